@@ -151,13 +151,8 @@ impl Named {
 }
 
 fn named_articles(data: &Data) -> Vec<Named> {
-    let known = |value: &String| data.vocabulary().index_of(value).filter(|&article| data.is_known(article));
     let features = data.schema().features().iter().enumerate();
-    let named = features.map(|(place, feature)| Named {
-        feature: place,
-        // Row 0 is "not given".
-        articles: std::iter::once(None).chain(feature.values.iter().map(known)).collect(),
-    });
+    let named = features.map(|(place, feature)| Named { feature: place, articles: data.named_by(feature) });
     named.filter(|named| named.articles.iter().any(Option::is_some)).collect()
 }
 

@@ -16,7 +16,7 @@ mod unseen;
 use std::{collections::HashMap, mem, path::Path};
 
 use anyhow::{Context, Result};
-use atelier::domain::{Article, CustomerId, Schema, Split, Vocabulary, VocabularyError};
+use atelier::domain::{Article, CustomerId, Feature, Schema, Split, Vocabulary, VocabularyError};
 
 use crate::random::{Table, choose};
 
@@ -129,6 +129,13 @@ impl Data {
     /// Whether a model can have learned of this article.
     pub fn is_known(&self, article: u32) -> bool {
         (article as usize) < self.known
+    }
+
+    /// The articles that a feature's values name, if models know them, by the feature's row: row 0 is "not given".
+    pub(crate) fn named_by(&self, feature: &Feature) -> Vec<Option<u32>> {
+        let known =
+            |value: &String| self.vocabulary.index_of(value).filter(|&article| self.is_known(article));
+        std::iter::once(None).chain(feature.values.iter().map(known)).collect()
     }
 
     /// In the order of the articles' file, those that are in no training outfit last.

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     data::Data,
+    judge::judge,
     number::real,
     pair::{Cooccurrence, Halves, Pair, PairFigures},
 };
@@ -103,7 +104,6 @@ fn likelier(
     pairs: &[Pair],
 ) -> Result<Vec<f64>, Refusal> {
     let articles = Arc::clone(masked.articles());
-    let known = 0..data.known();
     pairs
         .iter()
         .map(|pair| {
@@ -119,20 +119,14 @@ fn likelier(
             let sum: f64 = targets
                 .zip(answers)
                 .map(|((sign, target), answer)| {
-                    let logit = |article: usize| answer.logits[subject.place(article)];
-                    sign * log_probability(known.clone().map(logit), logit(target as usize))
+                    let logits: Vec<f32> =
+                        (0..data.known()).map(|article| answer.logits[subject.place(article)]).collect();
+                    -sign * judge(&logits, target).cross_entropy
                 })
                 .sum();
             Ok(sum / real(pair.second.len()))
         })
         .collect()
-}
-
-/// The logarithm of an article's probability.
-fn log_probability(logits: impl Iterator<Item = f32> + Clone, own: f32) -> f64 {
-    let highest = logits.clone().fold(f32::NEG_INFINITY, f32::max);
-    let sum: f64 = logits.map(|logit| f64::from(logit - highest).exp()).sum();
-    f64::from(own - highest) - sum.ln()
 }
 
 /// A table of the methods with pair files; `None` if there are none.

@@ -137,9 +137,8 @@ impl Default for FitConfig {
 
 /// The names of features with articles' ids as values.
 fn features_of_articles(data: &Data) -> Vec<String> {
-    let is_article =
-        |value: &String| data.vocabulary().index_of(value).is_some_and(|index| data.is_known(index));
-    let of_articles = data.schema().features().iter().filter(|feature| feature.values.iter().any(is_article));
+    let of_articles =
+        data.schema().features().iter().filter(|feature| data.named_by(feature).iter().any(Option::is_some));
     of_articles.map(|feature| feature.name.clone()).collect()
 }
 

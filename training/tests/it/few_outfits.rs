@@ -2,17 +2,11 @@
 
 use std::fs;
 
-use serde_json::Value;
-
-use super::Home;
+use super::{Home, mean};
 
 /// Narrow and quick; how it learns is the default.
 const SETTINGS: &str =
     "[model]\nwidth = 16\nheads = 2\nhidden = 32\nblocks = 2\nfeature_width = 8\nmatching = 32\nmemory = 8\n";
-
-fn mean(figure: &Value) -> f64 {
-    figure["mean"].as_f64().unwrap_or_else(|| panic!("{figure} is no figure"))
-}
 
 #[test]
 fn a_small_shops_model_beats_popularity() {
@@ -28,16 +22,15 @@ fn a_small_shops_model_beats_popularity() {
     assert_eq!(baselines.len(), 3, "{all}");
     for baseline in baselines {
         for (figures, theirs) in [("summary", "answers"), ("told_type", "told_type")] {
-            let figure = |of: &Value, name: &str| mean(&of[name]);
             let (ours, theirs) = (&ours[figures], &baseline[theirs]);
             let told_more = baseline["knows_type"] == true && figures == "summary";
             if told_more {
                 continue;
             }
             let name = &baseline["baseline"];
-            let entropy = [figure(ours, "cross_entropy"), figure(theirs, "cross_entropy")];
+            let entropy = [mean(&ours["cross_entropy"]), mean(&theirs["cross_entropy"])];
             assert!(entropy[0] < 0.95 * entropy[1], "{name}, {figures}: {entropy:?}");
-            let recall = [figure(ours, "recall_at_1"), figure(theirs, "recall_at_1")];
+            let recall = [mean(&ours["recall_at_1"]), mean(&theirs["recall_at_1"])];
             assert!(recall[0] > recall[1], "{name}, {figures}: {recall:?}");
         }
     }

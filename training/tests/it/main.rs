@@ -66,3 +66,8 @@ impl Home {
         String::from_utf8(output.stderr).unwrap()
     }
 }
+
+/// The mean of a figure in an evaluation.
+fn mean(figure: &Value) -> f64 {
+    figure["mean"].as_f64().unwrap_or_else(|| panic!("{figure} is no figure"))
+}

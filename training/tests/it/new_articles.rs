@@ -4,9 +4,8 @@ use std::{path::Path, process::Command};
 
 use atelier::{domain::Method, models::release::Release, service::evaluation::Figures};
 use atelier_training::data::Data;
-use serde_json::Value;
 
-use super::Home;
+use super::{Home, mean};
 
 /// Narrow and quick.
 const SETTINGS: &str = "[fit]\nepochs = 2\nlearning_rate = 0.003\nwarm_up = 0.5\n\
@@ -21,10 +20,6 @@ fn withhold(home: &Home) {
         .output()
         .unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-}
-
-fn mean(figure: &Value) -> f64 {
-    figure["mean"].as_f64().unwrap_or_else(|| panic!("{figure} is no figure"))
 }
 
 #[test]
