@@ -27,7 +27,8 @@ if [ ! -e "$venv/ready" ]; then
   touch "$venv/ready"
 fi
 
-cargo build --quiet
+# As .ci/run builds the tests, so that nothing is built twice.
+cargo build --quiet --workspace --features atelier/otlp --locked
 . tests/demo_service.sh
 start_demo
 

@@ -31,7 +31,7 @@ const MOST_DAYS: u32 = 3650;
 struct AcceptanceQuery {
     /// `day` (in UTC), `method`, `release`, `arm`, `type`, `articles` (those that the release was trained with, and new ones),
     /// or a feature of the customers such as `customer.age`, as their profiles have it now. By day if it is not given.
-    #[param(example = "day")]
+    #[param(example = "day", pattern = r"^(day|method|release|arm|type|articles|customer\..*)$")]
     by: Option<String>,
     /// Counts suggestions that were shown on the last days, today among them. 30 if it is not given.
     #[param(minimum = 1, maximum = 3650, example = 30)]

@@ -24,7 +24,7 @@ pub(crate) struct Conditions(pub(crate) Expected);
 #[expect(dead_code, reason = "only the description of the headers")]
 pub(crate) struct ReadHeaders {
     /// Versions that the caller has: if it is one of them, the answer is 304 without a body.
-    #[param(rename = "If-None-Match", nullable = false, pattern = r#"^(\*|(W/)?"[^",]*"( *, *(W/)?"[^",]*")*)$"#, example = json!("\"3f2a9c41d07e5b6812ab34cd\""))]
+    #[param(rename = "If-None-Match", nullable = false, pattern = r#"^(\*|(W/)?"[ !#-~]*"( *, *(W/)?"[ !#-~]*")*)$"#, example = json!("\"3f2a9c41d07e5b6812ab34cd\""))]
     if_none_match: Option<String>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct ReadHeaders {
 #[expect(dead_code, reason = "only the description of the headers")]
 pub(crate) struct ChangeHeaders {
     /// The `ETag` that must be current, or `*` for any.
-    #[param(rename = "If-Match", nullable = false, pattern = r#"^(\*|(W/)?"[^",]*"( *, *(W/)?"[^",]*")*)$"#, example = json!("*"))]
+    #[param(rename = "If-Match", nullable = false, pattern = r#"^(\*|(W/)?"[ !#-~]*"( *, *(W/)?"[ !#-~]*")*)$"#, example = json!("*"))]
     if_match: Option<String>,
 }
 
@@ -44,10 +44,10 @@ pub(crate) struct ChangeHeaders {
 #[expect(dead_code, reason = "only the description of the headers")]
 pub(crate) struct PutHeaders {
     /// The `ETag` that must be current, or `*` for any: nothing is added.
-    #[param(rename = "If-Match", nullable = false, pattern = r#"^(\*|(W/)?"[^",]*"( *, *(W/)?"[^",]*")*)$"#, example = json!("*"))]
+    #[param(rename = "If-Match", nullable = false, pattern = r#"^(\*|(W/)?"[ !#-~]*"( *, *(W/)?"[ !#-~]*")*)$"#, example = json!("*"))]
     if_match: Option<String>,
     /// `*` only adds, and replaces nothing; a version replaces only others.
-    #[param(rename = "If-None-Match", nullable = false, pattern = r#"^(\*|(W/)?"[^",]*"( *, *(W/)?"[^",]*")*)$"#, example = json!("\"3f2a9c41d07e5b6812ab34cd\""))]
+    #[param(rename = "If-None-Match", nullable = false, pattern = r#"^(\*|(W/)?"[ !#-~]*"( *, *(W/)?"[ !#-~]*")*)$"#, example = json!("\"3f2a9c41d07e5b6812ab34cd\""))]
     if_none_match: Option<String>,
 }
 
@@ -148,15 +148,10 @@ fn versions(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Versions>, 
         if text.trim() == "*" {
             return Ok(Some(Versions::Any));
         }
-        // Versions contain no comma, so a tag with one is not ours, whichever part of it is compared.
-        for tag in text.split(',').map(str::trim).filter(|tag| !tag.is_empty()) {
-            let strong = tag.strip_prefix("W/").unwrap_or(tag);
-            if !strong.contains('"') {
-                return Err(refuse());
-            }
+        for (weak, tag) in entity_tags(text).ok_or_else(refuse)? {
             // If-Match compares strongly: a weak tag never matches.
-            let matches = tag == strong || *name == header::IF_NONE_MATCH;
-            found.push(if matches { strong.trim_matches('"').to_owned() } else { tag.to_owned() });
+            let matches = !weak || *name == header::IF_NONE_MATCH;
+            found.push(if matches { tag.to_owned() } else { format!("W/\"{tag}\"") });
         }
     }
     if found.is_empty() && headers.contains_key(name) {
@@ -164,6 +159,23 @@ fn versions(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Versions>, 
         return Err(refuse());
     }
     Ok((!found.is_empty()).then_some(Versions::OneOf(found)))
+}
+
+/// The tags of a list without their quotes, each with whether it is weak.
+fn entity_tags(list: &str) -> Option<Vec<(bool, &str)>> {
+    let mut found = Vec::new();
+    let mut rest = list.trim_start_matches([',', ' ', '\t']);
+    while !rest.is_empty() {
+        let strong = rest.strip_prefix("W/").unwrap_or(rest);
+        let (tag, after) = strong.strip_prefix('"')?.split_once('"')?;
+        found.push((strong != rest, tag));
+        let after = after.trim_start();
+        if !after.is_empty() && !after.starts_with(',') {
+            return None;
+        }
+        rest = after.trim_start_matches([',', ' ', '\t']);
+    }
+    Some(found)
 }
 
 #[cfg(test)]
@@ -184,7 +196,10 @@ mod tests {
         assert_eq!(if_match(&["\"a\", \"b\"", "\"c\""]), one_of(&["a", "b", "c"]));
         assert_eq!(if_match(&["W/\"a\""]), one_of(&["W/\"a\""]), "matches no version");
         assert_eq!(read(&header::IF_NONE_MATCH, &["W/\"a\""]).unwrap(), one_of(&["a"]));
-        for wrong in ["", ",", "a", "\"a\", b", "W/a"] {
+        assert_eq!(if_match(&["\"a, b\",\"c\""]), one_of(&["a, b", "c"]), "a tag may have a comma");
+        for wrong in
+            ["", ",", "a", "\"a\", b", "W/a", "\"a", "b\"", "a\"b\"", "\"a\"b", "\"a\"b\"", "\"a\" \"b\""]
+        {
             let problem = read(&header::IF_MATCH, &[wrong]).unwrap_err();
             let (kind, _, findings) = problem.shown_to_caller();
             assert_eq!(
