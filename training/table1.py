@@ -3,9 +3,9 @@
 
     python3 training/table1.py --data data/fifth --runs runs/fifth --epochs 30 --jobs 4
 
-The search gives each method five learning rates and two seeds, over short runs with a complete schedule. The rate with
-the best mean cross-entropy on the development split is used for the method's runs; the script says so if it is the
-smallest or the largest. All state is in the run folders: stop the script at any time (Ctrl-C leaves checkpoints), and
+The search gives each method some learning rates and seeds, over short runs with a complete schedule. The rate with the
+best mean cross-entropy on the development split is used for the method's runs; the script says so if it is the smallest
+or the largest. All state is in the run folders: stop the script at any time (Ctrl-C leaves checkpoints), and
 run the same command again to resume. While the file PAUSE is in the folder of the runs, all of them stand still.
 """
 
@@ -24,7 +24,6 @@ PAPER = ["none", "c", "np", "gs", "gsu"]
 SEVERAL_SEEDS = [*PAPER, "match"]
 FURTHER = ["gsx", "gsx-latent", "latent", "universal", "latent-universal"]
 RATES = ["0.0003", "0.0005", "0.0008", "0.0013", "0.0021"]
-SEARCH_SEEDS = (1, 2)
 # The papers leave nothing out of a profile.
 AS_IN_THE_PAPERS = ["fit.drop_profile=0.0", "fit.drop_feature=0.0"]
 
@@ -37,6 +36,8 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="parallel runs, with one thread each")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--search-epochs", type=int, default=8)
+    parser.add_argument("--search-seeds", type=int, default=2)
+    parser.add_argument("--rates", nargs="+", default=RATES, help="from the smallest to the largest")
     parser.add_argument("--methods", nargs="+", default=SEVERAL_SEEDS + FURTHER)
     parser.add_argument("--seeds", type=int, default=3, help="seeds of the paper's methods and match; the others have one")
     parser.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help="for every run")
@@ -45,7 +46,7 @@ def main():
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.default_int_handler)
     try:
-        searches = [(m, rate, seed) for m in grid.methods for rate in RATES for seed in SEARCH_SEEDS]
+        searches = [(m, rate, seed) for m in grid.methods for rate in grid.rates for seed in grid.each_search_seed()]
         grid.in_parallel(searches, grid.search)
         best = {method: grid.best(method) for method in grid.methods}
         (grid.runs / "settings.json").write_text(json.dumps(best, indent=1) + "\n")
@@ -61,6 +62,9 @@ class Grid:
         vars(self).update(vars(options))
         self.stopping = threading.Event()
 
+    def each_search_seed(self):
+        return range(1, self.search_seeds + 1)
+
     def search(self, method, rate, seed):
         self.fit(method, seed, rate, self.search_run(method, rate, seed), self.search_epochs)
 
@@ -69,11 +73,11 @@ class Grid:
 
     def best(self, method):
         def reached(rate):
-            runs = [epochs(self.search_run(method, rate, seed)) for seed in SEARCH_SEEDS]
+            runs = [epochs(self.search_run(method, rate, seed)) for seed in self.each_search_seed()]
             return sum(min(line["development"]["cross_entropy"] for line in lines) for lines in runs)
 
-        best = min(RATES, key=reached)
-        if best in (RATES[0], RATES[-1]):
+        best = min(self.rates, key=reached)
+        if best in (self.rates[0], self.rates[-1]):
             print(f"{method}: the best rate, {best}, is at the edge of those tried", flush=True)
         return best
 

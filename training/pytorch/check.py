@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 from safetensors.torch import load_file as load_tensors
 from torch.nn import functional as F
 
-from data import values_by_article
+from data import attributes
 from model import Model, decayed
 
 STEPS, RATE = 10, 1e-3
@@ -25,7 +25,7 @@ def main():
     failed = False
     for folder in sorted(Path(sys.argv[1]).iterdir()):
         logits, gradients, weights = check(folder)
-        print(f"{folder.name:6} logits {logits:.1e}, gradients {gradients:.1e}, weights after {STEPS} steps {weights:.1e}")
+        print(f"{folder.name:10} logits {logits:.1e}, gradients {gradients:.1e}, weights after {STEPS} steps {weights:.1e}")
         failed |= logits > 1e-5 or gradients > 1e-5 or weights > 1e-4
     sys.exit(1 if failed else 0)
 
@@ -36,7 +36,7 @@ def check(folder: Path) -> tuple[float, float, float]:
     model = Model(json.loads((folder / "config.json").read_text()))
     model.load_state_dict(load_tensors(folder / "start.safetensors"))
     if "values" in expected:
-        model.values, model.factors = values_by_article(expected, model.config["articles"])
+        model.attributes = attributes(expected, model.config["articles"])
     outfits = len(expected["blank"])
 
     def integers(name, *shape):

@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file
 
+from model import Attributes
+
 
 @dataclass
 class Batch:
@@ -66,20 +68,18 @@ class Data:
         file = load_file(path)
         self.training = Split(file, "training", articles, features)
         self.development = Split(file, "development", articles, features)
-        self.values = None
-        if "values" in file:
-            self.values, self.factors = values_by_article(file, articles)
+        self.attributes = attributes(file, articles) if "values" in file else None
 
 
-def values_by_article(file: dict, articles: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """A row for each article and a column for each value; and what each value counts in the match."""
+def attributes(file: dict, articles: int) -> Attributes:
     starts, items = (torch.from_numpy(file[name].astype(np.int64)) for name in ("value_starts", "values"))
     factors = torch.from_numpy(file["value_factors"])[:, None]
     with warnings.catch_warnings():
         # PyTorch says that such tensors are new.
         warnings.simplefilter("ignore", UserWarning)
         rows = torch.sparse_csr_tensor(starts, items, torch.ones(len(items)), size=(articles, len(factors)))
-    return rows, factors
+    embeddings = torch.from_numpy(file["embeddings"]).view(articles, -1) if "embeddings" in file else None
+    return Attributes(rows, factors, embeddings)
 
 
 class Masks:

@@ -57,8 +57,8 @@ class Run:
         self.model = Model(model)
         self.model.load_state_dict(load_file(folder / "start.safetensors"))
         self.model.to(device)
-        if self.data.values is not None:
-            self.model.values, self.model.factors = self.data.values.to(device), self.data.factors.to(device)
+        if self.data.attributes is not None:
+            self.model.attributes = self.data.attributes.to(device)
         self.parallel = DistributedDataParallel(self.model) if ranks > 1 else self.model
         adamw = self.adamw
         self.optimiser = torch.optim.AdamW(
@@ -113,7 +113,7 @@ class Run:
         """One step; the summed cross-entropy of this process's part, and its outfits."""
         batch = whole.part(self.rank, self.ranks).to(self.device)
         drop_own = self.fit_config.get("drop_own", 0)
-        if self.model.values is not None and drop_own > 0:
+        if self.model.attributes is not None and drop_own > 0:
             # The same articles in all processes.
             random = torch.Generator().manual_seed(self.fit_config["seed"] * 1_000_003 + self.steps)
             kept = torch.rand(self.model.config["articles"], generator=random) >= drop_own

@@ -1,10 +1,26 @@
 """The paper's five methods, and `match`, in PyTorch. Tensors have the names and shapes of atelier-training's files."""
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 EPSILON = 1e-5
+
+
+class Attributes(NamedTuple):
+    """What articles are made of."""
+
+    values: Tensor
+    """Sparse: a row for each article and a column for each value."""
+    factors: Tensor
+    """What each value counts in the match."""
+    embeddings: Tensor | None
+    """A row for each article, if articles have embeddings."""
+
+    def to(self, device) -> "Attributes":
+        return Attributes(*(part if part is None else part.to(device) for part in self))
 
 
 class Linear(nn.Module):
@@ -27,21 +43,24 @@ class Table(nn.Module):
 
 
 class Composed(nn.Module):
-    """A table whose rows are sums: an article's own vector, in the first columns, and one for each of its values."""
+    """A table whose rows are sums: an article's own vector, in the first columns, one for each of its values, and what its
+    embedding adds to the own one."""
 
-    def __init__(self, rows: int, own: int, values: int, width: int):
+    def __init__(self, rows: int, own: int, values: int, width: int, components: int):
         super().__init__()
         self.own = nn.Parameter(torch.empty(rows, own))
         self.values = nn.Parameter(torch.empty(values, width))
+        self.embedding = nn.Parameter(torch.zeros(components, own)) if components else None
         self.register_buffer("weight", torch.empty(rows, width))
 
-    def compose(self, values: Tensor, factors: Tensor, kept: Tensor | None) -> Tensor:
-        """`values` has a row for each article and a column for each value, `factors` what each counts in the match;
-        articles that are not `kept` have no own vector."""
+    def compose(self, attributes: Attributes, kept: Tensor | None) -> Tensor:
+        """Articles that are not `kept` have no own vector."""
         width = self.own.shape[1]
-        sums = [torch.sparse.mm(values, self.values[:, :width])]
+        sums = [torch.sparse.mm(attributes.values, self.values[:, :width])]
+        if self.embedding is not None:
+            sums[0] = sums[0] + attributes.embeddings @ self.embedding
         if self.values.shape[1] > width:
-            sums.append(torch.sparse.mm(values, factors * self.values[:, width:]))
+            sums.append(torch.sparse.mm(attributes.values, attributes.factors * self.values[:, width:]))
         sums = torch.cat(sums, 1)
         own = self.own
         if kept is not None:
@@ -207,12 +226,15 @@ class Model(nn.Module):
             raise SystemExit(f"the method {method} is not written in PyTorch; train it with `atelier-training fit`")
         self.matching = config.get("matching", 0)
         articles, values, wide = config["articles"], config.get("values", 0), width + self.matching
-        self.values, self.factors = None, None
+        self.attributes = None
         if values:
-            self.articles = Composed(articles + 2, width, values, wide)
-            self.vocabulary = Composed(articles, width, values, wide)
+            components = config.get("embedding", 0)
+            self.articles = Composed(articles + 2, width, values, wide, components)
+            self.vocabulary = Composed(articles, width, values, wide, components)
             self.vocabulary.own_bias = nn.Parameter(torch.zeros(articles))
             self.vocabulary.value_biases = nn.Parameter(torch.zeros(values))
+            if components:
+                self.vocabulary.embedding_biases = nn.Parameter(torch.zeros(components))
             self.vocabulary.register_buffer("bias", torch.zeros(articles))
         else:
             self.articles = Table(articles + 2, width)
@@ -273,20 +295,22 @@ class Model(nn.Module):
 
     def tables(self) -> tuple[Tensor, Tensor, Tensor]:
         """The articles' rows, those of the last dense layer, and its biases."""
-        if self.values is None or not self.training:
+        if self.attributes is None or not self.training:
             return self.articles.weight, self.vocabulary.weight, self.vocabulary.bias
         return self.composed(self.kept)
 
     def composed(self, kept: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        head = self.vocabulary
+        head, attributes = self.vocabulary, self.attributes
         bias = head.own_bias if kept is None else head.own_bias * kept
-        bias = bias + torch.sparse.mm(self.values, head.value_biases[:, None])[:, 0]
-        return (*(table.compose(self.values, self.factors, kept) for table in (self.articles, head)), bias)
+        bias = bias + torch.sparse.mm(attributes.values, head.value_biases[:, None])[:, 0]
+        if attributes.embeddings is not None:
+            bias = bias + attributes.embeddings @ head.embedding_biases
+        return (*(table.compose(attributes, kept) for table in (self.articles, head)), bias)
 
     @torch.no_grad()
     def settle(self):
         """Stores the sums, with which the model answers and which its file holds."""
-        if self.values is not None:
+        if self.attributes is not None:
             self.articles.weight, self.vocabulary.weight, self.vocabulary.bias = self.composed(None)
 
     def context(self, features: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
 //! A run's encoded outfits as one file, for trainers in other languages: `training/pytorch` reads it.
 //!
 //! Of the training and the development split it has flat arrays, and where each outfit begins in them: the articles,
-//! and feature by feature the encoded values. If articles share values, it also has each article's. The validation split
-//! is not in it.
+//! and feature by feature the encoded values. If articles share values, it also has each article's, and its embedding if
+//! there is one. The validation split is not in it.
 
 use std::path::Path;
 
@@ -24,6 +24,11 @@ pub(super) fn write(data: &Data, config: &RunConfig, path: &Path) -> Result<()> 
         arrays.push(("value_starts".to_owned(), Dtype::U32, values.starts));
         let factors = data.attributes().factors().into_iter().flat_map(f32::to_le_bytes).collect();
         arrays.push(("value_factors".to_owned(), Dtype::F32, factors));
+        if config.model.embedding > 0 {
+            let embeddings = data.attributes().embeddings(0..data.known());
+            let embeddings = embeddings.iter().flat_map(|number| number.to_le_bytes()).collect();
+            arrays.push(("embeddings".to_owned(), Dtype::F32, embeddings));
+        }
     }
     for (name, outfits) in [("training", data.training()), ("development", data.development())] {
         let (mut articles, mut features) = (Ragged::default(), Ragged::default());

@@ -159,12 +159,6 @@ pub fn fit(
 /// # Errors
 /// If the folder holds a run already, or a file cannot be written.
 pub fn hand_over(data: &Data, config: &RunConfig, folder: &RunFolder) -> Result<()> {
-    if config.model.embedding > 0 {
-        bail!(
-            "training/pytorch does not read embeddings: leave them out of the articles of {}, or train without --prepare",
-            data.name()
-        );
-    }
     let _lock = folder.lock()?;
     prepare(config, folder, false)?;
     folder.hand_over(data, config, &first_model(data, config))

@@ -48,7 +48,7 @@ impl Model {
 
 impl Trainer {
     /// Saves the weights and the optimiser's state.
-    pub fn save(&self, path: &Path) -> Result<(), FileError> {
+    pub(crate) fn save(&self, path: &Path) -> Result<(), FileError> {
         let Self { model, adamw, .. } = self;
         let mut tensors = model.named();
         for (prefix, moments) in [("first.", &adamw.first), ("second.", &adamw.second)] {
@@ -64,7 +64,7 @@ impl Trainer {
         write(path, &tensors, header)
     }
 
-    pub fn load(path: &Path) -> Result<Self, FileError> {
+    pub(crate) fn load(path: &Path) -> Result<Self, FileError> {
         let file = File::read(path)?;
         let tensors = file.tensors()?;
         let model = file.model(&tensors)?;

@@ -18,7 +18,7 @@ pub use config::{FeatureRows, InitialScales, ModelConfig, UniversalConfig};
 pub use file::FileError;
 pub use method::{Axes, Conditioning, Trunk};
 pub use pair::{PairBatch, PairExample};
-pub use step::{Loss, Trainer};
+pub(crate) use step::{Loss, Trainer};
 pub(crate) use structure::{Output, Structure};
 
 use std::sync::Arc;

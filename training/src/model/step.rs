@@ -21,7 +21,7 @@ const STRIPE: usize = 1024;
 
 /// The loss of a batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Loss {
+pub(crate) struct Loss {
     /// Unweighted mean over the outfits.
     pub cross_entropy: f64,
     /// The training objective: the weighted mean plus the cost of pondering.
@@ -34,7 +34,7 @@ pub struct Loss {
 
 /// A model with its optimiser, and memory for logits.
 #[derive(Debug)]
-pub struct Trainer {
+pub(crate) struct Trainer {
     pub(super) model: Model,
     pub(super) adamw: AdamW,
     pub(super) scratch: Vec<f32>,
@@ -43,7 +43,7 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    pub fn new(model: Model, config: AdamWConfig) -> Self {
+    pub(crate) fn new(model: Model, config: AdamWConfig) -> Self {
         let adamw = AdamW::new(config, &model.weights, &model.structure.unmoved());
         Self::resumed(model, adamw)
     }
@@ -53,7 +53,7 @@ impl Trainer {
     }
 
     /// The model as it is after the last step.
-    pub fn model(&mut self) -> &Model {
+    pub(crate) fn model(&mut self) -> &Model {
         self.model.compose(None);
         &self.model
     }
@@ -65,7 +65,7 @@ impl Trainer {
     }
 
     /// Steps made so far.
-    pub fn steps(&self) -> u32 {
+    pub(crate) fn steps(&self) -> u32 {
         self.adamw.steps
     }
 
@@ -74,7 +74,7 @@ impl Trainer {
     ///
     /// # Panics
     /// If there are pairs and the model was not made for them.
-    pub fn step(
+    pub(crate) fn step(
         &mut self,
         batch: &Batch,
         pairs: Option<(&PairBatch, f32)>,

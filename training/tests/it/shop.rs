@@ -13,6 +13,7 @@ use atelier::{
 };
 use atelier_training::data::Data;
 use parquet::{file::reader::FileReader, file::serialized_reader::SerializedFileReader, record::RowAccessor};
+use safetensors::SafeTensors;
 use serde_json::Value;
 
 use super::Home;
@@ -271,10 +272,13 @@ fn articles_with_embeddings_become_a_release() {
     home.output_of("import theirs --out garden");
     home.output_of("fit --method none --attributes --data garden --config settings.toml");
     let run = "runs/garden/none-attributes-1";
-    let prepared = home.error_of(
+    home.output_of(
         "fit --method none --attributes --data garden --config settings.toml --prepare --run other",
     );
-    assert!(prepared.contains("training/pytorch does not read embeddings"), "{prepared}");
+    let prepared = fs::read(home.at("other/data.safetensors")).unwrap();
+    let prepared = SafeTensors::deserialize(&prepared).unwrap();
+    let [embeddings, weights] = ["embeddings", "task_weights"].map(|name| prepared.tensor(name).unwrap());
+    assert_eq!(embeddings.shape()[0], 5 * weights.shape()[0], "five numbers for each known article");
     home.output_of(&format!("release --name seen --data garden --runs {run}"));
     let release = Release::open(&home.at("models/seen")).unwrap();
     let encoder = release.encoder().unwrap();

@@ -16,11 +16,12 @@ const EPSILON: f32 = 1e-6;
 #[ignore = "needs PyTorch: set PYTHON to one that has torch, numpy and safetensors"]
 fn pytorch_computes_and_learns_the_same() {
     let folder = tempfile::tempdir().unwrap();
-    for method in [Method::None, Method::C, Method::Np, Method::Gs, Method::Gsu, Method::Match] {
-        let mut model = small(method);
+    let methods = [Method::None, Method::C, Method::Np, Method::Gs, Method::Gsu, Method::Match];
+    let models = methods.iter().map(|method| (method.as_str(), small(*method)));
+    for (name, mut model) in models.chain([("embeddings", small_with_embeddings())]) {
         model.config.dropout = 0.0;
         model.config.dropout_elsewhere = 0.0;
-        write(&model, &folder.path().join(method.as_str()));
+        write(&model, &folder.path().join(name));
     }
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/pytorch/check.py");
     let python = env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
@@ -69,6 +70,10 @@ fn write(model: &Model, folder: &std::path::Path) {
         integers.extend([("values", values), ("value_starts", starts)]);
         let factors = (0..model.config.values).map(|value| rows.factor(value)).collect();
         numbers.push(("value_factors".to_owned(), factors));
+        if model.config.embedding > 0 {
+            let embeddings = (0..model.config.articles).flat_map(|article| rows.embedding(article).to_vec());
+            numbers.push(("embeddings".to_owned(), embeddings.collect()));
+        }
     }
     let bytes = |values: Vec<[u8; 4]>| values.concat();
     let mut arrays: Vec<(String, Dtype, Vec<u8>)> = Vec::new();
