@@ -60,6 +60,7 @@ def main():
 class Grid:
     def __init__(self, options):
         vars(self).update(vars(options))
+        self.tool = self.tool.resolve()
         self.stopping = threading.Event()
 
     def each_search_seed(self):

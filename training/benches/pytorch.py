@@ -2,7 +2,7 @@
 
     pip install torch numpy safetensors
     cargo build --release -p atelier-training
-    python3 training/benches/pytorch.py --tool target/release/atelier-training
+    python3 training/benches/pytorch.py
 
 Makes a world of 30,000 articles and 30,000 outfits in data/bench-pytorch where there is none. Each round learns one epoch with
 each of both; the figures leave out the evaluation. Run it on an idle machine.
@@ -22,13 +22,14 @@ TRAINER = Path(__file__).resolve().parent.parent / "pytorch/fit.py"
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tool", type=Path, required=True)
+    parser.add_argument("--tool", type=Path, default=Path("target/release/atelier-training"))
     parser.add_argument("--data", type=Path, default=Path("data/bench-pytorch"))
     parser.add_argument("--methods", nargs="+", default=["gsu", "match"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batch", type=int, default=1024)
     options = parser.parse_args()
+    options.tool = options.tool.resolve()
     if not options.data.exists():
         world = ["--articles", "30000", "--customers", "20000", "--outfits", "30000", "--validation", "100"]
         subprocess.run([options.tool, "synthesise", *world, "--out", options.data], check=True, capture_output=True)
