@@ -17,13 +17,13 @@ impl Drop for ReturnMemoryOnDrop {
     }
 }
 
-/// Returns free memory every few minutes.
+/// Returns free memory now and every few minutes.
 pub(crate) async fn return_memory_periodically() {
     const EVERY: Duration = Duration::from_mins(5);
     loop {
-        tokio::time::sleep(EVERY).await;
         // After a panic, the next round returns the memory.
         let _ = tokio::task::spawn_blocking(return_memory).await;
+        tokio::time::sleep(EVERY).await;
     }
 }
 
