@@ -24,7 +24,7 @@ use crate::{
     },
     service::{
         completion::{Filters, MAX_K, MAX_VARIED},
-        offline::{BATCH, Done, Job, Profiles, Share, Wanted, complete_part, find_parts},
+        offline::{BATCH, CountedWarning, Done, Job, Profiles, Share, Wanted, complete_part, find_parts},
     },
 };
 
@@ -224,7 +224,7 @@ impl Complete {
 async fn complete(job: &Arc<Job>, input: &Path, output: &Path) -> Result<bool> {
     let began = Instant::now();
     let progress = Progress::new(input, 0);
-    let Done { outfits, suggestions, bad, errors, warnings, unread, written } =
+    let Done { outfits, suggestions, bad, errors, warnings, more_warnings, unread, written } =
         complete_part(job, input, output, |at, total| progress.set_with_total(at, total)).await?;
     progress.finish();
     for (line, reason) in &errors {
@@ -237,8 +237,14 @@ async fn complete(job: &Arc<Job>, input: &Path, output: &Path) -> Result<bool> {
     if let Some(unread) = unread {
         eprintln!("note: {}: {unread}", input.display());
     }
-    for (code, count) in warnings {
-        eprintln!("note: {}: {code} in {} answers", input.display(), HumanCount(count));
+    for CountedWarning { detail, row, answers } in warnings {
+        let all =
+            if answers > 1 { format!(" ({} answers in all)", HumanCount(answers)) } else { String::new() };
+        eprintln!("note: {}, row {row}: {detail}{all}", input.display());
+    }
+    if more_warnings > 0 {
+        let notes = if more_warnings == 1 { "note" } else { "notes" };
+        eprintln!("note: … and {} more {notes}", HumanCount(more_warnings));
     }
     if !written {
         eprintln!(

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::{Article, Projection, fold, write_embedding};
+use super::{Article, Projection, fold, fold_for, write_embedding};
 
 /// How the names of attributes begin whose values are those of another, each together with a type.
 const WITH_TYPE: &str = "type and ";
@@ -49,6 +49,8 @@ struct Index {
     alone: HashMap<u32, u32>,
     /// By type's word and word, the value of both together.
     with_type: HashMap<(u32, u32), u32>,
+    /// The types' words by the form in which filters compare types.
+    types: HashMap<String, String>,
 }
 
 /// An article as a model knows it.
@@ -60,7 +62,7 @@ pub struct EncodedArticle {
     pub unknown: Vec<UnknownValue>,
     /// What models take of its embedding; empty if it has none, or they take none.
     pub embedding: Vec<f32>,
-    /// The length of its embedding and the expected one, if they differ.
+    /// The length of its embedding and the expected one, if they differ; 0 is expected if models take none.
     pub other_length: Option<(usize, usize)>,
 }
 
@@ -267,6 +269,9 @@ impl ArticleEncoder {
 
     pub fn encode(&self, article: &Article) -> EncodedArticle {
         let mut facts = Facts::new(article);
+        if let Some(known) = self.index.spelled_otherwise(facts.kind()) {
+            known.clone_into(&mut facts.words[0].1);
+        }
         let named = facts.words.len();
         facts.add_ranges(&self.ranges);
         let find = |(name, word): &(String, String)| self.index.words.get(name)?.get(word).copied();
@@ -290,6 +295,8 @@ impl ArticleEncoder {
                 Some(numbers) => encoded.embedding = numbers,
                 None => encoded.other_length = Some((embedding.len(), projection.mean.len())),
             }
+        } else if let Some(embedding) = article.embedding() {
+            encoded.other_length = Some((embedding.len(), 0));
         }
         encoded
     }
@@ -326,7 +333,16 @@ impl Index {
                 index.with_type.insert((kind, word), value);
             }
         }
+        for kind in values.get(TYPE).into_iter().flatten() {
+            index.types.entry(fold_for(TYPE, kind)).or_insert_with(|| kind.clone());
+        }
         index
+    }
+
+    /// The known type that this unknown one is in another form, as `dress` is `dresses`.
+    fn spelled_otherwise(&self, kind: &str) -> Option<&str> {
+        let is_known = self.words.get(TYPE).is_some_and(|words| words.contains_key(kind));
+        if is_known { None } else { self.types.get(&fold_for(TYPE, kind)).map(String::as_str) }
     }
 
     fn number(&mut self, name: &str, word: &str, count: &mut u32) -> u32 {
@@ -413,6 +429,8 @@ mod tests {
             ["colour red", "price 0", "type coat, long", "type and colour coat, long, red"]
         );
         assert_eq!(coat.unknown, [], "no article of the training has a line");
+        let hats = encoder.encode(&article("HATS", json!({"colour": ["red", "white"], "price": 20})));
+        assert_eq!(hats, hat, "a type in another form, as filters compare types");
     }
 
     #[test]

@@ -56,7 +56,20 @@ pub(super) fn read_counts(value: &Value) -> Result<Vec<Counted>, String> {
             let is_any = read_count(count, "the stock")?;
             Ok(vec![Counted { sizes: Vec::new(), store: None, is_any }])
         }
-        Value::Object(sizes) => sizes.iter().map(|(size, count)| read_size(size, count)).collect(),
+        Value::Object(sizes) => {
+            let counts = sizes.iter().map(|(size, count)| read_size(size, count));
+            let counts = counts.collect::<Result<Vec<Counted>, String>>()?;
+            let is_again = |place: usize| {
+                let sizes = &counts[place].sizes;
+                !sizes.is_empty() && counts[..place].iter().any(|count| count.sizes == *sizes)
+            };
+            match (0..).zip(sizes.keys()).find(|(place, _)| is_again(*place)) {
+                None => Ok(counts),
+                Some((_, size)) => {
+                    Err(format!("stock by size has the size {size:?} twice, in other spellings"))
+                }
+            }
+        }
         Value::Array(list) => (1..).zip(list).map(|(number, entry)| read_entry(number, entry)).collect(),
         _ => Err(refuse(value)),
     }
@@ -183,6 +196,7 @@ mod tests {
             (json!({"M": null}), "found null"),
             (json!(2.5), "the stock is a whole number; found 2.5"),
             (json!({" ": 1}), "no size \" \""),
+            (json!({"L": 3, "l": 0}), "stock by size has the size \"l\" twice, in other spellings"),
             (json!([{"count": 1}, {"size": "M"}]), "entry 2 of stock has no count"),
             (json!([{"size": "M", "shop": "z", "count": 1}]), "entry 1 has \"shop\""),
             (json!([{"size": "", "count": 1}]), "the size of entry 1 of stock is a text that is not empty"),

@@ -1,6 +1,6 @@
 //! The fields of a row as JSON, and reading JSON with error messages for people.
 
-use std::{borrow::Cow, collections::HashSet, fmt};
+use std::{borrow::Cow, collections::HashSet, fmt, str::Utf8Error};
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -284,6 +284,11 @@ pub(super) fn parse(text: &str) -> Result<Value<'_>, JsonError> {
             JsonError::Syntax(format!("{reason} (character {at})"))
         }
     })
+}
+
+/// Says from where on a text is not UTF-8.
+pub fn explain_utf8_error(error: Utf8Error) -> String {
+    format!("not UTF-8 text from byte {} on", error.valid_up_to() + 1)
 }
 
 /// Explains a JSON error in plain words, without the place: callers count lines, bytes or characters.

@@ -9,7 +9,7 @@ use super::{
     Row, RowError, Table,
     error::Unit,
     input::Input,
-    json::{Fields, JsonError, Value, parse},
+    json::{Fields, JsonError, Value, explain_utf8_error, parse},
     read::{LONGEST, read_failure},
 };
 use crate::domain::Schema;
@@ -97,8 +97,7 @@ impl Line<'_> {
 }
 
 fn object(bytes: &[u8]) -> Result<Fields<'_>, String> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| format!("not UTF-8 text from byte {} on", error.valid_up_to() + 1))?;
+    let text = std::str::from_utf8(bytes).map_err(explain_utf8_error)?;
     match parse(text) {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(Value::List(_)) => Err(

@@ -19,8 +19,14 @@ pub enum Unknown {
     Article,
     /// Its type, or a value of an attribute.
     Value(UnknownValue),
-    /// Its embedding: another encoder made it.
+    /// Its embedding: another encoder made it, or the release was trained without any, and expects 0 numbers.
     Embedding { length: usize, expected: usize },
+    /// An attribute that customers' features require something of, and that says nothing that can be compared.
+    Unreadable { attribute: String },
+    /// What it says there is none of the schema's words.
+    FitsNobody { attribute: String, words: Vec<String>, expected: Vec<String> },
+    /// It has sizes, and the schema requires sizes of other types only.
+    AnySize { kind: String },
 }
 
 impl Unknown {
@@ -37,7 +43,18 @@ impl Unknown {
                 known_rest(value)
             ),
             Self::Embedding { length, expected } => format!(
-                "the embedding has {length} numbers, and release {release} was trained with {expected}: it does not count"
+                "the embedding has {length} numbers, and release {release} was trained with {}: it does not count",
+                numbers(*expected)
+            ),
+            Self::Unreadable { attribute } => {
+                format!("{}, so the article fits every customer", unreadable(attribute))
+            }
+            Self::FitsNobody { .. } => {
+                format!("{}: the article fits no customer whose value is known", self.other_words(release))
+            }
+            Self::AnySize { kind } => format!(
+                "customers get the article in any size, because the schema of release {release} requires no sizes of the type \
+                 {kind:?}"
             ),
         }
     }
@@ -59,11 +76,41 @@ impl Unknown {
                 known_rest(value)
             ),
             Self::Embedding { length, expected } => format!(
-                "the embedding of {number} has {length} numbers, and release {release} was trained with {expected}: it does \
-                 not count"
+                "the embedding of {number} has {length} numbers, and release {release} was trained with {}: it does not count",
+                numbers(*expected)
             ),
+            Self::Unreadable { attribute } => {
+                format!("{}, so {number} with such a value fit every customer", unreadable(attribute))
+            }
+            Self::FitsNobody { .. } => {
+                format!(
+                    "{}: {number} with it fit no customer whose value is known",
+                    self.other_words(release)
+                )
+            }
+            Self::AnySize { kind } => {
+                describe_sizes([(kind.clone(), articles)].into(), release).unwrap_or_default()
+            }
         }
     }
+
+    /// What an article says that is none of the schema's words; nothing for others.
+    fn other_words(&self, release: &str) -> String {
+        let Self::FitsNobody { attribute, words, expected } = self else { return String::new() };
+        format!(
+            "{attribute} {:?} is none of the words that the schema of release {release} requires ({})",
+            words.join(", "),
+            expected.join(", ")
+        )
+    }
+}
+
+fn numbers(expected: usize) -> String {
+    if expected == 0 { "none".to_owned() } else { expected.to_string() }
+}
+
+fn unreadable(attribute: &str) -> String {
+    format!("{attribute} must be a text, a number or a list of them to be compared with what customers need")
 }
 
 fn known_rest(value: &UnknownValue) -> &'static str {
@@ -86,6 +133,21 @@ pub fn find_unknown(release: &Release, article: &Article) -> Vec<Unknown> {
     }
 }
 
+/// What keeps an article from the customers that it would fit, or gives it to others, by the release's schema.
+pub fn find_misfits(release: &Release, article: &Article) -> Vec<Unknown> {
+    let schema = release.schema();
+    let unreadable = schema.unreadable_requirements(article).into_iter();
+    let unreadable = unreadable.map(|attribute| Unknown::Unreadable { attribute: attribute.to_owned() });
+    let fits_nobody = schema.unmet_requirements(article).into_iter().map(|required| Unknown::FitsNobody {
+        attribute: required.attribute.clone(),
+        words: article.folded_words(&required.attribute),
+        expected: required.words_of_articles().into_iter().map(str::to_owned).collect(),
+    });
+    let any_size =
+        schema.ignores_sizes(article).then(|| Unknown::AnySize { kind: article.kind().to_owned() });
+    unreadable.chain(fits_nobody).chain(any_size).collect()
+}
+
 /// Counts the articles that have something that a release does not know.
 #[derive(Debug)]
 pub struct Census {
@@ -102,7 +164,11 @@ impl Census {
 
     pub fn count(&mut self, article: &Article) {
         self.add(find_unknown(&self.release, article));
-        if self.release.schema().ignores_sizes(article) {
+        let (any_size, misfits): (Vec<_>, Vec<_>) = find_misfits(&self.release, article)
+            .into_iter()
+            .partition(|misfit| matches!(misfit, Unknown::AnySize { .. }));
+        self.add(misfits);
+        if !any_size.is_empty() {
             *self.of_any_size.entry(article.kind().to_owned()).or_insert(0) += 1;
         }
     }
@@ -203,7 +269,7 @@ pub async fn report(store: &Store, live: &Arc<LiveRelease>) -> Result<Report, St
     let counted = count.await.expect("counting does not panic; this is a bug");
     let value = |(unknown, articles)| match unknown {
         Unknown::Value(value) => Some((value, articles)),
-        Unknown::Article | Unknown::Embedding { .. } => None,
+        _ => None,
     };
     let coverage = live.catalogue.coverage();
     Ok(Report {

@@ -104,7 +104,8 @@ export class Client {
   constructor(options: Options = {}) {
     const url = (options.url ?? "http://127.0.0.1:8080").replace(/\/+$/, "");
     const defaults = { retries: 3, maxWait: 60, timeout: 30, fetch: globalThis.fetch.bind(globalThis) };
-    this.#options = { ...defaults, ...options, url };
+    const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+    this.#options = { ...defaults, ...given, url };
   }
 
   /** Any request, with the client's key and retries: for headers of the answer, such as the ETag. */

@@ -149,6 +149,11 @@ test("rows that can be read once are sent once", async () => {
   await assert.rejects(answering([429, 200], (client) => client.importArticles(rows())), refusal("busy"));
 });
 
+test("an option that is undefined has its default", async () => {
+  const options = { url, timeout: undefined, retries: undefined, maxWait: undefined, fetch: undefined };
+  assert.equal((await new Client(options as object).getReadiness()).status, "ready");
+});
+
 test("completions are not compressed", async () => {
   const [asked] = await answering([200], (client) => client.completeOutfit({ outfit }));
   assert.equal(asked!.request.headers["accept-encoding"], "identity");

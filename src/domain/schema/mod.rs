@@ -9,6 +9,8 @@ mod tests;
 
 use std::{borrow::Cow, collections::HashMap, fmt};
 
+use serde_json::Value;
+
 pub use file::SchemaError;
 pub use requirement::Requirement;
 
@@ -311,13 +313,51 @@ impl Schema {
 
     /// Whether an article has sizes, and the schema requires sizes only of articles of other types.
     pub fn ignores_sizes(&self, article: &Article) -> bool {
-        let requirements = self.features.iter().flat_map(|feature| &feature.requires);
-        let of_sizes: Vec<&Requirement> = requirements.filter(|required| required.is_of_sizes()).collect();
+        let of_sizes: Vec<&Requirement> =
+            self.requirements().filter(|required| required.is_of_sizes()).collect();
         let kinds = article.folded_words("type");
-        of_sizes.iter().all(|required| !required.is_about(&kinds))
-            && of_sizes
-                .iter()
-                .any(|required| required.excludes_some(&article.folded_words(&required.attribute)))
+        let counts_sizes =
+            || article.stock().is_some_and(|counts| counts.iter().any(|count| !count.sizes.is_empty()));
+        let has_sizes =
+            |required: &&Requirement| required.excludes_some(&article.folded_words(&required.attribute));
+        !of_sizes.is_empty()
+            && of_sizes.iter().all(|required| !required.is_about(&kinds))
+            && (of_sizes.iter().any(has_sizes) || counts_sizes())
+    }
+
+    /// The attributes that a customer's features require something of, and that say nothing that can be compared although the
+    /// article has them: it fits every customer.
+    pub fn unreadable_requirements(&self, article: &Article) -> Vec<&str> {
+        let is_read = |value: &Value| matches!(value, Value::String(_) | Value::Number(_));
+        let is_unreadable = |name: &str| match article.attribute(name) {
+            None | Some(Value::Null) => false,
+            Some(Value::Array(values)) => !values.iter().all(is_read),
+            Some(value) => !is_read(value),
+        };
+        let mut names: Vec<&str> = self.requirements().map(|required| required.attribute.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.retain(|name| is_unreadable(name));
+        names
+    }
+
+    /// The requirements with words of their own for articles of which this one says none, although it says something: it fits no
+    /// customer with such a value.
+    pub fn unmet_requirements(&self, article: &Article) -> Vec<&Requirement> {
+        let kinds = article.folded_words("type");
+        let is_unmet = |required: &&Requirement| {
+            let words = article.folded_words(&required.attribute);
+            let expected = required.words_of_articles();
+            !expected.is_empty()
+                && required.is_about(&kinds)
+                && required.excludes_some(&words)
+                && !words.iter().any(|word| expected.contains(&word.as_str()))
+        };
+        self.requirements().filter(is_unmet).collect()
+    }
+
+    fn requirements(&self) -> impl Iterator<Item = &Requirement> {
+        self.features.iter().flat_map(|feature| &feature.requires)
     }
 
     /// Whether a feature excludes or requires something of this attribute of articles.

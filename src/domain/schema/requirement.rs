@@ -31,6 +31,14 @@ impl Requirement {
         }
     }
 
+    /// The articles' words of customers' values that have others than their own, each once.
+    pub fn words_of_articles(&self) -> Vec<&str> {
+        let mut words: Vec<&str> = self.values.values().flatten().map(String::as_str).collect();
+        words.sort_unstable();
+        words.dedup();
+        words
+    }
+
     /// Whether it is about sizes, which articles may have in stock or not.
     pub fn is_of_sizes(&self) -> bool {
         SIZES.contains(&self.attribute.as_str())

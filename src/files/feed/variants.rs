@@ -189,7 +189,7 @@ impl Group {
                 fields.push(("availability".into(), Value::text(later)));
             }
         }
-        if let Some(stock) = stock(&sizes) {
+        if let Some(stock) = stock(&sizes, first.in_stock) {
             fields.push(("stock".into(), Value::Object(stock)));
         }
         if !sizes.is_empty() {
@@ -200,13 +200,13 @@ impl Group {
     }
 }
 
-/// The stock of each size: counts if the feed has them, else 1 and 0 if the sizes differ.
-fn stock(sizes: &[Size]) -> Option<Fields<'static>> {
-    let known = sizes.iter().all(|size| size.in_stock.is_some() || size.count.is_some());
+/// The stock of each size: counts if the feed has them, else 1 and 0 if only some are sold out. A size of which the feed does
+/// not say it is in stock, as is an article without a word about it.
+fn stock(sizes: &[Size], in_stock: Option<bool>) -> Option<Fields<'static>> {
     let counted = sizes.iter().any(|size| size.count.is_some());
-    let differ = sizes.iter().any(|size| size.in_stock != sizes[0].in_stock);
-    (!sizes.is_empty() && known && (counted || differ)).then(|| {
-        let count = |size: &Size| size.count.unwrap_or_else(|| size.in_stock.unwrap_or_default().into());
+    let some_sold_out = in_stock != Some(false) && sizes.iter().any(|size| size.in_stock == Some(false));
+    (counted || some_sold_out).then(|| {
+        let count = |size: &Size| size.count.unwrap_or_else(|| size.in_stock.unwrap_or(true).into());
         sizes
             .iter()
             .map(|size| (size.name.clone().into(), Value::Number(Number::from(count(size)))))
@@ -246,6 +246,7 @@ pub(super) fn read_gender(gender: &str, age_group: Option<&str>) -> String {
     let wearer = |word: &str| match (fold(word).as_str(), is_for_children) {
         ("female" | "women", false) => "women".to_owned(),
         ("male" | "men", false) => "men".to_owned(),
+        ("unisex", false) => "unisex".to_owned(),
         ("female" | "women", true) => "girls".to_owned(),
         ("male" | "men", true) => "boys".to_owned(),
         ("unisex", true) => "kids".to_owned(),

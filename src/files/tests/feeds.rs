@@ -157,6 +157,26 @@ fn categories_of_google_may_be_numbers() {
 }
 
 #[test]
+fn a_size_that_is_sold_out_stays_so_beside_variants_that_say_less() {
+    let folder = Folder::new();
+    let head = "id\titem_group_id\tproduct_type\tsize\tavailability\n";
+    let variants = [
+        "1\tg\tHats\tS\tin stock",
+        "2\tg\tHats\tM\tout of stock",
+        "3\tg\tHats\tL\t",
+        "4\th\tHats\tM\tout of stock",
+    ];
+    let path = folder.file("feed.tsv", format!("{head}{}\n5\th\tHats\t\tin stock\n", variants.join("\n")));
+    assert_eq!(
+        read_feed(&path, None, NOW),
+        [
+            r#"{"id":"g","type":"Hats","in_stock":true,"item_group_id":"g","product_type":"Hats","sizes":["S","M","L"],"stock":{"L":1,"M":0,"S":1}}"#,
+            r#"{"id":"h","type":"Hats","in_stock":true,"item_group_id":"h","product_type":"Hats","sizes":["M"],"stock":{"M":0}}"#,
+        ]
+    );
+}
+
+#[test]
 fn an_inventory_that_is_not_in_the_file_is_noted() {
     let folder = Folder::new();
     let path = folder.file(

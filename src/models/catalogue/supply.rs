@@ -137,15 +137,17 @@ impl Supply {
         self.change_demands(article, change);
         let Some(counts) = &article.counts else { return };
         change(Arc::make_mut(&mut self.counted));
+        // Beside counts of sizes, one without a size is a total: it does not say that a size is there.
+        let names_sizes = counts.iter().any(|count| !count.sizes.is_empty());
         for count in counts {
             if let Some(name) = &count.store {
                 let store = Arc::make_mut(self.stores.entry(name.clone()).or_default());
                 change(&mut store.named);
-                store.stock.change(count, change);
+                store.stock.change(count, names_sizes, change);
             } else {
-                self.in_every_store.change(count, change);
+                self.in_every_store.change(count, names_sizes, change);
             }
-            self.in_any_store.change(count, change);
+            self.in_any_store.change(count, names_sizes, change);
         }
     }
 
@@ -257,12 +259,13 @@ impl Supply {
 }
 
 impl BySize {
-    fn change(&mut self, count: &Counted, change: &impl Fn(&mut SparseMask)) {
+    /// `names_sizes` is whether any count of the article is of a size.
+    fn change(&mut self, count: &Counted, names_sizes: bool, change: &impl Fn(&mut SparseMask)) {
         if !count.is_any {
             return;
         }
         change(Arc::make_mut(&mut self.any));
-        if count.sizes.is_empty() {
+        if !names_sizes {
             change(Arc::make_mut(&mut self.sizeless));
         }
         for size in &count.sizes {
@@ -362,17 +365,21 @@ mod tests {
             article("boot", json!({"stock": {"M": 0, "38": 1}})),
             article("shirt", json!({"stock": "plenty"})),
             article("shirt", json!({"sizes": ["O/S"], "stock": {"OS": 2}})),
+            article(
+                "shirt",
+                json!({"stock": [{"count": 5}, {"size": "M", "count": 0}, {"size": "L", "count": 5}]}),
+            ),
         ]);
         let sold_out =
             |words: &[&str], store| places(&supply.sold_out(Some(&features(&[("top", words)])), store, 64));
-        assert_eq!(sold_out(&["M"], None), [0, 6]);
+        assert_eq!(sold_out(&["M"], None), [0, 6, 8], "a total says nothing of a size");
         assert_eq!(sold_out(&["L"], None), [6]);
         assert_eq!(sold_out(&["M", "L"], None), [6]);
         assert_eq!(sold_out(&[], None), [6]);
-        assert_eq!(sold_out(&["S"], None), [0, 2, 6]);
-        assert_eq!(sold_out(&["M"], Some("zurich")), [0, 3, 6]);
-        assert_eq!(sold_out(&["M"], Some(" BASEL")), [0, 2, 6]);
-        assert_eq!(sold_out(&["M"], Some("bern")), [0, 2, 3, 6]);
+        assert_eq!(sold_out(&["S"], None), [0, 2, 6, 8]);
+        assert_eq!(sold_out(&["M"], Some("zurich")), [0, 3, 6, 8]);
+        assert_eq!(sold_out(&["M"], Some(" BASEL")), [0, 2, 6, 8]);
+        assert_eq!(sold_out(&["M"], Some("bern")), [0, 2, 3, 6, 8]);
         assert_eq!(places(&supply.sold_out(None, Some("zurich"), 64)), [3, 6]);
         assert!(supply.has_store("ZURICH") && !supply.has_store("bern"));
     }

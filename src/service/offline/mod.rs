@@ -11,7 +11,6 @@ mod part;
 mod profiles;
 
 use std::{
-    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
     str::FromStr,
@@ -30,7 +29,7 @@ use crate::{
     store::StoreError,
 };
 
-/// The number of bad rows of a part that are reported in detail.
+/// The number of bad rows, and of different warnings, that are reported of a part.
 pub const LISTED: usize = 20;
 
 /// How every outfit is completed.
@@ -53,12 +52,21 @@ pub struct Done {
     /// The count of bad rows, and the first ones with their reasons.
     pub bad: u64,
     pub errors: Vec<(u64, String)>,
-    /// The number of answers with a warning, by its code.
-    pub warnings: BTreeMap<&'static str, u64>,
+    /// The first different warnings, and how many more were given.
+    pub warnings: Vec<CountedWarning>,
+    pub more_warnings: u64,
     /// Says which columns of the part are not read.
     pub unread: Option<String>,
     /// Whether the part was written.
     pub written: bool,
+}
+
+/// A warning, the first row whose answer has it, and the number of such answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CountedWarning {
+    pub detail: String,
+    pub row: u64,
+    pub answers: u64,
 }
 
 /// Why a part could not be completed.

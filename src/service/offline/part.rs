@@ -10,7 +10,7 @@ use std::{
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::{sync::mpsc, task};
 
-use super::{Done, LISTED, OfflineError, Profiles, Wanted};
+use super::{CountedWarning, Done, LISTED, OfflineError, Profiles, Wanted};
 use crate::{
     domain::{CustomerId, Features, MAX_SLOTS, OpenOutfit, Slot},
     files::{self, Row, RowError, Rows, SuggestionRow, SuggestionWriter},
@@ -205,8 +205,15 @@ fn write_answer(
             return Ok(());
         }
     };
-    for warning in &completion.warnings {
-        *done.warnings.entry(warning.code).or_default() += 1;
+    for warning in completion.warnings {
+        let has_room = done.warnings.len() < LISTED;
+        match done.warnings.iter_mut().find(|counted| counted.detail == warning.detail) {
+            Some(counted) => counted.answers += 1,
+            None if has_room => {
+                done.warnings.push(CountedWarning { detail: warning.detail, row: answered.line, answers: 1 });
+            }
+            None => done.more_warnings += 1,
+        }
     }
     done.outfits += 1;
     for blank in &completion.blanks {

@@ -25,7 +25,7 @@ use crate::{
     service::{
         access::Scope,
         articles,
-        coverage::{Unknown, find_unknown},
+        coverage::{Unknown, find_misfits, find_unknown},
         live_release::LiveRelease,
     },
     store::{ArticleFilter, ChangeError, Put, Stored},
@@ -181,8 +181,12 @@ impl ArticleStored {
                 Unknown::Article => String::new(),
                 Unknown::Value(value) => step(&value.attribute),
                 Unknown::Embedding { .. } => "/embedding".to_owned(),
+                Unknown::Unreadable { attribute } | Unknown::FitsNobody { attribute, .. } => step(attribute),
+                Unknown::AnySize { .. } => "/type".to_owned(),
             };
-            let found = find_unknown(live.serving.release(), &article);
+            let release = live.serving.release();
+            let found = find_unknown(release, &article).into_iter().chain(find_misfits(release, &article));
+            let found: Vec<Unknown> = found.collect();
             found.iter().map(|unknown| Finding::at(place(unknown), unknown.describe(live.name()))).collect()
         });
         Self { article, warnings }

@@ -117,10 +117,19 @@ struct OutfitSave {
     #[schema(schema_with = outfit_slots)]
     articles: Vec<Option<String>>,
     /// A name, which the customer sees if the outfit is shown to them. Without it, the stored one stays.
-    #[schema(examples("Autumn office"))]
+    #[schema(
+        examples("Autumn office"),
+        min_length = 1,
+        max_length = 128,
+        pattern = r"^[^\u0000-\u0020\u007F-\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000]([^\u0000-\u001F\u007F-\u009F]*[^\u0000-\u0020\u007F-\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000])?$"
+    )]
     name: Option<String>,
     /// A note for the shop's own people. Without it, the stored one stays.
-    #[schema(examples("Try the boots in 38"))]
+    #[schema(
+        examples("Try the boots in 38"),
+        max_length = 2000,
+        pattern = r"^([^\u0000-\u001F\u007F-\u009F]|\r?\n)*$"
+    )]
     note: Option<String>,
     /// Features of this outfit, such as the occasion, in contrast to the customer's.
     #[serde(default)]

@@ -2,7 +2,13 @@
 //!
 //! Forms have tokens under a new mask in each answer, so that the length of a page tells nothing about them.
 
-use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, Version, header};
+use std::future::{Ready, ready};
+
+use axum::{
+    extract::Request,
+    http::{Extensions, HeaderMap, HeaderValue, StatusCode, Version, header},
+    middleware::{self, MapRequestLayer},
+};
 use tower_http::{
     CompressionLevel,
     compression::{
@@ -17,10 +23,47 @@ const LEAST: u64 = 1024;
 /// What the layer asks of an answer.
 type IsWorthIt = And<SizeAbove, fn(StatusCode, Version, &HeaderMap, &Extensions) -> bool>;
 
-pub(crate) fn layer() -> CompressionLayer<IsWorthIt> {
+/// Allows plain answers in the request.
+type AllowPlain = MapRequestLayer<fn(Request) -> Ready<Request>, (), (Request,)>;
+
+pub(crate) fn layer() -> (AllowPlain, CompressionLayer<IsWorthIt>) {
+    let allow: fn(Request) -> Ready<Request> = |mut request| {
+        allow_plain(request.headers_mut());
+        ready(request)
+    };
     let is_worth_it =
         SizeAbove::new(LEAST).and(is_text as fn(StatusCode, Version, &HeaderMap, &Extensions) -> bool);
-    CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(is_worth_it)
+    let compress = CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(is_worth_it);
+    (middleware::map_request(allow), compress)
+}
+
+/// Makes a refusal of plain answers the lowest preference for them, as RFC 9110, section 12.5.3, allows. The layer would
+/// answer 406 after the handler has changed something.
+fn allow_plain(headers: &mut HeaderMap) {
+    for (name, value) in headers {
+        if *name == header::ACCEPT_ENCODING
+            && let Ok(text) = value.to_str()
+            && text.split(',').any(refuses_plain)
+        {
+            let allow = |item| if refuses_plain(item) { "identity;q=0.001" } else { item };
+            let allowed: Vec<&str> = text.split(',').map(allow).collect();
+            *value = HeaderValue::try_from(allowed.join(","))
+                .expect("a part of a header's text is one; this is a bug");
+        }
+    }
+}
+
+/// Whether an item of `Accept-Encoding` is `identity;q=0` or `*;q=0`.
+fn refuses_plain(item: &str) -> bool {
+    let Some((coding, weight)) = item.split_once(';') else { return false };
+    let coding = coding.trim();
+    (coding == "*" || coding.eq_ignore_ascii_case("identity"))
+        && weight.trim().strip_prefix(['q', 'Q']).is_some_and(|rest| rest.trim_matches(['0', '.']) == "=")
+}
+
+/// Whether an answer without a strong `ETag` is compressed for callers that accept it.
+pub(crate) fn is_compressible(media_type: &str, length: usize) -> bool {
+    length as u64 >= LEAST && is_text_type(media_type)
 }
 
 /// Not answers with a strong `ETag`, which stands for these very bytes and comes back in `If-Match`, and not JSON Lines,
@@ -28,14 +71,17 @@ pub(crate) fn layer() -> CompressionLayer<IsWorthIt> {
 fn is_text(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let is_strong = text(header::ETAG).is_some_and(|tag| !tag.starts_with("W/"));
-    let media_type = text(header::CONTENT_TYPE).and_then(|value| value.split(';').next()).unwrap_or_default();
-    let is_text = match media_type.trim().split_once('/') {
+    !is_strong && text(header::CONTENT_TYPE).is_some_and(is_text_type)
+}
+
+fn is_text_type(media_type: &str) -> bool {
+    let media_type = media_type.split(';').next().unwrap_or_default();
+    match media_type.trim().split_once('/') {
         Some(("text", _)) => true,
         Some(("application", kind)) => kind == "json" || kind.ends_with("+json") || kind == "javascript",
         Some(("image", kind)) => kind == "svg+xml",
         _ => false,
-    };
-    is_text && !is_strong
+    }
 }
 
 #[cfg(test)]
@@ -62,6 +108,24 @@ mod tests {
         }
         for other in ["application/x-ndjson", "image/webp", "application/octet-stream", ""] {
             assert!(!compressed(other, None), "{other}");
+        }
+    }
+
+    #[test]
+    fn plain_answers_are_never_refused() {
+        for (asked, allowed) in [
+            ("gzip, br;q=0.5", "gzip, br;q=0.5"),
+            ("identity", "identity"),
+            ("identity;q=0.001", "identity;q=0.001"),
+            ("gzip;q=0", "gzip;q=0"),
+            ("identity;q=0", "identity;q=0.001"),
+            ("*;q=0", "identity;q=0.001"),
+            ("gzip, Identity ; Q=0.000,*;q=0.", "gzip,identity;q=0.001,identity;q=0.001"),
+        ] {
+            let mut headers =
+                HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(asked))]);
+            allow_plain(&mut headers);
+            assert_eq!(headers[header::ACCEPT_ENCODING], allowed, "{asked}");
         }
     }
 }

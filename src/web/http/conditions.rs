@@ -8,7 +8,7 @@ use axum::{
 };
 use utoipa::IntoParams;
 
-use super::{Finding, Kind, Problem};
+use super::{Finding, Kind, Problem, compression};
 use crate::{
     domain::PatchError,
     store::{ChangeError, Expected, Version, Versions},
@@ -97,7 +97,9 @@ impl Document {
         let tag = format!("W/\"{}\"", self.version);
         let headers = [(header::CACHE_CONTROL, caching.to_owned()), (header::ETAG, tag)];
         if conditions.has(&self.version)? {
-            return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
+            let varies = compression::is_compressible(self.media_type, self.text.len());
+            let vary = varies.then_some([(header::VARY, "accept-encoding")]);
+            return Ok((StatusCode::NOT_MODIFIED, vary, headers).into_response());
         }
         Ok((headers, [(header::CONTENT_TYPE, self.media_type)], self.text.clone()).into_response())
     }

@@ -222,7 +222,8 @@ async fn flags_widen_and_narrow_what_is_suggested(db: TestDatabase) {
         write_parquet(&parts.input.path().join("part-0.parquet"), &outfits);
         let said = parts.done(&db, &[&["--k", "20", "--method", "none"], flags].concat()).await;
         let unknown = "note: ".to_owned() + path(&parts.input.path().join("part-0.parquet"));
-        let unknown = unknown + ": unknown-store in 20 answers";
+        let unknown = unknown
+            + ", row 1: no article has stock in the store \"Bern\"; check its spelling (20 answers in all)";
         assert_eq!(said.contains(&unknown), flags[0] == "--store", "{said}");
         let articles: Vec<String> =
             parts.read("part-0.parquet").into_values().map(|(_, article, _)| article).collect();

@@ -222,7 +222,7 @@ async fn documents_and_pictures_are_kept_until_they_change(db: TestDatabase) {
         "/static/atelier.css",
     ] {
         let first = service.get(path).await;
-        let tag = header(&first, "etag").to_owned();
+        let (tag, vary) = (header(&first, "etag").to_owned(), header(&first, "vary").to_owned());
         assert!(!first.text().await.unwrap().is_empty(), "{path}");
         assert!(tags.insert(tag.clone()), "{path}: {tag}");
         let ask = |expected: &str| {
@@ -230,6 +230,7 @@ async fn documents_and_pictures_are_kept_until_they_change(db: TestDatabase) {
         };
         let second = ask(&tag).await.unwrap();
         assert_eq!((second.status().as_u16(), header(&second, "etag")), (304, tag.as_str()), "{path}");
+        assert_eq!(header(&second, "vary"), vary, "{path}");
         assert!(!header(&second, "cache-control").contains("no-store"), "{path}");
         assert!(second.text().await.unwrap().is_empty(), "{path}");
         assert_eq!(ask("\"other\"").await.unwrap().status(), 200, "{path}");
@@ -332,6 +333,12 @@ async fn answers_are_compressed_for_callers_that_accept_it(db: TestDatabase) {
             assert!(length < plain.len() * 2 / 3, "{path}: {length} of {}", plain.len());
         }
     }
+    for refused in ["identity;q=0", "*;q=0", "identity;q=0, gzip;q=0, br;q=0"] {
+        let (encoding, length, plain) = fetch(service.http.get(url("/openapi.json")), refused).await;
+        assert_eq!((encoding.as_str(), length), ("", plain.len()), "{refused}: rather plain than not at all");
+    }
+    let (encoding, ..) = fetch(service.http.get(url("/openapi.json")), "*;q=0, gzip;q=0.001").await;
+    assert_eq!(encoding, "gzip");
     let question = json!({"outfit": ["a-00134", null, "a-00568"], "k": 50});
     let complete = || service.http.post(url("/complete")).json(&question);
     assert_eq!(fetch(complete(), "identity").await.0, "");
@@ -347,6 +354,9 @@ async fn answers_are_compressed_for_callers_that_accept_it(db: TestDatabase) {
     service.put("/articles/a-note", &json!({"type": "coat", "note": note})).await;
     let (encoding, ..) = fetch(service.http.get(url("/articles/a-note")), "gzip, br").await;
     assert_eq!(encoding, "");
+    let change = service.http.put(url("/articles/a-note")).json(&json!({"type": "coat"}));
+    let (encoding, ..) = fetch(change, "identity;q=0").await;
+    assert_eq!(encoding, "", "what is stored is not answered 406");
 
     // The token of a form is another text each time, and stays good.
     let stylist = service.signed_in(Role::Stylist).await;

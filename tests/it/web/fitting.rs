@@ -102,12 +102,18 @@ fn is_of_gender(article: &Value, features: &Value) -> bool {
 }
 
 fn is_in_stock(article: &Value, size: Option<&str>, store: Option<&str>) -> bool {
+    // Beside counts of sizes, one without a size is a total.
+    let is_of_size = |entry: &Value| !entry["size"].is_null() && !is_one_size(&entry["size"]);
+    let counts_sizes = match &article["stock"] {
+        Value::Object(sizes) => sizes.keys().any(|size| !is_one_size(&json!(size))),
+        Value::Array(entries) => entries.iter().any(is_of_size),
+        _ => false,
+    };
     let takes = |entry: &Value| {
         entry["count"].as_i64().unwrap() > 0
             && store.is_none_or(|store| entry["store"].is_null() || same(&entry["store"], store))
-            && size.is_none_or(|size| {
-                entry["size"].is_null() || same(&entry["size"], size) || is_one_size(&entry["size"])
-            })
+            && size
+                .is_none_or(|size| if is_of_size(entry) { same(&entry["size"], size) } else { !counts_sizes })
     };
     article["in_stock"] != false
         && match &article["stock"] {
@@ -432,6 +438,33 @@ async fn sizes_that_no_customer_is_asked_for_are_warned_of(db: TestDatabase) {
                     types: \"Jacken\"";
     assert!(warnings.iter().any(|warning| warning["detail"] == expected), "{stored:#}");
     assert_eq!(suggested_of(&service, &["Jacken"], &json!({"top_size": "M"})).await, ["1", "2"]);
+    for (article, pointer, said) in [
+        (json!({"type": "Jacken", "sizes": ["38"]}), "/type", "in any size"),
+        (json!({"type": "Jacken", "stock": {"38": 1, "40": 0}}), "/type", "in any size"),
+        (
+            json!({"type": "parka", "sizes": {"S": 1, "M": 0}}),
+            "/sizes",
+            "sizes must be a text, a number or a list",
+        ),
+        (json!({"type": "parka", "gender": [["men"]]}), "/gender", "so the article fits every customer"),
+        (
+            json!({"type": "parka", "gender": "female"}),
+            "/gender",
+            "gender \"female\" is none of the words that the schema of release demo requires (men, unisex, women)",
+        ),
+        (
+            json!({"type": "parka", "embedding": [0.1, 0.2]}),
+            "/embedding",
+            "release demo was trained with none",
+        ),
+    ] {
+        let stored = service.put("/articles/new-5", &article).await;
+        let stored: Value = stored.json().await.unwrap();
+        let warned = |warning: &Value| {
+            warning["pointer"] == pointer && warning["detail"].as_str().unwrap().contains(said)
+        };
+        assert!(stored["warnings"].as_array().unwrap().iter().any(warned), "{article}: {stored:#}");
+    }
 
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("articles.csv");

@@ -12,7 +12,11 @@ use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
 use super::{Finding, Incoming, Kind, Problem, check_media_type};
-use crate::{config::Limits, files::explain_json_error, util::json_pointer::step};
+use crate::{
+    config::Limits,
+    files::{explain_json_error, explain_utf8_error},
+    util::json_pointer::step,
+};
 
 /// A JSON object as a request's body; any JSON as an answer's.
 #[derive(Debug)]
@@ -148,17 +152,17 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
             if reason.is_data() { explain_json_error(reason) } else { "this has the wrong type".into() };
         Err(Problem::invalid(vec![Finding::at(pointer(error.path()), detail)]))
     })?;
-    deserializer.end().map_err(|error| malformed(&error))?;
+    deserializer.end().map_err(|error| malformed(text, &error))?;
     Ok(value)
 }
 
 fn parse_value(text: &[u8]) -> Result<Value, Problem> {
-    serde_json::from_slice(text).map_err(|error| malformed(&error))
+    serde_json::from_slice(text).map_err(|error| malformed(text, &error))
 }
 
 /// Parses a list, whose items can be read one by one with [`from_value`].
 pub(crate) fn parse_list(text: &[u8]) -> Result<Vec<Value>, Problem> {
-    serde_json::from_slice(text).map_err(|error| malformed(&error))
+    serde_json::from_slice(text).map_err(|error| malformed(text, &error))
 }
 
 /// Reads an object from parsed JSON.
@@ -172,7 +176,12 @@ pub(crate) fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Problem
     })
 }
 
-fn malformed(error: &serde_json::Error) -> Problem {
+fn malformed(text: &[u8], error: &serde_json::Error) -> Problem {
+    // serde_json calls such a text a malformed \u.
+    if let Err(error) = std::str::from_utf8(text) {
+        let detail = format!("the body cannot be read: {}", explain_utf8_error(error));
+        return Problem::new(Kind::Malformed, detail);
+    }
     let (line, column) = (error.line(), error.column());
     let detail =
         format!("the body cannot be read at line {line}, column {column}: {}", explain_json_error(error));
@@ -220,8 +229,8 @@ mod tests {
         _n: u32,
     }
 
-    fn reject(text: &str) -> (u16, Option<String>, String) {
-        let problem = parse::<Outer>(text.as_bytes()).unwrap_err();
+    fn reject(text: impl AsRef<[u8]>) -> (u16, Option<String>, String) {
+        let problem = parse::<Outer>(text.as_ref()).unwrap_err();
         let (kind, detail, findings) = problem.shown_to_caller();
         (kind.status(), findings.first().and_then(|finding| finding.pointer.clone()), detail.to_owned())
     }
@@ -264,8 +273,13 @@ mod tests {
         ] {
             assert_eq!(reject(text), (400, None, detail.into()), "{text}");
         }
-        assert_eq!(reject(&"[".repeat(100_000)).0, 400);
-        assert_eq!(reject(&format!("{{\"inner\":{}", "[".repeat(100_000))).0, 400);
+        for text in [&b"{\"inner\": [], \"more\xFF\": 1}"[..], b"{\"inner\": [], \"more\": \"\xFF\"}"] {
+            let byte = text.iter().position(|byte| *byte == 0xFF).unwrap() + 1;
+            let detail = format!("the body cannot be read: not UTF-8 text from byte {byte} on");
+            assert_eq!(reject(text), (400, None, detail));
+        }
+        assert_eq!(reject("[".repeat(100_000)).0, 400);
+        assert_eq!(reject(format!("{{\"inner\":{}", "[".repeat(100_000))).0, 400);
         assert_eq!(reject("{\"inner\": [NaN]}").0, 400);
         assert_eq!(reject("{\"inner\": 7, \"more\": \"\\ud800\"}").0, 400, "also after a wrong type");
     }

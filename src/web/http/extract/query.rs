@@ -2,10 +2,14 @@
 
 use std::borrow::Cow;
 
-use axum::{extract::FromRequestParts, http::request::Parts};
+use axum::{
+    extract::FromRequestParts,
+    http::{Uri, request::Parts},
+};
+use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
 
-use super::{Finding, Problem};
+use super::{Finding, Kind, Problem};
 
 #[derive(Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
@@ -25,7 +29,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ConditionalQue
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
+        let pairs = form_urlencoded::parse(read(&parts.uri)?.as_bytes());
         let (conditions, others): (Vec<_>, Vec<_>) = pairs.partition(|(name, _)| name == "where");
         let refuse = |detail| Problem::invalid(vec![Finding::parameter("where", detail)]);
         if conditions.len() > MOST_CONDITIONS {
@@ -48,17 +52,30 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        parse(parts.uri.query().unwrap_or_default()).map(Self)
+        parse(read(&parts.uri)?).map(Self)
     }
+}
+
+/// The query of an address, with its percent-encoding.
+fn read(uri: &Uri) -> Result<&str, Problem> {
+    let query = uri.query().unwrap_or_default();
+    let refuse = |_| Problem::new(Kind::Malformed, "the query is not valid UTF-8 after percent-decoding");
+    percent_decode_str(query).decode_utf8().map(|_| query).map_err(refuse)
 }
 
 fn parse<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
     let pairs = form_urlencoded::parse(query.as_bytes());
     serde_path_to_error::deserialize(serde_urlencoded::Deserializer::new(pairs)).map_err(|error| {
-        let name = error.path().to_string();
-        let name = if name == "." { String::new() } else { name };
-        Problem::invalid(vec![Finding::parameter(name, error.inner().to_string())])
+        let (path, detail) = (error.path().to_string(), error.inner().to_string());
+        let name = if path == "." { name_in(&detail).to_owned() } else { path };
+        Problem::invalid(vec![Finding::parameter(name, detail)])
     })
+}
+
+/// The parameter that an error of serde about the whole query names, if it does.
+fn name_in(detail: &str) -> &str {
+    let rest = detail.strip_prefix("duplicate field `").or_else(|| detail.strip_prefix("missing field `"));
+    rest.and_then(|rest| rest.strip_suffix('`')).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -86,6 +103,23 @@ mod tests {
         };
         assert_eq!(reject("n=-1"), ("n".into(), "invalid digit found in string".into()));
         assert_eq!(reject("serach=x").1, "unknown field `serach`, expected `n` or `search`");
-        assert_eq!(reject("n=1&n=2").1, "duplicate field `n`");
+        assert_eq!(reject("n=1&n=2"), ("n".into(), "duplicate field `n`".into()));
+    }
+
+    #[test]
+    fn a_query_is_utf_8() {
+        let uri = |query: &str| format!("/articles?{query}").parse::<Uri>().unwrap();
+        for query in ["", "search=%C3%84rmel+50%25&n=3", "search=50%"] {
+            assert_eq!(read(&uri(query)).unwrap(), query);
+        }
+        for query in ["search=%ff", "%C3=1", "search=%C3&n=%84"] {
+            let problem = read(&uri(query)).unwrap_err();
+            let (kind, detail, _) = problem.shown_to_caller();
+            assert_eq!(
+                (kind, detail),
+                (Kind::Malformed, "the query is not valid UTF-8 after percent-decoding"),
+                "{query}"
+            );
+        }
     }
 }

@@ -39,7 +39,7 @@ macro_rules! kinds {
 
 kinds! {
     Malformed = 400 "malformed", "Malformed request":
-        "The body is not valid JSON, the path is not valid UTF-8, or the Host is missing. The detail says which, and where \
+        "The body is not valid JSON, the path or the query is not valid UTF-8, or the Host is missing. The detail says which, and where \
          parsing stopped.";
     SignIn = 401 "sign-in", "Sign-in required":
         "This page is for signed-in users, and your session may have expired. Sign in and try again.";
