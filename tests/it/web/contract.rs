@@ -222,7 +222,11 @@ async fn documents_and_pictures_are_kept_until_they_change(db: TestDatabase) {
         "/static/atelier.css",
     ] {
         let first = service.get(path).await;
-        let (tag, vary) = (header(&first, "etag").to_owned(), header(&first, "vary").to_owned());
+        let varies = |answer: &reqwest::Response| -> BTreeSet<String> {
+            let lines = answer.headers().get_all("vary").iter();
+            lines.map(|line| line.to_str().unwrap().to_owned()).collect()
+        };
+        let (tag, vary) = (header(&first, "etag").to_owned(), varies(&first));
         assert!(!first.text().await.unwrap().is_empty(), "{path}");
         assert!(tags.insert(tag.clone()), "{path}: {tag}");
         let ask = |expected: &str| {
@@ -230,7 +234,7 @@ async fn documents_and_pictures_are_kept_until_they_change(db: TestDatabase) {
         };
         let second = ask(&tag).await.unwrap();
         assert_eq!((second.status().as_u16(), header(&second, "etag")), (304, tag.as_str()), "{path}");
-        assert_eq!(header(&second, "vary"), vary, "{path}");
+        assert_eq!(varies(&second), vary, "{path}");
         assert!(!header(&second, "cache-control").contains("no-store"), "{path}");
         assert!(second.text().await.unwrap().is_empty(), "{path}");
         assert_eq!(ask("\"other\"").await.unwrap().status(), 200, "{path}");
