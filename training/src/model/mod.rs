@@ -1,7 +1,7 @@
 //! The models of every method: configuration, weights, one step of training.
 //!
 //! A model is a [`ModelConfig`] and weights. It turns a [`Batch`] of encoded outfits into logits, or into the loss
-//! and its gradients; a [`Trainer`] updates it. It knows no data files, schedule, split or metric, nor what the
+//! and its gradients; a `Trainer` updates it. It knows no data files, schedule, split or metric, nor what the
 //! indices stand for.
 
 mod batch;
