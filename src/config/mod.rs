@@ -307,17 +307,18 @@ impl Config {
     /// Reads the file `named`, or else `atelier.toml` if it exists.
     pub fn read(named: Option<&Path>, overrides: Overrides) -> Result<(Self, Origins), ConfigError> {
         let path = named.unwrap_or(Path::new(DEFAULT_FILE));
-        let mut table = match fs::read_to_string(path) {
-            Ok(text) => parse(path, &text)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => Table::new(),
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => String::new(),
             Err(source) => return Err(ConfigError::File { path: path.to_owned(), source }),
         };
+        let mut table = parse(path, &text)?;
         // The file is checked first, so that its mistakes are not blamed on a variable.
         let mut config = parse_table(&table).map_err(|(name, reason)| {
-            let origin = origins::file(path);
+            let origin = origins::file(path, &text, &name);
             ConfigError::Setting { name, origin, reason }
         })?;
-        let mut origins = Origins::of_file(path, &table);
+        let mut origins = Origins::of_file(path, &text, &table);
         for ((section, key), (origin, text)) in overrides.into_settings() {
             (table, config) = set(&table, &section, &key, &origin, &text)?;
             origins.insert(format!("{section}.{key}"), origin);

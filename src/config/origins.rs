@@ -10,11 +10,15 @@ pub struct Origins(BTreeMap<String, String>);
 
 impl Origins {
     /// All settings of the file.
-    pub(super) fn of_file(path: &Path, table: &Table) -> Self {
+    pub(super) fn of_file(path: &Path, text: &str, table: &Table) -> Self {
         let sections = table.iter().filter_map(|(section, value)| Some((section, value.as_table()?)));
         let names =
             sections.flat_map(|(section, keys)| keys.keys().map(move |key| format!("{section}.{key}")));
-        Self(names.map(|name| (name, file(path))).collect())
+        let origin = |name: String| {
+            let origin = file(path, text, &name);
+            (name, origin)
+        };
+        Self(names.map(origin).collect())
     }
 
     pub(super) fn insert(&mut self, name: String, origin: String) {
@@ -39,7 +43,29 @@ impl Origins {
     }
 }
 
-/// The file as an origin.
-pub(super) fn file(path: &Path) -> String {
-    format!("the configuration file {}", path.display())
+/// The file, and the line of a setting or section in it, as an origin.
+pub(super) fn file(path: &Path, text: &str, setting: &str) -> String {
+    let line = line_of(text, setting).map_or_else(String::new, |line| format!(", line {line}"));
+    format!("the configuration file {}{line}", path.display())
+}
+
+/// None if the setting is written in another way than in a line under its section's header.
+fn line_of(text: &str, setting: &str) -> Option<usize> {
+    let (section, key) = setting.split_once('.').unwrap_or(("", setting));
+    // A setting may be within a list.
+    let key = key.split(['.', '[']).next().unwrap_or_default();
+    let mut current = "";
+    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+        if let Some(header) = line.strip_prefix('[') {
+            current = header.trim_matches(['[', ']', ' ']);
+            if section.is_empty() && current == key {
+                return Some(number);
+            }
+        } else if current == section
+            && line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
+        {
+            return Some(number);
+        }
+    }
+    None
 }

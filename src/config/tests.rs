@@ -51,7 +51,12 @@ fn an_error_names_the_origin_of_the_setting() {
     };
     let error = message("[server]\nadress = \"x\"", &[]).unwrap_err().to_string();
     assert!(error.starts_with("server.adress (the configuration file /"), "{error}");
-    assert!(error.contains("unknown field `adress`"), "{error}");
+    assert!(error.contains(", line 2): unknown field `adress`"), "{error}");
+    let error = message("# Ours.\n\n[servers]\nport = 1", &[]).unwrap_err().to_string();
+    assert!(
+        error.starts_with("servers (the configuration file /") && error.contains(", line 3): "),
+        "{error}"
+    );
     let error = message("", &[("ATELIER__SERVER__ADRESS", "x")]).unwrap_err().to_string();
     assert!(error.starts_with("server.adress (ATELIER__SERVER__ADRESS): unknown field `adress`"), "{error}");
     let error = message("[database]\nurl = \"postgres://u:secret@h/d", &[]).unwrap_err().to_string();
@@ -158,6 +163,7 @@ fn limits_that_contradict_each_other_are_refused() {
     let expected = "limits.page_default (40) must be at most limits.page (20) (limits.page is from ATELIER__LIMITS__PAGE, \
                     limits.page_default is from the configuration file /";
     assert!(error.contains(expected) && !error.contains("key_rate"), "{error}");
+    assert!(error.ends_with(", line 3)"), "{error}");
     let error = message("[limits]\npage = -1").unwrap_err().to_string();
     assert!(error.starts_with("limits.page (the configuration file /"), "{error}");
     assert!(error.contains("invalid value: integer `-1`"), "{error}");

@@ -310,8 +310,8 @@ async fn a_bad_setting_is_named_with_its_origin(db: TestDatabase) {
     let output = run(atelier(&db, &["--config", path(&folder.path().join("atelier.toml"))])).await;
     assert_eq!(output.status.code(), Some(1));
     let expected = format!(
-        "atelier: limits.key_rate (the configuration file {}/atelier.toml): invalid type: string \"many\", expected \
-         u32\n",
+        "atelier: limits.key_rate (the configuration file {}/atelier.toml, line 2): invalid type: string \"many\", \
+         expected u32\n",
         folder.path().display()
     );
     assert_eq!(stderr(&output), expected);
