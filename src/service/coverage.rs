@@ -89,7 +89,7 @@ impl Unknown {
                 )
             }
             Self::AnySize { kind } => {
-                describe_sizes([(kind.clone(), articles)].into(), release).unwrap_or_default()
+                describe_sizes(vec![(kind.clone(), articles)], release).unwrap_or_default()
             }
         }
     }
@@ -153,24 +153,16 @@ pub fn find_misfits(release: &Release, article: &Article) -> Vec<Unknown> {
 pub struct Census {
     release: Arc<Release>,
     unknown: BTreeMap<Unknown, u64>,
-    /// The types whose articles have sizes that fit everyone, because the schema requires nothing of them.
-    of_any_size: BTreeMap<String, u64>,
 }
 
 impl Census {
     pub fn new(release: Arc<Release>) -> Self {
-        Self { release, unknown: BTreeMap::new(), of_any_size: BTreeMap::new() }
+        Self { release, unknown: BTreeMap::new() }
     }
 
     pub fn count(&mut self, article: &Article) {
         self.add(find_unknown(&self.release, article));
-        let (any_size, misfits): (Vec<_>, Vec<_>) = find_misfits(&self.release, article)
-            .into_iter()
-            .partition(|misfit| matches!(misfit, Unknown::AnySize { .. }));
-        self.add(misfits);
-        if !any_size.is_empty() {
-            *self.of_any_size.entry(article.kind().to_owned()).or_insert(0) += 1;
-        }
+        self.add(find_misfits(&self.release, article));
     }
 
     fn add(&mut self, unknown: Vec<Unknown>) {
@@ -189,7 +181,12 @@ impl Census {
     /// A warning for each of the most frequent, one that counts the others, and one of sizes that no customer is asked for.
     pub fn into_warnings(mut self) -> Vec<String> {
         let release = self.release.manifest().name.clone();
-        let of_any_size = std::mem::take(&mut self.of_any_size);
+        let any_size = self.unknown.extract_if(.., |unknown, _| matches!(unknown, Unknown::AnySize { .. }));
+        let of_any_size = any_size.filter_map(|(unknown, articles)| match unknown {
+            Unknown::AnySize { kind } => Some((kind, articles)),
+            _ => None,
+        });
+        let of_any_size: Vec<(String, u64)> = of_any_size.collect();
         let sorted = self.into_sorted();
         let listed = sorted.iter().take(MOST_WARNINGS);
         let mut warnings: Vec<String> =
@@ -203,9 +200,8 @@ impl Census {
 }
 
 /// Warns of types whose articles are suggested in any size.
-fn describe_sizes(types: BTreeMap<String, u64>, release: &str) -> Option<String> {
-    let articles: u64 = types.values().sum();
-    let mut types: Vec<(String, u64)> = types.into_iter().collect();
+fn describe_sizes(mut types: Vec<(String, u64)>, release: &str) -> Option<String> {
+    let articles: u64 = types.iter().map(|(_, articles)| articles).sum();
     types.sort_by_key(|(_, articles)| std::cmp::Reverse(*articles));
     let listed: Vec<String> = types.iter().take(MOST_TYPES).map(|(kind, _)| format!("{kind:?}")).collect();
     let others = match types.len().saturating_sub(MOST_TYPES) {
