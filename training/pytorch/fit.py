@@ -28,6 +28,8 @@ from data import Data, Masks
 from model import Model, decayed
 
 FLOOR = 0.01
+# With this lead over the development split, in nats, training outfits are learned by heart.
+AHEAD = 0.1
 AT_ONCE = 1024
 
 
@@ -72,7 +74,7 @@ class Run:
     def fit(self):
         fit, start = self.fit_config, time.monotonic()
         torch.manual_seed(fit["seed"] * 1000 + len(self.epochs) * self.ranks + self.rank)
-        while len(self.epochs) < fit["epochs"] and self.waited() < fit["patience"]:
+        while len(self.epochs) < self.count_epochs() and self.waited() < fit["patience"]:
             began = time.monotonic()
             training = self.epoch(len(self.epochs))
             learning = time.monotonic() - began
@@ -132,14 +134,29 @@ class Run:
         self.steps += 1
         return torch.stack([losses.detach().sum(), torch.tensor(float(len(batch)), device=self.device)])
 
+    def count_epochs(self) -> int:
+        """A third if the first sixth shows that the training outfits are learned by heart, and the run may be shortened."""
+        epochs, judged = self.fit_config["epochs"], self.fit_config["epochs"] // 6
+        if self.may_be_shortened() and len(self.epochs) >= judged:
+            epoch = self.epochs[judged - 1]
+            if epoch["development"]["cross_entropy"] - epoch["training"]["cross_entropy"] > AHEAD:
+                return epochs // 3
+        return epochs
+
+    def may_be_shortened(self) -> bool:
+        return self.fit_config.get("shorten", False) and self.fit_config["epochs"] >= 6
+
     def rate(self, step: int) -> float:
-        """Rises linearly over the warm-up, then falls along half a cosine."""
+        """Rises linearly over the warm-up, then falls along half a cosine. A run that may be shortened is in the middle of it
+        when that shows."""
         fit = self.fit_config
         each = math.ceil(len(self.data.training) / fit["batch"])
-        warm_up, total, step = fit["warm_up"] * each, fit["epochs"] * each, step + 1
+        warm_up, total, step = fit["warm_up"] * each, self.count_epochs() * each, step + 1
+        half = fit["epochs"] // 6 * each if self.may_be_shortened() else (warm_up + total) / 2
         if step < warm_up:
             return fit["learning_rate"] * step / warm_up
-        passed = min((step - warm_up) / max(total - warm_up, 1), 1)
+        begins, ends, before = (warm_up, half, 0) if step < half else (half, total, 0.5)
+        passed = before + min((step - begins) / max(ends - begins, 1), 1) / 2
         return fit["learning_rate"] * (FLOOR + (1 - FLOOR) * (1 + math.cos(math.pi * passed)) / 2)
 
     @torch.no_grad()

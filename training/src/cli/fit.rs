@@ -46,7 +46,7 @@ pub(super) struct Fit {
     /// Random seed of initial weights, order of outfits, and masks.
     #[arg(long)]
     seed: Option<u64>,
-    /// Maximum number of epochs; the learning rate decays over all of them.
+    /// Maximum number of epochs; the learning rate decays over all of them. A run is then not shortened.
     #[arg(long)]
     epochs: Option<u32>,
     /// Outfits per step.
@@ -114,6 +114,9 @@ impl Fit {
         let path = folder.path().display();
         match outcome? {
             Outcome::Finished => eprintln!("all epochs are done"),
+            Outcome::Shortened => eprintln!(
+                "shortened: the training outfits were learned by heart sooner than the development split (fit.shorten)"
+            ),
             Outcome::StoppedEarly => {
                 eprintln!("stopped early: the last {} epochs did not improve", config.fit.patience);
             }
@@ -134,7 +137,9 @@ impl Fit {
 
     fn apply_flags(&self, fit: &mut FitConfig) {
         fit.seed = self.seed.unwrap_or(fit.seed);
-        fit.epochs = self.epochs.unwrap_or(fit.epochs);
+        if let Some(epochs) = self.epochs {
+            (fit.epochs, fit.shorten) = (epochs, false);
+        }
         fit.batch = self.batch.unwrap_or(fit.batch);
         fit.learning_rate = self.learning_rate.unwrap_or(fit.learning_rate);
         fit.warm_up = self.warm_up.unwrap_or(fit.warm_up);

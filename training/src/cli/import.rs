@@ -39,6 +39,10 @@ pub(super) struct Import {
     /// The share of outfits drawn for validation if no row names a split.
     #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
     validation: f64,
+    /// Do not add what customers had in other training outfits as the feature "had". It is added if customers of
+    /// validation outfits have at least eight on average, and no feature of the schema has articles as values.
+    #[arg(long)]
+    no_history: bool,
 }
 
 impl Import {
@@ -63,9 +67,14 @@ impl Import {
             bar.set_length(total);
             bar.set_position(done);
         };
-        let plan =
-            Plan { files: &files, schema: &schema, skip_bad: self.skip_bad, validation: self.validation };
-        let Imported { report, drawn } = plan.write(&self.out, &mut show_progress)?;
+        let plan = Plan {
+            files: &files,
+            schema: &schema,
+            skip_bad: self.skip_bad,
+            validation: self.validation,
+            history: !self.no_history,
+        };
+        let Imported { report, drawn, history } = plan.write(&self.out, &mut show_progress)?;
         bar.finish_and_clear();
         print(&report);
         if report.bad > 0 && !self.skip_bad {
@@ -78,6 +87,13 @@ impl Import {
         if drawn > 0 {
             let drawn = HumanCount(drawn as u64);
             eprintln!("no row names a split, so {drawn} outfits were drawn for validation");
+        }
+        if let Some(length) = history {
+            eprintln!(
+                "customers of validation outfits have {length:.0} training outfits on average: what these have became the \
+                 feature \"had\" in {out}/schema.toml, so import customers from {out}, too (--no-history leaves it out)",
+                out = self.out.display()
+            );
         }
         let (good, bad) = (HumanCount(report.good), HumanCount(report.bad));
         println!("{}: {good} rows, {bad} bad rows skipped", self.out.display());

@@ -42,9 +42,10 @@ pub struct DataConfig {
 /// than they are.
 const MATCH_EPSILON: f32 = 1e-3;
 /// With fewer training outfits than this a match begins at their counts, and learns in smaller steps of fewer outfits,
-/// over a schedule that is run to its end: a longer one stops while its rate is still high.
+/// over a schedule that is run to its end: a longer one stops while its rate is still high. How long suits them shows
+/// while they learn.
 const MANY_OUTFITS: usize = 50_000;
-const EPOCHS_OF_FEW: u32 = 20;
+const EPOCHS_OF_FEW: u32 = 60;
 const BATCH_OF_FEW: usize = 64;
 const RATE_OF_FEW: f32 = 3e-4;
 
@@ -56,6 +57,9 @@ pub struct FitConfig {
     pub seed: u64,
     /// The maximum; the learning rate decays over all of them.
     pub epochs: u32,
+    /// Whether a third of the epochs is enough if the first sixth shows that the training outfits are learned by heart.
+    #[serde(default)]
+    pub shorten: bool,
     /// Outfits per step.
     pub batch: usize,
     /// Peak learning rate, after the warm-up.
@@ -117,6 +121,7 @@ impl Default for FitConfig {
         Self {
             seed: 1,
             epochs: 40,
+            shorten: false,
             batch: 256,
             learning_rate: 1e-3,
             warm_up: 1.0,
@@ -196,6 +201,7 @@ impl RunConfig {
                 config.fit.batch = BATCH_OF_FEW;
                 config.fit.learning_rate = RATE_OF_FEW;
                 (config.fit.epochs, config.fit.patience) = (EPOCHS_OF_FEW, EPOCHS_OF_FEW);
+                config.fit.shorten = true;
             }
         }
         if let Some(path) = overrides.file {

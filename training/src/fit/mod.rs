@@ -39,7 +39,7 @@ pub use folder::RunFolder;
 use self::{
     batches::{Masks, Pairs},
     development::Development,
-    schedule::Schedule,
+    schedule::{Schedule, count_epochs},
 };
 use crate::{
     data::Data,
@@ -115,6 +115,8 @@ impl fmt::Debug for Watch<'_> {
 pub enum Outcome {
     /// All epochs are done.
     Finished,
+    /// So are those of a run that was shortened, because it learned the training outfits by heart.
+    Shortened,
     /// The last epochs, as many as the patience allows, did not improve on the development split.
     StoppedEarly,
     /// The caller stopped it; it can be resumed.
@@ -239,7 +241,6 @@ struct Run<'a> {
     /// If the run learns from pairs.
     pairs: Option<Pairs<'a>>,
     development: Development,
-    schedule: Schedule,
     steps_per_epoch: u32,
     trainer: Trainer,
     state: State,
@@ -265,18 +266,28 @@ impl<'a> Run<'a> {
             masks: Masks::new(data, config),
             pairs: (config.pair.weight > 0.0).then(|| Pairs::new(data, config)),
             development: Development::new(data, &config.model),
-            schedule: Schedule::new(fit, steps_per_epoch),
             steps_per_epoch,
             trainer,
             state,
         })
     }
 
+    fn schedule(&self) -> Schedule {
+        Schedule::new(&self.config.fit, self.steps_per_epoch, &self.leads())
+    }
+
+    /// How far training was ahead of development, by epoch.
+    fn leads(&self) -> Vec<f64> {
+        let lead = |epoch: &EpochRecord| epoch.development.cross_entropy - epoch.training.cross_entropy;
+        self.state.epochs.iter().map(lead).collect()
+    }
+
     fn outcome(&self) -> Option<Outcome> {
         let epochs = &self.state.epochs;
         let waited = epochs.iter().rev().take_while(|epoch| !epoch.best).count();
-        if epochs.len() >= self.config.fit.epochs as usize {
-            Some(Outcome::Finished)
+        let end = count_epochs(&self.config.fit, &self.leads());
+        if epochs.len() >= end as usize {
+            Some(if end < self.config.fit.epochs { Outcome::Shortened } else { Outcome::Finished })
         } else if waited > 0 && waited >= self.config.fit.patience as usize {
             Some(Outcome::StoppedEarly)
         } else {
@@ -288,6 +299,7 @@ impl<'a> Run<'a> {
     fn epoch(&mut self, watch: &mut Watch<'_>) -> Result<bool> {
         let epoch = self.trainer.steps() / self.steps_per_epoch;
         let order = self.masks.order(epoch);
+        let schedule = self.schedule();
         let done = (self.trainer.steps() % self.steps_per_epoch) as usize;
         let before = self.state.running.seconds;
         let start = (watch.clock)();
@@ -299,7 +311,7 @@ impl<'a> Run<'a> {
                 return Ok(false);
             }
             let batch = self.masks.batch(epoch, outfits);
-            let rate = self.schedule.rate(self.trainer.steps());
+            let rate = schedule.rate(self.trainer.steps());
             let pairs = self.pairs.as_ref().map(|pairs| pairs.batch(epoch, outfits));
             let weighted = pairs.as_ref().map(|pairs| (pairs, self.config.pair.weight));
             let loss = self.trainer.step(&batch, weighted, rate, self.config.fit.seed);
@@ -333,7 +345,7 @@ impl<'a> Run<'a> {
         self.state.epochs.push(EpochRecord {
             epoch,
             step: self.trainer.steps(),
-            learning_rate: self.schedule.rate(self.trainer.steps() - 1),
+            learning_rate: self.schedule().rate(self.trainer.steps() - 1),
             training: TrainingLoss {
                 cross_entropy: running.mean(running.cross_entropy),
                 total: running.mean(running.total),

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::Value;
+
 use super::{Home, mean};
 
 /// Narrow and quick; how it learns is the default.
@@ -15,7 +17,14 @@ fn a_small_shops_model_beats_popularity() {
     home.output_of("synthesise --out shop --articles 160 --customers 300 --outfits 600 --validation 100");
     home.output_of("fit --data shop --config settings.toml");
     let config = fs::read_to_string(home.at("runs/shop/match-1/config.toml")).unwrap();
-    assert!(config.contains("\nepochs = 20\n") && config.contains("\nbegin_at_logit = true\n"), "{config}");
+    for line in ["epochs = 60", "shorten = true", "begin_at_logit = true"] {
+        assert!(config.contains(&format!("\n{line}\n")), "{line}: {config}");
+    }
+    let epochs = fs::read_to_string(home.at("runs/shop/match-1/metrics.jsonl")).unwrap();
+    let epochs: Vec<Value> = epochs.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let figure = |split: &str| epochs[9][split]["cross_entropy"].as_f64().unwrap();
+    let expected = if figure("development") - figure("training") > 0.1 { 20 } else { 60 };
+    assert_eq!(epochs.len(), expected, "as the tenth epoch shows");
     home.output_of("evaluate --data shop --runs runs/shop/match-1 --out all.json");
     let (ours, all) = (home.json("runs/shop/match-1/evaluation.json"), home.json("all.json"));
     let baselines = all["baselines"].as_array().unwrap();

@@ -218,6 +218,70 @@ fn a_bad_row_stops_an_import_unless_it_may_be_skipped() {
     assert!(error.contains("there is no articles file: a data folder needs all three tables"), "{error}");
 }
 
+/// What customers had before is a feature; of a training outfit it is what the others have.
+#[test]
+fn what_customers_had_becomes_a_feature() {
+    let home = garden();
+    let outfit = |customer: &str, number: usize, split: &str| {
+        let (shrub, bulb) = (number % 6, number / 6);
+        format!(
+            "{{\"customer\":\"{customer}\",\"split\":\"{split}\",\
+             \"articles\":[\"shrub-{shrub}\",\"bulb-{bulb}\",\"pot-0\",\"tool-1\"]}}\n"
+        )
+    };
+    // Only the last of the thirteen has bulb-2.
+    let often: String = (0..13).map(|number| outfit("g-1", number, "train")).collect();
+    let rest: String = [
+        ("g-2", 17, "train"),
+        ("g-1", 29, "validation"),
+        ("g-1", 28, "validation"),
+        ("g-3", 20, "validation"),
+    ]
+    .map(|(customer, number, split)| outfit(customer, number, split))
+    .concat();
+    fs::remove_file(home.at("theirs/outfits.ndjson")).unwrap();
+    home.write("theirs/outfits.jsonl", &(often + &rest));
+    let said = String::from_utf8(home.run("import theirs --out garden").stderr).unwrap();
+    assert!(said.contains("customers of validation outfits have 9 training outfits on average"), "{said}");
+
+    let rows = |name: &str| -> Vec<Value> {
+        let text = fs::read_to_string(home.at(&format!("garden/{name}.jsonl"))).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let had = |row: &Value| -> Vec<String> {
+        serde_json::from_value(row["features"]["had"].clone()).unwrap_or_default()
+    };
+    let (customers, outfits) = (rows("customers"), rows("outfits"));
+    let customer = |id: &str| had(customers.iter().find(|customer| customer["id"] == id).unwrap());
+    let [of_often, beside_last, of_validation] = [customer("g-1"), had(&outfits[12]), had(&outfits[14])];
+    assert_eq!(of_often[..3], ["pot-0", "tool-1", "bulb-1"], "the most frequent, then the latest");
+    assert_eq!(of_often.len(), 11, "{of_often:?}");
+    assert_eq!(of_validation, of_often, "a validation outfit sees all training outfits, and not itself");
+    let others: Vec<String> = of_often.into_iter().filter(|article| article != "bulb-2").collect();
+    assert_eq!(beside_last.len(), others.len());
+    assert!(others.iter().all(|article| beside_last.contains(article)), "{beside_last:?}");
+    assert!(had(&outfits[13]).is_empty(), "one outfit has no other");
+    assert!(had(&outfits[16]).is_empty(), "a new customer had nothing");
+    assert_eq!(customer("g-2").len(), 4);
+    let data = Data::load(&home.at("garden")).unwrap();
+    assert_eq!(
+        data.schema().feature("had").unwrap().values.len(),
+        11,
+        "bulb-2 and shrub-5 of g-2 are had, too"
+    );
+
+    home.output_of("import theirs --out without --no-history");
+    assert_eq!(Data::load(&home.at("without")).unwrap().schema().features().len(), 6);
+    // A shop that says it itself says it better.
+    home.output_of("import garden --out again");
+    for name in ["outfits.jsonl", "schema.toml"] {
+        assert_eq!(
+            fs::read(home.at("again").join(name)).unwrap(),
+            fs::read(home.at("garden").join(name)).unwrap()
+        );
+    }
+}
+
 /// docs/training.md starts with these files.
 #[test]
 fn the_guides_furnished_rooms_import_without_a_bad_row() {

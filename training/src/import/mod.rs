@@ -3,6 +3,8 @@
 //!
 //! [`atelier::files`] reads the files and checks every row. The folder is written completely or not at all.
 
+mod history;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -28,6 +30,8 @@ pub struct Import<'a> {
     pub skip_bad: bool,
     /// The share of the outfits that becomes the validation split if no row names a split.
     pub validation: f64,
+    /// Add what customers had before as a feature, if they come back often enough.
+    pub history: bool,
 }
 
 /// The result of an import.
@@ -37,6 +41,8 @@ pub struct Imported {
     pub report: Report,
     /// The number of outfits drawn for validation.
     pub drawn: usize,
+    /// How many training outfits the customer of a validation outfit has, as a mean, if these became a feature.
+    pub history: Option<f64>,
 }
 
 /// Fixed, so that each import draws the same outfits for validation.
@@ -62,10 +68,14 @@ impl Import<'_> {
         };
         self.write_table(self.files.outfits.as_ref(), target, &mut checker, tell, mark)?;
         let report = checker.report().clone();
+        let mut history = None;
         if report.bad == 0 || self.skip_bad {
+            if self.history {
+                history = history::add(target, self.schema)?;
+            }
             folder.finish()?;
         }
-        Ok(Imported { report, drawn: drawn.map_or(0, |drawn| drawn.len()) })
+        Ok(Imported { report, drawn: drawn.map_or(0, |drawn| drawn.len()), history })
     }
 
     /// Draws the outfits for validation, by their number among the rows that can be read; `None` if a row
