@@ -131,11 +131,21 @@ pub(super) fn list(words: &[String], last: &str) -> String {
     }
 }
 
+/// So many words of a set are shown, such as of what a customer had.
+const MOST_WORDS: usize = 8;
+
 /// The value without a label: `navy/blue`, `58 kg`.
 pub(super) fn value_words(feature: &Feature, value: &FeatureValue) -> String {
     match (value, &feature.kind) {
         (FeatureValue::Text(word), _) => spaced(word),
-        (FeatureValue::Many(words), _) => words.iter().map(|word| spaced(word)).collect::<Vec<_>>().join("/"),
+        (FeatureValue::Many(words), _) => {
+            let shown = if words.len() > MOST_WORDS + 1 { &words[..MOST_WORDS] } else { words };
+            let text = shown.iter().map(|word| spaced(word)).collect::<Vec<_>>().join("/");
+            match words.len() - shown.len() {
+                0 => text,
+                more => format!("{text} and {more} more"),
+            }
+        }
         // "28" is an age by itself; other numbers need their unit.
         (FeatureValue::Number(number), Kind::Number { unit, .. }) if !unit.is_empty() && unit != "years" => {
             format!("{number} {unit}")
@@ -197,6 +207,18 @@ mod tests {
         assert_eq!(clause("nogo_types", many(&["heel", "dress"])), "they never wear heels or dresses");
         assert_eq!(clause("nogo_materials", many(&["leather"])), "they never wear leather");
         assert_eq!(clause("fit", text("slim")), "their fit is slim");
+    }
+
+    #[test]
+    fn long_sets_are_cut() {
+        let source = "name = \"s\"\n[[feature]]\nname = \"had\"\nkind = \"set\"\nvalues = [\"1\"]";
+        let schema = Schema::parse(source).unwrap();
+        let words = |count: u32| {
+            let value = FeatureValue::Many((1..=count).map(|number| number.to_string()).collect());
+            value_words(&schema.features()[0], &value)
+        };
+        assert_eq!(words(9), "1/2/3/4/5/6/7/8/9");
+        assert_eq!(words(100), "1/2/3/4/5/6/7/8 and 92 more");
     }
 
     #[test]

@@ -43,23 +43,23 @@ pub struct Logit<'a> {
 impl<'a> Logit<'a> {
     /// With the articles that features name, such as what the customer had.
     pub fn fit(data: &'a Data) -> Self {
-        Self::with(data, true)
+        Self::with(data, named_articles(data))
     }
 
-    /// Without the customer's history where a feature says it: a match reads features only.
-    pub(crate) fn fit_for_match(data: &'a Data) -> Self {
-        Self::with(data, named_articles(data).is_empty())
+    /// Without the articles that features name, which a match learns by itself.
+    pub(crate) fn fit_without_named(data: &'a Data) -> Self {
+        Self::with(data, Vec::new())
     }
 
-    fn with(data: &'a Data, histories: bool) -> Self {
+    fn with(data: &'a Data, named: Vec<Named>) -> Self {
         let held = FITTED.min(data.training().len() / PART).max(1);
         let held = choose(1, Table::Logit, data.training(), held);
         let rest: Vec<u32> =
             data.training().iter().copied().filter(|outfit| held.binary_search(outfit).is_err()).collect();
-        let counts = Counts::new(data, &rest, histories);
+        let counts = Counts::new(data, &rest, named.clone());
         let questions: Vec<Vec<f64>> = held.par_iter().map(|&outfit| counts.example(outfit)).collect();
         let coefficients = maximise(&questions, counts.features());
-        Self { data, counts: Counts::new(data, data.training(), histories), coefficients }
+        Self { data, counts: Counts::new(data, data.training(), named), coefficients }
     }
 
     /// The same model as a sum over what is known: what a first step of learning can begin at.
@@ -84,7 +84,6 @@ impl<'a> Logit<'a> {
                 .collect(),
             together: self.coefficients[1],
             own: self.coefficients[2],
-            named: self.coefficients[FIXED + 2 * counts.compared.len()..].to_vec(),
             beside: counts.beside.chunks_exact(width.max(1)).map(|row| weigh(row, 0)).collect(),
             profile: counts
                 .profile
@@ -115,8 +114,6 @@ pub(crate) struct Terms {
     /// The weight of co-occurrence, and of being in the outfit already.
     pub(crate) together: f64,
     pub(crate) own: f64,
-    /// The weight of being a value of each feature whose values are articles.
-    pub(crate) named: Vec<f64>,
     pub(crate) values: Vec<u32>,
     pub(crate) beside: Vec<Vec<f32>>,
     /// By feature and its value.
@@ -192,7 +189,7 @@ struct View<'a> {
 }
 
 impl<'a> Counts<'a> {
-    fn new(data: &'a Data, outfits: &[u32], histories: bool) -> Self {
+    fn new(data: &'a Data, outfits: &[u32], named: Vec<Named>) -> Self {
         let attributes = data.attributes();
         let mut sizes = vec![0; attributes.names().len()];
         for (value, _) in (0..).zip(0..attributes.count()) {
@@ -214,14 +211,14 @@ impl<'a> Counts<'a> {
             attributes,
             popularity: articles.iter().map(|count| ((count + 0.5) / total).ln()).collect(),
             pairs: Pairs::of(data, outfits),
-            histories: if histories { count_histories(data, outfits) } else { Histories::new() },
+            histories: count_histories(data, outfits),
             chance: articles.iter().map(|count| count / total).collect(),
             compared,
             columns,
             places,
             beside: Vec::new(),
             profile: Vec::new(),
-            named: named_articles(data),
+            named,
         };
         counts.count_beside(outfits);
         counts.count_profiles(outfits);

@@ -43,15 +43,12 @@ pub(crate) const fn count_weights(features: usize) -> usize {
 /// step.
 const GAIN: f32 = 10.0;
 
-/// Sets the weights of what was beside the visible articles, of these themselves, and of what features name; those of smaller
-/// dampings are 0.
+/// Sets the weights of what was beside the visible articles, and of these themselves; those of smaller dampings are 0.
 #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
-pub(crate) fn set_first_weights(weights: &mut [f32], beside: f64, own: f64, named: &[f64]) {
+pub(crate) fn set_first_weights(weights: &mut [f32], beside: f64, own: f64) {
     weights[BESIDE..OWN].fill(0.0);
     weights[BESIDE] = beside as f32 / GAIN;
-    for (weight, first) in weights[OWN..].iter_mut().zip(std::iter::once(&own).chain(named)) {
-        *weight = *first as f32 / GAIN;
-    }
+    weights[OWN] = own as f32 / GAIN;
 }
 
 /// How much a count says: how much more often than by chance, less if it is small.

@@ -27,7 +27,7 @@ const AT_LEAST: f64 = 1.0;
 
 /// Sets a model's first match, memory and biases.
 pub(super) fn begin_at_logit(model: &mut Model, data: &Data, seed: u64) {
-    let terms = Logit::fit_for_match(data).terms();
+    let terms = Logit::fit_without_named(data).terms();
     let matrix = Matrix::new(data, &terms);
     let width = model.config().matching;
     let (mut known, mut values) = matrix.factors(&Weights::count(data), width, seed);
@@ -42,7 +42,7 @@ pub(super) fn begin_at_logit(model: &mut Model, data: &Data, seed: u64) {
     set_match(model, data, &known, &values);
     if model.config().memory > 0 {
         let weights = model.named_mut("memory.weights").expect("the model has a memory; this is a bug");
-        set_first_weights(&mut weights.data, terms.together, terms.own, &terms.named);
+        set_first_weights(&mut weights.data, terms.together, terms.own);
     }
     #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
     let bias: Vec<f32> = terms.popularity.iter().map(|popularity| *popularity as f32).collect();

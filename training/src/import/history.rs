@@ -147,7 +147,7 @@ impl Histories {
         write!(
             source,
             "\n\n# Written by import: what a customer had in other training outfits.\n[[feature]]\nname = \"{NAME}\"\n\
-             label = \"had before\"\nkind = \"set\"\nvalues = {values}\n"
+             label = \"earlier articles\"\nkind = \"set\"\nvalues = {values}\n"
         )
         .expect("a string takes any text");
         source
