@@ -28,8 +28,8 @@ from data import Data, Masks
 from model import Model, decayed
 
 FLOOR = 0.01
-# With this lead over the development split, in nats, training outfits are learned by heart.
-AHEAD = 0.1
+# A run with `shorten` ends sooner if training is ahead of development by this much, in nats.
+FAR_AHEAD = 0.1
 AT_ONCE = 1024
 
 
@@ -135,28 +135,29 @@ class Run:
         return torch.stack([losses.detach().sum(), torch.tensor(float(len(batch)), device=self.device)])
 
     def count_epochs(self) -> int:
-        """A third if the first sixth shows that the training outfits are learned by heart, and the run may be shortened."""
-        epochs, judged = self.fit_config["epochs"], self.fit_config["epochs"] // 6
-        if self.may_be_shortened() and len(self.epochs) >= judged:
-            epoch = self.epochs[judged - 1]
-            if epoch["development"]["cross_entropy"] - epoch["training"]["cross_entropy"] > AHEAD:
-                return epochs // 3
-        return epochs
+        """A third with `shorten`, if training is far ahead of development then."""
+        third = self.third()
+        if third and len(self.epochs) >= third:
+            epoch = self.epochs[third - 1]
+            if epoch["development"]["cross_entropy"] - epoch["training"]["cross_entropy"] > FAR_AHEAD:
+                return third
+        return self.fit_config["epochs"]
 
-    def may_be_shortened(self) -> bool:
-        return self.fit_config.get("shorten", False) and self.fit_config["epochs"] >= 6
+    def third(self) -> int:
+        """A third of the epochs with `shorten`, or 0."""
+        return self.fit_config["epochs"] // 3 if self.fit_config.get("shorten", False) else 0
 
     def rate(self, step: int) -> float:
-        """Rises linearly over the warm-up, then falls along half a cosine. A run that may be shortened is in the middle of it
-        when that shows."""
+        """Rises linearly over the warm-up, then falls along half a cosine; with `shorten` it falls twice, the second time after
+        a third of the epochs."""
         fit = self.fit_config
         each = math.ceil(len(self.data.training) / fit["batch"])
-        warm_up, total, step = fit["warm_up"] * each, self.count_epochs() * each, step + 1
-        half = fit["epochs"] // 6 * each if self.may_be_shortened() else (warm_up + total) / 2
+        warm_up, first, total = (epochs * each for epochs in (fit["warm_up"], self.third() or fit["epochs"], fit["epochs"]))
+        step += 1
         if step < warm_up:
             return fit["learning_rate"] * step / warm_up
-        begins, ends, before = (warm_up, half, 0) if step < half else (half, total, 0.5)
-        passed = before + min((step - begins) / max(ends - begins, 1), 1) / 2
+        begins, ends = (warm_up, first) if step <= first else (first, total)
+        passed = min((step - begins) / max(ends - begins, 1), 1)
         return fit["learning_rate"] * (FLOOR + (1 - FLOOR) * (1 + math.cos(math.pi * passed)) / 2)
 
     @torch.no_grad()

@@ -400,14 +400,17 @@ fn fit_command(config: &RunConfig, run: &Path, data: &Data) -> Result<String> {
         Some(format!(" --set {}", quote(&format!("{}={value}", difference.key))))
     });
     Ok(format!(
-        "atelier-training fit --method {} --seed {} --data {} {} {} --batch {} --learning-rate {} \
+        "atelier-training fit --method {} --seed {} --data {} {} --batch {} --learning-rate {} \
          --warm-up {} --patience {}{} --run {}{}",
         model.method,
         fit.seed,
         folder.display(),
-        // The flag says that the run is not shortened.
-        if fit.shorten { "--set fit.shorten=true --set" } else { "--epochs" },
-        if fit.shorten { format!("fit.epochs={}", fit.epochs) } else { fit.epochs.to_string() },
+        // The flag turns `shorten` off.
+        if fit.shorten {
+            format!("--set fit.epochs={} --set fit.shorten=true", fit.epochs)
+        } else {
+            format!("--epochs {}", fit.epochs)
+        },
         fit.batch,
         fit.learning_rate,
         fit.warm_up,

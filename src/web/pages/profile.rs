@@ -131,7 +131,7 @@ pub(super) fn list(words: &[String], last: &str) -> String {
     }
 }
 
-/// So many words of a set are shown, such as of what a customer had.
+/// The most words of a set that pages show.
 const MOST_WORDS: usize = 8;
 
 /// The value without a label: `navy/blue`, `58 kg`.

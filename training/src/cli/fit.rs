@@ -46,7 +46,8 @@ pub(super) struct Fit {
     /// Random seed of initial weights, order of outfits, and masks.
     #[arg(long)]
     seed: Option<u64>,
-    /// Maximum number of epochs; the learning rate decays over all of them. A run is then not shortened.
+    /// Maximum number of epochs; the learning rate decays over all of them. `fit.shorten` is off
+    /// then.
     #[arg(long)]
     epochs: Option<u32>,
     /// Outfits per step.
@@ -115,7 +116,8 @@ impl Fit {
         match outcome? {
             Outcome::Finished => eprintln!("all epochs are done"),
             Outcome::Shortened => eprintln!(
-                "shortened: the training outfits were learned by heart sooner than the development split (fit.shorten)"
+                "ended after a third of the epochs: the model knows the training outfits better than others, so more \
+                 seldom helps (fit.shorten)"
             ),
             Outcome::StoppedEarly => {
                 eprintln!("stopped early: the last {} epochs did not improve", config.fit.patience);

@@ -39,8 +39,9 @@ pub(super) struct Import {
     /// The share of outfits drawn for validation if no row names a split.
     #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
     validation: f64,
-    /// Do not add what customers had in other training outfits as the feature "had". It is added if customers of
-    /// validation outfits have at least eight on average, and no feature of the schema has articles as values.
+    /// Do not add the feature "had", the articles of a customer's training outfits. It is added if the customers of
+    /// validation outfits have at least eight training outfits on average, and no feature of the schema has articles as
+    /// values.
     #[arg(long)]
     no_history: bool,
 }
@@ -90,8 +91,9 @@ impl Import {
         }
         if let Some(length) = history {
             eprintln!(
-                "customers of validation outfits have {length:.0} training outfits on average: what these have became the \
-                 feature \"had\" in {out}/schema.toml, so import customers from {out}, too (--no-history leaves it out)",
+                "the customers of validation outfits have {length:.0} training outfits on average, so the articles of these \
+                 became the feature \"had\" in {out}/schema.toml; import customers from {out}, too (--no-history leaves \
+                 the feature out)",
                 out = self.out.display()
             );
         }

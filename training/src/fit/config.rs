@@ -42,8 +42,8 @@ pub struct DataConfig {
 /// than they are.
 const MATCH_EPSILON: f32 = 1e-3;
 /// With fewer training outfits than this a match begins at their counts, and learns in smaller steps of fewer outfits,
-/// over a schedule that is run to its end: a longer one stops while its rate is still high. How long suits them shows
-/// while they learn.
+/// over a schedule that is run to its end: a longer one stops while its rate is still high. Some data gains by a second,
+/// longer one, and other data does not.
 const MANY_OUTFITS: usize = 50_000;
 const EPOCHS_OF_FEW: u32 = 60;
 const BATCH_OF_FEW: usize = 64;
@@ -57,7 +57,7 @@ pub struct FitConfig {
     pub seed: u64,
     /// The maximum; the learning rate decays over all of them.
     pub epochs: u32,
-    /// Whether a third of the epochs is enough if the first sixth shows that the training outfits are learned by heart.
+    /// Whether the run ends after a third of the epochs if training is far ahead of development then.
     #[serde(default)]
     pub shorten: bool,
     /// Outfits per step.
@@ -272,7 +272,13 @@ impl RunConfig {
         settings
     }
 
-    fn with(&self, changes: Table) -> Result<Self, toml::de::Error> {
+    fn with(&self, mut changes: Table) -> Result<Self, toml::de::Error> {
+        // Epochs that are named are the run's, as with the flag.
+        if let Some(Value::Table(fit)) = changes.get_mut("fit")
+            && fit.contains_key("epochs")
+        {
+            fit.entry("shorten").or_insert(Value::Boolean(false));
+        }
         let mut table = Table::try_from(self).expect("a configuration is TOML; this is a bug");
         overlay(&mut table, changes);
         table.try_into()

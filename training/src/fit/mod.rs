@@ -115,7 +115,7 @@ impl fmt::Debug for Watch<'_> {
 pub enum Outcome {
     /// All epochs are done.
     Finished,
-    /// So are those of a run that was shortened, because it learned the training outfits by heart.
+    /// A third of the epochs is done, and training is far ahead of development.
     Shortened,
     /// The last epochs, as many as the patience allows, did not improve on the development split.
     StoppedEarly,
@@ -241,6 +241,7 @@ struct Run<'a> {
     /// If the run learns from pairs.
     pairs: Option<Pairs<'a>>,
     development: Development,
+    schedule: Schedule,
     steps_per_epoch: u32,
     trainer: Trainer,
     state: State,
@@ -266,14 +267,11 @@ impl<'a> Run<'a> {
             masks: Masks::new(data, config),
             pairs: (config.pair.weight > 0.0).then(|| Pairs::new(data, config)),
             development: Development::new(data, &config.model),
+            schedule: Schedule::new(fit, steps_per_epoch),
             steps_per_epoch,
             trainer,
             state,
         })
-    }
-
-    fn schedule(&self) -> Schedule {
-        Schedule::new(&self.config.fit, self.steps_per_epoch, &self.leads())
     }
 
     /// How far training was ahead of development, by epoch.
@@ -299,7 +297,6 @@ impl<'a> Run<'a> {
     fn epoch(&mut self, watch: &mut Watch<'_>) -> Result<bool> {
         let epoch = self.trainer.steps() / self.steps_per_epoch;
         let order = self.masks.order(epoch);
-        let schedule = self.schedule();
         let done = (self.trainer.steps() % self.steps_per_epoch) as usize;
         let before = self.state.running.seconds;
         let start = (watch.clock)();
@@ -311,7 +308,7 @@ impl<'a> Run<'a> {
                 return Ok(false);
             }
             let batch = self.masks.batch(epoch, outfits);
-            let rate = schedule.rate(self.trainer.steps());
+            let rate = self.schedule.rate(self.trainer.steps());
             let pairs = self.pairs.as_ref().map(|pairs| pairs.batch(epoch, outfits));
             let weighted = pairs.as_ref().map(|pairs| (pairs, self.config.pair.weight));
             let loss = self.trainer.step(&batch, weighted, rate, self.config.fit.seed);
@@ -345,7 +342,7 @@ impl<'a> Run<'a> {
         self.state.epochs.push(EpochRecord {
             epoch,
             step: self.trainer.steps(),
-            learning_rate: self.schedule().rate(self.trainer.steps() - 1),
+            learning_rate: self.schedule.rate(self.trainer.steps() - 1),
             training: TrainingLoss {
                 cross_entropy: running.mean(running.cross_entropy),
                 total: running.mean(running.total),

@@ -1,7 +1,8 @@
-//! What customers had before, as a feature that models read: for people who come back it says more than anything else.
+//! A feature that says which articles a customer had before. For customers who come back it tells a model more than their
+//! other features.
 //!
-//! The tables say it only between the lines, so it is written into them: with each outfit what its customer's other training
-//! outfits have, and with each customer what all of them have. Validation outfits are not looked at.
+//! A customer has the articles of all their training outfits, a training outfit those of its customer's other training outfits.
+//! Validation outfits add nothing.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,13 +21,15 @@ use crate::number::real;
 
 /// The feature's name.
 pub(super) const NAME: &str = "had";
-/// With fewer training outfits than this, as a mean over the customers of validation outfits, history says little.
+/// The feature needs this many training outfits for the customer of a validation outfit, on average.
 const ENOUGH: f64 = 8.0;
-/// The most articles of a customer: those that were had most often, and of these the latest.
+/// The most outfits of a customer that count towards that, so that one account of many customers does not decide.
+const MOST_COUNTED: usize = 100;
+/// The most articles of a customer: the most frequent ones, then the latest.
 const MOST: usize = 500;
 
-/// Adds the feature to a data folder's tables and schema, unless customers come back too rarely or a feature has articles as
-/// values already. Returns how many training outfits the customers of validation outfits have.
+/// Adds the feature to a data folder's tables and schema. Returns how many training outfits the customer of a validation outfit
+/// has on average, or `None` if these are too few, or if the schema has a feature whose values are articles.
 pub(super) fn add(folder: &Path, schema: &Schema) -> Result<Option<f64>> {
     let articles: HashSet<ArticleId> =
         rows::<Article>(folder, schema)?.map(|row| row.map(|article| article.id)).collect::<Result<_>>()?;
@@ -40,21 +43,31 @@ pub(super) fn add(folder: &Path, schema: &Schema) -> Result<Option<f64>> {
     }
     let path = folder.join(SCHEMA);
     let source = histories.extended_source(schema);
-    let extended = Schema::parse(&source).context("the schema takes no feature \"had\"; this is a bug")?;
+    let extended = Schema::parse(&source).context(
+        "the schema takes no further [[feature]]: write its features as [[feature]] tables, or leave out the feature \"had\" \
+         with --no-history",
+    )?;
     fs::write(&path, source).with_context(|| format!("cannot write {}", path.display()))?;
     rewrite::<Outfit>(folder, schema, &extended, |outfit| {
-        let had = histories.beside(outfit);
-        if !had.is_empty() {
-            outfit.features.insert(NAME, FeatureValue::Many(had));
+        outfit.features.remove(NAME);
+        // An empty list counts, too: without it, the customer's list applies, which includes the outfit's own articles.
+        if is_training(outfit) {
+            outfit.features.insert(NAME, FeatureValue::Many(histories.had_in_others(outfit)));
         }
     })?;
     rewrite::<Customer>(folder, schema, &extended, |customer| {
-        let had = histories.all_of(&customer.id);
+        customer.features.remove(NAME);
+        let had = histories.had_by(&customer.id);
         if !had.is_empty() {
             customer.features.insert(NAME, FeatureValue::Many(had));
         }
     })?;
     Ok(Some(length))
+}
+
+/// An outfit without a split is for training.
+fn is_training(outfit: &Outfit) -> bool {
+    outfit.split != Some(Split::Validation)
 }
 
 /// Whether most of a set's values are articles.
@@ -79,12 +92,12 @@ fn rewrite<T: Table>(folder: &Path, from: &Schema, to: &Schema, change: impl Fn(
     Ok(writer.finish()?)
 }
 
-/// What each customer's training outfits have.
+/// The articles of each customer's training outfits.
 #[derive(Debug, Default)]
 struct Histories {
-    of: HashMap<CustomerId, History>,
-    /// The customers of validation outfits.
-    asked: Vec<CustomerId>,
+    by_customer: HashMap<CustomerId, History>,
+    /// The customer of each validation outfit.
+    validation: Vec<CustomerId>,
 }
 
 #[derive(Debug, Default)]
@@ -105,48 +118,53 @@ impl Histories {
         let mut histories = Self::default();
         for outfit in rows::<Outfit>(folder, schema)? {
             let outfit = outfit?;
-            if outfit.split == Some(Split::Train) {
-                histories.of.entry(outfit.customer.clone()).or_default().add(&outfit);
+            if is_training(&outfit) {
+                histories.by_customer.entry(outfit.customer.clone()).or_default().add(&outfit);
             } else {
-                histories.asked.push(outfit.customer);
+                histories.validation.push(outfit.customer);
             }
         }
         Ok(histories)
     }
 
     fn mean_length(&self) -> f64 {
-        let outfits = |customer| self.of.get(customer).map_or(0, |history| history.outfits);
-        real(self.asked.iter().map(outfits).sum::<usize>()) / real(self.asked.len().max(1))
+        let outfits =
+            |customer| self.by_customer.get(customer).map_or(0, |history| history.outfits.min(MOST_COUNTED));
+        real(self.validation.iter().map(outfits).sum::<usize>()) / real(self.validation.len().max(1))
     }
 
-    fn all_of(&self, customer: &CustomerId) -> Vec<String> {
-        self.of.get(customer).map(|history| most_frequent(history.articles.iter())).unwrap_or_default()
+    fn had_by(&self, customer: &CustomerId) -> Vec<String> {
+        self.by_customer
+            .get(customer)
+            .map(|history| most_frequent(history.articles.iter()))
+            .unwrap_or_default()
     }
 
-    /// What the outfit's customer has in other training outfits.
-    fn beside(&self, outfit: &Outfit) -> Vec<String> {
-        if outfit.split != Some(Split::Train) {
-            return self.all_of(&outfit.customer);
-        }
+    /// The articles of the customer's other training outfits.
+    fn had_in_others(&self, outfit: &Outfit) -> Vec<String> {
         let own: HashSet<&ArticleId> = outfit.articles().iter().collect();
         let is_of_others =
             |(article, had): &(&ArticleId, &Had)| had.times > usize::from(own.contains(article));
-        let history = self.of.get(&outfit.customer);
+        let history = self.by_customer.get(&outfit.customer);
         let articles = history.map(|history| history.articles.iter().filter(is_of_others));
         articles.map(most_frequent).unwrap_or_default()
     }
 
-    /// The schema's text with the feature, whose values are the articles of training outfits.
+    /// The schema's text with the feature added. Its values are the articles of training outfits.
     fn extended_source(&self, schema: &Schema) -> String {
-        let mut values: Vec<&str> =
-            self.of.values().flat_map(|history| history.articles.keys()).map(ArticleId::as_str).collect();
+        let mut values: Vec<&str> = self
+            .by_customer
+            .values()
+            .flat_map(|history| history.articles.keys())
+            .map(ArticleId::as_str)
+            .collect();
         values.sort_unstable();
         values.dedup();
         let values: toml::Value = values.into();
         let mut source = schema.source().trim_end().to_owned();
         write!(
             source,
-            "\n\n# Written by import: what a customer had in other training outfits.\n[[feature]]\nname = \"{NAME}\"\n\
+            "\n\n# Added by import: the articles of a customer's training outfits.\n[[feature]]\nname = \"{NAME}\"\n\
              label = \"earlier articles\"\nkind = \"set\"\nvalues = {values}\n"
         )
         .expect("a string takes any text");

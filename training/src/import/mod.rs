@@ -30,7 +30,7 @@ pub struct Import<'a> {
     pub skip_bad: bool,
     /// The share of the outfits that becomes the validation split if no row names a split.
     pub validation: f64,
-    /// Add what customers had before as a feature, if they come back often enough.
+    /// Add the articles of a customer's training outfits as a feature, if customers come back often enough.
     pub history: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct Imported {
     pub report: Report,
     /// The number of outfits drawn for validation.
     pub drawn: usize,
-    /// How many training outfits the customer of a validation outfit has, as a mean, if these became a feature.
+    /// How many training outfits the customer of a validation outfit has on average, if they became a feature.
     pub history: Option<f64>,
 }
 
