@@ -46,8 +46,8 @@ pub(super) struct Fit {
     /// Random seed of initial weights, order of outfits, and masks.
     #[arg(long)]
     seed: Option<u64>,
-    /// Maximum number of epochs; the learning rate decays over all of them. `fit.shorten` is off
-    /// then.
+    /// Maximum number of epochs; the learning rate decays over all of them. `fit.shorten` is
+    /// off then.
     #[arg(long)]
     epochs: Option<u32>,
     /// Outfits per step.

@@ -40,8 +40,8 @@ pub(super) struct Import {
     #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
     validation: f64,
     /// Do not add the feature "had", the articles of a customer's training outfits. It is added if the customers of
-    /// validation outfits have at least eight training outfits on average, and no feature of the schema has articles as
-    /// values.
+    /// validation outfits have at least eight training outfits on average, and no set of the schema has mostly
+    /// articles as values.
     #[arg(long)]
     no_history: bool,
 }
@@ -75,7 +75,7 @@ impl Import {
             validation: self.validation,
             history: !self.no_history,
         };
-        let Imported { report, drawn, history } = plan.write(&self.out, &mut show_progress)?;
+        let Imported { report, drawn, outfits_per_customer } = plan.write(&self.out, &mut show_progress)?;
         bar.finish_and_clear();
         print(&report);
         if report.bad > 0 && !self.skip_bad {
@@ -89,9 +89,9 @@ impl Import {
             let drawn = HumanCount(drawn as u64);
             eprintln!("no row names a split, so {drawn} outfits were drawn for validation");
         }
-        if let Some(length) = history {
+        if let Some(average) = outfits_per_customer {
             eprintln!(
-                "the customers of validation outfits have {length:.0} training outfits on average, so the articles of these \
+                "the customers of validation outfits have {average:.0} training outfits on average, so the articles of these \
                  became the feature \"had\" in {out}/schema.toml; import customers from {out}, too (--no-history leaves \
                  the feature out)",
                 out = self.out.display()

@@ -5,6 +5,7 @@
 //! Validation outfits add nothing.
 
 use std::{
+    cmp::Reverse,
     collections::{HashMap, HashSet},
     fmt::Write as _,
     fs,
@@ -13,10 +14,11 @@ use std::{
 
 use anyhow::{Context, Result};
 use atelier::{
-    domain::{Article, ArticleId, Customer, CustomerId, FeatureValue, Kind, Outfit, Schema, Split},
+    domain::{Article, ArticleId, Customer, CustomerId, Feature, FeatureValue, Kind, Outfit, Schema, Split},
     files::{self, Columns, Format, SCHEMA, Table, Writer},
 };
 
+use super::table_path;
 use crate::number::real;
 
 /// The feature's name.
@@ -37,8 +39,8 @@ pub(super) fn add(folder: &Path, schema: &Schema) -> Result<Option<f64>> {
         return Ok(None);
     }
     let histories = Histories::read(folder, schema)?;
-    let length = histories.mean_length();
-    if length < ENOUGH {
+    let average = histories.outfits_per_customer();
+    if average < ENOUGH {
         return Ok(None);
     }
     let path = folder.join(SCHEMA);
@@ -62,7 +64,7 @@ pub(super) fn add(folder: &Path, schema: &Schema) -> Result<Option<f64>> {
             customer.features.insert(NAME, FeatureValue::Many(had));
         }
     })?;
-    Ok(Some(length))
+    Ok(Some(average))
 }
 
 /// An outfit without a split is for training.
@@ -71,19 +73,17 @@ fn is_training(outfit: &Outfit) -> bool {
 }
 
 /// Whether most of a set's values are articles.
-fn names_articles(feature: &atelier::domain::Feature, articles: &HashSet<ArticleId>) -> bool {
+fn names_articles(feature: &Feature, articles: &HashSet<ArticleId>) -> bool {
     let named = feature.values.iter().filter(|value| articles.contains(value.as_str())).count();
     feature.kind == Kind::Set && 2 * named > feature.values.len()
 }
 
 fn rows<T: Table>(folder: &Path, schema: &Schema) -> Result<impl Iterator<Item = Result<T>>> {
-    let path = folder.join(format!("{}.{}", T::NAME, Format::JsonLines));
-    Ok(files::read::<T>(&path, schema)?.map(|row| Ok(row?.value)))
+    Ok(files::read::<T>(&table_path::<T>(folder), schema)?.map(|row| Ok(row?.value)))
 }
 
 fn rewrite<T: Table>(folder: &Path, from: &Schema, to: &Schema, change: impl Fn(&mut T)) -> Result<()> {
-    let target = folder.join(format!("{}.{}", T::NAME, Format::JsonLines));
-    let mut writer = Writer::create(&target, Format::JsonLines, &Columns::<T>::new(to))?;
+    let mut writer = Writer::create(&table_path::<T>(folder), Format::JsonLines, &Columns::<T>::new(to))?;
     for row in rows::<T>(folder, from)? {
         let mut row = row?;
         change(&mut row);
@@ -93,7 +93,7 @@ fn rewrite<T: Table>(folder: &Path, from: &Schema, to: &Schema, change: impl Fn(
 }
 
 /// The articles of each customer's training outfits.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Histories {
     by_customer: HashMap<CustomerId, History>,
     /// The customer of each validation outfit.
@@ -103,51 +103,48 @@ struct Histories {
 #[derive(Debug, Default)]
 struct History {
     outfits: usize,
-    articles: HashMap<ArticleId, Had>,
-}
-
-#[derive(Debug, Default, Clone, Copy)]
-struct Had {
-    times: usize,
-    /// The number of the customer's last outfit with it.
-    last: usize,
+    /// The most frequent first, then the latest; each with the number of outfits that have it.
+    articles: Vec<(ArticleId, usize)>,
 }
 
 impl Histories {
     fn read(folder: &Path, schema: &Schema) -> Result<Self> {
-        let mut histories = Self::default();
+        let mut counts: HashMap<CustomerId, Counts> = HashMap::new();
+        let mut validation = Vec::new();
         for outfit in rows::<Outfit>(folder, schema)? {
             let outfit = outfit?;
             if is_training(&outfit) {
-                histories.by_customer.entry(outfit.customer.clone()).or_default().add(&outfit);
+                counts.entry(outfit.customer.clone()).or_default().add(&outfit);
             } else {
-                histories.validation.push(outfit.customer);
+                validation.push(outfit.customer);
             }
         }
-        Ok(histories)
+        let histories = counts.into_iter().map(|(customer, counts)| (customer, counts.sort()));
+        Ok(Self { by_customer: histories.collect(), validation })
     }
 
-    fn mean_length(&self) -> f64 {
+    fn outfits_per_customer(&self) -> f64 {
         let outfits =
             |customer| self.by_customer.get(customer).map_or(0, |history| history.outfits.min(MOST_COUNTED));
         real(self.validation.iter().map(outfits).sum::<usize>()) / real(self.validation.len().max(1))
     }
 
     fn had_by(&self, customer: &CustomerId) -> Vec<String> {
-        self.by_customer
-            .get(customer)
-            .map(|history| most_frequent(history.articles.iter()))
-            .unwrap_or_default()
+        self.select(customer, |_, _| true)
     }
 
     /// The articles of the customer's other training outfits.
     fn had_in_others(&self, outfit: &Outfit) -> Vec<String> {
-        let own: HashSet<&ArticleId> = outfit.articles().iter().collect();
-        let is_of_others =
-            |(article, had): &(&ArticleId, &Had)| had.times > usize::from(own.contains(article));
-        let history = self.by_customer.get(&outfit.customer);
-        let articles = history.map(|history| history.articles.iter().filter(is_of_others));
-        articles.map(most_frequent).unwrap_or_default()
+        self.select(&outfit.customer, |article, times| {
+            times > usize::from(outfit.articles().contains(article))
+        })
+    }
+
+    /// The first of a customer's articles for which `takes` is true.
+    fn select(&self, customer: &CustomerId, takes: impl Fn(&ArticleId, usize) -> bool) -> Vec<String> {
+        let articles = self.by_customer.get(customer).into_iter().flat_map(|history| &history.articles);
+        let selected = articles.filter(|(article, times)| takes(article, *times)).take(MOST);
+        selected.map(|(article, _)| article.as_str().to_owned()).collect()
     }
 
     /// The schema's text with the feature added. Its values are the articles of training outfits.
@@ -155,8 +152,8 @@ impl Histories {
         let mut values: Vec<&str> = self
             .by_customer
             .values()
-            .flat_map(|history| history.articles.keys())
-            .map(ArticleId::as_str)
+            .flat_map(|history| &history.articles)
+            .map(|(article, _)| article.as_str())
             .collect();
         values.sort_unstable();
         values.dedup();
@@ -172,7 +169,21 @@ impl Histories {
     }
 }
 
-impl History {
+/// A history while its outfits are read.
+#[derive(Debug, Default)]
+struct Counts {
+    outfits: usize,
+    articles: HashMap<ArticleId, Had>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Had {
+    times: usize,
+    /// The number of the customer's last outfit with it.
+    last: usize,
+}
+
+impl Counts {
     fn add(&mut self, outfit: &Outfit) {
         self.outfits += 1;
         for article in outfit.articles() {
@@ -180,11 +191,14 @@ impl History {
             *had = Had { times: had.times + 1, last: self.outfits };
         }
     }
-}
 
-fn most_frequent<'a>(articles: impl Iterator<Item = (&'a ArticleId, &'a Had)>) -> Vec<String> {
-    let mut articles: Vec<_> = articles.collect();
-    articles.sort_unstable_by_key(|&(article, had)| (usize::MAX - had.times, usize::MAX - had.last, article));
-    articles.truncate(MOST);
-    articles.into_iter().map(|(article, _)| article.as_str().to_owned()).collect()
+    fn sort(self) -> History {
+        let mut articles: Vec<(ArticleId, Had)> = self.articles.into_iter().collect();
+        articles.sort_unstable_by(|(a, had_a), (b, had_b)| {
+            let key = |had: &Had| (Reverse(had.times), Reverse(had.last));
+            key(had_a).cmp(&key(had_b)).then_with(|| a.cmp(b))
+        });
+        let articles = articles.into_iter().map(|(article, had)| (article, had.times)).collect();
+        History { outfits: self.outfits, articles }
+    }
 }

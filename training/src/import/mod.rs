@@ -1,5 +1,6 @@
 //! Imports a shop's own files as a data folder: checks the three tables row by row, writes them in
-//! canonical form beside their schema, and draws a validation split if the shop names none.
+//! canonical form beside their schema, draws a validation split if the shop names none, and adds what customers had before as a
+//! feature if they come back often.
 //!
 //! [`atelier::files`] reads the files and checks every row. The folder is written completely or not at all.
 
@@ -42,7 +43,7 @@ pub struct Imported {
     /// The number of outfits drawn for validation.
     pub drawn: usize,
     /// How many training outfits the customer of a validation outfit has on average, if they became a feature.
-    pub history: Option<f64>,
+    pub outfits_per_customer: Option<f64>,
 }
 
 /// Fixed, so that each import draws the same outfits for validation.
@@ -68,14 +69,14 @@ impl Import<'_> {
         };
         self.write_table(self.files.outfits.as_ref(), target, &mut checker, tell, mark)?;
         let report = checker.report().clone();
-        let mut history = None;
+        let mut outfits_per_customer = None;
         if report.bad == 0 || self.skip_bad {
             if self.history {
-                history = history::add(target, self.schema)?;
+                outfits_per_customer = history::add(target, self.schema)?;
             }
             folder.finish()?;
         }
-        Ok(Imported { report, drawn: drawn.map_or(0, |drawn| drawn.len()), history })
+        Ok(Imported { report, drawn: drawn.map_or(0, |drawn| drawn.len()), outfits_per_customer })
     }
 
     /// Draws the outfits for validation, by their number among the rows that can be read; `None` if a row
@@ -109,8 +110,8 @@ impl Import<'_> {
         change: impl Fn(u32, &mut T),
     ) -> Result<()> {
         let path = require::<T>(path)?;
-        let target = folder.join(format!("{}.{}", T::NAME, Format::JsonLines));
-        let mut writer = Writer::create(&target, Format::JsonLines, &Columns::<T>::new(self.schema))?;
+        let mut writer =
+            Writer::create(&table_path::<T>(folder), Format::JsonLines, &Columns::<T>::new(self.schema))?;
         let mut rows = checker.check(files::read::<T>(path, self.schema)?);
         let mut number = 0;
         while let Some(row) = rows.next() {
@@ -125,6 +126,11 @@ impl Import<'_> {
         }
         Ok(writer.finish()?)
     }
+}
+
+/// The file of a table in a data folder.
+fn table_path<T: Table>(folder: &Path) -> PathBuf {
+    folder.join(format!("{}.{}", T::NAME, Format::JsonLines))
 }
 
 fn require<T: Table>(path: Option<&PathBuf>) -> Result<&PathBuf> {

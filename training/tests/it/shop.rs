@@ -284,7 +284,7 @@ fn what_customers_had_becomes_a_feature() {
 
     home.output_of("import theirs --out without --no-history");
     assert_eq!(Data::load(&home.at("without")).unwrap().schema().features().len(), 6);
-    // A shop that says it itself says it better.
+    // A schema that has such a feature stays as it is.
     home.output_of("import garden --out again");
     for name in ["outfits.jsonl", "schema.toml"] {
         assert_eq!(
