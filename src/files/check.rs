@@ -40,7 +40,7 @@ pub struct Report {
     pub warnings: Vec<CountedWarning>,
     /// How many rows had a warning that is not listed.
     pub more_warnings: u64,
-    /// How many products of a feed are not for sale.
+    /// How many entries of a feed are not for sale, or parents of others.
     pub left_out: u64,
     /// Each file with columns that are not read, and which.
     pub unread: Vec<String>,

@@ -392,7 +392,10 @@ fn fit_command(config: &RunConfig, run: &Path, data: &Data) -> Result<String> {
     let RunConfig { fit, model, .. } = config;
     let folder = &config.data.folder;
     let by_flags = |settings: &mut FitConfig| {
-        *settings = FitConfig { second_blank: settings.second_blank, ..fit.clone() };
+        (settings.seed, settings.epochs, settings.shorten) = (fit.seed, fit.epochs, fit.shorten);
+        (settings.batch, settings.learning_rate) = (fit.batch, fit.learning_rate);
+        (settings.warm_up, settings.patience) = (fit.warm_up, fit.patience);
+        settings.attributes = fit.attributes;
     };
     let plain = RunConfig::new(model.method, data, folder, Overrides::default(), by_flags)?;
     let settings = config.differences(&plain).into_iter().filter_map(|difference| {

@@ -105,6 +105,8 @@ pub fn marginals(data: &Rows) -> String {
 
 /// An attribute with more distinct words than this is a name, a link, or a code.
 const MOST_WORDS: usize = 60;
+/// The words of a set that are shown with an outfit.
+const MOST_IN_A_LINE: usize = 8;
 /// The attribute whose words are a range.
 const SIZES: &str = "sizes";
 
@@ -145,6 +147,10 @@ fn describe(features: &Features) -> String {
         .map(|(name, value)| match value {
             FeatureValue::Text(word) => format!("{name} {word}"),
             FeatureValue::Number(number) => format!("{name} {number}"),
+            FeatureValue::Many(words) if words.len() > MOST_IN_A_LINE => {
+                let more = words.len() - MOST_IN_A_LINE;
+                format!("{name} {} and {more} more", words[..MOST_IN_A_LINE].join("/"))
+            }
             FeatureValue::Many(words) => format!("{name} {}", words.join("/")),
         })
         .collect();
@@ -175,17 +181,23 @@ fn attribute_words(article: &Article, name: &str) -> Vec<String> {
     article.words(name).map(str::to_owned).collect()
 }
 
-/// Writes each value's share, the most frequent first.
+/// Writes each value's share, the most frequent first, and of the rest how many there are.
 fn spread(text: &mut String, title: &str, values: impl Iterator<Item = String>) {
     let mut counts = BTreeMap::<String, usize>::new();
     values.for_each(|value| *counts.entry(value).or_default() += 1);
     let total = real(counts.values().sum());
     let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let shares: Vec<String> = counts
+    let mut shares: Vec<String> = counts
         .iter()
+        .take(MOST_WORDS)
         .map(|(value, count)| format!("{value} {:.1} %", 100.0 * real(*count) / total))
         .collect();
+    let rest = counts.get(MOST_WORDS..).unwrap_or_default();
+    if !rest.is_empty() {
+        let share = 100.0 * real(rest.iter().map(|(_, count)| *count).sum()) / total;
+        shares.push(format!("{} others {share:.1} %", rest.len()));
+    }
     let _ = writeln!(text, "{title}:\n  {}", shares.join(", "));
 }
 

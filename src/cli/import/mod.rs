@@ -120,7 +120,10 @@ impl Import {
                     );
                 }
                 if report.left_out > 0 {
-                    eprintln!("left out, not published or not active: {}", HumanCount(report.left_out));
+                    eprintln!(
+                        "left out, not for sale or the parent of variants: {}",
+                        HumanCount(report.left_out)
+                    );
                 }
                 if report.bad > 0 {
                     eprintln!("skipped: {} bad {}", HumanCount(report.bad), row_or_rows(report.bad));

@@ -101,12 +101,15 @@ pub(super) fn read<'f>(
         }
         shared.extend(currency.map(|currency| ("currency", Value::text(currency))));
     }
+    let size = find("size");
+    let is_plain = size.is_none() && find("color").is_none() && group.is_none_or(|group| group == id);
     Ok(Variant {
         article,
         kind,
-        has_others: group.is_some(),
+        group: group.map(str::to_owned),
+        parent: is_plain.then(|| id.to_owned()),
         completes_others: false,
-        size: find("size").map(str::to_owned),
+        size: size.map(str::to_owned),
         in_stock: in_stock.map(|stock| stock.now),
         later: in_stock.and_then(|stock| stock.later),
         count: None,

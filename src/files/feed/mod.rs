@@ -171,9 +171,9 @@ impl Reader {
         self.given
     }
 
-    /// How many entries are not for sale, and no articles.
+    /// How many entries are not for sale, or parents of others, and no articles.
     pub(super) fn left_out(&self) -> u64 {
-        self.left_out
+        self.left_out + self.variants.left_out()
     }
 
     pub(super) fn next<T>(

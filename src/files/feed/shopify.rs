@@ -221,7 +221,8 @@ impl Product {
         Ok(Variant {
             article: colour_id(&self.handle, colour),
             kind,
-            has_others: true,
+            group: Some(self.handle.clone()),
+            parent: None,
             completes_others,
             size: option(OptionKind::Size).map(str::to_owned),
             in_stock: Some(is_any),

@@ -27,8 +27,10 @@ pub(super) struct Variant {
     /// The id of the article.
     pub(super) article: String,
     pub(super) kind: String,
-    /// Whether the file may have other variants of the article.
-    pub(super) has_others: bool,
+    /// The group that the entry names; without one it is an article of its own.
+    pub(super) group: Option<String>,
+    /// The entry's id, if it has neither size nor colour: variants may name it as their group, and then it is their parent.
+    pub(super) parent: Option<String>,
     /// Whether no variants of earlier articles follow.
     pub(super) completes_others: bool,
     pub(super) size: Option<String>,
@@ -58,6 +60,11 @@ pub(super) struct Article {
 pub(super) struct Variants {
     open: Vec<Group>,
     by_article: HashMap<String, usize>,
+    /// Entries that are parents if one of `groups` has their id.
+    parents: Vec<(u64, Variant)>,
+    /// The groups of the variants that are no such entries, and whether some variant has a size or a colour.
+    groups: HashMap<String, bool>,
+    left_out: u64,
     bytes: usize,
     complete: VecDeque<Article>,
 }
@@ -84,17 +91,15 @@ impl Variants {
         if variant.completes_others {
             self.complete();
         }
-        if !variant.has_others {
-            self.complete.push_back(Group::new(line, variant).into_article());
-            return Ok(());
-        }
-        let bytes = variant.bytes();
-        if let Some(place) = self.by_article.get(&variant.article) {
-            self.open[*place].add(line, variant);
+        if variant.parent.is_some() {
+            self.bytes += variant.bytes();
+            self.parents.push((line, variant));
         } else {
-            self.by_article.insert(variant.article.clone(), self.open.len());
-            self.open.push(Group::new(line, variant));
-            self.bytes += bytes;
+            if let Some(group) = &variant.group {
+                let differs = variant.size.is_some() || variant.has_colour();
+                *self.groups.entry(group.clone()).or_default() |= differs;
+            }
+            self.put(line, variant);
         }
         if self.bytes > MOST_BYTES {
             return Err(format!(
@@ -105,11 +110,38 @@ impl Variants {
         Ok(())
     }
 
+    fn put(&mut self, line: u64, variant: Variant) {
+        if variant.group.is_none() {
+            self.complete.push_back(Group::new(line, variant).into_article());
+        } else if let Some(place) = self.by_article.get(&variant.article) {
+            self.open[*place].add(line, variant);
+        } else {
+            self.bytes += variant.bytes();
+            self.by_article.insert(variant.article.clone(), self.open.len());
+            self.open.push(Group::new(line, variant));
+        }
+    }
+
     /// Completes all articles: no other variants follow.
     pub(super) fn complete(&mut self) {
+        let groups = mem::take(&mut self.groups);
+        for (line, variant) in mem::take(&mut self.parents) {
+            let of = variant.parent.as_ref().and_then(|id| groups.get(id));
+            // One that names itself may be a variant like the others, which differ in something else.
+            if of.is_some_and(|differ| *differ || variant.group.is_none()) {
+                self.left_out += 1;
+            } else {
+                self.put(line, variant);
+            }
+        }
         self.by_article.clear();
         self.bytes = 0;
         self.complete.extend(mem::take(&mut self.open).into_iter().map(Group::into_article));
+    }
+
+    /// How many entries were parents of others.
+    pub(super) fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     pub(super) fn next(&mut self) -> Option<Article> {
@@ -118,6 +150,10 @@ impl Variants {
 }
 
 impl Variant {
+    fn has_colour(&self) -> bool {
+        self.shared.iter().any(|(name, _)| *name == "colour")
+    }
+
     fn bytes(&self) -> usize {
         let attributes = self.shared.iter().chain(&self.own);
         self.article.len() + self.kind.len() + attributes.map(|(_, value)| 32 + value.size()).sum::<usize>()

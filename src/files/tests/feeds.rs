@@ -77,6 +77,40 @@ fn a_tab_separated_feed_has_sale_prices_for_a_time() {
 }
 
 #[test]
+fn an_entry_for_the_product_beside_its_variants_is_no_article() {
+    let folder = Folder::new();
+    let read = |rows: &[&str]| {
+        let header = "id\titem_group_id\tproduct_type\tavailability\tcolor\tsize\tmaterial\n";
+        let path = folder.file("feed.tsv", format!("{header}{}", rows.join("\n")));
+        let rows = read_any::<Article>(&path, &SCHEMA, None, NOW).unwrap();
+        let mut checker = Checker::new([], []);
+        let read: Vec<String> = checker
+            .check(rows)
+            .map(|row| {
+                let article = row.unwrap();
+                format!("{} {}", article.id, article.in_stock())
+            })
+            .collect();
+        (read, checker.report().left_out)
+    };
+    let ids = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
+    let sold_out = ["a-1\tA\tHats\tout_of_stock\tred\tS", "a-2\tA\tHats\tout_of_stock\tred\tM"];
+    // Before its variants or after them, with its own group or without.
+    for parent in ["A\t\tHats\tin_stock", "A\tA\tHats\tin_stock"] {
+        let of_variants = (ids(&["A-red false"]), 1);
+        assert_eq!(read(&[parent, sold_out[0], sold_out[1]]), of_variants, "{parent}");
+        assert_eq!(read(&[sold_out[0], sold_out[1], parent]), of_variants, "{parent}");
+    }
+    // The variants have no colour: the article has the same id.
+    let plain = read(&["A\t\tHats\tin_stock", "a-1\tA\tHats\tout_of_stock\t\tS"]);
+    assert_eq!(plain, (ids(&["A false"]), 1));
+    // Without variants it is an article, and so is one whose siblings differ in something else.
+    assert_eq!(read(&["A\t\tHats\tin_stock"]), (ids(&["A true"]), 0));
+    let siblings = ["A\tA\tHats\tin_stock\t\t\twool", "a-2\tA\tHats\tout_of_stock\t\t\tfelt"];
+    assert_eq!(read(&siblings), (ids(&["A true"]), 0));
+}
+
+#[test]
 fn shopifys_products_have_options_and_counts() {
     assert_eq!(
         feed("shopify.csv"),

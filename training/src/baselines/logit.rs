@@ -152,8 +152,9 @@ impl Named {
 
 fn named_articles(data: &Data) -> Vec<Named> {
     let features = data.schema().features().iter().enumerate();
-    let named = features.map(|(place, feature)| Named { feature: place, articles: data.named_by(feature) });
-    named.filter(|named| named.articles.iter().any(Option::is_some)).collect()
+    features
+        .filter_map(|(place, feature)| Some(Named { feature: place, articles: data.named_by(feature)? }))
+        .collect()
 }
 
 /// What the features are computed from.

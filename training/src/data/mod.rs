@@ -16,7 +16,7 @@ mod unseen;
 use std::{collections::HashMap, mem, path::Path};
 
 use anyhow::{Context, Result};
-use atelier::domain::{Article, CustomerId, Feature, Schema, Split, Vocabulary, VocabularyError};
+use atelier::domain::{Article, CustomerId, Feature, Kind, Schema, Split, Vocabulary, VocabularyError};
 
 use crate::random::{Table, choose};
 
@@ -131,11 +131,13 @@ impl Data {
         (article as usize) < self.known
     }
 
-    /// The articles that a feature's values name, if models know them, by the feature's row: row 0 is "not given".
-    pub(crate) fn named_by(&self, feature: &Feature) -> Vec<Option<u32>> {
+    /// The articles that a feature's values name, if models know them, by the feature's row: row 0 is "not given". `None`
+    /// if its values are no articles.
+    pub(crate) fn named_by(&self, feature: &Feature) -> Option<Vec<Option<u32>>> {
         let known =
             |value: &String| self.vocabulary.index_of(value).filter(|&article| self.is_known(article));
-        std::iter::once(None).chain(feature.values.iter().map(known)).collect()
+        names_articles(feature, |value| self.vocabulary.index_of(value).is_some())
+            .then(|| std::iter::once(None).chain(feature.values.iter().map(known)).collect())
     }
 
     /// In the order of the articles' file, those that are in no training outfit last.
@@ -220,6 +222,13 @@ fn put_first(articles: &mut Vec<Article>, is_first: &[bool]) -> Vec<u32> {
         articles.push(article);
     }
     index
+}
+
+/// Whether a feature is a set of articles, such as what the customer had: most of its values are ids of articles. A few may be
+/// by chance, where ids are numbers.
+pub(crate) fn names_articles(feature: &Feature, is_article: impl Fn(&str) -> bool) -> bool {
+    let named = feature.values.iter().filter(|value| is_article(value)).count();
+    feature.kind == Kind::Set && 2 * named > feature.values.len()
 }
 
 fn read_articles(folder: &mut Folder, fingerprint: &mut Fingerprint) -> Result<Vec<Article>> {

@@ -216,3 +216,16 @@ fn articles_that_no_training_outfit_has_come_last() {
     let all = Data::load(folder(OUTFITS).path()).unwrap();
     assert_eq!((all.known(), all.attributes().count()), (5, 1), "the hats' type");
 }
+
+#[test]
+fn a_set_names_articles_if_most_of_its_values_do() {
+    let ids = ["1", "2", "3"];
+    let names = |kind: &str, values: &str| {
+        let text =
+            format!("name = \"x\"\n[[feature]]\nname = \"f\"\nkind = \"{kind}\"\nvalues = [{values}]\n");
+        names_articles(&Schema::parse(&text).unwrap().features()[0], |value| ids.contains(&value))
+    };
+    assert!(names("set", "\"1\", \"2\", \"gone\""));
+    assert!(!names("set", "\"1\", \"red\", \"blue\""), "articles have numbers, and one is a size");
+    assert!(!names("category", "\"1\", \"2\", \"3\""), "how many people there are in a household");
+}

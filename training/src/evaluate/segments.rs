@@ -1,5 +1,5 @@
 //! Figures for segments of the validation split: by article type, by customers seen in training or not, by
-//! outfit length, and by each feature's values.
+//! outfit length, and by each feature's values, unless these are articles.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +83,10 @@ pub(super) fn segments(data: &Data, cases: &Cases, answers: &Answers) -> Vec<Seg
     for (name, tally) in data.types().iter().zip(&types) {
         put(TYPE, name, tally);
     }
-    for (feature, tallies) in features.iter().zip(&values) {
+    // A segment for each article that customers had would say little, and there are thousands.
+    for (feature, tallies) in
+        features.iter().zip(&values).filter(|(feature, _)| data.named_by(feature).is_none())
+    {
         for (row, tally) in (0..).zip(tallies) {
             put(&feature.name, &feature.row_name(row), tally);
         }

@@ -142,8 +142,7 @@ impl Default for FitConfig {
 
 /// The names of features with articles' ids as values.
 fn features_of_articles(data: &Data) -> Vec<String> {
-    let of_articles =
-        data.schema().features().iter().filter(|feature| data.named_by(feature).iter().any(Option::is_some));
+    let of_articles = data.schema().features().iter().filter(|feature| data.named_by(feature).is_some());
     of_articles.map(|feature| feature.name.clone()).collect()
 }
 

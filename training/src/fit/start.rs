@@ -120,7 +120,7 @@ pub(super) fn set_memory(model: &mut Model, data: &Data) {
     let named = &mut model.named_mut("memory.named").expect("the model has a memory; this is a bug").data;
     for (first, feature) in features.iter().zip(data.schema().features()) {
         let Some(first) = first else { continue };
-        for (row, article) in (*first..).zip(data.named_by(feature)) {
+        for (row, article) in (*first..).zip(data.named_by(feature).into_iter().flatten()) {
             named[row] = article.map_or(0.0, |article| number(article as usize + 1));
         }
     }

@@ -14,15 +14,17 @@ use std::{
 
 use anyhow::{Context, Result};
 use atelier::{
-    domain::{Article, ArticleId, Customer, CustomerId, Feature, FeatureValue, Kind, Outfit, Schema, Split},
+    domain::{Article, ArticleId, Customer, CustomerId, Feature, FeatureValue, Outfit, Schema, Split},
     files::{self, Columns, Format, SCHEMA, Table, Writer},
 };
 
 use super::table_path;
-use crate::number::real;
+use crate::{data::names_articles, number::real};
 
 /// The feature's name.
 pub(super) const NAME: &str = "had";
+/// The line of a schema above the feature. What follows it was added by an earlier import of the same folder.
+const MARK: &str = "# Added by import: the articles of a customer's training outfits.";
 /// The feature needs this many training outfits for the customer of a validation outfit, on average.
 const ENOUGH: f64 = 8.0;
 /// The most outfits of a customer that count towards that, so that one account of many customers does not decide.
@@ -31,20 +33,24 @@ const MOST_COUNTED: usize = 100;
 const MOST: usize = 500;
 
 /// Adds the feature to a data folder's tables and schema. Returns how many training outfits the customer of a validation outfit
-/// has on average, or `None` if these are too few, or if the schema has a feature whose values are articles.
+/// has on average, or `None` if these are too few, or if the schema has a feature whose values are articles. A feature that an earlier import
+/// added is computed anew.
 pub(super) fn add(folder: &Path, schema: &Schema) -> Result<Option<f64>> {
     let articles: HashSet<ArticleId> =
         rows::<Article>(folder, schema)?.map(|row| row.map(|article| article.id)).collect::<Result<_>>()?;
-    if schema.features().iter().any(|feature| feature.name == NAME || names_articles(feature, &articles)) {
+    let own = own_part(schema.source());
+    let has_history = |feature: &Feature| names_articles(feature, |value| articles.contains(value));
+    if Schema::parse(own)?.features().iter().any(|feature| feature.name == NAME || has_history(feature)) {
         return Ok(None);
     }
     let histories = Histories::read(folder, schema)?;
     let average = histories.outfits_per_customer();
-    if average < ENOUGH {
+    let was_added = own.len() < schema.source().len();
+    if average < ENOUGH && !was_added {
         return Ok(None);
     }
     let path = folder.join(SCHEMA);
-    let source = histories.extended_source(schema);
+    let source = histories.extended_source(own);
     let extended = Schema::parse(&source).context(
         "the schema takes no further [[feature]]: write its features as [[feature]] tables, or leave out the feature \"had\" \
          with --no-history",
@@ -67,15 +73,17 @@ pub(super) fn add(folder: &Path, schema: &Schema) -> Result<Option<f64>> {
     Ok(Some(average))
 }
 
+/// A schema's text without the feature that an earlier import added, if that is its last.
+fn own_part(source: &str) -> &str {
+    match source.split_once(MARK) {
+        Some((own, added)) if added.matches("[[feature]]").count() == 1 => own,
+        _ => source,
+    }
+}
+
 /// An outfit without a split is for training.
 fn is_training(outfit: &Outfit) -> bool {
     outfit.split != Some(Split::Validation)
-}
-
-/// Whether most of a set's values are articles.
-fn names_articles(feature: &Feature, articles: &HashSet<ArticleId>) -> bool {
-    let named = feature.values.iter().filter(|value| articles.contains(value.as_str())).count();
-    feature.kind == Kind::Set && 2 * named > feature.values.len()
 }
 
 fn rows<T: Table>(folder: &Path, schema: &Schema) -> Result<impl Iterator<Item = Result<T>>> {
@@ -147,8 +155,8 @@ impl Histories {
         selected.map(|(article, _)| article.as_str().to_owned()).collect()
     }
 
-    /// The schema's text with the feature added. Its values are the articles of training outfits.
-    fn extended_source(&self, schema: &Schema) -> String {
+    /// A schema's text with the feature added. Its values are the articles of training outfits.
+    fn extended_source(&self, own: &str) -> String {
         let mut values: Vec<&str> = self
             .by_customer
             .values()
@@ -158,11 +166,11 @@ impl Histories {
         values.sort_unstable();
         values.dedup();
         let values: toml::Value = values.into();
-        let mut source = schema.source().trim_end().to_owned();
+        let mut source = own.trim_end().to_owned();
         write!(
             source,
-            "\n\n# Added by import: the articles of a customer's training outfits.\n[[feature]]\nname = \"{NAME}\"\n\
-             label = \"earlier articles\"\nkind = \"set\"\nvalues = {values}\n"
+            "\n\n{MARK}\n[[feature]]\nname = \"{NAME}\"\nlabel = \"earlier articles\"\n\
+             kind = \"set\"\nvalues = {values}\n"
         )
         .expect("a string takes any text");
         source

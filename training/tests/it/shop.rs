@@ -49,7 +49,7 @@ edges = [3, 6, 9]
 "#;
 
 /// Narrow and quick.
-const SETTINGS: &str = "[fit]\nbatch = 16\nepochs = 3\nlearning_rate = 0.01\nwarm_up = 0.5\n\
+const SETTINGS: &str = "[fit]\nbatch = 16\nepochs = 3\nlearning_rate = 0.01\nwarm_up = 0.5\ndrop_profile = 0.25\n\
     [model]\nwidth = 16\nheads = 2\nhidden = 32\nblocks = 2\nfeature_width = 8\npersonas = 3\n\
     [task_weights]\nshrub = 2.0\n";
 
@@ -168,7 +168,9 @@ fn from_three_files_and_a_schema_to_a_release() {
     let fitted = commands.find(|command| command.contains("fit --method gsu --seed")).unwrap();
     let (fit, run) = fitted.strip_prefix("atelier-training ").unwrap().split_once(" --run ").unwrap();
     let (run, settings) = run.split_once(' ').expect("task weights have no flag");
-    assert!(settings.contains("--set task_weights.shrub=2.0"), "{fitted}");
+    for setting in ["task_weights.shrub=2.0", "fit.drop_profile=0.25"] {
+        assert!(settings.contains(&format!("--set {setting}")), "{fitted}");
+    }
     home.output_of(&format!("{fit} --run again {settings}"));
     let weights = |run: &str| fs::read(home.at(run).join("best.safetensors")).unwrap();
     assert!(weights("again") == weights(run), "not the same run: {fitted}");
@@ -284,7 +286,10 @@ fn what_customers_had_becomes_a_feature() {
 
     home.output_of("import theirs --out without --no-history");
     assert_eq!(Data::load(&home.at("without")).unwrap().schema().features().len(), 6);
-    // A schema that has such a feature stays as it is.
+    let words = home.output_of("survey --data garden --outfits 40");
+    assert!(words.contains("/bulb-1/") && words.contains(" and 3 more"), "{words}");
+
+    // Imported again, the folder is the same; without an outfit the feature is another.
     home.output_of("import garden --out again");
     for name in ["outfits.jsonl", "schema.toml"] {
         assert_eq!(
@@ -292,6 +297,20 @@ fn what_customers_had_becomes_a_feature() {
             fs::read(home.at("garden").join(name)).unwrap()
         );
     }
+    let outfits = fs::read_to_string(home.at("garden/outfits.jsonl")).unwrap();
+    let without_bulb: String =
+        outfits.lines().filter(|line| !line.contains("\"bulb-2\",\"pot-0\"")).collect::<Vec<_>>().join("\n");
+    home.write("again/outfits.jsonl", &without_bulb);
+    home.output_of("import again --out fewer");
+    let schema = Data::load(&home.at("fewer")).unwrap().schema().clone();
+    assert_eq!(schema.feature("had").unwrap().values.len(), 10);
+    assert!(!fs::read_to_string(home.at("fewer/customers.jsonl")).unwrap().contains("bulb-2"));
+
+    home.output_of("fit --method none --data garden --config settings.toml");
+    home.output_of("evaluate --data garden --runs runs/garden/none-1");
+    let evaluation = home.json("runs/garden/none-1/evaluation.json");
+    let segments = evaluation["segments"].as_array().unwrap();
+    assert!(segments.iter().any(|s| s["by"] == "climate") && segments.iter().all(|s| s["by"] != "had"));
 }
 
 /// docs/training.md starts with these files.
