@@ -313,7 +313,7 @@ fn bare_logits(serving: &Serving, method: Method, questions: &[Question]) -> Vec
     let tables =
         Tables::open(&path, count, Some(encoder.count()), encoder.components(), release.schema()).unwrap();
     let known = release.articles()[..count].iter();
-    let compositions: Vec<_> = known.map(|article| release.compose(&article.unpack()).0).collect();
+    let compositions: Vec<_> = known.map(|article| release.compose(&article.unpack())).collect();
     let width = tables.widths().row();
     let row = |question: &Question| {
         let length = question.slots.len();

@@ -267,6 +267,11 @@ impl ArticleEncoder {
         attribute.starts_with(WITH_TYPE)
     }
 
+    /// Whether an attribute's name is one of articles', not of what was made of it.
+    pub fn is_plain(attribute: &str) -> bool {
+        attribute != TYPE && !Self::is_with_type(attribute) && !attribute.ends_with(FOR_TYPE)
+    }
+
     pub fn encode(&self, article: &Article) -> EncodedArticle {
         let mut facts = Facts::new(article);
         if let Some(known) = self.index.spelled_otherwise(facts.kind()) {

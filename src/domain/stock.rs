@@ -28,7 +28,7 @@ pub(super) fn read_stock(value: &Value) -> Result<bool, String> {
         word if IN_STOCK.contains(&word) => Ok(true),
         word if OUT_OF_STOCK.contains(&word) => Ok(false),
         _ => Err(format!(
-            "stock is true or false, 0 or 1, or one of {} and {}; found {value}",
+            "in_stock is true or false, 0 or 1, or one of {} and {}; found {value}",
             IN_STOCK[..4].join(", "),
             OUT_OF_STOCK[..4].join(", ")
         )),
@@ -102,6 +102,11 @@ fn read_size(size: &str, count: &Value) -> Result<Counted, String> {
     Ok(Counted { sizes, store: None, is_any })
 }
 
+/// Whether two texts are the same size in other spellings, as `40,5` and `40.5` are.
+pub fn is_same_size(one: &str, other: &str) -> bool {
+    one == other || fold_size(one) == fold_size(other)
+}
+
 /// The words of a size, of which one fits; no words if it is everyone's. `None` if the text is blank.
 fn fold_size(size: &str) -> Option<Vec<String>> {
     let words = fold_value(size);
@@ -155,7 +160,7 @@ mod tests {
             assert_eq!(read_stock(&no), Ok(false), "{no}");
         }
         for wrong in [json!(3), json!(-1), json!(""), json!("vielleicht"), json!([true]), json!({})] {
-            assert!(read_stock(&wrong).unwrap_err().contains("stock is true or false"), "{wrong}");
+            assert!(read_stock(&wrong).unwrap_err().contains("in_stock is true or false"), "{wrong}");
         }
     }
 

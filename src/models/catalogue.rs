@@ -117,9 +117,11 @@ struct Prepared {
 }
 
 impl Prepared {
-    /// `attributes` are those of the catalogue, `supply` is any of the release's.
+    /// `trained` are its values in training, if they are at hand, `attributes` those of the catalogue, `supply` is any of the
+    /// release's.
     fn new(
         article: &Article,
+        trained: Option<&[u32]>,
         release: &Release,
         attributes: &[String],
         supply: &Supply,
@@ -131,31 +133,37 @@ impl Prepared {
         // Most articles are in the shop as they were in training.
         let packed =
             of_release.filter(|other| ***other == packed).map_or_else(|| Arc::new(packed), Arc::clone);
-        Self::with(packed, article, release, attributes, supply, currency)
+        let composition = match trained {
+            Some(trained) => release.compose_beside(article, own, Some(trained)),
+            None => release.compose(article),
+        };
+        Self::with(packed, article, composition, attributes, supply, currency)
     }
 
     /// An article of the release, as it was in training.
     fn of_release(
-        packed: &Arc<PackedArticle>,
+        index: usize,
         release: &Release,
         attributes: &[String],
         supply: &Supply,
         currency: Option<&str>,
     ) -> Self {
-        Self::with(Arc::clone(packed), &packed.unpack(), release, attributes, supply, currency)
+        let packed = &release.articles()[index];
+        let composition = release.compose_trained(index);
+        Self::with(Arc::clone(packed), &packed.unpack(), composition, attributes, supply, currency)
     }
 
     fn with(
         packed: Arc<PackedArticle>,
         article: &Article,
-        release: &Release,
+        composition: Composition,
         attributes: &[String],
         supply: &Supply,
         currency: Option<&str>,
     ) -> Self {
         Self {
             article: packed,
-            composition: release.compose(article).0,
+            composition,
             price: price_in(currency, article).unwrap_or(f64::NAN),
             in_stock: article.in_stock(),
             is_readable: article.is_readable(),
@@ -193,10 +201,10 @@ impl CatalogueBuilder {
         attributes.sort_unstable();
         attributes.dedup();
         let supply = Supply::new(release.schema());
-        let known = &release.articles()[..release.vocabulary().len()];
         let prepare =
-            |article| Some(Prepared::of_release(article, release, &attributes, &supply, currency.as_deref()));
-        let known = known.par_iter().map(prepare).collect();
+            |index| Some(Prepared::of_release(index, release, &attributes, &supply, currency.as_deref()));
+        let known: Vec<_> = (0..release.vocabulary().len()).into_par_iter().map(prepare).collect();
+        release.tell_usual(known.iter().flatten().map(|known| &*known.composition.values));
         Self { attributes: attributes.into(), currency, supply, known, articles: Vec::new() }
     }
 
@@ -212,8 +220,13 @@ impl CatalogueBuilder {
     /// Adds articles of the shop.
     pub fn add(&mut self, articles: &[Article], release: &Release) {
         let currency = self.currency.as_deref();
-        let prepare =
-            |article: &Article| Prepared::new(article, release, &self.attributes, &self.supply, currency);
+        let known = &self.known;
+        let prepare = |article: &Article| {
+            let own = release.vocabulary().index_of(article.id.as_str());
+            let known = own.and_then(|own| known[own as usize].as_ref());
+            let trained = known.map(|known| &*known.composition.values);
+            Prepared::new(article, trained, release, &self.attributes, &self.supply, currency)
+        };
         self.articles.par_extend(articles.par_iter().map(prepare));
     }
 
@@ -361,8 +374,9 @@ impl Catalogue {
         let mut next = self.clone();
         let mut touched = Vec::new();
         let currency = self.currency.as_deref();
-        let prepare =
-            |article: &Article| Prepared::new(article, release, &self.attributes, &self.supply, currency);
+        let prepare = |article: &Article| {
+            Prepared::new(article, None, release, &self.attributes, &self.supply, currency)
+        };
         for (id, article) in changes {
             let place = next.place_of(id.as_str());
             if let Some(place) = place {

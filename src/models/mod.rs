@@ -7,3 +7,4 @@ pub mod onnx_runtime;
 pub mod packed_article;
 pub mod release;
 pub mod tables;
+pub mod usual;

@@ -15,6 +15,7 @@ use std::{
 use half::f16;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
+use super::usual::Average;
 use crate::domain::Schema;
 
 /// What an article's rows are made of.
@@ -24,6 +25,9 @@ pub struct Composition {
     pub own: Option<u32>,
     /// Its values' numbers, ascending.
     pub values: Box<[u32]>,
+    /// What it counts as where it says nothing that a value stands for. Own vectors include it, so only articles without
+    /// them have it here.
+    pub averages: Box<[Average]>,
     /// What models take of its embedding. Own vectors include it, so only articles without them have it here.
     pub embedding: Box<[f32]>,
 }
@@ -312,6 +316,9 @@ impl Sums {
         let Some(values) = &self.values else { return };
         for &value in &article.values {
             values.add(value as usize, to);
+        }
+        for &(value, share) in article.averages.iter().flat_map(|average| average.iter()) {
+            values.add_scaled(value as usize, share, to);
         }
     }
 }

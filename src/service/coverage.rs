@@ -7,7 +7,7 @@ use tokio::task;
 
 use super::live_release::LiveRelease;
 use crate::{
-    domain::{Article, Method, UnknownValue},
+    domain::{Article, ArticleEncoder, Method, UnknownValue},
     models::release::Release,
     store::{CountedBy, Outcomes, Store, StoreError},
 };
@@ -19,6 +19,8 @@ pub enum Unknown {
     Article,
     /// Its type, or a value of an attribute.
     Value(UnknownValue),
+    /// Most articles of its type say something of this attribute, and it does not.
+    Unsaid { attribute: String },
     /// Its embedding: another encoder made it, or the release was trained without any, and expects 0 numbers.
     Embedding { length: usize, expected: usize },
     /// An attribute that customers' features require something of, and that says nothing that can be compared.
@@ -41,6 +43,9 @@ impl Unknown {
             Self::Value(value) => format!(
                 "{value} is new to release {release}: the article is ranked by its {} until a release is trained with it",
                 known_rest(value)
+            ),
+            Self::Unsaid { attribute } => format!(
+                "the article has no {attribute}, which other articles have: it counts as an average one there"
             ),
             Self::Embedding { length, expected } => format!(
                 "the embedding has {length} numbers, and release {release} was trained with {}: it does not count",
@@ -75,6 +80,16 @@ impl Unknown {
                  count",
                 known_rest(value)
             ),
+            Self::Unsaid { attribute } => {
+                let (have, count) = if articles == 1 {
+                    ("article has", "it counts")
+                } else {
+                    ("articles have", "they count")
+                };
+                format!(
+                    "{articles} new {have} no {attribute}, which other articles have: {count} as average there"
+                )
+            }
             Self::Embedding { length, expected } => format!(
                 "the embedding of {number} has {length} numbers, and release {release} was trained with {}: it does not count",
                 numbers(*expected)
@@ -128,7 +143,15 @@ pub fn find_unknown(release: &Release, article: &Article) -> Vec<Unknown> {
             let said = encoder.encode(article);
             let embedding =
                 said.other_length.map(|(length, expected)| Unknown::Embedding { length, expected });
-            said.unknown.into_iter().map(Unknown::Value).chain(embedding).collect()
+            let lacking: Vec<&str> = release.attributes_lacking(&said.values).collect();
+            // What it says in words that are new is named with them.
+            let unsaid = lacking
+                .into_iter()
+                .filter(|name| ArticleEncoder::is_plain(name))
+                .filter(|name| said.unknown.iter().all(|value| value.attribute != **name))
+                .map(|name| Unknown::Unsaid { attribute: name.to_owned() });
+            let unsaid: Vec<Unknown> = unsaid.collect();
+            said.unknown.into_iter().map(Unknown::Value).chain(unsaid).chain(embedding).collect()
         }
     }
 }

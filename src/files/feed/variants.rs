@@ -8,7 +8,7 @@ use std::{
 use serde_json::Number;
 
 use crate::{
-    domain::fold,
+    domain::{fold, is_same_size},
     files::{
         Warning,
         json::{Fields, Value},
@@ -82,6 +82,20 @@ struct Size {
     name: String,
     in_stock: Option<bool>,
     count: Option<u64>,
+}
+
+impl Size {
+    /// How many there are: if the feed does not count them, at least one unless they are sold out.
+    fn count(&self) -> u64 {
+        self.count.unwrap_or_else(|| self.in_stock.unwrap_or(true).into())
+    }
+
+    fn add(&mut self, other: &Self) {
+        if self.count.is_some() || other.count.is_some() {
+            self.count = Some(self.count().saturating_add(other.count()));
+        }
+        self.in_stock = either(self.in_stock, other.in_stock);
+    }
 }
 
 impl Variants {
@@ -193,14 +207,11 @@ impl Group {
         }
         self.first.in_stock = either(self.first.in_stock, in_stock);
         self.first.later = self.first.later.or(later);
-        self.first.count = sum(self.first.count, count);
         let Some(name) = size else { return };
-        match self.sizes.iter_mut().find(|size| size.name == name) {
-            Some(size) => {
-                size.in_stock = either(size.in_stock, in_stock);
-                size.count = sum(size.count, count);
-            }
-            None => self.sizes.push(Size { name, in_stock, count }),
+        let found = Size { name, in_stock, count };
+        match self.sizes.iter_mut().find(|size| is_same_size(&size.name, &found.name)) {
+            Some(size) => size.add(&found),
+            None => self.sizes.push(found),
         }
     }
 
@@ -242,24 +253,14 @@ fn stock(sizes: &[Size], in_stock: Option<bool>) -> Option<Fields<'static>> {
     let counted = sizes.iter().any(|size| size.count.is_some());
     let some_sold_out = in_stock != Some(false) && sizes.iter().any(|size| size.in_stock == Some(false));
     (counted || some_sold_out).then(|| {
-        let count = |size: &Size| size.count.unwrap_or_else(|| size.in_stock.unwrap_or(true).into());
-        sizes
-            .iter()
-            .map(|size| (size.name.clone().into(), Value::Number(Number::from(count(size)))))
-            .collect()
+        let count = |size: &Size| (size.name.clone().into(), Value::Number(Number::from(size.count())));
+        sizes.iter().map(count).collect()
     })
 }
 
 fn either(one: Option<bool>, other: Option<bool>) -> Option<bool> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one || other),
-        (known, None) | (None, known) => known,
-    }
-}
-
-fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.saturating_add(other)),
         (known, None) | (None, known) => known,
     }
 }

@@ -111,6 +111,24 @@ fn an_entry_for_the_product_beside_its_variants_is_no_article() {
 }
 
 #[test]
+fn a_size_in_two_spellings_is_one() {
+    let folder = Folder::new();
+    let tsv = "id\titem_group_id\tproduct_type\tavailability\tsize\n\
+               a-1\tA\tShoes\tin_stock\t40,5\na-2\tA\tShoes\tout_of_stock\t40.5\na-3\tA\tShoes\tout_of_stock\t41\n";
+    let shoes = read_feed(&folder.file("feed.tsv", tsv), None, NOW);
+    assert_eq!(shoes.len(), 1, "{shoes:?}");
+    assert!(shoes[0].contains(r#""sizes":["40,5","41"],"stock":{"40,5":1,"41":0}"#), "{}", shoes[0]);
+
+    // Tracked and sold out in cotton, not tracked in linen.
+    let header = "Handle,Title,Type,Published,Option1 Name,Option1 Value,Option2 Name,Option2 Value,\
+                  Variant Inventory Tracker,Variant Inventory Qty,Variant Inventory Policy,Variant Price,Status\n";
+    let rows = "tee,Tee,Shirt,TRUE,Size,M,Fabric,Cotton,shopify,0,deny,10,active\n\
+                tee,,,,,m,,Linen,,,deny,10,\n";
+    let shirts = read_feed(&folder.file("products.csv", format!("{header}{rows}")), None, NOW);
+    assert!(shirts[0].contains(r#""sizes":["M"],"stock":{"M":1}"#), "{shirts:?}");
+}
+
+#[test]
 fn shopifys_products_have_options_and_counts() {
     assert_eq!(
         feed("shopify.csv"),

@@ -39,8 +39,7 @@ impl Places {
     /// The articles of a release's vocabulary, in its order.
     pub fn of_release(release: &Release) -> Self {
         let articles = &release.articles()[..release.vocabulary().len()];
-        let compositions =
-            articles.iter().map(|article| Some(release.compose(&article.unpack()).0)).collect();
+        let compositions = (0..articles.len()).map(|index| Some(release.compose_trained(index))).collect();
         let ids = articles.iter().map(|article| Some(article.id.clone())).collect();
         Self { compositions, ids, of_index: Arc::new((0..).take(articles.len()).collect()) }
     }

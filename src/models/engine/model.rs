@@ -138,7 +138,7 @@ impl<'a> Contract<'a> {
         let of_index = Arc::make_mut(&mut places.of_index);
         for (place, index) in (0..).zip((0..articles).step_by(step)) {
             of_index[index] = place;
-            places.compositions.push(Some(self.release.compose(&self.release.articles()[index].unpack()).0));
+            places.compositions.push(Some(self.release.compose_trained(index)));
         }
         Arc::new(Articles::new(places, [(method, Some(&**tables))].into_iter()))
     }

@@ -10,7 +10,7 @@ mod manifest;
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::SystemTime,
 };
 
@@ -24,7 +24,7 @@ use crate::{
         VocabularyError,
     },
     files::{self, FileError, RowError},
-    models::{packed_article::PackedArticle, tables::Composition},
+    models::{packed_article::PackedArticle, tables::Composition, usual::Usual},
     util::digest,
 };
 
@@ -37,6 +37,7 @@ pub struct Release {
     articles: Vec<Arc<PackedArticle>>,
     vocabulary: Vocabulary,
     encoder: Option<ArticleEncoder>,
+    usual: OnceLock<Usual>,
 }
 
 /// Why a folder is not a release that can be served. Each error names the file, what was found and what was expected.
@@ -90,7 +91,19 @@ impl Release {
         let (articles, vocabulary) =
             read_articles(&folder.join(&manifest.articles), &schema, manifest.known)?;
         let encoder = manifest.encoder.as_ref().map(|file| read_encoder(&folder.join(file))).transpose()?;
-        Ok(Self { folder: folder.to_owned(), manifest, schema, articles, vocabulary, encoder })
+        Ok(Self::new(folder, manifest, schema, articles, vocabulary, encoder))
+    }
+
+    fn new(
+        folder: &Path,
+        manifest: Manifest,
+        schema: Schema,
+        articles: Vec<Arc<PackedArticle>>,
+        vocabulary: Vocabulary,
+        encoder: Option<ArticleEncoder>,
+    ) -> Self {
+        let folder = folder.to_owned();
+        Self { folder, manifest, schema, articles, vocabulary, encoder, usual: OnceLock::new() }
     }
 
     /// A release whose files its caller has just written: the manifest is not read, and digests are not checked.
@@ -106,7 +119,7 @@ impl Release {
     ) -> Result<Self, ReleaseError> {
         let articles: Vec<_> = articles.iter().map(|article| Arc::new(article.into())).collect();
         let vocabulary = vocabulary(folder, &articles, manifest.known)?;
-        Ok(Self { folder: folder.to_owned(), manifest, schema, articles, vocabulary, encoder })
+        Ok(Self::new(folder, manifest, schema, articles, vocabulary, encoder))
     }
 
     /// Says what an article is made of; None if no model has tables of values.
@@ -115,13 +128,67 @@ impl Release {
     }
 
     /// What an article is made of.
-    pub fn compose(&self, article: &Article) -> (Composition, EncodedArticle) {
+    pub fn compose(&self, article: &Article) -> Composition {
         let own = self.vocabulary.index_of(article.id.as_str());
-        let mut encoded = self.encoder.as_ref().map(|encoder| encoder.encode(article)).unwrap_or_default();
-        let values = std::mem::take(&mut encoded.values).into();
-        let embedding =
-            if own.is_none() { std::mem::take(&mut encoded.embedding).into() } else { Box::default() };
-        (Composition { own, values, embedding }, encoded)
+        let trained = own.and_then(|own| Some(self.encode(&self.articles[own as usize].unpack())?.values));
+        self.compose_beside(article, own, trained.as_deref())
+    }
+
+    /// The same of an article of the release as it was in training.
+    pub fn compose_trained(&self, index: usize) -> Composition {
+        let article = self.articles[index].unpack();
+        match u32::try_from(index).ok().filter(|_| index < self.vocabulary.len()) {
+            None => self.compose(&article),
+            own => {
+                let values = self.encode(&article).map(|encoded| encoded.values.into()).unwrap_or_default();
+                Composition { own, values, ..Composition::default() }
+            }
+        }
+    }
+
+    /// The same of an article whose values in training are known, if it has its own vectors.
+    pub(super) fn compose_beside(
+        &self,
+        article: &Article,
+        own: Option<u32>,
+        trained: Option<&[u32]>,
+    ) -> Composition {
+        let Some(EncodedArticle { values, embedding, .. }) = self.encode(article) else {
+            return Composition { own, ..Composition::default() };
+        };
+        let Some(trained) = trained else {
+            let averages = self.usual().averages_for(&values);
+            return Composition { own, values: values.into(), averages, embedding: embedding.into() };
+        };
+        let values = if values == trained { values } else { self.usual().with_trained(&values, trained) };
+        Composition { own, values: values.into(), ..Composition::default() }
+    }
+
+    fn encode(&self, article: &Article) -> Option<EncodedArticle> {
+        self.encoder.as_ref().map(|encoder| encoder.encode(article))
+    }
+
+    /// The attributes of which a new article says nothing, and most articles of its type that the models know do.
+    pub fn attributes_lacking(&self, values: &[u32]) -> impl Iterator<Item = &str> {
+        self.usual().attributes_lacking(values)
+    }
+
+    fn usual(&self) -> &Usual {
+        self.usual.get_or_init(|| {
+            let known = self.articles[..self.vocabulary.len()].par_iter();
+            let values = known.filter_map(|article| Some(self.encode(&article.unpack())?.values));
+            let values: Vec<Vec<u32>> = values.collect();
+            self.count_usual(values.iter().map(Vec::as_slice))
+        })
+    }
+
+    /// Tells what the known articles are made of, so that they are not encoded again.
+    pub(super) fn tell_usual<'a>(&self, values: impl Iterator<Item = &'a [u32]>) {
+        self.usual.get_or_init(|| self.count_usual(values));
+    }
+
+    fn count_usual<'a>(&self, values: impl Iterator<Item = &'a [u32]>) -> Usual {
+        self.encoder.as_ref().map(|encoder| Usual::count(encoder, values)).unwrap_or_default()
     }
 
     /// The path of a method's tables, if it has some.

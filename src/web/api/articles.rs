@@ -178,7 +178,7 @@ impl ArticleStored {
     fn new(article: Article, live: Option<&LiveRelease>) -> Self {
         let warnings = live.map_or_else(Vec::new, |live| {
             let place = |unknown: &Unknown| match unknown {
-                Unknown::Article => String::new(),
+                Unknown::Article | Unknown::Unsaid { .. } => String::new(),
                 Unknown::Value(value) => step(&value.attribute),
                 Unknown::Embedding { .. } => "/embedding".to_owned(),
                 Unknown::Unreadable { attribute } | Unknown::FitsNobody { attribute, .. } => step(attribute),

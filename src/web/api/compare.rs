@@ -14,7 +14,7 @@ use crate::{
     service::{
         access::Scope,
         comparison::{self, Column, Comparison, Pair, Subjects},
-        completion::Request,
+        completion::{Request, Warning},
         fault::{Field, ServiceError},
         live_release::LiveRelease,
     },
@@ -101,7 +101,7 @@ struct ColumnBody {
     /// Number of articles that the filters admit.
     admissible: usize,
     suggestions: Vec<SuggestionBody>,
-    /// The rank of the true article, if the release has it.
+    /// The rank of the true article; without one a warning says why.
     #[serde(skip_serializing_if = "Option::is_none")]
     true_article: Option<PlacementBody>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -221,15 +221,33 @@ impl CompareBody {
 impl ComparisonBody {
     fn new(live: &LiveRelease, request: &Request, comparison: Comparison, took: Duration) -> Self {
         let Comparison { columns, pairs, cost } = comparison;
+        let release = live.name().to_owned();
+        let column = |mut column: Column| {
+            if let (Some(id), [None, ..]) = (request.placements_of.first(), &column.blank.placements[..]) {
+                column.warnings.push(no_rank(live, id, column.method));
+            }
+            ColumnBody::new(column, &request.outfit)
+        };
         Self {
-            release: live.name().to_owned(),
+            release,
             device: live.serving.device().as_str(),
             slot: columns.first().map_or(0, |column| column.blank.slot),
-            columns: columns.into_iter().map(|column| ColumnBody::new(column, &request.outfit)).collect(),
+            columns: columns.into_iter().map(column).collect(),
             pairs: pairs.into_iter().map(PairBody::from).collect(),
             timing: TimingBody::new(cost, took),
         }
     }
+}
+
+/// Why the true article has no rank.
+fn no_rank(live: &LiveRelease, id: &ArticleId, method: Method) -> Warning {
+    if live.catalogue.place_of(id.as_str()).is_none() {
+        let detail = format!("there is no article {id}, so it has no rank");
+        return Warning { code: "unknown-article", detail, about: Vec::new() };
+    }
+    let release = live.name();
+    let detail = format!("release {release} was trained without {id}: {method} gives it no rank");
+    Warning { code: "article-not-in-release", detail, about: Vec::new() }
 }
 
 impl ColumnBody {

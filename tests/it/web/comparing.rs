@@ -51,6 +51,28 @@ async fn compares_all_methods(db: TestDatabase) {
         assert_eq!(column["personas"].is_array(), column["method"].as_str().unwrap().contains("latent"));
         assert_eq!(column["steps"].is_number(), column["method"].as_str().unwrap().contains("universal"));
     }
+    // A new article, which only match can rank, and one that is not there.
+    let put = service.put("/articles/bare-coat", &json!({"type": "coat"})).await;
+    assert!(put.status().is_success());
+    for (id, method, code) in [
+        ("bare-coat", "gsu", "article-not-in-release"),
+        ("bare-coat", "match", ""),
+        ("nope", "match", "unknown-article"),
+    ] {
+        let mut request = request.clone();
+        (request["methods"], request["true_article"]) = (json!([method]), id.into());
+        let column = service.ask_ok("/compare", &request).await["columns"][0].take();
+        let codes: Vec<&str> = column["warnings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|warning| warning["code"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            (codes.contains(&code), column["true_article"].is_object()),
+            (!code.is_empty(), code.is_empty())
+        );
+    }
     let pairs = answer["pairs"].as_array().unwrap();
     assert_eq!(pairs.len(), 55);
     for pair in pairs {

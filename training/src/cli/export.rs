@@ -65,9 +65,8 @@ fn export_from_run(run: &RunFolder, storage: Storage, out: &Path) -> Result<()> 
 
 fn export_release(folder: &Path, storage: Storage, out: &Path) -> Result<()> {
     let release = Release::open(folder)?;
-    let vocabulary = &release.articles()[..release.vocabulary().len()];
     let articles: Vec<Composition> =
-        vocabulary.iter().map(|article| release.compose(&article.unpack()).0).collect();
+        (0..release.vocabulary().len()).map(|index| release.compose_trained(index)).collect();
     for method in &release.manifest().methods {
         let (trunk, path) = (release.model_path(method), out.join(format!("{}.onnx", method.method)));
         match release.tables_path(method) {

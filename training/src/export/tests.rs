@@ -440,7 +440,12 @@ fn new_articles_have_rows_of_values_and_embeddings() {
             let place = article as usize;
             let embedding = if is_new { rows.embedding(place).into() } else { Box::default() };
             let own = (!is_new).then_some(article);
-            let composition = Composition { own, values: rows.of_article(place).into(), embedding };
+            let composition = Composition {
+                own,
+                values: rows.of_article(place).into(),
+                embedding,
+                ..Composition::default()
+            };
             let (mut read, mut compared) = (vec![0.0; width], vec![0.0; width]);
             tables.write_row(&composition, &mut read);
             let bias = tables.write_weights(&composition, &mut compared);

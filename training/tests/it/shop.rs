@@ -398,7 +398,7 @@ fn articles_with_embeddings_become_a_release() {
         tables.write_row(composition, &mut row);
         row
     };
-    let (composition, _) = release.compose(&new[0].unpack());
+    let composition = release.compose(&new[0].unpack());
     let without = Composition { embedding: Box::default(), ..composition.clone() };
     assert_ne!(row(&composition), row(&without), "it was learned");
     let again = home.output_of("evaluate --data garden --release models/seen");
