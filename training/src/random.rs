@@ -47,6 +47,8 @@ pub(crate) enum Table {
     New = 19,
     /// Where the search for an embedding's components begins.
     Embedding = 20,
+    /// What a new article counts as where it says nothing, by article.
+    Unsaid = 21,
 }
 
 /// One row's stream of random numbers.

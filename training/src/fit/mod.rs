@@ -366,14 +366,19 @@ impl<'a> Run<'a> {
 
 /// Which article has which values, and what models take of its embedding, for articles that models know.
 fn value_rows(data: &Data) -> Arc<ValueRows> {
-    value_rows_of(data, 0..data.known())
+    value_rows_of(data, 0..data.known(), |article| data.attributes().for_article(article))
 }
 
-fn value_rows_of(data: &Data, articles: Range<usize>) -> Arc<ValueRows> {
+/// Which values articles count as having. `values` are those of one.
+fn value_rows_of<R: AsRef<[u32]>>(
+    data: &Data,
+    articles: Range<usize>,
+    values: impl Fn(usize) -> R,
+) -> Arc<ValueRows> {
     let attributes = data.attributes();
     let embeddings = attributes.embeddings(articles.clone()).to_vec();
-    let rows = articles.map(|article| attributes.for_article(article));
-    let rows = ValueRows::new(attributes.factors(), rows);
+    let rows: Vec<R> = articles.map(values).collect();
+    let rows = ValueRows::new(attributes.factors(), rows.iter().map(AsRef::as_ref));
     Arc::new(rows.with_embeddings(attributes.components(), embeddings))
 }
 

@@ -3,8 +3,18 @@
 //! A model learns what an article's values are worth from articles with outfits, so it takes an article without outfits to
 //! be as likely as those. Where many articles were passed over, that is too much.
 
+use std::sync::Arc;
+
+use atelier::models::usual::Usual;
+
 use super::{config::RunConfig, development::Development, value_rows_of};
-use crate::{data::Data, model::Model, number::real};
+use crate::{
+    data::Data,
+    engine::ValueRows,
+    model::Model,
+    number::real,
+    random::{Stream, Table},
+};
 
 /// Questions of the development split that are asked, at most.
 const ASKED: usize = 2048;
@@ -20,7 +30,7 @@ pub(super) fn set(model: &mut Model, data: &Data, config: &RunConfig) {
     }
     let share = data.share_of_unseen();
     let questions = Development::new(data, &config.model);
-    let others = model.with_last_layer_of(&value_rows_of(data, new.clone()), new.len());
+    let others = model.with_last_layer_of(&rows_of_new(data), new.len());
     // By question: the logit of the share of new articles.
     let mut logits: Vec<f64> = Vec::new();
     for batch in questions.batches() {
@@ -53,6 +63,25 @@ pub(super) fn set(model: &mut Model, data: &Data, config: &RunConfig) {
         .collect();
     #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
     model.move_unknown(&types, f64::midpoint(low, high) as f32);
+}
+
+/// The values of articles without training outfits. The service gives one that says nothing of an attribute the average of
+/// its type; here it has one of its values, drawn as often as articles of the type have it.
+fn rows_of_new(data: &Data) -> Arc<ValueRows> {
+    let attributes = data.attributes();
+    let known = (0..data.known()).map(|article| attributes.for_article(article));
+    let usual = Usual::count(attributes.encoder(), known);
+    value_rows_of(data, data.known()..data.articles().len(), |article| {
+        let own = attributes.for_article(article);
+        let mut stream = Stream::new(1, Table::Unsaid, article);
+        let mut values = own.to_vec();
+        for average in &usual.averages_for(own) {
+            let shares: Vec<f64> = average.iter().map(|(_, share)| f64::from(*share)).collect();
+            values.push(average[stream.weighted(&shares)].0);
+        }
+        values.sort_unstable();
+        values
+    })
 }
 
 /// The logarithm of the sum of the exponentials.
@@ -99,7 +128,7 @@ mod tests {
         let (before, after) = (logits(&first), logits(&model));
         assert!(before.iter().zip(&after).all(|(before, after)| (before - after).abs() < 1e-4));
         let (known, all) = (data.known(), data.articles().len());
-        let new = model.with_last_layer_of(&value_rows_of(&data, known..all), all - known);
+        let new = model.with_last_layer_of(&rows_of_new(&data), all - known);
         let of_known = after.chunks_exact(known).map(log_sum);
         let shares: Vec<f64> = of_known
             .zip(logits(&new).chunks_exact(all - known))
