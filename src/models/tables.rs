@@ -7,9 +7,10 @@
 //! Must not know sessions, and of an article only what it is made of.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     fs, io,
     path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock},
 };
 
 use half::f16;
@@ -27,7 +28,7 @@ pub struct Composition {
     pub values: Box<[u32]>,
     /// What it counts as where it says nothing that a value stands for. Own vectors include it, so only articles without
     /// them have it here.
-    pub averages: Box<[Average]>,
+    pub averages: Box<[Arc<Average>]>,
     /// What models take of its embedding. Own vectors include it, so only articles without them have it here.
     pub embedding: Box<[f32]>,
 }
@@ -83,6 +84,8 @@ struct Sums {
     values: Option<Matrix>,
     /// What each number of an embedding adds to the first columns.
     embedding: Option<Matrix>,
+    /// By the average's number, the sum of its values, once an article needed it.
+    averages: RwLock<HashMap<u32, Arc<[f32]>>>,
 }
 
 /// Numbers as they are stored: tables are large, and single rows are needed of them.
@@ -157,7 +160,7 @@ impl Tables {
             } else {
                 None
             };
-            Ok(Sums { own, values, embedding })
+            Ok(Sums { own, values, embedding, averages: RwLock::default() })
         };
         let (articles, output) = rayon::join(|| sums("articles"), || sums("vocabulary"));
         let (articles, output, bias) = (articles?, output?, sums("bias")?);
@@ -317,9 +320,24 @@ impl Sums {
         for &value in &article.values {
             values.add(value as usize, to);
         }
-        for &(value, share) in article.averages.iter().flat_map(|average| average.iter()) {
-            values.add_scaled(value as usize, share, to);
+        for average in &article.averages {
+            to.iter_mut().zip(&*self.average(average, values)).for_each(|(to, from)| *to += from);
         }
+    }
+
+    /// The sum of an average's values. A type may have thousands of values, and many articles may lack the same attribute.
+    fn average(&self, average: &Average, values: &Matrix) -> Arc<[f32]> {
+        let known =
+            self.averages.read().unwrap_or_else(PoisonError::into_inner).get(&average.number).cloned();
+        known.unwrap_or_else(|| {
+            let mut sum = vec![0.0; values.columns];
+            for &(value, share) in &average.shares {
+                values.add_scaled(value as usize, share, &mut sum);
+            }
+            let sum: Arc<[f32]> = sum.into();
+            let mut all = self.averages.write().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(all.entry(average.number).or_insert(sum))
+        })
     }
 }
 

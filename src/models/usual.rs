@@ -10,7 +10,12 @@ use rayon::prelude::*;
 use crate::domain::ArticleEncoder;
 
 /// The values of an attribute, each with how many an article has of it on average.
-pub type Average = Arc<[(u32, f32)]>;
+#[derive(Debug, Clone, PartialEq)]
+pub struct Average {
+    /// Tells the averages of a release apart.
+    pub number: u32,
+    pub shares: Box<[(u32, f32)]>,
+}
 
 /// The averages by type, and over all articles for articles of an unknown type.
 #[derive(Debug, Default)]
@@ -19,8 +24,8 @@ pub struct Usual {
     /// By value: its attribute, as an index of `names`.
     attribute_of: Vec<usize>,
     /// By the type's value, then by attribute: none if most articles of the type say nothing of it.
-    of_type: BTreeMap<u32, Vec<Option<Average>>>,
-    of_all: Vec<Option<Average>>,
+    of_type: BTreeMap<u32, Vec<Option<Arc<Average>>>>,
+    of_all: Vec<Option<Arc<Average>>>,
 }
 
 const TYPE: &str = "type";
@@ -44,12 +49,17 @@ impl Usual {
         let of_type: Vec<(Option<u32>, Vec<&[u32]>)> = by_type.into_iter().collect();
         let of_type =
             of_type.par_iter().filter_map(|(kind, articles)| Some(((*kind)?, usual.averages(articles))));
-        usual.of_type = of_type.collect();
+        let mut of_type: BTreeMap<u32, Vec<Option<Arc<Average>>>> = of_type.collect();
+        let all = of_type.values_mut().chain([&mut usual.of_all]).flatten().flatten();
+        for (average, number) in all.zip(0..) {
+            Arc::get_mut(average).expect("it was just made; this is a bug").number = number;
+        }
+        usual.of_type = of_type;
         usual
     }
 
     /// What an article with these values counts as where it says nothing that a value stands for.
-    pub fn averages_for(&self, values: &[u32]) -> Box<[Average]> {
+    pub fn averages_for(&self, values: &[u32]) -> Box<[Arc<Average>]> {
         self.lacking(values).map(|(_, average)| Arc::clone(average)).collect()
     }
 
@@ -58,7 +68,7 @@ impl Usual {
         self.lacking(values).map(|(attribute, _)| self.names[attribute].as_str())
     }
 
-    fn lacking(&self, values: &[u32]) -> impl Iterator<Item = (usize, &Average)> {
+    fn lacking(&self, values: &[u32]) -> impl Iterator<Item = (usize, &Arc<Average>)> {
         let said = self.said(values);
         let of_type = self.kind(values).and_then(|kind| self.of_type.get(&kind));
         let averages = of_type.unwrap_or(&self.of_all).iter().enumerate();
@@ -93,7 +103,7 @@ impl Usual {
 
     /// By attribute; none where fewer than half of the articles say something.
     #[expect(clippy::cast_precision_loss, reason = "articles are counted in millions")]
-    fn averages(&self, articles: &[&[u32]]) -> Vec<Option<Average>> {
+    fn averages(&self, articles: &[&[u32]]) -> Vec<Option<Arc<Average>>> {
         let mut counts = vec![0_u32; self.attribute_of.len()];
         let mut saying = vec![0_usize; self.names.len()];
         for values in articles {
@@ -109,7 +119,8 @@ impl Usual {
             averages[attribute].push((value, count as f32 / saying[attribute] as f32));
         }
         let usual = |(average, saying): (Vec<(u32, f32)>, usize)| {
-            (2 * saying >= articles.len().max(1)).then(|| average.into())
+            let is_usual = 2 * saying >= articles.len().max(1);
+            is_usual.then(|| Arc::new(Average { number: 0, shares: average.into() }))
         };
         averages.into_iter().zip(saying).map(usual).collect()
     }
@@ -135,7 +146,7 @@ mod tests {
     fn an_article_counts_as_an_average_one_where_it_says_nothing() {
         let usual = usual();
         let averages = |values: &[u32]| -> Vec<Vec<(u32, f32)>> {
-            usual.averages_for(values).iter().map(|average| average.to_vec()).collect()
+            usual.averages_for(values).iter().map(|average| average.shares.to_vec()).collect()
         };
         let third = 2.0 / 3.0;
         assert_eq!(averages(&[3]), [vec![(0, third), (1, third)]], "only one coat of three has a line");

@@ -76,8 +76,8 @@ fn rows_of_new(data: &Data) -> Arc<ValueRows> {
         let mut stream = Stream::new(1, Table::Unsaid, article);
         let mut values = own.to_vec();
         for average in &usual.averages_for(own) {
-            let shares: Vec<f64> = average.iter().map(|(_, share)| f64::from(*share)).collect();
-            values.push(average[stream.weighted(&shares)].0);
+            let shares: Vec<f64> = average.shares.iter().map(|(_, share)| f64::from(*share)).collect();
+            values.push(average.shares[stream.weighted(&shares)].0);
         }
         values.sort_unstable();
         values
