@@ -19,8 +19,8 @@ pub enum Unknown {
     Article,
     /// Its type, or a value of an attribute.
     Value(UnknownValue),
-    /// Most articles of its type say something of this attribute, and it does not.
-    Unsaid { attribute: String },
+    /// Most articles of its type say something of these attributes, and it does not.
+    Unsaid { attributes: Vec<String> },
     /// Its embedding: another encoder made it, or the release was trained without any, and expects 0 numbers.
     Embedding { length: usize, expected: usize },
     /// An attribute that customers' features require something of, and that says nothing that can be compared.
@@ -44,8 +44,9 @@ impl Unknown {
                 "{value} is new to release {release}: the article is ranked by its {} until a release is trained with it",
                 known_rest(value)
             ),
-            Self::Unsaid { attribute } => format!(
-                "the article has no {attribute}, which other articles have: it counts as an average one there"
+            Self::Unsaid { attributes } => format!(
+                "the article has no {}, which other articles have: it counts as an average one there",
+                attributes.join(", ")
             ),
             Self::Embedding { length, expected } => format!(
                 "the embedding has {length} numbers, and release {release} was trained with {}: it does not count",
@@ -80,16 +81,7 @@ impl Unknown {
                  count",
                 known_rest(value)
             ),
-            Self::Unsaid { attribute } => {
-                let (have, count) = if articles == 1 {
-                    ("article has", "it counts")
-                } else {
-                    ("articles have", "they count")
-                };
-                format!(
-                    "{articles} new {have} no {attribute}, which other articles have: {count} as average there"
-                )
-            }
+            Self::Unsaid { .. } => describe_unsaid(&[(self.clone(), articles)]).unwrap_or_default(),
             Self::Embedding { length, expected } => format!(
                 "the embedding of {number} has {length} numbers, and release {release} was trained with {}: it does not count",
                 numbers(*expected)
@@ -148,9 +140,9 @@ pub fn find_unknown(release: &Release, article: &Article) -> Vec<Unknown> {
             let unsaid = lacking
                 .into_iter()
                 .filter(|name| ArticleEncoder::is_plain(name))
-                .filter(|name| said.unknown.iter().all(|value| value.attribute != **name))
-                .map(|name| Unknown::Unsaid { attribute: name.to_owned() });
-            let unsaid: Vec<Unknown> = unsaid.collect();
+                .filter(|name| said.unknown.iter().all(|value| value.attribute != **name));
+            let attributes: Vec<String> = unsaid.map(str::to_owned).collect();
+            let unsaid = (!attributes.is_empty()).then_some(Unknown::Unsaid { attributes });
             said.unknown.into_iter().map(Unknown::Value).chain(unsaid).chain(embedding).collect()
         }
     }
@@ -190,7 +182,14 @@ impl Census {
 
     fn add(&mut self, unknown: Vec<Unknown>) {
         for unknown in unknown {
-            *self.unknown.entry(unknown).or_insert(0) += 1;
+            let Unknown::Unsaid { attributes } = unknown else {
+                *self.unknown.entry(unknown).or_insert(0) += 1;
+                continue;
+            };
+            for attribute in attributes {
+                let unsaid = Unknown::Unsaid { attributes: vec![attribute] };
+                *self.unknown.entry(unsaid).or_insert(0) += 1;
+            }
         }
     }
 
@@ -201,9 +200,13 @@ impl Census {
         sorted
     }
 
-    /// A warning for each of the most frequent, one that counts the others, and one of sizes that no customer is asked for.
+    /// A warning for each of the most frequent, one that counts the others, one of what articles do not say, and one of sizes that
+    /// no customer is asked for.
     pub fn into_warnings(mut self) -> Vec<String> {
         let release = self.release.manifest().name.clone();
+        let unsaid = self.unknown.extract_if(.., |unknown, _| matches!(unknown, Unknown::Unsaid { .. }));
+        let mut unsaid: Vec<(Unknown, u64)> = unsaid.collect();
+        unsaid.sort_by_key(|(_, articles)| std::cmp::Reverse(*articles));
         let any_size = self.unknown.extract_if(.., |unknown, _| matches!(unknown, Unknown::AnySize { .. }));
         let of_any_size = any_size.filter_map(|(unknown, articles)| match unknown {
             Unknown::AnySize { kind } => Some((kind, articles)),
@@ -214,12 +217,28 @@ impl Census {
         let listed = sorted.iter().take(MOST_WARNINGS);
         let mut warnings: Vec<String> =
             listed.map(|(unknown, articles)| unknown.describe_count(&release, *articles)).collect();
+        warnings.extend(describe_unsaid(&unsaid));
         warnings.extend(describe_sizes(of_any_size, &release));
         if let others @ 1.. = sorted.len().saturating_sub(MOST_WARNINGS) {
             warnings.push(format!("{others} more values are new to release {release}"));
         }
         warnings
     }
+}
+
+/// Warns of attributes that new articles lack, each with how many lack it.
+fn describe_unsaid(unsaid: &[(Unknown, u64)]) -> Option<String> {
+    let of = |(unknown, articles): &(Unknown, u64)| match unknown {
+        Unknown::Unsaid { attributes } => format!("{} ({articles})", attributes.join(", ")),
+        _ => String::new(),
+    };
+    let listed: Vec<String> = unsaid.iter().map(of).collect();
+    (!listed.is_empty()).then(|| {
+        format!(
+            "new articles have no {}, which other articles have: they count as average there",
+            listed.join(", ")
+        )
+    })
 }
 
 /// Warns of types whose articles are suggested in any size.

@@ -335,11 +335,11 @@ async fn what_a_release_does_not_know_of_a_stored_article_is_said(db: TestDataba
     let answer = service.post("/articles/bulk", "application/x-ndjson", lines.concat()).await;
     let brought: Value = answer.json().await.unwrap();
     let rest = "is new to release open: until a release is trained with it, only the type and other attributes count";
-    let no_style = "4 new articles have no style, which other articles have: they count as average there";
+    let no_style = "new articles have no style (4), which other articles have: they count as average there";
     let expected = json!([
-        {"detail": no_style},
         {"detail": format!("colour \"mauve\" of 2 articles {rest}")},
         {"detail": format!("colour \"chartreuse\" of 1 article {rest}")},
+        {"detail": no_style},
     ]);
     assert_eq!((&brought["added"], &brought["warnings"]), (&json!(4), &expected));
 }
