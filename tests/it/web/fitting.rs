@@ -448,9 +448,9 @@ async fn sizes_that_no_customer_is_asked_for_are_warned_of(db: TestDatabase) {
         ),
         (json!({"type": "parka", "gender": [["men"]]}), "/gender", "so the article fits every customer"),
         (
-            json!({"type": "parka", "gender": "female"}),
+            json!({"type": "parka", "gender": "Damen"}),
             "/gender",
-            "gender \"female\" is none of the words that the schema of release demo requires (men, unisex, women)",
+            "gender \"damen\" is none of the words that the schema of release demo requires (",
         ),
         (
             json!({"type": "parka", "embedding": [0.1, 0.2]}),
