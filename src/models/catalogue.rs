@@ -149,8 +149,9 @@ impl Prepared {
         currency: Option<&str>,
     ) -> Self {
         let packed = &release.articles()[index];
-        let composition = release.compose_trained(index);
-        Self::with(Arc::clone(packed), &packed.unpack(), composition, attributes, supply, currency)
+        let article = packed.unpack();
+        let composition = release.compose_unpacked(index, &article);
+        Self::with(Arc::clone(packed), &article, composition, attributes, supply, currency)
     }
 
     fn with(

@@ -136,11 +136,15 @@ impl Release {
 
     /// The same of an article of the release as it was in training.
     pub fn compose_trained(&self, index: usize) -> Composition {
-        let article = self.articles[index].unpack();
+        self.compose_unpacked(index, &self.articles[index].unpack())
+    }
+
+    /// The same of one that is unpacked already.
+    pub(super) fn compose_unpacked(&self, index: usize, article: &Article) -> Composition {
         match u32::try_from(index).ok().filter(|_| index < self.vocabulary.len()) {
-            None => self.compose(&article),
+            None => self.compose(article),
             own => {
-                let values = self.encode(&article).map(|encoded| encoded.values.into()).unwrap_or_default();
+                let values = self.encode(article).map(|encoded| encoded.values.into()).unwrap_or_default();
                 Composition { own, values, ..Composition::default() }
             }
         }
