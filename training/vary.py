@@ -5,12 +5,16 @@
     python3 training/vary.py --data data/fifth --outfits 19000 --out data/fifth-less
     python3 training/vary.py --data data/fifth --noise 0.3 --out data/fifth-noisy
     python3 training/vary.py --data data/journey --withhold 0.1 --out data/journey-new
+    python3 training/vary.py --data data/demo --groups 8 --out data/demo-groups
 
 --shuffle-contexts gives each outfit the customer and the occasion of another outfit in its split, which removes all
 information of the context and nothing else. --outfits keeps the first N training outfits. --noise replaces this share
 of the articles in training outfits by another of their type, drawn by how often it is worn. --withhold takes this share
-of all articles out of the training outfits, so that they are new to a model; outfits of fewer than four are left out. Training outfits include
-those that `fit` sets aside for development. Validation outfits change only with --shuffle-contexts. The same
+of all articles out of the training outfits, so that they are new to a model; outfits of fewer than four are left out. --groups
+divides the articles of each type among so many groups at random, draws a group for each outfit, and exchanges four of five articles,
+also of validation outfits, for one of their type and the outfit's group: what latent personas should find. Outfits and articles
+say their groups in planted-groups.json. Training outfits include
+those that `fit` sets aside for development. Validation outfits change only with --shuffle-contexts and --groups. The same
 arguments write the same bytes.
 """
 
@@ -33,6 +37,7 @@ def main():
     what.add_argument("--outfits", type=int)
     what.add_argument("--noise", type=float)
     what.add_argument("--withhold", type=float)
+    what.add_argument("--groups", type=int)
     options = parser.parse_args()
     if options.out.exists():
         sys.exit(f"{options.out} exists; choose another folder, or remove it")
@@ -49,6 +54,8 @@ def main():
         outfits = fewer(outfits, options.outfits)
     elif options.withhold is not None:
         outfits = withhold(outfits, rows(files["articles.jsonl"]), options.withhold, draw)
+    elif options.groups is not None:
+        groups = plant_groups(outfits, rows(files["articles.jsonl"]), options.groups, draw)
     else:
         add_noise(outfits, rows(files["articles.jsonl"]), options.noise, draw)
     half = options.out.with_name(options.out.name + ".part")
@@ -58,6 +65,8 @@ def main():
         shutil.copyfile(files[name], half / name)
     with open(half / "outfits.jsonl", "w", encoding="utf-8") as file:
         file.writelines(json.dumps(outfit, ensure_ascii=False, separators=(",", ":")) + "\n" for outfit in outfits)
+    if options.groups is not None:
+        (half / "planted-groups.json").write_text(json.dumps(groups), encoding="utf-8")
     half.rename(options.out)
 
 
@@ -96,17 +105,47 @@ def withhold(outfits, articles, share, draw):
     return [outfit for outfit in outfits if len(outfit["articles"]) >= 4]
 
 
+def plant_groups(outfits, articles, count, draw):
+    if count < 2:
+        sys.exit(f"--groups must be at least 2, not {count}")
+    type_of = {article["id"]: article["type"] for article in articles}
+    worn = worn_by_type(outfits, type_of)
+    group_of, choices = {}, {}
+    for kind, counts in sorted(worn.items()):
+        shuffled = sorted(counts)
+        draw.shuffle(shuffled)
+        for place, article in enumerate(shuffled):
+            group_of[article] = place % count
+        for group in range(count):
+            these = [article for article in shuffled if group_of[article] == group]
+            choices[kind, group] = these, [counts[article] for article in these]
+    drawn = []
+    for outfit in outfits:
+        group = draw.randrange(count)
+        drawn.append(group)
+        for place, article in enumerate(outfit["articles"]):
+            these, counts = choices.get((type_of[article], group), ([], []))
+            if these and draw.random() < 0.8:
+                (other,) = draw.choices(these, counts)
+                if other not in outfit["articles"]:
+                    outfit["articles"][place] = other
+    return {"articles": group_of, "outfits": drawn}
+
+
+def worn_by_type(outfits, type_of):
+    worn = defaultdict(Counter)
+    for outfit in filter(is_training, outfits):
+        for article in outfit["articles"]:
+            worn[type_of[article]][article] += 1
+    return worn
+
+
 def add_noise(outfits, articles, share, draw):
     if not 0 < share <= 1:
         sys.exit(f"--noise must be above 0 and at most 1, not {share}")
     type_of = {article["id"]: article["type"] for article in articles}
-    train = [outfit for outfit in outfits if is_training(outfit)]
-    worn = defaultdict(Counter)
-    for outfit in train:
-        for article in outfit["articles"]:
-            worn[type_of[article]][article] += 1
-    kinds = {kind: (list(counts), list(counts.values())) for kind, counts in worn.items()}
-    for outfit in train:
+    kinds = {kind: (list(counts), list(counts.values())) for kind, counts in worn_by_type(outfits, type_of).items()}
+    for outfit in filter(is_training, outfits):
         worn_together = outfit["articles"]
         for place, article in enumerate(worn_together):
             if draw.random() < share:

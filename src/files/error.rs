@@ -69,6 +69,12 @@ pub enum FileError {
         "{}: unknown format; the file name must end in .jsonl, .ndjson, .csv or .parquet", path.display()
     )]
     Extension { path: PathBuf },
+    /// As [`Self::Extension`], of a catalogue, which may be a feed.
+    #[error(
+        "{}: unknown format; name it with --format, or let the file name end in .jsonl, .ndjson, .csv or .parquet, \
+         that of a feed in .xml, .tsv or .csv", path.display()
+    )]
+    Catalogue { path: PathBuf },
     #[error("expected jsonl, csv or parquet, found {name:?}")]
     Format { name: String },
     #[error("cannot read {}: {source}", path.display())]

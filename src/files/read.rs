@@ -107,14 +107,16 @@ pub fn read_any<T: Table>(
         let feed = Feed::recognise(path, &mut input);
         match feed.map_err(|source| FileError::Open { path: path.to_owned(), source })? {
             Some(feed) => InputFormat::Feed(feed),
-            None => InputFormat::Table(Format::from_input(path)?),
+            None => InputFormat::Table(Format::from_input(path).map_err(|error| match error {
+                FileError::Extension { path } if describes_articles::<T>() => FileError::Catalogue { path },
+                error => error,
+            })?),
         }
     };
     let source = match format {
         InputFormat::Table(format) => table::<T>(format, input, path, schema)?,
         InputFormat::Feed(feed) => {
-            let describes_articles = T::FIELDS.iter().any(|field| field.name == "type" && field.required);
-            if !describes_articles {
+            if !describes_articles::<T>() {
                 return Err(FileError::Feed { path: path.to_owned(), feed });
             }
             Source::Feed(Box::new(feed::Reader::new(feed, input, path, now)?))
@@ -138,6 +140,11 @@ pub fn read_json_lines<T: Table>(
         Input::plain(file, length).map_err(|source| FileError::Open { path: path.to_owned(), source })?;
     let source = Source::JsonLines(json_lines::Reader::new(input));
     Ok(Rows::new(source, path, schema))
+}
+
+/// Whether the rows are whole articles: only these come as feeds.
+fn describes_articles<T: Table>() -> bool {
+    T::FIELDS.iter().any(|field| field.name == "type" && field.required)
 }
 
 fn open(path: &Path) -> Result<(File, u64), FileError> {

@@ -58,12 +58,12 @@ impl Usual {
         usual
     }
 
-    /// What an article with these values counts as where it says nothing that a value stands for.
+    /// What an article with these values counts as in attributes of which it has no value that the release knows.
     pub fn averages_for(&self, values: &[u32]) -> Box<[Arc<Average>]> {
         self.lacking(values).map(|(_, average)| Arc::clone(average)).collect()
     }
 
-    /// The attributes of which it says nothing that a value stands for, and most articles of its type do.
+    /// The attributes of which most articles of its type have a value that the release knows, and it has none.
     pub fn attributes_lacking(&self, values: &[u32]) -> impl Iterator<Item = &str> {
         self.lacking(values).map(|(attribute, _)| self.names[attribute].as_str())
     }

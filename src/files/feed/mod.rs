@@ -232,6 +232,10 @@ impl Source {
                     let fields = fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
                     google::read(fields, now).map(Box::new).map(Entry::Variant)
                 });
+                let entry = entry.map_err(|reason| match item.place {
+                    Some(place) => format!("in item {place}, {reason}"),
+                    None => reason,
+                });
                 Ok(Some((item.line, entry)))
             }
             Self::Tsv(records, columns) => {

@@ -31,8 +31,9 @@ pub(super) struct Items {
     /// How many elements are open.
     depth: usize,
     item: Option<Open>,
-    /// Whether there was no item yet.
-    is_empty: bool,
+    /// How many items there were, and the line of the last one.
+    items: u64,
+    last_line: u64,
     /// Names of elements outside of items, for messages.
     others: Vec<String>,
 }
@@ -40,6 +41,8 @@ pub(super) struct Items {
 /// An item, and where it begins.
 pub(super) struct Item {
     pub(super) line: u64,
+    /// Its number, if the item before it begins on the same line.
+    pub(super) place: Option<u64>,
     /// Names and texts, or why they cannot be read.
     pub(super) fields: Result<Vec<(String, String)>, String>,
 }
@@ -49,12 +52,14 @@ struct Open {
     item: Item,
     depth: usize,
     field: Option<(String, String)>,
+    /// Names of its elements, until one is Google's.
+    others: Option<Vec<String>>,
 }
 
 impl Items {
     pub(super) fn new(input: Input) -> Self {
         let reader = NsReader::from_reader(Limited { input, left: LONGEST, line: 1 });
-        Self { reader, buffer: Vec::new(), depth: 0, item: None, is_empty: true, others: Vec::new() }
+        Self { reader, buffer: Vec::new(), depth: 0, item: None, items: 0, last_line: 0, others: Vec::new() }
     }
 
     pub(super) fn progress(&self) -> (u64, u64) {
@@ -92,11 +97,16 @@ impl Items {
                     }
                     match &mut self.item {
                         None if is_item(&start) => {
-                            self.is_empty = false;
-                            let item = Item { line, fields: Ok(Vec::new()) };
-                            self.item = Some(Open { item, depth: self.depth, field: None });
+                            self.items += 1;
+                            let shares_line = line == self.last_line;
+                            self.last_line = line;
+                            let place = shares_line.then_some(self.items);
+                            let item = Item { line, place, fields: Ok(Vec::new()) };
+                            self.item =
+                                Some(Open { item, depth: self.depth, field: None, others: Some(Vec::new()) });
                         }
                         Some(open) if self.depth == open.depth + 1 => {
+                            open.note(&namespace, &start);
                             open.field = field_name(&namespace, &start).map(|name| (name, String::new()));
                             open.add_link(&start);
                         }
@@ -109,6 +119,7 @@ impl Items {
                         note_name(&mut self.others, &start);
                     }
                     if let Some(open) = self.item.as_mut().filter(|open| self.depth == open.depth) {
+                        open.note(&namespace, &start);
                         open.add_link(&start);
                     }
                 }
@@ -118,7 +129,7 @@ impl Items {
                         if self.depth == open.depth {
                             open.close_field();
                         } else if self.depth < open.depth {
-                            return Ok(self.item.take().map(|open| open.item));
+                            return Ok(self.item.take().map(Open::finish));
                         }
                     }
                 }
@@ -147,7 +158,7 @@ impl Items {
                 }
                 Event::Comment(_) | Event::PI(_) => {}
                 Event::Eof if self.depth > 0 => return fatal("the file ends before its last element".into()),
-                Event::Eof if self.is_empty => {
+                Event::Eof if self.items == 0 => {
                     let found =
                         if self.others.is_empty() { "nothing".into() } else { self.others.join(", ") };
                     return fatal(format!(
@@ -179,6 +190,25 @@ fn push(item: &mut Option<Open>, depth: usize, text: &str) {
 }
 
 impl Open {
+    fn finish(mut self) -> Item {
+        if let (Some(others), Ok(_)) = (self.others, &self.item.fields) {
+            let found = if others.is_empty() { "none".into() } else { others.join(", ") };
+            self.item.fields = Err(format!(
+                "expected elements of Google's namespace, as in <g:price> with xmlns:g=\"http://{GOOGLE}\" in the \
+                 first element, found {found}"
+            ));
+        }
+        self.item
+    }
+
+    fn note(&mut self, namespace: &ResolveResult<'_>, start: &BytesStart<'_>) {
+        if is_google(namespace) {
+            self.others = None;
+        } else if let Some(others) = &mut self.others {
+            note_name(others, start);
+        }
+    }
+
     fn close_field(&mut self) {
         if let (Some((name, text)), Ok(fields)) = (self.field.take(), &mut self.item.fields) {
             fields.push((name, text.trim().to_owned()));

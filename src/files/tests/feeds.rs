@@ -168,7 +168,9 @@ fn googles_namespace_is_read_as_shops_write_it() {
     ] {
         assert_eq!(read(attribute, prefix), [hat], "{attribute}");
     }
-    assert!(read("xmlns:x=\"http://example.com\"", "x:")[0].contains("an article needs a type"));
+    assert!(
+        read("xmlns:x=\"http://example.com\"", "x:")[0].contains("expected elements of Google's namespace")
+    );
 }
 
 #[test]
@@ -279,6 +281,33 @@ fn bad_entries_are_named_and_the_others_read() {
 }
 
 #[test]
+fn entries_on_one_line_are_told_apart_by_their_numbers() {
+    let folder = Folder::new();
+    let hat = "<item><g:id>a</g:id><g:product_type>Hats</g:product_type></item>";
+    let path = folder.file("feed.xml", xml(&format!("{hat}<item><g:title>b</g:title></item>")));
+    assert_eq!(
+        read_feed(&path, None, NOW),
+        [
+            "line 2: in item 2, the attribute \"id\" is missing",
+            r#"{"id":"a","type":"Hats","product_type":"Hats"}"#,
+        ]
+    );
+}
+
+#[test]
+fn an_entry_without_googles_namespace_is_refused() {
+    let folder = Folder::new();
+    let feed = "<rss><channel><item><id>a</id><price>1 EUR</price></item></channel></rss>";
+    assert_eq!(
+        read_feed(&folder.file("feed.xml", feed), None, NOW),
+        [
+            "line 1: expected elements of Google's namespace, as in <g:price> with xmlns:g=\"http://base.google.com/ns/1.0\" \
+             in the first element, found <id>, <price>"
+        ]
+    );
+}
+
+#[test]
 fn hostile_xml_is_refused() {
     let folder = Folder::new();
     let bomb =
@@ -327,6 +356,8 @@ fn a_feed_is_recognised_or_named() {
     ] {
         assert!(refused.ends_with("import it with --articles, without --merge"), "{refused}");
     }
+    let unknown = refused(read_any::<Article>(&folder.file("feed.dat", &tsv), &SCHEMA, None, NOW).map(drop));
+    assert!(unknown.contains("feed.dat: unknown format; name it with --format, or let"), "{unknown}");
     let header = folder.file("feed.tsv", "sku\ttitle\n");
     let refused = refused(read_any::<Article>(&header, &SCHEMA, None, NOW).map(drop));
     assert!(

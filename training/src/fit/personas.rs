@@ -15,7 +15,7 @@ const ROUNDS: usize = 40;
 /// What a part's counts are mixed with: this many articles, drawn as they are overall.
 const BY_CHANCE: f64 = 50.0;
 
-/// The biases, article by article.
+/// The biases, known article by known article.
 pub(super) fn first_biases(data: &Data, parts: usize, seed: u64) -> Vec<f32> {
     let overall = shares(data);
     let mut logs = vec![0.0; overall.len() * parts];
@@ -66,10 +66,37 @@ pub(super) fn first_biases(data: &Data, parts: usize, seed: u64) -> Vec<f32> {
     logs.into_iter().map(|log| log as f32).collect()
 }
 
-/// Each article's share of the training outfits' articles; one that is in none counts as half an article.
+/// Each known article's share of the training outfits' articles; one that is only in development counts as half an article.
 fn shares(data: &Data) -> Vec<f64> {
-    let counts: Vec<f64> =
-        data.count_articles(data.training()).into_iter().map(|count| count + 0.5).collect();
+    let counts = data.count_articles(data.training());
+    let counts: Vec<f64> = counts[..data.known()].iter().map(|count| count + 0.5).collect();
     let total: f64 = counts.iter().sum();
     counts.into_iter().map(|count| count / total).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::tests::patterned;
+
+    #[test]
+    fn articles_that_are_worn_together_are_in_one_part() {
+        let data = Data::load(patterned(100).path()).unwrap();
+        let biases = first_biases(&data, 2, 1);
+        let is_first = |&article: &u32| biases[2 * article as usize] > biases[2 * article as usize + 1];
+        let first: Vec<usize> = data
+            .training()
+            .iter()
+            .map(|&outfit| data.outfits().articles(outfit).iter().filter(|article| is_first(article)).count())
+            .collect();
+        assert!(first.contains(&0) && first.contains(&4), "{first:?}");
+        assert!(first.iter().all(|&count| count == 0 || count == 4), "{first:?}");
+    }
+
+    #[test]
+    fn articles_that_no_training_outfit_has_get_none() {
+        let data = Data::load(patterned(9).path()).unwrap();
+        assert!(data.known() < 40);
+        assert_eq!(first_biases(&data, 3, 1).len(), 3 * data.known());
+    }
 }

@@ -44,7 +44,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ConditionalQue
         };
         let conditions = conditions.into_iter().map(condition).collect::<Result<_, _>>()?;
         let others = form_urlencoded::Serializer::new(String::new()).extend_pairs(others).finish();
-        Ok(Self { query: parse(&others)?, conditions })
+        Ok(Self { query: parse(&others, ", `where`")?, conditions })
     }
 }
 
@@ -52,7 +52,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        parse(read(&parts.uri)?).map(Self)
+        parse(read(&parts.uri)?, "").map(Self)
     }
 }
 
@@ -63,10 +63,14 @@ fn read(uri: &Uri) -> Result<&str, Problem> {
     percent_decode_str(query).decode_utf8().map(|_| query).map_err(refuse)
 }
 
-fn parse<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
+/// `others` ends the list of what is expected, for parameters that `T` does not have.
+fn parse<T: DeserializeOwned>(query: &str, others: &str) -> Result<T, Problem> {
     let pairs = form_urlencoded::parse(query.as_bytes());
     serde_path_to_error::deserialize(serde_urlencoded::Deserializer::new(pairs)).map_err(|error| {
-        let (path, detail) = (error.path().to_string(), error.inner().to_string());
+        let (path, mut detail) = (error.path().to_string(), error.inner().to_string());
+        if detail.starts_with("unknown field") {
+            detail += others;
+        }
         let name = if path == "." { name_in(&detail).to_owned() } else { path };
         Problem::invalid(vec![Finding::parameter(name, detail)])
     })
@@ -93,16 +97,16 @@ mod tests {
     #[test]
     fn errors_in_a_query_name_the_parameter() {
         assert_eq!(
-            parse::<Page>("search=%C3%84rmel+50%25&n=3").unwrap(),
+            parse::<Page>("search=%C3%84rmel+50%25&n=3", "").unwrap(),
             Page { n: Some(3), search: Some("Ärmel 50%".into()) }
         );
         let reject = |query| {
-            let problem = parse::<Page>(query).unwrap_err();
+            let problem = parse::<Page>(query, ", `where`").unwrap_err();
             let finding = &problem.shown_to_caller().2[0];
             (finding.parameter.clone().unwrap(), finding.detail.clone())
         };
         assert_eq!(reject("n=-1"), ("n".into(), "invalid digit found in string".into()));
-        assert_eq!(reject("serach=x").1, "unknown field `serach`, expected `n` or `search`");
+        assert_eq!(reject("serach=x").1, "unknown field `serach`, expected `n` or `search`, `where`");
         assert_eq!(reject("n=1&n=2"), ("n".into(), "duplicate field `n`".into()));
     }
 
