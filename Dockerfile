@@ -10,8 +10,8 @@ WORKDIR /src
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    cargo build --release --locked --bin atelier \
-    && strip -o /atelier target/release/atelier
+    cargo build --profile dist --locked --bin atelier \
+    && strip -o /atelier target/dist/atelier
 
 # ONNX Runtime's library from its wheel, pinned by hashes.
 FROM python:3.12-slim-bookworm AS onnxruntime

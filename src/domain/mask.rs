@@ -143,11 +143,15 @@ impl SparseMask {
 
 impl Mask {
     /// # Panics
-    /// If an article of the other set is not in the vocabulary. So does [`Mask::subtract_sparse`].
+    /// If an article of the other set is not in the vocabulary. So do the next two.
     pub fn unite_sparse(&mut self, other: &SparseMask) {
         for (place, word) in &other.words {
             self.words[*place as usize] |= word;
         }
+    }
+
+    pub fn meets_sparse(&self, other: &SparseMask) -> bool {
+        other.words.iter().any(|(place, word)| self.words[*place as usize] & word != 0)
     }
 
     pub fn subtract_sparse(&mut self, other: &SparseMask) {
@@ -202,6 +206,7 @@ mod tests {
         mask.insert(1);
         mask.unite_sparse(&sparse);
         assert_eq!(mask.iter().collect::<Vec<_>>(), [1, 3, 5, 64, 127, 700]);
+        assert!(mask.meets_sparse(&sparse) && !Mask::none(701).meets_sparse(&sparse));
         sparse.remove(64);
         sparse.remove(6);
         mask.subtract_sparse(&sparse);

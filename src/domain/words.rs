@@ -43,8 +43,15 @@ fn is_plain(text: &str) -> bool {
 pub fn fold(text: &str) -> String {
     // Most texts are ASCII, and this is a tenth of the work.
     if text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
-        let words: Vec<&str> = text.split_ascii_whitespace().collect();
-        return words.join(" ").to_ascii_lowercase();
+        let mut folded = String::with_capacity(text.len());
+        for word in text.split_ascii_whitespace() {
+            if !folded.is_empty() {
+                folded.push(' ');
+            }
+            folded.push_str(word);
+        }
+        folded.make_ascii_lowercase();
+        return folded;
     }
     fold_unicode(text)
 }

@@ -32,7 +32,7 @@ pub(super) struct Items {
     depth: usize,
     item: Option<Open>,
     /// How many items there were, and the line of the last one.
-    items: u64,
+    count: u64,
     last_line: u64,
     /// Names of elements outside of items, for messages.
     others: Vec<String>,
@@ -59,7 +59,7 @@ struct Open {
 impl Items {
     pub(super) fn new(input: Input) -> Self {
         let reader = NsReader::from_reader(Limited { input, left: LONGEST, line: 1 });
-        Self { reader, buffer: Vec::new(), depth: 0, item: None, items: 0, last_line: 0, others: Vec::new() }
+        Self { reader, buffer: Vec::new(), depth: 0, item: None, count: 0, last_line: 0, others: Vec::new() }
     }
 
     pub(super) fn progress(&self) -> (u64, u64) {
@@ -97,10 +97,10 @@ impl Items {
                     }
                     match &mut self.item {
                         None if is_item(&start) => {
-                            self.items += 1;
+                            self.count += 1;
                             let shares_line = line == self.last_line;
                             self.last_line = line;
-                            let place = shares_line.then_some(self.items);
+                            let place = shares_line.then_some(self.count);
                             let item = Item { line, place, fields: Ok(Vec::new()) };
                             self.item =
                                 Some(Open { item, depth: self.depth, field: None, others: Some(Vec::new()) });
@@ -158,7 +158,7 @@ impl Items {
                 }
                 Event::Comment(_) | Event::PI(_) => {}
                 Event::Eof if self.depth > 0 => return fatal("the file ends before its last element".into()),
-                Event::Eof if self.items == 0 => {
+                Event::Eof if self.count == 0 => {
                     let found =
                         if self.others.is_empty() { "nothing".into() } else { self.others.join(", ") };
                     return fatal(format!(

@@ -174,10 +174,12 @@ impl Supply {
             let (attribute, sets) = &self.attributes[demand.attribute];
             let mut others = Mask::none(length);
             others.unite_sparse(&demand.saying);
-            let before = others.count();
-            let fitting = words.iter().filter_map(|word| sets.get(word));
-            fitting.for_each(|set| others.subtract_sparse(set));
-            if before > 0 && others.count() == before {
+            let mut fits_some = demand.saying.is_empty();
+            for fitting in words.iter().filter_map(|word| sets.get(word)) {
+                fits_some |= others.meets_sparse(fitting);
+                others.subtract_sparse(fitting);
+            }
+            if !fits_some {
                 unfit.unmet.push((demand.rule.label.clone(), attribute.clone(), words));
             }
             unfit.articles.unite(&others);

@@ -12,8 +12,9 @@ use crate::{
 
 /// Rounds of expectation and maximisation.
 const ROUNDS: usize = 40;
-/// What a part's counts are mixed with: this many articles, drawn as they are overall.
-const BY_CHANCE: f64 = 50.0;
+/// What an article's count in a part is mixed with: this many times by chance. With few, articles of few outfits say more of
+/// their part than is known.
+const BY_CHANCE: f64 = 5.0;
 
 /// The biases, known article by known article.
 pub(super) fn first_biases(data: &Data, parts: usize, seed: u64) -> Vec<f32> {
@@ -58,7 +59,7 @@ pub(super) fn first_biases(data: &Data, parts: usize, seed: u64) -> Vec<f32> {
         {
             for ((log, count), total) in logs.iter_mut().zip(counts).zip(&totals) {
                 // Relative to the article's own share, so that popular articles do not decide.
-                *log = ((count + BY_CHANCE * share) / ((total + BY_CHANCE) * share)).ln();
+                *log = ((count + BY_CHANCE) / (total * share + BY_CHANCE)).ln();
             }
         }
     }

@@ -157,8 +157,8 @@ fn step<S: Simd, const ROWS: usize, const VECTORS: usize>(
 ) {
     let (inputs, _) = inputs.as_chunks::<ROWS>();
     let logits = logits::<S, ROWS, VECTORS>(simd, panel, inputs);
-    for (row, logits) in rows.iter_mut().zip(logits) {
-        row.add_panel(simd, place, logits);
+    for at in 0..ROWS {
+        rows[at].add_panel(simd, place, logits[at]);
     }
 }
 

@@ -143,10 +143,10 @@ impl<'q> Row<'q> {
         let mut taint = first(&self.taint);
         let mut sum = first(&self.all.lanes);
         let mut shares = logits;
-        for (share, logit) in shares.iter_mut().zip(logits) {
-            taint = simd.mul_add_e_f32s(logit, zero, taint);
-            *share = exp(simd, simd.sub_f32s(logit, highest));
-            sum = simd.add_f32s(sum, *share);
+        for vector in 0..VECTORS {
+            taint = simd.mul_add_e_f32s(logits[vector], zero, taint);
+            shares[vector] = exp(simd, simd.sub_f32s(logits[vector], highest));
+            sum = simd.add_f32s(sum, shares[vector]);
         }
         S::as_mut_simd_f32s(&mut self.taint).0[0] = taint;
         S::as_mut_simd_f32s(&mut self.all.lanes).0[0] = sum;
@@ -165,9 +165,9 @@ impl<'q> Row<'q> {
             let never = simd.splat_f32s(f32::NEG_INFINITY);
             let inside = lanes::<S, VECTORS>(simd, bits);
             let mut most = never;
-            for ((inside, share), logit) in inside.into_iter().zip(shares).zip(logits) {
-                sum = simd.add_f32s(sum, simd.select_f32s(inside, share, zero));
-                most = simd.max_f32s(most, simd.select_f32s(inside, logit, never));
+            for vector in 0..VECTORS {
+                sum = simd.add_f32s(sum, simd.select_f32s(inside[vector], shares[vector], zero));
+                most = simd.max_f32s(most, simd.select_f32s(inside[vector], logits[vector], never));
             }
             above |= any_above(simd, most, self.best.bar());
         }

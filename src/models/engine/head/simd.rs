@@ -1,5 +1,6 @@
 //! Arithmetic on the machine's widest registers. All functions are inlined into loops that [`pulp`] compiles once per
-//! instruction set.
+//! instruction set. Their inner loops count: adapters of iterators are inlined only if the compiler optimises its parts of the
+//! crate together.
 #![expect(clippy::inline_always, reason = "functions that are not inlined use the baseline instructions")]
 
 use pulp::Simd;
@@ -20,10 +21,10 @@ pub(super) fn logits<S: Simd, const ROWS: usize, const VECTORS: usize>(
     let (bias, weights) = rows.split_first().expect("a panel has biases; this is a bug");
     let mut logits = [*bias; ROWS];
     for (weights, inputs) in weights.iter().zip(inputs) {
-        for (logits, &input) in logits.iter_mut().zip(inputs) {
-            let input = simd.splat_f32s(input);
-            for (logit, &weight) in logits.iter_mut().zip(weights) {
-                *logit = simd.mul_add_e_f32s(weight, input, *logit);
+        for row in 0..ROWS {
+            let input = simd.splat_f32s(inputs[row]);
+            for vector in 0..VECTORS {
+                logits[row][vector] = simd.mul_add_e_f32s(weights[vector], input, logits[row][vector]);
             }
         }
     }
@@ -80,7 +81,11 @@ pub(super) fn lanes<S: Simd, const VECTORS: usize>(simd: S, bits: u32) -> [S::m3
     };
     let (places, _) = S::as_simd_u32s(&PLACES);
     let bits = simd.splat_u32s(bits);
-    std::array::from_fn(|vector| simd.equal_u32s(simd.and_u32s(bits, places[vector]), places[vector]))
+    let mut lanes = [simd.equal_u32s(bits, bits); VECTORS];
+    for vector in 0..VECTORS {
+        lanes[vector] = simd.equal_u32s(simd.and_u32s(bits, places[vector]), places[vector]);
+    }
+    lanes
 }
 
 /// Copies the panel's logits out of the registers.
