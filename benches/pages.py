@@ -72,7 +72,7 @@ def pages(release):
 
 def sign_in(target, server, release):
     """The session's cookie."""
-    command = [str(target / "release/atelier"), "--database", f"sqlite:{scale.database(release)}", "sign-in-link"]
+    command = [str(target / "atelier"), "--database", f"sqlite:{scale.database(release)}", "sign-in-link"]
     line = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     link = re.search(r"/sign-in/(\w+)", line).group(1)
     form = urllib.parse.urlencode({"link": link})

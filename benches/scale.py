@@ -56,7 +56,7 @@ def make(target, articles, name="random", methods=(METHOD,)):
         speed.random_release("--out", str(release), *sizes)
     imported = release.with_suffix(".imported")
     if not imported.exists():
-        command = [str(target / "release/atelier"), "--database", f"sqlite:{database(release)}"]
+        command = [str(target / "atelier"), "--database", f"sqlite:{database(release)}"]
         command += ["--set", f"models.folder={DATA}"]
         command += ["--set", f"models.release={release.name}", "import"]
         files = [f"--{name}={release}/{name}.jsonl" for name in ("articles", "customers")]
@@ -105,7 +105,7 @@ def measure(target, release, articles, seconds):
 def start(target, release, stop=False):
     """The service, or the seconds until it was ready."""
     log = open(DATA / "atelier.log", "a", encoding="utf-8")
-    command = [str(target / "release/atelier"), "--database", f"sqlite:{database(release)}", "serve"]
+    command = [str(target / "atelier"), "--database", f"sqlite:{database(release)}", "serve"]
     command += ["--address", f"127.0.0.1:{speed.PORTS['service']}", "--models", str(DATA), "--release", release.name]
     server = speed.Server("service", [*command, "--set", "access.require_key=false"], "/readyz", log)
     if not stop:

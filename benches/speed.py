@@ -92,9 +92,10 @@ def cargo(*words):
 
 
 def build_programs():
-    cargo("build", "--release", "-p", "atelier", "--bin", "atelier")
-    cargo("bench", "-p", "atelier", "--bench", "session", "--bench", "load", "--no-run")
-    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    """As images are built."""
+    cargo("build", "--profile", "dist", "-p", "atelier", "--bin", "atelier")
+    cargo("bench", "--profile", "dist", "-p", "atelier", "--bench", "session", "--bench", "load", "--no-run")
+    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "dist"
 
 
 def random_release(*flags):
@@ -115,13 +116,13 @@ def build():
 
 def bench(target, name):
     """The newest build of a benchmark."""
-    programs = [path for path in (target / "release/deps").glob(f"{name}-*") if not path.suffix]
+    programs = [path for path in (target / "deps").glob(f"{name}-*") if not path.suffix]
     return str(max(programs, key=lambda path: path.stat().st_mtime))
 
 
 def start_atelier(target, scratch, name="service", release=("--models", "data/speed", "--release", "random")):
     log = open(DATA / "atelier.log", "a", encoding="utf-8")
-    command = [str(target / "release/atelier"), "--database", f"sqlite:{scratch}/{name}.db", "serve"]
+    command = [str(target / "atelier"), "--database", f"sqlite:{scratch}/{name}.db", "serve"]
     # What is measured is a customer who is known already, however long ago a round before asked for them.
     address = ["--address", f"127.0.0.1:{PORTS[name]}", "--device", "cpu", "--set", "profiles.fresh_ms=3600000"]
     address += ["--set", "access.require_key=false"]
