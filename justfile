@@ -21,7 +21,7 @@ it filter="":
 
 # Load a running service: 10,000 completions from 64 callers; `just load --swap` swaps releases meanwhile.
 load *flags:
-    cargo bench --bench load -- {{flags}}
+    cargo bench --profile dist --bench load -- {{flags}}
 
 # Run the reliability experiments, e.g. `just reliability --long swaps`; without flags, the short forms.
 reliability *flags:

@@ -4,8 +4,8 @@
 //!
 //! ```sh
 //! cargo run --release -- --database sqlite:/tmp/load.db --set access.require_key=false serve &
-//! cargo bench --bench load -- --callers 64 --requests 10000
-//! cargo bench --bench load -- --callers 64 --requests 10000 --swap
+//! cargo bench --profile dist --bench load -- --callers 64 --requests 10000
+//! cargo bench --profile dist --bench load -- --callers 64 --requests 10000 --swap
 //! ```
 //!
 //! Each caller sends its next request when it has the answer to the last; with `--rate` requests are sent at that

@@ -1,7 +1,7 @@
 //! Outfits a second of `atelier complete`, compared with bare ONNX Runtime.
 //!
 //! ```sh
-//! cargo bench --bench offline -- --outfits 20000 --workers 4
+//! cargo bench --profile dist --bench offline -- --outfits 20000 --workers 4
 //! ```
 //!
 //! The release's outfits, each with one blank, are in a Parquet part (`--release data/speed/random` has 30,000 articles,

@@ -1,7 +1,7 @@
 //! The engine beside bare ONNX Runtime, on one model file, in one process and in turns.
 //!
 //! ```sh
-//! cargo bench --bench session -- --release data/speed/random
+//! cargo bench --profile dist --bench session -- --release data/speed/random
 //! ```
 //!
 //! Bare: a session in a loop that computes all logits and ignores them, over batch sizes and thread counts. The engine:

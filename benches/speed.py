@@ -92,7 +92,7 @@ def cargo(*words):
 
 
 def build_programs():
-    """As images are built."""
+    """Builds the programs with the profile of images."""
     cargo("build", "--profile", "dist", "-p", "atelier", "--bin", "atelier")
     cargo("bench", "--profile", "dist", "-p", "atelier", "--bench", "session", "--bench", "load", "--no-run")
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "dist"

@@ -11,9 +11,9 @@
 information of the context and nothing else. --outfits keeps the first N training outfits. --noise replaces this share
 of the articles in training outfits by another of their type, drawn by how often it is worn. --withhold takes this share
 of all articles out of the training outfits, so that they are new to a model; outfits of fewer than four are left out. --groups
-divides the articles of each type among so many groups at random, draws a group for each outfit, and exchanges four of five articles,
-also of validation outfits, for one of their type and the outfit's group: what latent personas should find. Outfits and articles
-say their groups in planted-groups.json. Training outfits include
+N divides the worn articles of each type into N groups at random, draws a group for each outfit, and replaces each article, also in
+validation outfits, with a chance of 0.8 by one of its type and the outfit's group: what latent personas should find.
+planted-groups.json has the groups. Training outfits include
 those that `fit` sets aside for development. Validation outfits change only with --shuffle-contexts and --groups. The same
 arguments write the same bytes.
 """

@@ -143,13 +143,14 @@ impl SparseMask {
 
 impl Mask {
     /// # Panics
-    /// If an article of the other set is not in the vocabulary. So do the next two.
+    /// If an article of the other set is not in the vocabulary; [`Mask::subtract_sparse`] does, too.
     pub fn unite_sparse(&mut self, other: &SparseMask) {
         for (place, word) in &other.words {
             self.words[*place as usize] |= word;
         }
     }
 
+    /// Whether an article is in both.
     pub fn meets_sparse(&self, other: &SparseMask) -> bool {
         other.words.iter().any(|(place, word)| self.words[*place as usize] & word != 0)
     }

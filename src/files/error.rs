@@ -71,8 +71,8 @@ pub enum FileError {
     Extension { path: PathBuf },
     /// As [`Self::Extension`], of a catalogue, which may be a feed.
     #[error(
-        "{}: unknown format; name it with --format, or let the file name end in .jsonl, .ndjson, .csv or .parquet, \
-         that of a feed in .xml, .tsv or .csv", path.display()
+        "{}: unknown format; name it with --format, or end the file name in .jsonl, .ndjson, .csv or .parquet. A feed ends in .xml \
+         and begins with <, or it ends in .tsv or .txt and has tabs in its first line, or it is Shopify's .csv", path.display()
     )]
     Catalogue { path: PathBuf },
     #[error("expected jsonl, csv or parquet, found {name:?}")]

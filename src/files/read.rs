@@ -108,7 +108,7 @@ pub fn read_any<T: Table>(
         match feed.map_err(|source| FileError::Open { path: path.to_owned(), source })? {
             Some(feed) => InputFormat::Feed(feed),
             None => InputFormat::Table(Format::from_input(path).map_err(|error| match error {
-                FileError::Extension { path } if describes_articles::<T>() => FileError::Catalogue { path },
+                FileError::Extension { path } if is_catalogue::<T>() => FileError::Catalogue { path },
                 error => error,
             })?),
         }
@@ -140,6 +140,11 @@ pub fn read_json_lines<T: Table>(
         Input::plain(file, length).map_err(|source| FileError::Open { path: path.to_owned(), source })?;
     let source = Source::JsonLines(json_lines::Reader::new(input));
     Ok(Rows::new(source, path, schema))
+}
+
+/// Whether the rows are articles or changes of them: only their format can be named.
+fn is_catalogue<T: Table>() -> bool {
+    T::FIELDS.iter().any(|field| field.name == "type")
 }
 
 /// Whether the rows are whole articles: only these come as feeds.

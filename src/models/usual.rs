@@ -58,12 +58,13 @@ impl Usual {
         usual
     }
 
-    /// What an article with these values counts as in attributes of which it has no value that the release knows.
+    /// What stands in for the attributes of which an article with these values has none that the release knows.
     pub fn averages_for(&self, values: &[u32]) -> Box<[Arc<Average>]> {
         self.lacking(values).map(|(_, average)| Arc::clone(average)).collect()
     }
 
-    /// The attributes of which most articles of its type have a value that the release knows, and it has none.
+    /// The attributes that an article with these values lacks, although most articles of its type have a value that the
+    /// release knows.
     pub fn attributes_lacking(&self, values: &[u32]) -> impl Iterator<Item = &str> {
         self.lacking(values).map(|(attribute, _)| self.names[attribute].as_str())
     }

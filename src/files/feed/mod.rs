@@ -233,7 +233,7 @@ impl Source {
                     google::read(fields, now).map(Box::new).map(Entry::Variant)
                 });
                 let entry = entry.map_err(|reason| match item.place {
-                    Some(place) => format!("in item {place}, {reason}"),
+                    Some(place) => format!("in item {place} of the file, {reason}"),
                     None => reason,
                 });
                 Ok(Some((item.line, entry)))

@@ -41,7 +41,7 @@ pub(super) struct Items {
 /// An item, and where it begins.
 pub(super) struct Item {
     pub(super) line: u64,
-    /// Its number, if the item before it begins on the same line.
+    /// Its number in the file, if the item before it begins on the same line.
     pub(super) place: Option<u64>,
     /// Names and texts, or why they cannot be read.
     pub(super) fields: Result<Vec<(String, String)>, String>,
@@ -116,6 +116,7 @@ impl Items {
                 }
                 Event::Empty(start) => {
                     if self.item.is_none() {
+                        self.count += u64::from(is_item(&start));
                         note_name(&mut self.others, &start);
                     }
                     if let Some(open) = self.item.as_mut().filter(|open| self.depth == open.depth) {

@@ -284,11 +284,11 @@ fn bad_entries_are_named_and_the_others_read() {
 fn entries_on_one_line_are_told_apart_by_their_numbers() {
     let folder = Folder::new();
     let hat = "<item><g:id>a</g:id><g:product_type>Hats</g:product_type></item>";
-    let path = folder.file("feed.xml", xml(&format!("{hat}<item><g:title>b</g:title></item>")));
+    let path = folder.file("feed.xml", xml(&format!("{hat}<item/><item><g:title>b</g:title></item>")));
     assert_eq!(
         read_feed(&path, None, NOW),
         [
-            "line 2: in item 2, the attribute \"id\" is missing",
+            "line 2: in item 3 of the file, the attribute \"id\" is missing",
             r#"{"id":"a","type":"Hats","product_type":"Hats"}"#,
         ]
     );
@@ -357,7 +357,7 @@ fn a_feed_is_recognised_or_named() {
         assert!(refused.ends_with("import it with --articles, without --merge"), "{refused}");
     }
     let unknown = refused(read_any::<Article>(&folder.file("feed.dat", &tsv), &SCHEMA, None, NOW).map(drop));
-    assert!(unknown.contains("feed.dat: unknown format; name it with --format, or let"), "{unknown}");
+    assert!(unknown.contains("feed.dat: unknown format; name it with --format, or end"), "{unknown}");
     let header = folder.file("feed.tsv", "sku\ttitle\n");
     let refused = refused(read_any::<Article>(&header, &SCHEMA, None, NOW).map(drop));
     assert!(

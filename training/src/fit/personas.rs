@@ -2,7 +2,7 @@
 //!
 //! Each part has a probability for each article, and an outfit is drawn from one part. With `ln(Pr(article | part) /
 //! Pr(article))` as biases, the model's mixture of personas is the mixture's posterior of the parts, given the visible
-//! articles.
+//! articles, apart from what smoothing changes.
 
 use crate::{
     data::Data,
@@ -12,8 +12,8 @@ use crate::{
 
 /// Rounds of expectation and maximisation.
 const ROUNDS: usize = 40;
-/// What an article's count in a part is mixed with: this many times by chance. With few, articles of few outfits say more of
-/// their part than is known.
+/// An article's count in a part, and the count that is expected by chance, are raised by this much. With less, rare articles are
+/// trusted too much.
 const BY_CHANCE: f64 = 5.0;
 
 /// The biases, known article by known article.

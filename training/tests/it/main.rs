@@ -6,6 +6,7 @@ mod evaluation;
 mod few_outfits;
 mod new_articles;
 mod pairs;
+mod personas;
 mod pytorch;
 mod shop;
 mod telemetry;
@@ -32,6 +33,18 @@ impl Home {
 
     fn at(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
+    }
+
+    /// Makes a variant of a data folder with `vary.py`.
+    fn vary(&self, arguments: &str) {
+        let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("vary.py");
+        let made = Command::new("python3")
+            .arg(script)
+            .args(arguments.split(' '))
+            .current_dir(self.0.path())
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     }
 
     fn write(&self, name: &str, text: &str) {

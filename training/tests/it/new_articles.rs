@@ -1,7 +1,5 @@
 //! Articles that no training outfit has, from their data to the figures that the service shows.
 
-use std::{path::Path, process::Command};
-
 use atelier::{domain::Method, models::release::Release, service::evaluation::Figures};
 use atelier_training::data::Data;
 
@@ -11,23 +9,12 @@ use super::{Home, mean};
 const SETTINGS: &str = "[fit]\nepochs = 2\nlearning_rate = 0.003\nwarm_up = 0.5\n\
     [model]\nwidth = 16\nheads = 2\nhidden = 32\nblocks = 2\nfeature_width = 8\npersonas = 3\nmatching = 8\nmemory = 4\n";
 
-fn withhold(home: &Home) {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("vary.py");
-    let made = Command::new("python3")
-        .arg(script)
-        .args("--data all --withhold 0.1 --out part".split(' '))
-        .current_dir(home.0.path())
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-}
-
 #[test]
 fn new_articles_have_figures_of_their_own() {
     let home = Home::new();
     home.write("settings.toml", SETTINGS);
     home.output_of("synthesise --out all --articles 120 --customers 60 --outfits 250 --validation 50");
-    withhold(&home);
+    home.vary("--data all --withhold 0.1 --out part");
     for (method, data) in [("none", "part"), ("match", "part"), ("match", "all")] {
         home.output_of(&format!("fit --method {method} --data {data} --config settings.toml"));
     }

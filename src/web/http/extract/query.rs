@@ -44,7 +44,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ConditionalQue
         };
         let conditions = conditions.into_iter().map(condition).collect::<Result<_, _>>()?;
         let others = form_urlencoded::Serializer::new(String::new()).extend_pairs(others).finish();
-        Ok(Self { query: parse(&others, ", `where`")?, conditions })
+        Ok(Self { query: parse(&others, ", or `where`")?, conditions })
     }
 }
 
@@ -63,7 +63,7 @@ fn read(uri: &Uri) -> Result<&str, Problem> {
     percent_decode_str(query).decode_utf8().map(|_| query).map_err(refuse)
 }
 
-/// `others` ends the list of what is expected, for parameters that `T` does not have.
+/// `others` is appended to the expected parameters: those that the extractor reads itself.
 fn parse<T: DeserializeOwned>(query: &str, others: &str) -> Result<T, Problem> {
     let pairs = form_urlencoded::parse(query.as_bytes());
     serde_path_to_error::deserialize(serde_urlencoded::Deserializer::new(pairs)).map_err(|error| {
@@ -101,12 +101,12 @@ mod tests {
             Page { n: Some(3), search: Some("Ärmel 50%".into()) }
         );
         let reject = |query| {
-            let problem = parse::<Page>(query, ", `where`").unwrap_err();
+            let problem = parse::<Page>(query, ", or `where`").unwrap_err();
             let finding = &problem.shown_to_caller().2[0];
             (finding.parameter.clone().unwrap(), finding.detail.clone())
         };
         assert_eq!(reject("n=-1"), ("n".into(), "invalid digit found in string".into()));
-        assert_eq!(reject("serach=x").1, "unknown field `serach`, expected `n` or `search`, `where`");
+        assert_eq!(reject("serach=x").1, "unknown field `serach`, expected `n` or `search`, or `where`");
         assert_eq!(reject("n=1&n=2"), ("n".into(), "duplicate field `n`".into()));
     }
 
