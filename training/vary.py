@@ -13,9 +13,8 @@ of the articles in training outfits by another of their type, drawn by how often
 of all articles out of the training outfits, so that they are new to a model; outfits of fewer than four are left out. --groups
 N divides the worn articles of each type into N groups at random, draws a group for each outfit, and replaces each article, also in
 validation outfits, with a chance of 0.8 by one of its type and the outfit's group: what latent personas should find.
-planted-groups.json has the groups. Training outfits include
-those that `fit` sets aside for development. Validation outfits change only with --shuffle-contexts and --groups. The same
-arguments write the same bytes.
+planted-groups.json has the groups. Training outfits include those that `fit` sets aside for development. Validation outfits
+change only with --shuffle-contexts and --groups. The same arguments write the same bytes.
 """
 
 import argparse

@@ -58,7 +58,7 @@ impl Usual {
         usual
     }
 
-    /// What stands in for the attributes of which an article with these values has none that the release knows.
+    /// An average for each attribute that an article with these values lacks.
     pub fn averages_for(&self, values: &[u32]) -> Box<[Arc<Average>]> {
         self.lacking(values).map(|(_, average)| Arc::clone(average)).collect()
     }

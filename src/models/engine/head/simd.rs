@@ -1,6 +1,6 @@
 //! Arithmetic on the machine's widest registers. All functions are inlined into loops that [`pulp`] compiles once per
-//! instruction set. Inner loops use an index: the compiler may not inline
-//! iterator adapters if it optimises the parts of a crate apart.
+//! instruction set. Inner loops use an index: the compiler may not inline iterator adapters if it optimises the parts of a
+//! crate apart.
 #![expect(clippy::inline_always, reason = "functions that are not inlined use the baseline instructions")]
 
 use pulp::Simd;
