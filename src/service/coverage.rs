@@ -81,7 +81,9 @@ impl Unknown {
                  count",
                 known_rest(value)
             ),
-            Self::Unsaid { .. } => describe_unsaid(&[(self.clone(), articles)]).unwrap_or_default(),
+            Self::Unsaid { attributes } => {
+                describe_unsaid(attributes.iter().map(|attribute| (attribute.as_str(), articles)))
+            }
             Self::Embedding { length, expected } => format!(
                 "the embedding of {number} has {length} numbers, and release {release} was trained with {}: it does not count",
                 numbers(*expected)
@@ -168,11 +170,13 @@ pub fn find_misfits(release: &Release, article: &Article) -> Vec<Unknown> {
 pub struct Census {
     release: Arc<Release>,
     unknown: BTreeMap<Unknown, u64>,
+    /// By attribute of [`Unknown::Unsaid`], which are counted one by one.
+    unsaid: BTreeMap<String, u64>,
 }
 
 impl Census {
     pub fn new(release: Arc<Release>) -> Self {
-        Self { release, unknown: BTreeMap::new() }
+        Self { release, unknown: BTreeMap::new(), unsaid: BTreeMap::new() }
     }
 
     pub fn count(&mut self, article: &Article) {
@@ -182,13 +186,10 @@ impl Census {
 
     fn add(&mut self, unknown: Vec<Unknown>) {
         for unknown in unknown {
-            let Unknown::Unsaid { attributes } = unknown else {
+            if let Unknown::Unsaid { attributes } = unknown {
+                attributes.into_iter().for_each(|attribute| *self.unsaid.entry(attribute).or_insert(0) += 1);
+            } else {
                 *self.unknown.entry(unknown).or_insert(0) += 1;
-                continue;
-            };
-            for attribute in attributes {
-                let unsaid = Unknown::Unsaid { attributes: vec![attribute] };
-                *self.unknown.entry(unsaid).or_insert(0) += 1;
             }
         }
     }
@@ -204,8 +205,7 @@ impl Census {
     /// no customer is asked for.
     pub fn into_warnings(mut self) -> Vec<String> {
         let release = self.release.manifest().name.clone();
-        let unsaid = self.unknown.extract_if(.., |unknown, _| matches!(unknown, Unknown::Unsaid { .. }));
-        let mut unsaid: Vec<(Unknown, u64)> = unsaid.collect();
+        let mut unsaid: Vec<(String, u64)> = std::mem::take(&mut self.unsaid).into_iter().collect();
         unsaid.sort_by_key(|(_, articles)| std::cmp::Reverse(*articles));
         let any_size = self.unknown.extract_if(.., |unknown, _| matches!(unknown, Unknown::AnySize { .. }));
         let of_any_size = any_size.filter_map(|(unknown, articles)| match unknown {
@@ -217,7 +217,10 @@ impl Census {
         let listed = sorted.iter().take(MOST_WARNINGS);
         let mut warnings: Vec<String> =
             listed.map(|(unknown, articles)| unknown.describe_count(&release, *articles)).collect();
-        warnings.extend(describe_unsaid(&unsaid));
+        if !unsaid.is_empty() {
+            let unsaid = unsaid.iter().map(|(attribute, articles)| (attribute.as_str(), *articles));
+            warnings.push(describe_unsaid(unsaid));
+        }
         warnings.extend(describe_sizes(of_any_size, &release));
         if let others @ 1.. = sorted.len().saturating_sub(MOST_WARNINGS) {
             warnings.push(format!("{others} more values are new to release {release}"));
@@ -227,18 +230,11 @@ impl Census {
 }
 
 /// Warns of attributes that new articles lack, each with how many lack it.
-fn describe_unsaid(unsaid: &[(Unknown, u64)]) -> Option<String> {
-    let of = |(unknown, articles): &(Unknown, u64)| match unknown {
-        Unknown::Unsaid { attributes } => format!("{} ({articles})", attributes.join(", ")),
-        _ => String::new(),
-    };
-    let listed: Vec<String> = unsaid.iter().map(of).collect();
-    (!listed.is_empty()).then(|| {
-        format!(
-            "new articles have no {}, which other articles have: they count as average there",
-            listed.join(", ")
-        )
-    })
+fn describe_unsaid<'u>(unsaid: impl Iterator<Item = (&'u str, u64)>) -> String {
+    let listed: Vec<String> =
+        unsaid.map(|(attribute, articles)| format!("{attribute} ({articles})")).collect();
+    let listed = listed.join(", ");
+    format!("new articles have no {listed}, which other articles have: they count as average there")
 }
 
 /// Warns of types whose articles are suggested in any size.
