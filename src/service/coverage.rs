@@ -187,7 +187,9 @@ impl Census {
     fn add(&mut self, unknown: Vec<Unknown>) {
         for unknown in unknown {
             if let Unknown::Unsaid { attributes } = unknown {
-                attributes.into_iter().for_each(|attribute| *self.unsaid.entry(attribute).or_insert(0) += 1);
+                for attribute in attributes {
+                    *self.unsaid.entry(attribute).or_insert(0) += 1;
+                }
             } else {
                 *self.unknown.entry(unknown).or_insert(0) += 1;
             }
