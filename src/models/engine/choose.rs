@@ -8,19 +8,24 @@ use super::{
 };
 use crate::domain::Mask;
 
-/// The `k` articles with the highest logits, in whichever order they are considered.
-#[derive(Debug)]
+/// The `k` articles with the highest logits, and those that are within a margin of them, in whichever order they are
+/// considered.
+#[derive(Debug, Default)]
 pub(super) struct Best<'a> {
     heap: BinaryHeap<Contender<'a>>,
+    /// Considered articles that are worse, some of which may be below the margin by now.
+    near: Vec<Contender<'a>>,
     k: usize,
-    /// Rejects most articles with one comparison: just below the worst logit, so that an equal one is looked at.
+    margin: f32,
+    /// Rejects most articles with one comparison: just below the worst logit and the margin, so that an equal one is looked
+    /// at.
     bar: f32,
 }
 
 impl<'a> Best<'a> {
-    pub(super) fn new(k: usize) -> Self {
+    pub(super) fn new(k: usize, margin: f32) -> Self {
         let bar = if k == 0 { f32::INFINITY } else { f32::NEG_INFINITY };
-        Self { heap: BinaryHeap::with_capacity(k), k, bar }
+        Self { heap: BinaryHeap::with_capacity(k), near: Vec::new(), k, margin, bar }
     }
 
     /// A logit that is not above this need not be considered. It is below all numbers until there are `k` articles.
@@ -29,23 +34,38 @@ impl<'a> Best<'a> {
     }
 
     pub(super) fn consider(&mut self, contender: Contender<'a>) {
-        if self.heap.len() < self.k {
+        let displaced = if self.heap.len() < self.k {
             self.heap.push(contender);
+            None
         } else if let Some(mut worst) = self.heap.peek_mut()
             && contender < *worst
         {
-            *worst = contender;
+            Some(std::mem::replace(&mut *worst, contender))
         } else {
-            return;
-        }
+            Some(contender)
+        };
         if self.heap.len() == self.k {
-            self.bar = self.heap.peek().map_or(self.bar, |worst| worst.logit.next_down());
+            self.bar = self.heap.peek().map_or(self.bar, |worst| (worst.logit - self.margin).next_down());
+        }
+        if let Some(displaced) = displaced {
+            self.keep_near(displaced);
         }
     }
 
-    /// Best first.
-    pub(super) fn sorted(self) -> Vec<Contender<'a>> {
-        self.heap.into_sorted_vec()
+    fn keep_near(&mut self, contender: Contender<'a>) {
+        if self.margin <= 0.0 || contender.logit <= self.bar {
+            return;
+        }
+        if self.near.len() == self.near.capacity() {
+            self.near.retain(|contender| contender.logit > self.bar);
+        }
+        self.near.push(contender);
+    }
+
+    /// In no order.
+    pub(super) fn all(self) -> impl Iterator<Item = Contender<'a>> {
+        let near = self.near.into_iter().filter(move |contender| contender.logit > self.bar);
+        self.heap.into_iter().chain(near)
     }
 }
 
@@ -96,10 +116,11 @@ pub(super) fn choose(logits: &[f32], known: &Mask, question: &Question) -> Optio
     let admissible_probability = (of_admissible / total).min(1.0);
     let contender =
         |article: u32| Contender { logit: logits[article as usize], article, articles: &question.articles };
-    let mut best = Best::new(question.k);
+    let mut best = Best::new(question.k, 0.0);
     admissible.iter().for_each(|article| best.consider(contender(article)));
+    let mut best: Vec<Contender<'_>> = best.all().collect();
+    best.sort_unstable();
     let top = best
-        .sorted()
         .into_iter()
         .map(|Contender { logit, article, .. }| Candidate { article, probability: probability(logit) })
         .collect();

@@ -5,7 +5,7 @@ use pulp::Simd;
 
 use super::{
     simd::{any_above, exp, lanes, largest, numbers},
-    table::PANEL,
+    table::{NO_ARTICLE, PANEL},
 };
 use crate::{
     domain::Mask,
@@ -19,17 +19,24 @@ use crate::{
 const FLUSH: usize = 64;
 /// The lanes of the widest register.
 const LANES: usize = 16;
+/// The number of the likeliest articles that count with their exact logits in the sum over all. It is the same for any `k`, so
+/// that an article has the same probability among few suggestions and among many.
+const LIKELIEST: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct Row<'q> {
     question: &'q Question,
     /// The articles that may be suggested.
     mask: &'q Mask,
-    /// What is added to logits, by article; those of panels that went by are gone.
+    /// What is added to logits, by article.
     boosts: &'q [(u32, f32)],
-    /// The articles whose placement is wanted, each with the number of admissible articles that are better.
+    /// Those of panels that did not go by yet.
+    next_boosts: &'q [(u32, f32)],
+    /// The articles whose ranks are wanted, each with the number of admissible articles that are better.
     named: Vec<(Contender<'q>, usize)>,
     best: Best<'q>,
+    /// The likeliest of all articles, if not all are admissible but all count.
+    likeliest: Best<'q>,
     /// The largest logit of this part so far. It is subtracted from all logits before the exponential.
     highest: f32,
     all: Sum,
@@ -68,13 +75,19 @@ impl Sum {
 }
 
 impl<'q> Row<'q> {
-    pub(super) fn new(question: &'q Question, known: &'q Mask, boosts: &'q [(u32, f32)]) -> Self {
+    /// The pass's logits are at most `error` from the exact ones.
+    pub(super) fn new(question: &'q Question, known: &'q Mask, boosts: &'q [(u32, f32)], error: f32) -> Self {
+        let mask = question.admissible.as_deref().unwrap_or(known);
+        let likeliest = if question.only_admissible || mask == known { 0 } else { LIKELIEST };
         Self {
             question,
-            mask: question.admissible.as_deref().unwrap_or(known),
+            mask,
             boosts,
+            next_boosts: boosts,
             named: Vec::new(),
-            best: Best::new(question.k),
+            // Another article may be better than the k-th if both are wrong.
+            best: Best::new(question.k.max(LIKELIEST), 2.0 * error),
+            likeliest: Best::new(likeliest, 0.0),
             highest: f32::NEG_INFINITY,
             all: Sum::default(),
             admissible: Sum::default(),
@@ -83,32 +96,32 @@ impl<'q> Row<'q> {
         }
     }
 
-    /// Computes the logits of the named articles before the pass, which counts their ranks. Passes that do not start
-    /// with the first part need them for ranks only.
+    /// Computes the logits of the named articles before the pass, which counts their ranks.
     #[inline(always)]
     pub(super) fn find_named<S: Simd, const VECTORS: usize>(
         &mut self,
         _simd: S,
-        first: bool,
         panel: impl Fn(usize) -> [S::f32s; VECTORS],
     ) {
-        if !first && !self.question.ranks {
+        if !self.question.ranks {
             return;
         }
         for &article in &self.question.placements_of {
             let place = article as usize;
-            let mut logit = numbers::<S, VECTORS>(&panel(place / PANEL))[place % PANEL];
-            if let Ok(boost) = self.boosts.binary_search_by_key(&article, |(article, _)| *article) {
-                logit += self.boosts[boost].1;
-            }
-            self.named.push((self.contender(article, logit), 0));
+            let logit = numbers::<S, VECTORS>(&panel(place / PANEL))[place % PANEL];
+            self.named.push((self.contender(article, logit + self.boost(article)), 0));
         }
     }
 
-    /// Says which article the pass starts with, after the named articles are found.
+    fn boost(&self, article: u32) -> f32 {
+        let place = self.boosts.binary_search_by_key(&article, |(article, _)| *article);
+        place.map_or(0.0, |place| self.boosts[place].1)
+    }
+
+    /// Says which article the pass starts with.
     pub(super) fn start_at(&mut self, first: usize) {
         let before = self.boosts.partition_point(|(article, _)| (*article as usize) < first);
-        self.boosts = &self.boosts[before..];
+        self.next_boosts = &self.boosts[before..];
     }
 
     /// Adds the logits of a panel.
@@ -124,8 +137,8 @@ impl<'q> Row<'q> {
         if bits == 0 && self.question.only_admissible {
             return;
         }
-        if self.boosts.first().is_some_and(|(article, _)| *article as usize / PANEL <= panel) {
-            let boosts = self.next_boosts(panel);
+        if self.next_boosts.first().is_some_and(|(article, _)| *article as usize / PANEL <= panel) {
+            let boosts = self.take_boosts(panel);
             for (logits, boost) in logits.iter_mut().zip(S::as_simd_f32s(&boosts).0) {
                 *logits = simd.add_f32s(*logits, *boost);
             }
@@ -150,6 +163,9 @@ impl<'q> Row<'q> {
         }
         S::as_mut_simd_f32s(&mut self.taint).0[0] = taint;
         S::as_mut_simd_f32s(&mut self.all.lanes).0[0] = sum;
+        if any_above(simd, most, self.likeliest.bar()) {
+            self.find_likeliest(panel, &numbers::<S, VECTORS>(&logits));
+        }
 
         if bits == 0 {
             return;
@@ -179,10 +195,11 @@ impl<'q> Row<'q> {
 
     /// Takes the boosts of a panel, and drops those of panels that were left out.
     #[inline(never)]
-    fn next_boosts(&mut self, panel: usize) -> [f32; PANEL] {
-        let count = self.boosts.partition_point(|(article, _)| (*article as usize) < (panel + 1) * PANEL);
-        let (now, later) = self.boosts.split_at(count);
-        self.boosts = later;
+    fn take_boosts(&mut self, panel: usize) -> [f32; PANEL] {
+        let boosts = self.next_boosts;
+        let count = boosts.partition_point(|(article, _)| (*article as usize) < (panel + 1) * PANEL);
+        let (now, later) = boosts.split_at(count);
+        self.next_boosts = later;
         let now = &now[now.partition_point(|(article, _)| (*article as usize) < panel * PANEL)..];
         let mut boosts = [0.0; PANEL];
         for &(article, boost) in now {
@@ -236,6 +253,16 @@ impl<'q> Row<'q> {
         }
     }
 
+    #[inline(never)]
+    fn find_likeliest(&mut self, panel: usize, logits: &[f32; PANEL]) {
+        let first = u32::try_from(panel * PANEL).expect("articles are counted in 32 bits; this is a bug");
+        for (article, &logit) in (first..).zip(logits) {
+            if logit > self.likeliest.bar() && logit > NO_ARTICLE / 2.0 {
+                self.likeliest.consider(self.contender(article, logit));
+            }
+        }
+    }
+
     pub(super) fn end_part(&mut self) {
         let total = |sum: &mut Sum| {
             sum.flush();
@@ -251,7 +278,8 @@ impl<'q> Row<'q> {
 
     /// Adds the same row's results for the parts that follow.
     pub(super) fn append(&mut self, next: Self) {
-        next.best.sorted().into_iter().for_each(|contender| self.best.consider(contender));
+        next.best.all().for_each(|contender| self.best.consider(contender));
+        next.likeliest.all().for_each(|contender| self.likeliest.consider(contender));
         for ((_, better), (_, more)) in self.named.iter_mut().zip(next.named) {
             *better += more;
         }
@@ -261,8 +289,8 @@ impl<'q> Row<'q> {
         }
     }
 
-    /// Returns None if a logit was not finite.
-    pub(super) fn answer(self) -> Option<Answer> {
+    /// `exact` is an article's logit without its boost. Returns None if a logit was not finite.
+    pub(super) fn answer(mut self, exact: impl Fn(u32) -> f32) -> Option<Answer> {
         if self.question.only_admissible && self.mask.is_empty() {
             return Some(Answer::empty(self.question));
         }
@@ -273,18 +301,37 @@ impl<'q> Row<'q> {
         let total = |sum: fn(&PartSums) -> f64| -> f64 {
             self.parts.iter().map(|part| sum(part) * f64::from(part.highest - highest).exp()).sum()
         };
-        let admissible = total(|part| part.admissible);
-        let all = if self.question.only_admissible { admissible } else { total(|part| part.all) };
-        let probability = |logit: f32| f64::from(logit - highest).exp() / all;
-        let candidate =
-            |Contender { logit, article, .. }| Candidate { article, probability: probability(logit) };
-        let placement = |(named, better): (Contender<'_>, usize)| Placement {
-            log_probability: f64::from(named.logit - highest) - all.ln(),
-            rank: self.question.ranks.then_some(1 + better),
+        let share = |logit: f32| f64::from(logit - highest).exp();
+        let (mut all, mut admissible) = (total(|part| part.all), total(|part| part.admissible));
+        let mut best: Vec<Contender<'_>> = std::mem::take(&mut self.best).all().collect();
+        let mut likeliest: Vec<Contender<'_>> = std::mem::take(&mut self.likeliest).all().collect();
+        // Sums are added up in the same order on any number of cores.
+        best.sort_unstable();
+        likeliest.sort_unstable();
+        let exact = |article: u32| exact(article) + self.boost(article);
+        let difference = |contender: &Contender<'_>| share(exact(contender.article)) - share(contender.logit);
+        let of_best: f64 = best.iter().take(LIKELIEST).map(difference).sum();
+        admissible += of_best;
+        all += if likeliest.is_empty() { of_best } else { likeliest.iter().map(difference).sum() };
+        for contender in &mut best {
+            contender.logit = exact(contender.article);
+        }
+        best.sort_unstable();
+        if self.question.only_admissible {
+            all = admissible;
+        }
+        let place = |article: u32| best.iter().position(|contender| contender.article == article);
+        let placement = |(at, &article): (usize, &u32)| Placement {
+            log_probability: f64::from(exact(article) - highest) - all.ln(),
+            rank: self.named.get(at).map(|(_, better)| 1 + place(article).unwrap_or(*better)),
+        };
+        let candidate = |&Contender { logit, article, .. }: &Contender<'_>| Candidate {
+            article,
+            probability: share(logit) / all,
         };
         Some(Answer {
-            top: self.best.sorted().into_iter().map(candidate).collect(),
-            placements: self.named.into_iter().map(placement).collect(),
+            top: best.iter().take(self.question.k).map(candidate).collect(),
+            placements: self.question.placements_of.iter().enumerate().map(placement).collect(),
             admissible: self.mask.count(),
             admissible_probability: (admissible / all).min(1.0),
             personas: None,

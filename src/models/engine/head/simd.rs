@@ -3,28 +3,147 @@
 //! crate apart.
 #![expect(clippy::inline_always, reason = "functions that are not inlined use the baseline instructions")]
 
-use pulp::Simd;
+use pulp::{Arch, NullaryFnOnce, Scalar, Simd};
 
-use super::table::PANEL;
+use super::{
+    rounded::{CHUNK, halves},
+    table::PANEL,
+};
 
-/// The logits of a panel's articles for some rows. `inputs` is transposed: the first input of each row, then the
-/// second, and so on.
+/// An instruction set that multiplies pairs of whole numbers.
+pub(super) trait Pairs: Simd {
+    /// Lane by lane, both products of two pairs and a sum.
+    fn add_products(self, sum: Self::i32s, a: Self::i32s, b: Self::i32s) -> Self::i32s;
+
+    fn floats(self, numbers: Self::i32s) -> Self::f32s;
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Pairs for pulp::x86::V4 {
+    #[inline(always)]
+    fn add_products(self, sum: Self::i32s, a: Self::i32s, b: Self::i32s) -> Self::i32s {
+        let products = self.avx512bw._mm512_madd_epi16(pulp::cast(a), pulp::cast(b));
+        pulp::cast(self.avx512f._mm512_add_epi32(pulp::cast(sum), products))
+    }
+
+    #[inline(always)]
+    fn floats(self, numbers: Self::i32s) -> Self::f32s {
+        self.convert_i32x16_to_f32x16(numbers)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Pairs for pulp::x86::V3 {
+    #[inline(always)]
+    fn add_products(self, sum: Self::i32s, a: Self::i32s, b: Self::i32s) -> Self::i32s {
+        let products = self.avx2._mm256_madd_epi16(pulp::cast(a), pulp::cast(b));
+        pulp::cast(self.avx2._mm256_add_epi32(pulp::cast(sum), products))
+    }
+
+    #[inline(always)]
+    fn floats(self, numbers: Self::i32s) -> Self::f32s {
+        self.convert_i32x8_to_f32x8(numbers)
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+impl Pairs for pulp::aarch64::Neon {
+    #[inline(always)]
+    fn add_products(self, sum: Self::i32s, a: Self::i32s, b: Self::i32s) -> Self::i32s {
+        let (mut sum, a, b): ([i32; 4], [i32; 4], [i32; 4]) = (pulp::cast(sum), pulp::cast(a), pulp::cast(b));
+        for lane in 0..4 {
+            sum[lane] = Scalar::new().add_products(sum[lane], a[lane], b[lane]);
+        }
+        pulp::cast(sum)
+    }
+
+    #[inline(always)]
+    fn floats(self, numbers: Self::i32s) -> Self::f32s {
+        let numbers: [i32; 4] = pulp::cast(numbers);
+        pulp::cast(numbers.map(|number| Scalar::new().floats(number)))
+    }
+}
+
+impl Pairs for Scalar {
+    #[inline(always)]
+    fn add_products(self, sum: i32, a: i32, b: i32) -> i32 {
+        let ([a, b], [c, d]) = (halves(a), halves(b));
+        let product = |a: i16, b: i16| i32::from(a) * i32::from(b);
+        sum.wrapping_add(product(a, c)).wrapping_add(product(b, d))
+    }
+
+    #[inline(always)]
+    #[expect(clippy::cast_precision_loss, reason = "a float's precision is enough for a logit")]
+    fn floats(self, number: i32) -> f32 {
+        number as f32
+    }
+}
+
+/// What is compiled once per instruction set.
+pub(super) trait WithPairs {
+    type Output;
+
+    fn with_pairs<S: Pairs>(self, simd: S) -> Self::Output;
+}
+
+/// Runs it on the best instruction set of this machine.
+pub(super) fn dispatch<Op: WithPairs>(op: Op) -> Op::Output {
+    match Arch::new() {
+        #[cfg(target_arch = "x86_64")]
+        Arch::V4(simd) => on(simd, op),
+        #[cfg(target_arch = "x86_64")]
+        Arch::V3(simd) => on(simd, op),
+        #[cfg(target_arch = "aarch64")]
+        Arch::Neon(simd) => on(simd, op),
+        _ => on(Scalar::new(), op),
+    }
+}
+
+/// Runs it on one instruction set.
+pub(super) fn on<S: Pairs, Op: WithPairs>(simd: S, op: Op) -> Op::Output {
+    struct On<S, Op>(S, Op);
+
+    impl<S: Pairs, Op: WithPairs> NullaryFnOnce for On<S, Op> {
+        type Output = Op::Output;
+
+        #[inline(always)]
+        fn call(self) -> Op::Output {
+            self.1.with_pairs(self.0)
+        }
+    }
+
+    simd.vectorize(On(simd, op))
+}
+
+/// The logits of a panel's articles for some rows. `inputs` is transposed: the first word of each row, then the second,
+/// and so on.
 ///
 /// A logit has the same bits however many rows are computed together.
 #[inline(always)]
-pub(super) fn logits<S: Simd, const ROWS: usize, const VECTORS: usize>(
+pub(super) fn logits<S: Pairs, const ROWS: usize, const VECTORS: usize>(
     simd: S,
-    panel: &[f32],
-    inputs: &[[f32; ROWS]],
+    panel: &[i32],
+    inputs: &[[i32; ROWS]],
 ) -> [[S::f32s; VECTORS]; ROWS] {
-    let (rows, _) = S::as_simd_f32s(panel).0.as_chunks::<VECTORS>();
-    let (bias, weights) = rows.split_first().expect("a panel has biases; this is a bug");
-    let mut logits = [*bias; ROWS];
-    for (weights, inputs) in weights.iter().zip(inputs) {
+    let (rows, _) = S::as_simd_i32s(panel).0.as_chunks::<VECTORS>();
+    let (biases, rows) = rows.split_first().expect("a panel has biases; this is a bug");
+    let mut logits = [biases.map(pulp::cast); ROWS];
+    for (weights, inputs) in rows.chunks(1 + CHUNK).zip(inputs.chunks(1 + CHUNK)) {
+        let mut sums = [[simd.splat_i32s(0); VECTORS]; ROWS];
+        for (weights, inputs) in weights[1..].iter().zip(&inputs[1..]) {
+            for row in 0..ROWS {
+                let input = simd.splat_i32s(inputs[row]);
+                for vector in 0..VECTORS {
+                    sums[row][vector] = simd.add_products(sums[row][vector], weights[vector], input);
+                }
+            }
+        }
         for row in 0..ROWS {
-            let input = simd.splat_f32s(inputs[row]);
+            let step: S::f32s = pulp::cast(simd.splat_i32s(inputs[0][row]));
             for vector in 0..VECTORS {
-                logits[row][vector] = simd.mul_add_e_f32s(weights[vector], input, logits[row][vector]);
+                let by = simd.mul_f32s(step, pulp::cast(weights[0][vector]));
+                let sum = simd.floats(sums[row][vector]);
+                logits[row][vector] = simd.mul_add_e_f32s(sum, by, logits[row][vector]);
             }
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use memmap2::MmapMut;
 use rayon::prelude::*;
 
+use super::rounded::{self, CHUNK, Input, OF_WEIGHTS, Steps, halves, nearest, round};
 use crate::models::{engine::articles::Places, tables::Tables};
 
 /// The number of articles whose logits are computed together: half a word of a [`Mask`](crate::domain::Mask).
@@ -15,8 +16,11 @@ const PART: usize = 64;
 /// The bias of places without an article: far below all logits, but finite.
 pub(in crate::models::engine) const NO_ARTICLE: f32 = -1e30;
 
-/// A sequence of panels. A panel is rows of [`PANEL`] numbers: the articles' biases, then their weights for the first
-/// input, for the second, and so on.
+/// What a step is divided into, where the rest of a weight is kept.
+const RESTS: i16 = 256;
+
+/// A sequence of panels. A panel is rows of [`PANEL`] words: the articles' biases, and then for each [word](rounded) of their
+/// weights a row.
 #[derive(Debug, Clone)]
 pub(in crate::models::engine) struct Table {
     places: usize,
@@ -25,38 +29,96 @@ pub(in crate::models::engine) struct Table {
     parts: Vec<Arc<Part>>,
 }
 
-/// Floats in an anonymous mapping, which starts at a page boundary and may use huge pages. A pass reads all of it, and in
-/// pages of 4 KiB it has more pages than the processor's TLB has entries.
+/// Panels, and behind them for each article what its weights have beyond whole steps, which only the best need.
+///
+/// They are in an anonymous mapping, which starts at a page boundary and may use huge pages: a pass reads all panels, and
+/// in pages of 4 KiB they have more pages than the processor's TLB has entries.
 #[derive(Debug)]
-struct Part(MmapMut);
+struct Part {
+    memory: MmapMut,
+    /// The length of its panels in bytes.
+    panels: usize,
+    bounds: Bounds,
+}
+
+/// Of some articles' weights, the greatest length in whole steps, and the greatest length of what is left.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Bounds {
+    length: f32,
+    rest: f32,
+}
+
+impl Bounds {
+    /// How far a logit of the pass may be from the exact one, by the inequality of Cauchy and Schwarz.
+    pub(super) fn error(self, input: &Input<'_>) -> f32 {
+        /// Single precision adds its own errors.
+        const ROUNDING: f32 = 1e-6;
+        let (length, lost) = (input.length, input.lost);
+        self.rest * length + self.length * lost + ROUNDING * (1.0 + self.length * length)
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self { length: self.length.max(other.length), rest: self.rest.max(other.rest) }
+    }
+}
 
 impl Part {
     fn new(panels: usize, inputs: usize) -> Self {
-        Self::of_length(panels * (1 + inputs) * PANEL)
+        let words = panels * panel_length(inputs);
+        Self::of_length(words * size_of::<i32>(), panels * PANEL * inputs, Bounds::default())
     }
 
-    fn of_length(length: usize) -> Self {
-        let memory =
-            MmapMut::map_anon(length * size_of::<f32>()).expect("no memory for a model's last layer");
+    fn of_length(panels: usize, rests: usize, bounds: Bounds) -> Self {
+        let memory = MmapMut::map_anon(panels + rests).expect("no memory for a model's last layer");
         // Without huge pages it is slower.
         #[cfg(target_os = "linux")]
         let _ = memory.advise(memmap2::Advice::HugePage);
-        Self(memory)
+        Self { memory, panels, bounds }
     }
 
     fn copy(&self) -> Self {
-        let mut copy = Self::of_length(self.numbers().len());
-        copy.numbers_mut().copy_from_slice(self.numbers());
+        let mut copy = Self::of_length(self.panels, self.memory.len() - self.panels, self.bounds);
+        copy.memory.copy_from_slice(&self.memory);
         copy
     }
 
-    fn numbers(&self) -> &[f32] {
-        bytemuck::cast_slice(&self.0)
+    fn words(&self) -> &[i32] {
+        bytemuck::cast_slice(&self.memory[..self.panels])
     }
 
-    fn numbers_mut(&mut self) -> &mut [f32] {
-        bytemuck::cast_slice_mut(&mut self.0)
+    fn rests(&self) -> &[i8] {
+        bytemuck::cast_slice(&self.memory[self.panels..])
     }
+
+    /// Puts an article at a place; without a bias there is none.
+    fn put(&mut self, place: usize, bias: Option<f32>, weights: &mut [f32]) {
+        if bias.is_none() {
+            weights.fill(0.0);
+        }
+        let (panels, rests) = self.memory.split_at_mut(self.panels);
+        let panel =
+            &mut bytemuck::cast_slice_mut::<_, i32>(panels)[place / PANEL * panel_length(weights.len())..];
+        let rests: &mut [i8] = &mut bytemuck::cast_slice_mut(rests)[place * weights.len()..];
+        let mut lane = panel.iter_mut().skip(place % PANEL).step_by(PANEL);
+        let mut put =
+            |word: i32| *lane.next().expect("a panel has a row for each word; this is a bug") = word;
+        put(bias.unwrap_or(NO_ARTICLE).to_bits().cast_signed());
+        let (mut rests, mut squares) = (rests.iter_mut(), Bounds::default());
+        round(weights, OF_WEIGHTS, put, |Steps { size, whole, rest }| {
+            #[expect(clippy::cast_possible_truncation, reason = "half of 256 at most; NaN counts as none")]
+            let part = nearest(rest * f32::from(RESTS)) as i8;
+            *rests.next().expect("a weight has a rest; this is a bug") = part;
+            squares.length += (whole * size).powi(2);
+            squares.rest += (rest * size).powi(2);
+        });
+        let bounds = Bounds { length: squares.length.sqrt(), rest: squares.rest.sqrt() };
+        self.bounds = self.bounds.or(bounds);
+    }
+}
+
+/// The words of a panel.
+fn panel_length(inputs: usize) -> usize {
+    (1 + rounded::words(inputs)) * PANEL
 }
 
 impl Table {
@@ -84,12 +146,10 @@ impl Table {
             let part = &mut next.parts[places[0] / (PART * PANEL)];
             let mut copy = part.copy();
             for &place in places {
-                let lane = place % PANEL;
-                let panel = &mut copy.numbers_mut()[place / PANEL % PART * self.panel_length()..];
                 let article = u32::try_from(place).ok().and_then(|place| articles.get(place));
                 let article = article.filter(|article| tables.knows(article));
                 let bias = article.map(|article| tables.write_weights(article, &mut weights));
-                put(&mut panel[..self.panel_length()], lane, bias, &weights);
+                copy.put(place % (PART * PANEL), bias, &mut weights);
             }
             *part = Arc::new(copy);
         }
@@ -108,12 +168,10 @@ impl Table {
             let panels = PART.min((places - first).div_ceil(PANEL));
             let mut part = Part::new(panels, inputs);
             let mut weights = vec![0.0; inputs];
-            let panels = part.numbers_mut().chunks_exact_mut((1 + inputs) * PANEL);
-            for (panel, first) in panels.zip((first..).step_by(PANEL)) {
-                for lane in 0..PANEL {
-                    let bias = if first + lane < places { write(first + lane, &mut weights) } else { None };
-                    put(panel, lane, bias, &weights);
-                }
+            for place in 0..panels * PANEL {
+                let article = first + place;
+                let bias = if article < places { write(article, &mut weights) } else { None };
+                part.put(place, bias, &mut weights);
             }
             Arc::new(part)
         };
@@ -148,26 +206,47 @@ impl Table {
     }
 
     /// The panels of a part, with their places in the table.
-    pub(super) fn panels(&self, part: usize) -> impl Iterator<Item = (usize, &[f32])> {
-        (part * PART..).zip(self.parts[part].numbers().chunks_exact(self.panel_length()))
+    pub(super) fn panels(&self, part: usize) -> impl Iterator<Item = (usize, &[i32])> {
+        (part * PART..).zip(self.parts[part].words().chunks_exact(panel_length(self.inputs())))
     }
 
-    pub(super) fn panel(&self, place: usize) -> &[f32] {
-        let part = self.parts[place / PART].numbers();
-        &part[place % PART * self.panel_length()..][..self.panel_length()]
+    pub(super) fn panel(&self, place: usize) -> &[i32] {
+        let length = panel_length(self.inputs());
+        &self.parts[place / PART].words()[place % PART * length..][..length]
     }
 
-    fn panel_length(&self) -> usize {
-        (1 + self.inputs()) * PANEL
+    /// Over all articles.
+    pub(super) fn bounds(&self) -> Bounds {
+        self.parts.iter().fold(Bounds::default(), |bounds, part| bounds.or(part.bounds))
     }
-}
 
-/// Puts an article into its lane of a panel.
-fn put(panel: &mut [f32], lane: usize, bias: Option<f32>, weights: &[f32]) {
-    let column = panel.iter_mut().skip(lane).step_by(PANEL);
-    let (bias, factor) = bias.map_or((NO_ARTICLE, 0.0), |bias| (bias, 1.0));
-    let numbers = std::iter::once(bias).chain(weights.iter().map(|weight| factor * weight));
-    column.zip(numbers).for_each(|(to, from)| *to = from);
+    /// An article's logit from its exact weights.
+    pub(super) fn logit(&self, article: usize, inputs: &[f32]) -> f32 {
+        let panel = self.panel(article / PANEL);
+        let word = |row: usize| panel[row * PANEL + article % PANEL];
+        let float = |row: usize| f32::from_bits(word(row).cast_unsigned());
+        let rests = &self.parts[article / PANEL / PART].rests()[article % (PART * PANEL) * self.inputs()..];
+        let mut logit = f64::from(float(0));
+        for (chunk, (inputs, rests)) in inputs.chunks(2 * CHUNK).zip(rests.chunks(2 * CHUNK)).enumerate() {
+            let first = 1 + chunk * (1 + CHUNK);
+            let mut weights = [0; 2 * CHUNK];
+            for pair in 0..inputs.len().div_ceil(2) {
+                let steps = halves(word(first + 1 + pair)).map(i32::from);
+                weights[2 * pair] = steps[0] * i32::from(RESTS);
+                weights[2 * pair + 1] = steps[1] * i32::from(RESTS);
+            }
+            let mut lanes = [0.0; 8];
+            for place in 0..inputs.len() {
+                #[expect(clippy::cast_precision_loss, reason = "whole numbers of 24 bits")]
+                let weight = (weights[place] + i32::from(rests[place])) as f32;
+                lanes[place % 8] += weight * inputs[place];
+            }
+            logit += f64::from(float(first) / f32::from(RESTS)) * f64::from(lanes.iter().sum::<f32>());
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "logits have single precision")]
+        let logit = logit as f32;
+        logit
+    }
 }
 
 #[cfg(test)]
@@ -186,25 +265,34 @@ mod tests {
 
     #[test]
     fn each_weight_has_its_place() {
-        let number = |place: usize, input: usize| f32::from(u16::try_from(place * 10 + input).unwrap());
+        let number = |place: usize, input: usize| {
+            f32::from(u16::try_from(place * 10 + input).unwrap())
+                * if input.is_multiple_of(2) { 0.37 } else { -0.01 }
+        };
+        // Steps are as large as the longest vectors need.
+        let near = |found: f32, expected: f32, place: usize| {
+            let length = 1.0 + number(place, 4) + expected.abs();
+            assert!((found - expected).abs() <= 1e-6 * length, "{found} {expected}");
+        };
         for places in [1, 31, 32, 33, 70, 2100] {
             let table = Table::new(places, 3, 2, |place, weights| {
                 (0..).zip(&mut *weights).for_each(|(input, weight)| *weight = number(place, input));
                 (place % 7 != 5).then(|| number(place, 9))
             });
             assert_eq!((table.places(), table.hidden(), table.personas()), (places, 3, 2));
+            for place in 0..places.next_multiple_of(PANEL) {
+                let is_article = place < places && place % 7 != 5;
+                let bias = if is_article { number(place, 9) } else { NO_ARTICLE };
+                near(table.logit(place, &[0.0; 5]), bias, place);
+                for input in 0..5 {
+                    let mut inputs = [0.0; 5];
+                    inputs[input] = 1.0;
+                    let weight = if is_article { number(place, input) } else { 0.0 };
+                    near(table.logit(place, &inputs), bias + weight, place);
+                }
+            }
             for (place, panel) in (0..table.parts()).flat_map(|part| table.panels(part)) {
                 assert_eq!(panel, table.panel(place));
-                for lane in 0..PANEL {
-                    let article = place * PANEL + lane;
-                    let column: Vec<f32> = panel.iter().skip(lane).step_by(PANEL).copied().collect();
-                    let expected: Vec<f32> = if article < places && article % 7 != 5 {
-                        [9, 0, 1, 2, 3, 4].map(|input| number(article, input)).to_vec()
-                    } else {
-                        vec![NO_ARTICLE, 0.0, 0.0, 0.0, 0.0, 0.0]
-                    };
-                    assert_eq!(column, expected, "{places} places, {article}");
-                }
             }
         }
     }
