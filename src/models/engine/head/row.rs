@@ -35,7 +35,7 @@ pub(super) struct Row<'q> {
     /// The articles whose ranks are wanted, each with the number of admissible articles that are better.
     named: Vec<(Contender<'q>, usize)>,
     best: Best<'q>,
-    /// The likeliest of all articles, if not all are admissible but all count.
+    /// The likeliest of all articles, if all count.
     likeliest: Best<'q>,
     /// The largest logit of this part so far. It is subtracted from all logits before the exponential.
     highest: f32,
@@ -74,19 +74,24 @@ impl Sum {
     }
 }
 
+/// The number of best articles whose exact logits are computed.
+fn kept(question: &Question) -> usize {
+    question.k.max(LIKELIEST)
+}
+
 impl<'q> Row<'q> {
     /// The pass's logits are at most `error` from the exact ones.
     pub(super) fn new(question: &'q Question, known: &'q Mask, boosts: &'q [(u32, f32)], error: f32) -> Self {
         let mask = question.admissible.as_deref().unwrap_or(known);
-        let likeliest = if question.only_admissible || mask == known { 0 } else { LIKELIEST };
+        let likeliest = if question.only_admissible { 0 } else { LIKELIEST };
         Self {
             question,
             mask,
             boosts,
             next_boosts: boosts,
             named: Vec::new(),
-            // Another article may be better than the k-th if both are wrong.
-            best: Best::new(question.k.max(LIKELIEST), 2.0 * error),
+            // Both logits may be off, in opposite directions.
+            best: Best::new(kept(question), 2.0 * error),
             likeliest: Best::new(likeliest, 0.0),
             highest: f32::NEG_INFINITY,
             all: Sum::default(),
@@ -309,21 +314,33 @@ impl<'q> Row<'q> {
         best.sort_unstable();
         likeliest.sort_unstable();
         let exact = |article: u32| exact(article) + self.boost(article);
-        let difference = |contender: &Contender<'_>| share(exact(contender.article)) - share(contender.logit);
-        let of_best: f64 = best.iter().take(LIKELIEST).map(difference).sum();
-        admissible += of_best;
-        all += if likeliest.is_empty() { of_best } else { likeliest.iter().map(difference).sum() };
-        for contender in &mut best {
-            contender.logit = exact(contender.article);
+        let mut difference = 0.0;
+        for (place, contender) in best.iter_mut().enumerate() {
+            let pass = std::mem::replace(&mut contender.logit, exact(contender.article));
+            if place < LIKELIEST {
+                difference += share(contender.logit) - share(pass);
+            }
+        }
+        admissible += difference;
+        for Contender { logit, article, .. } in likeliest {
+            let known = best.iter().take(LIKELIEST).find(|contender| contender.article == article);
+            all += share(known.map_or_else(|| exact(article), |known| known.logit)) - share(logit);
         }
         best.sort_unstable();
         if self.question.only_admissible {
             all = admissible;
         }
-        let place = |article: u32| best.iter().position(|contender| contender.article == article);
-        let placement = |(at, &article): (usize, &u32)| Placement {
-            log_probability: f64::from(exact(article) - highest) - all.ln(),
-            rank: self.named.get(at).map(|(_, better)| 1 + place(article).unwrap_or(*better)),
+        let placement = |(at, &article): (usize, &u32)| {
+            let named = self.contender(article, exact(article));
+            // Among the best it is exact: what is better than one of them is one of them.
+            let rank = |better: usize| match best.partition_point(|contender| *contender < named) {
+                better if better < kept(self.question) => better + 1,
+                _ => better.max(kept(self.question)) + 1,
+            };
+            Placement {
+                log_probability: f64::from(named.logit - highest) - all.ln(),
+                rank: self.named.get(at).map(|(_, better)| rank(*better)),
+            }
         };
         let candidate = |&Contender { logit, article, .. }: &Contender<'_>| Candidate {
             article,

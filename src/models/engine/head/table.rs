@@ -51,10 +51,11 @@ pub(super) struct Bounds {
 impl Bounds {
     /// How far a logit of the pass may be from the exact one, by the inequality of Cauchy and Schwarz.
     pub(super) fn error(self, input: &Input<'_>) -> f32 {
-        /// Single precision adds its own errors.
-        const ROUNDING: f32 = 1e-6;
+        /// Single precision adds its own errors to products, biases and boosts.
+        const ROUNDING: f32 = 4e-6;
         let (length, lost) = (input.length, input.lost);
-        self.rest * length + self.length * lost + ROUNDING * (1.0 + self.length * length)
+        let error = self.rest * length + self.length * lost + ROUNDING * (10.0 + self.length * length);
+        if error.is_nan() { f32::INFINITY } else { error }
     }
 
     fn or(self, other: Self) -> Self {
@@ -105,7 +106,10 @@ impl Part {
         put(bias.unwrap_or(NO_ARTICLE).to_bits().cast_signed());
         let (mut rests, mut squares) = (rests.iter_mut(), Bounds::default());
         round(weights, OF_WEIGHTS, put, |Steps { size, whole, rest }| {
-            #[expect(clippy::cast_possible_truncation, reason = "half of 256 at most; NaN counts as none")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "half of 256, of which 127 is near enough; NaN counts as none"
+            )]
             let part = nearest(rest * f32::from(RESTS)) as i8;
             *rests.next().expect("a weight has a rest; this is a bug") = part;
             squares.length += (whole * size).powi(2);
