@@ -393,25 +393,25 @@ async fn the_head_answers_as_the_trunk_and_the_tables_do() {
             };
             assert_eq!(answer.admissible, order.len());
             let share: f64 = order.iter().map(|&article| probability(article)).sum();
-            assert!((answer.admissible_probability - share).abs() < 1e-4, "{method}");
+            assert!((answer.admissible_probability - share).abs() < 2e-4, "{method}");
             order.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b)));
             assert_eq!(answer.top.len(), question.k);
             for (candidate, &expected) in answer.top.iter().zip(&order) {
                 // The article is as probable as the expected one, and its stated probability is right.
                 let (found, expected) = (probability(candidate.article), probability(expected));
                 assert!((found - expected).abs() < 1e-5, "{method}: {found} {expected}");
-                assert!((candidate.probability / found - 1.0).abs() < 2e-4, "{method}: {found}");
+                assert!((candidate.probability / found - 1.0).abs() < 5e-4, "{method}: {found}");
             }
             for (&article, placement) in question.placements_of.iter().zip(&answer.placements) {
                 let expected = probability(article).ln();
-                assert!((placement.log_probability - expected).abs() < 2e-4, "{method}");
+                assert!((placement.log_probability - expected).abs() < 5e-4, "{method}");
                 let above = |distance: f32| {
                     let bar = logits[article as usize] + distance;
                     order.iter().filter(|&&other| logits[other as usize] > bar).count()
                 };
                 // Below the best, rounding may move it.
                 let rank = placement.rank.unwrap();
-                assert!(above(1e-3) < rank && rank <= 1 + above(-1e-3), "{method}: rank {rank}");
+                assert!(above(5e-3) < rank && rank <= 1 + above(-5e-3), "{method}: rank {rank}");
                 assert!(
                     above(1e-5) < rank && rank <= 1 + above(-1e-5) || rank > question.k,
                     "{method}: {rank}"

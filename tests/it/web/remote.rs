@@ -90,7 +90,7 @@ fn same(one: &Value, other: &Value) {
         for (suggestion, other) in suggestions.iter().zip(&others) {
             let probability = |suggestion: &Value| suggestion["probability"].as_f64().unwrap();
             let (a, b) = (probability(suggestion), probability(other));
-            assert!((a - b).abs() < 1e-5, "{a} {b}");
+            assert!((a - b).abs() < 5e-5, "{a} {b}");
             // Suggestions of equal probability may change places by rounding.
             assert!(suggestion["article"] == other["article"] || (a - b).abs() < 1e-6 * a);
         }
