@@ -323,8 +323,8 @@ impl<'q> Row<'q> {
         }
         admissible += difference;
         for Contender { logit, article, .. } in likeliest {
-            let known = best.iter().take(LIKELIEST).find(|contender| contender.article == article);
-            all += share(known.map_or_else(|| exact(article), |known| known.logit)) - share(logit);
+            let computed = best.iter().take(LIKELIEST).find(|contender| contender.article == article);
+            all += share(computed.map_or_else(|| exact(article), |computed| computed.logit)) - share(logit);
         }
         best.sort_unstable();
         if self.question.only_admissible {
