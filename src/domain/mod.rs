@@ -13,6 +13,7 @@ mod features;
 mod id;
 mod mask;
 mod method;
+mod named;
 mod number;
 mod outfit;
 mod patch;
@@ -33,6 +34,7 @@ pub use features::{FeatureValue, Features};
 pub use id::{ArticleId, CustomerId, IdError};
 pub use mask::{Mask, SparseMask};
 pub use method::{InvalidMethod, Method, list_methods};
+pub(crate) use named::named;
 pub use number::json_number;
 pub use outfit::{
     MAX_SLOTS, MIN_ARTICLES, OpenOutfit, Outfit, OutfitError, Slot, Slots, Split, TooManySlots,

@@ -190,19 +190,7 @@ impl<'a> Articles<'a> {
         Ok(Some(ids.into_iter().map(|id| (id.clone(), found.remove(&id))).collect()))
     }
 
-    /// Up to `n` articles after the id `after`, in the byte order of their ids. Only articles whose id, type or text
-    /// attributes contain every word of `search`, in any case.
-    pub async fn list(
-        self,
-        search: &str,
-        after: Option<&ArticleId>,
-        n: u32,
-    ) -> Result<Vec<Article>, StoreError> {
-        let filter = ArticleFilter { search: search.to_owned(), ..ArticleFilter::default() };
-        self.find(&filter, after, n).await
-    }
-
-    /// Like [`Articles::list`], with a filter.
+    /// Up to `n` articles after the id `after` that pass the filter, in the byte order of their ids.
     ///
     /// The database leaves out most of the other articles: those of other types, and those that have a condition's value
     /// nowhere in their texts. The rest is compared here.
@@ -308,19 +296,6 @@ impl<'a> Articles<'a> {
                 .fetch_one(&self.store.readers)
                 .await?;
             Ok(text.zip(last).map(|(text, last)| (UnparsedArticles(text), last)))
-        })
-    }
-
-    /// Every article's id, in order.
-    pub fn ids(self) -> impl Stream<Item = Result<ArticleId, StoreError>> + Send + use<'a> {
-        pages::stream(String::new(), move |after| async move {
-            let rows: Vec<(String,)> =
-                sqlx::query_as("select id from articles where id > $1 order by id limit $2")
-                    .bind(after)
-                    .bind(i64::from(PAGE))
-                    .fetch_all(&self.store.readers)
-                    .await?;
-            rows.into_iter().map(|(id,)| Ok((id.clone(), article_id(id)?))).collect()
         })
     }
 }

@@ -182,19 +182,6 @@ impl<'a> Customers<'a> {
             Ok(page.into_iter().map(|customer| (Some(customer.id.clone()), customer)).collect())
         })
     }
-
-    /// Every customer's id, in order.
-    pub fn ids(self) -> impl Stream<Item = Result<CustomerId, StoreError>> + Send + use<'a> {
-        pages::stream(String::new(), move |after| async move {
-            let rows: Vec<(String,)> =
-                sqlx::query_as("select id from customers where id > $1 order by id limit $2")
-                    .bind(after)
-                    .bind(i64::from(PAGE))
-                    .fetch_all(&self.store.readers)
-                    .await?;
-            rows.into_iter().map(|(id,)| Ok((id.clone(), customer_id(id)?))).collect()
-        })
-    }
 }
 
 pub(super) struct CustomerRow<'a> {

@@ -1,7 +1,5 @@
 //! What people did with suggestions, which shows which method they accept.
 
-use std::str::FromStr;
-
 use futures_util::Stream;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -14,7 +12,7 @@ use super::{
     pages::{self, PAGE},
     text::{long_line, short_line},
 };
-use crate::domain::{ArticleId, CustomerId, Timestamp};
+use crate::domain::{ArticleId, CustomerId, Timestamp, named};
 
 /// The feedback events of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -440,24 +438,11 @@ fn parse(
     })
 }
 
-impl FeedbackKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            FeedbackKind::Shown => "shown",
-            FeedbackKind::Accepted => "accepted",
-            FeedbackKind::Rejected => "rejected",
-            FeedbackKind::Bought => "bought",
-        }
-    }
-}
-
-impl FromStr for FeedbackKind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        [Self::Shown, Self::Accepted, Self::Rejected, Self::Bought]
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| format!("feedback is shown, accepted, rejected or bought; found {text:?}"))
-    }
-}
+named!(
+    FeedbackKind,
+    "feedback is shown, accepted, rejected or bought",
+    Shown = "shown",
+    Accepted = "accepted",
+    Rejected = "rejected",
+    Bought = "bought",
+);

@@ -1,8 +1,6 @@
 //! Whole outfits that were imported, saved in the studio, or accepted from suggestions. The catalogue may no longer have
 //! their articles. `saved_outfits.rs` has those that stylists work with: named, drafts, deleted.
 
-use std::{fmt, str::FromStr};
-
 use futures_util::Stream;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -16,7 +14,7 @@ use super::{
     search::name_key,
     upsert,
 };
-use crate::domain::{ArticleId, CustomerId, OpenOutfit, Outfit, Split, Timestamp};
+use crate::domain::{ArticleId, CustomerId, OpenOutfit, Outfit, Split, Timestamp, named};
 
 /// The outfits of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -329,29 +327,10 @@ fn parse(
     })
 }
 
-impl Origin {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Origin::Imported => "imported",
-            Origin::Saved => "saved",
-            Origin::Accepted => "accepted",
-        }
-    }
-}
-
-impl FromStr for Origin {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        [Origin::Imported, Origin::Saved, Origin::Accepted]
-            .into_iter()
-            .find(|origin| origin.as_str() == text)
-            .ok_or_else(|| format!("an origin is imported, saved or accepted; found {text:?}"))
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+named!(
+    Origin,
+    "an origin is imported, saved or accepted",
+    Imported = "imported",
+    Saved = "saved",
+    Accepted = "accepted",
+);

@@ -54,9 +54,9 @@ pub async fn serve(
 /// The application without a listener, so that a test can bind its own.
 pub fn app(state: AppState) -> Router {
     let (router, document, guards) = routes().into_parts();
-    let [with_key, keyless] = [None, Some(state.access.rule())]
+    let documents = [None, Some(state.access.rule())]
         .map(|keyless| openapi::finish(&document, &guards, state.limits, keyless));
-    let (json, page) = (OpenApiDocument::new(&with_key, &keyless), DocsPage::new(&with_key, &keyless));
+    let (json, page) = (OpenApiDocument::new(&documents), DocsPage::new(&documents));
     let gate = Gate::new(state.access.clone(), state.clock.clone(), state.limits, guards);
     let pages = pages::router().merge(pages::pictures::router());
     let pages = pages.route_layer(middleware::from_fn_with_state(state.clone(), deadline::layer));

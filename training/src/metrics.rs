@@ -12,13 +12,8 @@ use crate::engine::vectorised;
 pub struct Tally {
     slots: u64,
     outfits: Sizes,
-    loss: Moments,
-    recall_at_1: Moments,
-    recall_at_5: Moments,
-    recall_at_250: Moments,
-    reciprocal_rank: Moments,
-    gain_at_10: Moments,
-    rank: Moments,
+    /// In the order of [`Summary`]'s estimates.
+    scores: [Moments; 7],
 }
 
 /// A mean over slots, with its standard error. Outfits count as independent, slots of one outfit do not.
@@ -95,21 +90,9 @@ impl Tally {
         }
         self.slots += slots;
         self.outfits.add(real(slots));
-        for (moments, sum) in self.moments().into_iter().zip(sums) {
+        for (moments, sum) in self.scores.iter_mut().zip(sums) {
             moments.add(sum, real(slots));
         }
-    }
-
-    fn moments(&mut self) -> [&mut Moments; 7] {
-        [
-            &mut self.loss,
-            &mut self.recall_at_1,
-            &mut self.recall_at_5,
-            &mut self.recall_at_250,
-            &mut self.reciprocal_rank,
-            &mut self.gain_at_10,
-            &mut self.rank,
-        ]
     }
 
     /// The sums of both.
@@ -117,27 +100,24 @@ impl Tally {
     pub fn merge(mut self, other: &Tally) -> Self {
         self.slots += other.slots;
         self.outfits.merge(other.outfits);
-        self.loss.merge(other.loss);
-        self.recall_at_1.merge(other.recall_at_1);
-        self.recall_at_5.merge(other.recall_at_5);
-        self.recall_at_250.merge(other.recall_at_250);
-        self.reciprocal_rank.merge(other.reciprocal_rank);
-        self.gain_at_10.merge(other.gain_at_10);
-        self.rank.merge(other.rank);
+        for (moments, other) in self.scores.iter_mut().zip(other.scores) {
+            moments.merge(other);
+        }
         self
     }
 
     pub fn summary(&self) -> Summary {
-        let estimate = |moments: Moments| moments.estimate(self.outfits);
+        let estimates = self.scores.map(|moments| moments.estimate(self.outfits));
+        let [cross_entropy, recall_at_1, recall_at_5, recall_at_250, mrr, ndcg_at_10, rank] = estimates;
         Summary {
             slots: self.slots,
-            cross_entropy: estimate(self.loss),
-            recall_at_1: estimate(self.recall_at_1),
-            recall_at_5: estimate(self.recall_at_5),
-            recall_at_250: estimate(self.recall_at_250),
-            mrr: estimate(self.reciprocal_rank),
-            ndcg_at_10: estimate(self.gain_at_10),
-            mean_rank: Some(estimate(self.rank)),
+            cross_entropy,
+            recall_at_1,
+            recall_at_5,
+            recall_at_250,
+            mrr,
+            ndcg_at_10,
+            mean_rank: Some(rank),
         }
     }
 }

@@ -36,74 +36,38 @@ pub fn garment(look: &Look<'_>) -> String {
     paint::paint(find_drawing(look.kind, look.gender), &look)
 }
 
-macro_rules! svg {
-    ($name:literal) => {
-        include_str!(concat!("svg/", $name, ".svg"))
-    };
+macro_rules! drawings {
+    ($($name:literal)+) => { [$(($name, include_str!(concat!("svg/", $name, ".svg")))),+] };
 }
+
+/// By name, most of which are those of types.
+const DRAWINGS: [(&str, &str); 47] = drawings![
+    "t-shirt-fitted" "t-shirt" "top" "shirt" "blouse" "polo" "sweater" "cardigan" "hoodie" "waistcoat"
+    "blazer" "bomber-jacket" "denim-jacket" "leather-jacket" "coat" "trench-coat" "parka" "rain-jacket"
+    "dress" "jumpsuit" "jeans" "trousers" "chinos" "shorts" "leggings" "tights" "skirt" "sneaker"
+    "boot-heeled" "boot-laced" "loafer" "lace-up" "heel" "ballerina" "sandal" "bag" "backpack" "belt" "scarf"
+    "hat" "cap" "beanie" "sunglasses" "watch" "jewellery-mens" "jewellery" "hanger"
+];
 
 /// The drawing of this type, else of the type in its last word (`rain-boot` is a boot), else a hanger.
 fn find_drawing(kind: &str, gender: &str) -> &'static str {
     let last_word = kind.rsplit(['-', ' ', '_']).next().unwrap_or_default();
-    drawing(kind, gender).or_else(|| drawing(last_word, gender)).unwrap_or(svg!("hanger"))
+    let drawing =
+        drawing(kind, gender).or_else(|| drawing(last_word, gender)).or_else(|| drawing("hanger", gender));
+    drawing.expect("there is a hanger; this is a bug")
 }
 
 fn drawing(kind: &str, gender: &str) -> Option<&'static str> {
-    Some(match (kind, gender) {
-        ("t-shirt", "women") => svg!("t-shirt-fitted"),
-        ("t-shirt", _) => svg!("t-shirt"),
-        ("top", _) => svg!("top"),
-        ("shirt", _) => svg!("shirt"),
-        ("blouse", _) => svg!("blouse"),
-        ("polo", _) => svg!("polo"),
-
-        ("sweater", _) => svg!("sweater"),
-        ("cardigan", _) => svg!("cardigan"),
-        ("hoodie", _) => svg!("hoodie"),
-        ("waistcoat", _) => svg!("waistcoat"),
-
-        ("blazer", _) => svg!("blazer"),
-        ("bomber-jacket" | "jacket", _) => svg!("bomber-jacket"),
-        ("denim-jacket", _) => svg!("denim-jacket"),
-        ("leather-jacket", _) => svg!("leather-jacket"),
-
-        ("coat", _) => svg!("coat"),
-        ("trench-coat", _) => svg!("trench-coat"),
-        ("parka", _) => svg!("parka"),
-        ("rain-jacket" | "raincoat", _) => svg!("rain-jacket"),
-
-        ("dress", _) => svg!("dress"),
-        ("jumpsuit", _) => svg!("jumpsuit"),
-
-        ("jeans", _) => svg!("jeans"),
-        ("trousers", _) => svg!("trousers"),
-        ("chinos", _) => svg!("chinos"),
-        ("shorts", _) => svg!("shorts"),
-        ("leggings", _) => svg!("leggings"),
-        ("tights", _) => svg!("tights"),
-        ("skirt", _) => svg!("skirt"),
-
-        ("sneaker" | "shoe", _) => svg!("sneaker"),
-        ("boot", "women") => svg!("boot-heeled"),
-        ("boot", _) => svg!("boot-laced"),
-        ("loafer", _) => svg!("loafer"),
-        ("lace-up", _) => svg!("lace-up"),
-        ("heel", _) => svg!("heel"),
-        ("ballerina", _) => svg!("ballerina"),
-        ("sandal", _) => svg!("sandal"),
-
-        ("bag" | "handbag", _) => svg!("bag"),
-        ("backpack", _) => svg!("backpack"),
-        ("belt", _) => svg!("belt"),
-
-        ("scarf", _) => svg!("scarf"),
-        ("hat", _) => svg!("hat"),
-        ("cap", _) => svg!("cap"),
-        ("beanie", _) => svg!("beanie"),
-        ("sunglasses", _) => svg!("sunglasses"),
-        ("watch", _) => svg!("watch"),
-        ("jewellery", "men") => svg!("jewellery-mens"),
-        ("jewellery", _) => svg!("jewellery"),
-        _ => return None,
-    })
+    let name = match (kind, gender) {
+        ("t-shirt", "women") => "t-shirt-fitted",
+        ("boot", "women") => "boot-heeled",
+        ("boot", _) => "boot-laced",
+        ("jewellery", "men") => "jewellery-mens",
+        ("jacket", _) => "bomber-jacket",
+        ("raincoat", _) => "rain-jacket",
+        ("shoe", _) => "sneaker",
+        ("handbag", _) => "bag",
+        _ => kind,
+    };
+    DRAWINGS.iter().find(|(other, _)| *other == name).map(|(_, drawing)| *drawing)
 }

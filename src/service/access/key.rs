@@ -1,15 +1,13 @@
 //! API keys of programs, and their scopes.
 
 use std::{
-    fmt,
-    str::FromStr,
     sync::PoisonError,
     time::{Duration, Instant},
 };
 
 use super::{Access, Token, USE_INTERVAL, Used};
 use crate::{
-    domain::Timestamp,
+    domain::{Timestamp, named},
     store::{ApiKey, KeyId, Name, StoreError, TokenHash},
 };
 
@@ -118,16 +116,6 @@ impl Access {
 impl Scope {
     pub const ALL: [Self; 5] = [Self::Complete, Self::Catalogue, Self::Feedback, Self::Admin, Self::Metrics];
 
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Complete => "complete",
-            Self::Catalogue => "catalogue",
-            Self::Feedback => "feedback",
-            Self::Admin => "admin",
-            Self::Metrics => "metrics",
-        }
-    }
-
     /// A description of what the scope allows.
     pub fn opens(self) -> &'static str {
         match self {
@@ -140,21 +128,15 @@ impl Scope {
     }
 }
 
-impl FromStr for Scope {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|scope| scope.as_str() == text).ok_or_else(|| {
-            format!("a scope is complete, catalogue, feedback, admin or metrics, not {text:?}")
-        })
-    }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+named!(
+    Scope,
+    "a scope is complete, catalogue, feedback, admin or metrics",
+    Complete = "complete",
+    Catalogue = "catalogue",
+    Feedback = "feedback",
+    Admin = "admin",
+    Metrics = "metrics",
+);
 
 #[cfg(test)]
 mod tests {

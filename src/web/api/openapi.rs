@@ -13,25 +13,20 @@ use crate::{
     service::access::RequireKey,
     web::http::{
         KINDS, Kind, Problem, ProblemBody,
-        conditions::{ASK_AGAIN, Conditions, Document, ReadHeaders},
+        conditions::{ASK_AGAIN, ByKey, Conditions, ReadHeaders},
         keys::{self, Keyless},
         routes::{Guards, Routes},
         schema::{ConditionSchema, names},
     },
 };
 
-/// The document as text, serialized once: for callers that need a key, and for those that need none.
+/// The document as text, serialized once.
 #[derive(Clone)]
-pub(crate) struct OpenApiDocument {
-    with_key: Document,
-    keyless: Document,
-}
+pub(crate) struct OpenApiDocument(ByKey);
 
 impl OpenApiDocument {
-    pub(crate) fn new(with_key: &Value, keyless: &Value) -> Self {
-        let [with_key, keyless] =
-            [with_key, keyless].map(|text| Document::new("application/json", text.to_string()));
-        Self { with_key, keyless }
+    pub(crate) fn new(documents: &[Value; 2]) -> Self {
+        Self(ByKey::new("application/json", documents.each_ref().map(Value::to_string)))
     }
 }
 
@@ -99,11 +94,10 @@ pub(crate) fn router() -> Routes {
 )]
 async fn document(
     Keyless(keyless): Keyless,
-    Extension(document): Extension<OpenApiDocument>,
+    Extension(OpenApiDocument(document)): Extension<OpenApiDocument>,
     conditions: Conditions,
 ) -> Result<Response, Problem> {
-    let document = if keyless { document.keyless } else { document.with_key };
-    document.answer(ASK_AGAIN, &conditions)
+    document.of(keyless).answer(ASK_AGAIN, &conditions)
 }
 
 /// Adds the limits, as `x-limits` and in the schemas.
@@ -199,18 +193,6 @@ fn response(kind: Kind) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::http::deprecation::{DEPRECATED, Deprecated, mark};
-
-    #[test]
-    fn deprecated_operations_are_marked() {
-        let (_, document, mut guards) = crate::web::routes().into_parts();
-        let sunset = "Fri, 01 Jan 2027 00:00:00 GMT";
-        mark(&mut guards, &[Deprecated { method: "get", path: "/coverage", since: 1_767_225_600, sunset }]);
-        let mut document = finish(&document, &guards, Limits::default(), None);
-        assert_eq!(document["paths"]["/coverage"]["get"]["deprecated"], true);
-        let marked = operations(&mut document).filter(|operation| operation.contains_key("deprecated"));
-        assert_eq!(marked.count(), 1 + DEPRECATED.len());
-    }
 
     #[test]
     fn every_operation_lists_its_problems() {

@@ -12,7 +12,7 @@ pub(crate) const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 /// What scripts may send and read beside the headers that every page may.
 const SENT: &str = "authorization, content-type, content-encoding, if-match, if-none-match, traceparent, x-api-key, \
                     x-request-id";
-const READ: &str = "deprecation, etag, location, retry-after, server-timing, sunset, x-request-id";
+const READ: &str = "etag, location, retry-after, server-timing, x-request-id";
 /// Seconds for which a browser may remember the answer to its question.
 const REMEMBERED: &str = "3600";
 

@@ -52,7 +52,7 @@ impl Gate {
         let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
         let guard = self.guards.get(&(path.to_owned(), method.as_str().to_ascii_lowercase()));
         // A method that the path does not take is answered with 405, whatever the key.
-        guard.copied().unwrap_or(Guard { scope: None, deadline: Deadline::Limited, deprecated: None })
+        guard.copied().unwrap_or(Guard { scope: None, deadline: Deadline::Limited })
     }
 
     /// The request's key, or the answer that refuses the request.
@@ -104,14 +104,10 @@ impl Gate {
 pub(crate) async fn check(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let guard = gate.guard(&request);
     let answer = gate.pass(guard, request, next);
-    let mut answer = match guard.deadline {
+    match guard.deadline {
         Deadline::Limited => limit(gate.limits, answer).await,
         Deadline::Stream | Deadline::Unlimited => answer.await,
-    };
-    if let Some(deprecated) = guard.deprecated {
-        deprecated.announce(answer.headers_mut());
     }
-    answer
 }
 
 /// Why a request without a key is refused.
@@ -163,7 +159,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Adds each operation's security requirements to the document, marks what is deprecated, and says whether its reader needs a key. If not, no key
+/// Adds each operation's security requirements to the document, and says whether its reader needs a key. If not, no key
 /// is one of the alternatives, by the rule that admits readers without one.
 pub(crate) fn describe(document: &mut Value, guards: &Guards, keyless: Option<RequireKey>) {
     let needed = match keyless {
@@ -187,9 +183,6 @@ pub(crate) fn describe(document: &mut Value, guards: &Guards, keyless: Option<Re
     for (path, item) in paths.into_iter().flatten() {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
             let guard = guards.get(&(path.clone(), method.clone()));
-            if guard.is_some_and(|guard| guard.deprecated.is_some()) {
-                operation["deprecated"] = true.into();
-            }
             let Some(scope) = guard.and_then(|guard| guard.scope) else { continue };
             let no_key = keyless.map(|_| json!({}));
             let key = [json!({"bearer": [scope.as_str()]}), json!({"header": [scope.as_str()]})];

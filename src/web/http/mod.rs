@@ -4,7 +4,6 @@ pub(crate) mod compression;
 pub(crate) mod conditions;
 pub(crate) mod cors;
 pub(crate) mod deadline;
-pub(crate) mod deprecation;
 mod error;
 pub(crate) mod extract;
 pub(crate) mod host;

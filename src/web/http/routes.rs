@@ -7,10 +7,7 @@ use serde_json::Value;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
-use super::{
-    AppState,
-    deprecation::{DEPRECATED, Deprecated, mark},
-};
+use super::AppState;
 use crate::service::access::Scope;
 
 /// Every API route is at its path, and at its path after this.
@@ -22,13 +19,12 @@ pub(crate) fn matched(extensions: &Extensions) -> Option<&str> {
     Some(path.strip_prefix(VERSION).unwrap_or(path))
 }
 
-/// The key that an operation requires, its deadline, and whether it will be removed.
+/// The key that an operation requires, and its deadline.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Guard {
     /// The scope that the key must have; `None` if no key is required.
     pub(crate) scope: Option<Scope>,
     pub(crate) deadline: Deadline,
-    pub(crate) deprecated: Option<Deprecated>,
 }
 
 /// The deadline of a request.
@@ -93,7 +89,7 @@ impl Routes {
     }
 
     fn add(mut self, scope: Option<Scope>, deadline: Deadline, route: UtoipaMethodRouter<AppState>) -> Self {
-        let guard = Guard { scope, deadline, deprecated: None };
+        let guard = Guard { scope, deadline };
         let paths = serde_json::to_value(&route.1).expect("paths are plain JSON; this is a bug");
         for (path, item) in paths.as_object().into_iter().flatten() {
             for method in item.as_object().into_iter().flat_map(serde_json::Map::<String, Value>::keys) {
@@ -110,8 +106,7 @@ impl Routes {
         self
     }
 
-    pub(crate) fn into_parts(mut self) -> (Router<AppState>, OpenApi, Guards) {
-        mark(&mut self.guards, DEPRECATED);
+    pub(crate) fn into_parts(self) -> (Router<AppState>, OpenApi, Guards) {
         let (router, document) = self.router.split_for_parts();
         (router, document, self.guards)
     }

@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 use super::shell::Shell;
 use crate::web::http::{
     Problem,
-    conditions::{ASK_AGAIN, Conditions, Document, ReadHeaders},
+    conditions::{ASK_AGAIN, ByKey, Conditions, Document, ReadHeaders},
     keys::Keyless,
     routes::Routes,
 };
@@ -30,25 +30,20 @@ pub(crate) fn router() -> Routes {
 )]
 async fn docs(
     Keyless(keyless): Keyless,
-    Extension(page): Extension<DocsPage>,
+    Extension(DocsPage(page)): Extension<DocsPage>,
     conditions: Conditions,
 ) -> Result<Response, Problem> {
-    if keyless { page.keyless } else { page.with_key }.answer(ASK_AGAIN, &conditions)
+    page.of(keyless).answer(ASK_AGAIN, &conditions)
 }
 
-/// The page's text, rendered once: for readers that need a key, and for those that need none.
+/// The page's text, rendered once.
 #[derive(Clone)]
-pub(crate) struct DocsPage {
-    with_key: Document,
-    keyless: Document,
-}
+pub(crate) struct DocsPage(ByKey);
 
 impl DocsPage {
     /// From the finished `OpenAPI` documents.
-    pub(crate) fn new(with_key: &Value, keyless: &Value) -> Self {
-        let [with_key, keyless] =
-            [with_key, keyless].map(|document| Document::new("text/html; charset=utf-8", page(document)));
-        Self { with_key, keyless }
+    pub(crate) fn new(documents: &[Value; 2]) -> Self {
+        Self(ByKey::new("text/html; charset=utf-8", documents.each_ref().map(page)))
     }
 }
 

@@ -200,7 +200,6 @@ async fn both_prefixes_have_the_same_routes_and_guards(db: TestDatabase) {
             let refused = answer.status() == 401;
             assert_eq!(refused, needs_key, "{} {prefix}{}", operation.method, operation.path);
             assert_ne!(answer.status(), 404, "{} {prefix}{}", operation.method, operation.path);
-            assert!(answer.headers().get("deprecation").is_none(), "nothing is deprecated");
         }
     }
     assert_eq!(service.get("/v1/studio").await.status(), 404, "pages have no version");

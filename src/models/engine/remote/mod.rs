@@ -4,20 +4,18 @@
 //! batch's logits as text would be ten times as large and slow to read. Servers without the extension answer in JSON,
 //! which is read too.
 
-mod numbers;
-
 use std::{
     path::{Path, PathBuf},
     time::Instant,
 };
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use ureq::http::{
     HeaderMap,
     header::{CONTENT_TYPE, HeaderValue},
 };
 
-use self::numbers::Numbers;
 use super::{
     inputs::{ArticleCells, FeatureCells, Inputs},
     model::{ModelError, OptionalOutputs, Outputs},
@@ -90,16 +88,18 @@ struct AsBytes {
 }
 
 #[derive(Deserialize)]
-struct InferAnswer {
-    outputs: Vec<OutputBody>,
+struct InferAnswer<'a> {
+    #[serde(borrow)]
+    outputs: Vec<OutputBody<'a>>,
 }
 
 #[derive(Deserialize)]
-struct OutputBody {
+struct OutputBody<'a> {
     name: String,
     datatype: String,
     shape: Vec<usize>,
-    data: Option<Numbers>,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
     #[serde(default)]
     parameters: OutputParameters,
 }
@@ -225,14 +225,16 @@ fn read(answer: &Response) -> Result<Inferred, String> {
         None => body.len(),
     };
     let (json, mut bytes) = body.split_at_checked(length).ok_or("the JSON is longer than the answer")?;
-    let described: InferAnswer = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+    let described: InferAnswer<'_> = serde_json::from_slice(json).map_err(|error| error.to_string())?;
     let mut outputs = Vec::new();
     for OutputBody { name, datatype, shape, data, parameters } in described.outputs {
         if datatype != "FP32" {
             return Err(format!("the output {name} is {datatype}, expected FP32"));
         }
         let values = match (data, parameters.binary_data_size) {
-            (Some(Numbers(values)), None) => values,
+            (Some(list), None) => {
+                numbers(list).map_err(|error| format!("the numbers of the output {name}: {error}"))?
+            }
             (None, Some(size)) => {
                 let (own, rest) = bytes
                     .split_at_checked(size)
@@ -245,6 +247,12 @@ fn read(answer: &Response) -> Result<Inferred, String> {
         outputs.push(Output { name, shape, values });
     }
     Ok(Inferred(outputs))
+}
+
+/// Reads a flat list or nested ones, row-major.
+fn numbers(list: &RawValue) -> Result<Vec<f32>, serde_json::Error> {
+    let flat: String = list.get().chars().filter(|c| !matches!(c, '[' | ']')).collect();
+    serde_json::from_str(&format!("[{flat}]"))
 }
 
 impl Inferred {
