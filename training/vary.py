@@ -44,7 +44,7 @@ def main():
     if missing := [str(file) for file in files.values() if not file.exists()]:
         sys.exit(f"{', '.join(missing)}: missing; --data must be a folder that `synthesise --format jsonl` wrote")
     if "# Added by import" in files["schema.toml"].read_text(encoding="utf-8"):
-        sys.exit(f"{options.data} has what customers had: import it with --no-history, vary that, and import the result")
+        sys.exit(f"{options.data} has what customers had: run `import {options.data} --no-history`, vary the result, and import that")
     outfits = rows(files["outfits.jsonl"])
     draw = random.Random(options.seed)
     if options.shuffle_contexts:

@@ -12,11 +12,11 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use atelier::{
-    domain::{Article, Customer, Method, Outfit, Schema, Split},
+    domain::{Article, Customer, Method, Outfit, Schema, Split, list_methods},
     files::{Columns, Format, SCHEMA, Table, Writer},
     models::{
         onnx_runtime::OnnxRuntime,
-        release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry, Release},
+        release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry, Release, check_name},
     },
     service::evaluation::{FIGURES, LEAST_SLOTS, RANKS, pack_segments},
     util::{calendar::rfc3339, digest},
@@ -77,7 +77,12 @@ impl Plan<'_> {
         out: &Path,
         tell: &(dyn Fn(Method, usize) + Sync),
     ) -> Result<PathBuf> {
+        check_name(self.name).map_err(anyhow::Error::msg)?;
         let chosen = self.choose_runs()?;
+        let methods: Vec<Method> = chosen.iter().map(|chosen| chosen.config.model.method).collect();
+        if let Some(method) = self.default_method.filter(|method| !methods.contains(method)) {
+            bail!("no run is of the default method {method}; the runs are of {}", list_methods(methods));
+        }
         let place = out.join(self.name);
         let folder = NewFolder::new(&place)?;
         let cases = Cases::of_validation(self.data);

@@ -79,6 +79,20 @@ pub enum ReleaseError {
 /// Articles that are read together.
 const CHUNK: usize = 4096;
 
+/// Checks a release's name, which is also its folder's name.
+///
+/// # Errors
+/// What a name is, if this is none.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    if (1..=128).contains(&name.len()) && !name.starts_with('.') && name.chars().all(is_plain) {
+        return Ok(());
+    }
+    Err(format!(
+        "a release's name has 1 to 128 letters, digits, dots, hyphens or underscores, found {name:?}"
+    ))
+}
+
 /// The first bytes of the SHA-256 of a release's articles.
 pub type VocabularyMark = [u8; 4];
 

@@ -1,17 +1,22 @@
 //! `atelier-training baselines`.
 
-use std::{fs, path::PathBuf};
+use std::path::{Path, PathBuf};
 
-use super::{progress::timed, tables};
+use super::{
+    evaluate::{read_json, write_json},
+    progress::timed,
+    tables,
+};
 use crate::{
     baselines::{
-        Answers, Baseline, Cells, Cooccurrence, Ease, History, Logit, Neighbours, Pairs, Popularity,
-        ProfilePopularity, Sharpened, TypePopularity, count_histories,
+        Answers, Baseline, Cells, Cooccurrence, Ease, History, Logit, Neighbours, NewBaseline, Pairs,
+        Popularity, ProfilePopularity, Sharpened, TypePopularity, count_histories,
     },
     data::Data,
 };
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
+use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Args)]
 pub(super) struct Baselines {
@@ -24,6 +29,32 @@ pub(super) struct Baselines {
     /// Also write the figures here as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+}
+
+/// Baselines as `baselines --json` and `evaluate --out` write them.
+#[derive(Serialize, Deserialize)]
+pub(super) struct BaselineFigures {
+    fingerprint: String,
+    pub(super) baselines: Vec<Baseline>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) new_article_baselines: Vec<NewBaseline>,
+}
+
+impl BaselineFigures {
+    /// Reads those of the data with this fingerprint.
+    pub(super) fn read(path: &Path, fingerprint: &str) -> Result<Self> {
+        let found: Self =
+            read_json(path).context("expected a file of `baselines --json` or `evaluate --out`")?;
+        if found.fingerprint != fingerprint {
+            bail!(
+                "{} is about data with fingerprint {}, the methods are about data with fingerprint {fingerprint}: \
+                 run `baselines` on the methods' data",
+                path.display(),
+                found.fingerprint
+            );
+        }
+        Ok(found)
+    }
 }
 
 /// EASE takes 8 bytes for each pair of articles, and time in proportion to the cube of their number.
@@ -95,8 +126,10 @@ impl Baselines {
             println!("{coefficient:7.3}  {name}");
         }
         if let Some(path) = self.json {
-            let text = serde_json::to_string_pretty(&figures).context("the figures")? + "\n";
-            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            let fingerprint = data.fingerprint().to_owned();
+            let figures =
+                BaselineFigures { fingerprint, baselines: figures, new_article_baselines: Vec::new() };
+            write_json(&path, &figures)?;
         }
         Ok(())
     }

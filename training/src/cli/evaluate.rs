@@ -16,7 +16,10 @@ use atelier::{
 use clap::Args;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::progress::{Progress, timed};
+use super::{
+    baselines::BaselineFigures,
+    progress::{Progress, timed},
+};
 use crate::{
     baselines::beside_methods,
     data::Data,
@@ -109,7 +112,7 @@ impl Evaluate {
             results.push((evaluation, answers));
         }
         let baselines = match &self.baselines {
-            Some(path) => read_json(path)?,
+            Some(path) => BaselineFigures::read(path, data.fingerprint())?.baselines,
             None => timed("baselines", || beside_methods(&data)),
         };
         let of_new = timed("baselines of new articles", || {
@@ -172,7 +175,13 @@ pub(super) fn answers(
 
 /// Exports each run's best weights to its folder.
 fn export_runs(folders: &[PathBuf], data: &Data) -> Result<Vec<Candidate>> {
+    if let Some((_, folder)) =
+        folders.iter().enumerate().find(|(place, folder)| folders[..*place].contains(folder))
+    {
+        bail!("--runs lists {} twice", folder.display());
+    }
     let runs: Vec<RunFolder> = folders.iter().map(RunFolder::new).collect();
+    note_unfinished(&runs)?;
     let configs = runs.iter().map(RunFolder::config).collect::<Result<Vec<_>>>()?;
     let mut candidates = Vec::new();
     for (run, config) in runs.into_iter().zip(&configs) {
@@ -181,12 +190,25 @@ fn export_runs(folders: &[PathBuf], data: &Data) -> Result<Vec<Candidate>> {
         let release = Arc::new(assemble(run.path(), "", data, method.clone())?);
         let name_of = |config: &RunConfig| name(config.model.method, config.fit.attributes);
         let (mut name, seed, attributes) = (name_of(config), config.fit.seed, config.fit.attributes);
-        if configs.iter().filter(|config| name_of(config) == name).count() > 1 {
+        let named_alike = || configs.iter().filter(|config| name_of(config) == name);
+        if named_alike().filter(|config| config.fit.seed == seed).count() > 1 {
+            name = format!("{name}-{}", run.path().display());
+        } else if named_alike().count() > 1 {
             name = format!("{name}-{seed}");
         }
         candidates.push(Candidate { name, release, method, seed: Some(seed), attributes, run: Some(run) });
     }
     Ok(candidates)
+}
+
+/// Says which runs could go on.
+pub(super) fn note_unfinished(runs: &[RunFolder]) -> Result<()> {
+    for run in runs {
+        if let Some(reason) = run.unfinished()? {
+            eprintln!("note: {reason}");
+        }
+    }
+    Ok(())
 }
 
 fn models_of_release(folder: &Path, data: &Data) -> Result<Vec<Candidate>> {

@@ -3,6 +3,7 @@
 use std::{
     io::{self, IsTerminal},
     path::PathBuf,
+    process,
     sync::{Arc, atomic::AtomicBool},
     time::Instant,
 };
@@ -98,6 +99,13 @@ impl Fit {
             println!("{}", folder.path().display());
             return Ok(());
         }
+        if !config.model.of_articles.is_empty() {
+            eprintln!(
+                "{method} reads the values of {} as articles",
+                config.model.of_articles.join(", "),
+                method = self.method
+            );
+        }
         let stop = stop_on_signal()?;
         let mut screen = Screen::new();
         let outcome = fit(
@@ -126,7 +134,8 @@ impl Fit {
                 eprintln!(
                     "interrupted, with a checkpoint in {path}; resume with the same command and --resume"
                 );
-                return Ok(());
+                // As a shell reports Ctrl-C, so that a script stops, too.
+                process::exit(130);
             }
         }
         let epochs = folder.epochs()?;

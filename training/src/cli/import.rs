@@ -109,7 +109,12 @@ fn print(report: &Report) {
         eprintln!("note: {unread}");
     }
     for warning in &report.warnings {
-        eprintln!("note: {warning}");
+        let more = if warning.rows > 1 {
+            format!(" ({} rows in all)", HumanCount(warning.rows))
+        } else {
+            String::new()
+        };
+        eprintln!("note: {warning}{more}");
     }
     if report.more_warnings > 0 {
         eprintln!("note: {} more warnings", HumanCount(report.more_warnings));

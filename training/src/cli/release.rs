@@ -40,10 +40,11 @@ pub(super) struct Release {
 
 impl Release {
     pub(super) fn run(self) -> Result<()> {
+        let runs: Vec<RunFolder> = self.runs.iter().map(RunFolder::new).collect();
+        evaluate::note_unfinished(&runs)?;
         let data = timed("reading", || Data::load(&self.data))?;
         let cases = evaluate::cases(&data)?.as_slice().len();
         let baselines = timed("baselines", || beside_methods(&data));
-        let runs: Vec<RunFolder> = self.runs.iter().map(RunFolder::new).collect();
         let plan = Plan {
             name: &self.name,
             data: &data,

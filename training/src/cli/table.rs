@@ -6,15 +6,11 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde::Deserialize;
 
-use super::evaluate::{read_json, write_json};
-use crate::{
-    baselines::{Baseline, NewBaseline},
-    evaluate::Evaluation,
-    files,
-    fit::RunFolder,
-    oracle::Report,
-    table::Table as Figures,
+use super::{
+    baselines::BaselineFigures,
+    evaluate::{read_json, write_json},
 };
+use crate::{evaluate::Evaluation, files, fit::RunFolder, oracle::Report, table::Table as Figures};
 
 #[derive(Debug, Args)]
 pub(super) struct Table {
@@ -41,18 +37,6 @@ struct OracleFile {
     report: Report,
 }
 
-/// Either file that holds baselines.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Baselines {
-    Alone(Vec<Baseline>),
-    Compared {
-        baselines: Vec<Baseline>,
-        #[serde(default)]
-        new_article_baselines: Vec<NewBaseline>,
-    },
-}
-
 impl Table {
     pub(super) fn run(self) -> Result<()> {
         let mut evaluations = Vec::new();
@@ -62,12 +46,12 @@ impl Table {
                 .with_context(|| format!("{} has not been evaluated; run `evaluate` first", run.display()))?;
             evaluations.push(evaluation);
         }
-        let (baselines, of_new) = match self.baselines.as_deref().map(read_json).transpose()? {
-            Some(Baselines::Alone(baselines)) => (baselines, Vec::new()),
-            Some(Baselines::Compared { baselines, new_article_baselines }) => {
-                (baselines, new_article_baselines)
+        let (baselines, of_new) = match (&self.baselines, evaluations.first()) {
+            (Some(path), Some(first)) => {
+                let found = BaselineFigures::read(path, &first.fingerprint)?;
+                (found.baselines, found.new_article_baselines)
             }
-            None => (Vec::new(), Vec::new()),
+            _ => (Vec::new(), Vec::new()),
         };
         let oracle: Option<OracleFile> = self.oracle.as_deref().map(read_json).transpose()?;
         let table = Figures::new(&evaluations, baselines, of_new, oracle.as_ref().map(|file| &file.report))?;

@@ -16,7 +16,9 @@ mod unseen;
 use std::{collections::HashMap, mem, path::Path};
 
 use anyhow::{Context, Result};
-use atelier::domain::{Article, CustomerId, Feature, Kind, Schema, Split, Vocabulary, VocabularyError};
+use atelier::domain::{
+    Article, CustomerId, Feature, Kind, Schema, Split, Vocabulary, VocabularyError, fold_for,
+};
 
 use crate::random::{Table, choose};
 
@@ -255,17 +257,20 @@ fn known_articles(outfits: &Outfits, split_of: &[Split], articles: usize) -> Vec
     is_known
 }
 
-/// The types, sorted, and each article's index among them.
+/// The types in their first spelling, sorted, and each article's index among them. Spellings that the service's filters take
+/// for one type are one.
 fn number_types(articles: &[Article]) -> (Vec<String>, Vec<u32>) {
-    let mut types: Vec<String> = articles.iter().map(|article| article.kind().to_owned()).collect();
+    let folded: Vec<String> = articles.iter().map(|article| fold_for("type", article.kind())).collect();
+    let mut spellings: HashMap<&str, &str> = HashMap::new();
+    for (folded, article) in folded.iter().zip(articles) {
+        spellings.entry(folded).or_insert(article.kind());
+    }
+    let mut types: Vec<(&str, &str)> = spellings.into_iter().map(|(folded, first)| (first, folded)).collect();
     types.sort_unstable();
-    types.dedup();
-    let index = |article: &Article| {
-        let found = types.binary_search_by(|kind| kind.as_str().cmp(article.kind()));
-        place(found.expect("it is among them; this is a bug"))
-    };
-    let type_of = articles.iter().map(index).collect();
-    (types, type_of)
+    let places: HashMap<&str, u32> =
+        types.iter().enumerate().map(|(at, (_, folded))| (*folded, place(at))).collect();
+    let type_of = folded.iter().map(|folded| places[folded.as_str()]).collect();
+    (types.into_iter().map(|(first, _)| first.to_owned()).collect(), type_of)
 }
 
 fn read_customers(

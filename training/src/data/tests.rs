@@ -218,6 +218,16 @@ fn articles_that_no_training_outfit_has_come_last() {
 }
 
 #[test]
+fn spellings_that_filters_take_for_one_type_are_one() {
+    let home = folder(OUTFITS);
+    let articles = ARTICLES.replacen("hat", "Rain Hats", 1).replacen("\"hat", "\"rain-hat", 1);
+    fs::write(home.path().join("articles.jsonl"), articles).unwrap();
+    let data = Data::load(home.path()).unwrap();
+    assert_eq!(data.types(), ["Rain Hats", "bag", "coat", "shoe"]);
+    assert_eq!(data.articles_of_type(0).len(), 2);
+}
+
+#[test]
 fn a_set_names_articles_if_most_of_its_values_do() {
     let ids = ["1", "2", "3"];
     let names = |kind: &str, values: &str| {

@@ -95,6 +95,9 @@ pub struct FitConfig {
     /// The probability of an article to be made of its attributes alone in a step, so that new articles can be, too.
     #[serde(default)]
     pub drop_own: f64,
+    /// Whether the finished model is made as sure of its answers as it is right on the development split.
+    #[serde(default)]
+    pub calibrate: bool,
     /// Configurations of earlier versions name a device; only the CPU is left.
     #[serde(default, skip_serializing)]
     pub device: Device,
@@ -135,6 +138,7 @@ impl Default for FitConfig {
             mixture: false,
             attributes: false,
             drop_own: 0.1,
+            calibrate: true,
             device: Device::Cpu,
         }
     }

@@ -10,7 +10,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::{EpochRecord, RunConfig, State, curves, handover, new_share, readme, value_rows};
+use super::{
+    EpochRecord, RunConfig, State, curves, handover, new_share, outcome, readme, sureness, value_rows,
+};
 use crate::{
     data::Data,
     files,
@@ -80,6 +82,11 @@ impl RunFolder {
                 );
             }
             model.set_values(value_rows(data));
+        }
+        if config.fit.calibrate {
+            sureness::set(&mut model, data);
+        }
+        if config.fit.attributes {
             new_share::set(&mut model, data, &config);
         }
         Ok(model)
@@ -102,6 +109,25 @@ impl RunFolder {
     /// If there is no run here.
     pub fn epochs(&self) -> Result<Vec<EpochRecord>> {
         Ok(self.state()?.epochs)
+    }
+
+    /// Why the run counts as unfinished, if its state says so; the state of a finished one may be deleted.
+    ///
+    /// # Errors
+    /// If there is no run here.
+    pub fn unfinished(&self) -> Result<Option<String>> {
+        let (config, path) = (self.config()?.fit, self.0.display());
+        if !self.has_state() {
+            return Ok(None);
+        }
+        let epochs = self.epochs()?;
+        Ok(outcome(&config, &epochs).is_none().then(|| {
+            format!(
+                "{path} has not ended: {} of at most {} epochs are done; `fit --resume` goes on with it",
+                epochs.len(),
+                config.epochs
+            )
+        }))
     }
 
     /// The file of the exported model's evaluation.

@@ -16,6 +16,7 @@ mod personas;
 mod readme;
 mod schedule;
 mod start;
+mod sureness;
 #[cfg(test)]
 mod tests;
 
@@ -147,7 +148,7 @@ pub fn fit(
         resumed_at: run.trainer.steps(),
     });
     loop {
-        if let Some(outcome) = run.outcome() {
+        if let Some(outcome) = outcome(&config.fit, &run.state.epochs) {
             return Ok(outcome);
         }
         if !run.epoch(watch)? {
@@ -274,25 +275,6 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// How far training was ahead of development, by epoch.
-    fn leads(&self) -> Vec<f64> {
-        let lead = |epoch: &EpochRecord| epoch.development.cross_entropy - epoch.training.cross_entropy;
-        self.state.epochs.iter().map(lead).collect()
-    }
-
-    fn outcome(&self) -> Option<Outcome> {
-        let epochs = &self.state.epochs;
-        let waited = epochs.iter().rev().take_while(|epoch| !epoch.best).count();
-        let end = count_epochs(&self.config.fit, &self.leads());
-        if epochs.len() >= end as usize {
-            Some(if end < self.config.fit.epochs { Outcome::Shortened } else { Outcome::Finished })
-        } else if waited > 0 && waited >= self.config.fit.patience as usize {
-            Some(Outcome::StoppedEarly)
-        } else {
-            None
-        }
-    }
-
     /// Runs the rest of the current epoch; false if it was interrupted.
     fn epoch(&mut self, watch: &mut Watch<'_>) -> Result<bool> {
         let epoch = self.trainer.steps() / self.steps_per_epoch;
@@ -361,6 +343,21 @@ impl<'a> Run<'a> {
         }
         self.folder.save(&self.trainer, &mut self.state)?;
         self.folder.write_metrics(self.config, &self.state.epochs)
+    }
+}
+
+/// How a run ended after these epochs; `None` if it goes on.
+fn outcome(config: &FitConfig, epochs: &[EpochRecord]) -> Option<Outcome> {
+    let lead = |epoch: &EpochRecord| epoch.development.cross_entropy - epoch.training.cross_entropy;
+    let leads: Vec<f64> = epochs.iter().map(lead).collect();
+    let waited = epochs.iter().rev().take_while(|epoch| !epoch.best).count();
+    let end = count_epochs(config, &leads);
+    if epochs.len() >= end as usize {
+        Some(if end < config.epochs { Outcome::Shortened } else { Outcome::Finished })
+    } else if waited > 0 && waited >= config.patience as usize {
+        Some(Outcome::StoppedEarly)
+    } else {
+        None
     }
 }
 

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::{
         data::tests::{patterned, small_model},
-        fit::{Overrides, first_model},
+        fit::{FitConfig, Overrides, first_model},
         model::Batch,
     };
 
@@ -114,21 +114,28 @@ mod tests {
         }
         fs::write(path, articles).unwrap();
         let data = Data::load(home.path()).unwrap();
-        let mut config =
-            RunConfig::new(Method::Match, &data, Path::new("shop"), Overrides::default(), |_| {}).unwrap();
-        small_model(&mut config.model);
-        let first = first_model(&data, &config);
-        let mut model = first.clone();
-        set(&mut model, &data, &config);
+        for method in [Method::Match, Method::Latent] {
+            check(&data, method);
+        }
+    }
 
-        let questions = Development::new(&data, &config.model);
+    fn check(data: &Data, method: Method) {
+        let attributes = |fit: &mut FitConfig| fit.attributes = true;
+        let mut config =
+            RunConfig::new(method, data, Path::new("shop"), Overrides::default(), attributes).unwrap();
+        small_model(&mut config.model);
+        let first = first_model(data, &config);
+        let mut model = first.clone();
+        set(&mut model, data, &config);
+
+        let questions = Development::new(data, &config.model);
         let logits = |model: &Model| -> Vec<f32> {
             questions.batches().iter().flat_map(|batch: &Batch| model.logits(batch)).collect()
         };
         let (before, after) = (logits(&first), logits(&model));
         assert!(before.iter().zip(&after).all(|(before, after)| (before - after).abs() < 1e-4));
         let (known, all) = (data.known(), data.articles().len());
-        let new = model.with_last_layer_of(&rows_of_new(&data), all - known);
+        let new = model.with_last_layer_of(&rows_of_new(data), all - known);
         let of_known = after.chunks_exact(known).map(log_sum);
         let shares: Vec<f64> = of_known
             .zip(logits(&new).chunks_exact(all - known))

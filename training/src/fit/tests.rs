@@ -79,9 +79,11 @@ fn an_interrupted_run_resumes_to_the_same_bits() {
         // Interrupted after two epochs, in the middle of the third, and before the next step.
         let an_epoch = u32::try_from(data.training().len().div_ceil(16)).unwrap();
         assert_eq!(run(&data, &config, &parts, false, 2 * an_epoch), Outcome::Interrupted);
+        assert!(parts.unfinished().unwrap().unwrap().contains("has not ended: 2 of"));
         assert_eq!(run(&data, &config, &parts, true, 5), Outcome::Interrupted);
         assert_eq!(run(&data, &config, &parts, true, 0), Outcome::Interrupted);
         assert_eq!(run(&data, &config, &parts, true, u32::MAX), Outcome::Finished);
+        assert_eq!(parts.unfinished().unwrap(), None);
         for name in ["metrics.jsonl", "best.safetensors", "state.json", "curves.svg"] {
             assert!(read(&whole, name) == read(&parts, name), "{method}: {name} differs");
         }

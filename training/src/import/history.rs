@@ -15,10 +15,10 @@ use std::{
 use anyhow::{Context, Result};
 use atelier::{
     domain::{Article, ArticleId, Customer, CustomerId, Feature, FeatureValue, Outfit, Schema, Split},
-    files::{self, Columns, Format, SCHEMA, Table, Writer},
+    files::SCHEMA,
 };
 
-use super::table_path;
+use super::{rewrite, rows};
 use crate::{data::names_articles, number::real};
 
 /// The feature's name.
@@ -73,6 +73,23 @@ pub(super) fn add(folder: &Path, schema: &Schema) -> Result<Option<f64>> {
     Ok(Some(average))
 }
 
+/// Removes the feature from a data folder's tables and schema if an earlier import added it.
+pub(super) fn remove(folder: &Path, schema: &Schema) -> Result<()> {
+    let own = own_part(schema.source());
+    if own.len() == schema.source().len() {
+        return Ok(());
+    }
+    let path = folder.join(SCHEMA);
+    fs::write(&path, own).with_context(|| format!("cannot write {}", path.display()))?;
+    let without = Schema::parse(own)?;
+    rewrite::<Outfit>(folder, schema, &without, |outfit| {
+        outfit.features.remove(NAME);
+    })?;
+    rewrite::<Customer>(folder, schema, &without, |customer| {
+        customer.features.remove(NAME);
+    })
+}
+
 /// A schema's text without the feature that an earlier import added, if that is its last.
 fn own_part(source: &str) -> &str {
     match source.split_once(MARK) {
@@ -84,20 +101,6 @@ fn own_part(source: &str) -> &str {
 /// An outfit without a split is for training.
 fn is_training(outfit: &Outfit) -> bool {
     outfit.split != Some(Split::Validation)
-}
-
-fn rows<T: Table>(folder: &Path, schema: &Schema) -> Result<impl Iterator<Item = Result<T>>> {
-    Ok(files::read::<T>(&table_path::<T>(folder), schema)?.map(|row| Ok(row?.value)))
-}
-
-fn rewrite<T: Table>(folder: &Path, from: &Schema, to: &Schema, change: impl Fn(&mut T)) -> Result<()> {
-    let mut writer = Writer::create(&table_path::<T>(folder), Format::JsonLines, &Columns::<T>::new(to))?;
-    for row in rows::<T>(folder, from)? {
-        let mut row = row?;
-        change(&mut row);
-        writer.write(&row)?;
-    }
-    Ok(writer.finish()?)
 }
 
 /// The articles of each customer's training outfits.

@@ -58,39 +58,43 @@ impl Import<'_> {
         fs::write(&schema_file, self.schema.source())
             .with_context(|| format!("cannot write {}", schema_file.display()))?;
         let target = folder.path();
-        self.write_table::<Article>(self.files.articles.as_ref(), target, &mut checker, tell, |_, _| {})?;
-        self.write_table::<Customer>(self.files.customers.as_ref(), target, &mut checker, tell, |_, _| {})?;
-        let drawn = self.draw_validation()?;
-        let mark = |number: u32, outfit: &mut Outfit| {
-            if let Some(drawn) = &drawn {
-                let chosen = drawn.binary_search(&number).is_ok();
-                outfit.split = Some(if chosen { Split::Validation } else { Split::Train });
-            }
+        let (mut length, mut refused) = (None, Vec::new());
+        let has_other_length = |article: &Article| {
+            let found = article.embedding()?.len();
+            let first = *length.get_or_insert(found);
+            (found != first).then(|| {
+                refused.push(article.id.clone());
+                format!("embedding has {found} numbers, and that of an earlier article {first}; all must have as many")
+            })
         };
-        self.write_table(self.files.outfits.as_ref(), target, &mut checker, tell, mark)?;
+        self.write_table(self.files.articles.as_ref(), target, &mut checker, tell, has_other_length)?;
+        refused.iter().for_each(|id| checker.forget(id));
+        self.write_table::<Customer>(self.files.customers.as_ref(), target, &mut checker, tell, |_| None)?;
+        let (mut count, mut names_split) = (0, false);
+        let note_split = |outfit: &Outfit| {
+            count += 1;
+            names_split |= outfit.split.is_some();
+            None
+        };
+        self.write_table(self.files.outfits.as_ref(), target, &mut checker, tell, note_split)?;
         let report = checker.report().clone();
-        let mut outfits_per_customer = None;
+        let (mut drawn, mut outfits_per_customer) = (0, None);
         if report.bad == 0 || self.skip_bad {
+            if !names_split {
+                drawn = self.draw_validation(target, count)?;
+            }
             if self.history {
                 outfits_per_customer = history::add(target, self.schema)?;
+            } else {
+                history::remove(target, self.schema)?;
             }
             folder.finish()?;
         }
-        Ok(Imported { report, drawn: drawn.map_or(0, |drawn| drawn.len()), outfits_per_customer })
+        Ok(Imported { report, drawn, outfits_per_customer })
     }
 
-    /// Draws the outfits for validation, by their number among the rows that can be read; `None` if a row
-    /// names a split.
-    fn draw_validation(&self) -> Result<Option<Vec<u32>>> {
-        let path = require::<Outfit>(self.files.outfits.as_ref())?;
-        let mut count = 0;
-        for row in files::read::<Outfit>(path, self.schema)? {
-            let Ok(row) = row else { continue };
-            if row.value.split.is_some() {
-                return Ok(None);
-            }
-            count += 1;
-        }
+    /// Draws outfits of the written table for validation, and returns their number.
+    fn draw_validation(&self, folder: &Path, count: u32) -> Result<usize> {
         let numbers: Vec<u32> = (0..count).collect();
         #[expect(
             clippy::cast_possible_truncation,
@@ -98,25 +102,36 @@ impl Import<'_> {
             reason = "a share of a count is a count"
         )]
         let wanted = (self.validation * f64::from(count)).ceil() as usize;
-        Ok(Some(choose(SEED, Randomness::Split, &numbers, wanted)))
+        let drawn = choose(SEED, Randomness::Split, &numbers, wanted);
+        let mut number = 0;
+        rewrite::<Outfit>(folder, self.schema, self.schema, |outfit| {
+            let is_drawn = drawn.binary_search(&number).is_ok();
+            outfit.split = Some(if is_drawn { Split::Validation } else { Split::Train });
+            number += 1;
+        })?;
+        Ok(drawn.len())
     }
 
+    /// Writes the good rows of a table, but for those that `refuse` gives a reason against.
     fn write_table<T: Table>(
         &self,
         path: Option<&PathBuf>,
         folder: &Path,
         checker: &mut Checker,
         tell: &mut dyn FnMut(&'static str, u64, u64),
-        change: impl Fn(u32, &mut T),
+        mut refuse: impl FnMut(&T) -> Option<String>,
     ) -> Result<()> {
         let path = require::<T>(path)?;
         let mut writer =
             Writer::create(&table_path::<T>(folder), Format::JsonLines, &Columns::<T>::new(self.schema))?;
         let mut rows = checker.check(files::read::<T>(path, self.schema)?);
-        let mut number = 0;
+        let mut number: u32 = 0;
         while let Some(row) = rows.next() {
-            let mut row = row?;
-            change(number, &mut row);
+            let row = row?;
+            if let Some(reason) = refuse(&row) {
+                rows.refuse(rows.line(), reason);
+                continue;
+            }
             writer.write(&row)?;
             number += 1;
             if number % 1024 == 0 {
@@ -126,6 +141,28 @@ impl Import<'_> {
         }
         Ok(writer.finish()?)
     }
+}
+
+/// The rows of a table in a data folder.
+fn rows<T: Table>(folder: &Path, schema: &Schema) -> Result<impl Iterator<Item = Result<T>>> {
+    Ok(files::read::<T>(&table_path::<T>(folder), schema)?.map(|row| Ok(row?.value)))
+}
+
+/// Changes the rows of a table in a data folder.
+fn rewrite<T: Table>(
+    folder: &Path,
+    from: &Schema,
+    to: &Schema,
+    mut change: impl FnMut(&mut T),
+) -> Result<()> {
+    let all = rows::<T>(folder, from)?;
+    let mut writer = Writer::create(&table_path::<T>(folder), Format::JsonLines, &Columns::<T>::new(to))?;
+    for row in all {
+        let mut row = row?;
+        change(&mut row);
+        writer.write(&row)?;
+    }
+    Ok(writer.finish()?)
 }
 
 /// The file of a table in a data folder.

@@ -82,6 +82,7 @@ impl Builder<'_> {
             transform,
             matches: config.matching > 0,
             head,
+            evidence: personas,
             memory,
             pair,
         };

@@ -85,6 +85,11 @@ impl Model {
         // What was beside what says nothing of new articles.
         model.structure.memory = None;
         let Head { weight, bias, personas } = model.structure.head;
+        if let Some(personas) = personas {
+            model.structure.evidence = Some(Param(model.weights.0.len()));
+            let evidence = model.weights.tensor(personas).clone();
+            model.weights.0.push(evidence);
+        }
         for table in [Some(weight), Some(bias), personas].into_iter().flatten() {
             let Some(table) = model.composed(table) else { continue };
             for param in [table.sum, table.own] {
@@ -110,6 +115,24 @@ impl Model {
             }
         }
         self.compose(None);
+    }
+
+    /// Multiplies all logits by a factor. Not of a model with personas: their biases also say which personas an outfit
+    /// has.
+    pub(crate) fn scale_logits(&mut self, factor: f32) {
+        let Head { weight, bias, personas } = self.structure.head;
+        assert!(personas.is_none(), "a model with personas cannot be scaled; this is a bug");
+        let mut params: Vec<Param> = self.structure.memory.iter().map(|memory| memory.weights).collect();
+        for table in [weight, bias] {
+            params.push(table);
+            if let Some(Composed { own, values, embedding, .. }) = self.composed(table) {
+                params.extend([own, values]);
+                params.extend(embedding);
+            }
+        }
+        for param in params {
+            self.weights.0[param.0].data.iter_mut().for_each(|number| *number *= factor);
+        }
     }
 
     /// What a table of sums is made of; None for other tables.

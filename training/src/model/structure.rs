@@ -20,6 +20,8 @@ pub(crate) struct Structure {
     /// Whether the last dense layer also reads the match.
     pub(crate) matches: bool,
     pub(crate) head: Head,
+    /// The personas' biases of visible articles: those of the head.
+    pub(crate) evidence: Option<Param>,
     /// What counts add to the last dense layer's logits.
     pub(crate) memory: Option<Memory>,
     /// Of a model that judges pairs.
@@ -116,7 +118,7 @@ impl Structure {
             let matched = ops.matched();
             hidden = ops.beside(hidden, matched);
         }
-        let personas = self.head.personas.map(|table| ops.personas(table));
+        let personas = self.evidence.map(|table| ops.personas(table));
         Output { hidden, personas, steps }
     }
 

@@ -100,6 +100,10 @@ fn from_three_files_and_a_schema_to_a_release() {
     let home = garden();
     let output = home.output_of("import theirs --out garden");
     assert_eq!(output, "garden: 164 rows, 0 bad rows skipped\n");
+    home.output_of("import garden --out bare --no-history");
+    for name in ["customers.jsonl", "outfits.jsonl", "schema.toml"] {
+        assert!(!fs::read_to_string(home.at("bare").join(name)).unwrap().contains("\"had\""), "{name}");
+    }
     let outfits = fs::read_to_string(home.at("garden/outfits.jsonl")).unwrap();
     assert_eq!(outfits.matches("\"split\":\"validation\"").count(), 6);
     assert_eq!(outfits.matches("\"split\":\"train\"").count(), 114);
@@ -139,6 +143,27 @@ fn from_three_files_and_a_schema_to_a_release() {
     assert!(table.contains("- **gsu loses to** popularity (cross-entropy); co-occurrence ("), "{table}");
     assert!(!table.contains("12.21 ± 0.17"), "the paper's own figures are of another data set:\n{table}");
     assert_eq!(home.json("table.json")["methods"][0]["parameters"], all["methods"][0]["parameters"]);
+
+    let other = fs::read_to_string(home.at("all.json")).unwrap().replacen(
+        "\"fingerprint\": \"",
+        "\"fingerprint\": \"0",
+        1,
+    );
+    home.write("other.json", &other);
+    for command in ["table --runs runs/garden/gsu-1", "evaluate --data garden --runs runs/garden/gsu-1"] {
+        let error = home.error_of(&format!("{command} --baselines other.json"));
+        assert!(error.contains("other.json is about data with fingerprint 0"), "{error}");
+    }
+    let error = home
+        .error_of("evaluate --data garden --runs runs/garden/none-1 runs/garden/gsu-1 runs/garden/none-1");
+    assert!(error.contains("--runs lists runs/garden/none-1 twice"), "{error}");
+    let error = home.error_of(&format!("release --name ../evil --data garden --runs {runs}"));
+    assert!(error.contains("a release's name has 1 to 128"), "{error}");
+    let error = home.error_of(&format!("release --name fine --default-method c --data garden --runs {runs}"));
+    assert!(
+        error.contains("no run is of the default method c; the runs are of none, gsu, latent-universal"),
+        "{error}"
+    );
 
     let output = home.output_of("export --run runs/garden/gsu-1 --storage float16 --out half");
     assert!(
@@ -216,8 +241,43 @@ fn a_bad_row_stops_an_import_unless_it_may_be_skipped() {
         home.output_of("import theirs --out garden --skip-bad"),
         "garden: 163 rows, 1 bad rows skipped\n"
     );
+    // Only rows that are imported can be drawn for validation, or say what is.
+    let text = fs::read_to_string(&path).unwrap();
+    let bad =
+        text.lines().take(60).map(|line| line.replace("\"shrub-", "\"gone-") + "\n").collect::<String>();
+    let bad = bad.replacen('{', "{\"split\":\"validation\",", 1);
+    let good: String = text.lines().skip(60).flat_map(|line| [line, "\n"]).collect();
+    fs::write(&path, bad + &good).unwrap();
+    let said = String::from_utf8(home.run("import theirs --out half --skip-bad").stderr).unwrap();
+    assert!(said.contains("so 3 outfits were drawn for validation"), "{said}");
+    let outfits = fs::read_to_string(home.at("half/outfits.jsonl")).unwrap();
+    assert_eq!(outfits.matches("\"split\":\"validation\"").count(), 3);
     let error = home.error_of("import --outfits theirs/outfits.ndjson --out other");
     assert!(error.contains("there is no articles file: a data folder needs all three tables"), "{error}");
+}
+
+#[test]
+fn embeddings_have_one_length() {
+    let home = garden();
+    fs::remove_file(home.at("theirs/articles.csv")).unwrap();
+    let articles: String = (0..24)
+        .map(|number| {
+            let (kind, numbers) =
+                (["shrub", "bulb", "pot", "tool"][number / 6], if number == 23 { "1" } else { "1,2" });
+            format!("{{\"id\":\"{kind}-{}\",\"type\":\"{kind}\",\"embedding\":[{numbers}]}}\n", number % 6)
+        })
+        .collect();
+    home.write("theirs/articles.jsonl", &articles);
+    let error = home.error_of("import theirs --out garden");
+    assert!(
+        error.contains("theirs/articles.jsonl, line 24: embedding has 1 numbers, and that of"),
+        "{error}"
+    );
+    assert_eq!(
+        home.output_of("import theirs --out garden --skip-bad"),
+        "garden: 163 rows, 1 bad rows skipped\n"
+    );
+    Data::load(&home.at("garden")).unwrap();
 }
 
 /// Customers have the articles of their training outfits as a feature, and a training outfit those of the others.

@@ -33,7 +33,7 @@ fn a_small_world_goes_through_every_verb() {
     let loss = |answers: &Value| answers["cross_entropy"]["mean"].as_f64().unwrap();
     let best = loss(&oracle["report"]["known"]);
     assert_eq!(oracle["report"]["known"]["slots"], 60);
-    let rows = baselines.as_array().unwrap();
+    let rows = baselines["baselines"].as_array().unwrap();
     assert_eq!(rows.len(), 8);
     assert!(rows[0]["baseline"].as_str().unwrap().starts_with("popularity (+"));
     let losses: Vec<f64> = rows.iter().map(|row| loss(&row["answers"])).collect();

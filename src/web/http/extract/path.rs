@@ -6,7 +6,10 @@ use axum::{
 };
 
 use super::{Finding, Kind, Problem};
-use crate::domain::{ArticleId, CustomerId};
+use crate::{
+    domain::{ArticleId, CustomerId},
+    models::release::check_name,
+};
 
 /// The only parameter of the route's path, percent-decoded: `%2F` is a slash in the id. On a route without one
 /// ([`Routes::also_at`](crate::web::http::routes::Routes::also_at)) it is the last segment.
@@ -55,12 +58,6 @@ pub(crate) struct ReleaseName(pub(crate) String);
 
 impl PathParameter for ReleaseName {
     fn parse(text: &str) -> Result<Self, String> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-        if text.is_empty() || text.starts_with('.') || text.len() > 128 || !text.chars().all(plain) {
-            return Err(format!(
-                "a release's name has 1 to 128 letters, digits, dots, hyphens or underscores, found {text:?}"
-            ));
-        }
-        Ok(Self(text.to_owned()))
+        check_name(text).map(|()| Self(text.to_owned()))
     }
 }
