@@ -1,16 +1,22 @@
 //! `atelier export`: writes the three tables of the database to files.
 
-use std::{fs, path::PathBuf, pin::pin, process::ExitCode};
+use std::{
+    collections::{BTreeSet, HashSet},
+    fs,
+    path::{Path, PathBuf},
+    pin::pin,
+    process::ExitCode,
+};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use futures_util::{Stream, TryStreamExt};
 use indicatif::HumanCount;
 
-use super::progress::Progress;
+use super::{Settings, import::served_release, progress::Progress};
 use crate::{
-    domain::{Article, Customer, Outfit, Schema},
-    files::{Columns, Files, Format, SCHEMA, Table, Writer, read_folder_schema, read_schema},
+    domain::{Article, ArticleId, Customer, Outfit, Schema},
+    files::{Columns, Files, Format, RETIRED, SCHEMA, Table, Writer, read_schema, write_retired},
     store::{Store, StoreError},
 };
 
@@ -19,7 +25,8 @@ pub(super) struct Export {
     /// Folder to write to.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Feature schema, which is also copied into the folder [default: the folder's schema.toml, or the built-in one].
+    /// Feature schema, which is also copied into the folder [default: the folder's schema.toml, the served release's, or the
+    /// built-in one].
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
     /// Format: jsonl, csv or parquet.
@@ -31,27 +38,57 @@ pub(super) struct Export {
 }
 
 impl Export {
-    pub(super) async fn run(self, store: &Store) -> Result<ExitCode> {
-        let schema = match &self.schema {
-            Some(path) => read_schema(path)?,
-            None => read_folder_schema(&self.folder)?,
-        };
-        self.prepare_folder()?;
+    pub(super) async fn run(self, settings: &Settings) -> Result<ExitCode> {
+        let store = &settings.open_existing_database().await?;
         let beside = self.folder.join(SCHEMA);
+        let schema = self.choose_schema(&beside, settings, store).await?;
+        self.prepare_folder()?;
         fs::write(&beside, schema.source()).with_context(|| beside.display().to_string())?;
         let (articles, customers, outfits) = (store.articles(), store.customers(), store.outfits());
-        self.export_table::<Article, _>(&schema, articles.count().await?, || articles.all()).await?;
-        self.export_table::<Customer, _>(&schema, customers.count().await?, || customers.all()).await?;
+        let mut catalogue: HashSet<ArticleId> = HashSet::new();
+        let keep = |article: &Article| {
+            catalogue.insert(article.id.clone());
+        };
+        self.export_table(&schema, articles.count().await?, || articles.all(), keep).await?;
+        self.export_table::<Customer, _>(&schema, customers.count().await?, || customers.all(), |_| {})
+            .await?;
+        let mut retired = BTreeSet::new();
+        let find_retired = |outfit: &Outfit| {
+            let missing = outfit.articles().iter().filter(|id| !catalogue.contains(*id));
+            retired.extend(missing.cloned());
+        };
         let rows = || outfits.all().map_ok(|record| record.outfit);
-        self.export_table::<Outfit, _>(&schema, outfits.count().await?, rows).await?;
+        self.export_table(&schema, outfits.count().await?, rows, find_retired).await?;
+        write_retired(&self.folder, &retired)?;
+        if !retired.is_empty() {
+            let (file, count) = (self.folder.join(RETIRED), HumanCount(retired.len() as u64));
+            eprintln!(
+                "{}: {count} articles that outfits have and the catalogue no longer has",
+                file.display()
+            );
+        }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Chooses the schema, and says which. `beside` is where the folder has one.
+    async fn choose_schema(&self, beside: &Path, settings: &Settings, store: &Store) -> Result<Schema> {
+        let file = self.schema.as_deref().or(Some(beside).filter(|path| path.is_file()));
+        let (schema, source) = match (file, served_release(settings, store).await?) {
+            (Some(path), _) => (read_schema(path)?, path.display().to_string()),
+            (None, Some(release)) => {
+                (release.schema().clone(), format!("that of release {}", release.manifest().name))
+            }
+            (None, None) => (Schema::default_schema(), "the built-in one".into()),
+        };
+        eprintln!("schema: {source}");
+        Ok(schema)
     }
 
     /// Refuses to overwrite files without --force, and to write a table in a second format: such a folder could not be
     /// imported.
     fn prepare_folder(&self) -> Result<()> {
         fs::create_dir_all(&self.folder).with_context(|| self.folder.display().to_string())?;
-        let Files { articles, customers, outfits } = Files::in_folder(&self.folder)?;
+        let Files { articles, customers, outfits, .. } = Files::in_folder(&self.folder)?;
         for path in [articles, customers, outfits].into_iter().flatten() {
             if !self.force {
                 bail!("{} already exists; name another folder, or overwrite it with --force", path.display());
@@ -69,6 +106,7 @@ impl Export {
         schema: &Schema,
         count: u64,
         rows: impl Fn() -> S,
+        mut visit: impl FnMut(&T),
     ) -> Result<()> {
         let path = self.folder.join(format!("{}.{}", T::NAME, self.format.extension()));
         let mut columns = Columns::new(schema);
@@ -84,6 +122,7 @@ impl Export {
         let mut rows = pin!(rows());
         while let Some(row) = rows.try_next().await? {
             writer.write(&row)?;
+            visit(&row);
             written += 1;
             progress.set(written);
         }

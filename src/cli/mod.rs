@@ -135,7 +135,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
             Verb::Serve(_) => serve::run(settings).await,
             Verb::Complete(complete) => complete.run(settings).await,
             Verb::Import(import) => import.run(&settings).await,
-            Verb::Export(export) => export.run(&settings.open_existing_database().await?).await,
+            Verb::Export(export) => export.run(&settings).await,
             Verb::SignInLink(link) => link.run(&settings).await,
             Verb::Key(key) => key.run(&settings.open_existing_database().await?).await,
             Verb::CheckHealth => tokio::task::block_in_place(|| check_health::run(&settings.config.server)),

@@ -1,7 +1,7 @@
 //! Checks that need more than one row: duplicate ids, repeated outfits, unknown articles and customers.
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
+    collections::{HashMap, HashSet, hash_map::Entry},
     fmt,
     path::{Path, PathBuf},
 };
@@ -153,10 +153,17 @@ impl Checker {
         let seen = Seen {
             articles: articles.into_iter().map(|id| (digest(id.as_str()), 0)).collect(),
             customers: customers.into_iter().map(|id| (digest(id.as_str()), 0)).collect(),
+            retired: HashSet::new(),
             outfits: HashMap::new(),
             rows: 0,
         };
         Self { seen, most_rows: MOST_ROWS, report: Report::default() }
+    }
+
+    /// Takes the ids of articles that outfits may have although the catalogue no longer has them.
+    pub fn with_retired<'a>(mut self, ids: impl IntoIterator<Item = &'a ArticleId>) -> Self {
+        self.seen.retired = ids.into_iter().map(|id| digest(id.as_str())).collect();
+        self
     }
 
     /// Stops at a row after this many different ones, over all tables: the memory of a check grows with them.
@@ -297,6 +304,7 @@ impl<T: Table> Iterator for Checked<'_, T> {
 pub struct Seen {
     articles: HashMap<RowDigest, u32>,
     customers: HashMap<RowDigest, u32>,
+    retired: HashSet<RowDigest>,
     outfits: HashMap<RowDigest, (u32, Option<Split>)>,
     /// The number of rows that are remembered, without those that existed before.
     rows: u32,
@@ -386,7 +394,10 @@ fn enter(
 
 impl Check for Outfit {
     fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
-        let unknown = self.articles().iter().filter(|id| !seen.articles.contains_key(&digest(id.as_str())));
+        let unknown = self.articles().iter().filter(|id| {
+            let digest = digest(id.as_str());
+            !seen.articles.contains_key(&digest) && !seen.retired.contains(&digest)
+        });
         let mut reasons: Vec<String> =
             unknown.map(|id| format!("article {id:?} is not in the catalogue")).collect();
         if !seen.customers.contains_key(&digest(self.customer.as_str())) {

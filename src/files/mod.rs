@@ -84,7 +84,7 @@ pub use check::{BadRow, Checked, Checker, CountedWarning, Report, Warning};
 pub use columns::Columns;
 pub use error::{FileError, RowError, Unit};
 pub use feed::Feed;
-pub use folder::{Files, SCHEMA, read_folder_schema, read_schema};
+pub use folder::{Files, RETIRED, SCHEMA, read_folder_schema, read_schema, write_retired};
 pub use format::Format;
 pub use json::{explain_json_error, explain_utf8_error};
 pub use json_lines::json_line;

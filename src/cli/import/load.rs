@@ -11,7 +11,7 @@ use indicatif::HumanCount;
 use super::count_rows;
 use crate::{
     cli::progress::Progress,
-    domain::{Article, ArticlePatch, Customer, CustomerPatch, Outfit, Schema, Timestamp},
+    domain::{Article, ArticleId, ArticlePatch, Customer, CustomerPatch, Outfit, Schema, Timestamp},
     files::{self, Checker, FileError, Files, InputFormat, Report, Rows, Table},
     service::{
         coverage::Census,
@@ -104,6 +104,7 @@ struct Opened {
     articles: Option<Either<Article, ArticlePatch>>,
     customers: Option<Either<Customer, CustomerPatch>>,
     outfits: Option<Rows<Outfit>>,
+    retired: Vec<ArticleId>,
 }
 
 /// The rows of a table, or changes of them.
@@ -150,6 +151,7 @@ impl Opened {
             articles: articles.transpose()?,
             customers: customers.transpose()?,
             outfits: files.outfits.as_deref().map(|path| files::read(path, schema)).transpose()?,
+            retired: files.read_retired()?,
         })
     }
 }
@@ -163,7 +165,8 @@ async fn fill(
     tell: impl Fn(&str),
 ) -> Result<Outcome> {
     // Read inside the transaction, so that these rows cannot be deleted before it ends.
-    let mut checker = Checker::new(import.article_ids().await?, import.customer_ids().await?);
+    let mut checker =
+        Checker::new(import.article_ids().await?, import.customer_ids().await?).with_retired(&opened.retired);
     let read = load_tables(&mut import, &mut checker, opened, options, census, tell).await;
     let report = checker.report().clone();
     let end = match read {
@@ -189,7 +192,7 @@ async fn load_tables(
     census: Option<&mut Census>,
     tell: impl Fn(&str),
 ) -> Result<Imported> {
-    let Opened { articles, customers, outfits } = opened;
+    let Opened { articles, customers, outfits, retired: _ } = opened;
     let mut imported = Imported::default();
     if let Some(rows) = articles {
         let counts = rows.load(import, checker, census, &tell).await?;

@@ -20,7 +20,7 @@ use self::load::{Imported, Options, load_files};
 use crate::{
     cli::Settings,
     domain::{Article, Customer, Outfit, Schema},
-    files::{Files, InputFormat, Report, SCHEMA, Table, read_folder_schema, read_schema},
+    files::{Files, InputFormat, RETIRED, Report, SCHEMA, Table, read_folder_schema, read_schema},
     models::release::Release,
     service::{coverage::Census, import::Mirrored, live_release},
     store::{Counts, Store},
@@ -76,7 +76,12 @@ impl Import {
         };
         let files = match &self.folder {
             Some(folder) => find_files(folder)?,
-            None => Files { articles: self.articles, customers: self.customers, outfits: self.outfits },
+            None => Files {
+                articles: self.articles,
+                customers: self.customers,
+                outfits: self.outfits,
+                retired: None,
+            },
         };
         if files.is_empty() {
             bail!("nothing to import: name a folder, or files with --articles, --customers or --outfits");
@@ -144,7 +149,7 @@ impl Import {
 }
 
 /// The release that a service with these settings serves; None if it has none that can be read.
-async fn served_release(settings: &Settings, store: &Store) -> Result<Option<Arc<Release>>> {
+pub(super) async fn served_release(settings: &Settings, store: &Store) -> Result<Option<Arc<Release>>> {
     let models = &settings.config.models;
     let name = live_release::activated(store).await?.unwrap_or_else(|| models.release.clone());
     Ok(Release::open(&models.folder.join(name)).ok().map(Arc::new))
@@ -192,7 +197,7 @@ fn list_others(folder: &Path, files: &Files) -> Result<String> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry.with_context(|| folder.display().to_string())?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if !read.contains(&&Some(path)) && name != SCHEMA && !name.starts_with('.') {
+        if !read.contains(&&Some(path)) && name != SCHEMA && name != RETIRED && !name.starts_with('.') {
             names.push(name);
         }
     }

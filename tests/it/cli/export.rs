@@ -1,4 +1,7 @@
-use std::fs;
+use std::{fs, path::Path, time::SystemTime};
+
+use atelier::{domain::ArticleId, util::digest};
+use serde_json::{Value, json};
 
 use super::{atelier, path, run, stderr, write_tables};
 use crate::harness::{TestDatabase, contracts};
@@ -6,8 +9,10 @@ use crate::harness::{TestDatabase, contracts};
 contracts!(
     an_export_equals_the_import,
     every_format_can_be_imported_again,
+    outfits_with_retired_articles_can_be_imported_again,
     files_are_not_overwritten,
     the_schema_is_exported_too,
+    the_schema_is_that_of_the_served_release,
     a_mistyped_database_is_not_created,
     what_a_killed_export_left_is_removed,
 );
@@ -67,6 +72,51 @@ async fn every_format_can_be_imported_again(db: TestDatabase) {
     }
 }
 
+async fn outfits_with_retired_articles_can_be_imported_again(db: TestDatabase) {
+    let given = tempfile::tempdir().unwrap();
+    write_tables(given.path(), 100);
+    assert!(run(atelier(&db, &["import", path(given.path())])).await.status.success());
+    let store = db.open().await;
+    for id in ["a-02", "a-01"] {
+        let id = ArticleId::new(id).unwrap();
+        assert!(store.articles().delete(&id, SystemTime::now().into()).await.unwrap());
+    }
+    store.close().await;
+    for format in ["jsonl", "csv", "parquet"] {
+        let back = tempfile::tempdir().unwrap();
+        let output = run(atelier(&db, &["export", path(back.path()), "--format", format])).await;
+        assert!(output.status.success(), "{}", stderr(&output));
+        let told = "retired.txt: 2 articles that outfits have and the catalogue no longer has";
+        assert!(stderr(&output).contains(told), "{}", stderr(&output));
+        assert_eq!(fs::read_to_string(back.path().join("retired.txt")).unwrap(), "a-01\na-02\n");
+        let other = format!("sqlite:{}", back.path().join("other.db").display());
+        for count in ["101 new, 0 changed, 0 unchanged", "0 new, 0 changed, 101 unchanged"] {
+            let mut import = atelier(&db, &["import", path(back.path())]);
+            import.args(["--database", &other]);
+            let output = run(import).await;
+            assert!(output.status.success(), "{}", stderr(&output));
+            assert!(stderr(&output).contains(&format!("outfits: {count}")), "{}", stderr(&output));
+        }
+    }
+    // Other ids are still mistakes, and a later export without such outfits leaves no list behind.
+    fs::write(given.path().join("retired.txt"), "a-77\n").unwrap();
+    fs::write(
+        given.path().join("outfits.jsonl"),
+        "{\"customer\":\"c-00000\",\"articles\":[\"a-00\",\"a-03\",\"a-77\",\"a-78\"]}\n",
+    )
+    .unwrap();
+    let output = run(atelier(&db, &["import", path(given.path())])).await;
+    assert_eq!(output.status.code(), Some(1));
+    let told = stderr(&output);
+    assert!(told.contains("line 1: article \"a-78\" is not in the catalogue\n"), "{told}");
+    write_tables(given.path(), 100);
+    let mut import = atelier(&db, &["import", "--articles", path(&given.path().join("articles.jsonl"))]);
+    import.args(["--outfits", path(&given.path().join("outfits.jsonl"))]);
+    assert!(run(import).await.status.success());
+    assert!(run(atelier(&db, &["export", path(given.path()), "--force"])).await.status.success());
+    assert!(!given.path().join("retired.txt").exists());
+}
+
 async fn files_are_not_overwritten(db: TestDatabase) {
     db.open().await.close().await;
     let folder = tempfile::tempdir().unwrap();
@@ -99,6 +149,43 @@ async fn the_schema_is_exported_too(db: TestDatabase) {
     let again = run(atelier(&db, &["import", path(back.path())])).await;
     assert!(again.status.success(), "{}", stderr(&again));
     assert_eq!(fs::read_to_string(back.path().join("customers.jsonl")).unwrap(), customers);
+}
+
+/// Without a schema of its own, the folder gets the one that the service reads customers with.
+async fn the_schema_is_that_of_the_served_release(db: TestDatabase) {
+    let (models, given) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/demo");
+    let release = models.path().join("demo");
+    fs::create_dir(&release).unwrap();
+    for entry in fs::read_dir(&demo).unwrap() {
+        let entry = entry.unwrap();
+        if entry.path().is_file() {
+            fs::copy(entry.path(), release.join(entry.file_name())).unwrap();
+        }
+    }
+    let ours =
+        fs::read_to_string(release.join("schema.toml")).unwrap().replacen("name = \"", "name = \"our-", 1);
+    fs::write(release.join("schema.toml"), &ours).unwrap();
+    let manifest = release.join("release.json");
+    let mut sealed: Value = serde_json::from_str(&fs::read_to_string(&manifest).unwrap()).unwrap();
+    let digest = digest::sha256(ours.as_bytes());
+    sealed["files"]["schema.toml"] = json!({"bytes": ours.len(), "sha256": digest});
+    fs::write(&manifest, sealed.to_string()).unwrap();
+    write_tables(given.path(), 10);
+    assert!(run(atelier(&db, &["import", path(given.path())])).await.status.success());
+    let export = async |models: &Path| {
+        let back = tempfile::tempdir().unwrap();
+        let mut export = atelier(&db, &["export", path(back.path())]);
+        export.args(["--set", &format!("models.folder={}", models.display())]);
+        let output = run(export).await;
+        assert!(output.status.success(), "{}", stderr(&output));
+        (fs::read_to_string(back.path().join("schema.toml")).unwrap(), stderr(&output))
+    };
+    let (schema, told) = export(models.path()).await;
+    assert!(schema == ours, "{told}");
+    assert!(told.contains("schema: that of release demo\n"), "{told}");
+    let (_, told) = export(given.path()).await;
+    assert!(told.contains("schema: the built-in one\n"), "{told}");
 }
 
 async fn a_mistyped_database_is_not_created(db: TestDatabase) {

@@ -58,7 +58,12 @@ impl Import {
         };
         let files = match &self.folder {
             Some(folder) => Files::in_folder(folder)?,
-            None => Files { articles: self.articles, customers: self.customers, outfits: self.outfits },
+            None => Files {
+                articles: self.articles,
+                customers: self.customers,
+                outfits: self.outfits,
+                retired: None,
+            },
         };
         let style = ProgressStyle::with_template("{msg:30} {bar:40} {percent:>3} % {eta:>6} left")
             .expect("the template is constant; this is a bug");
@@ -75,7 +80,8 @@ impl Import {
             validation: self.validation,
             history: !self.no_history,
         };
-        let Imported { report, drawn, outfits_per_customer } = plan.write(&self.out, &mut show_progress)?;
+        let Imported { report, drawn, shortened, too_short, outfits_per_customer } =
+            plan.write(&self.out, &mut show_progress)?;
         bar.finish_and_clear();
         print(&report);
         if report.bad > 0 && !self.skip_bad {
@@ -83,6 +89,14 @@ impl Import {
                 "nothing was imported. Fix the {} bad rows, or import the other {} with --skip-bad",
                 HumanCount(report.bad),
                 HumanCount(report.good)
+            );
+        }
+        if shortened > 0 {
+            eprintln!(
+                "{} outfits have articles that left the catalogue (retired.txt); the others of their articles were imported, \
+                 but {} outfits have fewer than four others and were left out",
+                HumanCount(shortened),
+                HumanCount(too_short)
             );
         }
         if drawn > 0 {
@@ -97,7 +111,7 @@ impl Import {
                 out = self.out.display()
             );
         }
-        let (good, bad) = (HumanCount(report.good), HumanCount(report.bad));
+        let (good, bad) = (HumanCount(report.good - too_short), HumanCount(report.bad));
         println!("{}: {good} rows, {bad} bad rows skipped", self.out.display());
         Ok(())
     }

@@ -7,13 +7,14 @@
 mod history;
 
 use std::{
+    collections::HashSet,
     fs,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result};
 use atelier::{
-    domain::{Article, Customer, Outfit, Schema, Split},
+    domain::{Article, ArticleId, Customer, Outfit, Schema, Split},
     files::{self, Checker, Columns, Files, Format, Report, SCHEMA, Table, Writer},
 };
 
@@ -42,6 +43,10 @@ pub struct Imported {
     pub report: Report,
     /// The number of outfits drawn for validation.
     pub drawn: usize,
+    /// How many outfits lost articles that had left the catalogue, and how many of them were left out because too few
+    /// remained.
+    pub shortened: u64,
+    pub too_short: u64,
     /// How many training outfits the customer of a validation outfit has on average, if they became a feature.
     pub outfits_per_customer: Option<f64>,
 }
@@ -53,30 +58,50 @@ impl Import<'_> {
     /// Writes the data folder. Calls `tell` with the table, how much of its file is read, and its size.
     pub fn write(&self, out: &Path, tell: &mut dyn FnMut(&'static str, u64, u64)) -> Result<Imported> {
         let folder = NewFolder::new(out)?;
-        let mut checker = Checker::new([], []);
+        let mut retired: HashSet<ArticleId> = self.files.read_retired()?.into_iter().collect();
+        let mut checker = Checker::new([], []).with_retired(&retired);
         let schema_file = folder.path().join(SCHEMA);
         fs::write(&schema_file, self.schema.source())
             .with_context(|| format!("cannot write {}", schema_file.display()))?;
         let target = folder.path();
         let (mut length, mut refused) = (None, Vec::new());
-        let has_other_length = |article: &Article| {
-            let found = article.embedding()?.len();
+        let has_one_length = |article: Article| {
+            let Some(found) = article.embedding().map(<[f32]>::len) else { return Ok(Some(article)) };
             let first = *length.get_or_insert(found);
-            (found != first).then(|| {
-                refused.push(article.id.clone());
-                format!("embedding has {found} numbers, and that of an earlier article {first}; all must have as many")
-            })
+            if found == first {
+                return Ok(Some(article));
+            }
+            refused.push(article.id);
+            Err(format!(
+                "embedding has {found} numbers, and that of an earlier article {first}; all must have as many"
+            ))
         };
-        self.write_table(self.files.articles.as_ref(), target, &mut checker, tell, has_other_length)?;
+        self.write_table(self.files.articles.as_ref(), target, &mut checker, tell, has_one_length)?;
         refused.iter().for_each(|id| checker.forget(id));
-        self.write_table::<Customer>(self.files.customers.as_ref(), target, &mut checker, tell, |_| None)?;
+        retired.retain(|id| !checker.has_read(id));
+        let keep = |customer: Customer| Ok(Some(customer));
+        self.write_table(self.files.customers.as_ref(), target, &mut checker, tell, keep)?;
         let (mut count, mut names_split) = (0, false);
-        let note_split = |outfit: &Outfit| {
-            count += 1;
-            names_split |= outfit.split.is_some();
-            None
+        let (mut shortened, mut too_short) = (0, 0);
+        let without_retired = |outfit: Outfit| {
+            let articles = outfit.articles().iter().filter(|id| !retired.contains(*id));
+            let articles: Vec<ArticleId> = articles.cloned().collect();
+            let rest = if articles.len() == outfit.articles().len() {
+                Some(outfit)
+            } else {
+                shortened += 1;
+                Outfit::new(outfit.customer, articles, outfit.split, outfit.features).ok()
+            };
+            match &rest {
+                Some(rest) => {
+                    count += 1;
+                    names_split |= rest.split.is_some();
+                }
+                None => too_short += 1,
+            }
+            Ok(rest)
         };
-        self.write_table(self.files.outfits.as_ref(), target, &mut checker, tell, note_split)?;
+        self.write_table(self.files.outfits.as_ref(), target, &mut checker, tell, without_retired)?;
         let report = checker.report().clone();
         let (mut drawn, mut outfits_per_customer) = (0, None);
         if report.bad == 0 || self.skip_bad {
@@ -90,7 +115,7 @@ impl Import<'_> {
             }
             folder.finish()?;
         }
-        Ok(Imported { report, drawn, outfits_per_customer })
+        Ok(Imported { report, drawn, shortened, too_short, outfits_per_customer })
     }
 
     /// Draws outfits of the written table for validation, and returns their number.
@@ -112,14 +137,14 @@ impl Import<'_> {
         Ok(drawn.len())
     }
 
-    /// Writes the good rows of a table, but for those that `refuse` gives a reason against.
+    /// Writes what `change` makes of the good rows of a table; it may leave one out, or refuse it.
     fn write_table<T: Table>(
         &self,
         path: Option<&PathBuf>,
         folder: &Path,
         checker: &mut Checker,
         tell: &mut dyn FnMut(&'static str, u64, u64),
-        mut refuse: impl FnMut(&T) -> Option<String>,
+        mut change: impl FnMut(T) -> Result<Option<T>, String>,
     ) -> Result<()> {
         let path = require::<T>(path)?;
         let mut writer =
@@ -127,12 +152,11 @@ impl Import<'_> {
         let mut rows = checker.check(files::read::<T>(path, self.schema)?);
         let mut number: u32 = 0;
         while let Some(row) = rows.next() {
-            let row = row?;
-            if let Some(reason) = refuse(&row) {
-                rows.refuse(rows.line(), reason);
-                continue;
+            match change(row?) {
+                Ok(Some(row)) => writer.write(&row)?,
+                Ok(None) => {}
+                Err(reason) => rows.refuse(rows.line(), reason),
             }
-            writer.write(&row)?;
             number += 1;
             if number % 1024 == 0 {
                 let (done, total) = rows.progress();

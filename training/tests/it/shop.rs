@@ -241,6 +241,13 @@ fn a_bad_row_stops_an_import_unless_it_may_be_skipped() {
         home.output_of("import theirs --out garden --skip-bad"),
         "garden: 163 rows, 1 bad rows skipped\n"
     );
+    // As `atelier export` says of articles that left the catalogue.
+    home.write("theirs/retired.txt", "shrub-9\n");
+    let output = home.run("import theirs --out retired");
+    let (told, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(told, "retired: 163 rows, 0 bad rows skipped\n", "{said}");
+    assert!(said.contains("1 outfits have articles that left the catalogue (retired.txt)"), "{said}");
+    assert!(said.contains("1 outfits have fewer than four others and were left out"), "{said}");
     // Only rows that are imported can be drawn for validation, or say what is.
     let text = fs::read_to_string(&path).unwrap();
     let bad =
