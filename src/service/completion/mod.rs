@@ -322,7 +322,13 @@ fn read_answer(
     blank: &prepare::Blank,
     answer: Answer,
 ) -> Blank {
-    let (of_admissible, says_probability) = (answer.admissible_probability, request.says_probability(served));
+    let says_probability = request.says_probability(served);
+    let of_admissible = if answer.top.len() == answer.admissible {
+        // The engine's sum is rounded.
+        answer.top.iter().map(|candidate| candidate.probability).sum()
+    } else {
+        answer.admissible_probability
+    };
     let suggestions = answer.top.into_iter().map(|candidate| {
         let article = served.catalogue.article(candidate.article);
         Suggestion {

@@ -13,6 +13,7 @@ contracts!(
     suggests_for_a_blank,
     gsu_uses_the_customer_and_none_does_not,
     filters_apply_before_suggestions_are_chosen,
+    all_admissible_articles_have_a_share_of_one,
     filters_read_what_older_versions_stored,
     a_wrong_price_limit_is_refused,
     no_gos_exclude_articles_unless_turned_off,
@@ -147,6 +148,34 @@ async fn filters_apply_before_suggestions_are_chosen(db: TestDatabase) {
 }
 
 /// The store takes what versions before the check took.
+/// The engine's sum of probabilities is rounded.
+async fn all_admissible_articles_have_a_share_of_one(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let coats = async |prices: Value| {
+        let filters = json!({"types": {"0": ["coat"]}, "fit": false, "in_stock": false, "price": prices});
+        let request = json!({"outfit": [null, "a-00315"], "k": 250, "filters": filters});
+        let answer = service.ask_ok("/complete", &request).await;
+        answer["blanks"][0]["suggestions"].as_array().unwrap().clone()
+    };
+    let share = |one: &Value| one["share"].as_f64().unwrap();
+    let all = coats(json!({})).await;
+    assert!((2..250).contains(&all.len()), "{}", all.len());
+    let sum: f64 = all.iter().map(share).sum();
+    assert!((sum - 1.0).abs() < 1e-12, "{sum}");
+    let price = |one: &Value| one["article"]["price"].as_f64().unwrap();
+    let mut prices: Vec<f64> = all.iter().map(price).collect();
+    prices.sort_by(f64::total_cmp);
+    let mut alone = 0;
+    for price in
+        prices.chunk_by(|one, other| one.total_cmp(other).is_eq()).filter(|same| same.len() == 1).take(10)
+    {
+        let only = coats(json!({"min": price[0], "max": price[0]})).await;
+        assert_eq!(only.iter().map(share).collect::<Vec<_>>(), [1.0]);
+        alone += 1;
+    }
+    assert!(alone > 0);
+}
+
 async fn filters_read_what_older_versions_stored(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let demo: Vec<Article> = rows();
@@ -550,6 +579,17 @@ async fn a_batch_answers_each_item(db: TestDatabase) {
     for (place, outfit) in [(0, &outfits[0]), (3, &outfits[1])] {
         let single = service.ask_ok("/complete", &good(outfit)).await;
         assert_eq!(ids(&items[place]["blanks"][0]), ids(&single["blanks"][0]));
+    }
+    // An item that is refused does not count.
+    for wrong in [
+        json!({"outfit": [null], "k": 30_000}),
+        json!({"outfit": [null], "sets": 30_000}),
+        json!({"outfit": vec![Value::Null; 20_000]}),
+    ] {
+        let items = json!({"items": [good(&outfits[0]), wrong]});
+        let answer = service.ask_ok("/complete/batch", &items).await;
+        assert!(answer["items"][0]["blanks"].is_array());
+        assert_eq!(answer["items"][1]["status"], 422);
     }
     let many = vec![json!({"outfit": [null, null, null], "k": 250}); 27];
     let (status, problem) = service.ask("/complete/batch", &json!({"items": many})).await;

@@ -49,6 +49,11 @@ async fn invalid_requests_are_refused_with_pointers(db: TestDatabase) {
             "needs at least one",
         ),
         (
+            json!({"outfit": [null], "filters": {"types": {"x": ["coat"]}}}),
+            "/filters/types/x",
+            "a slot's number from 0, found \"x\"",
+        ),
+        (
             json!({"outfit": [null], "filters": {"price": {"min": 9, "max": 2}}}),
             "/filters/price",
             "above the highest",

@@ -7,12 +7,13 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
-    domain::{ArticleId, CustomerId, Features, Method, TooManySlots},
+    domain::{ArticleId, CustomerId, Features, MAX_SLOTS, Method, TooManySlots},
     service::{
         asking::Question,
-        completion::{Filters, MAX_SETS, Request, Sets},
+        completion::{Filters, MAX_K, MAX_SETS, Request, Sets},
         live_release::LiveRelease,
     },
+    util::json_pointer::step,
     web::{
         api::features,
         http::{
@@ -86,7 +87,7 @@ pub(crate) struct CompleteBody {
 #[schema(as = Filters)]
 pub(crate) struct FiltersBody {
     #[schema(schema_with = types_by_slot)]
-    types: BTreeMap<usize, Vec<String>>,
+    types: BTreeMap<String, Vec<String>>,
     /// Article ids that are never suggested.
     #[schema(value_type = Vec<ArticleIdSchema>, max_items = 1000)]
     exclude: Vec<String>,
@@ -127,10 +128,14 @@ impl Default for FiltersBody {
 }
 
 impl CompleteBody {
-    /// How many suggestions the request asks for, over all blanks and sets.
+    /// How many suggestions the request asks for, over all blanks and sets. One that asks for more than it may gets none.
     pub(super) fn count_suggestions(&self) -> usize {
+        let k = self.k.unwrap_or(DEFAULT_K);
+        if self.outfit.len() > MAX_SLOTS || k > MAX_K || self.sets > MAX_SETS {
+            return 0;
+        }
         let blanks = self.outfit.iter().filter(|slot| slot.is_none()).count().max(1);
-        blanks.saturating_mul(self.k.unwrap_or(DEFAULT_K).saturating_add(self.sets))
+        blanks * (k + self.sets)
     }
 
     pub(crate) fn read(self, live: &LiveRelease) -> Result<Question, Problem> {
@@ -168,9 +173,18 @@ impl FiltersBody {
         let exclude = self.exclude.iter().enumerate().filter_map(|(place, id)| {
             value_or_finding(ArticleId::new(id), || format!("/filters/exclude/{place}"), findings)
         });
+        let exclude = exclude.collect();
+        let types = self.types.into_iter().filter_map(|(key, types)| match key.parse::<usize>() {
+            Ok(slot) if slot.to_string() == key => Some((slot, types)),
+            _ => {
+                let detail = format!("a key is a slot's number from 0, found {key:?}");
+                findings.push(Finding::at(format!("/filters/types{}", step(&key)), detail));
+                None
+            }
+        });
         Filters {
-            exclude: exclude.collect(),
-            types: self.types,
+            exclude,
+            types: types.collect(),
             least_price: self.price.min,
             most_price: self.price.max,
             most_total: self.price.total,
