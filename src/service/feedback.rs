@@ -53,6 +53,9 @@ pub enum ReportError {
     Store(#[from] StoreError),
 }
 
+/// An event that its ticket confirms: its id, and what is stored.
+type Confirmed = (String, FeedbackEvent, SuggestedArticle);
+
 /// Records an event, once for its id.
 pub async fn record(
     store: &Store,
@@ -61,6 +64,48 @@ pub async fn record(
     report: Report,
     now: Timestamp,
 ) -> Result<Recorded, ReportError> {
+    let confirmed = confirm(store, releases, tickets, report, now).await?;
+    let (id, event, article) = &confirmed;
+    let recorded = store.feedback().record(id, event, article).await;
+    finish(releases, &confirmed, recorded)
+}
+
+/// Records events, each with its time, in one transaction; gives the result of each.
+///
+/// # Errors
+/// If the database fails; then none is recorded.
+pub async fn record_all(
+    store: &Store,
+    releases: &Releases,
+    tickets: &Tickets,
+    reports: impl IntoIterator<Item = (Report, Timestamp)>,
+) -> Result<Vec<Result<Recorded, ReportError>>, StoreError> {
+    let (mut events, mut refused) = (Vec::new(), Vec::new());
+    for (report, at) in reports {
+        match confirm(store, releases, tickets, report, at).await {
+            Ok(event) => {
+                events.push(event);
+                refused.push(None);
+            }
+            Err(error) => refused.push(Some(error)),
+        }
+    }
+    let recorded = store.feedback().record_all(&events).await?;
+    let mut recorded = events.iter().zip(recorded).map(|(event, result)| finish(releases, event, result));
+    let result = |refused: Option<ReportError>| match refused {
+        Some(error) => Err(error),
+        None => recorded.next().expect("every other event has a result; this is a bug"),
+    };
+    Ok(refused.into_iter().map(result).collect())
+}
+
+async fn confirm(
+    store: &Store,
+    releases: &Releases,
+    tickets: &Tickets,
+    report: Report,
+    now: Timestamp,
+) -> Result<Confirmed, ReportError> {
     check_id(&report.id).map_err(ReportError::Fault)?;
     let (ticket, key) = tickets.open(&report.completion_id, releases, now).await?;
     let rank = find_rank(&ticket, &key, &report).map_err(ReportError::Fault)?;
@@ -83,14 +128,21 @@ pub async fn record(
         customer: report.customer,
         at: now,
     };
-    let recorded = store.feedback().record(&report.id, &event, &article).await;
+    Ok((report.id, event, article))
+}
+
+fn finish(
+    releases: &Releases,
+    (_, event, article): &Confirmed,
+    recorded: Result<Recorded, StoreError>,
+) -> Result<Recorded, ReportError> {
     let recorded = recorded.map_err(|error| match error {
         StoreError::Conflict(Conflict::UnknownCustomer) => {
             ReportError::Fault(Fault::new(Field::Customer, error.to_string()))
         }
         error => error.into(),
     })?;
-    count(releases.exposure(), recorded, event.kind, &article);
+    count(releases.exposure(), recorded, event.kind, article);
     Ok(recorded)
 }
 

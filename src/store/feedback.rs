@@ -3,16 +3,20 @@
 use futures_util::Stream;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use sqlx::{AnyConnection, AssertSqlSafe, FromRow, Row, any::AnyRow};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection, FromRow, Row, any::AnyRow};
 
 use super::{
     Actor, Conflict, Entry, Outcomes, Store, StoreError, SuggestedArticle,
     acceptance::{self, SUMS, outcomes},
+    connect::Dialect,
     customers::customer_id,
     pages::{self, PAGE},
     text::{long_line, short_line},
 };
 use crate::domain::{ArticleId, CustomerId, Timestamp, named};
+
+/// The key of the advisory lock of [`Feedback::take_turns`]: "feed" in ASCII.
+const LOCK: i64 = 0x6665_6564;
 
 /// The feedback events of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -79,17 +83,70 @@ impl Feedback<'_> {
         event: &FeedbackEvent,
         article: &SuggestedArticle,
     ) -> Result<Recorded, StoreError> {
-        let key_hash = hash(key);
         let mut transaction = self.store.write().await?;
-        let recorded = insert_counted(&mut transaction, &key_hash, event).await?;
-        let inserted = recorded || insert(&mut transaction, &key_hash, event, None).await?;
+        let recorded = self.record_in(&mut transaction, key, event, article).await?;
+        transaction.commit().await?;
+        Ok(recorded)
+    }
+
+    /// Records events in one transaction, each as [`Feedback::record`] does: one that cannot be recorded leaves the others as
+    /// they are.
+    ///
+    /// # Errors
+    /// If the database fails; then none is recorded.
+    pub async fn record_all(
+        self,
+        events: &[(String, FeedbackEvent, SuggestedArticle)],
+    ) -> Result<Vec<Result<Recorded, StoreError>>, StoreError> {
+        let mut transaction = self.store.write().await?;
+        self.take_turns(&mut transaction).await?;
+        let mut results = Vec::with_capacity(events.len());
+        for (key, event, article) in events {
+            let mut part = transaction.begin().await?;
+            results.push(match self.record_in(&mut part, key, event, article).await {
+                Ok(recorded) => {
+                    part.commit().await?;
+                    Ok(recorded)
+                }
+                Err(
+                    error @ (StoreError::Conflict(_) | StoreError::Unfit { .. } | StoreError::Damaged { .. }),
+                ) => {
+                    part.rollback().await?;
+                    Err(error)
+                }
+                Err(error) => return Err(error),
+            });
+        }
+        transaction.commit().await?;
+        Ok(results)
+    }
+
+    /// Waits for other transactions that count several suggestions: Postgres locks the counts until the end of each, so they
+    /// could wait for each other.
+    async fn take_turns(self, transaction: &mut AnyConnection) -> Result<(), StoreError> {
+        if self.store.dialect == Dialect::Postgres {
+            sqlx::query("select pg_advisory_xact_lock($1)").bind(LOCK).execute(transaction).await?;
+        }
+        Ok(())
+    }
+
+    async fn record_in(
+        self,
+        transaction: &mut AnyConnection,
+        key: &str,
+        event: &FeedbackEvent,
+        article: &SuggestedArticle,
+    ) -> Result<Recorded, StoreError> {
+        let key_hash = hash(key);
+        let recorded = insert_counted(transaction, &key_hash, event).await?;
+        let inserted = recorded || insert(transaction, &key_hash, event, None).await?;
         if recorded && event.kind != FeedbackKind::Shown {
             let shown = FeedbackEvent { kind: FeedbackKind::Shown, ..event.clone() };
             // Its fact serves as its key: no caller's key has that digest.
-            insert_counted(&mut transaction, &fact(&shown), &shown).await?;
+            insert_counted(transaction, &fact(&shown), &shown).await?;
         }
         if recorded {
-            acceptance::count(&mut transaction, &key_hash, event, article).await?;
+            acceptance::count(transaction, &key_hash, event, article).await?;
         }
         if event.kind == FeedbackKind::Rejected && matches!(self.store.author.actor, Actor::Person(_)) {
             let again = sqlx::query(
@@ -103,7 +160,7 @@ impl Feedback<'_> {
             if inserted || again.rows_affected() > 0 {
                 let entry = Entry::new("feedback.refuse", event.article.as_str(), json!({}));
                 let entry = Entry { customer: event.customer.as_ref(), ..entry };
-                entry.write(&mut transaction, self.store.author, event.at).await?;
+                entry.write(transaction, self.store.author, event.at).await?;
             }
         }
         if !inserted {
@@ -118,7 +175,6 @@ impl Feedback<'_> {
                 return Err(StoreError::Conflict(Conflict::FeedbackDiffers));
             }
         }
-        transaction.commit().await?;
         Ok(if recorded { Recorded::Now } else { Recorded::Before })
     }
 
@@ -132,6 +188,7 @@ impl Feedback<'_> {
         events: &[(String, FeedbackEvent, SuggestedArticle)],
     ) -> Result<Vec<&SuggestedArticle>, StoreError> {
         let mut transaction = self.store.write().await?;
+        self.take_turns(&mut transaction).await?;
         let mut shown = Vec::new();
         for (key, event, article) in events {
             let key_hash = hash(key);

@@ -117,6 +117,9 @@ async fn report(
     record_all(&state, events, &request, now).await.map(|items| Json(FeedbackResult::Several(items)))
 }
 
+/// How many events one transaction records: one each takes many times longer, and all together keep other writers waiting.
+const TOGETHER: usize = 100;
+
 async fn record_all(
     state: &AppState,
     events: Vec<Value>,
@@ -124,21 +127,32 @@ async fn record_all(
     now: Timestamp,
 ) -> Result<Vec<FeedbackItem>, Problem> {
     let mut items = Vec::with_capacity(events.len());
-    for (place, event) in events.into_iter().enumerate() {
+    let mut reports = (0..).zip(events).map(|(place, event)| {
         // The list is in the order of events. Times a millisecond apart keep that order.
-        let at = now + Duration::from_millis(place as u64);
-        let result = match from_value(event) {
-            Ok(event) => record(state, event, at).await,
-            Err(problem) => Err(problem),
-        };
-        items.push(match result {
-            Ok(event) => FeedbackItem::Recorded(event),
-            // The other events would fail, too.
-            Err(problem) if problem.kind() == Kind::Unavailable => return Err(problem),
-            Err(problem) => FeedbackItem::Problem(problem.into_item(request)),
-        });
+        let at = now + Duration::from_millis(place);
+        from_value(event).and_then(EventBody::read).map(|report| (report, at))
+    });
+    loop {
+        let part: Vec<Result<(Report, Timestamp), Problem>> = reports.by_ref().take(TOGETHER).collect();
+        if part.is_empty() {
+            return Ok(items);
+        }
+        let good = part.iter().flatten().cloned();
+        let recorded = feedback::record_all(&state.store, &state.releases, &state.tickets, good).await?;
+        let mut recorded = recorded.into_iter();
+        for report in part {
+            let result = report.and_then(|(report, _)| {
+                let result = recorded.next().expect("every report has a result; this is a bug");
+                result.map(|recorded| RecordedEvent::new(report.id, recorded)).map_err(fault::event_problem)
+            });
+            items.push(match result {
+                Ok(event) => FeedbackItem::Recorded(event),
+                // The other events would fail, too.
+                Err(problem) if problem.kind() == Kind::Unavailable => return Err(problem),
+                Err(problem) => FeedbackItem::Problem(problem.into_item(request)),
+            });
+        }
     }
-    Ok(items)
 }
 
 async fn record(state: &AppState, body: EventBody, now: Timestamp) -> Result<RecordedEvent, Problem> {
@@ -146,7 +160,13 @@ async fn record(state: &AppState, body: EventBody, now: Timestamp) -> Result<Rec
     let id = report.id.clone();
     let recorded = feedback::record(&state.store, &state.releases, &state.tickets, report, now).await;
     let recorded = recorded.map_err(fault::event_problem)?;
-    Ok(RecordedEvent { id, recorded: recorded == Recorded::Now })
+    Ok(RecordedEvent::new(id, recorded))
+}
+
+impl RecordedEvent {
+    fn new(id: String, recorded: Recorded) -> Self {
+        Self { id, recorded: recorded == Recorded::Now }
+    }
 }
 
 /// Something that happened to one suggested article.

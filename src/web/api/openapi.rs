@@ -15,7 +15,7 @@ use crate::{
         KINDS, Kind, Problem, ProblemBody,
         conditions::{ASK_AGAIN, ByKey, Conditions, ReadHeaders},
         keys::{self, Keyless},
-        routes::{Guards, Routes},
+        routes::{Deadline, Guards, Routes},
         schema::{ConditionSchema, names},
     },
 };
@@ -41,8 +41,16 @@ pub(crate) fn finish(
     add_limits(&mut document, limits);
     tighten(&mut document);
     keys::describe(&mut document, guards, keyless);
-    for operation in operations(&mut document) {
-        add_problems(operation);
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
+    for (path, item) in paths.into_iter().flatten() {
+        for (method, operation) in item.as_object_mut().into_iter().flatten() {
+            let guard = guards.get(&(path.clone(), method.clone()));
+            let deadline = guard.map_or(Deadline::Limited, |guard| guard.deadline);
+            add_problems(
+                operation.as_object_mut().expect("an operation is an object; this is a bug"),
+                deadline,
+            );
+        }
     }
     document
 }
@@ -146,19 +154,22 @@ fn operations(document: &mut Value) -> impl Iterator<Item = &mut Map<String, Val
     items.flat_map(Map::values_mut).filter_map(Value::as_object_mut)
 }
 
-fn add_problems(operation: &mut Map<String, Value>) {
+fn add_problems(operation: &mut Map<String, Value>, deadline: Deadline) {
     let has = |place: &str| {
         let parameters = operation.get("parameters").and_then(Value::as_array);
         parameters.into_iter().flatten().any(|parameter| parameter["in"] == place)
     };
     let mut kinds = vec![Kind::Internal, Kind::Unavailable];
+    if deadline != Deadline::Unlimited {
+        kinds.push(Kind::Deadline);
+    }
     if operation.contains_key("security") {
         kinds.extend([Kind::Key, Kind::Scope, Kind::TooFast]);
     }
-    if has("path") {
+    if has("path") || has("query") {
         kinds.extend([Kind::Malformed, Kind::Invalid]);
     }
-    if has("query") || has("header") {
+    if has("header") {
         kinds.push(Kind::Invalid);
     }
     if operation.contains_key("requestBody") {
@@ -206,7 +217,17 @@ mod tests {
         let statuses: Vec<&String> = put.as_object().unwrap().keys().collect();
         assert_eq!(
             statuses,
-            ["200", "201", "400", "401", "403", "408", "412", "413", "415", "422", "429", "500", "503"]
+            [
+                "200", "201", "400", "401", "403", "408", "412", "413", "415", "422", "429", "500", "503",
+                "504"
+            ]
+        );
+        let responses = |path: &str, method: &str| &document["paths"][path][method]["responses"];
+        assert!(responses("/articles", "get")["400"].is_object(), "a query that is not UTF-8");
+        assert!(responses("/articles/bulk", "post")["504"].is_object());
+        assert!(
+            responses("/releases/{name}/activate", "post")["504"].is_null(),
+            "it takes as long as it takes"
         );
         let schema = &put["422"]["content"]["application/problem+json"]["schema"]["$ref"];
         assert_eq!(schema, "#/components/schemas/Problem");

@@ -149,13 +149,13 @@ struct OutfitStored {
 /// Save a customer's outfit
 ///
 /// Outfits with the same customer, articles and features are the same outfit; it is stored once. With blanks it is
-/// a draft.
+/// a draft. An imported outfit becomes a saved one.
 #[utoipa::path(post, path = "/outfits", operation_id = "saveOutfit",
     tag = "outfits", request_body = OutfitSave, responses(
     (status = 200, description = "The outfit already exists", body = OutfitStored),
     (status = 201, description = "The outfit is new; Location has its path", body = OutfitStored,
         headers(("location" = String, description = "The outfit's path"))),
-    (status = 409, description = "A name or note was sent for an imported outfit, or somebody changed it meanwhile"),
+    (status = 409, description = "Somebody changed the outfit meanwhile"),
 ))]
 async fn save(
     State(state): State<AppState>,

@@ -14,6 +14,7 @@ contracts!(
     an_event_counts_once,
     invalid_events_are_refused_with_pointers,
     each_event_of_a_batch_has_its_own_answer,
+    a_long_list_is_recorded_without_its_bad_events,
     counts_have_intervals,
     erasing_removes_the_customer_from_feedback,
     long_completion_ids_are_kept,
@@ -114,6 +115,33 @@ async fn each_event_of_a_batch_has_its_own_answer(db: TestDatabase) {
     let (status, problem) = report(&service, &json!([1, 2, 3, 4, 5])).await;
     assert_eq!(status, 422);
     assert_eq!(problem["detail"], "a list has at most 4 events, found 5; split it");
+}
+
+/// A hundred events are one transaction.
+async fn a_long_list_is_recorded_without_its_bad_events(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let id = completion(&service);
+    let mut events: Vec<Value> = (0..250).map(|n| event(&id, &format!("e-{n}"), "shown")).collect();
+    events[20]["customer"] = "nobody".into();
+    events[30] = event(&id, "e-0", "accepted");
+    events[40]["slot"] = 2.into();
+    events[249]["kind"] = "bought".into();
+    let (status, items) = report(&service, &json!(events)).await;
+    assert_eq!((status, items.as_array().unwrap().len()), (200, 250));
+    for (place, item) in items.as_array().unwrap().iter().enumerate() {
+        match place {
+            20 => assert_eq!(item["errors"][0]["pointer"], "/customer", "{item}"),
+            30 => assert_eq!(item["code"], "conflict", "{item}"),
+            40 => assert_eq!(item["errors"][0]["pointer"], "/slot", "{item}"),
+            _ => {
+                let is_first = [0, 249].contains(&place);
+                assert_eq!(*item, json!({"id": format!("e-{place}"), "recorded": is_first}));
+            }
+        }
+    }
+    let counts = service.store.feedback().counts().await.unwrap();
+    assert_eq!((counts[0].outcomes.shown, counts[0].outcomes.bought, counts[0].outcomes.accepted), (1, 1, 0));
+    assert_eq!(service.store.feedback().for_completion(&id).await.unwrap().len(), 247);
 }
 
 async fn counts_have_intervals(db: TestDatabase) {
