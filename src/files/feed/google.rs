@@ -89,6 +89,11 @@ pub(super) fn read<'f>(
     if let Some(price) = find("price") {
         let (regular, currency) = read_price("price", price)?;
         let sale = find("sale_price").map(|price| read_price("sale_price", price)).transpose()?;
+        if let (Some(currency), Some((_, Some(other)))) = (&currency, &sale)
+            && currency != other
+        {
+            return Err(format!("sale_price is in {other}, and price in {currency}; expected one currency"));
+        }
         let sale = sale.map(|(price, _)| price).filter(|price| *price > 0.0 && *price < regular);
         let sale = match find("sale_price_effective_date") {
             Some(dates) if sale.is_some() && !is_within(dates, now)? => None,

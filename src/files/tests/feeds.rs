@@ -77,6 +77,23 @@ fn a_tab_separated_feed_has_sale_prices_for_a_time() {
 }
 
 #[test]
+fn a_sale_in_another_currency_is_refused() {
+    let folder = Folder::new();
+    let read = |price: &str, sale: &str| {
+        let header = "id\tproduct_type\tprice\tsale_price\n";
+        let path = folder.file("feed.tsv", format!("{header}a\tHats\t{price}\t{sale}\n"));
+        read_feed(&path, None, NOW).remove(0)
+    };
+    assert_eq!(
+        read("20.00 EUR", "10.00 USD"),
+        "line 2: sale_price is in USD, and price in EUR; expected one currency"
+    );
+    for sale in ["10.00 eur", "10.00"] {
+        assert!(read("20.00 EUR", sale).contains("\"price\":10,"), "{sale}");
+    }
+}
+
+#[test]
 fn an_entry_for_the_product_beside_its_variants_is_no_article() {
     let folder = Folder::new();
     let read = |rows: &[&str]| {
