@@ -13,7 +13,7 @@ use clap::Args;
 use futures_util::TryStreamExt;
 use indicatif::HumanCount;
 
-use super::{ModelFlags, Settings, import::row_or_rows, name_setting, progress::Progress};
+use super::{ModelFlags, Settings, describe, import::row_or_rows, name_setting, progress::Progress};
 use crate::{
     config::Overrides,
     domain::{Article, Method, list_methods},
@@ -114,8 +114,14 @@ impl Complete {
         let job = Arc::new(self.job(&settings).await?);
         let mut code = ExitCode::SUCCESS;
         for (input, output) in missing {
-            if !complete(&job, &input, &output).await? {
-                code = ExitCode::FAILURE;
+            match complete(&job, &input, &output).await {
+                Ok(true) => {}
+                Ok(false) => code = ExitCode::FAILURE,
+                // The other parts may be readable.
+                Err(error) => {
+                    eprintln!("{}: not written: {}", output.display(), describe(&error));
+                    code = ExitCode::FAILURE;
+                }
             }
         }
         Ok(code)
@@ -136,6 +142,11 @@ impl Complete {
             .any(|price| !price.is_finite() || price < 0.0)
         {
             bail!("--min-price and --max-price must be numbers from 0");
+        }
+        if let (Some(least), Some(most)) = (self.filters.min_price, self.filters.max_price)
+            && least > most
+        {
+            bail!("--min-price {least} is above --max-price {most}");
         }
         Ok(())
     }

@@ -277,6 +277,14 @@ async fn bad_rows_are_reported_and_can_be_skipped(db: TestDatabase) {
     let told = parts.done(&db, &["--k", "2", "--skip-bad"]).await;
     assert!(told.contains("part-0.jsonl: 1 outfits, 2 suggestions, 4 bad rows skipped, in "), "{told}");
     assert_eq!(parts.read("part-0.jsonl").len(), 2);
+    // A part that cannot be read does not hold up the others either.
+    fs::write(parts.input.path().join("part-2.parquet"), "PAR1").unwrap();
+    parts.put("part-3.jsonl", &rows[..1]);
+    let output = parts.run(&db, &["--k", "2", "--skip-bad"]).await;
+    assert_eq!(output.status.code(), Some(1));
+    let told = stderr(&output);
+    assert!(told.contains("part-2.parquet: not written: "), "{told}");
+    assert_eq!(parts.written(), ["part-0.jsonl", "part-1.jsonl", "part-3.jsonl"]);
     service.stop().await;
 }
 
@@ -393,6 +401,8 @@ async fn mistakes_are_reported_before_any_work(db: TestDatabase) {
     parts.put("part-0.jsonl", &[json!({"customer": "c", "articles": ["a"]})]);
     let told = refused(&["--k", "0"]).await;
     assert!(told.contains("--k must be from 1 to 250, found 0"), "{told}");
+    let told = refused(&["--min-price", "5", "--max-price", "3", "--skip-bad"]).await;
+    assert!(told.contains("--min-price 5 is above --max-price 3"), "{told}");
     let told = refused(&["--share", "2/2"]).await;
     assert!(told.contains("a share is INDEX/COUNT with an index from 0, as in 0/4"), "{told}");
     let told = refused(&["--method", "gs-u"]).await;
