@@ -151,7 +151,13 @@ impl Limits {
     /// Which filters to leave out so that there is something to suggest, each alternative with its number of articles: as
     /// few filters as possible.
     fn widened(&self, of_types: Option<&Mask>) -> Vec<(Vec<&'static str>, usize)> {
-        let subsets = || 1..1usize << self.excluded.len();
+        let bit = |name: &str| {
+            self.excluded.iter().position(|(other, _)| *other == name).map_or(0, |place| 1 << place)
+        };
+        // A store limits what is in stock, so a request cannot leave out `in_stock` alone.
+        let (in_stock, store) = (bit("in_stock"), bit("store"));
+        let is_allowed = move |filters: &usize| store == 0 || filters & in_stock == 0 || filters & store != 0;
+        let subsets = || (1..1usize << self.excluded.len()).filter(is_allowed);
         for size in 1..=self.excluded.len() {
             let of_size = subsets().filter(|filters| filters.count_ones() as usize == size);
             let admitted = of_size.filter_map(|filters| {

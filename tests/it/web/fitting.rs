@@ -615,6 +615,14 @@ async fn what_would_widen_is_said(db: TestDatabase) {
          `in_stock` (what is in stock)"
     );
     assert_eq!(warnings(l, json!({"in_stock": false})).await[0]["code"], "short-outfit");
+    // A request with a store cannot leave out `in_stock` alone.
+    let zurich = json!([{"size": "L", "store": "Zurich", "count": 2}]);
+    store_coat(&service, json!({"sizes": ["L"], "stock": zurich, "in_stock": false})).await;
+    assert_eq!(
+        warnings(json!({"top_size": "L"}), json!({"store": "Zurich"})).await[0]["detail"],
+        "no article passes the filters for slot 0; there are 1 without `in_stock` (what is in stock) and `store` (what is in \
+         the store)"
+    );
 }
 
 async fn stock_that_cannot_be_read_is_refused(db: TestDatabase) {
