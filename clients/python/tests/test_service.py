@@ -64,6 +64,11 @@ def test_many_outfits_are_answered_in_order(client):
     assert table["item"].tolist() == [0, 1, 2, 3, 4, 5] and "nobody" in table["problem"].iloc[5]
 
 
+def test_a_batch_has_no_more_suggestions_than_the_service_takes(client):
+    items = [{"outfit": ["a-00134", None, None], "k": 250, "filters": {"in_stock": False}}] * 48
+    assert all("blanks" in answer for answer in client.complete_outfits(items))
+
+
 def test_methods_are_compared_and_outfits_scored(client):
     comparison = client.compare_suggestions(customer="c-000010", outfit=OUTFIT, methods=["none", "gsu"], k=4)
     table = frames.comparison_frame(comparison)

@@ -7,6 +7,9 @@ import type * as t from "./schema.js";
 
 export type * from "./schema.js";
 
+/** The service's limit, `batch_suggestions` of x-limits. */
+const BATCH_SUGGESTIONS = 20_000;
+
 export interface Options {
   /** Where the service is; by default `http://127.0.0.1:8080`. */
   url?: string;
@@ -174,14 +177,22 @@ export class Client {
   /** Suggests articles for each null of the outfit. */
   completeOutfit = (body: t.Complete): Promise<t.Completion> => this.#ask("/complete", body);
 
-  /** Completes any number of outfits, `size` in a request: each gets its answer or its problem, in order. */
+  /** Completes any number of outfits, up to `size` in a request: each gets its answer or its problem, in order. */
   async *completeOutfits(items: Iterable<t.Complete>, size = 64): AsyncGenerator<t.Item, void, undefined> {
     const send = async (some: t.Complete[]) => (await this.#ask<t.BatchAnswer>("/complete/batch", { items: some })).items;
     let some: t.Complete[] = [];
+    let total = 0;
     for (const item of items) {
+      const blanks = item.outfit.filter((slot) => slot === null).length;
+      const asked = Math.max(blanks, 1) * ((item.k ?? 5) + (item.sets ?? 0));
+      if (some.length > 0 && total + asked > BATCH_SUGGESTIONS) {
+        yield* await send(some);
+        [some, total] = [[], 0];
+      }
+      total += asked;
       if (some.push(item) < size) continue;
       yield* await send(some);
-      some = [];
+      [some, total] = [[], 0];
     }
     if (some.length > 0) yield* await send(some);
   }

@@ -48,6 +48,12 @@ test("many outfits are answered in order", async () => {
   assert.deepEqual(answers.map((answer) => "blanks" in answer), [true, true, true, true, true, false]);
 });
 
+test("a batch has no more suggestions than the service takes", async () => {
+  const items = Array(48).fill({ outfit: ["a-00134", null, null], k: 250, filters: { in_stock: false } });
+  const answers = await collect(client.completeOutfits(items));
+  assert.ok(answers.length === 48 && answers.every((answer) => "blanks" in answer));
+});
+
 test("methods are compared and outfits scored", async () => {
   const comparison = await client.compareSuggestions({ customer: "c-000010", outfit, methods: ["none", "gsu"] });
   assert.deepEqual(comparison.columns.map((column) => column.method), ["none", "gsu"]);

@@ -18,7 +18,7 @@ from ._common import (
     ProblemError,
     at,
     awaited,
-    chunks,
+    batches,
     conditions,
     given,
     headers,
@@ -115,8 +115,8 @@ class AsyncClient:
         return await self._ask("/complete", body)
 
     async def complete_outfits(self, items: Iterable[t.Complete], size: int = 64) -> AsyncIterator[t.Item]:
-        """Completes any number of outfits, `size` in a request: each gets its answer or its problem, in order."""
-        for some in chunks(items, size):
+        """Completes any number of outfits, up to `size` in a request: each gets its answer or its problem, in order."""
+        for some in batches(items, size):
             answer = await self._ask("/complete/batch", {"items": some})
             for item in answer["items"]:
                 yield item

@@ -11,19 +11,21 @@ from contextlib import suppress
 from datetime import date, time as clock
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
-from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 import httpx
 
-Item = TypeVar("Item")
+from . import _types as t
+
 Rows = Iterable[Mapping[str, Any]]
 AsyncRows = Rows | AsyncIterable[Mapping[str, Any]]
 
 # Sending these twice does what sending them once does.
 IDEMPOTENT = {"GET", "HEAD", "PUT", "DELETE"}
 TEMPORARY = {429, 502, 503, 504}
+# The service's limit, `batch_suggestions` of x-limits.
+BATCH_SUGGESTIONS = 20_000
 # Compressing a completion takes longer than sending it as it is.
 PLAIN = {"Accept-Encoding": "identity"}
 
@@ -77,9 +79,22 @@ def pause(attempt: int, response: httpx.Response | None = None) -> float:
     return float(min(0.25 * 2**attempt, 8) * random.uniform(0.5, 1))
 
 
-def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    rest = iter(items)
-    while some := list(islice(rest, size)):
+def batches(items: Iterable[t.Complete], size: int) -> Iterator[list[t.Complete]]:
+    """Up to `size` items each, and no more suggestions than the service takes in one batch."""
+    some: list[t.Complete] = []
+    total = 0
+    for item in items:
+        blanks = sum(slot is None for slot in item["outfit"])
+        asked = max(blanks, 1) * ((item.get("k") or 5) + item.get("sets", 0))
+        if some and total + asked > BATCH_SUGGESTIONS:
+            yield some
+            some, total = [], 0
+        some.append(item)
+        total += asked
+        if len(some) >= size:
+            yield some
+            some, total = [], 0
+    if some:
         yield some
 
 

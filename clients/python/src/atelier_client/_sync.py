@@ -17,7 +17,7 @@ from ._common import (
     Rows,
     ProblemError,
     at,
-    chunks,
+    batches,
     conditions,
     given,
     headers,
@@ -114,8 +114,8 @@ class Client:
         return self._ask("/complete", body)
 
     def complete_outfits(self, items: Iterable[t.Complete], size: int = 64) -> Iterator[t.Item]:
-        """Completes any number of outfits, `size` in a request: each gets its answer or its problem, in order."""
-        for some in chunks(items, size):
+        """Completes any number of outfits, up to `size` in a request: each gets its answer or its problem, in order."""
+        for some in batches(items, size):
             answer = self._ask("/complete/batch", {"items": some})
             for item in answer["items"]:
                 yield item
