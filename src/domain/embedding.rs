@@ -30,6 +30,10 @@ pub fn write_embedding(embedding: &[f32]) -> impl Iterator<Item = Number> {
     })
 }
 
+/// The greatest amount of a number that models take. Over the articles of training these have a variance of 1; those of an
+/// embedding of another scale would outweigh everything else.
+pub const MOST_PROJECTED: f32 = 6.0;
+
 /// Turns an embedding into a few numbers, which vary alike over the articles that a model was trained with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projection {
@@ -51,7 +55,7 @@ impl Projection {
                 terms.map(|((x, mean), by)| (f64::from(*x) - f64::from(*mean)) * f64::from(*by)).sum();
             #[expect(clippy::cast_possible_truncation, reason = "models compute in single precision")]
             let single = sum as f32;
-            single
+            single.clamp(-MOST_PROJECTED, MOST_PROJECTED)
         };
         Some(self.components.iter().map(component).collect())
     }
@@ -86,5 +90,6 @@ mod tests {
         };
         assert_eq!(projection.project(&[2.0, 4.0, 2.0]), Some(vec![-1.0, 1.5]));
         assert_eq!(projection.project(&[2.0, 4.0]), None);
+        assert_eq!(projection.project(&[1e38, 4.0, -1e38]), Some(vec![-6.0, 6.0]));
     }
 }

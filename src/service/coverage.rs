@@ -7,7 +7,7 @@ use tokio::task;
 
 use super::live_release::LiveRelease;
 use crate::{
-    domain::{Article, ArticleEncoder, Method, UnknownValue},
+    domain::{Article, ArticleEncoder, MOST_PROJECTED, Method, UnknownValue},
     models::release::Release,
     store::{CountedBy, Outcomes, Store, StoreError},
 };
@@ -23,6 +23,8 @@ pub enum Unknown {
     Unsaid { attributes: Vec<String> },
     /// Its embedding: another encoder made it, or the release was trained without any, and expects 0 numbers.
     Embedding { length: usize, expected: usize },
+    /// Its embedding: it is far from all that the release was trained with.
+    FarEmbedding,
     /// An attribute that customers' features require something of, and that says nothing that can be compared.
     Unreadable { attribute: String },
     /// What it says there is none of the schema's words.
@@ -52,6 +54,7 @@ impl Unknown {
                 "the embedding has {length} numbers, and release {release} was trained with {}: it does not count",
                 numbers(*expected)
             ),
+            Self::FarEmbedding => format!("the embedding {}", far_from(release)),
             Self::Unreadable { attribute } => {
                 format!("{}, so the article fits every customer", unreadable(attribute))
             }
@@ -88,6 +91,7 @@ impl Unknown {
                 "the embedding of {number} has {length} numbers, and release {release} was trained with {}: it does not count",
                 numbers(*expected)
             ),
+            Self::FarEmbedding => format!("the embedding of {number} {}", far_from(release)),
             Self::Unreadable { attribute } => {
                 format!("{}, so {number} with such a value fit every customer", unreadable(attribute))
             }
@@ -118,6 +122,12 @@ fn numbers(expected: usize) -> String {
     if expected == 0 { "none".to_owned() } else { expected.to_string() }
 }
 
+fn far_from(release: &str) -> String {
+    format!(
+        "is far from those that release {release} was trained with, and counts only in part; check its encoder and its scale"
+    )
+}
+
 fn unreadable(attribute: &str) -> String {
     format!("{attribute} must be a text, a number or a list of them to be compared with what customers need")
 }
@@ -137,6 +147,8 @@ pub fn find_unknown(release: &Release, article: &Article) -> Vec<Unknown> {
             let said = encoder.encode(article);
             let embedding =
                 said.other_length.map(|(length, expected)| Unknown::Embedding { length, expected });
+            let is_far = said.embedding.iter().any(|number| number.abs() >= MOST_PROJECTED);
+            let embedding = embedding.or_else(|| is_far.then_some(Unknown::FarEmbedding));
             let lacking: Vec<&str> = release.attributes_lacking(&said.values).collect();
             // What it says in words that are new is named with them.
             let unsaid = lacking

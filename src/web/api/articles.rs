@@ -180,7 +180,7 @@ impl ArticleStored {
             let place = |unknown: &Unknown| match unknown {
                 Unknown::Article | Unknown::Unsaid { .. } => String::new(),
                 Unknown::Value(value) => step(&value.attribute),
-                Unknown::Embedding { .. } => "/embedding".to_owned(),
+                Unknown::Embedding { .. } | Unknown::FarEmbedding => "/embedding".to_owned(),
                 Unknown::Unreadable { attribute } | Unknown::FitsNobody { attribute, .. } => step(attribute),
                 Unknown::AnySize { .. } => "/type".to_owned(),
             };

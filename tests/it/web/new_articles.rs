@@ -478,6 +478,17 @@ async fn an_article_is_placed_by_its_embedding(db: TestDatabase) {
         let problem: Value = answer.json().await.unwrap();
         assert_eq!(problem["errors"][0]["pointer"], "/embedding", "{problem}");
     }
+    // One of another scale does not outweigh what else is known.
+    let far = json!({"type": "coat", "style": "sporty", "colour": "red", "embedding": [0, 1e30, 0, 1e30, 0]});
+    let detail = "the embedding is far from those that release open was trained with, and counts only in part; check its encoder \
+                  and its scale";
+    assert_eq!(warnings(&service, "far", &far).await, json!([{"pointer": "/embedding", "detail": detail}]));
+    let all = coats(&service, 250).await;
+    assert!(
+        all.iter().all(|(_, share)| share.is_finite()) && all.iter().any(|(id, _)| id == "far"),
+        "{all:?}"
+    );
+    assert_eq!(service.delete("/articles/far").await.status(), 204);
     let longer = json!({"type": "coat", "style": "sporty", "colour": "red", "embedding": [0, 1, 0]});
     let detail = "the embedding has 3 numbers, and release open was trained with 5: it does not count";
     assert_eq!(
