@@ -4,7 +4,7 @@
 use futures_util::Stream;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use sqlx::{Arguments, any::AnyArguments};
+use sqlx::{AnyConnection, Arguments, any::AnyArguments};
 
 use super::{
     Conflict, Entry, PersonId, Put, Store, StoreError,
@@ -151,13 +151,18 @@ impl<'a> Outfits<'a> {
     /// Deletes an outfit or a draft for good. False if there is none.
     pub async fn delete(self, seq: i64, now: Timestamp) -> Result<bool, StoreError> {
         let mut transaction = self.store.write().await?;
-        let customer: Option<String> = sqlx::query_scalar(
-            "delete from outfits where seq = $1 and deleted_at is null returning customer_id",
+        let deleted: Option<(String, String, String, Vec<u8>)> = sqlx::query_as(
+            "delete from outfits where seq = $1 and deleted_at is null
+             returning customer_id, articles, features, digest",
         )
         .bind(seq)
         .fetch_optional(&mut *transaction)
         .await?;
-        let Some(customer) = customer else { return Ok(false) };
+        let Some((customer, articles, features, freed)) = deleted else { return Ok(false) };
+        let damaged = |reason| StoreError::Damaged { table: "outfits", id: seq.to_string(), reason };
+        let articles: Vec<String> = json::parse(&articles).map_err(damaged)?;
+        let first = digest(&customer, articles.iter().map(String::as_str), &features);
+        close_gap(&mut transaction, first, &freed).await?;
         let (subject, customer) = (seq.to_string(), customer_id(customer)?);
         let entry = Entry::new("outfit.delete", &subject, json!({})).about(&customer);
         entry.write(&mut transaction, self.store.author, now).await?;
@@ -190,6 +195,32 @@ impl<'a> Outfits<'a> {
         .map(record)
         .collect()
     }
+}
+
+/// Gives a deleted outfit's digest to its last repetition, because an import finds repetitions by their numbers.
+async fn close_gap(connection: &mut AnyConnection, first: [u8; 32], freed: &[u8]) -> Result<(), StoreError> {
+    let mut last = None;
+    for times in 1.. {
+        let digest = repeated_digest(first, times);
+        if digest == freed {
+            // Only a later one leaves a gap.
+            last = None;
+            continue;
+        }
+        let found: Option<i64> = sqlx::query_scalar("select seq from outfits where digest = $1")
+            .bind(&digest[..])
+            .fetch_optional(&mut *connection)
+            .await?;
+        if found.is_none() {
+            break;
+        }
+        last = found;
+    }
+    if let Some(seq) = last {
+        let update = sqlx::query("update outfits set digest = $2 where seq = $1").bind(seq).bind(freed);
+        update.execute(connection).await?;
+    }
+    Ok(())
 }
 
 pub(super) struct OutfitRow<'a> {

@@ -13,6 +13,7 @@ contracts!(
     a_dropped_import_leaves_nothing,
     a_second_import_doubles_nothing,
     a_repeated_outfit_is_kept_twice,
+    what_is_left_of_repeated_outfits_is_known_again,
     counts_what_changed,
     the_later_of_two_rows_wins,
     is_invisible_until_committed,
@@ -101,6 +102,24 @@ async fn a_repeated_outfit_is_kept_twice(db: TestDatabase) {
     }
     let kept: Vec<_> = store.outfits().all().map_ok(|kept| kept.outfit).try_collect().await.unwrap();
     assert_eq!(kept, file);
+}
+
+async fn what_is_left_of_repeated_outfits_is_known_again(db: TestDatabase) {
+    let store = db.open().await;
+    with_customers(&store, &["c"]).await;
+    let file = vec![outfit("c", ["a", "b", "d", "e"], Some(Split::Train)); 4];
+    let import = async |outfits: &[Outfit], expected| {
+        let mut import = store.import(NOW).await.unwrap();
+        assert_eq!(import.outfits(outfits).await, Ok(expected));
+        import.commit().await.unwrap();
+    };
+    import(&file, counts(4, 0, 0)).await;
+    // The first one, one in the middle, and the last one.
+    for (place, left) in [(0, 3), (1, 2), (1, 1)] {
+        let stored: Vec<_> = store.outfits().all().try_collect().await.unwrap();
+        assert_eq!(store.outfits().delete(stored[place].seq, NOW).await, Ok(true));
+        import(&file[..left], counts(0, 0, u32::try_from(left).unwrap())).await;
+    }
 }
 
 async fn counts_what_changed(db: TestDatabase) {
