@@ -96,13 +96,25 @@ async fn marks_the_same_article_across_columns(db: TestDatabase) {
 }
 
 async fn compares_customers_under_one_method(db: TestDatabase) {
-    let (_service, browser) = analyst(&db).await;
+    let (service, browser) = analyst(&db).await;
     let html = browser
         .page(&format!("/side-by-side?customers=c-014871,+c-019029&{OUTFIT}&method=gsu&type=coat"))
         .await;
     let heads: Vec<&str> = html.split("<h3>").skip(1).filter_map(|rest| rest.split('<').next()).collect();
     assert_eq!(heads, ["c-014871", "c-019029"]);
     assert!(!html.contains("none</h3>"));
+    // Each has other no-gos and sizes, so other articles to choose from.
+    let mut admissible = Vec::new();
+    for customer in ["c-014871", "c-019029"] {
+        let body = json!({"customer": customer, "outfit": ["a-00134", null], "method": "gsu"});
+        let answer = service.ask_ok("/complete", &body).await;
+        admissible.push(answer["blanks"][0]["admissible"].as_u64().unwrap());
+    }
+    admissible.sort_unstable();
+    let query = "customer=c-014871&customer=c-019029&slot=a-00134&slot=&method=gsu";
+    let html = browser.page(&format!("/side-by-side?{query}")).await;
+    let said = format!("from {} to {} articles", admissible[0], admissible[1]);
+    assert!(html.replace(',', "").contains(&said), "{said} in {html}");
 }
 
 /// The article's name is the shop's, and the file is opened in a spreadsheet of any country.
@@ -188,9 +200,17 @@ async fn loads_a_stored_outfit_with_its_occasion(db: TestDatabase) {
 async fn reports_missing_and_invalid_fields(db: TestDatabase) {
     let (service, browser) = analyst(&db).await;
     assert!(browser.page("/side-by-side").await.contains("Enter a customer id"));
-    let answer = browser.get("/side-by-side?customer=nobody&slot=").await;
-    assert_eq!(answer.status(), 422);
-    assert!(answer.text().await.unwrap().contains("That didn’t work"));
+    for query in ["customer=nobody&slot=", "customer=nobody&slot=&own.occasion=office"] {
+        let html = browser.page(&format!("/side-by-side?{query}")).await;
+        assert!(html.contains("left out: the customer nobody."), "{query}: {html}");
+        assert!(html.contains("columns-title") && !html.contains("Nothing to compare yet"), "{html}");
+        assert!(browser.page(&format!("/side-by-side.csv?{query}")).await.lines().count() > 1);
+    }
+    let html = browser.page("/side-by-side?customer=nobody").await;
+    assert!(
+        html.contains("left out: the customer nobody.") && html.contains("Enter a customer id"),
+        "{html}"
+    );
     // A shared link may be older than the release, or marked on its way.
     for (query, lost) in [
         ("slot=&slot=", "all blanks but the first"),
@@ -198,6 +218,7 @@ async fn reports_missing_and_invalid_fields(db: TestDatabase) {
         ("method=universal-2&method=gsu", "the method universal-2"),
         ("type=spaceship", "the type spaceship"),
         ("slot=gone", "a piece"),
+        ("customer=nobody", "the customer nobody"),
         ("yclid=1&_hsenc=2&mkt_tok=3&twclid=4&no_gos=on", ""),
     ] {
         let html = browser.page(&format!("/side-by-side?customer=c-014871&{OUTFIT}&{query}")).await;

@@ -64,7 +64,8 @@ fn followed(view: &View, column: &Column) -> [Option<Followed>; 2] {
 
 /// All columns as the page shows them.
 pub(super) struct Compared {
-    pub(super) admissible: usize,
+    /// How many articles each column chooses from.
+    pub(super) admissible: String,
     pub(super) columns: Vec<ColumnView>,
     /// The similarity of each two columns.
     pub(super) pairs: Vec<PairView>,
@@ -119,7 +120,7 @@ impl Compared {
             }
         };
         Self {
-            admissible: columns.first().map_or(0, |column| column.blank.admissible),
+            admissible: admissible(columns, notation),
             columns: columns.iter().zip(&placements).enumerate().map(column_view).collect(),
             pairs: comparison
                 .pairs
@@ -134,6 +135,16 @@ impl Compared {
     pub(super) fn height(&self) -> usize {
         self.rows * 100
     }
+}
+
+/// `812`, or `812 to 1,032` where columns differ.
+fn admissible(columns: &[Column], notation: &Notation) -> String {
+    let numbers = columns.iter().map(|column| column.blank.admissible as u64);
+    let (least, most) = (numbers.clone().min().unwrap_or(0), numbers.max().unwrap_or(0));
+    if least == most {
+        return notation.count(least);
+    }
+    format!("{} to {}", notation.count(least), notation.count(most))
 }
 
 fn title(view: &View, column: &Column) -> String {

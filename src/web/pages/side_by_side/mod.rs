@@ -3,6 +3,8 @@
 mod columns;
 mod view;
 
+use std::sync::Arc;
+
 use askama::Template;
 use axum::{
     Router,
@@ -78,10 +80,7 @@ async fn page(
     State(state): State<AppState>,
     mut view: View,
 ) -> Result<Html<String>, Problem> {
-    let live = state.releases.current();
-    if let Some(live) = &live {
-        view.leave_out_what_is_gone(live);
-    }
+    let live = leave_out_what_is_gone(&state, &mut view).await?;
     let schema = state.schema();
     let result = compare(&state, live.as_deref(), &view).await?;
     let first = view.customers.first();
@@ -107,10 +106,7 @@ async fn page(
         shell: visitor.shell(Page::SideBySide),
         customers: view.customers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
         first: first.map(ToString::to_string).unwrap_or_default(),
-        missing: match first {
-            Some(id) if stored.is_none() => Some(format!("There is no customer {id}.")),
-            _ => result.is_none().then(|| missing(live.is_some(), &view)),
-        },
+        missing: result.is_none().then(|| missing(live.is_some(), &view)),
         profile: stored.map(|customer| profile::line(&customer.features, &schema)).unwrap_or_default(),
         outfits: outfits(&state, &view, &records, &schema).await?,
         outfit: view.slots.iter().map(|slot| slot.as_ref().and_then(|_| articles.next())).collect(),
@@ -126,16 +122,28 @@ async fn page(
     Ok(Html(page.render()?))
 }
 
+/// Leaves out what the live release does not have, and customers who are not stored.
+async fn leave_out_what_is_gone(
+    state: &AppState,
+    view: &mut View,
+) -> Result<Option<Arc<LiveRelease>>, Problem> {
+    let live = state.releases.current();
+    if let Some(live) = &live {
+        view.leave_out_what_is_gone(live);
+    }
+    let stored = state.store.customers().existing_ids(&view.customers).await?;
+    let gone = view.customers.extract_if(.., |id| !stored.contains(id));
+    view.ignored.extend(gone.map(|id| format!("the customer {id}")));
+    Ok(live)
+}
+
 /// The same comparison as a file.
 async fn download(
     Analyst(_): Analyst,
     State(state): State<AppState>,
     mut view: View,
 ) -> Result<Response, Problem> {
-    let live = state.releases.current();
-    if let Some(live) = &live {
-        view.leave_out_what_is_gone(live);
-    }
+    let live = leave_out_what_is_gone(&state, &mut view).await?;
     let result = compare(&state, live.as_deref(), &view).await?;
     let columns = result.map(|result| result.comparison.columns).unwrap_or_default();
     Ok(csv_file("side-by-side.csv", columns::csv(&view, &columns)))
@@ -146,10 +154,7 @@ async fn download_similarity(
     State(state): State<AppState>,
     mut view: View,
 ) -> Result<Response, Problem> {
-    let live = state.releases.current();
-    if let Some(live) = &live {
-        view.leave_out_what_is_gone(live);
-    }
+    let live = leave_out_what_is_gone(&state, &mut view).await?;
     let result = compare(&state, live.as_deref(), &view).await?;
     let text = result.map(|result| columns::similarity_csv(&view, &result.comparison)).unwrap_or_default();
     Ok(csv_file("similarity.csv", text))
