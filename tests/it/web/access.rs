@@ -75,11 +75,12 @@ async fn a_new_person_signs_in_by_a_link_shown_once(db: TestDatabase) {
 async fn adding_a_person_explains_errors(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.signed_in(Role::Admin).await;
-    let taken = admin.post("/access", &[("name", "some ADMIN"), ("role", "stylist")]).await;
+    let taken = admin.post("/access", &[("name", "some ADMIN"), ("role", "analyst")]).await;
     assert_eq!(taken.status(), 409);
     let html = taken.text().await.unwrap();
     assert!(html.contains("role=\"alert\">another person already has that name"), "{html}");
     assert!(html.contains("value=\"some ADMIN\""), "what was typed is still there: {html}");
+    assert!(html.contains("<option selected>analyst</option>"), "{html}");
     let nameless = admin.post("/access", &[("name", " "), ("role", "stylist")]).await;
     assert_eq!(nameless.status(), 422);
     assert!(nameless.text().await.unwrap().contains("a name has 1 to 128 characters"));
@@ -217,6 +218,11 @@ async fn a_key_is_shown_once_and_revoked_after_confirmation(db: TestDatabase) {
     assert_eq!(none.status(), 422);
     let html = none.text().await.unwrap();
     assert!(html.contains("a key needs at least one scope") && html.contains("value=\"Shop\""), "{html}");
+    assert!(html.contains("<option value=\"30\" selected>"), "{html}");
+    let nameless = admin.post("/access/keys", &[("label", " "), ("scope", "metrics"), ("days", "")]).await;
+    let html = nameless.text().await.unwrap();
+    assert!(html.contains("id=\"scope-metrics\" checked") && !html.contains("id=\"scope-admin\" checked"));
+    assert!(html.contains("<option value=\"\" selected>never"), "{html}");
     for (name, value, said) in [
         ("scope", "everything", "a scope is complete, catalogue, feedback, admin or metrics"),
         ("days", "31", "a key expires after one of [7, 30, 90, 365] days, or never; found 31"),

@@ -40,7 +40,8 @@ struct KeysPage {
     lifetimes: [u64; 4],
     /// The rule if programs on this machine may call the API without a key now.
     keyless: Option<RequireKey>,
-    label: String,
+    /// What the form has.
+    typed: NewKey,
     /// Another for each form.
     form: Uuid,
     refused: Option<String>,
@@ -89,13 +90,14 @@ pub(super) async fn page(
     Admin(visitor): Admin,
     State(state): State<AppState>,
 ) -> Result<Html<String>, Problem> {
-    keys_page(&state, &visitor, String::new(), None).await
+    let usual = NewKey { label: String::new(), scope: Vec::new(), days: Some(LIFETIMES[2]), form: None };
+    keys_page(&state, &visitor, usual, None).await
 }
 
 async fn keys_page(
     state: &AppState,
     visitor: &Visitor,
-    label: String,
+    typed: NewKey,
     refused: Option<String>,
 ) -> Result<Html<String>, Problem> {
     let now = state.now();
@@ -107,14 +109,14 @@ async fn keys_page(
         scopes: Scope::ALL,
         lifetimes: LIFETIMES,
         keyless: state.access.admits_keyless().await?.then_some(state.access.rule()),
-        label,
+        typed,
         form: Uuid::new_v4(),
         refused,
     };
     Ok(Html(page.render()?))
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 pub(super) struct NewKey {
     label: String,
     #[serde(default)]
@@ -138,12 +140,13 @@ struct KeyPage {
 pub(super) async fn create(
     Admin(visitor): Admin,
     State(state): State<AppState>,
-    Form(NewKey { label, scope, days, form }): Form<NewKey>,
+    Form(typed): Form<NewKey>,
 ) -> Result<Response, Problem> {
     let refuse = async |reason: String| {
-        let page = keys_page(&state, &visitor, label.clone(), Some(reason)).await?;
+        let page = keys_page(&state, &visitor, typed.clone(), Some(reason)).await?;
         Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
     };
+    let NewKey { label, scope, days, form } = typed.clone();
     let name = match Name::new(label.trim()) {
         Ok(name) => name,
         Err(error) => return refuse(error.to_string()).await,

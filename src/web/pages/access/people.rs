@@ -30,14 +30,18 @@ use crate::{
     },
 };
 
+const ROLES: [Role; 3] = [Role::Stylist, Role::Analyst, Role::Admin];
+
 #[derive(Template)]
 #[template(path = "access.html")]
 struct PeoplePage {
     shell: Shell,
     tab: Tab,
     people: Vec<PersonView>,
-    /// The name in the form, and why adding it failed.
+    roles: [Role; 3],
+    /// The name and the role in the form, and why adding them failed.
     name: String,
+    role: Role,
     /// Names this form, so that one that is sent twice adds one person.
     form: Uuid,
     refused: Option<String>,
@@ -70,19 +74,19 @@ pub(super) async fn page(
     Admin(visitor): Admin,
     State(state): State<AppState>,
 ) -> Result<Html<String>, Problem> {
-    people_page(&state, &visitor, String::new(), None).await
+    people_page(&state, &visitor, (String::new(), Role::Stylist), None).await
 }
 
 async fn people_page(
     state: &AppState,
     visitor: &Visitor,
-    name: String,
+    (name, role): (String, Role),
     refused: Option<String>,
 ) -> Result<Html<String>, Problem> {
     let people = state.store.people().list().await?;
     let people = people.iter().map(|person| PersonView::new(person, visitor)).collect();
     let (shell, form) = (visitor.shell(Page::Access), Uuid::new_v4());
-    let page = PeoplePage { shell, tab: Tab::People, people, name, form, refused };
+    let page = PeoplePage { shell, tab: Tab::People, people, roles: ROLES, name, role, form, refused };
     Ok(Html(page.render()?))
 }
 
@@ -103,7 +107,7 @@ pub(super) async fn create(
 ) -> Result<Response, Problem> {
     let role = parse_role(&role)?;
     let refuse = async |status: StatusCode, reason: String| {
-        let page = people_page(&state, &visitor, name.clone(), Some(reason)).await?;
+        let page = people_page(&state, &visitor, (name.clone(), role), Some(reason)).await?;
         Ok((status, page).into_response())
     };
     let name = match Name::new(name.trim()) {
@@ -182,7 +186,7 @@ impl PersonPage {
             shell: visitor.shell(Page::Access),
             tab: Tab::People,
             person: PersonView::new(person, visitor),
-            roles: [Role::Stylist, Role::Analyst, Role::Admin],
+            roles: ROLES,
             refused,
         }
     }
