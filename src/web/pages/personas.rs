@@ -55,6 +55,7 @@ struct PersonasPage {
     method: Option<Method>,
     methods: Vec<Method>,
     customer: String,
+    outfit: Option<i64>,
     content: Content,
 }
 
@@ -91,6 +92,7 @@ async fn page(
         method: None,
         methods: Vec::new(),
         customer: query.customer.unwrap_or_default(),
+        outfit: query.outfit,
         content: Content::NoRelease,
     };
     if let Some(live) = state.releases.current() {
@@ -261,6 +263,8 @@ struct Mixture {
     title: String,
     /// An SVG; none without outfits.
     drawn: Option<String>,
+    /// Why there is none.
+    missing: String,
     /// The mix in words, persona by persona.
     shares: Vec<String>,
     outfits: Vec<OutfitView>,
@@ -280,16 +284,21 @@ async fn mixture(
     customer: Option<&CustomerId>,
     outfit: Option<i64>,
 ) -> Result<Option<Mixture>, Problem> {
-    let (title, mut records) = match (outfit, customer) {
+    let (title, mut records, missing) = match (outfit, customer) {
         (Some(number), _) => {
             let record = state.store.outfits().get(number).await?;
             let not_found = || Problem::new(Kind::NotFound, format!("there is no stored outfit {number}"));
             let record = record.ok_or_else(not_found)?;
-            (format!("An outfit of {}", record.outfit.customer), vec![record])
+            let missing = format!("{method} knows none of its articles, so there is no mix to show.");
+            (format!("An outfit of {}", record.outfit.customer), vec![record], missing)
         }
         (None, Some(customer)) => {
             let records = state.store.outfits().for_customer(customer, 0, MIXED_OUTFITS).await?;
-            (format!("The outfits of {customer}"), records)
+            let missing = match state.store.customers().get(customer).await? {
+                Some(_) => "This customer has no outfits, so there is no mix to show.".to_owned(),
+                None => format!("There is no customer {customer}."),
+            };
+            (format!("The outfits of {customer}"), records, missing)
         }
         (None, None) => return Ok(None),
     };
@@ -300,6 +309,7 @@ async fn mixture(
     let shown = records.iter().zip(&mixes).take(SHOWN_OUTFITS);
     Ok(Some(Mixture {
         drawn: mean.as_ref().map(|mean| draw(&title, mean, portrait)),
+        missing,
         shares: mean
             .iter()
             .flatten()

@@ -139,9 +139,14 @@ async fn the_mix_of_a_customer_is_the_mean_of_their_outfits(db: TestDatabase) {
     let number = link.unwrap().split('"').next().unwrap();
     let one = ready(&stylist, &format!("/personas?method=gsx-latent&outfit={number}")).await;
     assert!(one.contains("An outfit of c-") && one.matches("largest: ").count() == 1, "{one}");
+    let tab = format!("/personas?method=latent&amp;outfit={number}\"");
+    assert!(one.contains(&tab), "another method shows the same outfit: {one}");
     assert!(!ready(&stylist, "/personas?method=gsx-latent&customer=+").await.contains("largest: "));
     let unknown = ready(&stylist, "/personas?method=gsx-latent&customer=c-nobody").await;
-    assert!(unknown.contains("This customer has no outfits"));
+    assert!(unknown.contains("There is no customer c-nobody."));
+    service.put("/customers/bare", &serde_json::json!({"features": {}})).await;
+    let bare = ready(&stylist, "/personas?method=gsx-latent&customer=bare").await;
+    assert!(bare.contains("This customer has no outfits"));
 }
 
 async fn erased_customers_are_not_shown(db: TestDatabase) {

@@ -214,19 +214,21 @@ pub(super) struct Pager {
 impl Pager {
     pub(super) fn new(query: &CaseQuery, path: &str, total: usize, size: usize) -> Self {
         let pages = total.div_ceil(size).max(1);
+        // A page past the end is the last.
+        let page = query.page.min(pages);
         Self {
             total: format::count(total as u64),
-            page: query.page,
+            page,
             pages,
-            before: (query.page > 1).then(|| query.link(path, (query.page - 1).min(pages))),
-            after: (query.page < pages).then(|| query.link(path, query.page + 1)),
+            before: (page > 1).then(|| query.link(path, page - 1)),
+            after: (page < pages).then(|| query.link(path, page + 1)),
         }
     }
 }
 
 /// A page's part of a list.
 pub(super) fn page_of<T>(all: &[T], page: usize, size: usize) -> impl Iterator<Item = &T> {
-    all.iter().skip(page.saturating_sub(1).saturating_mul(size)).take(size)
+    all.iter().skip((page - 1) * size).take(size)
 }
 
 impl By {

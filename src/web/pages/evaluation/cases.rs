@@ -84,10 +84,11 @@ pub(super) async fn page(
     let found = find(&ranks, &query, &known);
     let notation = &state.notation;
     let view = |case: &CaseDifference| CaseView::new(*case, &query, &ranks, &known, &live, notation);
+    let pager = Pager::new(&query, tab.path(), found.len(), SIZE);
     let page = CasesPage {
         tab,
-        pager: Pager::new(&query, tab.path(), found.len(), SIZE),
-        cases: page_of(&found, query.page, SIZE).map(view).collect(),
+        cases: page_of(&found, pager.page, SIZE).map(view).collect(),
+        pager,
         csv: query.link("/evaluation/cases.csv", 1),
         query,
         bys: By::ALL,
@@ -183,13 +184,19 @@ pub(super) fn difference_in_words(versus: Versus, difference: f64) -> String {
             let times = difference.abs().exp();
             let times = match () {
                 () if times < 9.95 => format!("{times:.1}"),
-                () if times < 10_000.0 => format!("{times:.0}"),
+                () if times < 1_000.0 => format!("{times:.0}"),
+                () if times < 10_000.0 => format::count(rounded(times)),
                 () => "over 10,000".to_owned(),
             };
             format!("{times} times as likely with {ahead}")
         }
         By::Rank => format!("{} ranks higher with {ahead}", format::plain(difference.abs())),
     }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
+fn rounded(number: f64) -> u64 {
+    number.round() as u64
 }
 
 /// All cases of the view as a CSV file.
@@ -233,4 +240,18 @@ fn table(ranks: &Ranks, query: &CaseQuery, known: &[bool]) -> String {
         lines.push(&cells);
     }
     lines.into_text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_factors_are_easy_to_read() {
+        let versus =
+            Versus { first: Method::Gsu, second: Method::None, by: By::LogProbability, lead: Lead::First };
+        let words = |factor: f64| difference_in_words(versus, factor.ln());
+        assert_eq!(words(7733.0), "7,733 times as likely with gsu");
+        assert_eq!(words(1.0 / 12.0), "12 times as likely with none");
+    }
 }

@@ -69,15 +69,16 @@ pub(super) async fn page(
     let query = CaseQuery::new(parameters, &ranks, live.default_method())?;
     let known = known_customers(&state.store, &ranks).await?;
     let found = ranks.customers_by_difference(query.versus, query.selection(&known));
+    let pager = Pager::new(&query, tab.path(), found.len(), SIZE);
     let mut customers = Vec::with_capacity(SIZE);
-    for difference in page_of(&found, query.page, SIZE) {
+    for difference in page_of(&found, pager.page, SIZE) {
         let customer = state.store.customers().get(difference.customer).await?;
         let who = customer.map(|customer| short_profile(&customer, live.serving.release().schema()));
         customers.push(CustomerView::new(*difference, &query, who.unwrap_or_default()));
     }
     let page = CustomersPage {
         tab,
-        pager: Pager::new(&query, tab.path(), found.len(), SIZE),
+        pager,
         csv: query.link("/evaluation/customers.csv", 1),
         customers,
         query,

@@ -94,11 +94,12 @@ fn words(
     };
     let better = named(&|ahead| ahead.low > 0.0);
     let even = named(&|ahead| !ahead.is_significant());
+    let how = "By recall@1, as if each method’s results were independent.";
     let second = match (better.as_str(), even.as_str()) {
         ("", "") => "No other method or baseline comes close.".to_owned(),
-        ("", even) => format!("Nothing beats it; not clearly apart: {even}."),
-        (better, "") => format!("Beaten by: {better}."),
-        (better, even) => format!("Beaten by: {better}. Not clearly apart: {even}."),
+        ("", even) => format!("Nothing beats it; not clearly apart: {even}. {how}"),
+        (better, "") => format!("Beaten by: {better}. {how}"),
+        (better, even) => format!("Beaten by: {better}. Not clearly apart: {even}. {how}"),
     };
     let beats = |method: &Method| {
         let difference = figures.comparison.difference(Metric::RecallAt1, *method, default);

@@ -48,7 +48,7 @@ impl RoutingPage {
         let arms = self.routing.experiment.iter().flat_map(|experiment| &experiment.arms);
         let all: u64 = arms.clone().map(|arm| u64::from(arm.share)).sum();
         let percent = |share: u32| f64::from(share) * 100.0 / count(all);
-        arms.map(|arm| (arm.method, arm.share, format!("{:.0} %", percent(arm.share)))).collect()
+        arms.map(|arm| (arm.method, arm.share, in_words(percent(arm.share)))).collect()
     }
 
     /// The methods that the routing names and the release does not have.
@@ -56,6 +56,15 @@ impl RoutingPage {
         let arms = self.routing.experiment.iter().flat_map(|experiment| &experiment.arms);
         let named = self.routing.default_method.into_iter().chain(arms.map(|arm| arm.method));
         named.filter(|named| !self.methods.iter().any(|(method, _)| method == named)).collect()
+    }
+}
+
+/// No arm has none or all of the customers, however small its share or the others' are.
+fn in_words(percent: f64) -> String {
+    match format!("{percent:.0} %").as_str() {
+        "0 %" => "under 1 %".to_owned(),
+        "100 %" => "over 99 %".to_owned(),
+        rounded => rounded.to_owned(),
     }
 }
 

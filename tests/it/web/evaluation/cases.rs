@@ -122,7 +122,9 @@ async fn cases_start_with_the_largest_difference(db: TestDatabase) {
     let second = links(&analyst.page("/evaluation/cases?first=gsu&second=none&page=2").await);
     assert_eq!(second[0], all[12].link());
     let past = analyst.page("/evaluation/cases?first=gsu&second=none&page=9999").await;
-    assert!(past.contains("No cases match"));
+    assert_eq!(links(&past).last(), all.last().map(Answered::link).as_ref(), "it is the last page");
+    let customers = analyst.page("/evaluation/customers?first=gsu&second=none&page=9999").await;
+    assert!(customers.contains("rel=\"prev\"") && !customers.contains("No customers match"), "{customers}");
 }
 
 async fn cases_can_be_filtered_and_reversed(db: TestDatabase) {

@@ -112,6 +112,12 @@ async fn analysts_see_it_and_change_nothing(db: TestDatabase) {
     let arms = json!([{"method": "gsu", "share": 1}, {"method": "none", "share": 1}]);
     service.put("/routing", &json!({"experiment": {"name": "autumn", "arms": arms}})).await;
     let analyst = service.signed_in(Role::Analyst).await;
+    assert_eq!(row(&analyst.page("/operations/routing").await, "<th scope=\"row\">gsu</th>"), ["1", "50 %"]);
+    let arms = json!([{"method": "gsu", "share": 1}, {"method": "match", "share": 999}]);
+    service.put("/routing", &json!({"experiment": {"name": "autumn", "arms": arms}})).await;
+    let html = analyst.page("/operations/routing").await;
+    assert_eq!(row(&html, "<th scope=\"row\">gsu</th>"), ["1", "under 1 %"]);
+    assert_eq!(row(&html, "<th scope=\"row\">match</th>"), ["999", "over 99 %"]);
     for path in [
         "/operations",
         "/operations/acceptance",
