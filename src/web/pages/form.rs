@@ -57,8 +57,8 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Form<T> {
         let body = read(request, MAX_BYTES, state).await?;
         let found = form_urlencoded::parse(&body).find(|(name, _)| name == "csrf").map(|(_, value)| value);
         if !session.zip(found).is_some_and(|(session, found)| session.is_form_token(&found)) {
-            let detail = "the form belongs to another sign-in, so nothing was changed; reload the page and send it \
-                          again";
+            let detail = "the form belongs to another sign-in, so nothing was changed; go back, copy what you \
+                          typed, reload the page and send it again";
             return Err(Problem::new(Kind::Forbidden, detail));
         }
         parse(&body, |_| None).map(Self)

@@ -31,6 +31,17 @@ struct ProblemPage<'a> {
     request_id: &'a str,
 }
 
+impl ProblemPage<'_> {
+    fn heading(&self) -> &'static str {
+        match self.kind.status() {
+            404 => "There is nothing here",
+            // A form of another session is forbidden, too, whatever its sender may do.
+            400 | 403 | 422 => "That didn’t work",
+            _ => self.kind.title(),
+        }
+    }
+}
+
 /// How to render the problem that a request may end in.
 #[derive(Debug)]
 pub(crate) struct Reader {

@@ -168,7 +168,9 @@ async fn an_admin_ends_the_sessions_of_anyone(db: TestDatabase) {
     assert_eq!((ended.status().as_u16(), header(&ended, "location")), (303, page.as_str()));
     for browser in [&laptop, &phone] {
         assert_eq!(browser.get("/studio").await.status(), 303);
-        assert_eq!(browser.post("/studio/outfits", &[("view", "slot=")]).await.status(), 401);
+        let refused = browser.post("/studio/outfits", &[("view", "slot=")]).await;
+        assert_eq!(refused.status(), 401);
+        assert!(refused.text().await.unwrap().contains("href=\"/sign-in\""));
     }
     assert!(service.state.access.holder(&link, now()).await.is_err(), "a link does not sign in again");
     assert_eq!(admin.get("/access").await.status(), 200, "other people stay signed in");

@@ -224,7 +224,10 @@ async fn saved_outfits_need_a_stylist(db: TestDatabase) {
         (page.as_str(), [("change", "delete"), ("revision", "1")]),
         ("/studio/notes", [("customer", "c-000010"), ("note", "x")]),
     ] {
-        assert_eq!(browser.post_bare(path, &fields).await.status(), 403, "without the form's token");
+        let refused = browser.post_bare(path, &fields).await;
+        assert_eq!(refused.status(), 403, "without the form's token");
+        let html = refused.text().await.unwrap();
+        assert!(html.contains("copy what you typed") && !html.contains("permission"), "{html}");
     }
     assert_eq!(browser.get("/studio/outfits/999999").await.status(), 404);
     let unknown = browser.post(&page, &[("change", "sell"), ("revision", "1")]).await;
