@@ -30,6 +30,8 @@ contracts!(
     a_look_from_side_by_side_counts_nothing,
     a_saved_outfit_stays_saved_if_nothing_can_be_counted,
     offers_other_ideas_and_keeps_what_was_chosen,
+    what_if_takes_no_value_and_compares_with_the_outfit,
+    a_changed_question_is_shown_from_its_beginning,
     remembers_every_refusal,
     lists_every_customer,
 );
@@ -192,6 +194,8 @@ async fn counts_what_is_shown_used_and_refused(db: TestDatabase) {
     let after = browser.page(header(&answer, "location")).await;
     assert_eq!(suggested(&after)[1], second);
     assert_eq!(counted(&service).await, [before[0], 0, 0]);
+    let back = browser.page(&format!("{address}&refused={refusal}")).await;
+    assert!(!back.contains(": not for this customer"), "{back}");
     let answer = browser.post("/studio/feedback", &[("view", &view), ("refused", refusal)]).await;
     assert_eq!(answer.status(), 303);
     let before = counted(&service).await;
@@ -359,7 +363,7 @@ async fn reports_an_invalid_address(db: TestDatabase) {
     let html = browser.page("/studio?slot=&slot=a-00134&price_min=100&price_max=50").await;
     assert!(html.contains("No suggestions") && html.contains("id=\"price-max\""), "{html}");
     let html = browser.page("/studio?slot=gone&slot=a-00134&slot=a-00568&slot=a-00259").await;
-    assert!(html.contains("no longer in the catalogue"), "{html}");
+    assert!(html.contains("no longer in the catalogue") && !html.contains("· out of stock"), "{html}");
 }
 
 async fn finds_articles_by_words(db: TestDatabase) {
@@ -487,7 +491,11 @@ async fn a_look_from_side_by_side_counts_nothing(db: TestDatabase) {
     let first = suggested(&html)[0];
     let answer = analyst.post("/studio/feedback", &[("view", view), ("refused", refusal)]).await;
     let there = header(&answer, "location").to_owned();
-    assert!(!suggested(&analyst.page(&there).await).contains(&first), "{there}");
+    let html = analyst.page(&there).await;
+    assert!(!suggested(&html).contains(&first), "{there}");
+    assert!(html.contains(": left out") && !html.contains("Not for this customer"), "{html}");
+    let (before, _) = html.split_once("\">Style for this customer").unwrap();
+    assert!(!before.rsplit("href=\"").next().unwrap().contains("left_out"), "{before}");
     assert_eq!(counted(&service).await, [0; 3]);
     assert!(suggested(&analyst.page(&format!("/studio?{CUSTOMER}&{OUTFIT}")).await).contains(&first));
     assert_eq!(counted(&service).await, [8, 0, 0], "their own work counts");
@@ -529,6 +537,50 @@ async fn offers_other_ideas_and_keeps_what_was_chosen(db: TestDatabase) {
     };
     let next = link_of(&browser.page(&others).await, "<ul class=\"sets\">").unwrap();
     assert_ne!(slots(&next), slots(&idea));
+
+    // The types of the blanks are the stylist's choice, too.
+    let typed = "slot=a-00315&slot=a-01317&slot=&slot=&type=2:jeans&type=3:sneaker";
+    let html = browser.page(&format!("/studio?{CUSTOMER}&{typed}")).await;
+    let idea = link_of(&html, "<ul class=\"sets\">").unwrap();
+    let others = link_of(&browser.page(&idea).await, "id=\"other-ideas\"").unwrap();
+    assert!(others.contains("type=2%3Ajeans&type=3%3Asneaker"), "{others}");
+    let next = link_of(&browser.page(&others).await, "<ul class=\"sets\">").unwrap();
+    assert_ne!(slots(&next), slots(&idea));
+}
+
+async fn what_if_takes_no_value_and_compares_with_the_outfit(db: TestDatabase) {
+    let (_service, browser) = stylist(&db).await;
+    let asked = async |query: &str| browser.page(&format!("/studio?{CUSTOMER}&{OUTFIT}&{query}")).await;
+    let html = asked("changing=nogo_colours").await;
+    let ticked = "name=\"if.nogo_colours\" value=\"navy\" checked";
+    assert!(html.contains(ticked), "{html}");
+    // The form sends this, if nothing is ticked.
+    let nothing = "<input type=\"hidden\" name=\"if.nogo_colours\" value=\"(not given)\">";
+    assert!(html.contains(nothing), "{html}");
+    let none = asked("changing=nogo_colours&if.nogo_colours=(not+given)").await;
+    assert!(none.contains(": not given</strong>") && !none.contains(ticked), "{none}");
+    let some = asked("changing=nogo_colours&if.nogo_colours=(not+given)&if.nogo_colours=navy").await;
+    assert!(some.contains(ticked) && !some.contains(": not given</strong>"), "{some}");
+
+    let html = asked("own.occasion=office&if.occasion=date").await;
+    assert!(html.contains("instead of office"), "{html}");
+}
+
+async fn a_changed_question_is_shown_from_its_beginning(db: TestDatabase) {
+    let (_service, browser) = stylist(&db).await;
+    let query = "slot=a-00134&slot=&slot=&pick=1&similar=a-00134&page=2&skipped_sets=4&changing=fit";
+    let html = browser.page(&format!("/studio?{CUSTOMER}&{query}")).await;
+    let (_, link) = html.split_once("id=\"search-2\" href=\"").unwrap();
+    let link = link.split('"').next().unwrap();
+    assert!(link.contains("pick=2") && !link.contains("similar=") && !link.contains("page="), "{link}");
+    let forms = html.split("<form action=\"/studio\" class=\"").skip(1);
+    let forms =
+        forms.filter(|form| ["filters", "control", "push"].iter().any(|class| form.starts_with(class)));
+    let forms: Vec<&str> = forms.filter_map(|form| form.split("</form>").next()).collect();
+    assert_eq!(forms.len(), 4, "{html}");
+    for form in forms {
+        assert!(!form.contains("name=\"page\"") && !form.contains("name=\"skipped_sets\""), "{form}");
+    }
 }
 
 async fn remembers_every_refusal(db: TestDatabase) {

@@ -68,7 +68,7 @@ pub(super) async fn board(
             kind: view.types.get(&place).map(|kind| spaced(kind)),
             blanked: view.blanked(place, kind).href(),
             without: view.without(place).href(),
-            pick: view.with(|view| view.pick = Some(place)).href(),
+            pick: view.picking(place).href(),
             placement: None,
             is_weak: false,
         }

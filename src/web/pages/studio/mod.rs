@@ -251,7 +251,9 @@ async fn refused(state: &AppState, view: &View) -> Result<Refused, Problem> {
     let count = before.len();
     // The customer's page has all.
     before.truncate(LISTED);
-    let all = before.iter().chain(&view.refused);
+    // An old address may name one that was taken back.
+    let just = view.refused.as_ref().filter(|just| view.refused_articles().any(|id| *id == just.article));
+    let all = before.iter().chain(just);
     let ids: Vec<ArticleId> = all.map(|refusal| refusal.article.clone()).collect();
     let articles = article_view::load(state, &ids).await?;
     let with_name = |refusal: &Refusal| {
@@ -259,8 +261,7 @@ async fn refused(state: &AppState, view: &View) -> Result<Refused, Problem> {
         let name = articles.iter().find(|article| article.id == id).map(|article| article.name.clone());
         RefusedArticle { name: name.unwrap_or_else(|| id.to_owned()), undone: refusal.to_string() }
     };
-    let just = view.refused.as_ref().map(with_name);
-    Ok(Refused { just, before: before.iter().map(with_name).collect(), count })
+    Ok(Refused { just: just.map(with_name), before: before.iter().map(with_name).collect(), count })
 }
 
 /// The outfit that the address says was just saved, if it is stored and is the one on the page.

@@ -349,16 +349,21 @@ impl View {
     }
 
     /// What the customer refused before, and what was refused here.
-    fn refused_articles(&self) -> impl Iterator<Item = &ArticleId> {
+    pub(super) fn refused_articles(&self) -> impl Iterator<Item = &ArticleId> {
         self.refused_before.iter().chain(self.left_out.iter().map(|refusal| &refusal.article))
+    }
+
+    /// With a search for the slot's article.
+    pub(super) fn picking(&self, slot: usize) -> Self {
+        self.with(|view| {
+            view.close_pick();
+            view.pick = Some(slot);
+        })
     }
 
     /// With a search for articles like this one, for a slot.
     pub(super) fn like(&self, slot: usize, article: &str) -> Self {
-        self.with(|view| {
-            view.close_pick();
-            (view.pick, view.similar) = (Some(slot), ArticleId::new(article).ok());
-        })
+        self.picking(slot).with(|view| view.similar = ArticleId::new(article).ok())
     }
 
     pub(super) fn with_best_sets(&self) -> Self {
@@ -388,9 +393,10 @@ impl View {
         (self.search, self.by) = (String::new(), BTreeMap::new());
     }
 
-    /// With an article that was suggested, under the suggestion's name.
+    /// With an article that was suggested, under the suggestion's name. The blank's type is kept for `regenerated`.
     pub(super) fn filled_from(&self, slot: usize, article: &ArticleId, name: String) -> Self {
         let mut view = self.filled(slot, article);
+        view.types.clone_from(&self.types);
         view.suggested.insert(slot, name);
         view
     }
@@ -400,6 +406,7 @@ impl View {
         self.with(|view| {
             view.slots[slot] = None;
             view.suggested.remove(&slot);
+            view.skipped_sets = 0;
             match kind {
                 Some(kind) => view.types.insert(slot, kind.to_owned()),
                 None => view.types.remove(&slot),
@@ -416,26 +423,30 @@ impl View {
                     .map(|(other, word)| (if other > slot { other - 1 } else { other }, word))
                     .collect();
             }
+            view.skipped_sets = 0;
             view.close_pick();
         })
     }
 
     /// The same outfit, where what is shown and used counts.
     pub(super) fn in_earnest(&self) -> Self {
-        self.with(|view| view.trial = false)
+        self.with(|view| {
+            view.trial = false;
+            view.left_out.clear();
+        })
     }
 
     /// With one more blank.
     pub(super) fn grown(&self) -> Self {
         self.with(|view| {
             view.slots.push(None);
-            view.page = None;
+            (view.page, view.skipped_sets) = (None, 0);
         })
     }
 
     /// With one more blank, and a search for its article.
     pub(super) fn searching(&self) -> Self {
-        self.grown().with(|view| view.pick = Some(view.slots.len() - 1))
+        self.grown().picking(self.slots.len())
     }
 
     /// With blanks for the rest of a whole outfit.
@@ -558,9 +569,12 @@ fn at_slot(words: &mut BTreeMap<usize, String>, value: &str) -> Result<(), Strin
     Ok(())
 }
 
+/// Adds a value. Of `NOT_GIVEN` and values, the last counts: forms send it before their fields, which may all be empty.
 pub(in crate::web::pages) fn add(words: &mut FeatureWords, feature: &str, value: &str) {
     if !value.is_empty() {
-        words.entry(feature.to_owned()).or_default().push(value.to_owned());
+        let words = words.entry(feature.to_owned()).or_default();
+        words.retain(|word| word != NOT_GIVEN && value != NOT_GIVEN);
+        words.push(value.to_owned());
     }
 }
 
@@ -626,6 +640,9 @@ mod tests {
     fn other_ideas_replace_what_was_suggested() {
         let view = View::parse("slot=a&slot=b&slot=c&from=1:7f&from=2:8e").unwrap();
         assert_eq!(view.regenerated().unwrap().query(), "slot=a&slot=&slot=&skipped_sets=4");
+        let typed = View::parse("slot=a&slot=&type=1:hat").unwrap();
+        let used = typed.filled_from(1, &ArticleId::new("b").unwrap(), "7f".into());
+        assert_eq!(used.regenerated().unwrap().query(), "slot=a&slot=&type=1%3Ahat&skipped_sets=4");
         assert_eq!(View::parse("slot=a&slot=b").unwrap().regenerated(), None);
         assert_eq!(View::parse("slot=a&from=7:b").unwrap().regenerated(), None);
     }
@@ -640,11 +657,33 @@ mod tests {
         assert_eq!(filled.blanked(0, Some("boot")).query(), "slot=&slot=b&type=0%3Aboot");
 
         let used = fewer.filled_from(1, &ArticleId::new("b").unwrap(), "7f".into());
-        assert_eq!(used.query(), "slot=a&slot=b&from=1%3A7f");
+        assert_eq!(used.query(), "slot=a&slot=b&type=1%3Ahat&from=1%3A7f");
         assert_eq!(View::parse(&used.query()).unwrap(), used);
-        assert_eq!(used.without(0).query(), "slot=b&from=0%3A7f");
+        assert_eq!(used.without(0).query(), "slot=b&type=0%3Ahat&from=0%3A7f");
         assert_eq!(used.blanked(1, None).query(), "slot=a&slot=");
         assert_eq!(used.filled(1, &ArticleId::new("c").unwrap()).query(), "slot=a&slot=c");
+    }
+
+    #[test]
+    fn another_question_begins_at_the_best_ideas_and_at_a_new_search() {
+        let view = View::parse("slot=a&slot=&pick=1&search=boot&similar=b&page=2&skipped_sets=4").unwrap();
+        for changed in [view.blanked(0, None), view.grown(), view.without(0)] {
+            assert_eq!(changed.skipped_sets, 0, "{changed:?}");
+        }
+        assert_eq!(view.picking(0).query(), "slot=a&slot=&pick=0&skipped_sets=4");
+        assert_eq!(view.searching().query(), "slot=a&slot=&slot=&pick=2");
+        assert_eq!(view.like(0, "c").query(), "slot=a&slot=&pick=0&similar=c&skipped_sets=4");
+    }
+
+    #[test]
+    fn not_given_stands_for_all_values() {
+        for (query, kept) in [
+            ("if.age=(not given)&if.age=", "if.age=%28not+given%29"),
+            ("if.age=(not given)&if.age=34", "if.age=34"),
+            ("if.fit=slim&if.fit=loose&if.fit=(not given)", "if.fit=%28not+given%29"),
+        ] {
+            assert_eq!(View::parse(query).unwrap().query(), kept);
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(super) struct WhatIf {
 pub(super) struct Change {
     pub(super) label: String,
     pub(super) now: String,
-    /// The value in the profile.
+    /// The value of the outfit or, if it has none, of the profile.
     pub(super) before: String,
     /// Whether it belongs to the outfit and is saved with it.
     pub(super) own: bool,
@@ -69,6 +69,7 @@ fn purpose(view: &View, feature: &Feature) -> Purpose {
     let choice = |value: &String| {
         let chosen = view.own.get(&feature.name).is_some_and(|words| words.contains(value));
         let toggled = view.with(|view| {
+            view.skipped_sets = 0;
             view.own.remove(&feature.name);
             if !chosen {
                 view.own.insert(feature.name.clone(), vec![value.clone()]);
@@ -108,6 +109,8 @@ fn change(
         None => words.join("/"),
     };
     let value = view::features(&[(name.to_owned(), words.to_vec())].into(), schema);
+    let own_features = view::features(&view.own, schema);
+    let before = own_features.get(name).filter(|_| !own).or_else(|| stored.get(name));
     Change {
         label: feature.map_or_else(|| spaced(name), |feature| feature.label.clone()),
         now: if words.iter().any(|word| word == view::NOT_GIVEN) {
@@ -115,7 +118,7 @@ fn change(
         } else {
             value.get(name).map(in_words).unwrap_or_default()
         },
-        before: stored.get(name).map_or_else(|| "not given".into(), in_words),
+        before: before.map_or_else(|| "not given".into(), in_words),
         own,
         undone: view
             .with(|view| {
