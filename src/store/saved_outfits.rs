@@ -101,6 +101,15 @@ impl SavedOutfits<'_> {
         row.map(record).transpose()
     }
 
+    /// The customer's outfit with the same articles and features, unless it is deleted.
+    pub async fn same_as(self, outfit: &OpenOutfit) -> Result<Option<i64>, StoreError> {
+        let seq = sqlx::query_scalar("select seq from outfits where digest = $1")
+            .bind(&own_digest(outfit)?[..])
+            .fetch_optional(&self.store.readers)
+            .await?;
+        Ok(seq)
+    }
+
     /// The outfit of a customer's link, which may have run out.
     pub async fn by_link(self, link: &TokenHash) -> Result<Option<SavedOutfit>, StoreError> {
         let row = sqlx::query_as(select!("where link_hash = $1 and deleted_at is null"))
@@ -272,7 +281,7 @@ impl SavedOutfits<'_> {
             return Ok(());
         }
         // A number is used once, so no other outfit has this digest.
-        let digest = Sha256::new_with_prefix(own_digest(&outfit)?)
+        let digest = Sha256::new_with_prefix(own_digest(&outfit.outfit)?)
             .chain_update("deleted")
             .chain_update(seq.to_be_bytes());
         sqlx::query(
@@ -309,7 +318,7 @@ impl SavedOutfits<'_> {
             "update outfits set deleted_at = null, digest = $2, revision = revision + 1 where seq = $1",
         )
         .bind(seq)
-        .bind(&own_digest(&outfit)?[..])
+        .bind(&own_digest(&outfit.outfit)?[..])
         .execute(&mut *transaction)
         .await?;
         self.note("outfit.restore", &outfit, &mut transaction, now).await?;
@@ -365,7 +374,7 @@ impl SavedOutfits<'_> {
     }
 }
 
-fn own_digest(SavedOutfit { outfit, .. }: &SavedOutfit) -> Result<[u8; 32], StoreError> {
+fn own_digest(outfit: &OpenOutfit) -> Result<[u8; 32], StoreError> {
     let features = json::features_text(&outfit.features)?;
     Ok(digest(outfit.customer.as_str(), slot_ids(outfit).into_iter(), &features))
 }

@@ -13,10 +13,12 @@ contracts!(
     a_draft_becomes_a_named_outfit,
     a_copy_is_for_another_customer,
     a_deletion_is_undone,
+    an_outfit_that_cannot_be_saved_stays_on_its_page,
     the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces,
     saved_outfits_need_a_stylist,
     a_customers_page_has_sizes_notes_outfits_and_feedback,
     the_queue_has_drafts_and_customers,
+    all_drafts_are_the_stylists_own,
     prices_have_the_shops_currency,
     the_api_has_names_notes_and_drafts,
     an_imported_outfit_is_saved_unchanged,
@@ -89,8 +91,18 @@ async fn a_draft_becomes_a_named_outfit(db: TestDatabase) {
     let there = change(&browser, "/studio/outfits", &[("view", &late)]).await;
     assert_eq!(there, format!("/studio?{late}"));
     let board = browser.page(&there).await;
-    assert!(board.contains("A colleague changed") && board.contains("Save as another"), "{board}");
+    assert!(
+        board.contains("was changed after you opened it") && board.contains("Save as another"),
+        "{board}"
+    );
     assert!(!board.contains("Save changes"), "{board}");
+    // The browser's Back shows what is stored.
+    let board = browser.page(&format!("/studio?{view}")).await;
+    assert!(!board.contains("was changed after") && board.contains("Save changes"), "{board}");
+    assert!(board.contains(&format!("outfit={seq}.3")), "{board}");
+    let gone = browser.page(&format!("/studio?{WHOLE}&outfit=99999.1")).await;
+    assert!(gone.contains("left out: the saved outfit, which no longer exists."), "{gone}");
+    assert!(gone.contains(">Save outfit<") && !gone.contains("outfit=99999"), "{gone}");
     let fields = [("change", "words"), ("revision", "2"), ("name", "Winter"), ("note", "No wool")];
     let refused = browser.post(&page, &fields).await;
     assert_eq!(refused.status(), 409);
@@ -109,6 +121,9 @@ async fn a_copy_is_for_another_customer(db: TestDatabase) {
     let copy = async |customer: &str| {
         browser.post(&page, &[("change", "copy"), ("revision", "2"), ("customer", customer)]).await
     };
+    let own = copy("c-014871").await;
+    assert_eq!(own.status(), 422);
+    assert!(own.text().await.unwrap().contains("c-014871 already has this outfit"));
     let refused = copy("nobody").await;
     assert_eq!(refused.status(), 422);
     assert!(refused.text().await.unwrap().contains("there is no such customer"));
@@ -156,6 +171,32 @@ async fn a_deletion_is_undone(db: TestDatabase) {
     let html = browser.page(&page).await;
     assert!(!html.contains("was deleted") && html.contains("Restored"), "{html}");
     assert_eq!(service.get(&page.replace("/studio", "")).await.status(), 200);
+}
+
+async fn an_outfit_that_cannot_be_saved_stays_on_its_page(db: TestDatabase) {
+    let (_service, browser) = stylist(&db).await;
+    let first = save(&browser, WHOLE).await;
+    let second = save(&browser, &WHOLE.replace("a-01130", "a-01243")).await;
+    let number = |page: &str| page.rsplit('/').next().unwrap().to_owned();
+    let view = format!("{WHOLE}&outfit={}.1", number(&second));
+    let refused = browser.post("/studio/outfits", &[("view", &view)]).await;
+    assert_eq!(refused.status(), 409);
+    let html = refused.text().await.unwrap();
+    let said = format!("open that one: <a href=\"{first}\">outfit {}</a>", number(&first));
+    assert!(html.contains(&said) && html.contains("id=\"save\""), "{html}");
+
+    let view = format!("{WHOLE}&outfit={}.1", number(&first));
+    let refused = browser.post("/studio/outfits", &[("view", &view), ("another", "on")]).await;
+    assert_eq!(refused.status(), 422);
+    assert!(refused.text().await.unwrap().contains("this is still the same outfit"));
+
+    // The pieces of a deleted outfit are saved again, which is in the way of restoring it.
+    change(&browser, &first, &[("change", "delete"), ("revision", "1")]).await;
+    let third = save(&browser, WHOLE).await;
+    let refused = browser.post(&first, &[("change", "restore"), ("revision", "0")]).await;
+    assert_eq!(refused.status(), 409);
+    let html = refused.text().await.unwrap();
+    assert!(html.contains("Couldn’t restore: ") && html.contains(&format!("<a href=\"{third}\">")), "{html}");
 }
 
 async fn the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces(db: TestDatabase) {
@@ -330,6 +371,21 @@ async fn the_queue_has_drafts_and_customers(db: TestDatabase) {
     assert!(!browser.page("/studio").await.contains("Refused suggestions"));
 }
 
+async fn all_drafts_are_the_stylists_own(db: TestDatabase) {
+    let (service, browser) = stylist(&db).await;
+    let articles = ["a-00134", "a-01130", "a-00568", "a-00259", "a-01243"];
+    for article in articles {
+        save(&browser, &format!("customer=c-014871&slot={article}")).await;
+    }
+    save(&service.signed_in(Role::Admin).await, DRAFT).await;
+    let html = browser.page("/studio").await;
+    let link = "<a href=\"/studio/outfits?drafts=on&amp;mine=on\">All 5 drafts</a>";
+    assert!(html.contains(link), "{html}");
+    let list = async |query: &str| browser.page(&format!("/studio/outfits?{query}")).await;
+    assert!(list("drafts=on&mine=on").await.contains("5 outfits</span>"));
+    assert!(list("drafts=on").await.contains("6 outfits</span>"));
+}
+
 async fn prices_have_the_shops_currency(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     for (id, price, currency) in
@@ -421,7 +477,9 @@ async fn a_customer_has_a_list_of_their_outfits(db: TestDatabase) {
     let link = "href=\"/studio/outfits?customer=c-1\">All outfits of this customer";
     let page = browser.page("/studio?customer=c-1").await;
     assert!(page.contains(link), "{page}");
-    assert!(list("customer=c-1&find=autumn").await.contains("No outfits match"));
+    assert!(list("customer=c-1&find=autumn").await.contains("Try fewer words."));
+    assert!(list("customer=c-1&drafts=on").await.contains("<p>Show all outfits.</p>"));
+    assert!(list("customer=nobody").await.contains("There is no customer nobody"));
 }
 
 async fn the_history_names_what_changed(db: TestDatabase) {

@@ -295,6 +295,7 @@ async fn refuses_to_save_an_invalid_outfit(db: TestDatabase) {
         assert!(refused.status().is_client_error(), "{view}: {}", refused.status());
         let html = refused.text().await.unwrap();
         assert!(html.contains(said) && !html.contains("put it there"), "{view}: {html}");
+        assert!(html.contains("id=\"board-title\""), "the pieces are still there: {html}");
     }
     assert_eq!(service.log(9).await, []);
     let elsewhere = browser.post("/studio/outfits", &[("view", "https://elsewhere/")]).await;

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     domain::{ArticleId, CustomerId, Features, Schema, Timestamp},
-    store::{CustomerNote, FeedbackKind, Note},
+    store::{CustomerNote, FeedbackKind, Note, SavedFilter},
     web::{
         http::{AppState, Finding, Kind, Problem},
         pages::{
@@ -93,7 +93,7 @@ pub(super) async fn known(
         notes: notes.into_iter().rev().map(note).collect(),
         refused_note: None,
         outfits: saved::cards(state, outfits, schema).await?,
-        all_outfits: saved::list_href("", Some(id), false, 1),
+        all_outfits: saved::list_href(&SavedFilter { customer: Some(id), ..SavedFilter::default() }, 1),
         bought: dated(state, bought).await?,
         refused: refused.map(|((article, day), undone)| (article, day, undone)).collect(),
         refused_pager,
@@ -143,7 +143,7 @@ pub(super) async fn note(
                 Err(reason) => {
                     let view = View { customer: Some(customer), ..View::default() };
                     let refused = RefusedNote { typed: note, reason };
-                    let page = super::studio_page(&state, &visitor, view, Some(refused)).await?;
+                    let page = super::studio_page(&state, &visitor, view, Some(refused), None).await?;
                     return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
                 }
             }

@@ -26,6 +26,7 @@ use self::{
     customer::{Known, RefusedNote},
     pick::Pick,
     queue::Queue,
+    saved::Unsaved,
     suggest::{Asker, Suggested},
     view::{Edited, Refusal, View},
     what_if::{Purpose, WhatIf},
@@ -105,6 +106,8 @@ struct StudioPage {
     silent: Option<String>,
     /// Whether the saved outfit on the board was changed after it was opened.
     is_outdated: bool,
+    /// Why saving it failed just now.
+    unsaved: Option<Unsaved>,
 }
 
 async fn page(
@@ -112,19 +115,21 @@ async fn page(
     State(state): State<AppState>,
     view: View,
 ) -> Result<Html<String>, Problem> {
-    studio_page(&state, &visitor, view, None).await
+    studio_page(&state, &visitor, view, None, None).await
 }
 
-/// The page, perhaps with a note about the customer that was refused.
+/// The page, perhaps with a note about the customer that was refused, or with why the outfit was not saved.
 async fn studio_page(
     state: &AppState,
     visitor: &Visitor,
     mut view: View,
     refused_note: Option<RefusedNote>,
+    unsaved: Option<Unsaved>,
 ) -> Result<Html<String>, Problem> {
     let live = state.releases.current();
     let schema = state.schema();
     view.saved = confirm_saved(state, &view, &schema).await?;
+    let is_outdated = is_outdated(state, &mut view, &schema).await?;
     let customer = chosen_customer(state, &view, &schema).await?;
     let stored = customer.as_ref().map(|customer| customer.features.clone()).unwrap_or_default();
     let found = match &customer {
@@ -177,13 +182,6 @@ async fn studio_page(
         }
         _ => {}
     }
-    let is_outdated = match view.edited {
-        Some(Edited { seq, revision }) => {
-            let stored = state.store.saved_outfits().get(seq).await?;
-            stored.is_none_or(|stored| stored.revision != revision)
-        }
-        None => false,
-    };
     let pick = pick::pick(state, &view, live.as_deref(), &stored).await?;
     let page = StudioPage {
         shell: visitor.shell(Page::Studio),
@@ -206,6 +204,7 @@ async fn studio_page(
         suggested,
         silent,
         is_outdated,
+        unsaved,
     };
     Ok(Html(page.render()?))
 }
@@ -268,13 +267,31 @@ async fn refused(state: &AppState, view: &View) -> Result<Refused, Problem> {
 async fn confirm_saved(state: &AppState, view: &View, schema: &Schema) -> Result<Option<i64>, Problem> {
     let Some(seq) = view.saved else { return Ok(None) };
     let stored = state.store.saved_outfits().get(seq).await?;
-    let is_shown = |saved: &SavedOutfit| {
-        let outfit = &saved.outfit;
-        Some(&outfit.customer) == view.customer.as_ref()
-            && outfit.slots.as_slice().iter().map(Slot::article).eq(view.slots.iter().map(Option::as_ref))
-            && outfit.features == view::features(&view.own, schema)
+    Ok(stored.filter(|saved| is_shown(saved, view, schema)).map(|_| seq))
+}
+
+/// Whether the outfit that is being edited was changed to something else after it was opened. If it is gone, the board goes
+/// on without it.
+async fn is_outdated(state: &AppState, view: &mut View, schema: &Schema) -> Result<bool, Problem> {
+    let Some(Edited { seq, revision }) = view.edited else { return Ok(false) };
+    let Some(stored) = state.store.saved_outfits().get(seq).await? else {
+        view.edited = None;
+        view.ignored.push("the saved outfit, which no longer exists".to_owned());
+        return Ok(false);
     };
-    Ok(stored.filter(is_shown).map(|_| seq))
+    // The own change comes back, too: by the browser's Back, for one.
+    if stored.deleted_at.is_none() && is_shown(&stored, view, schema) {
+        view.edited = Some(Edited { seq, revision: stored.revision });
+        return Ok(false);
+    }
+    Ok(stored.revision != revision)
+}
+
+/// Whether the page shows what is stored.
+fn is_shown(SavedOutfit { outfit, .. }: &SavedOutfit, view: &View, schema: &Schema) -> bool {
+    Some(&outfit.customer) == view.customer.as_ref()
+        && outfit.slots.as_slice().iter().map(Slot::article).eq(view.slots.iter().map(Option::as_ref))
+        && outfit.features == view::features(&view.own, schema)
 }
 
 /// The question that the address asks: its features override those of the profile.

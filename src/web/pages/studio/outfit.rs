@@ -71,6 +71,8 @@ struct Notice {
     refused: Option<String>,
     /// The refused form, whose fields keep what was typed.
     typed: Option<ChangeForm>,
+    /// The outfit that is in the way of restoring this one.
+    same: Option<i64>,
     /// The customer's new link, which is shown once.
     link: Option<String>,
 }
@@ -337,8 +339,8 @@ pub(super) async fn change(
                 match saved.change(seq, form.revision, edit, now).await {
                     Ok(()) => format!("{here}?saved=on"),
                     Err(StoreError::Conflict(Conflict::OutfitChanged)) => {
-                        let reason = "a colleague changed this outfit. The name and the note below are yours: save again \
-                                      to keep them";
+                        let reason = "this outfit was changed after you opened it. The name and the note below are \
+                                      yours: save again to keep them";
                         return refuse(StatusCode::CONFLICT, reason.to_owned(), form).await;
                     }
                     Err(error) => return Err(error.into()),
@@ -351,10 +353,16 @@ pub(super) async fn change(
             saved.delete(seq, now).await?;
             format!("/studio/outfits?deleted={seq}")
         }
-        Change::Restore => {
-            saved.restore(seq, now).await?;
-            here
-        }
+        Change::Restore => match saved.restore(seq, now).await {
+            Ok(()) => here,
+            Err(StoreError::Conflict(conflict)) => {
+                let same = saved.same_as(&find(&state, seq).await?.outfit).await?;
+                let notice = Notice { refused: Some(conflict.to_string()), same, ..Notice::default() };
+                let page = outfit_page(&state, &visitor, seq, notice).await?;
+                return Ok((StatusCode::CONFLICT, page).into_response());
+            }
+            Err(error) => return Err(error.into()),
+        },
         Change::Copy => match copy(&state, &visitor, seq, &form.customer).await? {
             Ok(copied) => format!("/studio/outfits/{copied}"),
             Err(reason) => return refuse(invalid, reason, form).await,
@@ -391,6 +399,9 @@ async fn copy(
         Ok(customer) => customer,
         Err(error) => return Ok(Err(error.to_string())),
     };
+    if customer == saved.outfit.customer {
+        return Ok(Err(format!("{customer} already has this outfit; enter another customer")));
+    }
     let outfit = OpenOutfit { customer, ..saved.outfit };
     let (author, now) = (visitor.author(), state.now());
     let copied = match outfits::save(&state.store, author, &outfit, now).await {

@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::{
     extract::State,
+    http::StatusCode,
     response::{Html, IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
@@ -10,11 +11,11 @@ use tracing::warn;
 
 use super::view::{self, Edited, View};
 use crate::{
-    domain::{ArticleId, CustomerId, OpenOutfit, Schema, Slot, Slots},
+    domain::{ArticleId, CustomerId, OpenOutfit, Schema, Slot, Slots, Timestamp},
     service::{fault::ServiceError, feedback::judge, outfits},
-    store::{Conflict, FeedbackKind, Origin, SavedFilter, SavedOutfit, StoreError},
+    store::{Conflict, FeedbackKind, Origin, SavedFilter, SavedOutfit, Store, StoreError},
     web::{
-        http::{AppState, Kind, Problem},
+        http::{AppState, Problem},
         pages::{
             article_view::{self, ArticleView},
             fault,
@@ -22,7 +23,7 @@ use crate::{
             pager::Pager,
             profile,
             shell::{Page, Shell},
-            visitor::Stylist,
+            visitor::{Stylist, Visitor},
         },
     },
 };
@@ -36,8 +37,11 @@ struct SavedPage {
     shell: Shell,
     find: String,
     only_drafts: bool,
+    only_mine: bool,
     /// The only customer, or an empty text.
     customer: String,
+    /// Whether there is no such customer.
+    is_unknown: bool,
     outfits: Vec<OutfitCard>,
     pager: Pager,
     /// The outfit that was just deleted.
@@ -50,6 +54,7 @@ pub(super) struct SavedQuery {
     find: String,
     customer: Option<String>,
     drafts: Option<String>,
+    mine: Option<String>,
     #[serde(default)]
     page: String,
     #[serde(default)]
@@ -59,17 +64,18 @@ pub(super) struct SavedQuery {
 pub(super) async fn page(
     Stylist(visitor): Stylist,
     State(state): State<AppState>,
-    PageQuery(SavedQuery { find, customer, drafts, page, deleted }): PageQuery<SavedQuery>,
+    PageQuery(SavedQuery { find, customer, drafts, mine, page, deleted }): PageQuery<SavedQuery>,
 ) -> Result<Html<String>, Problem> {
-    let only_drafts = drafts.is_some();
+    let (only_drafts, only_mine) = (drafts.is_some(), mine.is_some());
     let customer = customer.and_then(|id| CustomerId::new(id).ok());
-    let filter = SavedFilter { search: &find, customer: customer.as_ref(), only_drafts, by: None };
+    let by = only_mine.then_some(visitor.person.id);
+    let filter = SavedFilter { search: &find, customer: customer.as_ref(), only_drafts, by };
     let saved = state.store.saved_outfits();
     let (_, count) = saved.list(&filter, 0, 0).await?;
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     // A link that says something else shows the first page.
     let pager = Pager::new(page.parse().ok(), count, ON_A_PAGE as usize, false, &state.notation, |page| {
-        list_href(&find, customer.as_ref(), only_drafts, page)
+        list_href(&filter, page)
     });
     let skip = u32::try_from(pager.first()).unwrap_or(u32::MAX);
     let (found, _) = saved.list(&filter, skip, ON_A_PAGE).await?;
@@ -79,11 +85,17 @@ pub(super) async fn page(
         }
         None => None,
     };
+    let is_unknown = match &customer {
+        Some(id) if found.is_empty() => state.store.customers().get(id).await?.is_none(),
+        _ => false,
+    };
     let page = SavedPage {
         shell: visitor.shell(Page::Studio),
         outfits: cards(&state, found, &state.schema()).await?,
         find,
         only_drafts,
+        only_mine,
+        is_unknown,
         customer: customer.map(|id| id.to_string()).unwrap_or_default(),
         pager,
         deleted,
@@ -91,18 +103,20 @@ pub(super) async fn page(
     Ok(Html(page.render()?))
 }
 
-/// The list's address.
-pub(super) fn list_href(find: &str, customer: Option<&CustomerId>, only_drafts: bool, page: usize) -> String {
+/// The list's address. A filter by person is for the visitor's own.
+pub(super) fn list_href(filter: &SavedFilter<'_>, page: usize) -> String {
     let path = "/studio/outfits?";
     let mut query = form_urlencoded::Serializer::for_suffix(path.to_owned(), path.len());
-    if !find.is_empty() {
-        query.append_pair("find", find);
+    if !filter.search.is_empty() {
+        query.append_pair("find", filter.search);
     }
-    if let Some(customer) = customer {
+    if let Some(customer) = filter.customer {
         query.append_pair("customer", customer.as_str());
     }
-    if only_drafts {
-        query.append_pair("drafts", "on");
+    for (name, is_on) in [("drafts", filter.only_drafts), ("mine", filter.by.is_some())] {
+        if is_on {
+            query.append_pair(name, "on");
+        }
     }
     if page > 1 {
         query.append_pair("page", &page.to_string());
@@ -178,6 +192,32 @@ pub(super) struct SaveForm {
     another: Option<String>,
 }
 
+/// Why an outfit was not saved; the board says so.
+pub(super) struct Unsaved {
+    status: StatusCode,
+    pub(super) reason: String,
+    /// The outfit that is the same.
+    pub(super) same: Option<i64>,
+}
+
+impl Unsaved {
+    fn invalid(reason: impl Into<String>) -> Self {
+        Self { status: StatusCode::UNPROCESSABLE_ENTITY, reason: reason.into(), same: None }
+    }
+
+    /// What a stylist can do something about.
+    async fn new(store: &Store, error: ServiceError, outfit: &OpenOutfit) -> Result<Self, Problem> {
+        match error {
+            ServiceError::Faults(faults) => Ok(Self::invalid(fault::words(&faults))),
+            ServiceError::Store(StoreError::Conflict(conflict)) => {
+                let same = store.saved_outfits().same_as(outfit).await?;
+                Ok(Self { status: StatusCode::CONFLICT, reason: conflict.to_string(), same })
+            }
+            error => Err(fault::problem(error)),
+        }
+    }
+}
+
 /// Saves the outfit or draft for its customer. What was suggested is then accepted.
 pub(super) async fn save(
     Stylist(visitor): Stylist,
@@ -185,48 +225,82 @@ pub(super) async fn save(
     Form(SaveForm { view, another }): Form<SaveForm>,
 ) -> Result<Response, Problem> {
     let view = View::parse(&view)?;
-    let outfit = read(&view, &state.schema())?;
-    let (store, author, now) = (&state.store, visitor.author(), state.now());
-    let next = if let Some(Edited { seq, revision }) = view.edited.filter(|_| another.is_none()) {
-        match outfits::replace(&store.by(author), (seq, revision), outfit, now).await {
-            Ok(()) => {}
-            // The board says so, and offers to save another.
-            Err(ServiceError::Store(StoreError::Conflict(Conflict::OutfitChanged))) => {
-                return Ok(Redirect::to(&view.href()).into_response());
-            }
-            Err(error) => return Err(fault::problem(error)),
-        }
-        format!("/studio/outfits/{seq}?saved=on")
-    } else {
-        let (seq, _) = outfits::save(store, author, &outfit, now).await.map_err(fault::problem)?;
-        // A draft is finished in place; a whole outfit may be the beginning of another.
-        let edited = match store.saved_outfits().get(seq).await? {
-            Some(SavedOutfit { revision, .. }) if view.is_draft() => Some(Edited { seq, revision }),
-            _ => None,
-        };
-        View { saved: Some(seq), edited, ..view.clone() }.href()
+    let outfit = match read(&view, &state.schema()) {
+        Ok(outfit) => outfit,
+        Err(reason) => return refuse(&state, &visitor, view, Unsaved::invalid(reason)).await,
     };
+    let (store, author, now) = (&state.store, visitor.author(), state.now());
+    let edited = view.edited.filter(|_| another.is_none());
+    let saved = match edited {
+        Some(Edited { seq, revision }) => {
+            outfits::replace(&store.by(author), (seq, revision), outfit.clone(), now).await.map(|()| seq)
+        }
+        None => outfits::save(store, author, &outfit, now).await.map(|(seq, _)| seq),
+    };
+    let seq = match saved {
+        Ok(seq) if another.is_some() && view.edited.is_some_and(|edited| edited.seq == seq) => {
+            let unsaved = Unsaved::invalid("this is still the same outfit; change it, then save another");
+            return refuse(&state, &visitor, view, unsaved).await;
+        }
+        Ok(seq) => seq,
+        // The board says so, and offers to save another.
+        Err(ServiceError::Store(StoreError::Conflict(Conflict::OutfitChanged) | StoreError::NotFound(_))) => {
+            return Ok(Redirect::to(&view.href()).into_response());
+        }
+        Err(error) => {
+            let unsaved = Unsaved::new(store, error, &outfit).await?;
+            return refuse(&state, &visitor, view, unsaved).await;
+        }
+    };
+    count_accepted(&state, &view, now).await;
+    let next = match edited {
+        Some(_) => format!("/studio/outfits/{seq}?saved=on"),
+        None => saved_view(&state, &view, seq).await?.href(),
+    };
+    Ok(Redirect::to(&next).into_response())
+}
+
+/// The board again, with why the outfit was not saved.
+async fn refuse(
+    state: &AppState,
+    visitor: &Visitor,
+    view: View,
+    unsaved: Unsaved,
+) -> Result<Response, Problem> {
+    let status = unsaved.status;
+    let page = super::studio_page(state, visitor, view, None, Some(unsaved)).await?;
+    Ok((status, page).into_response())
+}
+
+async fn count_accepted(state: &AppState, view: &View, now: Timestamp) {
     for (slot, name) in &view.suggested {
         if let Some(Some(article)) = view.slots.get(*slot) {
             // The outfit is saved by now, so a failure here is none of the stylist's.
             if let Err(error) =
-                judge(store, &state.releases, name, article, FeedbackKind::Accepted, now).await
+                judge(&state.store, &state.releases, name, article, FeedbackKind::Accepted, now).await
             {
                 warn!(%error, "a suggestion that a stylist used is not counted as accepted");
             }
         }
     }
-    Ok(Redirect::to(&next).into_response())
 }
 
-fn read(view: &View, schema: &Schema) -> Result<OpenOutfit, Problem> {
-    let refuse = |detail: &str| Problem::new(Kind::Invalid, detail);
+/// The board after saving. A draft is finished in place; a whole outfit may be the beginning of another.
+async fn saved_view(state: &AppState, view: &View, seq: i64) -> Result<View, Problem> {
+    let edited = match state.store.saved_outfits().get(seq).await? {
+        Some(SavedOutfit { revision, .. }) if view.is_draft() => Some(Edited { seq, revision }),
+        _ => None,
+    };
+    Ok(View { saved: Some(seq), edited, ..view.clone() })
+}
+
+fn read(view: &View, schema: &Schema) -> Result<OpenOutfit, String> {
     let customer = view.customer.clone();
-    let customer = customer.ok_or_else(|| refuse("an outfit is saved for a customer; choose one first"))?;
+    let customer = customer.ok_or("an outfit is saved for a customer; choose one first")?;
     let slots: Vec<Slot> = view.slots.iter().cloned().map(Slot::from).collect();
-    let slots = Slots::new(slots).map_err(|error| refuse(&error.to_string()))?;
+    let slots = Slots::new(slots).map_err(|error| error.to_string())?;
     if slots.articles().next().is_none() {
-        return Err(refuse("the outfit has no article yet; choose one, then save"));
+        return Err("the outfit has no article yet; choose one, then save".to_owned());
     }
     Ok(OpenOutfit { customer, slots, features: view::features(&view.own, schema) })
 }
