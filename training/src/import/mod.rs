@@ -77,7 +77,9 @@ impl Import<'_> {
             ))
         };
         self.write_table(self.files.articles.as_ref(), target, &mut checker, tell, has_one_length)?;
-        refused.iter().for_each(|id| checker.forget(id));
+        for id in &refused {
+            checker.forget(id);
+        }
         retired.retain(|id| !checker.has_read(id));
         let keep = |customer: Customer| Ok(Some(customer));
         self.write_table(self.files.customers.as_ref(), target, &mut checker, tell, keep)?;
@@ -158,7 +160,7 @@ impl Import<'_> {
                 Err(reason) => rows.refuse(rows.line(), reason),
             }
             number += 1;
-            if number % 1024 == 0 {
+            if number.is_multiple_of(1024) {
                 let (done, total) = rows.progress();
                 tell(T::NAME, done, total);
             }

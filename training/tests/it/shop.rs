@@ -144,26 +144,7 @@ fn from_three_files_and_a_schema_to_a_release() {
     assert!(!table.contains("12.21 ± 0.17"), "the paper's own figures are of another data set:\n{table}");
     assert_eq!(home.json("table.json")["methods"][0]["parameters"], all["methods"][0]["parameters"]);
 
-    let other = fs::read_to_string(home.at("all.json")).unwrap().replacen(
-        "\"fingerprint\": \"",
-        "\"fingerprint\": \"0",
-        1,
-    );
-    home.write("other.json", &other);
-    for command in ["table --runs runs/garden/gsu-1", "evaluate --data garden --runs runs/garden/gsu-1"] {
-        let error = home.error_of(&format!("{command} --baselines other.json"));
-        assert!(error.contains("other.json is about data with fingerprint 0"), "{error}");
-    }
-    let error = home
-        .error_of("evaluate --data garden --runs runs/garden/none-1 runs/garden/gsu-1 runs/garden/none-1");
-    assert!(error.contains("--runs lists runs/garden/none-1 twice"), "{error}");
-    let error = home.error_of(&format!("release --name ../evil --data garden --runs {runs}"));
-    assert!(error.contains("a release's name has 1 to 128"), "{error}");
-    let error = home.error_of(&format!("release --name fine --default-method c --data garden --runs {runs}"));
-    assert!(
-        error.contains("no run is of the default method c; the runs are of none, gsu, latent-universal"),
-        "{error}"
-    );
+    refusals(&home, runs);
 
     let output = home.output_of("export --run runs/garden/gsu-1 --storage float16 --out half");
     assert!(
@@ -224,6 +205,30 @@ fn from_three_files_and_a_schema_to_a_release() {
     assert!((losses / 24.0 - stated).abs() < 1e-5, "the release's figures match its files");
 }
 
+/// What `evaluate`, `table` and `release` refuse of the garden's runs.
+fn refusals(home: &Home, runs: &str) {
+    let other = fs::read_to_string(home.at("all.json")).unwrap().replacen(
+        "\"fingerprint\": \"",
+        "\"fingerprint\": \"0",
+        1,
+    );
+    home.write("other.json", &other);
+    for command in ["table --runs runs/garden/gsu-1", "evaluate --data garden --runs runs/garden/gsu-1"] {
+        let error = home.error_of(&format!("{command} --baselines other.json"));
+        assert!(error.contains("other.json is about data with fingerprint 0"), "{error}");
+    }
+    let error = home
+        .error_of("evaluate --data garden --runs runs/garden/none-1 runs/garden/gsu-1 runs/garden/none-1");
+    assert!(error.contains("--runs lists runs/garden/none-1 twice"), "{error}");
+    let error = home.error_of(&format!("release --name ../evil --data garden --runs {runs}"));
+    assert!(error.contains("a release's name has 1 to 128"), "{error}");
+    let error = home.error_of(&format!("release --name fine --default-method c --data garden --runs {runs}"));
+    assert!(
+        error.contains("no run is of the default method c; the runs are of none, gsu, latent-universal"),
+        "{error}"
+    );
+}
+
 #[test]
 fn a_bad_row_stops_an_import_unless_it_may_be_skipped() {
     let home = garden();
@@ -267,13 +272,13 @@ fn a_bad_row_stops_an_import_unless_it_may_be_skipped() {
 fn embeddings_have_one_length() {
     let home = garden();
     fs::remove_file(home.at("theirs/articles.csv")).unwrap();
-    let articles: String = (0..24)
-        .map(|number| {
-            let (kind, numbers) =
-                (["shrub", "bulb", "pot", "tool"][number / 6], if number == 23 { "1" } else { "1,2" });
-            format!("{{\"id\":\"{kind}-{}\",\"type\":\"{kind}\",\"embedding\":[{numbers}]}}\n", number % 6)
-        })
-        .collect();
+    let mut articles = String::new();
+    for number in 0..24 {
+        let kind = ["shrub", "bulb", "pot", "tool"][number / 6];
+        let numbers = if number == 23 { "1" } else { "1,2" };
+        let id = format!("{kind}-{}", number % 6);
+        writeln!(articles, "{{\"id\":\"{id}\",\"type\":\"{kind}\",\"embedding\":[{numbers}]}}").unwrap();
+    }
     home.write("theirs/articles.jsonl", &articles);
     let error = home.error_of("import theirs --out garden");
     assert!(
