@@ -606,11 +606,18 @@ impl Catalogue {
         price_in(self.currency.as_deref(), article)
     }
 
-    /// The lowest price of some articles; 0 if none has a price.
-    pub fn lowest_price(&self, of: &Mask) -> f64 {
+    /// The two cheapest of some articles, with their prices; fewer if fewer have a price.
+    pub fn cheapest(&self, of: &Mask) -> Vec<(u32, f64)> {
+        let mut cheapest = Vec::with_capacity(3);
         let prices = (0..).zip(self.prices.iter()).filter(|(place, _)| of.contains(*place));
-        let lowest = prices.map(|(_, price)| *price).fold(f64::INFINITY, f64::min);
-        if lowest.is_finite() { lowest } else { 0.0 }
+        for (place, &price) in prices.filter(|(_, price)| !price.is_nan()) {
+            if cheapest.get(1).is_none_or(|(_, second)| price < *second) {
+                cheapest.push((place, price));
+                cheapest.sort_by(|(_, a), (_, b)| f64::total_cmp(a, b));
+                cheapest.truncate(2);
+            }
+        }
+        cheapest
     }
 
     /// The articles with a price within the limits.

@@ -1,7 +1,7 @@
 //! A limit on what a whole outfit costs.
 //!
-//! A blank may take what leaves enough for the cheapest articles of the other blanks, so no set of suggestions is above the
-//! limit. An article without a price in the shop's currency is never suggested under a limit.
+//! A blank may take what leaves enough for the cheapest other articles of the other blanks, so no set of suggestions is above
+//! the limit. An article without a price in the shop's currency is never suggested under a limit.
 
 use std::sync::Arc;
 
@@ -19,9 +19,11 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Budget {
     left: f64,
-    /// The price of the cheapest article that each blank may take.
-    cheapest: Vec<f64>,
+    /// The two cheapest articles that each blank may take, with their prices: another blank may take the first.
+    cheapest: Vec<Cheapest>,
 }
+
+type Cheapest = Vec<(u32, f64)>;
 
 impl Budget {
     /// Limits the blanks to what the outfit's other articles leave. None without a limit.
@@ -51,14 +53,13 @@ impl Budget {
                 warnings.push(Warning::new("price-unknown", detail).about([article.id.as_str()]));
             }
         }
-        let cheapest = blanks.iter().map(|blank| catalogue.lowest_price(&blank.admissible)).collect();
+        let cheapest = blanks.iter().map(|blank| catalogue.cheapest(&blank.admissible)).collect();
         let budget = Self { left, cheapest };
         for (place, blank) in blanks.iter_mut().enumerate() {
             let others = budget.cheapest.iter().enumerate().filter(|(other, _)| *other != place);
-            let others: f64 = others.map(|(_, price)| price).sum();
+            let others: Vec<&Cheapest> = others.map(|(_, cheapest)| cheapest).collect();
             let before = blank.admissible.count();
-            let room = budget.left - others;
-            Arc::make_mut(&mut blank.admissible).intersect(&catalogue.priced(None, Some(room)));
+            let room = narrow(Arc::make_mut(&mut blank.admissible), budget.left, &others, &[], catalogue);
             if before > 0 && blank.admissible.count() == 0 {
                 let detail = format!(
                     "slot {}: nothing that passes the other filters costs {:.2} or less, which is what the total of {total:.2} \
@@ -75,7 +76,40 @@ impl Budget {
     /// Leaves what the next blank may take after the first ones were filled.
     pub(super) fn limit(&self, admissible: &mut Mask, filled: &[u32], catalogue: &Catalogue) {
         let spent: f64 = filled.iter().map(|place| catalogue.price(*place)).sum();
-        let later: f64 = self.cheapest.iter().skip(filled.len() + 1).sum();
-        admissible.intersect(&catalogue.priced(None, Some(self.left - spent - later)));
+        let later: Vec<&Cheapest> = self.cheapest.iter().skip(filled.len() + 1).collect();
+        narrow(admissible, self.left - spent, &later, filled, catalogue);
     }
+}
+
+/// Leaves the articles that cost no more than what `others` leave of `left`, and returns how much that is. `taken` are
+/// articles that the others cannot have.
+fn narrow(
+    admissible: &mut Mask,
+    left: f64,
+    others: &[&Cheapest],
+    taken: &[u32],
+    catalogue: &Catalogue,
+) -> f64 {
+    let mut room = left - reserve(others, taken);
+    admissible.intersect(&catalogue.priced(None, Some(room)));
+    for &(first, price) in others.iter().filter_map(|cheapest| find_free(cheapest, taken)) {
+        let rest = left - reserve(others, &[taken, &[first]].concat());
+        if price > rest && admissible.contains(first) {
+            admissible.remove(first);
+            room = room.min(rest);
+        }
+    }
+    room
+}
+
+/// What blanks cost at least without the articles that are taken.
+fn reserve(blanks: &[&Cheapest], taken: &[u32]) -> f64 {
+    let least = |cheapest: &&Cheapest| {
+        find_free(cheapest, taken).or(cheapest.last()).map_or(0.0, |(_, price)| *price)
+    };
+    blanks.iter().map(least).sum()
+}
+
+fn find_free<'c>(cheapest: &'c Cheapest, taken: &[u32]) -> Option<&'c (u32, f64)> {
+    cheapest.iter().find(|(place, _)| !taken.contains(place))
 }

@@ -24,6 +24,7 @@ contracts!(
     distinct_sets_differ_in_half_of_their_articles,
     lift_and_reasons_are_computed,
     an_outfit_stays_within_its_budget,
+    what_one_blank_takes_is_not_kept_for_another,
     diversity_changes_the_order,
     articles_missing_from_catalogue_or_release_give_warnings,
     a_batch_answers_each_item,
@@ -507,6 +508,26 @@ async fn an_outfit_stays_within_its_budget(db: TestDatabase) {
     let request = json!({"outfit": ["a-00134", null], "filters": {"price": {"total": -1}}});
     let (status, problem) = service.ask("/complete", &request).await;
     assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/filters/price/total")));
+}
+
+/// Both blanks have the same cheapest article.
+async fn what_one_blank_takes_is_not_kept_for_another(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let stored = ponchos(&service, &[json!({"price": 10}), json!({"price": 20}), json!({"price": 30})]).await;
+    for (total, suggested, sets) in [(25, 0, 0), (30, 2, 1), (45, 3, 2)] {
+        let filters = json!({"types": {"0": ["poncho"], "1": ["poncho"]}, "price": {"total": total}});
+        let request = json!({"outfit": [null, null], "k": 9, "sets": 9, "filters": filters});
+        let answer = service.ask_ok("/complete", &request).await;
+        for blank in answer["blanks"].as_array().unwrap() {
+            let mut found = ids(blank);
+            found.sort_unstable();
+            let mut expected: Vec<&str> = stored[..suggested].iter().map(String::as_str).collect();
+            expected.sort_unstable();
+            assert_eq!(found, expected, "{total}: {answer:#}");
+        }
+        assert_eq!(answer["sets"].as_array().map_or(0, Vec::len), sets, "{total}");
+        assert_eq!(answer["warnings"].to_string().contains("costs 5.00 or less"), sets == 0, "{answer:#}");
+    }
 }
 
 async fn diversity_changes_the_order(db: TestDatabase) {
