@@ -247,10 +247,7 @@ async fn drags_a_suggestion_to_a_place(db: TestDatabase) {
             .await;
         let from = window.run("return new URL(location).searchParams.getAll('from')").await;
         assert!(from[0].as_str().unwrap().starts_with(&format!("{place}:")), "{from}");
-        assert_eq!(
-            window.run("return new URL(location).searchParams.get('type')").await.is_null(),
-            place == 1
-        );
+        assert_eq!(window.run("return new URL(location).searchParams.get('type')").await, json!("1:coat"));
         window.goto(&before).await;
     }
 }
