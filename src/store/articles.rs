@@ -336,7 +336,7 @@ impl UnparsedArticle<'_> {
 /// Which articles a list has.
 #[derive(Debug, Clone, Default)]
 pub struct ArticleFilter {
-    /// As in [`Articles::list`].
+    /// Words, each of which the id, the type or a text attribute must contain, in any case.
     pub search: String,
     /// The type, as it is stored.
     pub kind: Option<String>,

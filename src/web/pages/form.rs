@@ -55,10 +55,17 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Form<T> {
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         let session = visitor::token(request.headers(), request.extensions());
         let body = read(request, MAX_BYTES, state).await?;
-        let found = form_urlencoded::parse(&body).find(|(name, _)| name == "csrf").map(|(_, value)| value);
-        if !session.zip(found).is_some_and(|(session, found)| session.is_form_token(&found)) {
-            let detail = "the form belongs to another sign-in, so nothing was changed; go back, copy what you \
-                          typed, reload the page and send it again";
+        let field =
+            |wanted| form_urlencoded::parse(&body).find(|(name, _)| name == wanted).map(|(_, value)| value);
+        if !session.zip(field("csrf")).is_some_and(|(session, found)| session.is_form_token(&found)) {
+            let mut detail =
+                "the form belongs to another sign-in, so nothing was changed; reload the page and send \
+                              it again"
+                    .to_owned();
+            // The only long text of any form.
+            if let Some(note) = field("note").filter(|note| !note.trim().is_empty()) {
+                detail = format!("{detail}. Your note was: {note}");
+            }
             return Err(Problem::new(Kind::Forbidden, detail));
         }
         parse(&body, |_| None).map(Self)

@@ -402,6 +402,9 @@ async fn forged_forms_change_nothing(db: TestDatabase) {
         let answer = ada.post_bare("/sign-out", &[("csrf", csrf)]).await;
         assert_eq!(answer.status(), 403, "{csrf}");
     }
+    let refused =
+        ada.post_bare("/sign-out", &[("csrf", &*bo), ("note", "likes blue")]).await.text().await.unwrap();
+    assert!(refused.contains("Your note was: likes blue"), "what was typed is not lost: {refused}");
     assert_eq!(ada.get("/studio").await.status(), 200, "the session still works");
     let request = browser().post(format!("{}/sign-in", service.url)).body("name=a&password=b");
     let request = request.header("content-type", "application/x-www-form-urlencoded");
