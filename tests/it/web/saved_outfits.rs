@@ -268,7 +268,7 @@ async fn saved_outfits_need_a_stylist(db: TestDatabase) {
         let refused = browser.post_bare(path, &fields).await;
         assert_eq!(refused.status(), 403, "without the form's token");
         let html = refused.text().await.unwrap();
-        assert!(html.contains("copy what you typed") && !html.contains("permission"), "{html}");
+        assert!(html.contains("belongs to another sign-in") && !html.contains("permission"), "{html}");
     }
     assert_eq!(browser.get("/studio/outfits/999999").await.status(), 404);
     let unknown = browser.post(&page, &[("change", "sell"), ("revision", "1")]).await;
