@@ -73,12 +73,12 @@ impl Export {
     /// Chooses the schema, and says which. `beside` is where the folder has one.
     async fn choose_schema(&self, beside: &Path, settings: &Settings, store: &Store) -> Result<Schema> {
         let file = self.schema.as_deref().or(Some(beside).filter(|path| path.is_file()));
-        let (schema, source) = match (file, served_release(settings, store).await?) {
-            (Some(path), _) => (read_schema(path)?, path.display().to_string()),
-            (None, Some(release)) => {
-                (release.schema().clone(), format!("that of release {}", release.manifest().name))
-            }
-            (None, None) => (Schema::default_schema(), "the built-in one".into()),
+        let (schema, source) = if let Some(path) = file {
+            (read_schema(path)?, path.display().to_string())
+        } else if let Some(release) = served_release(settings, store).await? {
+            (release.schema().clone(), format!("that of release {}", release.manifest().name))
+        } else {
+            (Schema::default_schema(), "the built-in one".into())
         };
         eprintln!("schema: {source}");
         Ok(schema)
