@@ -24,9 +24,9 @@ PAPER = ["none", "c", "np", "gs", "gsu"]
 SEVERAL_SEEDS = [*PAPER, "match"]
 FURTHER = ["gsx", "gsx-latent", "latent", "universal", "latent-universal"]
 RATES = ["0.0003", "0.0005", "0.0008", "0.0013", "0.0021"]
-# The papers leave nothing out of a profile.
 # The status of a run that was told to stop.
 INTERRUPTED = 130
+# The papers leave nothing out of a profile.
 AS_IN_THE_PAPERS = ["fit.drop_profile=0.0", "fit.drop_feature=0.0", "fit.calibrate=false"]
 
 
