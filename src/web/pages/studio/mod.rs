@@ -408,7 +408,8 @@ async fn feedback(
     State(state): State<AppState>,
     Form(Judgement { view, refused, undone }): Form<Judgement>,
 ) -> Result<Response, Problem> {
-    let view = View::parse(&view)?;
+    // The best ideas change with what is refused.
+    let view = View::parse(&view)?.with_best_sets();
     let (store, now) = (state.store.by(visitor.author()), state.now());
     let parse = |parameter: &str, value: &str| {
         value.parse().map_err(|detail| Problem::invalid(vec![Finding::parameter(parameter, detail)]))

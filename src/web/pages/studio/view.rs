@@ -451,7 +451,7 @@ impl View {
 
     /// With blanks for the rest of a whole outfit.
     pub(super) fn completed(&self) -> Self {
-        self.with(|view| view.slots.resize(view.slots.len().max(MIN_ARTICLES), None))
+        self.with_best_sets().with(|view| view.slots.resize(view.slots.len().max(MIN_ARTICLES), None))
     }
 
     /// With blanks for what suggestions filled, and other ideas for them. None if the stylist chose each piece.
@@ -667,7 +667,7 @@ mod tests {
     #[test]
     fn another_question_begins_at_the_best_ideas_and_at_a_new_search() {
         let view = View::parse("slot=a&slot=&pick=1&search=boot&similar=b&page=2&skipped_sets=4").unwrap();
-        for changed in [view.blanked(0, None), view.grown(), view.without(0)] {
+        for changed in [view.blanked(0, None), view.grown(), view.without(0), view.completed()] {
             assert_eq!(changed.skipped_sets, 0, "{changed:?}");
         }
         assert_eq!(view.picking(0).query(), "slot=a&slot=&pick=0&skipped_sets=4");
