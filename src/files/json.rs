@@ -286,6 +286,14 @@ pub(super) fn parse(text: &str) -> Result<Value<'_>, JsonError> {
     })
 }
 
+/// Says which name appears twice in an object of a JSON text: most readers take one of the values and drop the other.
+pub fn find_repeated_name(text: &[u8]) -> Option<String> {
+    match parse(std::str::from_utf8(text).ok()?) {
+        Err(JsonError::Content(reason)) => Some(reason),
+        _ => None,
+    }
+}
+
 /// Says from where on a text is not UTF-8.
 pub fn explain_utf8_error(error: Utf8Error) -> String {
     format!("not UTF-8 text from byte {} on", error.valid_up_to() + 1)

@@ -101,6 +101,20 @@ async fn what_a_patch_leaves_invalid_is_refused(db: TestDatabase) {
         let told = problem(patch(&service, path, &body).await).await;
         assert_eq!(told, (422, "invalid".into(), pointer.into()), "{body}");
     }
+    for (path, body) in [
+        ("/articles/a", r#"{"type": "coat", "price": 1, "price": 2}"#),
+        ("/customers/c", r#"{"features": {"age": 29, "age": 30}}"#),
+    ] {
+        for method in [Method::PUT, Method::PATCH] {
+            let twice = request(&service, method, path).header("content-type", "application/json").body(body);
+            let answer = twice.send().await.unwrap();
+            assert_eq!(answer.status(), 422, "{body}");
+            assert!(
+                answer.text().await.unwrap().contains("appears twice"),
+                "one of the values would be lost"
+            );
+        }
+    }
     assert_eq!(service.json("/articles/a").await, json!({"id": "a", "type": "coat", "price": 79}));
     assert_eq!(service.json("/customers/c").await["features"], json!({"age": 28}));
     // The other kind of patch has other rules.

@@ -4,7 +4,7 @@ use std::io;
 
 use axum::{
     extract::{FromRef, FromRequest, Request},
-    http::header,
+    http::{Method, header},
     response::{IntoResponse, Response},
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -14,7 +14,7 @@ use serde_path_to_error::{Path, Segment};
 use super::{Finding, Incoming, Kind, Problem, check_media_type};
 use crate::{
     config::Limits,
-    files::{explain_json_error, explain_utf8_error},
+    files::{explain_json_error, explain_utf8_error, find_repeated_name},
     util::json_pointer::step,
 };
 
@@ -35,8 +35,9 @@ where
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let is_stored = request.method() == Method::PUT;
         let JsonText(text) = JsonText::from_request(request, state).await?;
-        parse(&text).map(Self)
+        if is_stored { parse_stored(&text) } else { parse(&text) }.map(Self)
     }
 }
 
@@ -82,7 +83,7 @@ where
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         const EXPECTED: &str = "application/merge-patch+json or application/json";
         let accepts = |found: &str| matches!(found, "application/merge-patch+json" | "application/json");
-        parse(&read(request, state, EXPECTED, accepts).await?).map(Self)
+        parse_stored(&read(request, state, EXPECTED, accepts).await?).map(Self)
     }
 }
 
@@ -154,6 +155,15 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     })?;
     deserializer.end().map_err(|error| malformed(text, &error))?;
     Ok(value)
+}
+
+/// Parses an object that is kept, so that no part of it may be lost.
+fn parse_stored<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
+    let value = parse(text)?;
+    match find_repeated_name(text) {
+        Some(reason) => Err(Problem::invalid(vec![Finding::at("", reason)])),
+        None => Ok(value),
+    }
 }
 
 fn parse_value(text: &[u8]) -> Result<Value, Problem> {
