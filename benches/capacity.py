@@ -194,8 +194,8 @@ def check():
     line("two quiet cores: 1 caller, median ms", 1.34, median(one.took))
     line("two quiet cores: 64 callers, completions a CPU-second", 2569, many.per_cpu_second)
     line("two quiet cores: 64 callers, completions a second", 4098, many.per_second)
-    # A table of `just speed` with the layer in floats. How much slower its cores are is taken from 64 callers, and how many cores other
-    # programs left from 256; the rest is predicted.
+    # A table of `just speed` with the layer in floats. How much slower its cores are is taken from 64 callers, and how
+    # many cores other programs left from 256; the rest is predicted.
     table = {1: (472, 518, 1.92), 8: (1019, 1692, 4.23), 64: (2113, 4710, 13.07), 256: (2083, 4581, 51.14)}
     slower = many.per_cpu_second / table[64][0]
     cores = 4581 * (1 / 2083 + slower * quiet["caller"] / 1000)

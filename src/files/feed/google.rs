@@ -208,14 +208,21 @@ fn is_within(interval: &str, now: Timestamp) -> Result<bool, String> {
     Ok((from..=to).contains(&now.millis()))
 }
 
-/// The milliseconds of an ISO 8601 time after 1970. Without a zone it is in UTC.
+/// The milliseconds from 1970 to an ISO 8601 time, without fractions of a second. A time without a zone is in UTC.
 fn read_moment(text: &str) -> Option<i64> {
     const TIMES: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M"];
+    const DAY: i64 = 86_400;
     let text = text.trim().replacen(' ', "T", 1);
+    // ISO 8601's end of a day.
+    let (text, later) = match text.split_once("T24:00") {
+        Some((date, rest)) => (format!("{date}T00:00{rest}"), DAY),
+        None => (text, 0),
+    };
     let with_zone = |time: &&str| DateTime::parse_from_str(&text, &format!("{time}%#z")).ok();
     let without = |time: &&str| NaiveDateTime::parse_from_str(&text, time).ok();
-    let moment = TIMES.iter().find_map(with_zone).map(|time| time.timestamp_millis());
-    moment.or_else(|| Some(TIMES.iter().find_map(without)?.and_utc().timestamp_millis()))
+    let seconds = TIMES.iter().find_map(with_zone).map(|time| time.timestamp());
+    let seconds = seconds.or_else(|| Some(TIMES.iter().find_map(without)?.and_utc().timestamp()))?;
+    Some((seconds + later) * 1000)
 }
 
 #[cfg(test)]
@@ -250,7 +257,8 @@ mod tests {
             ("2026-11-23T11:15:15-0800", 1_795_461_315),
             ("2026-11-23T11:15:15-08", 1_795_461_315),
             ("2024-02-29T12:00", 1_709_208_000),
-            ("2024-02-29 12:00:00.0Z", 1_709_208_000),
+            ("2024-02-29 12:00:00.5Z", 1_709_208_000),
+            ("2024-02-28T24:00Z", 1_709_164_800),
         ] {
             assert_eq!(read_moment(text), Some(seconds * 1000), "{text}");
         }

@@ -451,7 +451,10 @@ impl View {
 
     /// With blanks for the rest of a whole outfit.
     pub(super) fn completed(&self) -> Self {
-        self.with_best_sets().with(|view| view.slots.resize(view.slots.len().max(MIN_ARTICLES), None))
+        self.with(|view| {
+            view.slots.resize(view.slots.len().max(MIN_ARTICLES), None);
+            view.skipped_sets = 0;
+        })
     }
 
     /// With blanks for what suggestions filled, and other ideas for them. None if the stylist chose each piece.
