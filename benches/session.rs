@@ -32,6 +32,7 @@ use atelier::{
 };
 use clap::Parser;
 use ort::{
+    ep,
     session::{Session, SessionInputs},
     value::Tensor,
 };
@@ -57,7 +58,7 @@ struct Arguments {
     threads: Vec<usize>,
     #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 64, 256])]
     callers: Vec<usize>,
-    /// `cuda` measures the engine alone: bare sessions run on the CPU.
+    /// `cuda` also gives bare sessions the GPU, where their threads hardly matter.
     #[arg(long, default_value = "cpu")]
     device: DeviceChoice,
     /// One JSON object a line instead of a table.
@@ -82,16 +83,20 @@ fn main() -> Result<()> {
     let questions = questions(&arguments, &release, &articles)?;
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
     let mut contestants = Vec::new();
-    if serving.device() == Device::Cpu {
-        for &threads in &arguments.threads {
-            let path = arguments.whole.join(format!("{}.onnx", arguments.method));
-            for &batch in &arguments.batches {
-                let session = Session::builder(onnx_runtime.environment())?
-                    .with_intra_threads(threads)
-                    .map_err(ort::Error::<()>::from)?
-                    .commit_from_file(&path)?;
-                contestants.push(Contestant::Bare { threads, batch, session });
-            }
+    let providers = match serving.device() {
+        Device::Cuda => vec![ep::CUDA::default().with_tf32(false).build().error_on_failure()],
+        _ => Vec::new(),
+    };
+    for &threads in &arguments.threads {
+        let path = arguments.whole.join(format!("{}.onnx", arguments.method));
+        for &batch in &arguments.batches {
+            let session = Session::builder(onnx_runtime.environment())?
+                .with_intra_threads(threads)
+                .map_err(ort::Error::<()>::from)?
+                .with_execution_providers(&providers)
+                .map_err(ort::Error::<()>::from)?
+                .commit_from_file(&path)?;
+            contestants.push(Contestant::Bare { threads, batch, session });
         }
     }
     contestants.extend(arguments.callers.iter().map(|&callers| Contestant::Engine { callers }));

@@ -300,6 +300,28 @@ fn without_a_gpu_cuda_fails_and_auto_uses_the_cpu() {
     assert!(serving.device_note().is_some(), "it gives the reason");
 }
 
+/// The same models on a GPU, batched and alone. Nothing but the order of sums differs.
+#[tokio::test]
+async fn a_gpu_answers_as_the_cpu() {
+    if !Path::new("/dev/nvidiactl").exists() {
+        println!("NOT RUN: this machine has no GPU");
+        return;
+    }
+    let (cpu, gpu) = (serving(SETTINGS), serving(Settings { device: DeviceChoice::Cuda, ..SETTINGS }));
+    assert_eq!(gpu.device(), Device::Cuda);
+    for method in demo::methods() {
+        let questions = questions(&cpu, 64);
+        let expected = cpu.ask(method, questions.clone(), soon()).await.unwrap().answers;
+        let together = gpu.ask(method, questions.clone(), soon()).await.unwrap();
+        assert_eq!(together.batch, 64);
+        for ((question, expected), found) in questions.into_iter().zip(&expected).zip(&together.answers) {
+            let what = format!("{method}, {} slots", question.slots.len());
+            equal(expected, found, &what);
+            equal(expected, &gpu.ask(method, vec![question], soon()).await.unwrap().answers[0], &what);
+        }
+    }
+}
+
 /// The logits from the trunk's outputs in a bare session, and each article's weights; one row per question.
 fn bare_logits(serving: &Serving, method: Method, questions: &[Question]) -> Vec<Vec<f32>> {
     let release = serving.release();

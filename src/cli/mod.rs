@@ -11,7 +11,7 @@ mod serve;
 mod sign_in_link;
 mod tls;
 
-use std::{env, path::PathBuf, process::ExitCode};
+use std::{env, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, CommandFactory, Parser, Subcommand, error::ErrorKind};
@@ -20,10 +20,13 @@ use crate::{
     config::{Config, Origins, Overrides},
     models::{
         engine::{Device, LoadError, ModelError, Models},
-        onnx_runtime::{FetchError, LibraryError, OnnxRuntime},
+        onnx_runtime::{self, FetchError, LibraryError, OnnxRuntime},
     },
     store::Store,
 };
+
+/// How long to wait at the end for threads that have models.
+const END: Duration = Duration::from_secs(2);
 
 /// Completes outfits for a known customer.
 #[derive(Parser)]
@@ -130,7 +133,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
     }
     let (config, origins) = Config::read(cli.config.as_deref(), overrides)?;
     let settings = Settings { config, origins };
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         match verb {
             Verb::Serve(_) => serve::run(settings).await,
             Verb::Complete(complete) => complete.run(settings).await,
@@ -140,7 +143,11 @@ fn run(cli: Cli) -> Result<ExitCode> {
             Verb::Key(key) => key.run(&settings.open_existing_database().await?).await,
             Verb::CheckHealth => tokio::task::block_in_place(|| check_health::run(&settings.config.server)),
         }
-    })
+    });
+    // Its tasks hold models.
+    drop(runtime);
+    onnx_runtime::wait_until_released(END);
+    ended
 }
 
 /// The settings, with their origins for messages.

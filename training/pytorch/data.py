@@ -1,74 +1,66 @@
-"""Batches from the file that `atelier-training fit --prepare` writes."""
+"""Batches from the file that `atelier-training fit --prepare` writes. All outfits lie on the device that learns."""
 
 import warnings
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from safetensors.numpy import load_file
+from torch import Tensor
 
 from model import Attributes
 
 
-@dataclass
-class Batch:
-    slots: torch.Tensor
-    features: torch.Tensor
-    blank: torch.Tensor
-    target: torch.Tensor
-    weight: torch.Tensor
-
-    def to(self, device) -> "Batch":
-        return Batch(*(tensor.to(device, non_blocking=True) for tensor in vars(self).values()))
-
-    def part(self, rank: int, ranks: int) -> "Batch":
-        return Batch(*(tensor[rank::ranks] for tensor in vars(self).values()))
-
-    def __len__(self) -> int:
-        return len(self.target)
+class Batch(NamedTuple):
+    slots: Tensor
+    features: Tensor
+    blank: Tensor
+    target: Tensor
+    weight: Tensor
 
 
 class Split:
     """The outfits of one split, padded."""
 
-    def __init__(self, file: dict, name: str, articles: int, features: int):
-        self.articles = articles
-        self.slots = padded(file[f"{name}.articles"], file[f"{name}.starts"], articles + 1)
-        self.lengths = np.diff(file[f"{name}.starts"])
+    def __init__(self, file: dict, name: str, articles: int, features: int, device: torch.device):
+        self.articles, self.device = articles, device
+        self.lengths = np.diff(file[f"{name}.starts"].astype(np.int64))
+        slots = padded(file[f"{name}.articles"], file[f"{name}.starts"], articles + 1)
         values = padded(file[f"{name}.features"], file[f"{name}.feature_starts"], 0)
-        self.features = values.reshape(len(self.slots), features, -1)
-        self.task_weights = file["task_weights"]
+        self.slots = torch.from_numpy(slots).to(device)
+        self.features = torch.from_numpy(values.reshape(len(slots), features, -1)).to(device)
+        self.task_weights = torch.from_numpy(file["task_weights"]).to(device)
 
     def __len__(self) -> int:
         return len(self.slots)
 
-    def batch(self, outfits: np.ndarray, blanks: np.ndarray, others: np.ndarray | None = None) -> Batch:
-        """Blanks a slot of each outfit, and those of `others` that are not -1. The outfits may repeat."""
-        slots = self.slots[outfits]
-        target = slots[np.arange(len(slots)), blanks]
-        slots[np.arange(len(slots)), blanks] = self.articles
+    def batch(self, outfits: Tensor, blanks: Tensor, others: Tensor | None = None, width: int | None = None) -> Batch:
+        """Blanks a slot of each outfit, and those of `others` that are not -1. The outfits may repeat. `width` is the
+        longest one's, if known."""
+        slots = self.slots[outfits, :width].long()
+        target = slots.gather(1, blanks[:, None])
+        slots = slots.scatter(1, blanks[:, None], self.articles)
         if others is not None:
-            second = np.flatnonzero(others >= 0)
-            slots[second, others[second]] = self.articles
-        longest = self.lengths[outfits].max()
-        weight = torch.from_numpy(self.task_weights[target])
-        arrays = [slots[:, :longest], self.features[outfits], blanks, target]
-        return Batch(*(torch.from_numpy(array.astype(np.int64)) for array in arrays), weight)
+            place = others.clamp(min=0)[:, None]
+            slots = slots.scatter(1, place, torch.where(others[:, None] >= 0, self.articles, slots.gather(1, place)))
+        target = target[:, 0]
+        return Batch(slots, self.features[outfits].long(), blanks, target, self.task_weights[target])
 
     def every_slot(self, size: int):
         """Batches in which every slot of every outfit is asked for in turn."""
         outfits = np.repeat(np.arange(len(self)), self.lengths)
         blanks = np.concatenate([np.arange(length) for length in self.lengths])
-        for start in range(0, len(outfits), size):
-            yield self.batch(outfits[start : start + size], blanks[start : start + size])
+        both = torch.from_numpy(np.stack([outfits, blanks])).to(self.device)
+        for outfits, blanks in zip(both[0].split(size), both[1].split(size)):
+            yield self.batch(outfits, blanks)
 
 
 class Data:
-    def __init__(self, path, articles: int, features: int):
+    def __init__(self, path, articles: int, features: int, device: torch.device):
         file = load_file(path)
-        self.training = Split(file, "training", articles, features)
-        self.development = Split(file, "development", articles, features)
-        self.attributes = attributes(file, articles) if "values" in file else None
+        self.training = Split(file, "training", articles, features, device)
+        self.development = Split(file, "development", articles, features, device)
+        self.attributes = attributes(file, articles).to(device) if "values" in file else None
 
 
 def attributes(file: dict, articles: int) -> Attributes:
@@ -82,33 +74,50 @@ def attributes(file: dict, articles: int) -> Attributes:
     return Attributes(rows, factors, embeddings)
 
 
-class Masks:
-    """What each step sees: it depends on the seed and the epoch alone, so that several processes draw the same."""
+class Draw(NamedTuple):
+    """What a step learns from: outfits by number, blanks, and dropped features. `share` is what each outfit counts in the
+    loss, beside its type's weight."""
 
-    def __init__(self, split: Split, fit: dict, epoch: int):
-        self.split, self.fit = split, fit
-        self.random = np.random.default_rng([fit["seed"], epoch])
-        self.order = self.random.permutation(len(split))
+    outfits: Tensor
+    blanks: Tensor
+    others: Tensor
+    dropped: Tensor
+    share: Tensor
 
-    def __iter__(self):
-        size = self.fit["batch"]
-        for start in range(0, len(self.order), size):
-            yield self.batch(self.order[start : start + size])
+    def batch(self, split: Split, width: int) -> Batch:
+        batch = split.batch(self.outfits, self.blanks, self.others, width)
+        features = batch.features.masked_fill(self.dropped[..., None], 0)
+        return batch._replace(features=features, weight=batch.weight * self.share)
 
-    def batch(self, outfits: np.ndarray) -> Batch:
-        lengths, random = self.split.lengths[outfits], self.random
-        blanks = (random.random(len(outfits)) * lengths).astype(int)
-        others = (blanks + 1 + (random.random(len(outfits)) * (lengths - 1)).astype(int)) % lengths
-        others[random.random(len(outfits)) >= self.fit["second_blank"]] = -1
-        dropped = random.random((len(outfits), self.split.features.shape[1])) < self.fit.get("drop_feature", 0)
-        dropped |= random.random((len(outfits), 1)) < self.fit.get("drop_profile", 0)
-        if self.fit.get("predict_second", False):
-            second = np.flatnonzero(others >= 0)
-            outfits, dropped = np.append(outfits, outfits[second]), np.concatenate([dropped, dropped[second]])
-            blanks, others = np.append(blanks, others[second]), np.append(others, blanks[second])
-        batch = self.split.batch(outfits, blanks, others)
-        batch.features[torch.from_numpy(dropped)] = 0
-        return batch
+    def filled(self, rows: int) -> "Draw":
+        """With more rows, which count nothing."""
+        missing = rows - len(self.share)
+        filled = Draw(*(torch.cat([part, part[:1].expand(missing, *part.shape[1:])]) for part in self))
+        filled.share[len(self.share) :] = 0
+        return filled
+
+
+def draw(split: Split, fit: dict, epoch: int, rank: int, ranks: int):
+    """This process's part of an epoch's steps, each with its longest outfit's width. They depend on the seed and the epoch
+    alone."""
+    random, count, size = np.random.default_rng([fit["seed"], epoch]), len(split), fit["batch"]
+    outfits = random.permutation(count)
+    lengths = split.lengths[outfits]
+    blanks = (random.random(count) * lengths).astype(np.int64)
+    others = (blanks + 1 + (random.random(count) * (lengths - 1)).astype(np.int64)) % lengths
+    others[random.random(count) >= fit["second_blank"]] = -1
+    dropped = random.random((count, split.features.shape[1]), np.float32) < fit.get("drop_feature", 0)
+    dropped |= random.random((count, 1)) < fit.get("drop_profile", 0)
+    whole = (outfits, blanks, others, dropped, np.ones(count, np.float32))
+    whole = [torch.from_numpy(array).to(split.device) for array in whole]
+    for start in range(0, count, size):
+        step = Draw(*(part[start : start + size] for part in whole))
+        if fit.get("predict_second", False):
+            second = torch.from_numpy(np.flatnonzero(others[start : start + size] >= 0)).to(split.device)
+            swapped = step._replace(blanks=step.others, others=step.blanks)
+            step = Draw(*(torch.cat([part, other[second]]) for part, other in zip(step, swapped)))
+        step = step._replace(share=step.share / len(step.share))
+        yield Draw(*(part[rank::ranks] for part in step)), int(lengths[start : start + size].max())
 
 
 def padded(values: np.ndarray, starts: np.ndarray, empty: int) -> np.ndarray:

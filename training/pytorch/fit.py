@@ -24,19 +24,24 @@ from safetensors.torch import load_file, save_file
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
-from data import Data, Masks
+from data import Data, Draw, draw
 from model import Model, decayed
 
 FLOOR = 0.01
 # A run with `shorten` ends sooner if training is ahead of development by this much, in nats.
 FAR_AHEAD = 0.1
 AT_ONCE = 1024
+# A GPU's steps of one shape are recorded after so many, in which PyTorch allocates what it needs.
+WARM_UP = 3
+# Rows of a recorded step: a multiple of this, so that few shapes are recorded.
+ROWS = 64
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("run", type=Path)
     arguments.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    arguments.add_argument("--eager", action="store_true", help="on a GPU, start every kernel anew, as for debugging")
     options = arguments.parse_args()
     rank, ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     device = torch.device(options.device)
@@ -44,7 +49,12 @@ def main():
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
         if device.type == "cuda":
             device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-    Run(options.run, device, rank, ranks).fit()
+    elif device.type == "cuda" and not options.eager:
+        torch.cuda.set_stream(torch.cuda.Stream())
+    run = Run(options.run, device, rank, ranks)
+    # The gradients of sparse sums, which attributes need, cannot be recorded.
+    run.recording = device.type == "cuda" and ranks == 1 and not options.eager and run.data.attributes is None
+    run.fit()
     if ranks > 1:
         dist.destroy_process_group()
 
@@ -55,18 +65,26 @@ class Run:
         config = tomllib.loads((folder / "config.toml").read_text())
         self.fit_config, self.adamw = config["fit"], config["adamw"]
         model = config["model"]
-        self.data = Data(folder / "data.safetensors", model["articles"], len(model["features"]))
+        self.data = Data(folder / "data.safetensors", model["articles"], len(model["features"]), device)
         self.model = Model(model)
         self.model.load_state_dict(load_file(folder / "start.safetensors"))
         self.model.to(device)
         if self.data.attributes is not None:
-            self.model.attributes = self.data.attributes.to(device)
+            self.model.attributes = self.data.attributes
+            if self.fit_config.get("drop_own", 0) > 0:
+                self.model.kept = torch.ones(model["articles"], device=device)
         self.parallel = DistributedDataParallel(self.model) if ranks > 1 else self.model
-        adamw = self.adamw
+        adamw, on_gpu = self.adamw, device.type == "cuda"
         self.optimiser = torch.optim.AdamW(
-            decayed(self.model, adamw["weight_decay"]), betas=(adamw["beta1"], adamw["beta2"]), eps=adamw["epsilon"]
+            decayed(self.model, adamw["weight_decay"]),
+            lr=torch.zeros((), device=device),
+            betas=(adamw["beta1"], adamw["beta2"]),
+            eps=adamw["epsilon"],
+            fused=on_gpu,
+            capturable=on_gpu,
         )
         self.epochs, self.steps = [], 0
+        self.recording, self.seen, self.recorded = False, {}, {}
         self.checkpoint = folder / "pytorch.pt"
         if self.checkpoint.exists():
             self.resume()
@@ -103,36 +121,57 @@ class Run:
         """Trains for an epoch; the mean cross-entropy over its outfits."""
         self.parallel.train()
         total = torch.zeros(2, device=self.device)
-        for batch in Masks(self.data.training, self.fit_config, epoch):
+        for part, width in draw(self.data.training, self.fit_config, epoch, self.rank, self.ranks):
             for group in self.optimiser.param_groups:
-                group["lr"] = self.rate(self.steps)
-            total += self.step(batch)
+                group["lr"].fill_(self.rate(self.steps))
+            self.drop_own()
+            total += self.recorded_step(part, width) if self.recording else self.step(part, width)
+            self.steps += 1
         if self.ranks > 1:
             dist.all_reduce(total)
-        return (total[0] / total[1]).item()
+        mean = (total[0] / total[1]).item()
+        if not math.isfinite(mean):
+            raise SystemExit(f"the loss is {mean} in epoch {epoch + 1}: start again with a lower learning rate")
+        return mean
 
-    def step(self, whole) -> torch.Tensor:
-        """One step; the summed cross-entropy of this process's part, and its outfits."""
-        batch = whole.part(self.rank, self.ranks).to(self.device)
-        drop_own = self.fit_config.get("drop_own", 0)
-        if self.model.attributes is not None and drop_own > 0:
-            # The same articles in all processes.
+    def drop_own(self):
+        """Drops some articles' own vectors in the next step, the same in all processes."""
+        if self.model.kept is not None:
             random = torch.Generator().manual_seed(self.fit_config["seed"] * 1_000_003 + self.steps)
-            kept = torch.rand(self.model.config["articles"], generator=random) >= drop_own
-            self.model.kept = kept.float().to(self.device)
+            self.model.kept.copy_(torch.rand(self.model.config["articles"], generator=random) >= self.fit_config["drop_own"])
+
+    def step(self, part: Draw, width: int) -> torch.Tensor:
+        """One step; the summed cross-entropy of this process's part, and its outfits."""
+        batch = part.batch(self.data.training, width)
         logits = self.parallel(batch.slots, batch.features, batch.blank, batch.target)
         losses = F.cross_entropy(logits, batch.target, reduction="none")
-        # The processes' gradients are averaged, so each takes its share of the whole batch times their number.
-        loss = (losses * batch.weight).sum() / len(whole) * self.ranks
-        if not torch.isfinite(loss):
-            raise SystemExit(f"the loss is {loss.item()} at step {self.steps}: start again with a lower learning rate")
         self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()
+        # The processes' gradients are averaged, so each takes its share of the whole batch times their number.
+        ((losses * batch.weight).sum() * self.ranks).backward()
         if self.adamw["clip"] > 0:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.adamw["clip"])
         self.optimiser.step()
-        self.steps += 1
-        return torch.stack([losses.detach().sum(), torch.tensor(float(len(batch)), device=self.device)])
+        counts = (part.share > 0).float()
+        return torch.stack([(losses.detach() * counts).sum(), counts.sum()])
+
+    def recorded_step(self, part: Draw, width: int) -> torch.Tensor:
+        """The same from a recording (a CUDA graph), because a processor starts a step's kernels more slowly than a GPU
+        computes them."""
+        rows = math.ceil(len(part.share) / ROWS) * ROWS
+        part, shape = part.filled(rows), (rows, width)
+        if shape not in self.recorded:
+            self.seen[shape] = self.seen.get(shape, 0) + 1
+            if self.seen[shape] <= WARM_UP:
+                return self.step(part, width)
+            graph, inputs = torch.cuda.CUDAGraph(), Draw(*(tensor.clone() for tensor in part))
+            with torch.cuda.graph(graph):
+                output = self.step(inputs, width)
+            self.recorded[shape] = graph, inputs, output
+        graph, inputs, output = self.recorded[shape]
+        for held, tensor in zip(inputs, part):
+            held.copy_(tensor)
+        graph.replay()
+        return output
 
     def count_epochs(self) -> int:
         """A third with `shorten`, if training is far ahead of development then."""
@@ -167,7 +206,6 @@ class Run:
         self.model.settle()
         losses, ranks = [], []
         for batch in self.data.development.every_slot(AT_ONCE):
-            batch = batch.to(self.device)
             logits = self.model(batch.slots, batch.features, batch.blank)
             true = logits.gather(1, batch.target[:, None])
             ranks.append((logits > true).sum(1) + ((logits == true).sum(1) - 1) / 2)
@@ -204,7 +242,9 @@ class Run:
     def resume(self):
         state = torch.load(self.checkpoint, map_location=self.device)
         self.model.load_state_dict(state["model"])
-        self.optimiser.load_state_dict(state["optimiser"])
+        # The settings of this device, not of the one that saved.
+        groups = self.optimiser.state_dict()["param_groups"]
+        self.optimiser.load_state_dict({"state": state["optimiser"]["state"], "param_groups": groups})
         self.epochs, self.steps = state["epochs"], state["steps"]
 
 

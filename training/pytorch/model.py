@@ -42,6 +42,25 @@ class Table(nn.Module):
         self.weight = nn.Parameter(torch.empty(rows, width))
 
 
+class FeatureTables(nn.ModuleDict):
+    """A table for each feature."""
+
+    def __init__(self, features: list[dict], width: int):
+        super().__init__({feature["name"]: Table(feature["rows"], width) for feature in features})
+        rows = torch.tensor([0] + [feature["rows"] for feature in features])
+        # Its name is none of a feature.
+        self.register_buffer("rows before", rows.cumsum(0)[:-1, None], persistent=False)
+
+    def sums(self, features: Tensor, power: float) -> Tensor:
+        """[outfits, features, width]: each feature's sum over its values, over their number to this power; row 0 where it
+        has none. All tables are read as one, because many small steps cost more than the sums."""
+        taken = (features > 0).float()
+        taken[..., 0] += taken.sum(-1) == 0
+        shares = taken / taken.sum(-1, keepdim=True) ** power
+        rows = torch.cat([table.weight for table in self.values()])[features + self.get_buffer("rows before")]
+        return (rows * shares[..., None]).sum(-2)
+
+
 class Composed(nn.Module):
     """A table whose rows are sums: an article's own vector, in the first columns, one for each of its values, and what its
     embedding adds to the own one."""
@@ -241,13 +260,11 @@ class Model(nn.Module):
             self.vocabulary = Table(articles, width)
             self.vocabulary.bias = nn.Parameter(torch.zeros(articles))
         if self.matching:
-            matched = {feature["name"]: Table(feature["rows"], self.matching) for feature in config["features"]}
-            self.match = nn.ModuleDict(matched)
+            self.match = FeatureTables(config["features"], self.matching)
         self.memory = Memory(config) if config.get("memory", 0) else None
         if method != "none":
-            rows = {feature["name"]: feature["rows"] for feature in config["features"]}
-            self.features = nn.ModuleDict({n: Table(r, config["feature_width"]) for n, r in rows.items()})
-            context = len(rows) * config["feature_width"]
+            self.features = FeatureTables(config["features"], config["feature_width"])
+            context = len(config["features"]) * config["feature_width"]
         self.concat = Concat(width, context) if method == "c" else None
         self.position = Linear(context, width) if method == "np" else None
         self.state = Fnn(context, width, width) if method in ("gs", "gsu", "match") else None
@@ -280,13 +297,13 @@ class Model(nn.Module):
         mask = ~padded[:, None, None, :]
         for place, block in enumerate(self.blocks):
             last = place + 1 == len(self.blocks)
-            x = block(x[torch.arange(len(x)), blank][:, None] if last else x, x, mask, state)
+            x = block(x[torch.arange(len(x), device=x.device), blank][:, None] if last else x, x, mask, state)
             if place < len(self.updates):
                 state = self.updates[place](state)
         hidden = F.gelu(self.transform(x[:, 0]))
         if self.matching:
             # The rows of blanks and padding are zero in the match's columns.
-            matched = rows[..., width:].sum(1) + sum(sums(self.match, features, 0.5))
+            matched = rows[..., width:].sum(1) + self.match.sums(features, 0.5).sum(1)
             hidden = torch.cat([hidden, MATCH_GAIN * matched], 1)
         logits = hidden @ vocabulary.T + bias
         if self.memory is None:
@@ -314,22 +331,10 @@ class Model(nn.Module):
             self.articles.weight, self.vocabulary.weight, self.vocabulary.bias = self.composed(None)
 
     def context(self, features: Tensor) -> Tensor:
-        return torch.cat(sums(self.features, features, 1), 1)
+        return self.features.sums(features, 1).flatten(1)
 
     def meeting(self, x: Tensor) -> Tensor:
         return normalised(x) if self.config.get("normalise_context", False) else x
-
-
-def sums(tables: nn.ModuleDict, features: Tensor, power: float) -> list[Tensor]:
-    """Each feature's sum over its values, over their number to this power; row 0 where it has none."""
-    parts = []
-    for place, table in enumerate(tables.values()):
-        values = features[:, place]
-        taken = (values > 0).float()
-        taken[:, 0] += taken.sum(1) == 0
-        shares = taken / taken.sum(1, keepdim=True) ** power
-        parts.append((F.embedding(values, table.weight) * shares[..., None]).sum(1))
-    return parts
 
 
 def decayed(model: nn.Module, decay: float) -> list[dict]:

@@ -25,6 +25,8 @@ pub(super) struct Local {
     session: Session,
     device: Device,
     weights_searched: bool,
+    /// After the session, because fields are dropped in this order.
+    _runtime: OnnxRuntime,
 }
 
 impl Local {
@@ -38,7 +40,7 @@ impl Local {
             open_session(runtime, &path, device).map_err(|error| rejected(&path, device, &error))?;
         check_metadata(&session, &path, contract)?;
         let weights_searched = check_weights(&path)?;
-        Ok(Self { path, session, device, weights_searched })
+        Ok(Self { path, session, device, weights_searched, _runtime: runtime.clone() })
     }
 
     pub(super) fn path(&self) -> &Path {

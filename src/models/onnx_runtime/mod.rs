@@ -9,8 +9,11 @@ mod telemetry;
 mod wheel;
 
 use std::{
+    convert::Infallible,
     env,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError, mpsc},
+    time::Duration,
 };
 
 use ort::environment::Environment;
@@ -47,10 +50,27 @@ pub enum LibraryError {
     Load { path: PathBuf, reason: String, advice: &'static str },
 }
 
+/// Disconnected once the last clone of [`OnnxRuntime`] is gone.
+static IN_USE: Mutex<Option<mpsc::Receiver<Infallible>>> = Mutex::new(None);
+
 /// ONNX Runtime, loaded into this process. It can be loaded only once; clones share it.
 #[derive(Debug, Clone)]
 pub struct OnnxRuntime {
     environment: Environment,
+    /// After the environment, because fields are dropped in this order.
+    _in_use: mpsc::Sender<Infallible>,
+}
+
+/// Waits until nothing uses the library any more. A program must do so before it ends: if ONNX Runtime still has an
+/// environment then, it crashes after having used CUDA.
+pub fn wait_until_released(at_most: Duration) {
+    let Some(in_use) = IN_USE.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+    match in_use.recv_timeout(at_most) {
+        Err(mpsc::RecvTimeoutError::Disconnected) => tracing::debug!("ONNX Runtime is released"),
+        Err(mpsc::RecvTimeoutError::Timeout) => {
+            tracing::warn!("ending although a thread still has a model");
+        }
+    }
 }
 
 impl OnnxRuntime {
@@ -73,7 +93,9 @@ impl OnnxRuntime {
             .with_telemetry(false)
             .build()
             .map_err(|error| load_error(error.to_string()))?;
-        Ok(Self { environment })
+        let (sender, receiver) = mpsc::channel();
+        *IN_USE.lock().unwrap_or_else(PoisonError::into_inner) = Some(receiver);
+        Ok(Self { environment, _in_use: sender })
     }
 
     /// The environment in which sessions are built.

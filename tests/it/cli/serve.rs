@@ -53,6 +53,7 @@ contracts!(
     a_releases_bad_rows_are_left_out_and_logged,
     outfits_without_their_release_are_logged_once_a_download,
     a_stop_stores_the_failed_sign_ins,
+    a_stop_releases_onnx_runtime,
 );
 
 /// A running `atelier serve`, with its address and the link that signs the first admin in.
@@ -781,4 +782,15 @@ async fn a_stop_stores_the_failed_sign_ins(db: TestDatabase) {
     let failed = entries.iter().filter(|entry| entry.action == "sign-in.failed");
     let attempts: u64 = failed.map(|entry| entry.details["attempts"].as_u64().unwrap()).sum();
     assert_eq!(attempts, 3, "{entries:?}");
+}
+
+/// With its environment left, ONNX Runtime crashed at the end on a GPU.
+async fn a_stop_releases_onnx_runtime(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = atelier(&db, &["--address", "127.0.0.1:0", "--models", path(&models())]);
+    command.env("RUST_LOG", "atelier=debug");
+    let served = Served::launch(command, folder.path()).await;
+    assert_eq!(served.ask("readyz").await, 200);
+    let log = served.stop().await;
+    assert!(log.contains("\"message\":\"ONNX Runtime is released\""), "{log}");
 }
