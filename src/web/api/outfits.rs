@@ -24,7 +24,7 @@ use crate::{
     util::calendar,
     web::http::{
         AppState, Finding, Kind, Problem,
-        extract::{Json, Path, PathParameter, Query},
+        extract::{Json, JsonText, Path, PathParameter, Query, parse_stored},
         keys::Caller,
         problem::value_or_finding,
         routes::Routes,
@@ -160,8 +160,9 @@ struct OutfitStored {
 async fn save(
     State(state): State<AppState>,
     Caller(author): Caller,
-    Json(body): Json<OutfitSave>,
+    JsonText(text): JsonText,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<OutfitStored>), Problem> {
+    let body: OutfitSave = parse_stored(&text)?;
     let (save, warnings) = body.read(&state.schema())?;
     let (seq, put) =
         outfits::save(&state.store, author, &save.outfit, state.now()).await.map_err(fault::problem)?;

@@ -101,11 +101,16 @@ async fn what_a_patch_leaves_invalid_is_refused(db: TestDatabase) {
         let told = problem(patch(&service, path, &body).await).await;
         assert_eq!(told, (422, "invalid".into(), pointer.into()), "{body}");
     }
-    for (path, body) in [
-        ("/articles/a", r#"{"type": "coat", "price": 1, "price": 2}"#),
-        ("/customers/c", r#"{"features": {"age": 29, "age": 30}}"#),
+    for (methods, path, body) in [
+        (&[Method::PUT, Method::PATCH][..], "/articles/a", r#"{"type": "coat", "price": 1, "price": 2}"#),
+        (&[Method::PUT, Method::PATCH], "/customers/c", r#"{"features": {"age": 29, "age": 30}}"#),
+        (
+            &[Method::POST],
+            "/outfits",
+            r#"{"customer": "c", "articles": ["a"], "features": {"age": 29, "age": 30}}"#,
+        ),
     ] {
-        for method in [Method::PUT, Method::PATCH] {
+        for method in methods.iter().cloned() {
             let twice = request(&service, method, path).header("content-type", "application/json").body(body);
             let answer = twice.send().await.unwrap();
             assert_eq!(answer.status(), 422, "{body}");

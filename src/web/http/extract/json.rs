@@ -158,7 +158,7 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
 }
 
 /// Parses an object that is kept, so that no part of it may be lost.
-fn parse_stored<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
+pub(crate) fn parse_stored<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     let value = parse(text)?;
     match find_repeated_name(text) {
         Some(reason) => Err(Problem::invalid(vec![Finding::at("", reason)])),

@@ -14,7 +14,7 @@ pub(crate) use self::{
     fields::{
         read_integer, read_object, read_objects, read_optional_integer, read_optional_object, read_present,
     },
-    json::{Json, JsonText, MergePatch, from_value, parse, parse_list},
+    json::{Json, JsonText, MergePatch, from_value, parse, parse_list, parse_stored},
     path::{Path, PathParameter, ReleaseName},
     query::{ConditionalQuery, Query},
 };
