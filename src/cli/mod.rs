@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// How long to wait at the end for threads that have models.
-const END: Duration = Duration::from_secs(2);
+const RELEASE_WAIT: Duration = Duration::from_secs(2);
 
 /// Completes outfits for a known customer.
 #[derive(Parser)]
@@ -146,7 +146,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
     });
     // Its tasks hold models.
     drop(runtime);
-    onnx_runtime::wait_until_released(END);
+    onnx_runtime::wait_until_released(RELEASE_WAIT);
     ended
 }
 

@@ -1,4 +1,4 @@
-"""Batches from the file that `atelier-training fit --prepare` writes. All outfits lie on the device that learns."""
+"""Batches from the file that `atelier-training fit --prepare` writes. All outfits are kept on the training device."""
 
 import warnings
 from typing import NamedTuple
@@ -36,7 +36,7 @@ class Split:
 
     def batch(self, outfits: Tensor, blanks: Tensor, others: Tensor | None = None, width: int | None = None) -> Batch:
         """Blanks a slot of each outfit, and those of `others` that are not -1. The outfits may repeat. `width` is the
-        longest one's, if known."""
+        length of the longest outfit, if known."""
         slots = self.slots[outfits, :width].long()
         target = slots.gather(1, blanks[:, None])
         slots = slots.scatter(1, blanks[:, None], self.articles)

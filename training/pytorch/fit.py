@@ -35,13 +35,15 @@ AT_ONCE = 1024
 WARM_UP = 3
 # Rows of a recorded step: a multiple of this, so that few shapes are recorded.
 ROWS = 64
+# Every so many steps the loss must be finite.
+CHECK = 100
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("run", type=Path)
     arguments.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    arguments.add_argument("--eager", action="store_true", help="on a GPU, start every kernel anew, as for debugging")
+    arguments.add_argument("--eager", action="store_true", help="on a GPU, run each step without a CUDA graph, for debugging")
     options = arguments.parse_args()
     rank, ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     device = torch.device(options.device)
@@ -50,7 +52,7 @@ def main():
         if device.type == "cuda":
             device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     elif device.type == "cuda" and not options.eager:
-        torch.cuda.set_stream(torch.cuda.Stream())
+        torch.cuda.set_stream(torch.cuda.Stream(device))
     run = Run(options.run, device, rank, ranks)
     # The gradients of sparse sums, which attributes need, cannot be recorded.
     run.recording = device.type == "cuda" and ranks == 1 and not options.eager and run.data.attributes is None
@@ -125,13 +127,16 @@ class Run:
             for group in self.optimiser.param_groups:
                 group["lr"].fill_(self.rate(self.steps))
             self.drop_own()
-            total += self.recorded_step(part, width) if self.recording else self.step(part, width)
+            total += self.replayed_step(part, width) if self.recording else self.step(part, width)
             self.steps += 1
+            # A check makes a GPU wait.
+            if self.steps % CHECK == 0 and not torch.isfinite(total[0]):
+                break
         if self.ranks > 1:
             dist.all_reduce(total)
         mean = (total[0] / total[1]).item()
         if not math.isfinite(mean):
-            raise SystemExit(f"the loss is {mean} in epoch {epoch + 1}: start again with a lower learning rate")
+            raise SystemExit(f"the loss is {mean} at step {self.steps}: start again with a lower learning rate")
         return mean
 
     def drop_own(self):
@@ -154,9 +159,8 @@ class Run:
         counts = (part.share > 0).float()
         return torch.stack([(losses.detach() * counts).sum(), counts.sum()])
 
-    def recorded_step(self, part: Draw, width: int) -> torch.Tensor:
-        """The same from a recording (a CUDA graph), because a processor starts a step's kernels more slowly than a GPU
-        computes them."""
+    def replayed_step(self, part: Draw, width: int) -> torch.Tensor:
+        """Replays the step as a CUDA graph: launching its kernels takes longer than running them."""
         rows = math.ceil(len(part.share) / ROWS) * ROWS
         part, shape = part.filled(rows), (rows, width)
         if shape not in self.recorded:

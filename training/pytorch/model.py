@@ -42,14 +42,15 @@ class Table(nn.Module):
         self.weight = nn.Parameter(torch.empty(rows, width))
 
 
-class FeatureTables(nn.ModuleDict):
+class FeatureTables(nn.Module):
     """A table for each feature."""
 
     def __init__(self, features: list[dict], width: int):
-        super().__init__({feature["name"]: Table(feature["rows"], width) for feature in features})
+        super().__init__()
         rows = torch.tensor([0] + [feature["rows"] for feature in features])
-        # Its name is none of a feature.
-        self.register_buffer("rows before", rows.cumsum(0)[:-1, None], persistent=False)
+        self.register_buffer("_rows_before", rows.cumsum(0)[:-1, None], persistent=False)
+        # `add_module` would refuse a feature that is called as an attribute is, such as `type`.
+        self._modules.update({feature["name"]: Table(feature["rows"], width) for feature in features})
 
     def sums(self, features: Tensor, power: float) -> Tensor:
         """[outfits, features, width]: each feature's sum over its values, over their number to this power; row 0 where it
@@ -57,7 +58,7 @@ class FeatureTables(nn.ModuleDict):
         taken = (features > 0).float()
         taken[..., 0] += taken.sum(-1) == 0
         shares = taken / taken.sum(-1, keepdim=True) ** power
-        rows = torch.cat([table.weight for table in self.values()])[features + self.get_buffer("rows before")]
+        rows = torch.cat([table.weight for table in self.children()])[features + self._rows_before]
         return (rows * shares[..., None]).sum(-2)
 
 

@@ -222,7 +222,7 @@ fn read_moment(text: &str) -> Option<i64> {
     let without = |time: &&str| NaiveDateTime::parse_from_str(&text, time).ok();
     let seconds = TIMES.iter().find_map(with_zone).map(|time| time.timestamp());
     let seconds = seconds.or_else(|| Some(TIMES.iter().find_map(without)?.and_utc().timestamp()))?;
-    Some((seconds + later) * 1000)
+    (later == 0 || seconds % 60 == 0).then_some((seconds + later) * 1000)
 }
 
 #[cfg(test)]
@@ -259,6 +259,7 @@ mod tests {
             ("2024-02-29T12:00", 1_709_208_000),
             ("2024-02-29 12:00:00.5Z", 1_709_208_000),
             ("2024-02-28T24:00Z", 1_709_164_800),
+            ("2024-02-28T24:00:00+0100", 1_709_161_200),
         ] {
             assert_eq!(read_moment(text), Some(seconds * 1000), "{text}");
         }
@@ -268,6 +269,8 @@ mod tests {
             "2026-13-01T00:00",
             "2026-02-30T00:00",
             "2026-11-23T0:0-8",
+            "2026-11-23T24:00:30Z",
+            "2026-11-23T24:30Z",
             "x-1-1T00:00",
             "2026-11-23T:",
         ] {

@@ -61,8 +61,8 @@ pub struct OnnxRuntime {
     _in_use: mpsc::Sender<Infallible>,
 }
 
-/// Waits until nothing uses the library any more. A program must do so before it ends: if ONNX Runtime still has an
-/// environment then, it crashes after having used CUDA.
+/// Waits until nothing uses the library any more. A program must do so before it ends: otherwise ONNX Runtime crashes at
+/// exit once CUDA was used.
 pub fn wait_until_released(at_most: Duration) {
     let Some(in_use) = IN_USE.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
     match in_use.recv_timeout(at_most) {

@@ -784,7 +784,7 @@ async fn a_stop_stores_the_failed_sign_ins(db: TestDatabase) {
     assert_eq!(attempts, 3, "{entries:?}");
 }
 
-/// With its environment left, ONNX Runtime crashed at the end on a GPU.
+/// ONNX Runtime crashed at exit on a GPU, because its environment was not released.
 async fn a_stop_releases_onnx_runtime(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = atelier(&db, &["--address", "127.0.0.1:0", "--models", path(&models())]);
