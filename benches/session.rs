@@ -25,14 +25,13 @@ use atelier::{
     domain::{Customer, Mask, Method, Outfit},
     files::{self, Table},
     models::{
-        engine::{self, Articles, BLANK, Device, DeviceChoice, Engine, Places, Question, Serving},
+        engine::{self, Articles, BLANK, DeviceChoice, Engine, Places, Question, Serving},
         onnx_runtime::OnnxRuntime,
         release::Release,
     },
 };
 use clap::Parser;
 use ort::{
-    ep,
     session::{Session, SessionInputs},
     value::Tensor,
 };
@@ -83,19 +82,13 @@ fn main() -> Result<()> {
     let questions = questions(&arguments, &release, &articles)?;
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
     let mut contestants = Vec::new();
-    let providers = match serving.device() {
-        Device::Cuda => vec![ep::CUDA::default().with_tf32(false).build().error_on_failure()],
-        _ => Vec::new(),
-    };
     for &threads in &arguments.threads {
         let path = arguments.whole.join(format!("{}.onnx", arguments.method));
         for &batch in &arguments.batches {
-            let session = Session::builder(onnx_runtime.environment())?
+            let builder = Session::builder(onnx_runtime.environment())?
                 .with_intra_threads(threads)
-                .map_err(ort::Error::<()>::from)?
-                .with_execution_providers(&providers)
-                .map_err(ort::Error::<()>::from)?
-                .commit_from_file(&path)?;
+                .map_err(ort::Error::<()>::from)?;
+            let session = serving.device().configure(builder)?.commit_from_file(&path)?;
             contestants.push(Contestant::Bare { threads, batch, session });
         }
     }

@@ -129,8 +129,8 @@ class Run:
             self.drop_own()
             total += self.replayed_step(part, width) if self.recording else self.step(part, width)
             self.steps += 1
-            # A check makes a GPU wait.
-            if self.steps % CHECK == 0 and not torch.isfinite(total[0]):
+            # A check makes a GPU wait. Several processes must all end after the same step.
+            if self.ranks == 1 and self.steps % CHECK == 0 and not torch.isfinite(total[0]):
                 break
         if self.ranks > 1:
             dist.all_reduce(total)

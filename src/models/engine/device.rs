@@ -49,7 +49,7 @@ impl Device {
 
     /// Adds the device's execution provider. A failure must be an error, because ONNX Runtime would fall back to the
     /// CPU silently. Without TF32, which would round what it multiplies to ten bits, answers are those of the CPU.
-    pub(super) fn configure(self, builder: SessionBuilder) -> Result<SessionBuilder, ort::Error> {
+    pub fn configure(self, builder: SessionBuilder) -> Result<SessionBuilder, ort::Error> {
         match self {
             Self::Cpu | Self::Remote => Ok(builder),
             Self::Cuda => Ok(builder.with_execution_providers([ep::CUDA::default()
