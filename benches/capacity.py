@@ -5,7 +5,7 @@
 One machine has some cores, which running tasks share evenly. A request is a task before its question waits; then a model's
 thread takes all that wait, up to a batch, as soon as it is free; a second thread starts a run only with 16 questions; the last
 layer's part is shared with cores that are idle when it starts; and the answer is a task again. A caller that runs on the
-same machine is one more task. Admission and deadlines are those of `models::engine::queue`. Times are in milliseconds.
+same machine is one more task. Admission and deadlines are those of `atelier_engine::inference::queue`. Times are in milliseconds.
 Standard library only; the same seed gives the same figures.
 """
 

@@ -21,18 +21,18 @@ use std::{
 use anyhow::{Context, Result};
 use atelier::{
     config::Config,
-    domain::{Customer, Method, OpenOutfit, Outfit, Schema, Slot, Slots},
-    files::{self, Columns, Format, Table, Writer},
-    models::{
-        catalogue::Catalogue,
-        engine::{DeviceChoice, Engine, Settings},
-        onnx_runtime::OnnxRuntime,
-    },
     service::{
         completion::Filters,
         offline::{BATCH, Job, Profiles, Wanted, complete_part},
     },
 };
+use atelier_core::domain::{Customer, Method, OpenOutfit, Outfit, Schema, Slot, Slots};
+use atelier_engine::{
+    catalogue::Catalogue,
+    inference::{DeviceChoice, Engine, Settings},
+    onnx_runtime::OnnxRuntime,
+};
+use atelier_files::{Columns, Format, Table, Writer};
 use clap::Parser;
 use ort::{session::Session, value::Tensor};
 
@@ -127,8 +127,8 @@ fn outfits(arguments: &Arguments) -> Result<Vec<OpenOutfit>> {
 }
 
 fn rows<T: Table>(release: &Path) -> Result<Vec<T>> {
-    let schema = files::read_folder_schema(release)?;
-    let rows = files::read::<T>(&release.join(format!("{}.jsonl", T::NAME)), &schema)?;
+    let schema = atelier_files::read_folder_schema(release)?;
+    let rows = atelier_files::read::<T>(&release.join(format!("{}.jsonl", T::NAME)), &schema)?;
     rows.map(|row| Ok(row.context("a row")?.value)).collect()
 }
 

@@ -20,16 +20,14 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use atelier::{
-    config::Config,
-    domain::{Customer, Mask, Method, Outfit},
-    files::{self, Table},
-    models::{
-        engine::{self, Articles, BLANK, DeviceChoice, Engine, Places, Question, Serving},
-        onnx_runtime::OnnxRuntime,
-        release::Release,
-    },
+use atelier::config::Config;
+use atelier_core::domain::{Customer, Mask, Method, Outfit};
+use atelier_engine::{
+    inference::{self, Articles, BLANK, DeviceChoice, Engine, Places, Question, Serving},
+    onnx_runtime::OnnxRuntime,
+    release::Release,
 };
+use atelier_files::Table;
 use clap::Parser;
 use ort::{
     session::{Session, SessionInputs},
@@ -76,7 +74,7 @@ fn main() -> Result<()> {
     let config = Config::default();
     let onnx_runtime = OnnxRuntime::load(&config.cache.folder, |notice| eprintln!("{notice}"))?;
     let release = Release::open(&arguments.release)?;
-    let settings = engine::Settings { device: arguments.device, ..config.engine.settings() };
+    let settings = inference::Settings { device: arguments.device, ..config.engine.settings() };
     let serving = Arc::new(Engine::new(onnx_runtime.clone(), settings).load(&arguments.release)?);
     let articles = Arc::new(serving.articles(Places::of_release(&release)));
     let questions = questions(&arguments, &release, &articles)?;
@@ -114,19 +112,19 @@ fn questions(arguments: &Arguments, release: &Release, articles: &Arc<Articles>)
     let schema = release.schema();
     let rows = |name: &str| arguments.release.join(format!("{name}.jsonl"));
     let mut customers = HashMap::new();
-    for row in files::read::<Customer>(&rows(Customer::NAME), schema)? {
+    for row in atelier_files::read::<Customer>(&rows(Customer::NAME), schema)? {
         let customer = row.context("a customer")?.value;
         let encoding = schema.encode(&customer.features).ok().context("a customer that encodes")?;
         customers.insert(customer.id.as_str().to_owned(), Arc::from(encoding.indices));
     }
     let vocabulary = release.vocabulary();
     let mut questions = Vec::new();
-    for row in files::read::<Outfit>(&rows(Outfit::NAME), schema)? {
+    for row in atelier_files::read::<Outfit>(&rows(Outfit::NAME), schema)? {
         let outfit = row.context("an outfit")?.value;
         if outfit.articles().len() != SLOTS {
             continue;
         }
-        let index = |id: &atelier::domain::ArticleId| vocabulary.index_of(id.as_str());
+        let index = |id: &atelier_core::domain::ArticleId| vocabulary.index_of(id.as_str());
         let mut slots: Vec<u32> =
             outfit.articles().iter().map(index).collect::<Option<_>>().context("known")?;
         let blank = questions.len() % SLOTS;

@@ -5,11 +5,7 @@
 
 pub mod cli;
 pub mod config;
-pub mod domain;
-pub mod drawing;
-pub mod files;
-pub mod models;
 pub mod service;
 pub mod store;
-pub mod util;
+pub mod telemetry;
 pub mod web;

@@ -7,18 +7,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier::{
+use atelier_core::{
     domain::{Mask, Method},
-    models::{
-        engine::{
-            Answer, Articles, AskError, BLANK, Context, Device, DeviceChoice, Engine, LoadError, ModelError,
-            Places, Question, Serving, Settings,
-        },
-        onnx_runtime::OnnxRuntime,
-        release::{Manifest, ReleaseError},
-        tables::Tables,
-    },
     util::digest,
+};
+use atelier_engine::{
+    inference::{
+        Answer, Articles, AskError, BLANK, Context, Device, DeviceChoice, Engine, LoadError, ModelError,
+        Places, Question, Serving, Settings,
+    },
+    onnx_runtime::OnnxRuntime,
+    release::{Manifest, ReleaseError},
+    tables::Tables,
 };
 use ort::{
     session::{Session, SessionInputs},

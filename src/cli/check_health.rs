@@ -7,11 +7,9 @@ use std::{
 };
 
 use anyhow::{Result, bail};
+use atelier_core::util::http_client::{Client, Origin};
 
-use crate::{
-    config::Server,
-    util::http_client::{Client, Origin},
-};
+use crate::config::Server;
 
 /// Longer than the deadline that `/readyz` keeps by default.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -9,19 +9,20 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use atelier_core::domain::{Article, Method, list_methods};
+use atelier_core::util::text::describe_error;
+use atelier_engine::{
+    catalogue::{Catalogue, Coverage},
+    inference::{self, Engine, Models, Serving},
+};
+use atelier_files::Checker;
 use clap::Args;
 use futures_util::TryStreamExt;
 use indicatif::HumanCount;
 
-use super::{ModelFlags, Settings, describe, import::row_or_rows, name_setting, progress::Progress};
+use super::{ModelFlags, Settings, import::row_or_rows, name_setting, progress::Progress};
 use crate::{
     config::Overrides,
-    domain::{Article, Method, list_methods},
-    files::{self, Checker},
-    models::{
-        catalogue::{Catalogue, Coverage},
-        engine::{self, Engine, Models, Serving},
-    },
     service::{
         completion::{Filters, MAX_K, MAX_VARIED},
         offline::{BATCH, CountedWarning, Done, Job, Profiles, Share, Wanted, complete_part, find_parts},
@@ -119,7 +120,7 @@ impl Complete {
                 Ok(false) => code = ExitCode::FAILURE,
                 // The other parts may be readable.
                 Err(error) => {
-                    eprintln!("{}: not written: {}", output.display(), describe(&error));
+                    eprintln!("{}: not written: {}", output.display(), describe_error(error.as_ref()));
                     code = ExitCode::FAILURE;
                 }
             }
@@ -154,7 +155,7 @@ impl Complete {
     async fn job(&self, all: &Settings) -> Result<Job> {
         let models = all.load_models(|notice| eprintln!("{notice}"))?;
         let config = &all.config;
-        let cores = engine::available_cores();
+        let cores = inference::available_cores();
         let workers = if config.engine.workers == 0 { cores } else { config.engine.workers };
         let batch = match models {
             Models::Local(_) => config.engine.batch.max(BATCH),
@@ -162,7 +163,7 @@ impl Complete {
             Models::Remote(_) => config.engine.batch,
         };
         let settings =
-            engine::Settings { workers, batch, queue: Job::queue(workers), ..config.engine.settings() };
+            inference::Settings { workers, batch, queue: Job::queue(workers), ..config.engine.settings() };
         let folder = config.models.folder.join(&config.models.release);
         let loaded = Engine::new(models, settings).load(&folder);
         let serving =
@@ -212,7 +213,7 @@ impl Complete {
             Some(path) => {
                 let mut checker = Checker::new([], []);
                 let articles =
-                    checker.check(files::read::<Article>(path, schema)?).collect::<Result<_, _>>()?;
+                    checker.check(atelier_files::read::<Article>(path, schema)?).collect::<Result<_, _>>()?;
                 for unread in &checker.report().unread {
                     eprintln!("note: {unread}");
                 }

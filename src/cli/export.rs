@@ -9,16 +9,14 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use atelier_core::domain::{Article, ArticleId, Customer, Outfit, Schema};
+use atelier_files::{Columns, Files, Format, RETIRED, SCHEMA, Table, Writer, read_schema, write_retired};
 use clap::Args;
 use futures_util::{Stream, TryStreamExt};
 use indicatif::HumanCount;
 
 use super::{Settings, import::served_release, progress::Progress};
-use crate::{
-    domain::{Article, ArticleId, Customer, Outfit, Schema},
-    files::{Columns, Files, Format, RETIRED, SCHEMA, Table, Writer, read_schema, write_retired},
-    store::{Store, StoreError},
-};
+use crate::store::{Store, StoreError};
 
 #[derive(Debug, Args)]
 pub(super) struct Export {

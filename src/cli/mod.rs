@@ -14,14 +14,15 @@ mod tls;
 use std::{env, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result, anyhow};
+use atelier_core::util::text::describe_error;
+use atelier_engine::{
+    inference::{Device, LoadError, ModelError, Models},
+    onnx_runtime::{self, FetchError, LibraryError, OnnxRuntime},
+};
 use clap::{Args, CommandFactory, Parser, Subcommand, error::ErrorKind};
 
 use crate::{
     config::{Config, Origins, Overrides},
-    models::{
-        engine::{Device, LoadError, ModelError, Models},
-        onnx_runtime::{self, FetchError, LibraryError, OnnxRuntime},
-    },
     store::Store,
 };
 
@@ -106,7 +107,7 @@ pub fn main() -> ExitCode {
     match run(cli) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("atelier: {}", describe(&error));
+            eprintln!("atelier: {}", describe_error(error.as_ref()));
             ExitCode::FAILURE
         }
     }
@@ -194,32 +195,9 @@ fn name_setting(error: LoadError, remote: bool, origins: &Origins) -> anyhow::Er
     anyhow::Error::new(error).context(origins.name(setting))
 }
 
-/// The error and its causes. Some errors repeat their causes, which are then left out.
-#[must_use]
-pub fn describe(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if !text.contains(&cause) {
-            text.push_str(if text.is_empty() { "" } else { ": " });
-            text.push_str(&cause);
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::ConfigError;
-
-    #[test]
-    fn causes_are_not_repeated() {
-        let gone = || std::io::Error::other("the disk is gone");
-        let error = anyhow::Error::new(gone()).context("cannot read x");
-        assert_eq!(describe(&error), "cannot read x: the disk is gone");
-        let error = ConfigError::File { path: "x".into(), source: gone() };
-        assert_eq!(describe(&error.into()), "the configuration file x: the disk is gone");
-    }
 
     /// Finds the verbs and flags that `--help` does not describe.
     fn undescribed(command: &clap::Command) -> Vec<String> {

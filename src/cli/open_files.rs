@@ -1,6 +1,8 @@
 //! Fits the limits of the service to the files that its process may open.
 
-use crate::{config::Limits, util::open_files::raise_limit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::config::Limits;
 
 /// For the database, the log, streams that are stored, and models.
 const OTHERS: u64 = 128;
@@ -18,4 +20,19 @@ pub(super) fn fit_open_files(limits: Limits) -> Limits {
          Raise the limit of open files (ulimit -n) or lower the setting"
     );
     Limits { connections: u32::try_from(most).unwrap_or(limits.connections), ..limits }
+}
+
+/// Raises the limit to `needed` as far as the process may, and returns it.
+fn raise_limit(needed: u64) -> u64 {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    // `None` is no limit.
+    let current = current.unwrap_or(u64::MAX);
+    if current >= needed {
+        return current;
+    }
+    let raised = maximum.map_or(needed, |maximum| maximum.min(needed));
+    match setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum }) {
+        Ok(()) => raised,
+        Err(_) => current,
+    }
 }

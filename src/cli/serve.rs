@@ -9,13 +9,19 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use atelier_core::util::{clock::Clock, memory::return_memory};
+use atelier_engine::{
+    inference::Engine,
+    release::{MANIFEST, Manifest},
+};
+use atelier_files::{Files, read_folder_schema};
 use clap::Args;
 use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
     sync::oneshot,
-    task::JoinHandle,
-    time::{MissedTickBehavior, interval, timeout},
+    task::{self, JoinHandle},
+    time::{MissedTickBehavior, interval, sleep, timeout},
 };
 use tracing_subscriber::EnvFilter;
 use uuid::Uuid;
@@ -30,11 +36,6 @@ use super::{
 };
 use crate::{
     config::{self, Config, Models, Origins, Overrides},
-    files::{Files, read_folder_schema},
-    models::{
-        engine::Engine,
-        release::{MANIFEST, Manifest},
-    },
     service::{
         access::{Access, RequireKey},
         live_release::{self, ActivateError, Releases},
@@ -42,7 +43,7 @@ use crate::{
         tickets::Tickets,
     },
     store::{DemoMark, Store, StoreError},
-    util::{clock::Clock, memory::return_memory_periodically, telemetry::Traces},
+    telemetry::Traces,
     web::{self, AppState, CrossOrigins, Listener, Metrics, Parts, SAMPLED},
 };
 
@@ -453,5 +454,15 @@ impl Signals {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
         }
+    }
+}
+
+/// Returns freed memory to the operating system every few minutes.
+async fn return_memory_periodically() {
+    const EVERY: Duration = Duration::from_mins(5);
+    loop {
+        // After a panic, the next round returns the memory.
+        let _ = task::spawn_blocking(return_memory).await;
+        sleep(EVERY).await;
     }
 }

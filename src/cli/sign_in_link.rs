@@ -6,16 +6,18 @@ use std::{
 };
 
 use anyhow::{Result, bail};
+use atelier_core::{
+    domain::Role,
+    util::http_client::{Client, Origin},
+};
 use clap::Args;
 use serde_json::{Value, json};
 use tokio::task;
 
 use super::Settings;
 use crate::{
-    domain::Role,
     service::access::{Access, LINK},
     store::{Person, Store},
-    util::http_client::{Client, Origin},
 };
 
 #[derive(Debug, Args)]

@@ -9,7 +9,7 @@ use tokio::{
 
 use crate::{
     config::Server,
-    util::tls::{Tls, TlsError},
+    web::{Tls, TlsError},
 };
 
 /// Reads certificate and key, if the settings name them.

@@ -2,12 +2,9 @@
 
 use std::fmt;
 
+use atelier_core::util::http_client::Origin;
+use atelier_engine::inference::{self, DeviceChoice};
 use serde::Deserialize;
-
-use crate::{
-    models::engine::{self, DeviceChoice},
-    util::http_client::Origin,
-};
 
 /// The section `[engine]`.
 #[derive(Clone, PartialEq, Deserialize)]
@@ -45,12 +42,12 @@ impl fmt::Debug for Engine {
 
 impl Engine {
     /// The settings for the engine.
-    pub fn settings(&self) -> engine::Settings {
+    pub fn settings(&self) -> inference::Settings {
         /// Every thread has a copy of the models, so more threads need more memory than most machines have.
         const DEFAULT_MAX: usize = 4;
-        let cores = engine::available_cores();
+        let cores = inference::available_cores();
         let workers = if self.workers == 0 { cores.min(DEFAULT_MAX) } else { self.workers };
-        engine::Settings { workers, batch: self.batch, queue: self.queue, device: self.device }
+        inference::Settings { workers, batch: self.batch, queue: self.queue, device: self.device }
     }
 
     /// The model server, if the settings name one.

@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-use etcetera::{BaseStrategy, choose_base_strategy};
+use atelier_core::util::folders::{cache_folder, data_folder};
 use serde::{
     Deserialize, Deserializer,
     de::{self, Unexpected, Visitor},
@@ -30,7 +30,7 @@ use toml::{Table, Value};
 
 use crate::{
     service::access::{Lifetimes, RequireKey},
-    util::telemetry::AVAILABLE,
+    telemetry::AVAILABLE,
 };
 
 pub use self::{
@@ -234,7 +234,7 @@ impl Default for Server {
 
 impl Default for Database {
     fn default() -> Self {
-        Self { url: format!("sqlite:{}", home().data.join("atelier.db").display()) }
+        Self { url: format!("sqlite:{}", data_folder().join("atelier.db").display()) }
     }
 }
 
@@ -257,7 +257,7 @@ impl Default for Models {
 
 impl Default for Cache {
     fn default() -> Self {
-        Self { folder: home().cache }
+        Self { folder: cache_folder() }
     }
 }
 
@@ -265,21 +265,6 @@ impl Default for Cache {
 impl std::fmt::Debug for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Database").finish_non_exhaustive()
-    }
-}
-
-struct Home {
-    data: PathBuf,
-    cache: PathBuf,
-}
-
-/// The user's folders by the XDG rules; without a home, the working folder.
-fn home() -> Home {
-    match choose_base_strategy() {
-        Ok(strategy) => {
-            Home { data: strategy.data_dir().join("atelier"), cache: strategy.cache_dir().join("atelier") }
-        }
-        Err(_) => Home { data: "data".into(), cache: "data/cache".into() },
     }
 }
 

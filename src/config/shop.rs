@@ -1,8 +1,7 @@
 //! How the pages write prices and dates.
 
+use atelier_core::util::notation::Notation;
 use serde::Deserialize;
-
-use crate::util::notation::Notation;
 
 /// The section `[shop]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use atelier_core::util::http_client::Origin;
 use serde::Deserialize;
-
-use crate::util::http_client::Origin;
 
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]

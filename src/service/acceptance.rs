@@ -2,11 +2,12 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use crate::{
+use atelier_core::{
     domain::{Feature, Schema, Timestamp},
-    store::{CountedBy, Outcomes, Store, StoreError, day_of},
     util::calendar,
 };
+
+use crate::store::{CountedBy, Outcomes, Store, StoreError, day_of};
 
 /// Two-sided 95 %.
 const Z: f64 = 1.959_963_984_540_054;

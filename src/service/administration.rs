@@ -2,21 +2,18 @@
 
 use std::{io, sync::Arc};
 
+use atelier_core::domain::{Method, Timestamp};
+use atelier_engine::{evaluation::Stored, release::ReleaseError};
 use serde_json::json;
 use tokio::task;
 
 use super::{
-    evaluation::Stored,
     fault::{Fault, Field},
     live_release::{ActivateError, LiveRelease, Releases},
     release_folder::Listed,
     routing::{Experiment, Routing},
 };
-use crate::{
-    domain::{Method, Timestamp},
-    models::release::ReleaseError,
-    store::{Author, Entry, Store},
-};
+use crate::store::{Author, Entry, Store};
 
 /// The releases in the models folder, by name.
 pub async fn list_releases(releases: &Arc<Releases>) -> io::Result<Vec<Listed>> {

@@ -1,10 +1,9 @@
 //! Changing the catalogue: the database and the live release's copy, which the caller's next completion must see.
 
+use atelier_core::domain::{Article, ArticleId, ArticlePatch, Timestamp};
+
 use super::live_release::Releases;
-use crate::{
-    domain::{Article, ArticleId, ArticlePatch, Timestamp},
-    store::{Author, ChangeError, Expected, Put, Store, Stored, Version},
-};
+use crate::store::{Author, ChangeError, Expected, Put, Store, Stored, Version};
 
 /// Adds the article, or replaces the one with its id if that is as expected. Also gives its version.
 pub async fn put(

@@ -3,6 +3,9 @@
 
 use std::{sync::Arc, time::Instant};
 
+use atelier_core::domain::{ArticleId, CustomerId, Features, Method, Timestamp};
+use atelier_engine::packed_article::PackedArticle;
+
 use super::{
     completion::{self, Blank, Completion, OutfitScore, Request, Warning, complete, score},
     fault::{Fault, Field, ServiceError},
@@ -10,10 +13,6 @@ use super::{
     profiles::Profiles,
     routing::Choice,
     tickets::{Suggested, SuggestedFor, Tickets},
-};
-use crate::{
-    domain::{ArticleId, CustomerId, Features, Method, Timestamp},
-    models::packed_article::PackedArticle,
 };
 
 /// A question in the caller's terms.

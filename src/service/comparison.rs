@@ -1,5 +1,6 @@
 //! The same blank side by side: filled by several methods for one customer, or by one method for several customers.
 
+use atelier_core::domain::{CustomerId, Features, Method, list_methods};
 use futures_util::future::try_join_all;
 
 use super::{
@@ -9,7 +10,6 @@ use super::{
     live_release::LiveRelease,
     profiles::Profiles,
 };
-use crate::domain::{CustomerId, Features, Method, list_methods};
 
 /// What is compared. At most one of the two lists has more than one entry.
 #[derive(Debug, Clone)]

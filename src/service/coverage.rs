@@ -2,15 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use atelier_core::domain::{Article, ArticleEncoder, MOST_PROJECTED, Method, UnknownValue};
+use atelier_engine::release::Release;
 use rayon::prelude::*;
 use tokio::task;
 
 use super::live_release::LiveRelease;
-use crate::{
-    domain::{Article, ArticleEncoder, MOST_PROJECTED, Method, UnknownValue},
-    models::release::Release,
-    store::{CountedBy, Outcomes, Store, StoreError},
-};
+use crate::store::{CountedBy, Outcomes, Store, StoreError};
 
 /// Something about a new article that a release does not know.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,10 +1,9 @@
 //! Changing customers: the database and the cache of profiles.
 
+use atelier_core::domain::{Customer, CustomerId, CustomerPatch, Timestamp};
+
 use super::profiles::Profiles;
-use crate::{
-    domain::{Customer, CustomerId, CustomerPatch, Timestamp},
-    store::{Author, ChangeError, Expected, Put, Store, Stored, Version},
-};
+use crate::store::{Author, ChangeError, Expected, Put, Store, Stored, Version};
 
 /// Adds the customer, or replaces the one with this id if they are as expected. Also gives their version.
 pub async fn put(

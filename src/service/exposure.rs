@@ -1,6 +1,7 @@
 //! Counts how often new articles are suggested and what happens to them, beside those that a release was trained with. The
 //! counts are this process's own and cost no query.
 
+use atelier_engine::catalogue::Catalogue;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family},
@@ -8,7 +9,7 @@ use prometheus_client::{
 };
 
 use super::completion::Completion;
-use crate::{models::catalogue::Catalogue, store::FeedbackKind};
+use crate::store::FeedbackKind;
 
 /// Clones share the counts.
 #[derive(Debug, Clone)]

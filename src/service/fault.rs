@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::{models::engine::AskError, store::StoreError};
+use atelier_engine::inference::AskError;
+
+use crate::store::StoreError;
 
 /// One thing that is wrong with a request. HTTP turns the field into a JSON pointer, pages and files into words.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,20 +5,19 @@
 
 use std::collections::BTreeMap;
 
+use atelier_core::{
+    domain::{ArticleId, CustomerId, Features, Outfit, Timestamp},
+    util::digest,
+};
+
 use super::{
     exposure::Exposure,
     fault::{Fault, Field},
     live_release::{LiveRelease, Releases},
     tickets::{Blank, Key, Mark, Ticket, TicketError, Tickets, read_recorded},
 };
-use crate::{
-    domain::{ArticleId, CustomerId, Features, Outfit, Timestamp},
-    files,
-    store::{
-        Conflict, FeedbackEvent, FeedbackKind, PersonId, Recorded, Store, StoreError, SuggestedArticle,
-        day_of,
-    },
-    util::digest,
+use crate::store::{
+    Conflict, FeedbackEvent, FeedbackKind, PersonId, Recorded, Store, StoreError, SuggestedArticle, day_of,
 };
 
 /// The longest id of an event, in characters.
@@ -377,7 +376,7 @@ pub async fn accepted_outfits(
         };
         let events = feedback.for_completion(id).await?;
         if let Some(outfit) = accepted_outfit(&ticket, &events) {
-            lines.push_str(&files::json_line(&outfit, &releases.schema()));
+            lines.push_str(&atelier_files::json_line(&outfit, &releases.schema()));
         }
     }
     let more = ids.len() == PAGE as usize;

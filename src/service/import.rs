@@ -2,9 +2,10 @@
 //!
 //! It reads checked rows from `files` and adds them to a [`store::Import`], which the caller commits or drops.
 
+use atelier_core::domain::{Article, ArticlePatch, Customer, CustomerPatch, Outfit};
+use atelier_files::{Checked, Checker, FileError, Report, Rows, Table};
+
 use crate::{
-    domain::{Article, ArticlePatch, Customer, CustomerPatch, Outfit},
-    files::{Checked, Checker, FileError, Report, Rows, Table},
     service::coverage::Census,
     store::{self, Counts, Merged, StoreError},
 };

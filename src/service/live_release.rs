@@ -12,6 +12,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+use atelier_core::{
+    domain::{CustomerId, Method, Schema, Timestamp, Vocabulary, list_methods},
+    util::memory::return_memory,
+};
+use atelier_engine::{
+    catalogue::{Catalogue, CatalogueBuilder},
+    evaluation::Evaluation,
+    inference::{Articles, Engine, LoadError, Serving},
+    release::{Release, VocabularyMark},
+};
 use futures_util::TryStreamExt;
 use rayon::prelude::*;
 use serde_json::json;
@@ -21,22 +31,14 @@ use tokio::{
 };
 
 use crate::{
-    domain::{CustomerId, Method, Schema, Timestamp, Vocabulary, list_methods},
-    models::{
-        catalogue::{Catalogue, CatalogueBuilder},
-        engine::{Articles, Engine, LoadError, Serving},
-        release::{Release, VocabularyMark},
-    },
     service::{
         completion::Served,
-        evaluation::Evaluation,
         exposure::Exposure,
         personas::Personas,
         release_folder::{Listed, ReleaseFolder},
         routing::{Choice, Routing},
     },
     store::{Author, Entry, Revisions, Store, StoreError, UnparsedArticle, UnparsedArticles},
-    util::memory::return_memory,
 };
 
 /// A snapshot of everything that answers a request.

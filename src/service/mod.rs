@@ -10,7 +10,6 @@ pub mod comparison;
 pub mod completion;
 pub mod coverage;
 pub mod customers;
-pub mod evaluation;
 pub mod exposure;
 pub mod fault;
 pub mod feedback;

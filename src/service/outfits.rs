@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
+use atelier_core::domain::{ArticleId, OpenOutfit, Outfit, Slot, Timestamp};
+
 use super::{
     access::Token,
     fault::{Fault, Field, ServiceError},
 };
-use crate::{
-    domain::{ArticleId, OpenOutfit, Outfit, Slot, Timestamp},
-    store::{Actor, Author, Conflict, Origin, PersonId, Put, SavedOutfit, Store, StoreError},
-};
+use crate::store::{Actor, Author, Conflict, Origin, PersonId, Put, SavedOutfit, Store, StoreError};
 
 const DAY: Duration = Duration::from_hours(24);
 

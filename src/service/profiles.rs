@@ -8,12 +8,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use atelier_core::domain::{CustomerId, Features};
+
 use super::cache::Cache;
 pub use super::cache::Keep;
 use crate::{
-    domain::{CustomerId, Features},
     store::{Store, StoreError},
-    util::telemetry::timed,
+    telemetry::timed,
 };
 
 /// The profiles of a store's customers. Clones share the cache.
@@ -65,7 +66,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::domain::{Customer, FeatureValue, Timestamp};
+    use atelier_core::domain::{Customer, FeatureValue, Timestamp};
 
     const KEEP: Keep = Keep { most: 4, fresh: Duration::from_secs(1), most_age: Duration::from_mins(1) };
     const SECOND: Duration = Duration::from_secs(1);

@@ -12,8 +12,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use crate::models::{
-    engine::{Engine, LoadError, Serving},
+use atelier_engine::{
+    inference::{Engine, LoadError, Serving},
     release::{FolderState, MANIFEST, Manifest, ReleaseError, glance},
 };
 

@@ -5,10 +5,9 @@
 
 use std::fmt;
 
+use atelier_core::domain::{CustomerId, Method};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-
-use crate::domain::{CustomerId, Method};
 
 /// The routing as an admin set it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

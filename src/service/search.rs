@@ -7,12 +7,10 @@
 
 use std::{collections::HashSet, future::ready, pin::pin};
 
+use atelier_core::domain::{Article, Customer, CustomerId, Schema, fold, singular};
 use futures_util::{Stream, StreamExt, TryStreamExt};
 
-use crate::{
-    domain::{Article, Customer, CustomerId, Schema, fold, singular},
-    store::{Store, StoreError},
-};
+use crate::store::{Store, StoreError};
 
 /// Names of the same, in the singular. Names that are types of the catalogue are different articles.
 const SYNONYMS: [&[&str]; 18] = [

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use atelier_core::domain::{Article, ArticleId};
+use atelier_engine::catalogue::Catalogue;
 use rayon::prelude::*;
-
-use crate::{
-    domain::{Article, ArticleId},
-    models::catalogue::Catalogue,
-};
 
 /// The articles of the shop of the same type, the most similar first. What few of them have in common counts more, and an equal
 /// price as much as a word that one in three has.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use atelier_core::domain::{FeatureValue, Timestamp};
 use sqlx::{AnyConnection, AssertSqlSafe};
 
 use super::{Feedback, FeedbackEvent, FeedbackKind, StoreError, connect::Dialect, json, text::short_line};
-use crate::domain::{FeatureValue, Timestamp};
 
 /// What an article was when it was suggested.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, fmt::Write};
 
+use atelier_core::domain::{Article, ArticleId, ArticlePatch, Timestamp};
 use futures_util::{Stream, StreamExt};
 use serde_json::{Map, Value, json};
 use sqlx::{AnyConnection, Arguments, AssertSqlSafe, any::AnyArguments};
@@ -12,7 +13,6 @@ use super::{
     revisions::{self, Changed},
     search, upsert,
 };
-use crate::domain::{Article, ArticleId, ArticlePatch, Timestamp};
 
 const SELECT_STORED: &str = "select id, type, attributes, revision, created_at from articles where id = $1";
 type StoredColumns = (String, String, String, i64, i64);

@@ -6,6 +6,7 @@
 
 use std::net::IpAddr;
 
+use atelier_core::domain::{CustomerId, Timestamp};
 use futures_util::Stream;
 use serde_json::{Map, Value};
 use sqlx::AnyConnection;
@@ -15,7 +16,6 @@ use super::{
     pages::{self, PAGE},
     text::short_line,
 };
-use crate::domain::{CustomerId, Timestamp};
 
 /// The subject of entries about an erased customer.
 pub(super) const ERASED: &str = "erased customer";

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use atelier_core::domain::{Customer, CustomerId, CustomerPatch, Timestamp};
 use futures_util::Stream;
 use serde_json::json;
 use sqlx::{AnyConnection, Arguments, AssertSqlSafe, any::AnyArguments};
@@ -11,7 +12,6 @@ use super::{
     pages::{self, PAGE},
     search, upsert,
 };
-use crate::domain::{Customer, CustomerId, CustomerPatch, Timestamp};
 
 const SELECT_STORED: &str = "select id, features, revision, created_at from customers where id = $1";
 type StoredColumns = (String, String, i64, i64);

@@ -1,5 +1,9 @@
 //! What people did with suggestions, which shows which method they accept.
 
+use atelier_core::{
+    domain::{ArticleId, CustomerId, Timestamp},
+    named,
+};
 use futures_util::Stream;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -13,7 +17,6 @@ use super::{
     pages::{self, PAGE},
     text::{long_line, short_line},
 };
-use crate::domain::{ArticleId, CustomerId, Timestamp, named};
 
 /// The key of the advisory lock of [`Feedback::take_turns`]: "feed" in ASCII.
 const LOCK: i64 = 0x6665_6564;

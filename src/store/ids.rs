@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 
+use atelier_core::domain::{ArticleId, CustomerId, MIN_ARTICLES};
 use sqlx::{AnyConnection, query, query_as, query_scalar};
 
 use super::{
@@ -14,7 +15,6 @@ use super::{
     pages::PAGE,
     revisions::{self, Changed},
 };
-use crate::domain::{ArticleId, CustomerId, MIN_ARTICLES};
 
 const MARK: &str = "ids_to_normalise";
 

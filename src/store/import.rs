@@ -5,6 +5,9 @@ use std::{
     time::Duration,
 };
 
+use atelier_core::domain::{
+    Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, Outfit, PatchError, Timestamp,
+};
 use futures_util::TryStreamExt;
 use serde_json::json;
 use sqlx::{Any, AssertSqlSafe, Transaction};
@@ -19,9 +22,6 @@ use super::{
     pages,
     revisions::{self, Changed},
     upsert,
-};
-use crate::domain::{
-    Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, Outfit, PatchError, Timestamp,
 };
 
 /// How long an import waits for another import, or on `SQLite` for any write. Imports take long.

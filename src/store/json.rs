@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
+use atelier_core::domain::{FeatureValue, Features, feature_from_json, feature_to_json};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, error::Category};
 
 use super::StoreError;
-use crate::domain::{FeatureValue, Features, feature_from_json, feature_to_json};
 
 /// Equal features have equal texts, by which an upsert recognises an unchanged row.
 pub(super) fn features_text(features: &Features) -> Result<String, StoreError> {
@@ -52,7 +52,7 @@ pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::FeatureValue;
+    use atelier_core::domain::FeatureValue;
 
     #[test]
     fn features_come_back_and_whole_numbers_stay_whole() {

@@ -1,9 +1,9 @@
 //! API keys, with which programs authenticate.
 
+use atelier_core::domain::Timestamp;
 use serde_json::json;
 
 use super::{DemoMark, Entry, Name, Store, StoreError, TokenHash, json};
-use crate::domain::Timestamp;
 
 /// The API keys of a [`Store`].
 #[derive(Debug, Clone, Copy)]

@@ -47,6 +47,7 @@ mod version;
 
 use std::{fmt, time::Duration};
 
+use atelier_core::domain::Timestamp;
 use sqlx::{Any, AnyPool, Transaction, any::AnyArguments, query::Query};
 use tokio::time::timeout;
 
@@ -76,7 +77,6 @@ pub use self::{
     upsert::{Counts, Put},
     version::{ChangeError, Expected, Stored, Version, Versions},
 };
-use crate::domain::Timestamp;
 
 const PING_DEADLINE: Duration = Duration::from_secs(1);
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use atelier_core::domain::{CustomerId, Timestamp};
 use futures_util::Stream;
 use serde_json::json;
 use sqlx::AssertSqlSafe;
@@ -11,7 +12,6 @@ use super::{
     customers::customer_id,
     pages::{self, PAGE},
 };
-use crate::domain::{CustomerId, Timestamp};
 
 /// How far apart the two requests of a double click are at most.
 const TWICE: Duration = Duration::from_mins(1);

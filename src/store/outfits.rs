@@ -1,6 +1,10 @@
 //! Whole outfits that were imported, saved in the studio, or accepted from suggestions. The catalogue may no longer have
 //! their articles. `saved_outfits.rs` has those that stylists work with: named, drafts, deleted.
 
+use atelier_core::{
+    domain::{ArticleId, CustomerId, OpenOutfit, Outfit, Split, Timestamp},
+    named,
+};
 use futures_util::Stream;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -14,7 +18,6 @@ use super::{
     search::name_key,
     upsert,
 };
-use crate::domain::{ArticleId, CustomerId, OpenOutfit, Outfit, Split, Timestamp, named};
 
 /// The outfits of a [`Store`].
 #[derive(Debug, Clone, Copy)]

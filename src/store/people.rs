@@ -1,10 +1,10 @@
 //! The people who sign in.
 
+use atelier_core::domain::{Role, Timestamp};
 use serde_json::json;
 use sqlx::AnyConnection;
 
 use super::{Conflict, Entry, Name, Proof, Store, StoreError, sessions};
-use crate::domain::{Role, Timestamp};
 
 /// The people of a [`Store`].
 #[derive(Debug, Clone, Copy)]

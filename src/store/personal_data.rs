@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use atelier_core::domain::{Customer, CustomerId, Timestamp};
 use futures_util::{StreamExt, stream::BoxStream};
 use serde_json::json;
 use tokio::time::timeout;
@@ -16,7 +17,6 @@ use super::{
     pages::{self, PAGE},
     revisions,
 };
-use crate::domain::{Customer, CustomerId, Timestamp};
 
 /// The tables with data of customers.
 pub const PERSONAL_TABLES: [&str; 5] =

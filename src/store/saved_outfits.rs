@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use atelier_core::domain::{ArticleId, CustomerId, OpenOutfit, Slot, Slots, Split, Timestamp};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use sqlx::{AnyConnection, AssertSqlSafe};
@@ -15,7 +16,6 @@ use super::{
     outfits::{OutfitRow, digest, slot_ids},
     search::{self, name_key},
 };
-use crate::domain::{ArticleId, CustomerId, OpenOutfit, Slot, Slots, Split, Timestamp};
 
 /// How long a deleted outfit can be brought back.
 pub const KEPT: Duration = Duration::from_hours(24 * 30);

@@ -1,10 +1,10 @@
 //! Sessions of signed-in people.
 
+use atelier_core::domain::Timestamp;
 use serde_json::json;
 use sqlx::AnyConnection;
 
 use super::{Actor, Author, Entry, Person, PersonId, Store, StoreError, TokenHash, people, sign_in_links};
-use crate::domain::Timestamp;
 
 /// The sessions of a [`Store`].
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,8 @@
 //! Settings that all replicas share: the active release, the routing, the keys that sign tickets, the demo's mark.
 
+use atelier_core::domain::Timestamp;
+
 use super::{Entry, Store, StoreError, demo, revisions};
-use crate::domain::Timestamp;
 
 /// The settings of a [`Store`].
 #[derive(Debug, Clone, Copy)]

@@ -1,10 +1,10 @@
 //! Links that sign a person in once.
 
+use atelier_core::domain::Timestamp;
 use serde_json::json;
 use sqlx::AnyConnection;
 
 use super::{Entry, Person, PersonId, Store, StoreError, TokenHash, people};
-use crate::domain::Timestamp;
 
 /// The sign-in links of a [`Store`].
 #[derive(Debug, Clone, Copy)]

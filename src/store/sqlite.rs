@@ -171,7 +171,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::domain::{Article, ArticleId, Timestamp};
+    use atelier_core::domain::{Article, ArticleId, Timestamp};
 
     const NOW: Timestamp = Timestamp::from_millis(0);
 

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use atelier_core::domain::PatchError;
 use sha2::{Digest, Sha256};
 
 use super::{Put, StoreError};
-use crate::domain::PatchError;
 
 /// Identifies the contents of a row. A row that was deleted and added again has another version, unless it is the same
 /// in everything that is read.

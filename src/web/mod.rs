@@ -37,6 +37,7 @@ use self::{
 };
 
 pub use http::serve::Listener;
+pub use http::tls::{Tls, TlsError};
 pub use http::{
     AppState, CrossOrigins, Finding, KINDS, Kind, Metrics, Parts, Problem, ProblemBody, RequestId, SAMPLED,
 };

@@ -15,12 +15,14 @@ use std::{
 use anyhow::{Context, Result};
 use atelier::{
     config::{Config, Overrides},
-    domain::{Article, ArticleId, Customer, CustomerId, Method, OpenOutfit, Outfit, Schema, Timestamp},
-    files::{self, InputFormat, Table},
-    models::release::{Manifest, Release},
     service::{access::Key, tickets},
+};
+use atelier_core::{
+    domain::{Article, ArticleId, Customer, CustomerId, Method, OpenOutfit, Outfit, Schema, Timestamp},
     util::http_client::Origin,
 };
+use atelier_engine::release::{Manifest, Release};
+use atelier_files::{InputFormat, Table};
 use tempfile::TempDir;
 
 use crate::{
@@ -77,7 +79,7 @@ fn targets() -> Result<Vec<Target>> {
         let text = fs::read_to_string(demo.join(name))?;
         Ok(text.lines().take(most).flat_map(|line| [line.as_bytes(), b"\n"].concat()).collect())
     };
-    let schema = files::read_folder_schema(&demo)?;
+    let schema = atelier_files::read_folder_schema(&demo)?;
     let mut targets = Vec::new();
     let mut target = |name, short, long, corpus, read: Read| {
         targets.push(Target { name, short, long, corpus, read });
@@ -156,7 +158,7 @@ type Reader = fn(&[u8], &Path, &str, &Schema);
 fn reader<T: Table>(bytes: &[u8], folder: &Path, format: &str, schema: &Schema) {
     let path = folder.join(format!("table.{format}"));
     fs::write(&path, bytes).expect("a case can be written");
-    if let Ok(rows) = files::read::<T>(&path, schema) {
+    if let Ok(rows) = atelier_files::read::<T>(&path, schema) {
         // After a bad row come others; a broken file ends.
         for row in rows.take(100) {
             let _ = row;
@@ -168,7 +170,7 @@ fn read_feed(bytes: &[u8], folder: &Path, format: InputFormat, schema: &Schema) 
     let path = folder.join("feed");
     fs::write(&path, bytes).expect("a case can be written");
     let now = Timestamp::from_millis(1_795_460_000_000);
-    if let Ok(rows) = files::read_any::<Article>(&path, schema, Some(format), now) {
+    if let Ok(rows) = atelier_files::read_any::<Article>(&path, schema, Some(format), now) {
         for row in rows.take(100) {
             let _ = row;
         }

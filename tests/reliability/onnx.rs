@@ -22,12 +22,10 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use atelier::{
-    domain::Method,
-    models::{
-        engine::{DeviceChoice, Engine, LoadError, ModelError, Settings},
-        onnx_runtime::OnnxRuntime,
-    },
+use atelier_core::domain::Method;
+use atelier_engine::{
+    inference::{DeviceChoice, Engine, LoadError, ModelError, Settings},
+    onnx_runtime::OnnxRuntime,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

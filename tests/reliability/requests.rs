@@ -6,12 +6,6 @@ use std::{path::Path, sync::Arc, time::SystemTime};
 use anyhow::{Result, ensure};
 use atelier::{
     config::{Limits, Profiles as ProfileSettings, Shop as ShopSettings, Tickets as TicketSettings},
-    domain::{Article, Customer, Role, Timestamp},
-    files::{self, Table},
-    models::{
-        engine::{DeviceChoice, Engine, Settings},
-        onnx_runtime::OnnxRuntime,
-    },
     service::{
         access::{Access, RequireKey, Token},
         live_release::Releases,
@@ -19,9 +13,18 @@ use atelier::{
         tickets::Tickets,
     },
     store::{Name, Store},
-    util::{clock::Clock, telemetry::Traces},
+    telemetry::Traces,
     web::{self, AppState, CrossOrigins, Metrics, Parts},
 };
+use atelier_core::{
+    domain::{Article, Customer, Role, Timestamp},
+    util::clock::Clock,
+};
+use atelier_engine::{
+    inference::{DeviceChoice, Engine, Settings},
+    onnx_runtime::OnnxRuntime,
+};
+use atelier_files::Table;
 use axum::{Router, body::Body, extract::Request};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -208,7 +211,7 @@ async fn router(demo: &Path, folder: &Path) -> Result<(Router, Token)> {
 }
 
 fn rows<T: Table>(demo: &Path) -> Result<Vec<T>> {
-    let schema = files::read_folder_schema(demo)?;
-    let rows = files::read::<T>(&demo.join(format!("{}.jsonl", T::NAME)), &schema)?;
+    let schema = atelier_files::read_folder_schema(demo)?;
+    let rows = atelier_files::read::<T>(&demo.join(format!("{}.jsonl", T::NAME)), &schema)?;
     rows.map(|row| Ok(row?.value)).collect()
 }

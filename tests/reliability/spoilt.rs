@@ -1,7 +1,7 @@
 //! Damages an ONNX file where it matters: most of its bytes are weights, and the structure between them decides what
 //! happens.
 
-#[path = "../../src/models/engine/protobuf.rs"]
+#[path = "../../crates/engine/src/inference/protobuf.rs"]
 #[expect(dead_code, unused_imports, reason = "the engine needs more of it, and tests it")]
 mod protobuf;
 

@@ -1,6 +1,6 @@
 //! What the demo release has.
 
-use atelier::domain::Method;
+use atelier_core::domain::Method;
 
 /// The methods of the demo release, in its order.
 pub(crate) fn methods() -> Vec<Method> {

@@ -15,10 +15,8 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use atelier::{
-    domain::{Customer, CustomerId, Outfit},
-    files::{self, Table},
-};
+use atelier_core::domain::{Customer, CustomerId, Outfit};
+use atelier_files::Table;
 use reqwest::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -56,9 +54,9 @@ pub fn bodies_without_method(release: &Path, k: usize) -> Result<Vec<Value>> {
 }
 
 fn rows<T: Table>(release: &Path) -> Result<Vec<T>> {
-    let schema = files::read_folder_schema(release)?;
+    let schema = atelier_files::read_folder_schema(release)?;
     let path = release.join(format!("{}.jsonl", T::NAME));
-    let rows = files::read::<T>(&path, &schema)?;
+    let rows = atelier_files::read::<T>(&path, &schema)?;
     rows.map(|row| Ok(row.context("a row")?.value)).collect()
 }
 

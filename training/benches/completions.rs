@@ -4,11 +4,9 @@
 
 use std::time::{Duration, Instant};
 
-use atelier::{
-    config::Config,
-    domain::{Method, Schema},
-    models::onnx_runtime::OnnxRuntime,
-};
+use atelier_core::domain::{Method, Schema};
+use atelier_core::util::folders::cache_folder;
+use atelier_engine::onnx_runtime::OnnxRuntime;
 use atelier_training::{
     export::{Metadata, Storage, export},
     model::{Model, ModelConfig},
@@ -27,7 +25,7 @@ fn main() -> anyhow::Result<()> {
     let path = folder.path().join("model.onnx");
     let metadata = Metadata { release: "bench".into(), storage: Storage::Float32 };
     export(&Model::new(&config, 1), &metadata, &path)?;
-    let runtime = OnnxRuntime::load(&Config::default().cache.folder, |notice| println!("{notice}"))?;
+    let runtime = OnnxRuntime::load(&cache_folder(), |notice| println!("{notice}"))?;
     for threads in [1, 2] {
         let builder = Session::builder(runtime.environment())?.with_intra_threads(threads);
         let mut session = builder.map_err(ort::Error::<()>::from)?.commit_from_file(&path)?;

@@ -15,12 +15,12 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use atelier::{
+use atelier_core::{
     domain::{Method, Schema},
-    files::{Format, SCHEMA},
-    models::release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry, Release},
     util::digest,
 };
+use atelier_engine::release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry, Release};
+use atelier_files::{Format, SCHEMA};
 use atelier_training::{
     export::{Metadata, Storage, export},
     model::{Model, ModelConfig},

@@ -1,6 +1,6 @@
 //! Makes a release: the models of chosen runs, measured as they are stored, in one folder.
 //!
-//! Runs and their data come in; a folder that [`atelier::models::release::Release`] opens goes out. Its figures are
+//! Runs and their data come in; a folder that [`atelier_engine::release::Release`] opens goes out. Its figures are
 //! measured on the files in it.
 
 use std::{
@@ -11,16 +11,16 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use atelier::{
+use atelier_core::{
     domain::{Article, Customer, Method, Outfit, Schema, Split, list_methods},
-    files::{Columns, Format, SCHEMA, Table, Writer},
-    models::{
-        onnx_runtime::OnnxRuntime,
-        release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry, Release, check_name},
-    },
-    service::evaluation::{FIGURES, LEAST_SLOTS, RANKS, pack_segments},
     util::{calendar::rfc3339, digest},
 };
+use atelier_engine::{
+    evaluation::{FIGURES, LEAST_SLOTS, RANKS, pack_segments},
+    onnx_runtime::OnnxRuntime,
+    release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry, Release, check_name},
+};
+use atelier_files::{Columns, Format, SCHEMA, Table, Writer};
 use serde::Serialize;
 use serde_json::{Map, Number, Value, json};
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Result;
-use atelier::domain::{
+use atelier_core::domain::{
     Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Kind, Outfit, Schema,
 };
 use serde_json::Value;

@@ -10,11 +10,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use atelier::{
+use atelier_core::{
     domain::{Article, Customer, Outfit, Schema},
-    files::{Columns, Format, SCHEMA, Table, Writer},
     util::digest,
 };
+use atelier_files::{Columns, Format, SCHEMA, Table, Writer};
 use serde::{Deserialize, Serialize};
 
 use crate::world::{Plan, VERSION, World};

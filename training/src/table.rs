@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use anyhow::{Result, bail};
-use atelier::service::evaluation::{PAPER, PaperRow};
+use atelier_engine::evaluation::{PAPER, PaperRow};
 use serde::Serialize;
 
 use crate::{

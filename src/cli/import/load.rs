@@ -6,13 +6,15 @@ use std::{
 };
 
 use anyhow::Result;
+use atelier_core::domain::{
+    Article, ArticleId, ArticlePatch, Customer, CustomerPatch, Outfit, Schema, Timestamp,
+};
+use atelier_files::{Checker, FileError, Files, InputFormat, Report, Rows, Table};
 use indicatif::HumanCount;
 
 use super::count_rows;
 use crate::{
     cli::progress::Progress,
-    domain::{Article, ArticleId, ArticlePatch, Customer, CustomerPatch, Outfit, Schema, Timestamp},
-    files::{self, Checker, FileError, Files, InputFormat, Report, Rows, Table},
     service::{
         coverage::Census,
         import::{Importable, Mirrored, import_table, may_commit, mirror},
@@ -122,9 +124,9 @@ impl<Row: Importable, Patch: Importable> Either<Row, Patch> {
         merge: bool,
     ) -> Result<Self, FileError> {
         if merge {
-            files::read_any(path, schema, format, now).map(Self::Patches)
+            atelier_files::read_any(path, schema, format, now).map(Self::Patches)
         } else {
-            files::read_any(path, schema, format, now).map(Self::Rows)
+            atelier_files::read_any(path, schema, format, now).map(Self::Rows)
         }
     }
 
@@ -150,7 +152,7 @@ impl Opened {
         Ok(Self {
             articles: articles.transpose()?,
             customers: customers.transpose()?,
-            outfits: files.outfits.as_deref().map(|path| files::read(path, schema)).transpose()?,
+            outfits: files.outfits.as_deref().map(|path| atelier_files::read(path, schema)).transpose()?,
             retired: files.read_retired()?,
         })
     }

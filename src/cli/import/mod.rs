@@ -12,6 +12,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use atelier_core::domain::{Article, Customer, Outfit, Schema};
+use atelier_engine::release::Release;
+use atelier_files::{Files, InputFormat, RETIRED, Report, SCHEMA, Table, read_folder_schema, read_schema};
 use clap::Args;
 use indicatif::HumanCount;
 
@@ -19,9 +22,6 @@ pub(super) use self::load::{End, Outcome, load_files_if_empty};
 use self::load::{Imported, Options, load_files};
 use crate::{
     cli::Settings,
-    domain::{Article, Customer, Outfit, Schema},
-    files::{Files, InputFormat, RETIRED, Report, SCHEMA, Table, read_folder_schema, read_schema},
-    models::release::Release,
     service::{coverage::Census, import::Mirrored, live_release},
     store::{Counts, Store},
 };

@@ -6,13 +6,11 @@
 
 use std::{collections::HashMap, net::IpAddr, time::Duration};
 
+use atelier_core::domain::Timestamp;
 use serde_json::json;
 
 use super::background::Background;
-use crate::{
-    domain::Timestamp,
-    store::{Actor, Author, Entry, Name, PersonId, SIGN_IN_FAILED, Store},
-};
+use crate::store::{Actor, Author, Entry, Name, PersonId, SIGN_IN_FAILED, Store};
 
 /// The most accounts and addresses a minute. The attempts on others are one entry.
 const MOST: usize = 60;

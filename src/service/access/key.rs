@@ -5,11 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use atelier_core::{domain::Timestamp, named};
+
 use super::{Access, Token, USE_INTERVAL, Used};
-use crate::{
-    domain::{Timestamp, named},
-    store::{ApiKey, KeyId, Name, StoreError, TokenHash},
-};
+use crate::store::{ApiKey, KeyId, Name, StoreError, TokenHash};
 
 /// The start of each key, so that secret scanners find leaked ones.
 const PREFIX: &str = "atl_";

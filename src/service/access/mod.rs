@@ -18,8 +18,9 @@ use std::{
     time::Duration,
 };
 
+use atelier_core::domain::{Role, Timestamp};
+
 use crate::{
-    domain::{Role, Timestamp},
     service::cache::{Cache, Keep},
     store::{
         ApiKey, Author, Name, NewSession, Person, PersonId, Proof, Session, Store, StoreError, TokenHash,

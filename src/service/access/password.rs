@@ -9,6 +9,7 @@ use argon2::{
     Argon2, Block, Params,
     password_hash::phc::{Output, ParamsString, PasswordHash, Salt},
 };
+use atelier_core::util::memory::return_memory_of_thread;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task::spawn_blocking,
@@ -16,7 +17,6 @@ use tokio::{
 use uuid::Uuid;
 
 use super::guessable::{contains_name, find_weakness};
-use crate::util::memory::return_memory_of_thread;
 
 /// Shorter passwords can be guessed; hashing longer ones would cost too much.
 const LENGTH: std::ops::RangeInclusive<usize> = 12..=256;

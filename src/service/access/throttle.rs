@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use crate::domain::Timestamp;
+use atelier_core::domain::Timestamp;
 
 const FREE_ATTEMPTS: u32 = 5;
 const MAX_WAIT: Duration = Duration::from_mins(15);

@@ -3,11 +3,10 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use atelier_core::domain::Timestamp;
+
 use super::background::Background;
-use crate::{
-    domain::Timestamp,
-    store::{KeyId, Store, StoreError, TokenHash},
-};
+use crate::store::{KeyId, Store, StoreError, TokenHash};
 
 /// The most uses that wait, so that a locked database does not fill the memory. Others are dropped: they are noted with the
 /// next request.

@@ -2,15 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use atelier_core::domain::{Features, Mask, Method};
+use atelier_core::util::text::abbreviate;
+
 use super::{
     Request, Served,
     prepare::{Blank, Slots, Warning},
 };
-use crate::domain::{Features, Mask, Method};
-use crate::{
-    service::fault::{Fault, Field},
-    util::text::abbreviate,
-};
+use crate::service::fault::{Fault, Field};
 
 /// Limits on the types for one slot and on the excluded articles: more than any shop's page needs.
 const MAX_TYPES: usize = 100;

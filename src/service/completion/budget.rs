@@ -5,15 +5,14 @@
 
 use std::sync::Arc;
 
+use atelier_core::domain::Mask;
+use atelier_engine::catalogue::Catalogue;
+
 use super::{
     Request, Served,
     prepare::{Blank, Slots, Warning},
 };
-use crate::{
-    domain::Mask,
-    models::catalogue::Catalogue,
-    service::fault::{Fault, Field},
-};
+use crate::service::fault::{Fault, Field};
 
 /// What is left for the blanks of an outfit.
 #[derive(Debug)]

@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{
-    domain::Method,
-    models::engine::{Admission, Answer, AskError, Question, Reply, Reservation, Serving},
-    util::telemetry::Stopwatch,
-};
+use atelier_core::domain::Method;
+use atelier_engine::inference::{Admission, Answer, AskError, Question, Reply, Reservation, Serving};
+
+use crate::telemetry::Stopwatch;
 
 /// What the questions of a request cost together.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

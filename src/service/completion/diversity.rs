@@ -4,8 +4,9 @@
 //! likely one, and its similarity to those already chosen (the share of type and attributes in common). At d = 0 the
 //! order is by probability; at 1 by variety alone.
 
+use atelier_core::domain::Article;
+
 use super::Suggestion;
-use crate::domain::Article;
 
 /// The most diverse suggestions for one blank: the cost is their number times the pool's size.
 pub const MAX_VARIED: usize = 50;
@@ -63,7 +64,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::domain::{Article, ArticleId};
+    use atelier_core::domain::{Article, ArticleId};
 
     fn suggestion(index: u32, kind: &str, colour: &str, share: f64) -> Suggestion {
         let attributes = json!({"colour": colour, "price": 3}).as_object().unwrap().clone();

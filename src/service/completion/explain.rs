@@ -3,12 +3,13 @@
 //! Takes each feature out of the context and each other article out of the outfit, one at a time, all in one batch. Gives a
 //! reason only if the share changes noticeably.
 
-use super::{Blank, Conversation, Prepared};
-use crate::{
+use atelier_core::{
     domain::{FeatureValue, Method},
-    models::engine::{AskError, BLANK, Context, Question, Serving},
     util::text::abbreviate,
 };
+use atelier_engine::inference::{AskError, BLANK, Context, Question, Serving};
+
+use super::{Blank, Conversation, Prepared};
 
 /// A reason needs at least this factor, up or down.
 const NOTICEABLE: f64 = 1.1;

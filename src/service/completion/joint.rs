@@ -6,12 +6,13 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use super::{Conversation, Prepared, Sets};
-use crate::models::{
+use atelier_engine::{
     catalogue::Catalogue,
-    engine::{AskError, Question},
+    inference::{AskError, Question},
     packed_article::PackedArticle,
 };
+
+use super::{Conversation, Prepared, Sets};
 
 /// Most sets that are returned.
 pub const MAX_SETS: usize = 16;

@@ -2,14 +2,13 @@
 
 use std::time::Instant;
 
+use atelier_core::domain::Method;
+use atelier_engine::inference::{Admission, AskError, Question};
+
 use super::{
     Completion, CompletionError, Conversation, Cost, Prepared, Request, Served, questions, read_answer,
 };
-use crate::{
-    domain::Method,
-    models::engine::{Admission, AskError, Question},
-    service::fault::Fault,
-};
+use crate::service::fault::Fault;
 
 /// Returns a completion or its faults for each request, in their order. Leaves out lift, reasons and joint sets.
 ///

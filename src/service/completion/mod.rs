@@ -26,18 +26,16 @@ pub use many::complete_many;
 pub use prepare::Warning;
 pub use score::{ArticleScore, OutfitScore};
 
+use atelier_core::domain::{ArticleId, Features, Mask, Method};
+use atelier_engine::{
+    catalogue::Catalogue,
+    inference::{self, Admission, Answer, Articles, AskError, Context, Question, Serving},
+    packed_article::PackedArticle,
+};
 use conversation::Conversation;
 use prepare::Prepared;
 
-use crate::{
-    domain::{ArticleId, Features, Mask, Method},
-    models::{
-        catalogue::Catalogue,
-        engine::{self, Admission, Answer, Articles, AskError, Context, Question, Serving},
-        packed_article::PackedArticle,
-    },
-    service::fault::Fault,
-};
+use crate::service::fault::Fault;
 
 /// Most suggestions for one blank.
 pub const MAX_K: usize = 250;
@@ -204,7 +202,7 @@ pub struct Suggestion {
 
 impl Suggestion {
     /// The share, over what another answer says of the same article among the same ones.
-    fn change_from(&self, other: &engine::Placement) -> f64 {
+    fn change_from(&self, other: &inference::Placement) -> f64 {
         (self.share.ln() - other.log_probability).exp()
     }
 }

@@ -2,13 +2,14 @@
 
 use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
-use super::{CompletionError, MAX_VARIED, Request, Served, Suggestion, admissible, budget::Budget};
-use crate::{
+use atelier_core::{
     domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Mask, Method, TooManySlots, list_methods},
-    models::engine::{Articles, BLANK, Context, Question},
-    service::fault::{Fault, Field},
     util::text::abbreviate,
 };
+use atelier_engine::inference::{Articles, BLANK, Context, Question};
+
+use super::{CompletionError, MAX_VARIED, Request, Served, Suggestion, admissible, budget::Budget};
+use crate::service::fault::{Fault, Field};
 
 /// A note for the caller beside an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,15 +2,14 @@
 
 use std::{sync::Arc, time::Instant};
 
+use atelier_core::domain::Mask;
+use atelier_engine::{
+    inference::{Admission, BLANK, Question},
+    packed_article::PackedArticle,
+};
+
 use super::{CompletionError, Conversation, Cost, Prepared, Request, Served, Warning};
 use crate::service::fault::{Fault, Field};
-use crate::{
-    domain::Mask,
-    models::{
-        engine::{Admission, BLANK, Question},
-        packed_article::PackedArticle,
-    },
-};
 
 #[derive(Debug, Clone)]
 pub struct OutfitScore {

@@ -16,18 +16,16 @@ use std::{
     str::FromStr,
 };
 
+use atelier_core::domain::Method;
+use atelier_engine::inference::AskError;
+use atelier_files::{FileError, Format, RowError};
+
 pub use self::{
     part::{BATCH, Job, complete_part},
     profiles::Profiles,
 };
 
-use crate::{
-    domain::Method,
-    files::{FileError, Format, RowError},
-    models::engine::AskError,
-    service::completion::Filters,
-    store::StoreError,
-};
+use crate::{service::completion::Filters, store::StoreError};
 
 /// The number of bad rows, and of different warnings, that are reported of a part.
 pub const LISTED: usize = 20;

@@ -7,21 +7,19 @@ use std::{
     time::{Duration, Instant},
 };
 
+use atelier_core::domain::{CustomerId, Features, MAX_SLOTS, OpenOutfit, Slot};
+use atelier_engine::{
+    catalogue::Catalogue,
+    inference::{Articles, Serving},
+};
+use atelier_files::{Row, RowError, Rows, SuggestionRow, SuggestionWriter};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::{sync::mpsc, task};
 
 use super::{CountedWarning, Done, LISTED, OfflineError, Profiles, Wanted};
-use crate::{
-    domain::{CustomerId, Features, MAX_SLOTS, OpenOutfit, Slot},
-    files::{self, Row, RowError, Rows, SuggestionRow, SuggestionWriter},
-    models::{
-        catalogue::Catalogue,
-        engine::{Articles, Serving},
-    },
-    service::{
-        completion::{Completion, Request, Served, complete_many},
-        fault::Fault,
-    },
+use crate::service::{
+    completion::{Completion, Request, Served, complete_many},
+    fault::Fault,
 };
 
 /// Outfits that are answered together: enough that outfits of the same shape fill a run.
@@ -71,7 +69,7 @@ pub async fn complete_part(
     output: &Path,
     on_progress: impl Fn(u64, u64),
 ) -> Result<Done, OfflineError> {
-    let rows = files::read::<OpenOutfit>(input, job.serving.release().schema())?;
+    let rows = atelier_files::read::<OpenOutfit>(input, job.serving.release().schema())?;
     let mut writer = SuggestionWriter::create(output)?;
     let mut done = Done { unread: rows.unread().map(str::to_owned), ..Done::default() };
     let (chunks, read) = mpsc::channel(1);

@@ -6,11 +6,9 @@ use std::{
     path::Path,
 };
 
-use crate::{
-    domain::{Customer, CustomerId, Features, Schema},
-    files,
-    store::Store,
-};
+use atelier_core::domain::{Customer, CustomerId, Features, Schema};
+
+use crate::store::Store;
 
 use super::OfflineError;
 
@@ -27,7 +25,7 @@ impl Profiles {
     /// Reads all customers of a file.
     pub fn read(path: &Path, schema: &Schema) -> Result<Self, OfflineError> {
         let mut held = HashMap::new();
-        for row in files::read::<Customer>(path, schema)? {
+        for row in atelier_files::read::<Customer>(path, schema)? {
             let Customer { id, features } =
                 row.map_err(|error| OfflineError::Row { path: path.to_owned(), error })?.value;
             held.insert(id, features);

@@ -5,10 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{
-    domain::{MAX_SLOTS, Method},
-    models::engine::{Articles, AskError, BLANK, Context, Question, Serving},
-};
+use atelier_core::domain::{MAX_SLOTS, Method};
+use atelier_engine::inference::{Articles, AskError, BLANK, Context, Question, Serving};
 
 /// Shares of the personas; they add up to 1.
 pub type Mix = Vec<f32>;

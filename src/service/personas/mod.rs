@@ -13,16 +13,14 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use atelier_core::domain::Method;
+use atelier_engine::inference::{Articles, Serving};
 use tokio::{sync::Semaphore, task::JoinSet};
 
 pub use mixes::{Mix, mean_mix, mixes_of};
 pub use portrait::{Persona, Portrait};
 
-use crate::{
-    domain::Method,
-    models::engine::{Articles, Serving},
-    store::{Store, StoreError},
-};
+use crate::store::{Store, StoreError};
 
 /// The most stored outfits to search for typical ones.
 pub const MOST_OUTFITS: u32 = 2_000;

@@ -2,15 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use atelier_core::domain::Method;
+use atelier_engine::inference::{Articles, AskError, Serving};
+
 use super::{
     MOST_OUTFITS,
     mixes::{Mix, mean_mix, mixes_of},
 };
-use crate::{
-    domain::Method,
-    models::engine::{Articles, AskError, Serving},
-    store::{Store, StoreError},
-};
+use crate::store::{Store, StoreError};
 
 /// All personas of a method.
 #[derive(Debug, Clone, PartialEq)]

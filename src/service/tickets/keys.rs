@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use atelier_core::domain::Timestamp;
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
 use super::{Mark, Terms};
-use crate::domain::Timestamp;
 
 /// Bytes of the signature in a ticket: too many to guess.
 pub(super) const SIGNATURE: usize = 16;

@@ -18,6 +18,7 @@ use std::{
     time::Duration,
 };
 
+use atelier_core::domain::Timestamp;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use self::{
@@ -30,7 +31,6 @@ pub use self::{
     ticket::{Blank, Mark, REMEMBERED, Suggested, SuggestedFor, Ticket},
 };
 use crate::{
-    domain::Timestamp,
     service::live_release::Releases,
     store::{Store, StoreError},
 };

@@ -1,15 +1,14 @@
 //! Tickets of older versions. They name articles by their numbers in the vocabulary of a release, and remember the first
 //! twenty suggestions of each blank. Needed until the last of them has expired, and for the events that they came with.
 
+use atelier_core::domain::{ArticleId, Timestamp, Vocabulary};
+use atelier_engine::release::VocabularyMark;
+
 use super::{
     Blank, Mark, Ticket,
     bytes::{Reader, optional},
 };
-use crate::{
-    domain::{ArticleId, Timestamp, Vocabulary},
-    models::release::VocabularyMark,
-    service::{completion::MAX_K, live_release::Releases},
-};
+use crate::service::{completion::MAX_K, live_release::Releases};
 
 const VERSION: u8 = 2;
 /// The version before tickets had a vocabulary.

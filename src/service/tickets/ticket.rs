@@ -1,11 +1,12 @@
 //! The ticket of this version. It names methods and the outfit's own articles by their names, and suggested articles by
 //! marks: the first bytes of a keyed hash of their ids. So it needs no release to be read, and stays small.
 
+use atelier_core::domain::{ArticleId, Timestamp};
+
 use super::{
     Key,
     bytes::{Reader, optional, put, put_text},
 };
-use crate::domain::{ArticleId, Timestamp};
 
 pub(super) const VERSION: u8 = 3;
 /// How many suggestions a ticket remembers, divided evenly among its blanks: twenty each of seven, and all of one blank's

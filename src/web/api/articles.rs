@@ -2,6 +2,11 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use atelier_core::{
+    domain::{Article, ArticleError, ArticleId, ArticlePatch, PatchError, json_number},
+    util::json_pointer::step,
+};
+use atelier_engine::packed_article::PackedArticle;
 use axum::{
     extract::{Request, State},
     http::StatusCode,
@@ -20,8 +25,6 @@ use super::{
     customers::check_id,
 };
 use crate::{
-    domain::{Article, ArticleError, ArticleId, ArticlePatch, PatchError, json_number},
-    models::packed_article::PackedArticle,
     service::{
         access::Scope,
         articles,
@@ -29,7 +32,6 @@ use crate::{
         live_release::LiveRelease,
     },
     store::{ArticleFilter, ChangeError, Put, Stored},
-    util::json_pointer::step,
     web::http::{
         AppState, Finding, Kind, Problem,
         conditions::{self, ChangeHeaders, Conditions, PutHeaders, ReadHeaders, etag},

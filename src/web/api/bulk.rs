@@ -10,19 +10,19 @@ use std::{
     sync::Arc,
 };
 
+use atelier_core::util::text::abbreviate;
+use atelier_files::{BadRow, Checker, CountedWarning, FileError, Report};
 use axum::extract::Request;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    files::{self, BadRow, Checker, CountedWarning, FileError, Report},
     service::{
         coverage::Census,
         import::{ImportError, Importable, import_table, may_commit},
     },
     store::{Author, Counts, DemoMark, Import},
-    util::text::abbreviate,
     web::http::{
         AppState, Finding, Kind, Problem,
         extract::{Incoming, check_media_type},
@@ -142,7 +142,7 @@ async fn read<T: Importable>(
     }
     .at_most(state.limits.bulk_rows);
     let length = file.metadata().map_err(|error| Problem::inside(Kind::Internal, error))?.len();
-    let rows = files::read_json_lines::<T>(file, length, Path::new("the body"), &state.schema());
+    let rows = atelier_files::read_json_lines::<T>(file, length, Path::new("the body"), &state.schema());
     let rows = rows.map_err(unreadable)?;
     let counts =
         import_table(import, &mut checker, rows, census, |_| {}).await.map_err(|error| match error {

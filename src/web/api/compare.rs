@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use atelier_core::domain::{ArticleId, CustomerId, Method};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,7 +11,6 @@ use utoipa_axum::routes;
 
 use crate::web::api::fault;
 use crate::{
-    domain::{ArticleId, CustomerId, Method},
     service::{
         access::Scope,
         comparison::{self, Column, Comparison, Pair, Subjects},

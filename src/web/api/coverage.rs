@@ -1,12 +1,12 @@
 //! `/coverage`: which of the shop's articles the live release was trained with, and how the others fare.
 
+use atelier_core::domain::Method;
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
 use crate::{
-    domain::Method,
     service::{
         access::Scope,
         coverage::{self, Report},

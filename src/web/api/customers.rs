@@ -2,6 +2,10 @@
 
 use std::{fmt, future::ready};
 
+use atelier_core::{
+    domain::{Customer, CustomerId, CustomerPatch, PatchError, Schema},
+    util::calendar,
+};
 use axum::{
     body::Body,
     extract::{Request, State},
@@ -21,10 +25,8 @@ use super::{
     outfits::OutfitBody,
 };
 use crate::{
-    domain::{Customer, CustomerId, CustomerPatch, PatchError, Schema},
     service::{access::Scope, customers, search},
     store::{Actor, AuditEntry, ChangeError, CustomerNote, PersonalData, Put, StoreError, Stored, Which},
-    util::calendar,
     web::http::{
         AppState, Finding, Kind, Problem,
         conditions::{self, ChangeHeaders, Conditions, PutHeaders, ReadHeaders, etag},

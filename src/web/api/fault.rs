@@ -1,11 +1,12 @@
 //! Use cases' faults as the API reports them: each field is a JSON pointer into the request's body.
 
+use atelier_core::util::json_pointer::step;
+
 use crate::{
     service::{
         fault::{Fault, Field, ServiceError},
         feedback::ReportError,
     },
-    util::json_pointer::step,
     web::http::{Finding, Problem},
 };
 

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value};
-
-use crate::{
+use atelier_core::{
     domain::{FeatureWarning, Features, Schema, feature_to_json, read_features},
     util::json_pointer::step,
-    web::http::Finding,
 };
+use serde_json::{Map, Value};
+
+use crate::web::http::Finding;
 
 /// Valid features, and warnings about them.
 #[derive(Debug)]

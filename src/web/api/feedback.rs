@@ -5,6 +5,10 @@
 
 use std::time::Duration;
 
+use atelier_core::{
+    domain::{ArticleId, CustomerId, Timestamp},
+    util::calendar,
+};
 use axum::{
     body::Body,
     extract::State,
@@ -19,13 +23,11 @@ use utoipa_axum::routes;
 
 use crate::web::api::{acceptance::OutcomesBody, fault};
 use crate::{
-    domain::{ArticleId, CustomerId, Timestamp},
     service::{
         access::Scope,
         feedback::{self, Report},
     },
     store::{FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded, StoreError},
-    util::calendar,
     web::http::{
         AppState, Finding, Kind, Problem, ProblemBody, RequestId,
         extract::{Json, JsonText, from_value, parse, parse_list, read_integer, read_optional_integer},

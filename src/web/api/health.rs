@@ -1,14 +1,12 @@
 //! Health checks for load balancers and operators.
 
+use atelier_engine::{catalogue::Coverage, inference::AskError};
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use crate::{
-    models::{catalogue::Coverage, engine::AskError},
-    web::http::{AppState, Kind, Problem, extract::Json, routes::Routes},
-};
+use crate::web::http::{AppState, Kind, Problem, extract::Json, routes::Routes};
 
 pub(crate) fn router() -> Routes {
     Routes::new().open(routes!(livez)).open(routes!(readyz))

@@ -1,5 +1,12 @@
 //! `/outfits`: the stored outfits.
 
+use atelier_core::{
+    domain::{
+        ArticleId, CustomerId, MAX_SLOTS, MIN_ARTICLES, OpenOutfit, Outfit, OutfitError, Schema, Slot, Slots,
+        Split, Timestamp,
+    },
+    util::calendar,
+};
 use axum::{
     extract::{Request, State},
     http::{HeaderName, StatusCode, header},
@@ -15,13 +22,8 @@ use super::{
 };
 use crate::web::api::fault;
 use crate::{
-    domain::{
-        ArticleId, CustomerId, MAX_SLOTS, MIN_ARTICLES, OpenOutfit, Outfit, OutfitError, Schema, Slot, Slots,
-        Split, Timestamp,
-    },
     service::{access::Scope, outfits},
     store::{Name, Note, Put, SavedOutfit},
-    util::calendar,
     web::http::{
         AppState, Finding, Kind, Problem,
         extract::{Json, JsonText, Path, PathParameter, Query, parse_stored},

@@ -1,5 +1,7 @@
 //! `/releases` and `/methods`: the releases in the models folder, and the methods of the live one.
 
+use atelier_core::domain::Method;
+use atelier_engine::{inference::QueueState, release::MethodEntry};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -7,8 +9,6 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
 use crate::{
-    domain::Method,
-    models::{engine::QueueState, release::MethodEntry},
     service::{
         access::Scope,
         administration::{self, list_releases},

@@ -1,12 +1,12 @@
 //! `/routing`: which method answers a request that names none.
 
+use atelier_core::domain::Method;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
 use crate::{
-    domain::Method,
     service::{
         access::Scope,
         administration::check_routing,

@@ -1,5 +1,6 @@
 //! Conditional requests (RFC 9110, section 13): `ETag`, `If-Match` and `If-None-Match`.
 
+use atelier_core::domain::PatchError;
 use axum::{
     body::Bytes,
     extract::FromRequestParts,
@@ -9,10 +10,7 @@ use axum::{
 use utoipa::IntoParams;
 
 use super::{Finding, Kind, Problem, compression};
-use crate::{
-    domain::PatchError,
-    store::{ChangeError, Expected, Version, Versions},
-};
+use crate::store::{ChangeError, Expected, Version, Versions};
 
 /// The versions that a request expects of what it reads or changes.
 #[derive(Debug, Clone)]

@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
+use atelier_engine::inference::AskError;
+
 use super::{Kind, Problem};
-use crate::{models::engine::AskError, service::live_release::ActivateError};
+use crate::service::live_release::ActivateError;
 
 /// When to try a model server again that cannot be reached.
 const UNREACHABLE: Duration = Duration::from_secs(1);

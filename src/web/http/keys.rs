@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use atelier_core::util::clock::Clock;
 use axum::{
     extract::{FromRequestParts, Request, State},
     http::{HeaderMap, Method, header, request::Parts},
@@ -28,7 +29,6 @@ use crate::{
     config::Limits,
     service::access::{Access, Key, RequireKey, Scope},
     store::{Actor, ApiKey, Author},
-    util::clock::Clock,
 };
 
 /// The state of the layer.

@@ -22,6 +22,7 @@ mod source;
 pub(crate) mod state;
 pub(crate) mod streams;
 pub(crate) mod timing;
+pub(crate) mod tls;
 pub(crate) mod trace;
 pub(crate) mod uncancelled;
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use atelier_core::domain::MAX_SLOTS;
 use serde_json::{Value, json};
 use utoipa::{
     PartialSchema, ToSchema,
@@ -10,8 +11,6 @@ use utoipa::{
         schema::{AdditionalProperties, AnyOfBuilder, Schema, SchemaType, Type},
     },
 };
-
-use crate::domain::MAX_SLOTS;
 
 /// Ids and types: no control character and no vertical bar, and neither a space nor an invisible character at either end.
 const WORD: &str = "^[^\\s\\u0000-\\u001F\\u007F-\\u009F\\u00AD\\u200B\\u2060\\uFEFF|]([^\\u0000-\\u001F\\u007F-\\u009F|]*\

@@ -47,7 +47,7 @@ use self::{
 use super::{https::OverTls, peer::Peer};
 use crate::{
     config::Limits,
-    util::tls::{HTTP_2, Tls},
+    web::http::tls::{HTTP_2, Tls},
 };
 
 /// How long the service keeps accepting after it was told to stop.

@@ -9,12 +9,15 @@ use std::{
     time::Instant,
 };
 
+use atelier_core::{
+    domain::Timestamp,
+    util::{clock::Clock, notation::Notation},
+};
 use axum::extract::FromRef;
 
 use super::{CrossOrigins, Kind, Metrics, Problem};
 use crate::{
     config::Limits,
-    domain::Timestamp,
     service::{
         access::Access,
         asking::Times,
@@ -23,7 +26,7 @@ use crate::{
         tickets::Tickets,
     },
     store::Store,
-    util::{clock::Clock, notation::Notation, telemetry::Traces},
+    telemetry::Traces,
 };
 
 /// The state that all handlers share. Every request clones it more than once, so it is one pointer.

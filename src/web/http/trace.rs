@@ -12,7 +12,7 @@ use axum::{
 
 use super::{metrics::method_name, routes::matched};
 use crate::{
-    util::telemetry::{Trace, Traces},
+    telemetry::{Trace, Traces},
     web::http::RequestId,
 };
 

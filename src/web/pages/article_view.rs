@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 
-use crate::{
+use atelier_core::{
     domain::{Article, ArticleId},
-    service::live_release::LiveRelease,
     util::notation::Notation,
+};
+
+use crate::{
+    service::live_release::LiveRelease,
     web::{
         http::{AppState, Problem},
         pages::pictures,

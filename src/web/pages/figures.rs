@@ -1,11 +1,12 @@
 //! Numbers and times in the pages' notation, and files of numbers.
 
+use atelier_core::{domain::Timestamp, util::calendar};
 use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
 
-use crate::{domain::Timestamp, service::acceptance::Share, util::calendar};
+use crate::service::acceptance::Share;
 
 /// `25.0 % (4.6 to 69.9)`
 pub(super) fn share(share: Share) -> String {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use atelier_core::domain::TooManySlots;
 use axum::{
     extract::{FromRequest, FromRequestParts, Request},
     http::{HeaderMap, HeaderName, header, request::Parts},
@@ -9,12 +10,9 @@ use axum::{
 use serde::de::DeserializeOwned;
 
 use super::visitor;
-use crate::{
-    domain::TooManySlots,
-    web::http::{
-        AppState, Finding, Kind, Problem,
-        extract::{Incoming, check_media_type},
-    },
+use crate::web::http::{
+    AppState, Finding, Kind, Problem,
+    extract::{Incoming, check_media_type},
 };
 
 /// The longest body of a form.

@@ -1,6 +1,6 @@
 //! Pages of a list, and its length in words.
 
-use crate::util::notation::Notation;
+use atelier_core::util::notation::Notation;
 
 /// Where a page is in its list.
 #[derive(Debug)]

@@ -6,6 +6,10 @@
 use std::time::Duration;
 
 use askama::Template;
+use atelier_core::{
+    domain::{ArticleId, CustomerId, IdError, Method, list_methods},
+    drawing::chart::{Bar, Bars, bars},
+};
 use axum::{
     Router,
     extract::State,
@@ -16,8 +20,6 @@ use axum::{
 use serde::Deserialize;
 
 use crate::{
-    domain::{ArticleId, CustomerId, IdError, Method, list_methods},
-    drawing::chart::{Bar, Bars, bars},
     service::{
         live_release::LiveRelease,
         personas::{Mix, Persona, Portrait, Progress, mean_mix, mixes_of},

@@ -2,6 +2,10 @@
 
 use std::borrow::Cow;
 
+use atelier_core::{
+    domain::Article,
+    drawing::garments::{self, Look},
+};
 use axum::{Router, response::Response, routing::get};
 use serde::Deserialize;
 
@@ -9,10 +13,6 @@ use crate::web::http::{
     AppState, Kind, Problem,
     conditions::{Conditions, Document},
     extract::{Path, PathParameter, Query},
-};
-use crate::{
-    domain::Article,
-    drawing::garments::{self, Look},
 };
 
 pub(crate) fn router() -> Router<AppState> {
@@ -82,7 +82,7 @@ async fn picture(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::ArticleId;
+    use atelier_core::domain::ArticleId;
     use serde_json::{Value, json};
 
     fn article(kind: &str, attributes: Value) -> Article {

@@ -1,6 +1,6 @@
 //! A customer in words, as in the paper's figure 2: "female, 28, 58 kg, 172 cm, gray/red/black, slim, no heels".
 
-use crate::domain::{Feature, FeatureValue, Features, Kind, Schema};
+use atelier_core::domain::{Feature, FeatureValue, Features, Kind, Schema};
 
 /// One feature in words.
 #[derive(Debug, Clone, PartialEq, Eq)]

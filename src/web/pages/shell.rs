@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::domain::Role;
+use atelier_core::domain::Role;
 
 /// The pages in the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use std::{convert::Infallible, net::IpAddr};
 
+use atelier_core::domain::Role;
 use axum::{
     extract::FromRequestParts,
     http::{Extensions, HeaderMap, HeaderName, Method, header, request::Parts},
@@ -10,7 +11,6 @@ use axum::{
 
 use super::shell::{Frame, Page, Shell, SignedIn};
 use crate::{
-    domain::Role,
     service::access::{Lifetimes, Token},
     store::{Actor, Author, Person},
     web::http::{AppState, Kind, Problem, https::is_https, peer::Peer},

@@ -1,7 +1,7 @@
 //! An admin activates a release, and adds a person and an API key.
 
-use atelier::{config::Limits, domain::Role};
-
+use atelier::config::Limits;
+use atelier_core::domain::Role;
 use serde_json::json;
 
 use super::signed_in;

@@ -1,6 +1,7 @@
 //! An analyst finds a case where two methods differ, opens it side by side, and downloads it; and reads acceptance.
 
-use atelier::{config::Limits, domain::Role};
+use atelier::config::Limits;
+use atelier_core::domain::Role;
 
 use super::signed_in;
 use crate::{

@@ -4,10 +4,10 @@
 use std::{env, fs, path::PathBuf, time::SystemTime};
 
 use atelier::{
-    domain::{Method, Role},
     service::{access::Scope, personas::Progress},
     store::Name,
 };
+use atelier_core::domain::{Method, Role};
 use serde_json::{Value, json};
 
 use super::signed_in;

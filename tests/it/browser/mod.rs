@@ -7,7 +7,7 @@ pub mod saved_outfits;
 pub mod studio;
 pub mod stylist;
 
-use atelier::domain::Role;
+use atelier_core::domain::Role;
 use serde_json::json;
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use atelier::domain::{CustomerId, Role};
+use atelier_core::domain::{CustomerId, Role};
 use futures_util::TryStreamExt;
 use serde_json::json;
 

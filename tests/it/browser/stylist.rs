@@ -1,10 +1,7 @@
 //! A stylist completes an outfit for a customer and saves it, with and without scripts.
 
-use atelier::{
-    domain::{CustomerId, FeatureValue, Role},
-    store::FeedbackKind,
-};
-
+use atelier::store::FeedbackKind;
+use atelier_core::domain::{CustomerId, FeatureValue, Role};
 use futures_util::TryStreamExt;
 use serde_json::json;
 

@@ -8,10 +8,8 @@ use std::{
     time::Duration,
 };
 
-use atelier::{
-    domain::{ArticleId, OpenOutfit, Outfit, Schema, Slot, Slots},
-    files::{Columns, Format, Writer},
-};
+use atelier_core::domain::{ArticleId, OpenOutfit, Outfit, Schema, Slot, Slots};
+use atelier_files::{Columns, Format, Writer};
 use parquet::{file::reader::SerializedFileReader, record::RowAccessor};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -149,7 +147,7 @@ async fn answers_as_the_service_does(db: TestDatabase) {
         slots[1] = None;
         let occasion = outfit.features.get("occasion");
         let features = occasion.map_or(json!({}), |_| {
-            let line = atelier::files::json_line(outfit, &Schema::default_schema());
+            let line = atelier_files::json_line(outfit, &Schema::default_schema());
             serde_json::from_str::<Value>(&line).unwrap()["features"].clone()
         });
         let asked = json!({"customer": outfit.customer.as_str(), "outfit": slots, "features": features,

@@ -1,6 +1,6 @@
 use std::{fs, path::Path, time::SystemTime};
 
-use atelier::{domain::ArticleId, util::digest};
+use atelier_core::{domain::ArticleId, util::digest};
 use serde_json::{Value, json};
 
 use super::{atelier, path, run, stderr, write_tables};

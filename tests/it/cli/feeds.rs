@@ -8,10 +8,8 @@ use std::{
     process::Stdio,
 };
 
-use atelier::{
-    domain::{ArticleId, CustomerId},
-    store::Store,
-};
+use atelier::store::Store;
+use atelier_core::domain::{ArticleId, CustomerId};
 use serde_json::{Value, json};
 
 use super::{atelier, path, run, stderr};

@@ -1,14 +1,12 @@
 use std::{fs, io::Write, process::Stdio};
 
 use atelier::store::Actor;
+use atelier_core::domain::{Article, ArticleId, Schema};
+use atelier_files::{Columns, Format, Writer};
 use serde_json::{Value, json};
 
 use super::{atelier, path, run, stderr, write_tables};
 use crate::harness::{TestDatabase, contracts};
-use atelier::{
-    domain::{Article, ArticleId, Schema},
-    files::{Columns, Format, Writer},
-};
 
 contracts!(
     one_bad_row_rejects_the_import,

@@ -1,6 +1,7 @@
 use std::time::{Duration, SystemTime};
 
-use atelier::{domain::Role, store::Actor};
+use atelier::store::Actor;
+use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
 use super::{atelier, run, stderr};

@@ -10,7 +10,8 @@ use std::{
     thread,
 };
 
-use atelier::{config::Cache, models::onnx_runtime::VERSION};
+use atelier::config::Cache;
+use atelier_engine::onnx_runtime::VERSION;
 
 use super::{atelier, path, run, serve::Served, stderr};
 use crate::{

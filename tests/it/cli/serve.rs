@@ -9,11 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier::{
-    domain::{Article, ArticleId, Customer, CustomerId, Features, Timestamp},
-    models::release::Release,
-    store::{FeedbackEvent, FeedbackKind, SuggestedArticle},
-};
+use atelier::store::{FeedbackEvent, FeedbackKind, SuggestedArticle};
+use atelier_core::domain::{Article, ArticleId, Customer, CustomerId, Features, Timestamp};
+use atelier_engine::release::Release;
 use serde_json::{Value, json};
 
 use super::{REQUIRE_KEY, atelier, path, run, stderr, write_tables};

@@ -1,11 +1,10 @@
 use std::time::SystemTime;
 
 use atelier::{
-    domain::Role,
     service::access::{Access, Token},
     store::Name,
 };
-
+use atelier_core::domain::Role;
 use axum::Router;
 use tokio::net::TcpListener;
 

@@ -9,7 +9,8 @@ use std::{
     time::Duration,
 };
 
-use atelier::{models::onnx_runtime::OnnxRuntime, util::http_client::Origin};
+use atelier_core::util::http_client::Origin;
+use atelier_engine::onnx_runtime::OnnxRuntime;
 use axum::{
     Json, Router,
     body::{Body, Bytes},

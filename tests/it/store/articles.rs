@@ -1,7 +1,5 @@
-use atelier::{
-    domain::Article,
-    store::{ArticleFilter, Put},
-};
+use atelier::store::{ArticleFilter, Put};
+use atelier_core::domain::Article;
 use futures_util::TryStreamExt;
 use serde_json::json;
 use sqlx::AssertSqlSafe;

@@ -1,7 +1,5 @@
-use atelier::{
-    domain::{Role, Timestamp},
-    store::{Actor, AuditFilter, Author, Entry, SIGN_IN_FAILED, Store, StoreError, TokenHash},
-};
+use atelier::store::{Actor, AuditFilter, Author, Entry, SIGN_IN_FAILED, Store, StoreError, TokenHash};
+use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
 
 use super::{LATER, NOW, customer_id, name};

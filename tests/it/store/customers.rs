@@ -1,7 +1,5 @@
-use atelier::{
-    domain::{Customer, FeatureValue, Features},
-    store::{Put, StoreError},
-};
+use atelier::store::{Put, StoreError};
+use atelier_core::domain::{Customer, FeatureValue, Features};
 use futures_util::TryStreamExt;
 
 use super::{LATER, NOW, ODD_IDS, customer, customer_id, with_customers};

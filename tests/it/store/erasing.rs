@@ -5,13 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier::{
-    domain::{Customer, Features, Role},
-    store::{
-        AuditFilter, Conflict, Entry, FeedbackEvent, FeedbackKind, Note, Origin, PERSONAL_TABLES,
-        PersonalData, Recorded, Store, StoreError, SuggestedArticle, TokenHash,
-    },
+use atelier::store::{
+    AuditFilter, Conflict, Entry, FeedbackEvent, FeedbackKind, Note, Origin, PERSONAL_TABLES, PersonalData,
+    Recorded, Store, StoreError, SuggestedArticle, TokenHash,
 };
+use atelier_core::domain::{Customer, Features, Role};
 use futures_util::StreamExt;
 use serde_json::{Map, json};
 use sqlx::{AnyConnection, AssertSqlSafe};

@@ -1,11 +1,8 @@
-use atelier::{
-    domain::{Customer, FeatureValue, Timestamp},
-    store::{
-        Conflict, CountedBy, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes, Recorded, StoreError,
-        SuggestedArticle,
-    },
+use atelier::store::{
+    Conflict, CountedBy, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes, Recorded, StoreError,
+    SuggestedArticle,
 };
-
+use atelier_core::domain::{Customer, FeatureValue, Timestamp};
 use futures_util::TryStreamExt;
 
 use super::{LATER, NOW, article_id, customer_id, with_customers};

@@ -1,7 +1,5 @@
-use atelier::{
-    domain::{Article, Customer, Outfit, Split},
-    store::{Counts, Put, Store},
-};
+use atelier::store::{Counts, Put, Store};
+use atelier_core::domain::{Article, Customer, Outfit, Split};
 use futures_util::TryStreamExt;
 use serde_json::json;
 

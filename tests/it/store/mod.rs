@@ -15,12 +15,10 @@ pub mod sessions;
 pub mod settings;
 pub mod writing;
 
-use atelier::{
-    domain::{
-        Article, ArticleId, Customer, CustomerId, FeatureValue, Features, OpenOutfit, Outfit, Slot, Slots,
-        Split, Timestamp,
-    },
-    store::{Name, Store},
+use atelier::store::{Name, Store};
+use atelier_core::domain::{
+    Article, ArticleId, Customer, CustomerId, FeatureValue, Features, OpenOutfit, Outfit, Slot, Slots, Split,
+    Timestamp,
 };
 use serde_json::{Value, json};
 

@@ -3,10 +3,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier::{
-    domain::{ArticleId, CustomerId, FeatureValue},
-    store::{OpenError, Store, StoreError},
-};
+use atelier::store::{OpenError, Store, StoreError};
+use atelier_core::domain::{ArticleId, CustomerId, FeatureValue};
 use futures_util::TryStreamExt;
 use tokio::{task::JoinSet, time::timeout};
 

@@ -1,7 +1,5 @@
-use atelier::{
-    domain::{FeatureValue, Outfit, Role, Split},
-    store::{Conflict, Origin, Put, StoreError},
-};
+use atelier::store::{Conflict, Origin, Put, StoreError};
+use atelier_core::domain::{FeatureValue, Outfit, Role, Split};
 use futures_util::TryStreamExt;
 
 use super::{LATER, NOW, article_id, coat, customer_id, name, outfit, with_customers};

@@ -1,7 +1,5 @@
-use atelier::{
-    domain::Role,
-    store::{Conflict, PersonId, StoreError},
-};
+use atelier::store::{Conflict, PersonId, StoreError};
+use atelier_core::domain::Role;
 
 use super::{LATER, NOW, name};
 use crate::harness::{TestDatabase, contracts};

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use atelier::{
-    domain::{Outfit, Role, Slots},
-    store::{
-        Author, Conflict, FeedbackEvent, FeedbackKind, KEPT, Name, Note, Origin, PersonId, Put, SavedFilter,
-        SavedOutfit, Store, StoreError, SuggestedArticle, TokenHash, Which,
-    },
+use atelier::store::{
+    Author, Conflict, FeedbackEvent, FeedbackKind, KEPT, Name, Note, Origin, PersonId, Put, SavedFilter,
+    SavedOutfit, Store, StoreError, SuggestedArticle, TokenHash, Which,
 };
+use atelier_core::domain::{Outfit, Role, Slots};
 use futures_util::TryStreamExt;
 use serde_json::json;
 

@@ -1,9 +1,7 @@
 use std::time::Duration;
 
-use atelier::{
-    domain::{Role, Timestamp},
-    store::{NewSession, PersonId, Proof, Store, TokenHash},
-};
+use atelier::store::{NewSession, PersonId, Proof, Store, TokenHash};
+use atelier_core::domain::{Role, Timestamp};
 
 use super::{LATER, NOW, name};
 use crate::harness::{TestDatabase, contracts};

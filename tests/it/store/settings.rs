@@ -1,6 +1,7 @@
 use std::collections::HashSet;
 
-use atelier::{domain::Timestamp, store::Entry};
+use atelier::store::Entry;
+use atelier_core::domain::Timestamp;
 use futures_util::future::join_all;
 use serde_json::json;
 

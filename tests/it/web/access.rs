@@ -3,10 +3,10 @@
 use std::time::SystemTime;
 
 use atelier::{
-    domain::{Role, Timestamp},
     service::access::{Scope, Token},
     store::{Actor, Author, Entry, Name, PersonId, SIGN_IN_FAILED},
 };
+use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Browser, Service, header};

@@ -4,10 +4,10 @@
 use std::time::{Duration, SystemTime};
 
 use atelier::{
-    domain::Role,
     service::access::Token,
     store::{Name, NewSession, Proof, TokenHash},
 };
+use atelier_core::domain::Role;
 use serde_json::json;
 
 use super::{Browser, Service, browser, header};

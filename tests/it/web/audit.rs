@@ -3,10 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use atelier::{
-    domain::{Role, Timestamp},
     service::live_release,
     store::{Actor, Name, PersonId, SIGN_IN_FAILED},
 };
+use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
 use sqlx::{AnyConnection, AssertSqlSafe};
 use tokio::{io::AsyncWriteExt, net::TcpStream};
@@ -138,9 +138,9 @@ async fn start(db: &TestDatabase) -> (Service, Vec<Change>, AnyConnection) {
     (service, changes, raw)
 }
 
-fn customer(id: &str) -> atelier::domain::Customer {
-    let id = atelier::domain::CustomerId::new(id).unwrap();
-    atelier::domain::Customer { id, features: atelier::domain::Features::default() }
+fn customer(id: &str) -> atelier_core::domain::Customer {
+    let id = atelier_core::domain::CustomerId::new(id).unwrap();
+    atelier_core::domain::Customer { id, features: atelier_core::domain::Features::default() }
 }
 
 async fn execute(raw: &mut AnyConnection, sql: &'static str) {

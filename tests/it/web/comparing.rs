@@ -1,9 +1,7 @@
 //! `/compare` on the demo release.
 
-use atelier::{
-    config::Limits,
-    domain::{Customer, Outfit},
-};
+use atelier::config::Limits;
+use atelier_core::domain::{Customer, Outfit};
 use serde_json::{Value, json};
 
 use super::{Service, rows};

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use atelier::domain::Timestamp;
-use atelier::domain::{Article, ArticleId, Customer, Outfit};
+use atelier_core::domain::Timestamp;
+use atelier_core::domain::{Article, ArticleId, Customer, Outfit};
 use serde_json::{Value, json};
 
 use super::{Service, outfits, rows};

@@ -3,7 +3,8 @@
 
 use std::{collections::BTreeSet, io::Read, time::SystemTime};
 
-use atelier::{domain::Role, service::access::Scope, store::Name};
+use atelier::{service::access::Scope, store::Name};
+use atelier_core::domain::Role;
 use brotli_decompressor::Decompressor;
 use flate2::read::GzDecoder;
 use reqwest::{Method, RequestBuilder};

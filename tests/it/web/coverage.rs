@@ -1,6 +1,7 @@
 //! A release and a catalogue that do not fit: which of the two lacks what is said everywhere.
 
-use atelier::{config::Limits, domain::Role};
+use atelier::config::Limits;
+use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
 use super::{Service, header, models};

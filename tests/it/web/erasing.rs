@@ -2,10 +2,8 @@
 
 use std::collections::HashSet;
 
-use atelier::{
-    domain::{ArticleId, CustomerId, Features, Outfit, Role, Timestamp},
-    store::{Entry, FeedbackEvent, FeedbackKind, SuggestedArticle},
-};
+use atelier::store::{Entry, FeedbackEvent, FeedbackKind, SuggestedArticle};
+use atelier_core::domain::{ArticleId, CustomerId, Features, Outfit, Role, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Service, header};

@@ -1,9 +1,7 @@
 use std::time::SystemTime;
 
-use atelier::{
-    domain::ArticleId,
-    service::tickets::{Suggested, SuggestedFor},
-};
+use atelier::service::tickets::{Suggested, SuggestedFor};
+use atelier_core::domain::ArticleId;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use atelier::domain::{Article, Customer, Outfit, Role};
+use atelier_core::domain::{Article, Customer, Outfit, Role};
 use serde_json::{Map, Value, json};
 
 use super::{Service, rows};
@@ -483,7 +483,7 @@ async fn count_unavailable(service: &Service, filters: &Value) -> [usize; 4] {
     let customers: BTreeMap<String, Value> = rows::<Customer>()
         .iter()
         .map(|customer| {
-            let line = atelier::files::json_line(customer, &atelier::domain::Schema::default_schema());
+            let line = atelier_files::json_line(customer, &atelier_core::domain::Schema::default_schema());
             let customer: Value = serde_json::from_str(&line).unwrap();
             (customer["id"].as_str().unwrap().to_owned(), customer["features"].clone())
         })

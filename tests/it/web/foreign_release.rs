@@ -3,7 +3,8 @@
 
 use std::{fs, path::Path};
 
-use atelier::{config::Limits, domain::Role};
+use atelier::config::Limits;
+use atelier_core::domain::Role;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -3,10 +3,10 @@
 use std::time::SystemTime;
 
 use atelier::{
-    domain::{Role, Timestamp},
     service::access::{RequireKey, Scope},
     store::{DemoMark, Name},
 };
+use atelier_core::domain::{Role, Timestamp};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{

@@ -4,10 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use atelier::{
     config::Limits,
-    domain::{CustomerId, Role, Timestamp},
     service::access::Scope,
     store::{Actor, ApiKey, Name},
 };
+use atelier_core::domain::{CustomerId, Role, Timestamp};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 

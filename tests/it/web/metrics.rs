@@ -5,13 +5,11 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-use atelier::{
-    config::Limits,
-    domain::{ArticleId, Method, Outfit},
-    models::{
-        engine::{AskError, BLANK, Question},
-        release::Release,
-    },
+use atelier::config::Limits;
+use atelier_core::domain::{ArticleId, Method, Outfit};
+use atelier_engine::{
+    inference::{AskError, BLANK, Question},
+    release::Release,
 };
 use serde_json::{Value, json};
 

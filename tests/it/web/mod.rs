@@ -55,12 +55,6 @@ use std::{
 
 use atelier::{
     config::{self, Limits},
-    domain::{Article, Customer, Outfit, Role, Split, Timestamp},
-    files::{self, Table},
-    models::{
-        engine::{DeviceChoice, Engine, Serving, Settings},
-        onnx_runtime::OnnxRuntime,
-    },
     service::{
         access::{Access, RequireKey, Token},
         live_release::Releases,
@@ -68,9 +62,18 @@ use atelier::{
         tickets::Tickets,
     },
     store::{AuditEntry, DemoMark, Name, Store},
-    util::{clock::Clock, http_client::Origin, telemetry::Traces},
+    telemetry::Traces,
     web::{self, AppState, CrossOrigins, Metrics, Parts},
 };
+use atelier_core::{
+    domain::{Article, Customer, Outfit, Role, Split, Timestamp},
+    util::{clock::Clock, http_client::Origin},
+};
+use atelier_engine::{
+    inference::{DeviceChoice, Engine, Serving, Settings},
+    onnx_runtime::OnnxRuntime,
+};
+use atelier_files::Table;
 use reqwest::{Body, Client, Response};
 use serde_json::Value;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
@@ -369,9 +372,9 @@ pub fn header<'r>(response: &'r Response, name: &str) -> &'r str {
 /// A table of the demo release.
 pub fn rows<T: Table>() -> Vec<T> {
     let demo = models().join("demo");
-    let schema = files::read_folder_schema(&demo).unwrap();
+    let schema = atelier_files::read_folder_schema(&demo).unwrap();
     let path = demo.join(format!("{}.jsonl", T::NAME));
-    files::read::<T>(&path, &schema).unwrap().map(|row| row.unwrap().value).collect()
+    atelier_files::read::<T>(&path, &schema).unwrap().map(|row| row.unwrap().value).collect()
 }
 
 /// Outfits of the demo's validation split, with their customers.

@@ -1,9 +1,7 @@
 //! Articles that no model was trained with, in a release of format 2 that `docs/examples/export_open_release.py` makes.
 
-use atelier::{
-    config::Limits,
-    domain::{ArticleId, Role},
-};
+use atelier::config::Limits;
+use atelier_core::domain::{ArticleId, Role};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -1,6 +1,6 @@
 //! Addresses of pages with made-up queries.
 
-use atelier::domain::Role;
+use atelier_core::domain::Role;
 
 use super::{Service, browser, header};
 use crate::harness::{TestDatabase, contracts};

@@ -1,9 +1,7 @@
 //! What Studio says to a stylist, ranks and offers, by its HTML.
 
-use atelier::{
-    domain::{CustomerId, Role},
-    store::FeedbackKind,
-};
+use atelier::store::FeedbackKind;
+use atelier_core::domain::{CustomerId, Role};
 use futures_util::TryStreamExt;
 use serde_json::json;
 

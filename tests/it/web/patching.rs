@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
+use atelier::config::Limits;
 use flate2::{Compression, write::GzEncoder};
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
 use super::{Service, header};
 use crate::harness::{TestDatabase, contracts};
-use atelier::config::Limits;
 
 contracts!(
     a_patch_changes_what_it_names,

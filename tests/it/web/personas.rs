@@ -5,12 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier::{
-    config::Limits,
-    domain::{CustomerId, Method, Outfit, Role},
-    models::engine::{BLANK, Context, Places, Question, Serving},
-};
-
+use atelier::config::Limits;
+use atelier_core::domain::{CustomerId, Method, Outfit, Role};
+use atelier_engine::inference::{BLANK, Context, Places, Question, Serving};
 use serde_json::Value;
 
 use super::{

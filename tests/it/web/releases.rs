@@ -9,7 +9,8 @@ use std::{
     },
 };
 
-use atelier::{config::Limits, domain::Role, service::live_release};
+use atelier::{config::Limits, service::live_release};
+use atelier_core::domain::Role;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -121,7 +122,7 @@ async fn routing_chooses_the_method_by_default(db: TestDatabase) {
     let routing = json!({"default_method": null, "experiment": {"name": "autumn", "arms": arms}});
     assert_eq!(service.put("/routing", &routing).await.status(), 200);
     let mut seen = [0, 0];
-    for customer in super::rows::<atelier::domain::Customer>().iter().take(40) {
+    for customer in super::rows::<atelier_core::domain::Customer>().iter().take(40) {
         let (name, arm) = method(Some(customer.id.as_str())).await;
         assert_eq!(arm, format!("autumn/{name}"));
         assert_eq!(method(Some(customer.id.as_str())).await.0, name, "the arms stay");

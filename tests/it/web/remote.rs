@@ -2,13 +2,11 @@
 
 use std::{sync::Arc, time::Instant};
 
-use atelier::{
-    config::Limits,
-    models::{
-        engine::{Engine, LoadError, Serving},
-        onnx_runtime::OnnxRuntime,
-    },
-    util::http_client::Origin,
+use atelier::config::Limits;
+use atelier_core::util::http_client::Origin;
+use atelier_engine::{
+    inference::{Engine, LoadError, Serving},
+    onnx_runtime::OnnxRuntime,
 };
 use serde_json::{Value, json};
 

@@ -1,9 +1,7 @@
 //! Saved outfits, the customer's link to one, the customer's page and the queue, by their HTML and in the API.
 
-use atelier::{
-    domain::{CustomerId, Role},
-    store::FeedbackKind,
-};
+use atelier::store::FeedbackKind;
+use atelier_core::domain::{CustomerId, Role};
 use serde_json::{Value, json};
 
 use super::{Browser, Service, header};

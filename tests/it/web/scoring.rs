@@ -1,6 +1,6 @@
 //! `/score` on the demo release.
 
-use atelier::domain::{ArticleId, Outfit};
+use atelier_core::domain::{ArticleId, Outfit};
 use serde_json::json;
 
 use super::{Service, outfits};

@@ -1,6 +1,6 @@
 //! `/side-by-side` by its HTML; tests/it/browser uses it in a browser.
 
-use atelier::domain::Role;
+use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
 use super::{Browser, Service, header};

@@ -2,11 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use atelier::{
-    domain::{Role, Timestamp},
-    service::access::Token,
-    store::Name,
-};
+use atelier::{service::access::Token, store::Name};
+use atelier_core::domain::{Role, Timestamp};
 use futures_util::FutureExt;
 use reqwest::Response;
 

@@ -1,10 +1,10 @@
 //! `/studio` by its HTML; tests/it/browser uses it in a browser.
 
 use atelier::{
-    domain::{ArticleId, CustomerId, Role},
     service::feedback::{Unreadable, accepted_outfits},
     store::{FeedbackKind, Origin, Outcomes},
 };
+use atelier_core::domain::{ArticleId, CustomerId, Role};
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 

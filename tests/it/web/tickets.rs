@@ -4,8 +4,10 @@ use std::{fs, path::Path, time::Duration};
 
 use atelier::{
     config::{Limits, Tickets as Settings},
-    domain::{ArticleId, CustomerId, Timestamp},
     service::tickets::{Suggested, SuggestedFor, Tickets},
+};
+use atelier_core::{
+    domain::{ArticleId, CustomerId, Timestamp},
     util::digest,
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};

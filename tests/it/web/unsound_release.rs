@@ -2,7 +2,8 @@
 
 use std::{fs, path::Path};
 
-use atelier::{config::Limits, util::digest};
+use atelier::config::Limits;
+use atelier_core::util::digest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

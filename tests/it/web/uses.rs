@@ -4,10 +4,10 @@ use std::time::SystemTime;
 
 use atelier::{
     config::Limits,
-    domain::{Role, Timestamp},
     service::access::{Key, Scope},
     store::{Name, NewSession, Proof, TokenHash},
 };
+use atelier_core::domain::{Role, Timestamp};
 use sqlx::AnyConnection;
 
 use super::{Browser, Service, until};

@@ -6,12 +6,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use atelier::{
-    config::Config,
-    models::{
-        onnx_runtime::OnnxRuntime,
-        release::{MethodEntry, Release},
-    },
+use atelier_core::util::folders::cache_folder;
+use atelier_engine::{
+    onnx_runtime::OnnxRuntime,
+    release::{MethodEntry, Release},
 };
 use clap::Args;
 use serde::{Serialize, de::DeserializeOwned};
@@ -156,7 +154,7 @@ pub(super) fn cases(data: &Data) -> Result<Cases> {
 }
 
 pub(super) fn runtime() -> Result<OnnxRuntime> {
-    Ok(OnnxRuntime::load(&Config::default().cache.folder, |notice| eprintln!("{notice}"))?)
+    Ok(OnnxRuntime::load(&cache_folder(), |notice| eprintln!("{notice}"))?)
 }
 
 /// Evaluates a method on all cases, with a progress bar.

@@ -6,12 +6,10 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use atelier::{
-    domain::ArticleEncoder,
-    models::{
-        release::Release,
-        tables::{Composition, Tables},
-    },
+use atelier_core::domain::ArticleEncoder;
+use atelier_engine::{
+    release::Release,
+    tables::{Composition, Tables},
 };
 use clap::Args;
 

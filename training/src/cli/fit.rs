@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use atelier::domain::{Method, list_methods};
+use atelier_core::domain::{Method, list_methods};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::TERM_SIGNALS;

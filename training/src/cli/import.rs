@@ -3,10 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use atelier::{
-    domain::Schema,
-    files::{Files, Report, read_folder_schema, read_schema},
-};
+use atelier_core::domain::Schema;
+use atelier_files::{Files, Report, read_folder_schema, read_schema};
 use clap::Args;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 

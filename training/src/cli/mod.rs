@@ -16,6 +16,7 @@ mod tables;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use atelier_core::util::text::describe_error;
 use clap::{Parser, Subcommand};
 
 /// Makes Atelier's data, releases and figures.
@@ -55,7 +56,7 @@ pub fn main() -> ExitCode {
     match run(Cli::parse().verb) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("atelier-training: {}", atelier::cli::describe(&error));
+            eprintln!("atelier-training: {}", describe_error(error.as_ref()));
             ExitCode::FAILURE
         }
     }

@@ -3,7 +3,7 @@
 use std::{env, path::PathBuf, sync::Mutex, time::SystemTime};
 
 use anyhow::Result;
-use atelier::domain::Method;
+use atelier_core::domain::Method;
 use clap::Args;
 
 use super::{

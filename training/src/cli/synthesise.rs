@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use atelier::files::Format;
+use atelier_files::Format;
 use clap::Args;
 
 use super::progress::Stages;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Result;
-use atelier::domain::{Article, ArticleEncoder, Facts, Ranges};
+use atelier_core::domain::{Article, ArticleEncoder, Facts, Ranges};
 
 use super::{
     embeddings,
@@ -189,7 +189,7 @@ fn edges(mut numbers: Vec<f64>, parts: usize) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use atelier::domain::ArticleId;
+    use atelier_core::domain::ArticleId;
     use serde_json::{Value, json};
 
     use super::*;

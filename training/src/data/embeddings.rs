@@ -1,7 +1,7 @@
 //! What models take of the articles' embeddings: their principal components, each with a variance of one.
 
 use anyhow::{Result, bail};
-use atelier::domain::{Article, Projection};
+use atelier_core::domain::{Article, Projection};
 use rayon::prelude::*;
 
 use crate::random::{Stream, Table};
@@ -128,7 +128,7 @@ fn single(number: f64) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use atelier::domain::ArticleId;
+    use atelier_core::domain::ArticleId;
     use serde_json::{Value, json};
 
     use super::*;

@@ -4,10 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use atelier::{
-    domain::{Article, Customer, Outfit, Schema},
-    files::{self, Checker, Files, Table, read_folder_schema},
-};
+use atelier_core::domain::{Article, Customer, Outfit, Schema};
+use atelier_files::{Checker, Files, Table, read_folder_schema};
 
 /// A folder with a synthetic world or a shop's own tables.
 #[derive(Debug)]
@@ -59,7 +57,7 @@ impl Folder {
                 name = T::NAME
             )
         })?;
-        for row in self.checker.check(files::read::<T>(&file, &self.schema)?) {
+        for row in self.checker.check(atelier_files::read::<T>(&file, &self.schema)?) {
             take(row?)?;
         }
         let report = self.checker.report();

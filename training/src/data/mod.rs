@@ -16,7 +16,7 @@ mod unseen;
 use std::{collections::HashMap, mem, path::Path};
 
 use anyhow::{Context, Result};
-use atelier::domain::{
+use atelier_core::domain::{
     Article, CustomerId, Feature, Kind, Schema, Split, Vocabulary, VocabularyError, fold_for,
 };
 

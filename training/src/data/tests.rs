@@ -206,7 +206,7 @@ fn articles_that_no_training_outfit_has_come_last() {
     );
     let data = Data::load(folder(&outfits).path()).unwrap();
     assert_eq!(data.known(), 4);
-    let ids: Vec<&str> = data.vocabulary().iter().map(atelier::domain::ArticleId::as_str).collect();
+    let ids: Vec<&str> = data.vocabulary().iter().map(atelier_core::domain::ArticleId::as_str).collect();
     assert_eq!(ids, ["a-1", "a-2", "a-3", "a-5", "a-4"], "a-4 is in a validation outfit only");
     assert_eq!(data.outfits().articles(0), [0, 1, 2, 3]);
     assert_eq!(data.outfits().articles(2), [0, 1, 2, 4]);

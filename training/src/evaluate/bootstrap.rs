@@ -3,7 +3,7 @@
 //! Each sample draws whole outfits, since the slots of an outfit are dependent, and the seeds of each
 //! method. All methods are compared on the same samples.
 
-use atelier::service::evaluation::Metric;
+use atelier_engine::evaluation::Metric;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 

@@ -10,14 +10,12 @@ use std::{
     thread,
 };
 
-use atelier::{
-    domain::Article,
-    models::{
-        catalogue::Catalogue,
-        engine::{Articles, BLANK, ModelError, Places, Question, Scorer},
-        onnx_runtime::OnnxRuntime,
-        release::{MethodEntry, Release},
-    },
+use atelier_core::domain::Article;
+use atelier_engine::{
+    catalogue::Catalogue,
+    inference::{Articles, BLANK, ModelError, Places, Question, Scorer},
+    onnx_runtime::OnnxRuntime,
+    release::{MethodEntry, Release},
 };
 
 use super::{About, NewArticles, Refusal, model_file::refused};

@@ -1,6 +1,6 @@
 //! Compares several methods, each with one or more seeds.
 
-use atelier::domain::Method;
+use atelier_core::domain::Method;
 use serde::{Deserialize, Serialize};
 
 use super::{Answers, Cases, Difference, Evaluation, NewArticleFigures, Shares, bootstrap};

@@ -15,7 +15,7 @@ mod pairs;
 mod ranks;
 mod segments;
 
-use atelier::domain::Method;
+use atelier_core::domain::Method;
 use serde::{Deserialize, Serialize};
 
 pub use bootstrap::Difference;

@@ -2,10 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use atelier::{
-    domain::{InvalidMethod, Method},
-    models::{engine::ModelError, onnx_runtime::OnnxRuntime},
-};
+use atelier_core::domain::{InvalidMethod, Method};
+use atelier_engine::{inference::ModelError, onnx_runtime::OnnxRuntime};
 use ort::session::Session;
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use atelier::models::onnx_runtime::OnnxRuntime;
+use atelier_engine::onnx_runtime::OnnxRuntime;
 use serde::{Deserialize, Serialize};
 
 use super::{Answers, Case, Cases, Refusal, Subject, ask};

@@ -3,7 +3,7 @@
 
 use std::{fmt::Write, path::Path, sync::Arc};
 
-use atelier::models::{engine::Scorer, onnx_runtime::OnnxRuntime};
+use atelier_engine::{inference::Scorer, onnx_runtime::OnnxRuntime};
 use ort::{session::Session, value::Tensor};
 use serde::{Deserialize, Serialize};
 

@@ -18,7 +18,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use atelier::models::tables::{Composition, Tables};
+use atelier_engine::tables::{Composition, Tables};
 use clap::ValueEnum;
 use prost::Message;
 

@@ -1,10 +1,8 @@
 use std::{collections::HashMap, fmt::Write, path::Path, sync::LazyLock};
 
-use atelier::{
-    config::Config,
-    domain::{Method, Schema},
-    models::onnx_runtime::OnnxRuntime,
-};
+use atelier_core::domain::{Method, Schema};
+use atelier_core::util::folders::cache_folder;
+use atelier_engine::onnx_runtime::OnnxRuntime;
 use ort::{session::Session, value::Tensor};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
@@ -20,8 +18,7 @@ use crate::model::{
 
 /// It can be loaded once per process, and is downloaded if it is not in the cache.
 static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
-    OnnxRuntime::load(&Config::default().cache.folder, |notice| println!("{notice}"))
-        .expect("ONNX Runtime loads")
+    OnnxRuntime::load(&cache_folder(), |notice| println!("{notice}")).expect("ONNX Runtime loads")
 });
 
 fn session(path: &Path) -> Session {

@@ -1,6 +1,6 @@
 //! Joins a trunk and its tables into one file: articles' numbers in, logits out.
 
-use atelier::models::tables::{Composition, Tables};
+use atelier_engine::tables::{Composition, Tables};
 
 use super::{
     graph::{Axis, Graph, int, size, tensor, text},

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use atelier::domain::{Method, list_methods};
+use atelier_core::domain::{Method, list_methods};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 

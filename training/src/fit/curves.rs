@@ -1,6 +1,6 @@
 //! A run's curves as one small SVG: cross-entropy and recall@5 by epoch.
 
-use atelier::drawing::chart::{LineChart, Mark, Scale, Series, line_chart};
+use atelier_core::drawing::chart::{LineChart, Mark, Scale, Series, line_chart};
 
 use super::{EpochRecord, RunConfig};
 

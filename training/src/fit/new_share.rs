@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use atelier::models::usual::Usual;
+use atelier_engine::usual::Usual;
 
 use super::{config::RunConfig, development::Development, value_rows_of};
 use crate::{
@@ -95,7 +95,7 @@ fn log_sum(logits: &[f32]) -> f64 {
 mod tests {
     use std::{fmt::Write, fs, path::Path};
 
-    use atelier::domain::Method;
+    use atelier_core::domain::Method;
 
     use super::*;
     use crate::{

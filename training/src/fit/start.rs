@@ -53,7 +53,8 @@ pub(super) fn begin_at_logit(model: &mut Model, data: &Data, seed: u64) {
 pub(super) fn begin_at_random(model: &mut Model, data: &Data, seed: u64) {
     let width = model.config().matching;
     let values = data.attributes().count();
-    let rows = values + data.schema().features().iter().map(atelier::domain::Feature::rows).sum::<usize>();
+    let rows =
+        values + data.schema().features().iter().map(atelier_core::domain::Feature::rows).sum::<usize>();
     let mut stream = Stream::new(seed, Table::Match, 0);
     let known = stream.normals(rows * width, KNOWN);
     let values = stream.normals(values * width, COLUMN);

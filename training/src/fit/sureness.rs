@@ -91,7 +91,7 @@ fn slopes_of(logits: &[f32], target: u32, factor: f64) -> Slopes {
 mod tests {
     use std::{fs, path::Path};
 
-    use atelier::domain::Method;
+    use atelier_core::domain::Method;
 
     use super::*;
     use crate::{

@@ -1,6 +1,6 @@
 use std::{cell::Cell, fs, path::Path, sync::atomic::AtomicBool};
 
-use atelier::domain::Method;
+use atelier_core::domain::Method;
 use tempfile::TempDir;
 
 use super::*;

@@ -13,10 +13,10 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use atelier::{
-    domain::{Article, ArticleId, Customer, CustomerId, Feature, FeatureValue, Outfit, Schema, Split},
-    files::SCHEMA,
+use atelier_core::domain::{
+    Article, ArticleId, Customer, CustomerId, Feature, FeatureValue, Outfit, Schema, Split,
 };
+use atelier_files::SCHEMA;
 
 use super::{rewrite, rows};
 use crate::{data::names_articles, number::real};

@@ -2,7 +2,7 @@
 //! canonical form beside their schema, draws a validation split if the shop names none, and adds what customers had before as a
 //! feature if they come back often.
 //!
-//! [`atelier::files`] reads the files and checks every row. The folder is written completely or not at all.
+//! [`atelier_files`] reads the files and checks every row. The folder is written completely or not at all.
 
 mod history;
 
@@ -13,10 +13,8 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use atelier::{
-    domain::{Article, ArticleId, Customer, Outfit, Schema, Split},
-    files::{self, Checker, Columns, Files, Format, Report, SCHEMA, Table, Writer},
-};
+use atelier_core::domain::{Article, ArticleId, Customer, Outfit, Schema, Split};
+use atelier_files::{Checker, Columns, Files, Format, Report, SCHEMA, Table, Writer};
 
 use crate::{
     files::NewFolder,
@@ -151,7 +149,7 @@ impl Import<'_> {
         let path = require::<T>(path)?;
         let mut writer =
             Writer::create(&table_path::<T>(folder), Format::JsonLines, &Columns::<T>::new(self.schema))?;
-        let mut rows = checker.check(files::read::<T>(path, self.schema)?);
+        let mut rows = checker.check(atelier_files::read::<T>(path, self.schema)?);
         let mut number: u32 = 0;
         while let Some(row) = rows.next() {
             match change(row?) {
@@ -171,7 +169,7 @@ impl Import<'_> {
 
 /// The rows of a table in a data folder.
 fn rows<T: Table>(folder: &Path, schema: &Schema) -> Result<impl Iterator<Item = Result<T>>> {
-    Ok(files::read::<T>(&table_path::<T>(folder), schema)?.map(|row| Ok(row?.value)))
+    Ok(atelier_files::read::<T>(&table_path::<T>(folder), schema)?.map(|row| Ok(row?.value)))
 }
 
 /// Changes the rows of a table in a data folder.

@@ -1,6 +1,6 @@
 //! A model's configuration: everything but its weights.
 
-use atelier::domain::{FEATURE_WIDTH, Feature, Method, Schema};
+use atelier_core::domain::{FEATURE_WIDTH, Feature, Method, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::{Axes, Conditioning};

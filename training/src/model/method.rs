@@ -1,6 +1,6 @@
 //! The three axes on which methods differ.
 
-use atelier::domain::Method;
+use atelier_core::domain::Method;
 
 /// How a model uses the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-use atelier::domain::{Method, Schema};
+use atelier_core::domain::{Method, Schema};
 use rand::{RngExt, SeedableRng, seq::SliceRandom};
 use rand_pcg::Pcg64;
 

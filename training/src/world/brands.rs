@@ -97,7 +97,7 @@ brand("Zephyr",        2.4, 0, [Sporty, Street],    [LightBlue, Black, White], B
 
 #[cfg(test)]
 mod tests {
-    use atelier::domain::Schema;
+    use atelier_core::domain::Schema;
 
     use super::*;
 

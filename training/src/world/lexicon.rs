@@ -184,7 +184,7 @@ impl<T: Word> Words<T> {
 
 #[cfg(test)]
 mod tests {
-    use atelier::domain::{FeatureValue, Schema, fold_for};
+    use atelier_core::domain::{FeatureValue, Schema, fold_for};
 
     use super::*;
 

@@ -27,7 +27,7 @@ mod tests;
 
 use std::collections::HashSet;
 
-use atelier::domain::{Article, Customer, Outfit, Split};
+use atelier_core::domain::{Article, Customer, Outfit, Split};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 

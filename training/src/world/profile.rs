@@ -2,7 +2,7 @@
 //!
 //! The oracle is exact only because the stylist knows nothing more.
 
-use atelier::domain::{FeatureValue, Features};
+use atelier_core::domain::{FeatureValue, Features};
 
 use super::{
     brands::BRANDS,
@@ -120,7 +120,7 @@ fn to_strings<T: Word>(words: Words<T>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use atelier::domain::Schema;
+    use atelier_core::domain::Schema;
 
     use super::{super::population::draw_profile, *};
 

@@ -1,6 +1,6 @@
 //! Turns the world's articles, customers and outfits into rows of the domain.
 
-use atelier::domain::{Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Outfit};
+use atelier_core::domain::{Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Outfit};
 use serde_json::{Map, Value, json};
 
 use super::{

@@ -6,7 +6,7 @@
 //! family that is in. A template is a set of types, at most one per family, so the types alone
 //! identify it, and its probability is the product of the factors above.
 
-use atelier::domain::{MAX_SLOTS, MIN_ARTICLES};
+use atelier_core::domain::{MAX_SLOTS, MIN_ARTICLES};
 
 use crate::random::Stream;
 

@@ -165,7 +165,8 @@ fn outfits_are_complete_and_of_five_articles_on_average() {
     let outfits = world.outfits(0..8000);
     let mean = real(outfits.iter().map(|outfit| outfit.articles().len()).sum()) / 8000.0;
     assert!((4.9..=5.1).contains(&mean), "{mean}");
-    let validation = outfits.iter().filter(|outfit| outfit.split == Some(atelier::domain::Split::Validation));
+    let validation =
+        outfits.iter().filter(|outfit| outfit.split == Some(atelier_core::domain::Split::Validation));
     assert_eq!(validation.count(), 500);
     for outfit in 0..500 {
         let outfit = world.outfit(outfit);
@@ -195,11 +196,11 @@ fn new_articles_are_in_no_training_outfit() {
             (before.customer, before.occasion, before.split)
         );
         match outfit.split {
-            atelier::domain::Split::Validation => {
+            atelier_core::domain::Split::Validation => {
                 validated += usize::from(has_new(&outfit));
                 assert_eq!(outfit, before);
             }
-            atelier::domain::Split::Train => {
+            atelier_core::domain::Split::Train => {
                 assert!(!has_new(&outfit));
                 redrawn += usize::from(has_new(&before));
                 assert_eq!(outfit == before, !has_new(&before));
@@ -258,7 +259,7 @@ fn the_world_knows_no_method() {
                 assert!(allowed, "{} uses crate::{module}", path.display());
             }
             if let Some(at) = code.find("use atelier::") {
-                assert!(code[at..].starts_with("use atelier::domain"), "{}: {code}", path.display());
+                assert!(code[at..].starts_with("use atelier_core::domain"), "{}: {code}", path.display());
             }
         }
     }

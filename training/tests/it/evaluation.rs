@@ -2,14 +2,12 @@
 
 use std::{fmt::Write, fs, sync::LazyLock};
 
-use atelier::{
-    config::Config,
-    domain::Method,
-    models::{
-        onnx_runtime::OnnxRuntime,
-        release::{MethodEntry, Release},
-    },
-    service::evaluation::Metric,
+use atelier_core::domain::Method;
+use atelier_core::util::folders::cache_folder;
+use atelier_engine::{
+    evaluation::Metric,
+    onnx_runtime::OnnxRuntime,
+    release::{MethodEntry, Release},
 };
 use atelier_training::{
     data::Data,
@@ -95,9 +93,8 @@ fn by_hand(data: &Data, model: &Model) -> Tally {
 }
 
 /// It can be loaded once per process.
-pub(crate) static RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
-    OnnxRuntime::load(&Config::default().cache.folder, |notice| println!("{notice}")).unwrap()
-});
+pub(crate) static RUNTIME: LazyLock<OnnxRuntime> =
+    LazyLock::new(|| OnnxRuntime::load(&cache_folder(), |notice| println!("{notice}")).unwrap());
 
 fn near(found: f64, expected: f64, what: &str) {
     assert!((found - expected).abs() < 1e-4, "{what}: {found}, expected {expected}");

@@ -1,6 +1,7 @@
 //! Articles that no training outfit has, from their data to the figures that the service shows.
 
-use atelier::{domain::Method, models::release::Release, service::evaluation::Figures};
+use atelier_core::domain::Method;
+use atelier_engine::{evaluation::Figures, release::Release};
 use atelier_training::data::Data;
 
 use super::{Home, mean};

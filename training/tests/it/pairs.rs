@@ -3,7 +3,8 @@
 
 use std::{fmt::Write, fs};
 
-use atelier::{domain::Method, models::release::Release};
+use atelier_core::domain::Method;
+use atelier_engine::release::Release;
 use serde_json::Value;
 
 use super::Home;

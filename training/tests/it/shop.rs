@@ -3,13 +3,11 @@
 
 use std::{fmt::Write, fs, path::Path, process::Command};
 
-use atelier::{
-    domain::Method,
-    models::{
-        release::Release,
-        tables::{Composition, Tables},
-    },
-    service::evaluation::{Figures, Ranks},
+use atelier_core::domain::Method;
+use atelier_engine::{
+    evaluation::{Figures, Ranks},
+    release::Release,
+    tables::{Composition, Tables},
 };
 use atelier_training::data::Data;
 use parquet::{file::reader::FileReader, file::serialized_reader::SerializedFileReader, record::RowAccessor};

@@ -2,7 +2,8 @@
 
 use std::process::{Command, ExitStatus, Stdio};
 
-use atelier::{config::Config, models::onnx_runtime::VERSION};
+use atelier_core::util::folders::cache_folder;
+use atelier_engine::onnx_runtime::VERSION;
 
 use super::{
     evaluation::RUNTIME,
@@ -26,7 +27,7 @@ fn evaluating_sends_and_stores_nothing_unasked() {
     let home = shop();
     home.output_of("fit --method none --data shop --config plain.toml --epochs 1");
     let watched = Watched::new();
-    let library = library(&Config::default().cache.folder, VERSION);
+    let library = library(&cache_folder(), VERSION);
     let mut command = watched.command(env!("CARGO_BIN_EXE_atelier-training"), &library);
     command.args(["evaluate", "--data", "shop", "--runs", "runs/shop/none-1"]).current_dir(home.0.path());
     let child = command.stderr(Stdio::piped()).spawn().unwrap();

@@ -2,8 +2,8 @@
 
 use std::{path::Path, process::Command, sync::Arc};
 
-use atelier::models::{
-    engine::{BLANK, Places, Question, Scorer},
+use atelier_engine::{
+    inference::{BLANK, Places, Question, Scorer},
     release::Release,
 };
 use serde_json::Value;

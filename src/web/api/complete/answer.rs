@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use atelier_core::domain::{ArticleId, Features};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
-    domain::{ArticleId, Features},
     service::{
         asking::{Resolved, Suggestions},
         completion::{self, Blank, Cause, Placement, Suggestion},

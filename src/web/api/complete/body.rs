@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use atelier_core::{
+    domain::{ArticleId, CustomerId, Features, MAX_SLOTS, Method, TooManySlots},
+    util::json_pointer::step,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
-    domain::{ArticleId, CustomerId, Features, MAX_SLOTS, Method, TooManySlots},
     service::{
         asking::Question,
         completion::{Filters, MAX_K, MAX_SETS, Request, Sets},
         live_release::LiveRelease,
     },
-    util::json_pointer::step,
     web::{
         api::features,
         http::{

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use atelier_core::util::json_pointer::step;
+use atelier_files::{explain_json_error, explain_utf8_error, find_repeated_name};
 use axum::{
     extract::{FromRef, FromRequest, Request},
     http::{Method, header},
@@ -12,11 +14,7 @@ use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
 use super::{Finding, Incoming, Kind, Problem, check_media_type};
-use crate::{
-    config::Limits,
-    files::{explain_json_error, explain_utf8_error, find_repeated_name},
-    util::json_pointer::step,
-};
+use crate::config::Limits;
 
 /// A JSON object as a request's body; any JSON as an answer's.
 #[derive(Debug)]

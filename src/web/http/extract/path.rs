@@ -1,15 +1,13 @@
 //! The parameter of a path, such as the id in `/customers/{id}`.
 
+use atelier_core::domain::{ArticleId, CustomerId};
+use atelier_engine::release::check_name;
 use axum::{
     extract::{FromRequestParts, MatchedPath, RawPathParams},
     http::request::Parts,
 };
 
 use super::{Finding, Kind, Problem};
-use crate::{
-    domain::{ArticleId, CustomerId},
-    models::release::check_name,
-};
 
 /// The only parameter of the route's path, percent-decoded: `%2F` is a slash in the id. On a route without one
 /// ([`Routes::also_at`](crate::web::http::routes::Routes::also_at)) it is the last segment.

@@ -2,13 +2,14 @@
 
 use std::{fmt, sync::Arc};
 
+use atelier_engine::inference::QueueState;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric},
     metrics::{MetricType, gauge::ConstGauge},
 };
 
-use crate::{models::engine::QueueState, service::live_release::Releases};
+use crate::service::live_release::Releases;
 
 #[derive(Debug)]
 pub(super) struct LiveReleaseCollector(pub(super) Arc<Releases>);

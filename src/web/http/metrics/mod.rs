@@ -10,6 +10,7 @@ mod recent;
 
 use std::{sync::Arc, time::Instant};
 
+use atelier_core::util::histogram::{Distribution, Histograms};
 use axum::{
     extract::{Request, State},
     http::{Method, header},
@@ -27,7 +28,6 @@ use self::{live_release::LiveReleaseCollector, process::ProcessCollector, recent
 pub(crate) use self::{process::Usage, recent::Moment};
 use crate::{
     service::{access::Scope, live_release::Releases},
-    util::histogram::{Distribution, Histograms},
     web::http::{
         AppState, Kind, Problem,
         routes::{Routes, matched},

@@ -8,11 +8,12 @@ use std::{
     time::Duration,
 };
 
-use crate::{
+use atelier_core::{
     domain::Timestamp,
     util::histogram::{Distribution, Estimate},
-    web::http::Metrics,
 };
+
+use crate::web::http::Metrics;
 
 /// The time between two samples.
 pub const SAMPLED: Duration = Duration::from_secs(5);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use askama::Template;
+use atelier_core::domain::Timestamp;
 use axum::{
     extract::State,
     http::StatusCode,
@@ -13,7 +14,6 @@ use uuid::Uuid;
 
 use super::{ConfirmPage, Confirmed, Tab};
 use crate::{
-    domain::Timestamp,
     service::access::{Key, RequireKey, Scope},
     store::{ApiKey, KeyId, Name},
     web::{

@@ -1,6 +1,7 @@
 //! `/access` and `/access/people/{id}`: people, their roles and their sign-in links.
 
 use askama::Template;
+use atelier_core::domain::Role;
 use axum::{
     extract::State,
     http::{HeaderMap, StatusCode},
@@ -11,7 +12,6 @@ use uuid::Uuid;
 
 use super::{ConfirmPage, Confirmed, Tab};
 use crate::{
-    domain::Role,
     service::access::{LINK, Token},
     store::{Conflict, Name, Person, PersonId, StoreError},
     web::{

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
+use atelier_core::domain::{CustomerId, Method};
+use atelier_engine::evaluation::{By, Lead, Ranks, Selection, Versus};
 use serde::Deserialize;
 
 use super::{format, not_evaluated};
 use crate::{
-    domain::{CustomerId, Method},
-    service::{
-        evaluation::{By, Lead, Ranks, Selection, Versus},
-        live_release::LiveRelease,
-    },
+    service::live_release::LiveRelease,
     store::{Store, StoreError},
     web::http::{AppState, Finding, Kind, Problem},
 };
@@ -229,31 +227,4 @@ impl Pager {
 /// A page's part of a list.
 pub(super) fn page_of<T>(all: &[T], page: usize, size: usize) -> impl Iterator<Item = &T> {
     all.iter().skip((page - 1) * size).take(size)
-}
-
-impl By {
-    pub(super) fn label(self) -> &'static str {
-        match self {
-            Self::LogProbability => "probability",
-            Self::Rank => "rank",
-        }
-    }
-
-    /// The heading of the differences' column.
-    pub(super) fn unit(self) -> &'static str {
-        match self {
-            Self::LogProbability => "mean log ratio",
-            Self::Rank => "mean rank difference",
-        }
-    }
-}
-
-impl Lead {
-    pub(super) fn label(self) -> &'static str {
-        match self {
-            Self::First => "where the first method is better",
-            Self::Second => "where the second method is better",
-            Self::Apart => "where the methods shown are furthest apart",
-        }
-    }
 }

@@ -1,6 +1,11 @@
 //! `/evaluation/cases` and `/evaluation/cases.csv`: the slots on which two methods differ most.
 
 use askama::Template;
+use atelier_core::{
+    domain::{ArticleId, Method},
+    util::{csv::Lines, notation::Notation},
+};
+use atelier_engine::evaluation::{By, CaseDifference, Lead, Ranks, Versus};
 use axum::{
     extract::State,
     response::{Html, Response},
@@ -13,12 +18,7 @@ use super::{
     error_page, format, no_release_page,
 };
 use crate::{
-    domain::{ArticleId, Method},
-    service::{
-        evaluation::{By, CaseDifference, Lead, Ranks, Versus},
-        live_release::LiveRelease,
-    },
-    util::{csv::Lines, notation::Notation},
+    service::live_release::LiveRelease,
     web::{
         http::{AppState, Kind, Problem},
         pages::{

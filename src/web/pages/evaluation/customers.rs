@@ -1,6 +1,11 @@
 //! `/evaluation/customers`: the customers for which two methods differ most.
 
 use askama::Template;
+use atelier_core::{
+    domain::{Customer, Schema},
+    util::csv::Lines,
+};
+use atelier_engine::evaluation::{By, CustomerDifference, Lead};
 use axum::{
     extract::State,
     response::{Html, Response},
@@ -11,19 +16,14 @@ use super::{
     case_query::{CaseParameters, CaseQuery, Pager, View, known_customers, page_of},
     cases, error_page, format, no_release_page,
 };
-use crate::{
-    domain::{Customer, Schema},
-    service::evaluation::{By, CustomerDifference, Lead},
-    util::csv::Lines,
-    web::{
-        http::{AppState, Problem},
-        pages::{
-            figures::csv_file,
-            form::PageQuery,
-            profile,
-            shell::{Page, Shell},
-            visitor::Analyst,
-        },
+use crate::web::{
+    http::{AppState, Problem},
+    pages::{
+        figures::csv_file,
+        form::PageQuery,
+        profile,
+        shell::{Page, Shell},
+        visitor::Analyst,
     },
 };
 

@@ -2,7 +2,7 @@
 
 pub(super) use crate::web::pages::figures::count;
 
-use crate::service::evaluation::{Figure, Metric};
+use atelier_engine::evaluation::{Figure, Metric};
 
 /// In the unit of the table's heading: shares are in percent.
 pub(super) fn figure(metric: Metric, number: f64) -> String {

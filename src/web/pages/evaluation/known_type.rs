@@ -1,12 +1,10 @@
 //! The question that Studio and most shops ask: which article of a known type. What answers it by default, and what answers it
 //! better.
 
+use atelier_core::{domain::Method, drawing::chart};
+use atelier_engine::evaluation::{Figure, Figures, Interval, Metric, TypeScores};
+
 use super::{format, series_kind};
-use crate::{
-    domain::Method,
-    drawing::chart,
-    service::evaluation::{Figure, Figures, Interval, Metric, TypeScores},
-};
 
 #[derive(Debug)]
 pub(super) struct KnownType {

@@ -17,17 +17,17 @@ mod table_one;
 mod tables;
 
 use askama::Template;
+use atelier_core::{
+    domain::{Method, list_methods},
+    drawing::chart,
+};
+use atelier_engine::evaluation::{EvaluationError, Figures, Metric, PAPER, RANKS};
 use axum::{Router, response::Html, routing::get};
 use serde::Deserialize;
 
-use crate::{
-    domain::{Method, list_methods},
-    drawing::chart,
-    service::evaluation::{EvaluationError, Figures, Metric, PAPER, RANKS},
-    web::{
-        http::{AppState, Finding, Problem},
-        pages::shell::Shell,
-    },
+use crate::web::{
+    http::{AppState, Finding, Problem},
+    pages::shell::Shell,
 };
 
 pub(super) fn router() -> Router<AppState> {

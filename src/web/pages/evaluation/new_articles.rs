@@ -1,7 +1,8 @@
 //! How well the methods suggest articles that no training outfit has.
 
+use atelier_engine::evaluation::{Answered, Comparison, Figure, MethodResult, Metric, NewBaseline};
+
 use super::format;
-use crate::service::evaluation::{Answered, Comparison, Figure, MethodResult, Metric, NewBaseline};
 
 /// The rows of the table.
 #[derive(Debug)]

@@ -1,6 +1,11 @@
 //! `/evaluation`: Table 1, recall curves, calibration, and the significance of the methods' differences.
 
 use askama::Template;
+use atelier_core::{
+    domain::Method,
+    drawing::chart::{LineChart, Mark, Reliability, Scale, Series, Written, line_chart, reliability},
+};
+use atelier_engine::evaluation::{Bin, Comparison, Figures, Interval, MAX_RANK, Metric, Ranks};
 use axum::{extract::State, response::Html};
 
 use super::{
@@ -10,17 +15,12 @@ use super::{
     no_release_page, series_kind, summary,
     table_one::{METRICS, TableOne},
 };
-use crate::{
-    domain::Method,
-    drawing::chart::{LineChart, Mark, Reliability, Scale, Series, Written, line_chart, reliability},
-    service::evaluation::{Bin, Comparison, Figures, Interval, MAX_RANK, Metric, Ranks},
-    web::{
-        http::{AppState, Problem},
-        pages::{
-            form::PageQuery,
-            shell::{Page, Shell},
-            visitor::Analyst,
-        },
+use crate::web::{
+    http::{AppState, Problem},
+    pages::{
+        form::PageQuery,
+        shell::{Page, Shell},
+        visitor::Analyst,
     },
 };
 

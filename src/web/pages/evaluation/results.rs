@@ -1,6 +1,7 @@
 //! `/evaluation/results`: the project's own published results, on worlds that the release does not include.
 
 use askama::Template;
+use atelier_engine::evaluation::Published;
 use axum::response::{Html, Response};
 use serde::Deserialize;
 
@@ -9,16 +10,13 @@ use super::{
     table_one::{METRICS, TableOne},
     tables,
 };
-use crate::{
-    service::evaluation::Published,
-    web::{
-        http::{Finding, Problem},
-        pages::{
-            figures::csv_file,
-            form::PageQuery,
-            shell::{Page, Shell},
-            visitor::Analyst,
-        },
+use crate::web::{
+    http::{Finding, Problem},
+    pages::{
+        figures::csv_file,
+        form::PageQuery,
+        shell::{Page, Shell},
+        visitor::Analyst,
     },
 };
 

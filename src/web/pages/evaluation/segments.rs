@@ -1,23 +1,23 @@
 //! `/evaluation/segments`: how methods perform on parts of the outfits, split by a feature's values.
 
 use askama::Template;
+use atelier_core::{
+    domain::{Method, Schema},
+    drawing::chart::{Scale, Whisker, WhiskerRow, Whiskers, whiskers},
+    util::csv::Lines,
+};
+use atelier_engine::evaluation::{Figures, LEAST_SLOTS, Metric, Segment, Summary};
 use axum::{extract::State, response::Html};
 
 use super::{
     Choice, ChoiceQuery, Drawn, Numbers, Tab, error_page, format, no_release_page, series_kind, tables,
 };
-use crate::{
-    domain::{Method, Schema},
-    drawing::chart::{Scale, Whisker, WhiskerRow, Whiskers, whiskers},
-    service::evaluation::{Figures, LEAST_SLOTS, Metric, Segment, Summary},
-    util::csv::Lines,
-    web::{
-        http::{AppState, Finding, Problem},
-        pages::{
-            form::PageQuery,
-            shell::{Page, Shell},
-            visitor::Analyst,
-        },
+use crate::web::{
+    http::{AppState, Finding, Problem},
+    pages::{
+        form::PageQuery,
+        shell::{Page, Shell},
+        visitor::Analyst,
     },
 };
 

@@ -2,11 +2,10 @@
 
 use std::cmp::Ordering;
 
+use atelier_core::domain::{Method, list_methods};
+use atelier_engine::evaluation::{Figures, MethodResult, Metric, PAPER};
+
 use super::format;
-use crate::{
-    domain::{Method, list_methods},
-    service::evaluation::{Figures, MethodResult, Metric, PAPER},
-};
 
 /// A few short paragraphs about Table 1.
 pub(super) fn paragraphs(figures: &Figures) -> Vec<String> {

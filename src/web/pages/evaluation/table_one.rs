@@ -1,13 +1,11 @@
 //! Table 1: the release's methods beside the paper's and beside simple baselines.
 
-use super::{format, series_kind};
-use crate::{
-    domain::Method,
-    drawing::chart,
-    service::evaluation::{
-        Baseline, Bounds, Figure, Figures, MethodResult, Metric, PAPER, PaperRow, Published, Scores,
-    },
+use atelier_core::{domain::Method, drawing::chart};
+use atelier_engine::evaluation::{
+    Baseline, Bounds, Figure, Figures, MethodResult, Metric, PAPER, PaperRow, Published, Scores,
 };
+
+use super::{format, series_kind};
 
 /// The rows of the table.
 #[derive(Debug)]

@@ -1,17 +1,14 @@
 //! `/evaluation/table.csv`: the tables of Evaluation as files, with the figures as they are stored.
 
+use atelier_core::{domain::Method, util::csv::Lines};
+use atelier_engine::evaluation::{Baseline, Figure, Figures, MethodResult, Metric, Ranks};
 use axum::{extract::State, response::Response};
 use serde::Deserialize;
 
 use super::{Choice, ChoiceQuery, known_type, new_articles::NewArticlesTable, overview::POINTS, segments};
-use crate::{
-    domain::Method,
-    service::evaluation::{Baseline, Figure, Figures, MethodResult, Metric, Ranks},
-    util::csv::Lines,
-    web::{
-        http::{AppState, Kind, Problem},
-        pages::{figures::csv_file, form::PageQuery, visitor::Analyst},
-    },
+use crate::web::{
+    http::{AppState, Kind, Problem},
+    pages::{figures::csv_file, form::PageQuery, visitor::Analyst},
 };
 
 #[derive(Debug, Deserialize)]

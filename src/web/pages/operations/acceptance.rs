@@ -3,6 +3,12 @@
 use std::ops::RangeInclusive;
 
 use askama::Template;
+use atelier_core::{
+    drawing::chart::{
+        LineChart, Mark, Scale, Series, Whisker, WhiskerRow, Whiskers, Written, line_chart, whiskers,
+    },
+    util::{calendar, csv::Lines, notation::Notation},
+};
 use axum::{
     extract::State,
     response::{Html, Response},
@@ -11,12 +17,8 @@ use serde::Deserialize;
 
 use super::Tab;
 use crate::{
-    drawing::chart::{
-        LineChart, Mark, Scale, Series, Whisker, WhiskerRow, Whiskers, Written, line_chart, whiskers,
-    },
     service::acceptance::{self, Acceptance, By, USUAL_DAYS, share},
     store::{Outcomes, day_of},
-    util::{calendar, csv::Lines, notation::Notation},
     web::{
         http::{AppState, Finding, Problem},
         pages::{

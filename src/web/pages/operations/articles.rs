@@ -1,17 +1,16 @@
 //! Articles that are new to the live release: how many, what it does not know of them, and how they fare.
 
 use askama::Template;
+use atelier_core::{domain::list_methods, util::notation::Notation};
 use axum::{extract::State, response::Html};
 
 use super::Tab;
 use crate::{
-    domain::list_methods,
     service::{
         acceptance::share,
         coverage::{self, Report},
     },
     store::Outcomes,
-    util::notation::Notation,
     web::{
         http::{AppState, Problem},
         pages::{

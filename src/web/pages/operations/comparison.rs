@@ -3,6 +3,14 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use askama::Template;
+use atelier_core::{
+    domain::{ArticleId, Method, list_methods},
+    drawing::chart::{Scale, Whisker, WhiskerRow, Whiskers, whiskers},
+    util::csv::Lines,
+};
+use atelier_engine::evaluation::{
+    CaseDifference, EvaluationError, Figures, Interval, Metric, Pair, Ranks, Stored, Summary,
+};
 use axum::{
     extract::State,
     response::{Html, Response},
@@ -11,16 +19,7 @@ use serde::Deserialize;
 
 use super::Tab;
 use crate::{
-    domain::{ArticleId, Method, list_methods},
-    drawing::chart::{Scale, Whisker, WhiskerRow, Whiskers, whiskers},
-    service::{
-        administration::read_evaluation,
-        evaluation::{
-            CaseDifference, EvaluationError, Figures, Interval, Metric, Pair, Ranks, Stored, Summary,
-        },
-        live_release::LiveRelease,
-    },
-    util::csv::Lines,
+    service::{administration::read_evaluation, live_release::LiveRelease},
     web::{
         http::{
             AppState, Kind, Problem,

@@ -3,6 +3,10 @@
 use std::time::SystemTime;
 
 use askama::Template;
+use atelier_core::{
+    domain::Timestamp,
+    util::{calendar, histogram::Distribution},
+};
 use axum::{extract::State, response::Html};
 
 use super::{
@@ -11,10 +15,7 @@ use super::{
     spark::{Spark, sparks},
 };
 use crate::{
-    domain::Timestamp,
-    service::access::RequireKey,
-    service::live_release::LiveRelease,
-    util::{calendar, histogram::Distribution},
+    service::{access::RequireKey, live_release::LiveRelease},
     web::{
         http::{
             AppState, Problem,

@@ -1,6 +1,8 @@
 //! `/operations/releases`: the releases, and the changes when another one is activated.
 
 use askama::Template;
+use atelier_core::domain::{Method, list_methods};
+use atelier_engine::release::Manifest;
 use axum::{
     extract::State,
     http::StatusCode,
@@ -11,8 +13,6 @@ use serde_json::Value;
 
 use super::Tab;
 use crate::{
-    domain::{Method, list_methods},
-    models::release::Manifest,
     service::{
         administration::{self, list_releases},
         live_release::{ActivateError, LiveRelease},

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
+use atelier_core::domain::Method;
 use axum::{
     extract::State,
     http::StatusCode,
@@ -12,7 +13,6 @@ use serde::Deserialize;
 
 use super::Tab;
 use crate::{
-    domain::Method,
     service::{
         administration::check_routing,
         live_release::LiveRelease,

@@ -2,11 +2,14 @@
 
 use std::cmp::Reverse;
 
-use crate::{
+use atelier_core::{
     domain::Method,
-    models::engine::{EngineMetrics, QueueState},
-    service::live_release::LiveRelease,
     util::histogram::{Distribution, Estimate},
+};
+use atelier_engine::inference::{EngineMetrics, QueueState};
+
+use crate::{
+    service::live_release::LiveRelease,
     web::{http::metrics::RequestLabels, pages::figures},
 };
 

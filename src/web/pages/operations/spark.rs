@@ -2,11 +2,10 @@
 
 use std::fmt::Write;
 
+use atelier_core::util::histogram::Estimate;
+
 use super::rows::milliseconds;
-use crate::{
-    util::histogram::Estimate,
-    web::{http::metrics::Moment, pages::figures},
-};
+use crate::web::{http::metrics::Moment, pages::figures};
 
 /// The drawing's own size; it is stretched to its place.
 const WIDTH: f64 = 360.0;

@@ -1,15 +1,18 @@
 //! The columns of the comparison, one per method or customer, as a page and as a CSV file.
 
+use atelier_core::{
+    domain::{ArticleId, Features, Method},
+    util::{csv::Lines, notation::Notation},
+};
+
 use super::View;
 use crate::web::pages::fault;
 use crate::{
-    domain::{ArticleId, Features, Method},
     service::{
         comparison::{Column, Comparison, Pair, Subjects, compare},
         completion::{Blank, Filters, Placement, Request, Suggestion},
         live_release::LiveRelease,
     },
-    util::{csv::Lines, notation::Notation},
     web::{
         http::{AppState, Problem},
         pages::article_view::ArticleView,

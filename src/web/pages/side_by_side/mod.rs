@@ -6,6 +6,7 @@ mod view;
 use std::sync::Arc;
 
 use askama::Template;
+use atelier_core::domain::{ArticleId, Features, Schema};
 use axum::{
     Router,
     extract::State,
@@ -15,7 +16,6 @@ use axum::{
 
 use self::{columns::Compared, view::View};
 use crate::{
-    domain::{ArticleId, Features, Schema},
     service::{comparison::Comparison, live_release::LiveRelease},
     store::OutfitRecord,
     web::{

@@ -1,10 +1,11 @@
 //! The comparison's parameters, parsed from the page's address.
 
+use atelier_core::domain::{ArticleId, CustomerId, InvalidMethod, MAX_SLOTS, Method};
+use atelier_engine::evaluation::PAPER;
 use axum::{extract::FromRequestParts, http::request::Parts};
 
 use crate::{
-    domain::{ArticleId, CustomerId, InvalidMethod, MAX_SLOTS, Method},
-    service::{evaluation::PAPER, live_release::LiveRelease},
+    service::live_release::LiveRelease,
     web::{
         http::Problem,
         pages::{

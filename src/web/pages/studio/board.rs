@@ -1,8 +1,9 @@
 //! The outfit on the board.
 
+use atelier_core::domain::{Article, ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Method};
+
 use super::View;
 use crate::{
-    domain::{Article, ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Method},
     service::{
         asking::score_outfit,
         completion::{ArticleScore, Request},

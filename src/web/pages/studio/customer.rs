@@ -1,5 +1,6 @@
 //! A customer's page: sizes, notes, outfits, and what they bought and refused.
 
+use atelier_core::domain::{ArticleId, CustomerId, Features, Schema, Timestamp};
 use axum::{
     extract::State,
     http::StatusCode,
@@ -14,7 +15,6 @@ use super::{
     view::Refusal,
 };
 use crate::{
-    domain::{ArticleId, CustomerId, Features, Schema, Timestamp},
     store::{CustomerNote, FeedbackKind, Note, SavedFilter},
     web::{
         http::{AppState, Finding, Kind, Problem},

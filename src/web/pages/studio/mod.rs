@@ -13,6 +13,7 @@ pub(super) mod view;
 mod what_if;
 
 use askama::Template;
+use atelier_core::domain::{ArticleId, Customer, Features, Method, Schema, Slot};
 use axum::{
     Router,
     extract::State,
@@ -32,7 +33,6 @@ use self::{
     what_if::{Purpose, WhatIf},
 };
 use crate::{
-    domain::{ArticleId, Customer, Features, Method, Schema, Slot},
     service::{
         asking::Question,
         completion::Request,

@@ -1,10 +1,10 @@
 //! What a stylist is told about suggestions, in a shop's words.
 
+use atelier_core::{domain::Schema, util::notation::Notation};
+
 use super::board::Board;
 use crate::{
-    domain::Schema,
     service::completion::Warning,
-    util::notation::Notation,
     web::pages::{article_view::ArticleView, profile::spaced},
 };
 

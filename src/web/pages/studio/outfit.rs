@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use askama::Template;
+use atelier_core::domain::{ArticleId, CustomerId, OpenOutfit, Schema, Timestamp};
 use axum::{
     extract::State,
     http::{HeaderMap, StatusCode},
@@ -13,7 +14,6 @@ use serde_json::Value;
 
 use super::{View, saved};
 use crate::{
-    domain::{ArticleId, CustomerId, OpenOutfit, Schema, Timestamp},
     service::{fault::ServiceError, outfits},
     store::{AuditEntry, Conflict, Name, Note, Origin, SavedOutfit, StoreError},
     web::{

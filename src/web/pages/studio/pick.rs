@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 
+use atelier_core::domain::{Article, ArticleId, Features, Method};
+
 use super::{View, board::mark};
 use crate::{
-    domain::{Article, ArticleId, Features, Method},
     service::{
         asking, completion::Request, fault::ServiceError, live_release::LiveRelease, search, similar::similar,
     },

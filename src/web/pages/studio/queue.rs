@@ -1,11 +1,12 @@
 //! A stylist's queue: their drafts, and the customers who are next.
 
+use atelier_core::domain::{CustomerId, Schema};
+
 use super::{
     CustomerView,
     saved::{self, OutfitCard},
 };
 use crate::{
-    domain::{CustomerId, Schema},
     store::{PersonId, SavedFilter},
     web::http::{AppState, Problem},
 };

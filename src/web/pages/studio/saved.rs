@@ -1,6 +1,7 @@
 //! `/studio/outfits`: the saved outfits of all customers, and saving one.
 
 use askama::Template;
+use atelier_core::domain::{ArticleId, CustomerId, OpenOutfit, Schema, Slot, Slots, Timestamp};
 use axum::{
     extract::State,
     http::StatusCode,
@@ -11,7 +12,6 @@ use tracing::warn;
 
 use super::view::{self, Edited, View};
 use crate::{
-    domain::{ArticleId, CustomerId, OpenOutfit, Schema, Slot, Slots, Timestamp},
     service::{fault::ServiceError, feedback::judge, outfits},
     store::{Conflict, FeedbackKind, Origin, SavedFilter, SavedOutfit, Store, StoreError},
     web::{

@@ -2,6 +2,10 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use atelier_core::{
+    domain::{Article, ArticleId, CustomerId, Features, Method, Schema},
+    util::notation::Notation,
+};
 use tokio::time::timeout;
 use tracing::warn;
 
@@ -12,7 +16,6 @@ use super::{
     view::{Refusal, SETS},
 };
 use crate::{
-    domain::{Article, ArticleId, CustomerId, Features, Method, Schema},
     service::{
         asking::{self, Question, Resolved, Suggestions},
         completion::{Blank, Cause, Completion, MAX_SETS, OutfitSet, Reason, Request, Sets, Suggestion},
@@ -21,7 +24,6 @@ use crate::{
         live_release::LiveRelease,
     },
     store::PersonId,
-    util::notation::Notation,
     web::{
         http::AppState,
         pages::{

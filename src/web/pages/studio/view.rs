@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
+use atelier_core::domain::{
+    ArticleId, CustomerId, FeatureValue, Features, Kind, MAX_SLOTS, MIN_ARTICLES, Method, Schema, parse_price,
+};
+use atelier_engine::evaluation::PAPER;
 use axum::{extract::FromRequestParts, http::request::Parts};
 
 use crate::{
-    domain::{
-        ArticleId, CustomerId, FeatureValue, Features, Kind, MAX_SLOTS, MIN_ARTICLES, Method, Schema,
-        parse_price,
-    },
-    service::{completion::Filters, evaluation::PAPER},
+    service::completion::Filters,
     web::{
         http::Problem,
         pages::form::{each_parameter, lost_parts, too_long},
@@ -206,7 +206,7 @@ impl View {
                 self.method = text()
                     .map(|name| name.parse())
                     .transpose()
-                    .map_err(|error: crate::domain::InvalidMethod| error.to_string())?;
+                    .map_err(|error: atelier_core::domain::InvalidMethod| error.to_string())?;
             }
             "k" => self.k = text().map(|_| number(value)).transpose()?.map(|k| k.clamp(1, MAX_K)),
             "price_min" => self.least_price = price(value)?,

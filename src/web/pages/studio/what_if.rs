@@ -1,10 +1,9 @@
 //! What an outfit is for, and "What if": changed features of the customer, and the form that changes one.
 
+use atelier_core::domain::{Feature, FeatureValue, Features, Kind, Schema};
+
 use super::{View, view};
-use crate::{
-    domain::{Feature, FeatureValue, Features, Kind, Schema},
-    web::pages::profile::{spaced, value_words},
-};
+use crate::web::pages::profile::{spaced, value_words};
 
 pub(super) struct WhatIf {
     /// The features that override the profile.

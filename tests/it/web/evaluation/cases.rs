@@ -5,7 +5,7 @@ use std::{
     fs::File,
 };
 
-use atelier::domain::{Customer, Role};
+use atelier_core::domain::{Customer, Role};
 use parquet::{
     file::{reader::FileReader, serialized_reader::SerializedFileReader},
     record::RowAccessor,

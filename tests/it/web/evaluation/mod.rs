@@ -6,11 +6,8 @@ pub mod new_articles;
 
 use std::{fs, path::Path};
 
-use atelier::{
-    domain::{Method, Role},
-    models::release::Release,
-    service::evaluation::Figures,
-};
+use atelier_core::domain::{Method, Role};
+use atelier_engine::{evaluation::Figures, release::Release};
 use serde_json::{Value, json};
 
 use super::{Service, browser, header, models};

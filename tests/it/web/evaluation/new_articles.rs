@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use atelier::{config::Limits, domain::Role};
+use atelier::config::Limits;
+use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
 use super::{

@@ -1,6 +1,6 @@
 //! How often suggestions are accepted: the page, its file and the API have the same figures.
 
-use atelier::domain::Role;
+use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
 use super::row;

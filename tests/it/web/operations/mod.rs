@@ -6,9 +6,9 @@ pub mod routing;
 
 use atelier::{
     config::Limits,
-    domain::{Role, Timestamp},
     store::{Actor, Name},
 };
+use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

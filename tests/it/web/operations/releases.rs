@@ -2,10 +2,8 @@
 
 use std::{fs, path::Path};
 
-use atelier::{
-    domain::{Role, Timestamp},
-    store::Entry,
-};
+use atelier::store::Entry;
+use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;

@@ -1,6 +1,6 @@
 //! Which method answers by default.
 
-use atelier::domain::Role;
+use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
 use super::{last, row};

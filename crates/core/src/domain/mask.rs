@@ -1,0 +1,220 @@
+//! A set of a vocabulary's articles.
+
+/// One bit for each article.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mask {
+    words: Vec<u64>,
+    length: usize,
+}
+
+const BITS: usize = u64::BITS as usize;
+
+impl Mask {
+    pub fn none(length: usize) -> Self {
+        Self { words: vec![0; length.div_ceil(BITS)], length }
+    }
+
+    pub fn all(length: usize) -> Self {
+        let mut mask = Self { words: vec![u64::MAX; length.div_ceil(BITS)], length };
+        // Bits past the end stay zero, so that they are never counted.
+        if let Some(last) = mask.words.last_mut()
+            && !length.is_multiple_of(BITS)
+        {
+            *last = (1 << (length % BITS)) - 1;
+        }
+        mask
+    }
+
+    pub fn insert(&mut self, article: u32) {
+        let place = self.place(article);
+        self.words[place / BITS] |= 1 << (place % BITS);
+    }
+
+    pub fn remove(&mut self, article: u32) {
+        let place = self.place(article);
+        self.words[place / BITS] &= !(1 << (place % BITS));
+    }
+
+    pub fn contains(&self, article: u32) -> bool {
+        let place = self.place(article);
+        self.words[place / BITS] >> (place % BITS) & 1 == 1
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|word| *word == 0)
+    }
+
+    pub fn count(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// One bit for each article, 64 to a word, lowest bit first.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// The number of articles in the vocabulary.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Whether an article is in both.
+    pub fn meets(&self, other: &Self) -> bool {
+        self.words.iter().zip(&other.words).any(|(own, other)| own & other != 0)
+    }
+
+    /// The number of articles that are in both.
+    pub fn count_common(&self, other: &Self) -> usize {
+        self.words.iter().zip(&other.words).map(|(own, other)| (own & other).count_ones() as usize).sum()
+    }
+
+    pub fn intersect(&mut self, other: &Self) {
+        self.zip(other, |own, other| own & other);
+    }
+
+    pub fn unite(&mut self, other: &Self) {
+        self.zip(other, |own, other| own | other);
+    }
+
+    pub fn subtract(&mut self, other: &Self) {
+        self.zip(other, |own, other| own & !other);
+    }
+
+    /// The indices of its articles, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        self.words.iter().zip(0u32..).flat_map(|(&word, place)| {
+            std::iter::successors((word != 0).then_some(word), |rest| {
+                let rest = rest & (rest - 1);
+                (rest != 0).then_some(rest)
+            })
+            .map(move |rest| place * u64::BITS + rest.trailing_zeros())
+        })
+    }
+
+    fn zip(&mut self, other: &Self, with: impl Fn(u64, u64) -> u64) {
+        assert_eq!(self.length, other.length, "both masks belong to one vocabulary; this is a bug");
+        for (own, other) in self.words.iter_mut().zip(&other.words) {
+            *own = with(*own, *other);
+        }
+    }
+
+    fn place(&self, article: u32) -> usize {
+        let place = article as usize;
+        assert!(place < self.length, "article {article} of {}; this is a bug", self.length);
+        place
+    }
+}
+
+/// A set of few articles, or of neighbours: only its words with articles take memory. It does not know how many articles
+/// there are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SparseMask {
+    /// Places in a mask's words, ascending, and the words, none of which is 0.
+    words: Vec<(u32, u64)>,
+}
+
+impl SparseMask {
+    pub fn insert(&mut self, article: u32) {
+        let (place, bit) = Self::place(article);
+        match self.words.binary_search_by_key(&place, |(place, _)| *place) {
+            Ok(at) => self.words[at].1 |= bit,
+            Err(at) => self.words.insert(at, (place, bit)),
+        }
+    }
+
+    pub fn remove(&mut self, article: u32) {
+        let (place, bit) = Self::place(article);
+        if let Ok(at) = self.words.binary_search_by_key(&place, |(place, _)| *place) {
+            self.words[at].1 &= !bit;
+            if self.words[at].1 == 0 {
+                self.words.remove(at);
+            }
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    fn place(article: u32) -> (u32, u64) {
+        (article / u64::BITS, 1 << (article % u64::BITS))
+    }
+}
+
+impl Mask {
+    /// # Panics
+    /// If an article of the other set is not in the vocabulary; [`Mask::subtract_sparse`] does, too.
+    pub fn unite_sparse(&mut self, other: &SparseMask) {
+        for (place, word) in &other.words {
+            self.words[*place as usize] |= word;
+        }
+    }
+
+    /// Whether an article is in both.
+    pub fn meets_sparse(&self, other: &SparseMask) -> bool {
+        other.words.iter().any(|(place, word)| self.words[*place as usize] & word != 0)
+    }
+
+    pub fn subtract_sparse(&mut self, other: &SparseMask) {
+        for (place, word) in &other.words {
+            self.words[*place as usize] &= !word;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_are_sets() {
+        for length in [1, 63, 64, 65, 200] {
+            let mut all = Mask::all(length);
+            assert_eq!(all.count(), length);
+            assert_eq!(all.iter().count(), length);
+            all.remove(0);
+            assert!(!all.contains(0));
+            assert_eq!(all.count(), length - 1);
+        }
+        let mut some = Mask::none(130);
+        for article in [0, 63, 64, 129] {
+            some.insert(article);
+        }
+        assert_eq!(some.iter().collect::<Vec<_>>(), [0, 63, 64, 129]);
+        let mut other = Mask::none(130);
+        other.insert(64);
+        other.insert(5);
+        let mut both = some.clone();
+        both.intersect(&other);
+        assert!(some.meets(&other) && !some.meets(&Mask::none(130)));
+        assert_eq!((some.count_common(&other), some.count_common(&Mask::all(130))), (1, 4));
+        assert_eq!(both.iter().collect::<Vec<_>>(), [64]);
+        let mut either = some.clone();
+        either.unite(&other);
+        assert_eq!(either.iter().collect::<Vec<_>>(), [0, 5, 63, 64, 129]);
+        some.subtract(&other);
+        assert_eq!(some.iter().collect::<Vec<_>>(), [0, 63, 129]);
+    }
+
+    #[test]
+    fn a_sparse_mask_is_the_same_set() {
+        let articles = [700, 3, 64, 3, 127, 5];
+        let mut sparse = SparseMask::default();
+        for article in articles {
+            sparse.insert(article);
+        }
+        let mut mask = Mask::none(701);
+        mask.insert(1);
+        mask.unite_sparse(&sparse);
+        assert_eq!(mask.iter().collect::<Vec<_>>(), [1, 3, 5, 64, 127, 700]);
+        assert!(mask.meets_sparse(&sparse) && !Mask::none(701).meets_sparse(&sparse));
+        sparse.remove(64);
+        sparse.remove(6);
+        mask.subtract_sparse(&sparse);
+        assert_eq!(mask.iter().collect::<Vec<_>>(), [1, 64]);
+        for article in articles {
+            sparse.remove(article);
+        }
+        assert!(sparse.is_empty());
+    }
+}

@@ -1,0 +1,50 @@
+//! Customers, articles, outfits, and the schema that turns a customer's features into numbers.
+//!
+//! Everything here is pure: no HTTP, no SQL, no ONNX, no clock, no randomness. Training and serving both
+//! encode profiles with this module, so they cannot encode differently. Types validate in their
+//! constructors and are not serialisable; each boundary (files, HTTP, database) has its own wire types.
+
+mod article;
+mod article_encoder;
+mod customer;
+mod embedding;
+mod feature_json;
+mod features;
+mod id;
+mod mask;
+mod method;
+mod named;
+mod number;
+mod outfit;
+mod patch;
+mod price;
+mod role;
+mod schema;
+mod stock;
+mod timestamp;
+mod vocabulary;
+mod words;
+
+pub use article::{Article, ArticleError, is_read_attribute};
+pub use article_encoder::{ArticleEncoder, ArticleEncoderError, EncodedArticle, Facts, Ranges, UnknownValue};
+pub use customer::Customer;
+pub use embedding::{MOST_PROJECTED, Projection, write_embedding};
+pub use feature_json::{JsonLayer, WrongFeature, feature_from_json, feature_to_json, read_features};
+pub use features::{FeatureValue, Features};
+pub use id::{ArticleId, CustomerId, IdError};
+pub use mask::{Mask, SparseMask};
+pub use method::{InvalidMethod, Method, list_methods};
+pub use number::json_number;
+pub use outfit::{
+    MAX_SLOTS, MIN_ARTICLES, OpenOutfit, Outfit, OutfitError, Slot, Slots, Split, TooManySlots,
+};
+pub use patch::{ArticlePatch, CustomerPatch, PatchError};
+pub use price::{is_ambiguous_price, parse_price};
+pub use role::Role;
+pub use schema::{
+    Encoding, FEATURE_WIDTH, Feature, FeatureError, FeatureWarning, Kind, Requirement, Schema, SchemaError,
+};
+pub use stock::{Counted, is_same_size};
+pub use timestamp::Timestamp;
+pub use vocabulary::{Vocabulary, VocabularyError};
+pub use words::{fold, fold_for, fold_parts, singular};

@@ -1,0 +1,384 @@
+//! The feature schema, and the one encoder that turns a profile into the indices that models take.
+//!
+//! A schema is data: the default one is `domain/schema.toml`, and a shop may use a file of its own.
+
+mod file;
+mod requirement;
+#[cfg(test)]
+mod tests;
+
+use std::{borrow::Cow, collections::HashMap, fmt};
+
+use serde_json::Value;
+
+pub use file::SchemaError;
+pub use requirement::Requirement;
+
+use super::{Article, FeatureValue, Features, json_number, number::integer_word};
+
+/// The width of a feature's embedding. The default schema's 23 features make a context of 736 numbers, as in the paper.
+pub const FEATURE_WIDTH: usize = 32;
+
+const DEFAULT: &str = include_str!("../schema.toml");
+
+/// The kind of a feature's values.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// One of `values`.
+    Category,
+    /// Any number of `values`; their embeddings are averaged.
+    Set,
+    /// A number, put into one of `edges.len() + 1` buckets. A bucket includes its lower edge.
+    Number { edges: Vec<f64>, unit: String },
+}
+
+/// One feature of a schema.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Feature {
+    pub name: String,
+    /// The name for people.
+    pub label: String,
+    pub kind: Kind,
+    /// Empty for numbers.
+    pub values: Vec<String>,
+    /// The field or attribute of articles that this feature's values exclude: `type` for no-go types.
+    pub excludes: Option<String>,
+    /// What articles must say to fit a customer with this feature.
+    pub requires: Vec<Requirement>,
+    /// Whether it describes an outfit, such as its occasion, instead of the customer.
+    pub of_outfit: bool,
+    index: HashMap<String, u32>,
+}
+
+impl Feature {
+    /// Rows of this feature's embedding table, including row 0 for "not given".
+    pub fn rows(&self) -> usize {
+        1 + match &self.kind {
+            Kind::Category | Kind::Set => self.values.len(),
+            Kind::Number { edges, .. } => edges.len() + 1,
+        }
+    }
+
+    pub fn takes_words(&self) -> bool {
+        matches!(self.kind, Kind::Category | Kind::Set)
+    }
+
+    /// Describes the values it takes, for messages.
+    pub fn expected(&self) -> &'static str {
+        match self.kind {
+            Kind::Category => "a string or a whole number",
+            Kind::Set => "a list of strings or whole numbers",
+            Kind::Number { .. } => "a finite number",
+        }
+    }
+
+    /// The value in its stored form: a set of one word is a list, and a whole number where words are expected
+    /// is a word.
+    pub fn normalise<'v>(&self, value: Cow<'v, FeatureValue>) -> Cow<'v, FeatureValue> {
+        let word = match (&self.kind, &*value) {
+            (Kind::Category | Kind::Set, FeatureValue::Number(number)) => integer_word(*number),
+            (Kind::Set, FeatureValue::Text(word)) => Some(word.clone()),
+            _ => None,
+        };
+        match word {
+            Some(word) if self.kind == Kind::Set => Cow::Owned(FeatureValue::Many(vec![word])),
+            Some(word) => Cow::Owned(FeatureValue::Text(word)),
+            None => value,
+        }
+    }
+
+    /// The value's indices, from 1. Words that the schema does not list are dropped with a warning.
+    fn encode(
+        &self,
+        value: &FeatureValue,
+        warnings: &mut Vec<FeatureWarning>,
+    ) -> Result<Vec<u32>, FeatureError> {
+        let mut index = |word: &String| {
+            let found = self.index.get(word).copied();
+            if found.is_none() {
+                warnings
+                    .push(FeatureWarning::UnknownValue { feature: self.name.clone(), value: word.clone() });
+            }
+            found
+        };
+        let refuse =
+            || FeatureError { feature: self.name.clone(), expected: self.expected(), found: describe(value) };
+        match (&self.kind, value) {
+            (Kind::Category | Kind::Set, FeatureValue::Text(word)) => Ok(index(word).into_iter().collect()),
+            (Kind::Category | Kind::Set, FeatureValue::Number(number)) => {
+                let word = integer_word(*number).ok_or_else(refuse)?;
+                Ok(index(&word).into_iter().collect())
+            }
+            (Kind::Set, FeatureValue::Many(words)) => {
+                let mut indices: Vec<u32> = words.iter().filter_map(index).collect();
+                // Neither order nor repetition changes the average of a set's embeddings.
+                indices.sort_unstable();
+                indices.dedup();
+                Ok(indices)
+            }
+            (Kind::Number { edges, unit }, FeatureValue::Number(number)) if number.is_finite() => {
+                warnings.extend(self.warn_of_implausible(*number, edges, unit));
+                let bucket = edges.partition_point(|edge| edge <= number);
+                Ok(vec![1 + u32::try_from(bucket).expect("fewer than four billion buckets; this is a bug")])
+            }
+            _ => Err(refuse()),
+        }
+    }
+
+    /// The rows of its embedding table that a value takes; row 0 without a value that the schema lists.
+    pub fn rows_of(&self, value: Option<&FeatureValue>) -> Vec<u32> {
+        let encoded = value.and_then(|value| self.encode(value, &mut Vec::new()).ok());
+        encoded.filter(|rows| !rows.is_empty()).unwrap_or_else(|| vec![0])
+    }
+
+    /// The name of a row of its embedding table.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn row_name(&self, row: u32) -> String {
+        let Some(place) = (row as usize).checked_sub(1) else { return "not given".to_owned() };
+        match &self.kind {
+            Kind::Category | Kind::Set => self.values[place].clone(),
+            Kind::Number { edges, unit } => {
+                let range = match (place.checked_sub(1).map(|below| edges[below]), edges.get(place)) {
+                    (None, Some(to)) => format!("under {to}"),
+                    (Some(from), Some(to)) => format!("{from} to under {to}"),
+                    (Some(from), None) => format!("{from} and over"),
+                    (None, None) => unreachable!("a number has an edge; this is a bug"),
+                };
+                if unit.is_empty() { range } else { format!("{range} {unit}") }
+            }
+        }
+    }
+
+    /// A number is plausible within the edges and once their span beyond them, and not below 0 if no edge is. Edges
+    /// without a span, of which there is one at 0, do not say what is plausible.
+    fn warn_of_implausible(&self, number: f64, edges: &[f64], unit: &str) -> Option<FeatureWarning> {
+        let (first, last) = (*edges.first()?, *edges.last()?);
+        let span = if edges.len() == 1 { last.abs() } else { last - first };
+        let lowest = if first >= 0.0 { (first - span).max(0.0) } else { first - span };
+        let plausible = lowest..=last + span;
+        (span > 0.0 && !plausible.contains(&number)).then(|| FeatureWarning::ImplausibleNumber {
+            feature: self.name.clone(),
+            value: json_number(number).map(|number| number.to_string()).unwrap_or_default(),
+            plausible: format!("{} to {} {unit}", plausible.start(), plausible.end()).trim_end().to_owned(),
+        })
+    }
+}
+
+fn describe(value: &FeatureValue) -> String {
+    match value {
+        FeatureValue::Text(text) => format!("the string {text:?}"),
+        FeatureValue::Number(number) => format!("the number {number}"),
+        FeatureValue::Many(words) => format!("a list of {}", words.len()),
+    }
+}
+
+/// A feature's value has the wrong type; its request or row is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("feature {feature:?} takes {expected}, found {found}")]
+pub struct FeatureError {
+    pub feature: String,
+    pub expected: &'static str,
+    pub found: String,
+}
+
+/// A part of a profile that the schema does not list, or a number that cannot be true. The former is encoded as not given,
+/// and stays in the stored profile: a later schema may list it. The latter is in the lowest or highest bucket.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FeatureWarning {
+    UnknownFeature { feature: String },
+    UnknownValue { feature: String, value: String },
+    ImplausibleNumber { feature: String, value: String, plausible: String },
+}
+
+impl FeatureWarning {
+    /// The name for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownFeature { .. } => "unknown-feature",
+            Self::UnknownValue { .. } => "unknown-value",
+            Self::ImplausibleNumber { .. } => "implausible-number",
+        }
+    }
+
+    /// The name of the feature that it is about.
+    pub fn feature(&self) -> &str {
+        let (Self::UnknownFeature { feature }
+        | Self::UnknownValue { feature, .. }
+        | Self::ImplausibleNumber { feature, .. }) = self;
+        feature
+    }
+
+    /// Whether a report counts both as one: numbers differ from row to row.
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::ImplausibleNumber { feature, .. }, Self::ImplausibleNumber { feature: other, .. }) => {
+                feature == other
+            }
+            _ => self == other,
+        }
+    }
+}
+
+impl fmt::Display for FeatureWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownFeature { feature } => {
+                write!(f, "the schema has no feature {feature:?}; models do not see it")
+            }
+            Self::UnknownValue { feature, value } => {
+                write!(f, "feature {feature:?} has no value {value:?}; models do not see it")
+            }
+            Self::ImplausibleNumber { feature, value, plausible } => {
+                write!(
+                    f,
+                    "feature {feature:?} is {value}, but {plausible} is plausible; models see the nearest bucket"
+                )
+            }
+        }
+    }
+}
+
+/// A profile in the form that models take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encoding {
+    /// One entry for each feature, in the schema's order; empty where it is not given.
+    pub indices: Vec<Vec<u32>>,
+    pub warnings: Vec<FeatureWarning>,
+}
+
+/// The features that a model is trained on, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Schema {
+    name: String,
+    features: Vec<Feature>,
+    source: String,
+    learned: String,
+}
+
+impl Schema {
+    /// The schema of the paper's 23 features.
+    pub fn default_schema() -> Self {
+        Self::parse(DEFAULT).expect("the built-in schema is tested; this is a bug")
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn features(&self) -> &[Feature] {
+        &self.features
+    }
+
+    pub fn feature(&self, name: &str) -> Option<&Feature> {
+        self.features.iter().find(|feature| feature.name == name)
+    }
+
+    /// The TOML that it was read from. A model is saved with its schema.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The part of the TOML that models depend on: without `requires`, which only filters, and `of`, which only
+    /// sorts the features. Adding them leaves models valid.
+    pub fn learned_source(&self) -> &str {
+        &self.learned
+    }
+
+    /// The width of the context vector: the paper's `d_context`.
+    pub fn context_width(&self) -> usize {
+        FEATURE_WIDTH * self.features.len()
+    }
+
+    /// Encodes a profile, for training and serving alike.
+    ///
+    /// # Errors
+    /// Every feature whose value has the wrong type.
+    pub fn encode(&self, features: &Features) -> Result<Encoding, Vec<FeatureError>> {
+        let mut warnings = Vec::new();
+        let mut errors = Vec::new();
+        let mut indices = vec![Vec::new(); self.features.len()];
+        for (name, value) in features.iter() {
+            match self.features.iter().position(|feature| feature.name == name) {
+                None => warnings.push(FeatureWarning::UnknownFeature { feature: name.to_owned() }),
+                Some(place) => match self.features[place].encode(value, &mut warnings) {
+                    Ok(found) => indices[place] = found,
+                    Err(error) => errors.push(error),
+                },
+            }
+        }
+        if errors.is_empty() { Ok(Encoding { indices, warnings }) } else { Err(errors) }
+    }
+
+    /// Whether an article has sizes, and the schema requires sizes only of articles of other types.
+    pub fn ignores_sizes(&self, article: &Article) -> bool {
+        let of_sizes: Vec<&Requirement> =
+            self.requirements().filter(|required| required.is_of_sizes()).collect();
+        let kinds = article.folded_words("type");
+        let counts_sizes =
+            || article.stock().is_some_and(|counts| counts.iter().any(|count| !count.sizes.is_empty()));
+        let has_sizes =
+            |required: &&Requirement| required.excludes_some(&article.folded_words(&required.attribute));
+        !of_sizes.is_empty()
+            && of_sizes.iter().all(|required| !required.is_about(&kinds))
+            && (of_sizes.iter().any(has_sizes) || counts_sizes())
+    }
+
+    /// The attributes that a customer's features require something of, and that say nothing that can be compared although the
+    /// article has them: it fits every customer.
+    pub fn unreadable_requirements(&self, article: &Article) -> Vec<&str> {
+        let is_read = |value: &Value| matches!(value, Value::String(_) | Value::Number(_));
+        let is_unreadable = |name: &str| match article.attribute(name) {
+            None | Some(Value::Null) => false,
+            Some(Value::Array(values)) => !values.iter().all(is_read),
+            Some(value) => !is_read(value),
+        };
+        let mut names: Vec<&str> = self.requirements().map(|required| required.attribute.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.retain(|name| is_unreadable(name));
+        names
+    }
+
+    /// The requirements with words of their own for articles of which this one says none, although it says something: it fits no
+    /// customer with such a value.
+    pub fn unmet_requirements(&self, article: &Article) -> Vec<&Requirement> {
+        let kinds = article.folded_words("type");
+        let is_unmet = |required: &&Requirement| {
+            let words = article.folded_words(&required.attribute);
+            let expected = required.words_of_articles();
+            !expected.is_empty()
+                && required.is_about(&kinds)
+                && required.excludes_some(&words)
+                && !words.iter().any(|word| expected.contains(&word.as_str()))
+        };
+        self.requirements().filter(is_unmet).collect()
+    }
+
+    fn requirements(&self) -> impl Iterator<Item = &Requirement> {
+        self.features.iter().flat_map(|feature| &feature.requires)
+    }
+
+    /// Whether a feature excludes or requires something of this attribute of articles.
+    pub fn names_attribute(&self, name: &str) -> bool {
+        self.features.iter().any(|feature| {
+            feature.excludes.as_deref() == Some(name)
+                || feature.requires.iter().any(|requirement| requirement.attribute == name)
+        })
+    }
+
+    /// The words that a customer excludes, each with the field or attribute of articles that must not have it.
+    pub fn exclusions<'a>(&'a self, features: &'a Features) -> impl Iterator<Item = (&'a str, Cow<'a, str>)> {
+        let no_gos = self.features.iter().filter_map(|feature| {
+            let attribute = feature.excludes.as_deref()?;
+            let words: Vec<Cow<'a, str>> = match features.get(&feature.name)? {
+                FeatureValue::Text(word) => vec![word.as_str().into()],
+                FeatureValue::Many(words) => words.iter().map(|word| word.as_str().into()).collect(),
+                FeatureValue::Number(number) => integer_word(*number).map(Cow::from).into_iter().collect(),
+            };
+            Some(words.into_iter().map(move |word| (attribute, word)))
+        });
+        no_gos.flatten()
+    }
+}

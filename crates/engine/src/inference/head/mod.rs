@@ -1,0 +1,136 @@
+//! The last dense layer of a model, computed here instead of in ONNX Runtime. It is over half of all arithmetic.
+//! Softmax, filters and choice happen in the same pass.
+//!
+//! The hidden vectors before the layer come in, one row per question; answers go out. The logits of the whole
+//! catalogue are never stored: a panel of articles is multiplied for the whole batch, what the questions need of it is
+//! kept, and the next panel replaces it. The table of weights is divided into parts, with which idle cores help.
+//!
+//! The pass multiplies whole numbers of 16 bits, which takes half the time of floats. Its logits may be off by an error that
+//! [`Bounds`](table::Bounds) limits. All articles within twice that error of the k-th are kept, and ranked by their exact logits.
+//!
+//! Must not know ONNX, sessions or files.
+
+mod pass;
+mod rounded;
+mod row;
+mod simd;
+mod table;
+
+use atelier_core::domain::Mask;
+
+use self::{
+    pass::{All, Pass},
+    rounded::Input,
+    row::Row,
+    simd::dispatch,
+};
+pub(super) use self::{
+    simd::exp,
+    table::{NO_ARTICLE, Table},
+};
+use super::{Answer, Question, cores::RunCores};
+
+/// What is added to the logits of some articles, in the order of the articles.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Boosts(Vec<(u32, f32)>);
+
+impl Boosts {
+    /// Boosts of the same place are added up.
+    pub(super) fn new(mut boosts: Vec<(u32, f32)>) -> Self {
+        boosts.sort_by_key(|(place, _)| *place);
+        boosts.dedup_by(|(place, boost), (before, sum)| {
+            let is_same = place == before;
+            *sum += if is_same { *boost } else { 0.0 };
+            is_same
+        });
+        Self(boosts)
+    }
+
+    fn as_slice(&self) -> &[(u32, f32)] {
+        &self.0
+    }
+}
+
+/// What the trunk says of a batch: one row per question.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Read<'a> {
+    pub(super) hidden: &'a [f32],
+    pub(super) personas: Option<&'a [f32]>,
+    /// One per question, or none at all.
+    pub(super) boosts: &'a [Boosts],
+}
+
+/// One answer per question, or None if a logit is not finite. `known` are the places of articles, of which all may be
+/// suggested if a question does not say which.
+pub(super) fn answer(
+    table: &Table,
+    known: &Mask,
+    read: Read<'_>,
+    questions: &[Question],
+    cores: &RunCores<'_>,
+) -> Vec<Option<Answer>> {
+    debug_assert_eq!(known.length(), table.places(), "a bit for each place; this is a bug");
+    let joined = join(table, read);
+    let inputs: Vec<&[f32]> = rows_of(table, read, joined.as_deref()).collect();
+    let order = order(questions);
+    let inputs: Vec<Input<'_>> = order.iter().map(|place| Input::new(inputs[*place])).collect();
+    let bounds = table.bounds();
+    let passes = cores.map_ranges(table.parts(), |parts| {
+        let row = |(place, input): (&usize, &Input<'_>)| {
+            let boosts = read.boosts.get(*place).map_or(&[][..], Boosts::as_slice);
+            Row::new(&questions[*place], known, boosts, bounds.error(input))
+        };
+        let mut rows: Vec<Row<'_>> = order.iter().zip(&inputs).map(row).collect();
+        dispatch(Pass { table, parts, inputs: &inputs, rows: &mut rows });
+        rows
+    });
+    let mut passes = passes.into_iter();
+    let mut rows = passes.next().expect("a table has at least one part; this is a bug");
+    for next in passes {
+        rows.iter_mut().zip(next).for_each(|(row, next)| row.append(next));
+    }
+    let mut answers = vec![None; questions.len()];
+    for ((row, place), input) in rows.into_iter().zip(order).zip(&inputs) {
+        answers[place] = row.answer(|article| table.logit(article as usize, input.numbers));
+    }
+    answers
+}
+
+/// The order in which questions are computed: first those about all articles, then those about some, of which neighbours
+/// need the same panels.
+fn order(questions: &[Question]) -> Vec<usize> {
+    let first_place = |place: &usize| {
+        let question = &questions[*place];
+        let admissible = question.admissible.as_deref().filter(|_| question.only_admissible);
+        admissible.map(|mask| mask.iter().next())
+    };
+    let mut order: Vec<usize> = (0..questions.len()).collect();
+    order.sort_by_cached_key(first_place);
+    order
+}
+
+/// All logits as the pass has them, one row per question and in it one for each place.
+pub(super) fn logits(table: &Table, read: Read<'_>) -> Vec<Vec<f32>> {
+    let joined = join(table, read);
+    let inputs: Vec<Input<'_>> = rows_of(table, read, joined.as_deref()).map(Input::new).collect();
+    let mut rows = dispatch(All { table, inputs: &inputs });
+    for (row, boosts) in rows.iter_mut().zip(read.boosts) {
+        boosts.as_slice().iter().for_each(|(place, boost)| row[*place as usize] += boost);
+    }
+    rows
+}
+
+/// What the last layer reads, a row per question.
+fn rows_of<'a>(table: &Table, read: Read<'a>, joined: Option<&'a [f32]>) -> impl Iterator<Item = &'a [f32]> {
+    joined.unwrap_or(read.hidden).chunks_exact(table.inputs())
+}
+
+/// The hidden vectors and the personas side by side; None if the table has no personas.
+fn join(table: &Table, read: Read<'_>) -> Option<Vec<f32>> {
+    let personas = read.personas.filter(|_| table.personas() > 0)?.chunks_exact(table.personas());
+    let rows = read.hidden.chunks_exact(table.hidden()).zip(personas);
+    Some(rows.flat_map(|(hidden, personas)| hidden.iter().chain(personas)).copied().collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,303 @@
+//! The last layer's weights in the order in which they are multiplied.
+
+use std::sync::Arc;
+
+use memmap2::MmapMut;
+use rayon::prelude::*;
+
+use super::rounded::{self, CHUNK, Input, OF_WEIGHTS, Steps, halves, nearest, round};
+use crate::{inference::articles::Places, tables::Tables};
+
+/// The number of articles whose logits are computed together: half a word of a [`Mask`](atelier_core::domain::Mask).
+pub(super) const PANEL: usize = 32;
+/// The number of panels in a part. Sums start at zero for each part, so that an answer has the same bits on one core
+/// and on many; and a change copies a part.
+const PART: usize = 64;
+/// The bias of places without an article: far below all logits, but finite.
+pub(in crate::inference) const NO_ARTICLE: f32 = -1e30;
+
+/// What a step is divided into, where the rest of a weight is kept.
+const RESTS: i16 = 256;
+
+/// A sequence of panels. A panel is rows of [`PANEL`] words: the articles' biases, and then for each [word](rounded) of their
+/// weights a row.
+#[derive(Debug, Clone)]
+pub(in crate::inference) struct Table {
+    places: usize,
+    hidden: usize,
+    personas: usize,
+    parts: Vec<Arc<Part>>,
+}
+
+/// Panels, and behind them for each article what its weights have beyond whole steps, which only the best need.
+///
+/// They are in an anonymous mapping, which starts at a page boundary and may use huge pages: a pass reads all panels, and
+/// in pages of 4 KiB they have more pages than the processor's TLB has entries.
+#[derive(Debug)]
+struct Part {
+    memory: MmapMut,
+    /// The length of its panels in bytes.
+    panels: usize,
+    bounds: Bounds,
+}
+
+/// Of some articles' weights, the greatest length in whole steps, and the greatest length of what is left.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Bounds {
+    length: f32,
+    rest: f32,
+}
+
+impl Bounds {
+    /// How far a logit of the pass may be from the exact one, by the inequality of Cauchy and Schwarz.
+    pub(super) fn error(self, input: &Input<'_>) -> f32 {
+        /// Single precision adds its own errors to products, biases and boosts.
+        const ROUNDING: f32 = 4e-6;
+        let (length, lost) = (input.length, input.lost);
+        let error = self.rest * length + self.length * lost + ROUNDING * (10.0 + self.length * length);
+        if error.is_nan() { f32::INFINITY } else { error }
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self { length: self.length.max(other.length), rest: self.rest.max(other.rest) }
+    }
+}
+
+impl Part {
+    fn new(panels: usize, inputs: usize) -> Self {
+        let words = panels * panel_length(inputs);
+        Self::of_length(words * size_of::<i32>(), panels * PANEL * inputs, Bounds::default())
+    }
+
+    fn of_length(panels: usize, rests: usize, bounds: Bounds) -> Self {
+        let memory = MmapMut::map_anon(panels + rests).expect("no memory for a model's last layer");
+        // Without huge pages it is slower.
+        #[cfg(target_os = "linux")]
+        let _ = memory.advise(memmap2::Advice::HugePage);
+        Self { memory, panels, bounds }
+    }
+
+    fn copy(&self) -> Self {
+        let mut copy = Self::of_length(self.panels, self.memory.len() - self.panels, self.bounds);
+        copy.memory.copy_from_slice(&self.memory);
+        copy
+    }
+
+    fn words(&self) -> &[i32] {
+        bytemuck::cast_slice(&self.memory[..self.panels])
+    }
+
+    fn rests(&self) -> &[i8] {
+        bytemuck::cast_slice(&self.memory[self.panels..])
+    }
+
+    /// Puts an article at a place; without a bias there is none.
+    fn put(&mut self, place: usize, bias: Option<f32>, weights: &mut [f32]) {
+        if bias.is_none() {
+            weights.fill(0.0);
+        }
+        let (panels, rests) = self.memory.split_at_mut(self.panels);
+        let panel =
+            &mut bytemuck::cast_slice_mut::<_, i32>(panels)[place / PANEL * panel_length(weights.len())..];
+        let rests: &mut [i8] = &mut bytemuck::cast_slice_mut(rests)[place * weights.len()..];
+        let mut lane = panel.iter_mut().skip(place % PANEL).step_by(PANEL);
+        let mut put =
+            |word: i32| *lane.next().expect("a panel has a row for each word; this is a bug") = word;
+        put(bias.unwrap_or(NO_ARTICLE).to_bits().cast_signed());
+        let (mut rests, mut squares) = (rests.iter_mut(), Bounds::default());
+        round(weights, OF_WEIGHTS, put, |Steps { size, whole, rest }| {
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "half of 256, of which 127 is near enough; NaN counts as none"
+            )]
+            let part = nearest(rest * f32::from(RESTS)) as i8;
+            *rests.next().expect("a weight has a rest; this is a bug") = part;
+            squares.length += (whole * size).powi(2);
+            squares.rest += (rest * size).powi(2);
+        });
+        let bounds = Bounds { length: squares.length.sqrt(), rest: squares.rest.sqrt() };
+        self.bounds = self.bounds.or(bounds);
+    }
+}
+
+/// The words of a panel.
+fn panel_length(inputs: usize) -> usize {
+    (1 + rounded::words(inputs)) * PANEL
+}
+
+impl Table {
+    /// The rows of a catalogue's articles.
+    pub(in crate::inference) fn compose(tables: &Tables, articles: &Places) -> Self {
+        let widths = tables.widths();
+        Self::new(articles.compositions.len(), widths.hidden(), widths.personas, |place, weights| {
+            let article = articles.compositions.get(place)?.as_ref()?;
+            tables.knows(article).then(|| tables.write_weights(article, weights))
+        })
+    }
+
+    /// The table after the articles at some places have changed. Copies only their parts.
+    pub(in crate::inference) fn with_changes(
+        &self,
+        tables: &Tables,
+        articles: &Places,
+        changed: &[u32],
+    ) -> Self {
+        let mut next = self.clone();
+        let mut weights = vec![0.0; self.inputs()];
+        let mut places: Vec<usize> = changed.iter().map(|place| *place as usize).collect();
+        places.sort_unstable();
+        for places in places.chunk_by(|a, b| a / (PART * PANEL) == b / (PART * PANEL)) {
+            let part = &mut next.parts[places[0] / (PART * PANEL)];
+            let mut copy = part.copy();
+            for &place in places {
+                let article = u32::try_from(place).ok().and_then(|place| articles.get(place));
+                let article = article.filter(|article| tables.knows(article));
+                let bias = article.map(|article| tables.write_weights(article, &mut weights));
+                copy.put(place % (PART * PANEL), bias, &mut weights);
+            }
+            *part = Arc::new(copy);
+        }
+        next
+    }
+
+    /// `write` writes the weights of the article at a place, and returns its bias; None if there is no article.
+    pub(super) fn new(
+        places: usize,
+        hidden: usize,
+        personas: usize,
+        write: impl Fn(usize, &mut [f32]) -> Option<f32> + Sync,
+    ) -> Self {
+        let inputs = hidden + personas;
+        let make = |first: usize| {
+            let panels = PART.min((places - first).div_ceil(PANEL));
+            let mut part = Part::new(panels, inputs);
+            let mut weights = vec![0.0; inputs];
+            for place in 0..panels * PANEL {
+                let article = first + place;
+                let bias = if article < places { write(article, &mut weights) } else { None };
+                part.put(place, bias, &mut weights);
+            }
+            Arc::new(part)
+        };
+        let firsts: Vec<usize> = (0..places).step_by(PART * PANEL).collect();
+        Self { places, hidden, personas, parts: firsts.into_par_iter().map(make).collect() }
+    }
+
+    pub(super) fn places(&self) -> usize {
+        self.places
+    }
+
+    /// The length of a hidden vector.
+    pub(in crate::inference) fn hidden(&self) -> usize {
+        self.hidden
+    }
+
+    pub(in crate::inference) fn personas(&self) -> usize {
+        self.personas
+    }
+
+    pub(super) fn inputs(&self) -> usize {
+        self.hidden + self.personas
+    }
+
+    pub(super) fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// The number of a part's first place.
+    pub(super) fn first_place(part: usize) -> usize {
+        part * PART * PANEL
+    }
+
+    /// The panels of a part, with their places in the table.
+    pub(super) fn panels(&self, part: usize) -> impl Iterator<Item = (usize, &[i32])> {
+        (part * PART..).zip(self.parts[part].words().chunks_exact(panel_length(self.inputs())))
+    }
+
+    pub(super) fn panel(&self, place: usize) -> &[i32] {
+        let length = panel_length(self.inputs());
+        &self.parts[place / PART].words()[place % PART * length..][..length]
+    }
+
+    /// Over all articles.
+    pub(super) fn bounds(&self) -> Bounds {
+        self.parts.iter().fold(Bounds::default(), |bounds, part| bounds.or(part.bounds))
+    }
+
+    /// An article's logit from its exact weights.
+    pub(super) fn logit(&self, article: usize, inputs: &[f32]) -> f32 {
+        let panel = self.panel(article / PANEL);
+        let word = |row: usize| panel[row * PANEL + article % PANEL];
+        let float = |row: usize| f32::from_bits(word(row).cast_unsigned());
+        let rests = &self.parts[article / PANEL / PART].rests()[article % (PART * PANEL) * self.inputs()..];
+        let mut logit = f64::from(float(0));
+        for (chunk, (inputs, rests)) in inputs.chunks(2 * CHUNK).zip(rests.chunks(2 * CHUNK)).enumerate() {
+            let first = 1 + chunk * (1 + CHUNK);
+            let mut weights = [0; 2 * CHUNK];
+            for pair in 0..inputs.len().div_ceil(2) {
+                let steps = halves(word(first + 1 + pair)).map(i32::from);
+                weights[2 * pair] = steps[0] * i32::from(RESTS);
+                weights[2 * pair + 1] = steps[1] * i32::from(RESTS);
+            }
+            let mut lanes = [0.0; 8];
+            for place in 0..inputs.len() {
+                #[expect(clippy::cast_precision_loss, reason = "whole numbers of 24 bits")]
+                let weight = (weights[place] + i32::from(rests[place])) as f32;
+                lanes[place % 8] += weight * inputs[place];
+            }
+            logit += f64::from(float(first) / f32::from(RESTS)) * f64::from(lanes.iter().sum::<f32>());
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "logits have single precision")]
+        let logit = logit as f32;
+        logit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_hold_each_panel_once() {
+        for (places, expected) in [(1, vec![1]), (2048, vec![64]), (2049, vec![64, 1])] {
+            let table = Table::new(places, 0, 0, |_, _| Some(0.0));
+            let parts = (0..table.parts()).map(|part| table.panels(part));
+            assert_eq!(parts.clone().map(Iterator::count).collect::<Vec<_>>(), expected);
+            assert!(parts.flatten().map(|(place, _)| place).eq(0..places.div_ceil(PANEL)));
+        }
+    }
+
+    #[test]
+    fn each_weight_has_its_place() {
+        let number = |place: usize, input: usize| {
+            f32::from(u16::try_from(place * 10 + input).unwrap())
+                * if input.is_multiple_of(2) { 0.37 } else { -0.01 }
+        };
+        // Steps are as large as the longest vectors need.
+        let near = |found: f32, expected: f32, place: usize| {
+            let length = 1.0 + number(place, 4) + expected.abs();
+            assert!((found - expected).abs() <= 1e-6 * length, "{found} {expected}");
+        };
+        for places in [1, 31, 32, 33, 70, 2100] {
+            let table = Table::new(places, 3, 2, |place, weights| {
+                (0..).zip(&mut *weights).for_each(|(input, weight)| *weight = number(place, input));
+                (place % 7 != 5).then(|| number(place, 9))
+            });
+            assert_eq!((table.places(), table.hidden(), table.personas()), (places, 3, 2));
+            for place in 0..places.next_multiple_of(PANEL) {
+                let is_article = place < places && place % 7 != 5;
+                let bias = if is_article { number(place, 9) } else { NO_ARTICLE };
+                near(table.logit(place, &[0.0; 5]), bias, place);
+                for input in 0..5 {
+                    let mut inputs = [0.0; 5];
+                    inputs[input] = 1.0;
+                    let weight = if is_article { number(place, input) } else { 0.0 };
+                    near(table.logit(place, &inputs), bias + weight, place);
+                }
+            }
+            for (place, panel) in (0..table.parts()).flat_map(|part| table.panels(part)) {
+                assert_eq!(panel, table.panel(place));
+            }
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Compares the fused pass with choosing from stored logits, on all of the machine's instruction sets.
+
+use std::sync::Arc;
+
+use atelier_core::domain::Mask;
+use proptest::prelude::*;
+
+use super::{simd::on, *};
+use crate::inference::{
+    choose::{choose, mixed_id, with_mixed_ids},
+    cores::Cores,
+};
+
+const HIDDEN: usize = 24;
+const PERSONAS: usize = 8;
+
+/// Numbers between -1 and 1, the same for each seed.
+fn numbers(seed: u64, count: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(2).wrapping_add(1);
+    let draw = |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        f32::from(u16::try_from(state >> 48).unwrap()) / 32768.0 - 1.0
+    };
+    (0..count).map(draw).collect()
+}
+
+/// The weights of a last layer: matrices with one row per article.
+#[derive(Debug, Clone)]
+struct Weights {
+    vocabulary: Vec<f32>,
+    bias: Vec<f32>,
+    personas: Option<Vec<f32>>,
+}
+
+impl Weights {
+    fn table(&self) -> Table {
+        let personas = if self.personas.is_some() { PERSONAS } else { 0 };
+        Table::new(self.bias.len(), HIDDEN, personas, |place, weights| {
+            let (hidden, of_personas) = weights.split_at_mut(HIDDEN);
+            hidden.copy_from_slice(&self.vocabulary[place * HIDDEN..][..HIDDEN]);
+            if let Some(table) = &self.personas {
+                of_personas.copy_from_slice(&table[place * PERSONAS..][..PERSONAS]);
+            }
+            Some(self.bias[place])
+        })
+    }
+
+    fn known(&self) -> Mask {
+        Mask::all(self.bias.len())
+    }
+}
+
+struct Case {
+    weights: Weights,
+    hidden: Vec<f32>,
+    mixes: Option<Vec<f32>>,
+    boosts: Vec<Boosts>,
+    questions: Vec<Question>,
+}
+
+fn case(articles: usize, batch: usize, personas: bool, seed: u64, k: usize) -> Case {
+    let weights = Weights {
+        vocabulary: numbers(seed, articles * HIDDEN),
+        bias: numbers(seed + 1, articles),
+        personas: personas.then(|| numbers(seed + 2, articles * PERSONAS)),
+    };
+    let ids = with_mixed_ids(u32::try_from(articles).unwrap());
+    let question = |row: usize| {
+        let picks = numbers(seed + 10 + row as u64, articles);
+        let mut mask = Mask::none(articles);
+        for (article, pick) in (0..).zip(&picks) {
+            // Full panels, empty panels and mixed ones.
+            let panel = article / 32 % 3;
+            if panel == 0 || (panel == 1 && *pick > 0.0) {
+                mask.insert(article);
+            }
+        }
+        let last = u32::try_from(articles - 1).unwrap();
+        let placements_of = vec![0, last / 2, last];
+        let admissible = (!row.is_multiple_of(3)).then(|| Arc::new(mask));
+        Question {
+            admissible,
+            k,
+            placements_of,
+            ranks: row.is_multiple_of(2),
+            only_admissible: row % 5 > 2,
+            ..Question::new(Arc::clone(&ids), vec![], 0, Vec::new().into())
+        }
+    };
+    // Each second row has some, also for an article of the last panel and for named ones.
+    let boosts = |row: usize| {
+        let count = if row.is_multiple_of(2) { 0 } else { articles.min(40) };
+        let step = articles / count.max(1);
+        let boosted = (0..count).map(|place| u32::try_from(articles - 1 - place * step).unwrap());
+        Boosts::new(boosted.zip(numbers(seed + 20 + row as u64, count)).collect())
+    };
+    Case {
+        boosts: (0..batch).map(boosts).collect(),
+        weights,
+        hidden: numbers(seed + 3, batch * HIDDEN).iter().map(|x| x * 4.0).collect(),
+        mixes: personas.then(|| numbers(seed + 4, batch * PERSONAS)),
+        questions: (0..batch).map(question).collect(),
+    }
+}
+
+impl Case {
+    fn read(&self) -> Read<'_> {
+        Read { hidden: &self.hidden, personas: self.mixes.as_deref(), boosts: &self.boosts }
+    }
+}
+
+/// The logits of each row, computed in double precision.
+fn logits(case: &Case) -> Vec<Vec<f32>> {
+    let dot = |weights: &[f32], inputs: &[f32]| -> f64 {
+        weights.iter().zip(inputs).map(|(&w, &x)| f64::from(w) * f64::from(x)).sum()
+    };
+    let row = |row: usize| {
+        let logit = |article: usize| {
+            let mut logit = f64::from(case.weights.bias[article]);
+            logit +=
+                dot(&case.weights.vocabulary[article * HIDDEN..][..HIDDEN], &case.hidden[row * HIDDEN..]);
+            if let (Some(table), Some(mixes)) = (&case.weights.personas, &case.mixes) {
+                logit += dot(&table[article * PERSONAS..][..PERSONAS], &mixes[row * PERSONAS..]);
+            }
+            let boosts = case.boosts[row].as_slice().iter();
+            logit += boosts
+                .filter(|(boosted, _)| *boosted as usize == article)
+                .map(|(_, by)| f64::from(*by))
+                .sum::<f64>();
+            #[expect(clippy::cast_possible_truncation, reason = "models return float32")]
+            let logit = logit as f32;
+            logit
+        };
+        (0..case.weights.bias.len()).map(logit).collect()
+    };
+    (0..case.questions.len()).map(row).collect()
+}
+
+/// The answers on this many cores.
+fn answer_on(case: &Case, cores: usize) -> Vec<Option<Answer>> {
+    let cores = Cores::new(cores);
+    answer(&case.weights.table(), &case.weights.known(), case.read(), &case.questions, &cores.start_run())
+}
+
+/// The answers of a pass that `run` runs on one instruction set.
+fn answer_with(case: &Case, run: impl FnOnce(Pass<'_, '_>)) -> Vec<Option<Answer>> {
+    let (table, known) = (case.weights.table(), case.weights.known());
+    let joined = join(&table, case.read());
+    let inputs: Vec<Input<'_>> = rows_of(&table, case.read(), joined.as_deref()).map(Input::new).collect();
+    let mut rows = Vec::new();
+    for ((question, input), boosts) in case.questions.iter().zip(&inputs).zip(&case.boosts) {
+        rows.push(Row::new(question, &known, boosts.as_slice(), table.bounds().error(input)));
+    }
+    run(Pass { table: &table, parts: 0..table.parts(), inputs: &inputs, rows: &mut rows });
+    let answer = |(row, input): (Row<'_>, &Input<'_>)| {
+        row.answer(|article| table.logit(article as usize, input.numbers))
+    };
+    rows.into_iter().zip(&inputs).map(answer).collect()
+}
+
+/// The pass's logits are at most `error` wrong.
+fn assert_answers(found: &Answer, question: &Question, known: &Mask, logits: &[f32], error: f32) {
+    let expected = choose(logits, known, question).unwrap();
+    // The sum over all articles, by which probabilities are divided, is of the pass's logits.
+    let close = |a: f64, b: f64| assert!((a - b).abs() <= f64::from(error), "{a} {b}");
+    assert_eq!(found.top.len(), expected.top.len());
+    for (found, expected) in found.top.iter().zip(&expected.top) {
+        close(found.probability.ln(), expected.probability.ln());
+        // Articles that differ by rounding may change places.
+        let (a, b) = (logits[found.article as usize], logits[expected.article as usize]);
+        assert!((a - b).abs() < 2e-5, "{} instead of {}", found.article, expected.article);
+    }
+    close(found.admissible_probability, expected.admissible_probability);
+    assert_eq!(found.admissible, expected.admissible);
+    assert_eq!(found.placements.len(), expected.placements.len());
+    let admissible = question.admissible.as_deref().unwrap_or(known);
+    for ((&named, found), expected) in
+        question.placements_of.iter().zip(&found.placements).zip(&expected.placements)
+    {
+        close(found.log_probability, expected.log_probability);
+        let Some(rank) = found.rank else { continue };
+        let above = |distance: f32| {
+            admissible
+                .iter()
+                .filter(|&other| logits[other as usize] > logits[named as usize] + distance)
+                .count()
+        };
+        assert!(above(2.0 * error) < rank && rank <= 1 + above(-2.0 * error), "rank {rank}");
+        // Among the best it is counted with exact ones.
+        let expected = expected.rank.unwrap();
+        assert!(expected > question.k || rank.abs_diff(expected) <= 1, "{rank} instead of {expected}");
+    }
+}
+
+fn check(case: &Case) {
+    let logits = logits(case);
+    let mut found = vec![answer_on(case, 1), answer_with(case, |pass| on(pulp::Scalar::new(), pass))];
+    #[cfg(target_arch = "x86_64")]
+    if let Some(simd) = pulp::x86::V3::try_new() {
+        found.push(answer_with(case, |pass| on(simd, pass)));
+    }
+    let (table, known) = (case.weights.table(), case.weights.known());
+    let all = super::logits(&table, case.read());
+    let joined = join(&table, case.read());
+    let inputs = rows_of(&table, case.read(), joined.as_deref()).map(Input::new);
+    for (row, (all, input)) in all.iter().zip(inputs).enumerate() {
+        let (logits, question, error) = (&logits[row], &case.questions[row], table.bounds().error(&input));
+        assert!(error < 0.02, "{error}");
+        assert_eq!(all.len(), logits.len());
+        assert!(all.iter().zip(logits).all(|(a, b)| (a - b).abs() <= error));
+        for found in &found {
+            assert_answers(found[row].as_ref().unwrap(), question, &known, logits, error);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn the_pass_equals_choosing_from_all_logits(
+        articles in 1usize..300, batch in 1usize..30, personas in any::<bool>(), seed in any::<u32>(), k in 0usize..40,
+    ) {
+        check(&case(articles, batch, personas, seed.into(), k));
+    }
+}
+
+#[test]
+fn a_large_vocabulary_gives_the_same_answers() {
+    check(&case(30_000, 3, true, 7, 20));
+}
+
+#[test]
+fn rows_of_a_batch_are_independent() {
+    let case = case(500, 29, false, 3, 20);
+    let (table, known, cores) = (case.weights.table(), case.weights.known(), Cores::new(1));
+    let together = answer(&table, &known, case.read(), &case.questions, &cores.start_run());
+    for (row, together) in together.iter().enumerate() {
+        let hidden = &case.hidden[row * HIDDEN..][..HIDDEN];
+        let read = Read { hidden, personas: None, boosts: &case.boosts[row..=row] };
+        let alone = answer(&table, &known, read, &case.questions[row..=row], &cores.start_run());
+        assert_eq!(alone[0], *together, "bit for bit");
+    }
+}
+
+#[test]
+fn probabilities_do_not_depend_on_how_many_are_asked_for() {
+    let cases = [0, 1, 20, 400].map(|k| answer_on(&case(500, 14, false, 17, k), 1));
+    let [none, few @ .., many] = &cases;
+    for (row, many) in many.iter().enumerate() {
+        let many = many.as_ref().unwrap();
+        let none = none[row].as_ref().unwrap();
+        assert_eq!(none.admissible_probability.to_bits(), many.admissible_probability.to_bits());
+        for (one, other) in none.placements.iter().zip(&many.placements) {
+            assert_eq!(one.log_probability.to_bits(), other.log_probability.to_bits());
+        }
+        for few in few {
+            let few = &few[row].as_ref().unwrap().top;
+            assert_eq!(few[..], many.top[..few.len()]);
+        }
+    }
+}
+
+#[test]
+fn answers_on_many_cores_are_equal_bit_for_bit() {
+    // The last part has one article.
+    let last = 3 * 2048;
+    for (personas, k) in [(true, 20), (false, 250)] {
+        let mut case = case(last + 1, 5, personas, 11, k);
+        if !personas {
+            // The first and last articles are equally probable, and more than all others.
+            case.weights.vocabulary.copy_within(..HIDDEN, last * HIDDEN);
+            (case.weights.bias[0], case.weights.bias[last]) = (99.0, 99.0);
+        }
+        assert_eq!(case.weights.table().parts(), 4);
+        let alone = answer_on(&case, 1);
+        if !personas {
+            let top = &alone[0].as_ref().unwrap().top;
+            let best: Vec<usize> = top.iter().take(2).map(|best| best.article as usize).collect();
+            assert_eq!(best, [0, last], "of equal articles, the first id");
+        }
+        for cores in [2, 3, 4, 9] {
+            assert_eq!(answer_on(&case, cores), alone, "{cores} cores");
+        }
+        case.weights.bias[last] = f32::NAN;
+        assert!(answer_on(&case, 4).iter().all(Option::is_none), "a logit of the last part is NaN");
+    }
+}
+
+#[test]
+fn equally_likely_articles_are_in_the_order_of_their_ids() {
+    const KINDS: usize = 7;
+    let mut case = case(2 * 2048 + 5, 14, true, 13, 700);
+    case.boosts = vec![Boosts::default(); case.questions.len()];
+    let Weights { vocabulary, bias, personas } = &mut case.weights;
+    let personas = personas.as_mut().unwrap();
+    for article in KINDS..bias.len() {
+        let kind = article % KINDS;
+        vocabulary.copy_within(kind * HIDDEN..(kind + 1) * HIDDEN, article * HIDDEN);
+        personas.copy_within(kind * PERSONAS..(kind + 1) * PERSONAS, article * PERSONAS);
+        bias[article] = bias[kind];
+    }
+    let known = case.weights.known();
+    let logits = logits(&case);
+    let scalar = answer_with(&case, |pass| on(pulp::Scalar::new(), pass));
+    for found in [answer_on(&case, 1), answer_on(&case, 3), scalar] {
+        for ((question, logits), found) in case.questions.iter().zip(&logits).zip(found) {
+            let found = found.unwrap();
+            let mut sorted: Vec<u32> = question.admissible.as_deref().unwrap_or(&known).iter().collect();
+            sorted.sort_by_key(|place| mixed_id(*place).to_string());
+            sorted.sort_by(|a, b| logits[*b as usize].total_cmp(&logits[*a as usize]));
+            let top: Vec<u32> = found.top.iter().map(|candidate| candidate.article).collect();
+            assert_eq!(top, sorted[..700], "cut within equal ones");
+            for (article, placement) in question.placements_of.iter().zip(&found.placements) {
+                let rank = sorted.iter().position(|other| other == article);
+                if let (Some(found), Some(rank)) = (placement.rank, rank) {
+                    assert_eq!(found, rank + 1);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn inputs_and_weights_that_are_not_finite_give_no_answer() {
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let mut case = case(100, 14, true, 5, 3);
+        case.hidden[HIDDEN + 3] = bad;
+        let found = answer_on(&case, 1);
+        assert_eq!(found.iter().map(Option::is_none).collect::<Vec<_>>()[..3], [false, true, false]);
+        assert!(found[2..].iter().all(Option::is_some));
+        case.hidden[HIDDEN + 3] = 0.0;
+        case.weights.vocabulary[99 * HIDDEN] = bad;
+        let found = answer_on(&case, 1);
+        assert!(found.iter().all(Option::is_none));
+    }
+}

@@ -1,0 +1,463 @@
+//! One model, checked against its release: an ONNX file open in a session, or the same model on a server.
+//!
+//! Of a trunk, a [`head`] computes the last layer and chooses the best articles; of a whole model they are
+//! chosen from all logits.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use atelier_core::{
+    domain::{ArticleEncoder, Method, Schema},
+    util::http_client::Origin,
+};
+
+use super::{
+    Answer, Articles, BLANK, Device, PADDING, Places, Question, choose,
+    cores::{Cores, RunCores},
+    head::{self, Boosts, Read},
+    inputs::Inputs,
+    local::Local,
+    remote::Remote,
+    scorer::Scores,
+    signature::Signature,
+    trial::{Run, Trial},
+};
+use crate::{
+    onnx_runtime::OnnxRuntime,
+    release::{Manifest, MethodEntry, Release},
+    tables::{Tables, TablesError},
+};
+
+/// The number of articles that a trunk is tried with: its tables' numbers are checked when they are read.
+const TRIED: usize = 256;
+/// The place of articles that are not tried.
+const NOWHERE: u32 = u32::MAX;
+/// How long a server may take to answer the trial questions, for which it may have to load the model.
+const TRIAL: Duration = Duration::from_mins(1);
+
+/// Where a model runs.
+#[derive(Debug, Clone)]
+pub(super) enum Location {
+    Local { runtime: OnnxRuntime, device: Device, cores: Cores },
+    Remote { origin: Origin, cores: Cores },
+}
+
+impl Location {
+    pub(super) fn device(&self) -> Device {
+        match self {
+            Self::Local { device, .. } => *device,
+            Self::Remote { .. } => Device::Remote,
+        }
+    }
+
+    /// The cores that choose articles.
+    fn cores(&self) -> &Cores {
+        match self {
+            Self::Local { cores, .. } | Self::Remote { cores, .. } => cores,
+        }
+    }
+}
+
+/// Why a model cannot be served, or could not answer. `path` is its file, or its address on a server.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    #[error("{path}: ONNX Runtime rejects it on {device}: {reason}", path = .path.display())]
+    Runtime { path: PathBuf, device: Device, reason: String },
+    #[error("{path}: {what} is {found}, expected {expected}", path = .path.display())]
+    Contract { path: PathBuf, what: String, found: String, expected: String },
+    #[error("{path}: {reason}", path = .path.display())]
+    Remote { path: PathBuf, reason: String },
+    #[error("{path}: no answer before the deadline", path = .path.display())]
+    Timeout { path: PathBuf },
+    #[error("{path}: the model returned {found}, expected finite numbers, one logit per article", path = .path.display())]
+    Output { path: PathBuf, found: String },
+    #[error(
+        "{path}: the weight `{weight}` holds {found}, expected numbers below 1e18; export the model again from a \
+         training run that did not diverge",
+        path = .path.display()
+    )]
+    Weights { path: PathBuf, weight: String, found: String },
+    #[error("{path}: {source}", path = .path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Tables(#[from] TablesError),
+}
+
+/// What a method's model must match: the release and the method's entry in its manifest.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Contract<'a> {
+    release: &'a Release,
+    entry: &'a MethodEntry,
+}
+
+impl<'a> Contract<'a> {
+    pub(super) fn new(release: &'a Release, entry: &'a MethodEntry) -> Self {
+        Self { release, entry }
+    }
+
+    pub(super) fn manifest(self) -> &'a Manifest {
+        self.release.manifest()
+    }
+
+    pub(super) fn entry(self) -> &'a MethodEntry {
+        self.entry
+    }
+
+    fn schema(self) -> &'a Schema {
+        self.release.schema()
+    }
+
+    pub(super) fn file(self) -> PathBuf {
+        self.release.model_path(self.entry)
+    }
+
+    /// The model's name on a server.
+    pub(super) fn remote_name(self) -> String {
+        format!("{}-{}", self.manifest().name, self.entry.method)
+    }
+
+    /// Reads the method's tables, if the release has them beside the model.
+    pub(super) fn open_tables(self) -> Result<Option<Arc<Tables>>, ModelError> {
+        let Some(path) = self.release.tables_path(self.entry) else { return Ok(None) };
+        let values = self.release.encoder().map(ArticleEncoder::count);
+        let components = self.release.encoder().map_or(0, ArticleEncoder::components);
+        Ok(Some(Arc::new(Tables::open(&path, self.articles(), values, components, self.schema())?)))
+    }
+
+    /// Articles to try a model with: of a whole model all of the vocabulary, else some.
+    fn trial_articles(self, form: &Form) -> Arc<Articles> {
+        let (method, articles) = (self.entry.method, self.articles());
+        let Form::Trunk(tables) = form else {
+            return Arc::new(Articles::new(Places::of_vocabulary(articles), [(method, None)].into_iter()));
+        };
+        let step = articles.div_ceil(TRIED);
+        let mut places = Places { of_index: Arc::new(vec![NOWHERE; articles]), ..Places::default() };
+        let of_index = Arc::make_mut(&mut places.of_index);
+        for (place, index) in (0..).zip((0..articles).step_by(step)) {
+            of_index[index] = place;
+            places.compositions.push(Some(self.release.compose_trained(index)));
+        }
+        Arc::new(Articles::new(places, [(method, Some(&**tables))].into_iter()))
+    }
+
+    /// The number of articles in the vocabulary.
+    pub(super) fn articles(self) -> usize {
+        self.release.vocabulary().len()
+    }
+
+    /// The number of features in the schema.
+    pub(super) fn features(self) -> usize {
+        self.schema().features().len()
+    }
+}
+
+/// A model that is ready to answer.
+#[derive(Debug)]
+pub(super) struct Model {
+    method: Method,
+    backend: Backend,
+    form: Form,
+    /// The number of features, if it takes features.
+    features: Option<usize>,
+    optional: OptionalOutputs,
+    cores: Cores,
+}
+
+/// What a model takes and gives.
+#[derive(Debug, Clone)]
+pub(super) enum Form {
+    /// Numbers of the vocabulary's articles, and their logits.
+    Whole { articles: usize },
+    /// Articles' rows, and the vector that the last layer reads. The tables have the rest.
+    Trunk(Arc<Tables>),
+}
+
+impl Form {
+    /// The name and length of the output that answers are made from.
+    pub(super) fn last(&self) -> (&'static str, usize) {
+        match self {
+            Self::Whole { articles } => ("logits", *articles),
+            Self::Trunk(tables) => ("hidden", tables.widths().hidden()),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Backend {
+    Local(Box<Local>),
+    Remote(Box<Remote>),
+}
+
+impl Backend {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Local(local) => local.path(),
+            Self::Remote(remote) => remote.path(),
+        }
+    }
+
+    /// Whether all weights were searched for numbers with which nothing can be computed.
+    fn weights_searched(&self) -> bool {
+        match self {
+            Self::Local(local) => local.weights_searched(),
+            Self::Remote(_) => false,
+        }
+    }
+}
+
+/// Which of the optional outputs a model has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OptionalOutputs {
+    pub(super) personas: bool,
+    pub(super) steps: bool,
+}
+
+/// The outputs of one run.
+#[derive(Debug)]
+pub(super) struct Outputs<'a> {
+    /// The output that answers are made from: [`Form::last`].
+    pub(super) last: &'a [f32],
+    /// The number of personas, and the mixes of all rows.
+    pub(super) personas: Option<(usize, &'a [f32])>,
+    pub(super) steps: Option<&'a [f32]>,
+}
+
+impl Outputs<'_> {
+    /// Adds the optional outputs to the answers. An answer is None if its logits are not finite; the optional outputs
+    /// must be finite, too.
+    pub(super) fn complete(
+        &self,
+        path: &Path,
+        answers: Vec<Option<Answer>>,
+    ) -> Vec<Result<Answer, ModelError>> {
+        let complete = |(row, answer): (usize, Option<Answer>)| {
+            let infinite = |name: &str| ModelError::Output {
+                path: path.to_owned(),
+                found: format!("{name} that are not finite"),
+            };
+            let mut answer = answer.ok_or_else(|| infinite("logits"))?;
+            answer.personas = self.personas.map(|(count, all)| all[row * count..][..count].to_vec());
+            answer.steps = self.steps.map(|steps| steps[row]);
+            if !answer.personas.iter().flatten().all(|part| part.is_finite()) {
+                return Err(infinite("personas"));
+            }
+            if answer.steps.is_some_and(|steps| !steps.is_finite()) {
+                return Err(infinite("steps"));
+            }
+            Ok(answer)
+        };
+        answers.into_iter().enumerate().map(complete).collect()
+    }
+}
+
+impl Model {
+    /// Opens the file, or finds the model on its server, checks its inputs and outputs, and asks it trial questions.
+    /// Further copies of a model share its tables, and are not tried as thoroughly.
+    ///
+    /// A server may have the trunk, or the whole model in one file: its outputs tell. The tables are not used then.
+    pub(super) fn open(
+        location: &Location,
+        contract: Contract<'_>,
+        tables: Option<Arc<Tables>>,
+        first: bool,
+    ) -> Result<Self, ModelError> {
+        let cores = location.cores().clone();
+        let (backend, (inputs, outputs)) = match location {
+            Location::Local { runtime, device, .. } => {
+                let local = Local::open(runtime, *device, contract)?;
+                let ports = local.ports();
+                (Backend::Local(Box::new(local)), ports)
+            }
+            Location::Remote { origin, .. } => {
+                let mut remote = Remote::new(origin.clone(), &contract.remote_name());
+                let ports = remote.fetch_ports(Instant::now() + TRIAL)?;
+                (Backend::Remote(Box::new(remote)), ports)
+            }
+        };
+        let signature = Signature { path: backend.path(), inputs, outputs };
+        let is_whole = matches!(backend, Backend::Remote(_)) && signature.has_output("logits");
+        let form = match tables {
+            Some(tables) if !is_whole => Form::Trunk(tables),
+            unused => {
+                if first && unused.is_some_and(|tables| tables.is_open()) {
+                    tracing::warn!(
+                        model = %backend.path().display(),
+                        "the server has the whole model in one file, so it suggests only articles that it was trained \
+                         with; give the server the release's own file for new articles"
+                    );
+                }
+                Form::Whole { articles: contract.articles() }
+            }
+        };
+        signature.check(contract, &form)?;
+        let features = signature.has_input("features").then_some(contract.features());
+        let optional = OptionalOutputs {
+            personas: signature.has_output("personas"),
+            steps: signature.has_output("steps"),
+        };
+        let mut model = Self { method: contract.entry().method, backend, form, features, optional, cores };
+        model.run_trial(contract, first)?;
+        Ok(model)
+    }
+
+    /// The tables that it needs; None if it is whole.
+    pub(super) fn tables(&self) -> Option<Arc<Tables>> {
+        match &self.form {
+            Form::Whole { .. } => None,
+            Form::Trunk(tables) => Some(Arc::clone(tables)),
+        }
+    }
+
+    pub(super) fn takes_features(&self) -> bool {
+        self.features.is_some()
+    }
+
+    pub(super) fn gives_personas(&self) -> bool {
+        self.optional.personas
+    }
+
+    /// Answers all questions in one run. If one row is not finite, only its question fails. The deadline is for
+    /// servers; a session's run cannot be cut short.
+    pub(super) fn answer(
+        &mut self,
+        questions: &[Question],
+        deadline: Instant,
+    ) -> Result<Vec<Result<Answer, ModelError>>, ModelError> {
+        let mut answers = Vec::with_capacity(questions.len());
+        // While the catalogue changes, questions of a batch may be about different states of it.
+        let same = |one: &Question, next: &Question| Arc::ptr_eq(&one.articles, &next.articles);
+        for questions in questions.chunk_by(same) {
+            answers.extend(self.run(questions, deadline)?);
+        }
+        Ok(answers)
+    }
+
+    /// Answers questions about one state of the catalogue.
+    fn run(
+        &mut self,
+        questions: &[Question],
+        deadline: Instant,
+    ) -> Result<Vec<Result<Answer, ModelError>>, ModelError> {
+        let (method, form, path) = (self.method, self.form.clone(), self.backend.path().to_owned());
+        self.infer(questions, deadline, |outputs, cores| {
+            outputs.complete(&path, choose(method, &form, &outputs, questions, cores))
+        })
+    }
+
+    /// All logits, by place, of questions about one state of the catalogue.
+    pub(super) fn scores(&mut self, questions: &[Question]) -> Result<Vec<Scores>, ModelError> {
+        let (method, form) = (self.method, self.form.clone());
+        let deadline = Instant::now() + TRIAL;
+        self.infer(questions, deadline, |outputs, _| {
+            let Some(Question { articles, .. }) = questions.first() else { return Vec::new() };
+            let logits: Vec<Vec<f32>> = match &form {
+                Form::Whole { articles: count } => {
+                    outputs.last.chunks_exact(*count).map(|logits| articles.by_place(logits)).collect()
+                }
+                Form::Trunk(tables) => {
+                    let table = articles.table(method).expect("a trunk has a table; this is a bug");
+                    let boosts = all_boosts(tables, questions);
+                    let personas = outputs.personas.map(|(_, mixes)| mixes);
+                    head::logits(table, Read { hidden: outputs.last, personas, boosts: &boosts })
+                }
+            };
+            let steps = |row: usize| outputs.steps.map(|steps| steps[row]);
+            logits.into_iter().enumerate().map(|(row, logits)| Scores { logits, steps: steps(row) }).collect()
+        })
+    }
+
+    /// Runs the model, and reads its outputs.
+    fn infer<T>(
+        &mut self,
+        questions: &[Question],
+        deadline: Instant,
+        read: impl FnOnce(Outputs<'_>, &RunCores<'_>) -> T,
+    ) -> Result<T, ModelError> {
+        let Self { backend, form, features, optional, cores, .. } = self;
+        let inputs = Inputs::new(questions, form, *features);
+        let (batch, last) = (questions.len(), form.last());
+        match backend {
+            Backend::Local(local) => {
+                let cores = cores.start_run();
+                local.infer(inputs, last, *optional, |outputs| read(outputs, &cores))
+            }
+            Backend::Remote(remote) => {
+                let inferred = remote.infer(&inputs, last, *optional, deadline)?;
+                let outputs = inferred.outputs(batch, last, *optional, remote.path())?;
+                Ok(read(outputs, &cores.start_run()))
+            }
+        }
+    }
+
+    /// A file that fails on a trial question would fail on a customer. `first` is false for further copies of a model
+    /// that has passed.
+    fn run_trial(&mut self, contract: Contract<'_>, first: bool) -> Result<(), ModelError> {
+        let is_whole = matches!(self.form, Form::Whole { .. });
+        let articles = contract.trial_articles(&self.form);
+        let trial =
+            Trial { articles: &articles, schema: contract.schema(), deadline: Instant::now() + TRIAL };
+        // The numbers of tables were checked when they were read.
+        let searched = !is_whole || self.backend.weights_searched();
+        let path = self.backend.path().to_owned();
+        let run: &mut Run<'_> = &mut |questions: &[Question], deadline| self.answer(questions, deadline);
+        if !first {
+            return trial.answers(run);
+        }
+        trial.same_answers(run, |found, expected| {
+            let what = "its answer to the same question".to_owned();
+            ModelError::Contract { path: path.clone(), what, found, expected }
+        })?;
+        if searched { Ok(()) } else { trial.every_article(run) }
+    }
+}
+
+/// Chooses the best articles for each question. None if a logit is not finite.
+fn choose(
+    method: Method,
+    form: &Form,
+    outputs: &Outputs<'_>,
+    questions: &[Question],
+    cores: &RunCores<'_>,
+) -> Vec<Option<Answer>> {
+    let Some(first) = questions.first() else { return Vec::new() };
+    let articles = &first.articles;
+    let known = articles.known(method).expect("the articles are of the model's release; this is a bug");
+    match form {
+        Form::Whole { articles: count } => {
+            let rows = outputs.last.chunks_exact(*count).zip(questions);
+            rows.map(|(logits, question)| choose::choose(&articles.by_place(logits), known, question))
+                .collect()
+        }
+        Form::Trunk(tables) => {
+            let table = articles.table(method).expect("a trunk has a table; this is a bug");
+            let boosts = all_boosts(tables, questions);
+            let personas = outputs.personas.map(|(_, mixes)| mixes);
+            let read = Read { hidden: outputs.last, personas, boosts: &boosts };
+            head::answer(table, known, read, questions, cores)
+        }
+    }
+}
+
+/// What the memory adds to each question's logits; empty without a memory.
+fn all_boosts(tables: &Tables, questions: &[Question]) -> Vec<Boosts> {
+    let asked = if tables.has_memory() { questions } else { &[] };
+    asked.iter().map(|question| boosts(tables, question)).collect()
+}
+
+/// What the memory adds to the logits of articles, by place.
+fn boosts(tables: &Tables, question: &Question) -> Boosts {
+    let mut boosts = Vec::new();
+    let mut boost = |index: u32, by: f32| {
+        boosts.extend(question.articles.place_of(index).map(|place| (place, by)));
+    };
+    let visible = question.slots.iter().filter(|slot| ![BLANK, PADDING].contains(slot));
+    for own in visible.filter_map(|&slot| question.articles.composition(slot)?.own) {
+        tables.boosts_of_article(own, &mut boost);
+    }
+    tables.boosts_of_context(&question.context, &mut boost);
+    Boosts::new(boosts)
+}

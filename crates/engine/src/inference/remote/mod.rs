@@ -1,0 +1,326 @@
+//! A model on a server that speaks the Open Inference Protocol v2 over HTTP (Triton, `KServe` and others).
+//!
+//! Inputs are sent as JSON. Outputs are requested as bytes (the protocol's binary extension): a
+//! batch's logits as text would be ten times as large and slow to read. Servers without the extension answer in JSON,
+//! which is read too.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use atelier_core::util::http_client::{Client, HttpError, Origin, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use ureq::http::{
+    HeaderMap,
+    header::{CONTENT_TYPE, HeaderValue},
+};
+
+use super::{
+    inputs::{ArticleCells, FeatureCells, Inputs},
+    model::{ModelError, OptionalOutputs, Outputs},
+    signature::{Element, Port},
+};
+
+/// The header with the length of an answer's JSON, after which its bytes begin.
+const JSON_LENGTH: &str = "inference-header-content-length";
+
+/// The most bytes of a description, and of an answer without its numbers.
+const MOST_TEXT: u64 = 1 << 20;
+/// The most bytes of a number as text, with its comma.
+const MOST_NUMBER: u64 = 32;
+/// The most numbers of an outfit besides its logits: personas and steps.
+const MOST_OTHERS: usize = 16;
+
+/// A connection to one model.
+#[derive(Debug)]
+pub(super) struct Remote {
+    client: Client,
+    model: String,
+    /// The model's address, in place of a file's path.
+    path: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    inputs: Vec<Described>,
+    outputs: Vec<Described>,
+}
+
+#[derive(Deserialize)]
+struct Described {
+    name: String,
+    datatype: String,
+    shape: Vec<i64>,
+}
+
+#[derive(Serialize)]
+struct InferBody<'a> {
+    inputs: Vec<InputBody<'a>>,
+    outputs: Vec<WantedBody>,
+}
+
+#[derive(Serialize)]
+struct InputBody<'a> {
+    name: &'static str,
+    datatype: &'static str,
+    shape: Vec<usize>,
+    data: InputData<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum InputData<'a> {
+    Integers(&'a [i64]),
+    Floats(&'a [f32]),
+}
+
+#[derive(Serialize)]
+struct WantedBody {
+    name: &'static str,
+    parameters: AsBytes,
+}
+
+#[derive(Serialize)]
+struct AsBytes {
+    binary_data: bool,
+}
+
+#[derive(Deserialize)]
+struct InferAnswer<'a> {
+    #[serde(borrow)]
+    outputs: Vec<OutputBody<'a>>,
+}
+
+#[derive(Deserialize)]
+struct OutputBody<'a> {
+    name: String,
+    datatype: String,
+    shape: Vec<usize>,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+    #[serde(default)]
+    parameters: OutputParameters,
+}
+
+#[derive(Default, Deserialize)]
+struct OutputParameters {
+    binary_data_size: Option<usize>,
+}
+
+/// The outputs of a run, by name.
+#[derive(Debug)]
+pub(super) struct Inferred(Vec<Output>);
+
+#[derive(Debug)]
+struct Output {
+    name: String,
+    shape: Vec<usize>,
+    values: Vec<f32>,
+}
+
+impl Remote {
+    pub(super) fn new(origin: Origin, model: &str) -> Self {
+        let model = format!("/v2/models/{model}");
+        let path = format!("{origin}{model}").into();
+        Self { client: Client::new(origin), model, path }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The inputs and outputs that the server describes.
+    pub(super) fn fetch_ports(&mut self, deadline: Instant) -> Result<(Vec<Port>, Vec<Port>), ModelError> {
+        let answer = self.client.get(&self.model, MOST_TEXT, deadline);
+        let answer = self.check(answer)?;
+        let Metadata { inputs, outputs } =
+            serde_json::from_slice(answer.body()).map_err(|error| self.error(&error.to_string()))?;
+        let ports = |described: Vec<Described>| described.into_iter().map(Port::from).collect();
+        Ok((ports(inputs), ports(outputs)))
+    }
+
+    /// `last` is the output that answers are made from; its length bounds the answer.
+    pub(super) fn infer(
+        &mut self,
+        inputs: &Inputs,
+        last: (&'static str, usize),
+        optional: OptionalOutputs,
+        deadline: Instant,
+    ) -> Result<Inferred, ModelError> {
+        let body =
+            serde_json::to_vec(&body(inputs, last.0, optional)).expect("numbers are JSON; this is a bug");
+        let path = format!("{}/infer", self.model);
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+        let answer = self.client.post(&path, headers, &body, longest_answer(inputs.batch, last.1), deadline);
+        let answer = self.check(answer)?;
+        read(&answer).map_err(|reason| self.error(&reason))
+    }
+
+    fn check(&self, answer: Result<Response, HttpError>) -> Result<Response, ModelError> {
+        match answer {
+            Ok(answer) if answer.status() == 200 => Ok(answer),
+            Ok(answer) => {
+                let body: String = String::from_utf8_lossy(answer.body()).chars().take(200).collect();
+                let status = answer.status().as_u16();
+                Err(self.error(&format!("the server answered {status} {body:?}, expected 200")))
+            }
+            Err(HttpError::Late { .. }) => Err(ModelError::Timeout { path: self.path.clone() }),
+            Err(error) => Err(self.error(&error.to_string())),
+        }
+    }
+
+    fn error(&self, reason: &str) -> ModelError {
+        ModelError::Remote { path: self.path.clone(), reason: reason.to_owned() }
+    }
+}
+
+impl From<Described> for Port {
+    fn from(Described { name, datatype, shape }: Described) -> Self {
+        let element = match datatype.as_str() {
+            "INT64" => Element::Int64,
+            "FP32" => Element::Float32,
+            _ => Element::Other,
+        };
+        let description = format!("{datatype} {shape:?}");
+        Self { name, element, axes: shape, description }
+    }
+}
+
+fn longest_answer(batch: usize, last: usize) -> u64 {
+    MOST_TEXT + (batch * (last + MOST_OTHERS)) as u64 * MOST_NUMBER
+}
+
+fn body<'a>(inputs: &'a Inputs, last: &'static str, optional: OptionalOutputs) -> InferBody<'a> {
+    fn input<'a>(name: &'static str, shape: Vec<usize>, data: &'a [i64]) -> InputBody<'a> {
+        InputBody { name, datatype: "INT64", shape, data: InputData::Integers(data) }
+    }
+    let outfits = vec![inputs.batch, inputs.slots];
+    let mut tensors = match &inputs.articles {
+        ArticleCells::Numbers(numbers) => vec![input("articles", outfits, numbers)],
+        ArticleCells::Rows { width, rows, kinds } => {
+            let shape = vec![inputs.batch, inputs.slots, *width];
+            let rows = InputBody { name: "rows", datatype: "FP32", shape, data: InputData::Floats(rows) };
+            vec![rows, input("kinds", outfits, kinds)]
+        }
+    };
+    tensors.push(input("blank", vec![inputs.batch], &inputs.blanks));
+    if let Some(FeatureCells { features, values, cells }) = &inputs.features {
+        tensors.push(input("features", vec![inputs.batch, *features, *values], cells));
+    }
+    let wanted = [(last, true), ("personas", optional.personas), ("steps", optional.steps)];
+    let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted);
+    let outputs = wanted.map(|(name, _)| WantedBody { name, parameters: AsBytes { binary_data: true } });
+    InferBody { inputs: tensors, outputs: outputs.collect() }
+}
+
+fn read(answer: &Response) -> Result<Inferred, String> {
+    let body = answer.body();
+    let length = match answer.headers().get(JSON_LENGTH) {
+        Some(length) => {
+            let number = length.to_str().ok().and_then(|length| length.parse().ok());
+            number.ok_or_else(|| format!("{JSON_LENGTH} is {length:?}"))?
+        }
+        None => body.len(),
+    };
+    let (json, mut bytes) = body.split_at_checked(length).ok_or("the JSON is longer than the answer")?;
+    let described: InferAnswer<'_> = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+    let mut outputs = Vec::new();
+    for OutputBody { name, datatype, shape, data, parameters } in described.outputs {
+        if datatype != "FP32" {
+            return Err(format!("the output {name} is {datatype}, expected FP32"));
+        }
+        let values = match (data, parameters.binary_data_size) {
+            (Some(list), None) => {
+                numbers(list).map_err(|error| format!("the numbers of the output {name}: {error}"))?
+            }
+            (None, Some(size)) => {
+                let (own, rest) = bytes
+                    .split_at_checked(size)
+                    .ok_or_else(|| format!("the answer ends within the bytes of the output {name}"))?;
+                bytes = rest;
+                own.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+            }
+            _ => return Err(format!("the output {name} must have either numbers or bytes")),
+        };
+        outputs.push(Output { name, shape, values });
+    }
+    Ok(Inferred(outputs))
+}
+
+/// Reads a flat list or nested ones, row-major.
+fn numbers(list: &RawValue) -> Result<Vec<f32>, serde_json::Error> {
+    let flat: String = list.get().chars().filter(|c| !matches!(c, '[' | ']')).collect();
+    serde_json::from_str(&format!("[{flat}]"))
+}
+
+impl Inferred {
+    /// The outputs, if their shapes are as expected.
+    pub(super) fn outputs(
+        &self,
+        batch: usize,
+        (last, width): (&str, usize),
+        optional: OptionalOutputs,
+        path: &Path,
+    ) -> Result<Outputs<'_>, ModelError> {
+        let find = |name: &str, shape: &[Option<usize>]| {
+            let wrong = |found: String| ModelError::Output { path: path.to_owned(), found };
+            let output = self.0.iter().find(|output| output.name == name);
+            let output = output.ok_or_else(|| wrong(format!("no {name}")))?;
+            let fits = output.shape.len() == shape.len()
+                && output.shape.iter().zip(shape).all(|(found, axis)| axis.is_none_or(|axis| axis == *found))
+                && output.shape.iter().product::<usize>() == output.values.len();
+            if fits {
+                Ok((output.shape.last().copied().unwrap_or(0), output.values.as_slice()))
+            } else {
+                Err(wrong(format!("{name} of shape {:?} with {} numbers", output.shape, output.values.len())))
+            }
+        };
+        Ok(Outputs {
+            last: find(last, &[Some(batch), Some(width)])?.1,
+            personas: optional.personas.then(|| find("personas", &[Some(batch), None])).transpose()?,
+            steps: optional
+                .steps
+                .then(|| find("steps", &[Some(batch)]).map(|(_, steps)| steps))
+                .transpose()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_body(body: &[u8], length: Option<usize>) -> Result<Vec<(String, Vec<f32>)>, String> {
+        let mut answer = Response::new(body.to_vec());
+        if let Some(length) = length {
+            answer.headers_mut().insert(JSON_LENGTH, length.into());
+        }
+        Ok(read(&answer)?.0.into_iter().map(|output| (output.name, output.values)).collect())
+    }
+
+    #[test]
+    fn numbers_are_read_as_text_and_as_bytes() {
+        let nested = br#"{"model_name":"m","outputs":[{"name":"logits","datatype":"FP32","shape":[2,2],"data":[[1,2.5],[-3e1,0]]}]}"#;
+        let expected = vec![("logits".to_owned(), vec![1.0, 2.5, -30.0, 0.0])];
+        assert_eq!(read_body(nested, None).unwrap(), expected);
+
+        let json = br#"{"outputs":[{"name":"logits","datatype":"FP32","shape":[2],"parameters":{"binary_data_size":8}},{"name":"steps","datatype":"FP32","shape":[1],"parameters":{"binary_data_size":4}}]}"#;
+        let bytes: Vec<u8> = [1.5_f32, -2.0, 4.0].iter().flat_map(|number| number.to_le_bytes()).collect();
+        let whole = [&json[..], &bytes].concat();
+        let expected = vec![("logits".to_owned(), vec![1.5, -2.0]), ("steps".to_owned(), vec![4.0])];
+        assert_eq!(read_body(&whole, Some(json.len())).unwrap(), expected);
+
+        let cut = read_body(&whole[..whole.len() - 1], Some(json.len())).unwrap_err();
+        assert_eq!(cut, "the answer ends within the bytes of the output steps");
+        assert_eq!(read_body(b"{}", Some(9)).unwrap_err(), "the JSON is longer than the answer");
+        let other =
+            read_body(br#"{"outputs":[{"name":"logits","datatype":"FP16","shape":[1],"data":[1]}]}"#, None);
+        assert_eq!(other.unwrap_err(), "the output logits is FP16, expected FP32");
+        assert!(
+            read_body(br#"{"outputs":[{"name":"a","datatype":"FP32","shape":[1],"data":["x"]}]}"#, None)
+                .is_err()
+        );
+    }
+}

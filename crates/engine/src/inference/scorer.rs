@@ -1,0 +1,87 @@
+//! All logits of a method, for evaluation: what is measured is computed as what is served.
+
+use std::sync::Arc;
+
+use super::{
+    Articles, Cores, Device, ModelError, Question,
+    model::{Contract, Location, Model},
+};
+use crate::{
+    inference::Places,
+    onnx_runtime::OnnxRuntime,
+    release::{MethodEntry, Release},
+    tables::Tables,
+};
+
+/// A method of a release on one thread.
+#[derive(Debug)]
+pub struct Scorer {
+    model: Model,
+    tables: Option<Arc<Tables>>,
+    articles: Arc<Articles>,
+}
+
+/// What a method says of one question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scores {
+    /// By place; only those of articles that the method knows mean something.
+    pub logits: Vec<f32>,
+    /// The mean number of steps, if the method has a universal trunk.
+    pub steps: Option<f32>,
+}
+
+impl Scorer {
+    /// Opens a method on the CPU, for a catalogue's articles.
+    ///
+    /// # Errors
+    /// If the method's files break the contract.
+    pub fn open(
+        runtime: &OnnxRuntime,
+        release: &Release,
+        method: &MethodEntry,
+        places: Places,
+    ) -> Result<Self, ModelError> {
+        let contract = Contract::new(release, method);
+        let tables = contract.open_tables()?;
+        let model = Model::open(&location(runtime), contract, tables.clone(), true)?;
+        let articles = Arc::new(Articles::new(places, [(method.method, tables.as_deref())].into_iter()));
+        Ok(Self { model, tables, articles })
+    }
+
+    /// The same method for another thread.
+    ///
+    /// # Errors
+    /// If another session cannot be opened.
+    pub fn another(
+        &self,
+        runtime: &OnnxRuntime,
+        release: &Release,
+        method: &MethodEntry,
+    ) -> Result<Self, ModelError> {
+        let contract = Contract::new(release, method);
+        let model = Model::open(&location(runtime), contract, self.tables.clone(), false)?;
+        Ok(Self { model, tables: self.tables.clone(), articles: Arc::clone(&self.articles) })
+    }
+
+    /// Whether the method knows articles that it was not trained with.
+    pub fn is_open(&self) -> bool {
+        self.tables.as_ref().is_some_and(|tables| tables.is_open())
+    }
+
+    /// The articles that questions are about.
+    pub fn articles(&self) -> &Arc<Articles> {
+        &self.articles
+    }
+
+    /// Asks questions of one length, whose articles are [`Scorer::articles`].
+    ///
+    /// # Errors
+    /// If the run fails.
+    pub fn scores(&mut self, questions: &[Question]) -> Result<Vec<Scores>, ModelError> {
+        self.model.scores(questions)
+    }
+}
+
+fn location(runtime: &OnnxRuntime) -> Location {
+    Location::Local { runtime: runtime.clone(), device: Device::Cpu, cores: Cores::new(1) }
+}

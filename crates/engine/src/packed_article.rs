@@ -1,0 +1,124 @@
+//! An article as its JSON text. A catalogue keeps every article of the shop, and a map of attributes takes several times
+//! the memory of their text.
+
+use atelier_core::domain::{Article, ArticleId};
+use serde::{Serialize, Serializer};
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
+
+#[derive(Debug, Clone)]
+pub struct PackedArticle {
+    pub id: ArticleId,
+    kind: Box<str>,
+    /// Without the embedding.
+    json: Box<RawValue>,
+    /// The length of the id and the type in it, with the opening brace.
+    own_length: usize,
+    embedding: Option<Box<[f32]>>,
+}
+
+impl PackedArticle {
+    /// The article's type.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// Without its embedding, which takes more memory than the rest.
+    pub fn without_embedding(self) -> Self {
+        Self { embedding: None, ..self }
+    }
+
+    /// Whether an article of this type and with this JSON of its attributes is the same, but for the embedding. Also false
+    /// if the same is written otherwise.
+    pub fn is_written_as(&self, kind: &str, attributes: &str) -> bool {
+        let Some(fields) = attributes.strip_prefix('{') else { return false };
+        let comma = usize::from(fields != "}");
+        let json = self.json.get();
+        *self.kind == *kind && json.len() == self.own_length + comma + fields.len() && json.ends_with(fields)
+    }
+
+    pub fn unpack(&self) -> Article {
+        let mut fields: Map<String, Value> =
+            serde_json::from_str(self.json.get()).expect("it was written from an article; this is a bug");
+        fields.retain(|name, _| !["id", "type"].contains(&name.as_str()));
+        Article::new(self.id.clone(), &*self.kind, fields)
+            .expect("it was written from an article; this is a bug")
+            .with_embedding(self.embedding.clone())
+    }
+}
+
+/// What every article begins with.
+#[derive(Serialize)]
+struct Own<'a> {
+    id: &'a str,
+    #[serde(rename = "type")]
+    kind: &'a str,
+}
+
+impl From<&Article> for PackedArticle {
+    fn from(article: &Article) -> Self {
+        let json = to_raw_value(article).expect("an article is plain JSON; this is a bug");
+        let own = Own { id: article.id.as_str(), kind: article.kind() };
+        let own = to_raw_value(&own).expect("two texts are plain JSON; this is a bug");
+        let embedding = article.embedding().map(Box::from);
+        // Without the closing brace.
+        let own_length = own.get().len() - 1;
+        Self { id: article.id.clone(), kind: article.kind().into(), json, own_length, embedding }
+    }
+}
+
+impl PartialEq for PackedArticle {
+    fn eq(&self, other: &Self) -> bool {
+        self.json.get() == other.json.get()
+    }
+}
+
+impl Serialize for PackedArticle {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.json.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_article_is_unpacked_as_it_was() {
+        let Value::Object(attributes) =
+            json!({"price": 12.5, "sizes": ["S", "M"], "name": "a \"coat\"", "embedding": [0.5, 2]})
+        else {
+            panic!("an object")
+        };
+        let article = Article::new(ArticleId::new("a-1").unwrap(), "coat", attributes).unwrap();
+        let packed = PackedArticle::from(&article);
+        assert_eq!(packed.unpack(), article);
+        assert_eq!(serde_json::to_value(&packed).unwrap(), serde_json::to_value(&article).unwrap());
+    }
+
+    #[test]
+    fn an_article_is_recognised_by_its_text() {
+        let packed = |attributes: Value| {
+            let Value::Object(attributes) = attributes else { panic!("an object") };
+            let article = Article::new(ArticleId::new("a-\"1\"").unwrap(), "coat", attributes).unwrap();
+            PackedArticle::from(&article)
+        };
+        let coat = packed(json!({"colour": "red", "price": 12.5}));
+        assert!(coat.is_written_as("coat", r#"{"colour":"red","price":12.5}"#));
+        for (kind, attributes) in [
+            ("hat", r#"{"colour":"red","price":12.5}"#),
+            ("coat", r#"{"price":12.5}"#),
+            ("coat", r#"{"colour":"red","price":12.6}"#),
+            ("coat", "{}"),
+            ("coat", ""),
+        ] {
+            assert!(!coat.is_written_as(kind, attributes), "{attributes}");
+        }
+        let plain = packed(json!({}));
+        assert!(plain.is_written_as("coat", "{}") && !plain.is_written_as("coat", r#"{"a":1}"#));
+    }
+}

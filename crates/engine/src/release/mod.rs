@@ -1,0 +1,384 @@
+//! A release: a folder of files that are served together, and the loader that rejects inconsistent ones.
+//!
+//! `release.json` lists every other file with its size and SHA-256. Training writes releases and the service reads
+//! them, both through this module. The engine checks the ONNX files themselves.
+//!
+//! Must not know sessions, the database or HTTP.
+
+mod manifest;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+    time::SystemTime,
+};
+
+pub use manifest::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry};
+
+use atelier_core::{
+    domain::{
+        Article, ArticleEncoder, ArticleEncoderError, EncodedArticle, Schema, SchemaError, Vocabulary,
+        VocabularyError,
+    },
+    util::digest,
+};
+use atelier_files::{FileError, RowError};
+use rayon::prelude::*;
+
+use crate::{packed_article::PackedArticle, tables::Composition, usual::Usual};
+
+/// A release whose files have all been checked against its manifest.
+#[derive(Debug)]
+pub struct Release {
+    folder: PathBuf,
+    manifest: Manifest,
+    schema: Schema,
+    articles: Vec<Arc<PackedArticle>>,
+    vocabulary: Vocabulary,
+    encoder: Option<ArticleEncoder>,
+    usual: OnceLock<Usual>,
+}
+
+/// Why a folder is not a release that can be served. Each error names the file, what was found and what was expected.
+#[derive(Debug, thiserror::Error)]
+pub enum ReleaseError {
+    #[error("{path}: {source}", path = .path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("{path} is missing; a release is made with `atelier-training release`", path = .path.display())]
+    NoManifest { path: PathBuf },
+    #[error("{path} is not a release manifest: {source}", path = .path.display())]
+    Json { path: PathBuf, source: serde_json::Error },
+    #[error("{path}: format {found}, expected 1 or {expected}", path = .path.display(), expected = manifest::FORMAT)]
+    Format { path: PathBuf, found: u32 },
+    #[error("{path}: {articles} articles are known, but the release has {found}", path = .path.display())]
+    Known { path: PathBuf, articles: usize, found: usize },
+    #[error("{path}: {source}", path = .path.display())]
+    Encoder { path: PathBuf, source: ArticleEncoderError },
+    #[error(
+        "the folder {folder} holds a release called {found:?}; a release and its folder must have the same name",
+        folder = .folder.display()
+    )]
+    Name { folder: PathBuf, found: String },
+    #[error("{path}: the manifest names {name:?} but {reason}", path = .path.display())]
+    Entry { path: PathBuf, name: String, reason: String },
+    #[error("{path}: {found} bytes, the manifest says {expected}", path = .path.display())]
+    Size { path: PathBuf, found: u64, expected: u64 },
+    #[error("{path}: SHA-256 {found}, the manifest says {expected}", path = .path.display())]
+    Digest { path: PathBuf, found: String, expected: String },
+    #[error("{path}: {source}", path = .path.display())]
+    Schema { path: PathBuf, source: SchemaError },
+    #[error(transparent)]
+    Rows(#[from] FileError),
+    #[error("{path}: {source}", path = .path.display())]
+    Article { path: PathBuf, source: RowError },
+    #[error("{path}: {source}", path = .path.display())]
+    Vocabulary { path: PathBuf, source: VocabularyError },
+}
+
+/// Articles that are read together.
+const CHUNK: usize = 4096;
+
+/// Checks a release's name, which is also its folder's name.
+///
+/// # Errors
+/// What a name is, if this is none.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    if (1..=128).contains(&name.len()) && !name.starts_with('.') && name.chars().all(is_plain) {
+        return Ok(());
+    }
+    Err(format!(
+        "a release's name has 1 to 128 letters, digits, dots, hyphens or underscores, found {name:?}"
+    ))
+}
+
+/// The first bytes of the SHA-256 of a release's articles.
+pub type VocabularyMark = [u8; 4];
+
+impl Release {
+    /// Reads and checks everything except the contents of the models.
+    pub fn open(folder: &Path) -> Result<Self, ReleaseError> {
+        let manifest = Manifest::read(folder)?;
+        manifest.files.par_iter().try_for_each(|(name, entry)| check_file(&folder.join(name), entry))?;
+        let schema = read_schema(&folder.join(&manifest.schema))?;
+        let (articles, vocabulary) =
+            read_articles(&folder.join(&manifest.articles), &schema, manifest.known)?;
+        let encoder = manifest.encoder.as_ref().map(|file| read_encoder(&folder.join(file))).transpose()?;
+        Ok(Self::new(folder, manifest, schema, articles, vocabulary, encoder))
+    }
+
+    fn new(
+        folder: &Path,
+        manifest: Manifest,
+        schema: Schema,
+        articles: Vec<Arc<PackedArticle>>,
+        vocabulary: Vocabulary,
+        encoder: Option<ArticleEncoder>,
+    ) -> Self {
+        let folder = folder.to_owned();
+        Self { folder, manifest, schema, articles, vocabulary, encoder, usual: OnceLock::new() }
+    }
+
+    /// A release whose files its caller has just written: the manifest is not read, and digests are not checked.
+    ///
+    /// # Errors
+    /// If more articles are known than there are, or one is there twice.
+    pub fn assemble(
+        folder: &Path,
+        manifest: Manifest,
+        schema: Schema,
+        articles: &[Article],
+        encoder: Option<ArticleEncoder>,
+    ) -> Result<Self, ReleaseError> {
+        let articles: Vec<_> = articles.iter().map(|article| Arc::new(article.into())).collect();
+        let vocabulary = vocabulary(folder, &articles, manifest.known)?;
+        Ok(Self::new(folder, manifest, schema, articles, vocabulary, encoder))
+    }
+
+    /// Says what an article is made of; None if no model has tables of values.
+    pub fn encoder(&self) -> Option<&ArticleEncoder> {
+        self.encoder.as_ref()
+    }
+
+    /// What an article is made of.
+    pub fn compose(&self, article: &Article) -> Composition {
+        let own = self.vocabulary.index_of(article.id.as_str());
+        let trained = own.and_then(|own| Some(self.encode(&self.articles[own as usize].unpack())?.values));
+        self.compose_beside(article, own, trained.as_deref())
+    }
+
+    /// The same of an article of the release as it was in training.
+    pub fn compose_trained(&self, index: usize) -> Composition {
+        self.compose_unpacked(index, &self.articles[index].unpack())
+    }
+
+    /// The same of one that is unpacked already.
+    pub(super) fn compose_unpacked(&self, index: usize, article: &Article) -> Composition {
+        match u32::try_from(index).ok().filter(|_| index < self.vocabulary.len()) {
+            None => self.compose(article),
+            own => {
+                let values = self.encode(article).map(|encoded| encoded.values.into()).unwrap_or_default();
+                Composition { own, values, ..Composition::default() }
+            }
+        }
+    }
+
+    /// The same of an article whose values in training are known, if it has its own vectors.
+    pub(super) fn compose_beside(
+        &self,
+        article: &Article,
+        own: Option<u32>,
+        trained: Option<&[u32]>,
+    ) -> Composition {
+        let Some(EncodedArticle { values, embedding, .. }) = self.encode(article) else {
+            return Composition { own, ..Composition::default() };
+        };
+        let Some(trained) = trained else {
+            let averages = self.usual().averages_for(&values);
+            return Composition { own, values: values.into(), averages, embedding: embedding.into() };
+        };
+        let values = if values == trained { values } else { self.usual().with_trained(&values, trained) };
+        Composition { own, values: values.into(), ..Composition::default() }
+    }
+
+    fn encode(&self, article: &Article) -> Option<EncodedArticle> {
+        self.encoder.as_ref().map(|encoder| encoder.encode(article))
+    }
+
+    /// The attributes of which a new article says nothing, and most articles of its type that the models know do.
+    pub fn attributes_lacking(&self, values: &[u32]) -> impl Iterator<Item = &str> {
+        self.usual().attributes_lacking(values)
+    }
+
+    fn usual(&self) -> &Usual {
+        self.usual.get_or_init(|| {
+            let known = self.articles[..self.vocabulary.len()].par_iter();
+            let values = known.filter_map(|article| Some(self.encode(&article.unpack())?.values));
+            let values: Vec<Vec<u32>> = values.collect();
+            self.count_usual(values.iter().map(Vec::as_slice))
+        })
+    }
+
+    /// Tells what the known articles are made of, so that they are not encoded again.
+    pub(super) fn tell_usual<'a>(&self, values: impl Iterator<Item = &'a [u32]>) {
+        self.usual.get_or_init(|| self.count_usual(values));
+    }
+
+    fn count_usual<'a>(&self, values: impl Iterator<Item = &'a [u32]>) -> Usual {
+        self.encoder.as_ref().map(|encoder| Usual::count(encoder, values)).unwrap_or_default()
+    }
+
+    /// The path of a method's tables, if it has some.
+    pub fn tables_path(&self, method: &MethodEntry) -> Option<PathBuf> {
+        method.tables.as_ref().map(|file| self.folder.join(file))
+    }
+
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Distinguishes the indices of this vocabulary from those of another. A release may be built again under its name.
+    pub fn vocabulary_mark(&self) -> VocabularyMark {
+        vocabulary_mark(&self.manifest)
+    }
+
+    /// Reads and checks only the vocabulary of the release in a folder.
+    pub fn read_vocabulary(folder: &Path) -> Result<(VocabularyMark, Vocabulary), ReleaseError> {
+        let manifest = Manifest::read(folder)?;
+        for name in [&manifest.schema, &manifest.articles] {
+            check_file(&folder.join(name), entry(&manifest, name))?;
+        }
+        let schema = read_schema(&folder.join(&manifest.schema))?;
+        let (_, vocabulary) = read_articles(&folder.join(&manifest.articles), &schema, manifest.known)?;
+        Ok((vocabulary_mark(&manifest), vocabulary))
+    }
+
+    /// In vocabulary order; those that are new to the models come last.
+    pub fn articles(&self) -> &[Arc<PackedArticle>] {
+        &self.articles
+    }
+
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// The path of a method's model.
+    pub fn model_path(&self, method: &MethodEntry) -> PathBuf {
+        self.folder.join(&method.file)
+    }
+
+    /// Checks a method's model against the manifest again, in case the file has changed since the release was opened.
+    pub fn check_model(&self, method: &MethodEntry) -> Result<(), ReleaseError> {
+        let entry = self.manifest.files.get(&method.file);
+        check_file(&self.model_path(method), entry.expect("its entries were checked; this is a bug"))
+    }
+
+    /// The path of an optional file, if the manifest lists it. Checks the file again, because such files are read long
+    /// after the release was opened.
+    pub fn optional_file(&self, name: &str) -> Result<Option<PathBuf>, ReleaseError> {
+        self.manifest.optional_file(&self.folder, name)
+    }
+
+    /// The path of a method's pair file, if it has one.
+    pub fn pair_path(&self, method: &MethodEntry) -> Option<PathBuf> {
+        method.pair.as_ref().map(|file| self.folder.join(file))
+    }
+}
+
+impl Manifest {
+    /// Like [`Release::optional_file`], for a folder of which nothing else is read.
+    pub fn optional_file(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>, ReleaseError> {
+        let Some(entry) = self.files.get(name) else { return Ok(None) };
+        let path = folder.join(name);
+        check_file(&path, entry)?;
+        Ok(Some(path))
+    }
+}
+
+fn entry<'m>(manifest: &'m Manifest, name: &str) -> &'m FileEntry {
+    manifest.files.get(name).expect("its entries were checked; this is a bug")
+}
+
+fn vocabulary_mark(manifest: &Manifest) -> VocabularyMark {
+    let digest = &entry(manifest, &manifest.articles).sha256;
+    let mut mark = VocabularyMark::default();
+    hex::decode_to_slice(&digest[..2 * mark.len()], &mut mark)
+        .expect("it is the file's digest, which was computed; this is a bug");
+    mark
+}
+
+fn read_encoder(path: &Path) -> Result<ArticleEncoder, ReleaseError> {
+    let text = fs::read_to_string(path).map_err(file_error(path))?;
+    ArticleEncoder::parse(&text).map_err(|source| ReleaseError::Encoder { path: path.to_owned(), source })
+}
+
+/// The articles in vocabulary order, and the vocabulary: the first `known` of them, or all.
+fn read_articles(
+    path: &Path,
+    schema: &Schema,
+    known: Option<usize>,
+) -> Result<(Vec<Arc<PackedArticle>>, Vocabulary), ReleaseError> {
+    let mut rows = atelier_files::read::<Article>(path, schema)?;
+    let mut articles = Vec::new();
+    loop {
+        let chunk = rows.next_rows(CHUNK);
+        if chunk.is_empty() {
+            break;
+        }
+        let packed =
+            chunk.into_par_iter().map(|row| row.map(|row| Arc::new(PackedArticle::from(&row.value))));
+        let packed: Result<Vec<_>, _> = packed.collect();
+        articles.extend(packed.map_err(|source| ReleaseError::Article { path: path.to_owned(), source })?);
+    }
+    let vocabulary = vocabulary(path, &articles, known)?;
+    Ok((articles, vocabulary))
+}
+
+fn vocabulary(
+    path: &Path,
+    articles: &[Arc<PackedArticle>],
+    known: Option<usize>,
+) -> Result<Vocabulary, ReleaseError> {
+    let known = known.unwrap_or(articles.len());
+    if known > articles.len() {
+        return Err(ReleaseError::Known { path: path.to_owned(), articles: known, found: articles.len() });
+    }
+    Vocabulary::new(articles[..known].iter().map(|article| article.id.clone()).collect())
+        .map_err(|source| ReleaseError::Vocabulary { path: path.to_owned(), source })
+}
+
+/// The sizes and times of change of a release's files. Files that have changed since have another state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FolderState(Vec<(u64, SystemTime)>);
+
+/// Reads the manifest and checks that its files are there in their sizes. Reads no other file.
+pub fn glance(folder: &Path) -> Result<(Manifest, FolderState), ReleaseError> {
+    let manifest = Manifest::read(folder)?;
+    let state = |path: &Path| -> Result<_, ReleaseError> {
+        let metadata = fs::metadata(path).map_err(file_error(path))?;
+        Ok((metadata.len(), metadata.modified().map_err(file_error(path))?))
+    };
+    let mut states = vec![state(&folder.join(MANIFEST))?];
+    for (name, entry) in &manifest.files {
+        let path = folder.join(name);
+        check_size(&path, entry)?;
+        states.push(state(&path)?);
+    }
+    Ok((manifest, FolderState(states)))
+}
+
+fn file_error(path: &Path) -> impl FnOnce(io::Error) -> ReleaseError {
+    move |source| ReleaseError::File { path: path.to_owned(), source }
+}
+
+fn check_size(path: &Path, entry: &FileEntry) -> Result<(), ReleaseError> {
+    let found = fs::metadata(path).map_err(file_error(path))?.len();
+    if found != entry.bytes {
+        return Err(ReleaseError::Size { path: path.to_owned(), found, expected: entry.bytes });
+    }
+    Ok(())
+}
+
+/// Checks the size first, to tell a truncated file from a changed one without reading it.
+fn check_file(path: &Path, entry: &FileEntry) -> Result<(), ReleaseError> {
+    check_size(path, entry)?;
+    let found = digest::sha256_of_file(path).map_err(file_error(path))?;
+    if found != entry.sha256 {
+        let expected = entry.sha256.clone();
+        return Err(ReleaseError::Digest { path: path.to_owned(), found, expected });
+    }
+    Ok(())
+}
+
+fn read_schema(path: &Path) -> Result<Schema, ReleaseError> {
+    let text = fs::read_to_string(path).map_err(file_error(path))?;
+    Schema::parse(&text).map_err(|source| ReleaseError::Schema { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,453 @@
+//! A method's tables: what its trunk reads of an article, and what its last layer compares with.
+//!
+//! An article's rows are sums: its own vectors, if the method was trained with it, and the vectors of its values. So an
+//! article that is new has rows, too. The memory is kept with them: for each article of the vocabulary, the articles that were
+//! worn with it.
+//!
+//! Must not know sessions, and of an article only what it is made of.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use atelier_core::domain::Schema;
+use half::f16;
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+
+use super::usual::Average;
+
+/// What an article's rows are made of.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Composition {
+    /// Its index in the vocabulary, if the release was trained with it.
+    pub own: Option<u32>,
+    /// Its values' numbers, ascending.
+    pub values: Box<[u32]>,
+    /// What it counts as where it says nothing that a value stands for. Own vectors include it, so only articles without
+    /// them have it here.
+    pub averages: Box<[Arc<Average>]>,
+    /// What models take of its embedding. Own vectors include it, so only articles without them have it here.
+    pub embedding: Box<[f32]>,
+}
+
+/// The lengths of an article's parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Widths {
+    /// What the trunk's blocks read.
+    pub read: usize,
+    /// What the last layer reads beside the trunk's vector: the match.
+    pub matched: usize,
+    pub personas: usize,
+}
+
+impl Widths {
+    /// A row of the trunk's input `rows`.
+    pub fn row(self) -> usize {
+        self.read + self.matched + self.personas
+    }
+
+    /// The trunk's output `hidden`.
+    pub fn hidden(self) -> usize {
+        self.read + self.matched
+    }
+}
+
+/// Why a file is not a method's tables.
+#[derive(Debug, thiserror::Error)]
+pub enum TablesError {
+    #[error("{path}: {source}", path = .path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("{path} is not a file of tensors: {source}", path = .path.display())]
+    Format { path: PathBuf, source: safetensors::SafeTensorError },
+    #[error("{path}: the tensor {name} is {found}, expected {expected}", path = .path.display())]
+    Tensor { path: PathBuf, name: String, found: String, expected: String },
+}
+
+/// A method's tables.
+#[derive(Debug)]
+pub struct Tables {
+    widths: Widths,
+    articles: Sums,
+    vocabulary: Sums,
+    bias: Sums,
+    personas: Option<Sums>,
+    memory: Option<Memory>,
+}
+
+/// A table whose rows are sums. Own vectors may be narrower than those of values: they are a part of the first columns.
+#[derive(Debug)]
+struct Sums {
+    own: Matrix,
+    values: Option<Matrix>,
+    /// What each number of an embedding adds to the first columns.
+    embedding: Option<Matrix>,
+    /// By the average's number, the sum of its values, once an article needed it.
+    averages: RwLock<HashMap<u32, Arc<[f32]>>>,
+}
+
+/// Numbers as they are stored: tables are large, and single rows are needed of them.
+#[derive(Debug)]
+struct Matrix {
+    columns: usize,
+    numbers: Numbers,
+}
+
+#[derive(Debug)]
+enum Numbers {
+    Half(Vec<f16>),
+    Single(Vec<f32>),
+    /// Multiples of their row's scale.
+    Scaled {
+        steps: Vec<i8>,
+        scales: Vec<f32>,
+    },
+}
+
+/// For each article of the vocabulary the articles that it boosts, and by how much.
+#[derive(Debug)]
+struct Memory {
+    columns: usize,
+    /// `columns` articles for each article of the vocabulary.
+    articles: Vec<u32>,
+    strengths: Matrix,
+    /// By feature of the schema whose values are articles, for each value: its article, if a model knows it, and by how
+    /// much that is boosted.
+    named: BTreeMap<usize, Vec<Option<(u32, f32)>>>,
+}
+
+impl Tables {
+    /// Reads a file. `vocabulary` is the number of articles with own vectors, `values` that of the encoder's values, if the
+    /// release has an encoder, and `components` that of the numbers that it makes of an embedding.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or a tensor is missing or has another shape.
+    pub fn open(
+        path: &Path,
+        vocabulary: usize,
+        values: Option<usize>,
+        components: usize,
+        schema: &Schema,
+    ) -> Result<Self, TablesError> {
+        let bytes = fs::read(path).map_err(|source| TablesError::File { path: path.to_owned(), source })?;
+        let tensors = SafeTensors::deserialize(&bytes)
+            .map_err(|source| TablesError::Format { path: path.to_owned(), source })?;
+        let file = File { path, tensors };
+        let has_values = file.has("vocabulary.values");
+        let values = values.filter(|_| has_values);
+        if has_values && values.is_none() {
+            return Err(file.wrong("vocabulary.values", "there", "none: the release has no article encoder"));
+        }
+        let sums = |name: &str| -> Result<Sums, TablesError> {
+            let own = file.matrix(&format!("{name}.own"), vocabulary, None)?;
+            let values =
+                values.map(|count| file.matrix(&format!("{name}.values"), count, None)).transpose()?;
+            if let Some(values) = &values
+                && values.columns < own.columns
+            {
+                let found = format!("{} numbers wide", values.columns);
+                return Err(file.wrong(
+                    &format!("{name}.values"),
+                    &found,
+                    &format!("at least {}", own.columns),
+                ));
+            }
+            let embedding_name = format!("{name}.embedding");
+            let embedding = if values.is_some() && components > 0 && file.has(&embedding_name) {
+                Some(file.matrix(&embedding_name, components, Some(own.columns))?)
+            } else {
+                None
+            };
+            Ok(Sums { own, values, embedding, averages: RwLock::default() })
+        };
+        let (articles, output) = rayon::join(|| sums("articles"), || sums("vocabulary"));
+        let (articles, output, bias) = (articles?, output?, sums("bias")?);
+        let personas = file.has("personas.own").then(|| sums("personas")).transpose()?;
+        if articles.width() != output.width() || articles.own.columns != output.own.columns {
+            let (found, expected) = (output.width(), articles.width());
+            return Err(file.wrong(
+                "vocabulary",
+                &format!("{found} numbers wide"),
+                &format!("{expected}, as articles"),
+            ));
+        }
+        let widths = Widths {
+            read: articles.own.columns,
+            matched: articles.width() - articles.own.columns,
+            personas: personas.as_ref().map_or(0, Sums::width),
+        };
+        let memory = Memory::read(&file, vocabulary, schema)?;
+        Ok(Self { widths, articles, vocabulary: output, bias, personas, memory })
+    }
+
+    pub fn widths(&self) -> Widths {
+        self.widths
+    }
+
+    /// Whether articles have rows that the method was not trained with.
+    pub fn is_open(&self) -> bool {
+        self.vocabulary.values.is_some()
+    }
+
+    /// Whether it has rows for this article.
+    pub fn knows(&self, article: &Composition) -> bool {
+        article.own.is_some() || self.is_open()
+    }
+
+    /// Writes an article's row of the trunk's input.
+    pub fn write_row(&self, article: &Composition, row: &mut [f32]) {
+        row.fill(0.0);
+        let (read, votes) = row.split_at_mut(self.widths.hidden());
+        self.articles.add(article, read);
+        if let Some(personas) = &self.personas {
+            personas.add(article, votes);
+        }
+    }
+
+    /// Writes an article's weights in the last layer, those of the personas at their end, and returns its bias.
+    pub fn write_weights(&self, article: &Composition, weights: &mut [f32]) -> f32 {
+        weights.fill(0.0);
+        let (hidden, of_personas) = weights.split_at_mut(self.widths.hidden());
+        self.vocabulary.add(article, hidden);
+        if let Some(personas) = &self.personas {
+            personas.add(article, of_personas);
+        }
+        let mut bias = [0.0];
+        self.bias.add(article, &mut bias);
+        bias[0]
+    }
+
+    pub fn has_memory(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    /// Calls `boost` with each article of the vocabulary that an article of the outfit boosts, and by how much.
+    pub fn boosts_of_article(&self, article: u32, mut boost: impl FnMut(u32, f32)) {
+        let Some(memory) = &self.memory else { return };
+        let row = article as usize;
+        let articles = &memory.articles[row * memory.columns..][..memory.columns];
+        for (column, &other) in articles.iter().enumerate() {
+            let strength = memory.strengths.number(row, column);
+            if strength != 0.0 {
+                boost(other, strength);
+            }
+        }
+    }
+
+    /// The same for what the customer's features name. `context` has each feature's values.
+    pub fn boosts_of_context(&self, context: &[Vec<u32>], mut boost: impl FnMut(u32, f32)) {
+        for (feature, articles) in self.memory.iter().flat_map(|memory| &memory.named) {
+            for &value in &context[*feature] {
+                if let Some(Some((article, strength))) = articles.get(value as usize) {
+                    boost(*article, *strength);
+                }
+            }
+        }
+    }
+
+    /// The most articles that an article boosts; None without a memory.
+    pub fn memory_columns(&self) -> Option<usize> {
+        self.memory.as_ref().map(|memory| memory.columns)
+    }
+
+    /// By feature of the schema whose values are articles, for each value its article and by how much that is boosted.
+    pub fn named_articles(&self) -> impl Iterator<Item = (usize, &[Option<(u32, f32)>])> {
+        self.memory
+            .iter()
+            .flat_map(|memory| memory.named.iter().map(|(feature, rows)| (*feature, rows.as_slice())))
+    }
+}
+
+impl Matrix {
+    fn add_scaled(&self, row: usize, by: f32, to: &mut [f32]) {
+        to.iter_mut()
+            .take(self.columns)
+            .enumerate()
+            .for_each(|(column, to)| *to += by * self.number(row, column));
+    }
+
+    fn add(&self, row: usize, to: &mut [f32]) {
+        let places = row * self.columns..(row + 1) * self.columns;
+        match &self.numbers {
+            Numbers::Half(numbers) => {
+                to.iter_mut().zip(&numbers[places]).for_each(|(to, from)| *to += from.to_f32());
+            }
+            Numbers::Single(numbers) => {
+                to.iter_mut().zip(&numbers[places]).for_each(|(to, from)| *to += from);
+            }
+            Numbers::Scaled { steps, scales } => {
+                let scale = scales[row];
+                to.iter_mut().zip(&steps[places]).for_each(|(to, from)| *to += scale * f32::from(*from));
+            }
+        }
+    }
+
+    fn number(&self, row: usize, column: usize) -> f32 {
+        let place = row * self.columns + column;
+        match &self.numbers {
+            Numbers::Half(numbers) => numbers[place].to_f32(),
+            Numbers::Single(numbers) => numbers[place],
+            Numbers::Scaled { steps, scales } => scales[row] * f32::from(steps[place]),
+        }
+    }
+
+    fn is_finite(&self) -> bool {
+        match &self.numbers {
+            Numbers::Half(numbers) => numbers.iter().all(|number| number.is_finite()),
+            Numbers::Single(numbers) => numbers.iter().all(|number| number.is_finite()),
+            Numbers::Scaled { scales, .. } => scales.iter().all(|scale| scale.is_finite()),
+        }
+    }
+}
+
+impl Sums {
+    fn width(&self) -> usize {
+        self.values.as_ref().unwrap_or(&self.own).columns
+    }
+
+    fn add(&self, article: &Composition, to: &mut [f32]) {
+        if let Some(own) = article.own {
+            self.own.add(own as usize, to);
+        }
+        if let Some(embedding) = &self.embedding {
+            for (component, &number) in article.embedding.iter().enumerate() {
+                embedding.add_scaled(component, number, to);
+            }
+        }
+        let Some(values) = &self.values else { return };
+        for &value in &article.values {
+            values.add(value as usize, to);
+        }
+        for average in &article.averages {
+            to.iter_mut().zip(&*self.average(average, values)).for_each(|(to, from)| *to += from);
+        }
+    }
+
+    /// The sum of an average's values. A type may have thousands of values, and many articles may lack the same attribute.
+    fn average(&self, average: &Average, values: &Matrix) -> Arc<[f32]> {
+        let known =
+            self.averages.read().unwrap_or_else(PoisonError::into_inner).get(&average.number).cloned();
+        known.unwrap_or_else(|| {
+            let mut sum = vec![0.0; values.columns];
+            for &(value, share) in &average.shares {
+                values.add_scaled(value as usize, share, &mut sum);
+            }
+            let sum: Arc<[f32]> = sum.into();
+            let mut all = self.averages.write().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(all.entry(average.number).or_insert(sum))
+        })
+    }
+}
+
+impl Memory {
+    fn read(file: &File<'_>, vocabulary: usize, schema: &Schema) -> Result<Option<Self>, TablesError> {
+        if !file.has("memory.articles") {
+            return Ok(None);
+        }
+        let (columns, articles) = file.articles("memory.articles", vocabulary)?;
+        let strengths = file.matrix("memory.strengths", vocabulary, Some(columns))?;
+        let mut named = BTreeMap::new();
+        for (place, feature) in schema.features().iter().enumerate() {
+            let name = format!("memory.{}.articles", feature.name);
+            if !file.has(&name) {
+                continue;
+            }
+            let (_, of_values) = file.articles(&name, vocabulary)?;
+            let strengths =
+                file.matrix(&format!("memory.{}.strengths", feature.name), feature.rows(), Some(1))?;
+            if of_values.len() != feature.rows() {
+                let found = format!("{} articles", of_values.len());
+                return Err(file.wrong(&name, &found, &format!("{}, one for each value", feature.rows())));
+            }
+            let row = |(value, &article): (usize, &u32)| {
+                let strength = strengths.number(value, 0);
+                (strength != 0.0).then_some((article, strength))
+            };
+            named.insert(place, of_values.iter().enumerate().map(row).collect());
+        }
+        Ok(Some(Self { columns, articles, strengths, named }))
+    }
+}
+
+/// An open file of tensors.
+struct File<'a> {
+    path: &'a Path,
+    tensors: SafeTensors<'a>,
+}
+
+impl File<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.tensors.names().contains(&name)
+    }
+
+    fn tensor(&self, name: &str) -> Result<TensorView<'_>, TablesError> {
+        self.tensors.tensor(name).map_err(|_| self.wrong(name, "missing", "there"))
+    }
+
+    fn wrong(&self, name: &str, found: &str, expected: &str) -> TablesError {
+        let (path, name) = (self.path.to_owned(), name.to_owned());
+        TablesError::Tensor { path, name, found: found.to_owned(), expected: expected.to_owned() }
+    }
+
+    /// A matrix of finite numbers, or a list as a matrix of one column.
+    fn matrix(&self, name: &str, rows: usize, columns: Option<usize>) -> Result<Matrix, TablesError> {
+        let tensor = self.tensor(name)?;
+        let (found, width) = match *tensor.shape() {
+            [rows] => (rows, 1),
+            [rows, columns] => (rows, columns),
+            _ => (0, 0),
+        };
+        if found != rows || columns.is_some_and(|columns| columns != width) || width == 0 {
+            let columns = columns.map_or("any number".to_owned(), |columns| columns.to_string());
+            let found = format!("of shape {:?}", tensor.shape());
+            return Err(self.wrong(name, &found, &format!("{rows} rows and {columns} of columns")));
+        }
+        let numbers = match tensor.dtype() {
+            Dtype::F16 => {
+                let (halves, _) = tensor.data().as_chunks();
+                Numbers::Half(halves.iter().map(|bytes| f16::from_le_bytes(*bytes)).collect())
+            }
+            Dtype::F32 => {
+                let (singles, _) = tensor.data().as_chunks();
+                Numbers::Single(singles.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+            }
+            Dtype::I8 => {
+                let steps = tensor.data().iter().map(|byte| byte.cast_signed()).collect();
+                Numbers::Scaled { steps, scales: self.scales(&format!("{name}.scale"), rows)? }
+            }
+            other => return Err(self.wrong(name, &format!("{other:?}"), "F32, F16 or I8")),
+        };
+        let matrix = Matrix { columns: width, numbers };
+        if matrix.is_finite() { Ok(matrix) } else { Err(self.wrong(name, "not finite", "finite numbers")) }
+    }
+
+    /// One scale for each row of a matrix of I8.
+    fn scales(&self, name: &str, rows: usize) -> Result<Vec<f32>, TablesError> {
+        let tensor = self.tensor(name)?;
+        if tensor.dtype() != Dtype::F32 || tensor.shape() != [rows] {
+            let found = format!("{:?} of shape {:?}", tensor.dtype(), tensor.shape());
+            return Err(self.wrong(name, &found, &format!("F32 of shape [{rows}], a scale for each row")));
+        }
+        let (scales, _) = tensor.data().as_chunks();
+        Ok(scales.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+    }
+
+    /// Articles of the vocabulary, and the number of columns.
+    fn articles(&self, name: &str, vocabulary: usize) -> Result<(usize, Vec<u32>), TablesError> {
+        let tensor = self.tensor(name)?;
+        if tensor.dtype() != Dtype::I32 {
+            return Err(self.wrong(name, &format!("{:?}", tensor.dtype()), "I32"));
+        }
+        let columns = tensor.shape().get(1).copied().unwrap_or(1);
+        let (numbers, _) = tensor.data().as_chunks();
+        let article = |bytes: &[u8; 4]| {
+            u32::try_from(i32::from_le_bytes(*bytes)).ok().filter(|article| (*article as usize) < vocabulary)
+        };
+        let articles: Option<Vec<u32>> = numbers.iter().map(article).collect();
+        let outside =
+            || self.wrong(name, "of numbers outside the vocabulary", &format!("numbers below {vocabulary}"));
+        Ok((columns, articles.ok_or_else(outside)?))
+    }
+}

@@ -1,0 +1,441 @@
+//! Checks that need more than one row: duplicate ids, repeated outfits, unknown articles and customers.
+
+use std::{
+    collections::{HashMap, HashSet, hash_map::Entry},
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use atelier_core::domain::{
+    Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, FeatureWarning, OpenOutfit,
+    Outfit, Schema, Split,
+};
+use sha2::{Digest, Sha256};
+
+use super::{FileError, RowError, Rows, Table, error::Unit, json::Value, table::Wire};
+
+/// How many bad rows, and how many different warnings, a report lists. It counts the others.
+const LISTED: usize = 20;
+/// The most rows that a check remembers unless the caller sets another limit: about a gigabyte of digests.
+const MOST_ROWS: u32 = 20_000_000;
+
+/// Checks up to three tables in the order articles, customers, outfits. It does not know where the rows go; the
+/// caller gives it the ids that exist there.
+#[derive(Debug)]
+pub struct Checker {
+    seen: Seen,
+    most_rows: u32,
+    report: Report,
+}
+
+/// The findings so far.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Counts of usable and unusable rows.
+    pub good: u64,
+    pub bad: u64,
+    /// The first bad rows.
+    pub errors: Vec<BadRow>,
+    /// The first different warnings, in order of appearance.
+    pub warnings: Vec<CountedWarning>,
+    /// How many rows had a warning that is not listed.
+    pub more_warnings: u64,
+    /// How many entries of a feed are not for sale, or parents of others.
+    pub left_out: u64,
+    /// Each file with columns that are not read, and which.
+    pub unread: Vec<String>,
+}
+
+/// A bad row, and its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadRow {
+    pub path: PathBuf,
+    pub error: RowError,
+}
+
+impl fmt::Display for BadRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.path.display(), self.error)
+    }
+}
+
+/// Something unusual about a good row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Warning {
+    Feature(FeatureWarning),
+    /// Two variants of an article in a feed disagree.
+    Variants {
+        attribute: &'static str,
+        /// The line of the variant that is not the first.
+        line: u64,
+        kept: String,
+        found: String,
+    },
+    /// A feed names a category of Google's by a number that has no name here, and no type.
+    Category(u64),
+    /// The inventory of a product in Shopify's export is tracked, but not in the file.
+    NotCounted,
+    /// The outfit repeats the one in an earlier row.
+    Repetition {
+        unit: Unit,
+        first: u32,
+        /// The earlier row is in another split, so a model would be tested on an outfit that it has learned.
+        other_split: bool,
+    },
+}
+
+impl Warning {
+    /// Whether both are counted as one. Repetitions are, whichever row they repeat.
+    fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Repetition { other_split, .. }, Self::Repetition { other_split: other, .. }) => {
+                other_split == other
+            }
+            (Self::Feature(warning), Self::Feature(other)) => warning.is_like(other),
+            (Self::Variants { attribute, .. }, Self::Variants { attribute: other, .. }) => attribute == other,
+            _ => self == other,
+        }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Feature(warning) => warning.fmt(f),
+            Self::Variants { attribute, line, kept, found } => write!(
+                f,
+                "the variant of this article in line {line} has another {attribute}, {found}; {kept} is kept"
+            ),
+            Self::Category(number) => write!(
+                f,
+                "the type is \"category {number}\": there is no \"product_type\", and google_product_category {number} has no \
+                 name here"
+            ),
+            Self::NotCounted => f.write_str(
+                "the inventory is tracked, but the file has no \"Variant Inventory Qty\" of it: it counts as in stock",
+            ),
+            Self::Repetition { unit, first, other_split } => {
+                write!(f, "this outfit repeats {unit} {first}")?;
+                if *other_split {
+                    f.write_str(
+                        ", which is in another split: models would be tested on an outfit they have learned",
+                    )?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A warning, the first row that has it, and the number of rows that have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CountedWarning {
+    pub warning: Warning,
+    pub path: PathBuf,
+    pub unit: Unit,
+    /// As in [`RowError`].
+    pub line: u64,
+    pub rows: u64,
+}
+
+impl fmt::Display for CountedWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} {}: {}", self.path.display(), self.unit, self.line, self.warning)
+    }
+}
+
+impl Checker {
+    /// Takes the ids that already exist where the rows are to go.
+    pub fn new(
+        articles: impl IntoIterator<Item = ArticleId>,
+        customers: impl IntoIterator<Item = CustomerId>,
+    ) -> Self {
+        let seen = Seen {
+            articles: articles.into_iter().map(|id| (digest(id.as_str()), 0)).collect(),
+            customers: customers.into_iter().map(|id| (digest(id.as_str()), 0)).collect(),
+            retired: HashSet::new(),
+            outfits: HashMap::new(),
+            rows: 0,
+        };
+        Self { seen, most_rows: MOST_ROWS, report: Report::default() }
+    }
+
+    /// Takes the ids of articles that outfits may have although the catalogue no longer has them.
+    pub fn with_retired<'a>(mut self, ids: impl IntoIterator<Item = &'a ArticleId>) -> Self {
+        self.seen.retired = ids.into_iter().map(|id| digest(id.as_str())).collect();
+        self
+    }
+
+    /// Stops at a row after this many different ones, over all tables: the memory of a check grows with them.
+    pub fn at_most(self, most_rows: u32) -> Self {
+        Self { most_rows, ..self }
+    }
+
+    /// Checks a file as it is read. Check each table once, and outfits after the other tables.
+    pub fn check<T: Table>(&mut self, rows: Rows<T>) -> Checked<'_, T> {
+        self.report.unread.extend(rows.unread().map(|unread| format!("{}: {unread}", rows.path().display())));
+        Checked { rows, checker: self, line: 0, left_out: 0 }
+    }
+
+    /// Whether a row with this id was read.
+    pub fn has_read(&self, id: &ArticleId) -> bool {
+        self.seen.articles.get(&digest(id.as_str())).is_some_and(|line| *line > 0)
+    }
+
+    /// Forgets an article that no longer exists where the rows go.
+    pub fn forget(&mut self, id: &ArticleId) {
+        self.seen.articles.remove(&digest(id.as_str()));
+    }
+
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    fn refuse(&mut self, path: &Path, error: RowError) {
+        self.report.bad += 1;
+        if self.report.errors.len() < LISTED {
+            self.report.errors.push(BadRow { path: path.to_owned(), error });
+        }
+    }
+
+    fn warn(&mut self, warning: Warning, path: &Path, unit: Unit, line: u64) {
+        let Report { warnings, more_warnings, .. } = &mut self.report;
+        if let Some(counted) = warnings.iter_mut().find(|counted| counted.warning.is_like(&warning)) {
+            counted.rows += 1;
+        } else if warnings.len() < LISTED {
+            warnings.push(CountedWarning { warning, path: path.to_owned(), unit, line, rows: 1 });
+        } else {
+            *more_warnings += 1;
+        }
+    }
+}
+
+/// The good rows of a file; the checker reports the bad ones. An error means that the file cannot be read to its end.
+#[derive(Debug)]
+pub struct Checked<'c, T> {
+    rows: Rows<T>,
+    checker: &'c mut Checker,
+    line: u64,
+    left_out: u64,
+}
+
+impl<T> Checked<'_, T> {
+    /// As in [`Rows::bytes`].
+    pub fn bytes(&self) -> u64 {
+        self.rows.bytes()
+    }
+
+    /// As in [`Rows::progress`].
+    pub fn progress(&self) -> (u64, u64) {
+        self.rows.progress()
+    }
+
+    /// The line of the last good row, as in [`RowError`].
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Reports a good row as bad: it does not fit what is stored.
+    pub fn refuse(&mut self, line: u64, reason: String) {
+        self.checker.report.good -= 1;
+        self.checker.refuse(self.rows.path(), RowError::new(self.rows.unit(), line, reason));
+    }
+}
+
+impl<T: Table> Iterator for Checked<'_, T> {
+    type Item = Result<T, FileError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let unit = self.rows.unit();
+            let next = self.rows.next();
+            if next.is_none() {
+                // The end may be asked for again.
+                self.checker.report.left_out += self.rows.left_out() - self.left_out;
+                self.left_out = self.rows.left_out();
+            }
+            let next = next?;
+            let checked = next.and_then(|mut row| {
+                let context = Context { unit, line: row.line, schema: self.rows.schema() };
+                match row.value.check(context, &mut self.checker.seen) {
+                    Ok(repeat) => Ok((row, repeat)),
+                    Err(reason) => Err(RowError::new(unit, row.line, reason)),
+                }
+            });
+            let path = self.rows.path();
+            let most = self.checker.most_rows;
+            if let Ok((row, _)) = &checked
+                && self.checker.seen.rows > most
+            {
+                let reason = format!("an import takes at most {most} rows; split it");
+                let error = RowError::fatal(unit, row.line, reason);
+                return Some(Err(FileError::TooManyRows { path: path.to_owned(), error }));
+            }
+            match checked {
+                Ok((row, repeat)) => {
+                    for (place, warning) in row.warnings.iter().enumerate() {
+                        // A row may list the same unknown value twice.
+                        if !row.warnings[..place].contains(warning) {
+                            self.checker.warn(warning.clone(), path, unit, row.line);
+                        }
+                    }
+                    if let Some(Repeat { first, other_split }) = repeat {
+                        let warning = Warning::Repetition { unit, first, other_split };
+                        self.checker.warn(warning, path, unit, row.line);
+                    }
+                    self.checker.report.good += 1;
+                    self.line = row.line;
+                    return Some(Ok(row.value));
+                }
+                Err(error) if error.is_fatal() => {
+                    return Some(Err(FileError::Interrupted { path: path.to_owned(), error }));
+                }
+                Err(error) => {
+                    self.checker.refuse(path, error);
+                }
+            }
+        }
+    }
+}
+
+/// The rows so far, each with its line, or 0 if it existed before. Of an id or an outfit it keeps a digest, because
+/// millions of them as they are would take gigabytes.
+#[derive(Debug)]
+pub struct Seen {
+    articles: HashMap<RowDigest, u32>,
+    customers: HashMap<RowDigest, u32>,
+    retired: HashSet<RowDigest>,
+    outfits: HashMap<RowDigest, (u32, Option<Split>)>,
+    /// The number of rows that are remembered, without those that existed before.
+    rows: u32,
+}
+
+/// Half of a SHA-256: no two rows share one.
+type RowDigest = [u8; 16];
+
+fn digest(bytes: impl AsRef<[u8]>) -> RowDigest {
+    let digest: [u8; 32] = Sha256::digest(bytes).into();
+    *digest.first_chunk().expect("16 is less than 32; this is a bug")
+}
+
+/// The place of a row, and its schema.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    unit: Unit,
+    line: u64,
+    schema: &'a Schema,
+}
+
+impl Context<'_> {
+    /// The line as it is remembered.
+    fn short_line(self) -> u32 {
+        u32::try_from(self.line).unwrap_or(u32::MAX)
+    }
+}
+
+/// A row repeats the one at `first`.
+#[derive(Debug, Clone, Copy)]
+pub struct Repeat {
+    first: u32,
+    other_split: bool,
+}
+
+/// Checks a row against the rows before it, and what a row may hold only once it is stored.
+pub trait Check {
+    /// # Errors
+    /// If the row refers to unknown rows, its id appeared before, or an article's price or stock cannot be read.
+    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String>;
+}
+
+impl Check for Article {
+    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
+        self.normalise().map_err(|error| format!("{error} (article {:?})", self.id))?;
+        enter("article", self.id.as_str(), &mut seen.articles, &mut seen.rows, context)
+    }
+}
+
+impl Check for ArticlePatch {
+    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
+        enter("article", self.id.as_str(), &mut seen.articles, &mut seen.rows, context)
+    }
+}
+
+impl Check for CustomerPatch {
+    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
+        enter("customer", self.id.as_str(), &mut seen.customers, &mut seen.rows, context)
+    }
+}
+
+impl Check for Customer {
+    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
+        enter("customer", self.id.as_str(), &mut seen.customers, &mut seen.rows, context)
+    }
+}
+
+/// A file may contain an id once; one that existed before is replaced.
+fn enter(
+    what: &str,
+    id: &str,
+    seen: &mut HashMap<RowDigest, u32>,
+    rows: &mut u32,
+    context: Context<'_>,
+) -> Result<Option<Repeat>, String> {
+    match seen.entry(digest(id)) {
+        Entry::Occupied(entry) if *entry.get() > 0 => {
+            Err(format!("{what} {id:?} is already in {} {}", context.unit, entry.get()))
+        }
+        entry => {
+            entry.insert_entry(context.short_line());
+            *rows += 1;
+            Ok(None)
+        }
+    }
+}
+
+impl Check for Outfit {
+    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
+        let unknown = self.articles().iter().filter(|id| {
+            let digest = digest(id.as_str());
+            !seen.articles.contains_key(&digest) && !seen.retired.contains(&digest)
+        });
+        let mut reasons: Vec<String> =
+            unknown.map(|id| format!("article {id:?} is not in the catalogue")).collect();
+        if !seen.customers.contains_key(&digest(self.customer.as_str())) {
+            reasons.insert(0, format!("customer {:?} is unknown", self.customer));
+        }
+        if !reasons.is_empty() {
+            return Err(reasons.join("; "));
+        }
+        match seen.outfits.entry(outfit_digest(self, context.schema)) {
+            Entry::Vacant(entry) => {
+                entry.insert((context.short_line(), self.split));
+                seen.rows += 1;
+                Ok(None)
+            }
+            Entry::Occupied(entry) => {
+                let (first, split) = *entry.get();
+                Ok(Some(Repeat { first, other_split: split != self.split }))
+            }
+        }
+    }
+}
+
+/// Outfits are the same if their customer, set of articles and features are, as in the database. The split is not part
+/// of an outfit: it says how the outfit is used.
+fn outfit_digest(outfit: &Outfit, schema: &Schema) -> RowDigest {
+    let mut fields = outfit.to_fields(schema);
+    fields.retain(|(name, _)| name != "split");
+    for (name, value) in &mut fields {
+        if let ("articles", Value::List(ids)) = (name.as_ref(), value) {
+            ids.sort_unstable_by(|a, b| a.as_text().cmp(&b.as_text()));
+        }
+    }
+    digest(serde_json::to_vec(&Value::Object(fields)).expect("texts are JSON; this is a bug"))
+}
+
+impl Check for OpenOutfit {
+    /// The same outfit may be completed twice.
+    fn check(&mut self, _: Context<'_>, _: &mut Seen) -> Result<Option<Repeat>, String> {
+        Ok(None)
+    }
+}

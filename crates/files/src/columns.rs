@@ -1,0 +1,321 @@
+//! The columns of flat files (CSV, Parquet): where a column belongs in a row's fields, and which columns a file needs.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet},
+    marker::PhantomData,
+};
+
+use atelier_core::domain::Schema;
+
+use super::{
+    Table,
+    json::{Fields, Value, find_duplicate},
+    table::Wire,
+};
+
+const FEATURES: &str = "features";
+const PREFIX: &str = "features.";
+
+/// Where the value of a column belongs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    /// In the field of this name: one of the table's, or an attribute.
+    Field(String),
+    Feature(String),
+}
+
+impl Place {
+    pub(super) fn from_column<T: Wire>(column: &str) -> Self {
+        let own = column == FEATURES || T::FIELDS.iter().any(|field| field.name == column);
+        if !T::FEATURES || own {
+            Self::Field(column.to_owned())
+        } else {
+            Self::Feature(column.strip_prefix(PREFIX).unwrap_or(column).to_owned())
+        }
+    }
+}
+
+/// The places of the columns of a header.
+///
+/// # Errors
+/// Why these columns do not fit the table.
+pub(super) fn find_places<'c, T: Table>(
+    columns: impl Iterator<Item = &'c str> + Clone,
+) -> Result<Vec<Place>, String> {
+    let (mut places, mut seen) = (Vec::new(), HashSet::new());
+    for (number, column) in (1..).zip(columns.clone()) {
+        if column.is_empty() {
+            return Err(format!("column {number} has no name; name it or remove it (pandas: `index=False`)"));
+        }
+        let place = Place::from_column::<T>(column);
+        if !seen.insert(place.clone()) {
+            return Err(format!("column {column:?} appears twice"));
+        }
+        places.push(place);
+    }
+    for field in T::FIELDS.iter().filter(|field| field.required) {
+        if !columns.clone().any(|column| column == field.name) {
+            let found: Vec<String> = columns.map(|column| format!("{column:?}")).collect();
+            return Err(format!("{} need a column {:?}, found {}", T::NAME, field.name, found.join(", ")));
+        }
+    }
+    Ok(places)
+}
+
+/// Collects the cells of a flat row into its fields.
+#[derive(Debug, Default)]
+pub(super) struct RowFields<'a> {
+    fields: Fields<'a>,
+    features: Fields<'a>,
+}
+
+impl<'a> RowFields<'a> {
+    /// `inside` is the path of a value that belongs into an object at the place.
+    pub(super) fn insert(&mut self, place: &'a Place, inside: &'a [String], value: Value<'a>) {
+        match (place, value) {
+            (_, Value::Null) => {}
+            (Place::Field(name), value) => insert(&mut self.fields, name, inside, value),
+            (Place::Feature(name), value) => insert(&mut self.features, name, inside, value),
+        }
+    }
+
+    /// # Errors
+    /// If a feature has a value both in its own column and in the column `features`.
+    pub(super) fn into_fields<T: Wire>(mut self) -> Result<Fields<'a>, String> {
+        if T::FEATURES {
+            let nested = self.fields.iter().position(|(name, _)| name == FEATURES);
+            let nested = nested.map_or(Value::Null, |place| self.fields.swap_remove(place).1);
+            self.fields.push((FEATURES.into(), add_features(nested, self.features)?));
+        }
+        Ok(self.fields)
+    }
+}
+
+/// The field `features` with those that have columns of their own.
+///
+/// # Errors
+/// If a feature has a value in both.
+pub(super) fn add_features<'a>(field: Value<'a>, columns: Fields<'a>) -> Result<Value<'a>, String> {
+    let mut features = match field {
+        Value::Null => Fields::new(),
+        Value::Object(features) => features,
+        // Not an object, which the table refuses.
+        other => return Ok(other),
+    };
+    features.extend(columns);
+    match find_duplicate(&features) {
+        Some(name) => Err(format!("feature {name:?} is given in two columns")),
+        None => Ok(Value::Object(features)),
+    }
+}
+
+fn insert<'a>(fields: &mut Fields<'a>, name: &'a str, inside: &'a [String], value: Value<'a>) {
+    let [inner, deeper @ ..] = inside else { return fields.push((name.into(), value)) };
+    let place = fields.iter().position(|(other, _)| other == name).unwrap_or_else(|| {
+        fields.push((name.into(), Value::Object(Fields::new())));
+        fields.len() - 1
+    });
+    if let Value::Object(nested) = &mut fields[place].1 {
+        insert(nested, inner, deeper, value);
+    }
+}
+
+/// A row's fields as flat columns. Features have their own columns, named after them unless the table has a field of
+/// that name.
+pub(super) fn flatten<T: Wire>(fields: Fields<'_>) -> impl Iterator<Item = (Cow<'_, str>, Value<'_>)> {
+    fields.into_iter().flat_map(|(name, value)| match value {
+        Value::Object(features) if T::FEATURES && name == FEATURES => {
+            features.into_iter().map(|(name, value)| (column_name::<T>(name), value)).collect()
+        }
+        value => vec![(name, value)],
+    })
+}
+
+/// The feature of a column that is not a field of the table.
+pub(super) fn feature_name<T: Wire>(column: Cow<'_, str>) -> Cow<'_, str> {
+    match Place::from_column::<T>(&column) {
+        Place::Feature(name) if name != column => name.into(),
+        _ => column,
+    }
+}
+
+fn column_name<T: Wire>(feature: Cow<'_, str>) -> Cow<'_, str> {
+    if Place::from_column::<T>(&feature) == Place::Feature(feature.clone().into_owned()) {
+        feature
+    } else {
+        format!("{PREFIX}{feature}").into()
+    }
+}
+
+/// The columns that a CSV or Parquet file needs for its rows. JSON Lines has no columns, so an empty set is enough.
+#[derive(Debug, Clone)]
+pub struct Columns<T> {
+    schema: Schema,
+    seen: BTreeMap<String, Kind>,
+    table: PhantomData<fn() -> T>,
+}
+
+/// The narrowest type of column that fits all its values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Bool,
+    /// Whole numbers that a float represents exactly.
+    Integer,
+    /// Whole numbers, some of which are too large for a float.
+    Long,
+    Double,
+    Texts,
+    /// Any values, as JSON.
+    Json,
+}
+
+/// Up to here a float represents every whole number.
+const EXACT: u64 = 1 << 53;
+
+/// A column of a flat file.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Column {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    pub(super) required: bool,
+}
+
+impl<T: Table> Columns<T> {
+    pub fn new(schema: &Schema) -> Self {
+        Self { schema: schema.clone(), seen: BTreeMap::new(), table: PhantomData }
+    }
+
+    /// Adds the columns that the row needs.
+    pub fn include(&mut self, row: &T) {
+        for (name, value) in flatten::<T>(row.to_fields(&self.schema)) {
+            let Some(kind) = Kind::for_value(&value) else { continue };
+            match self.seen.get_mut(name.as_ref()) {
+                Some(seen) => *seen = seen.widen(kind),
+                None => {
+                    self.seen.insert(name.into_owned(), kind);
+                }
+            }
+        }
+    }
+
+    pub(super) fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The table's fields, then the features in the schema's order, then other columns by name.
+    pub(super) fn columns(&self) -> Vec<Column> {
+        let own = T::FIELDS.iter().map(|field| Column {
+            name: field.name.to_owned(),
+            kind: if field.list { Kind::Texts } else { Kind::Text },
+            required: field.required,
+        });
+        let place = |name: &str| {
+            let place = self.schema.features().iter().position(|feature| T::FEATURES && feature.name == name);
+            place.unwrap_or(usize::MAX)
+        };
+        let mut others: Vec<Column> = self
+            .seen
+            .iter()
+            .filter(|(name, _)| T::FIELDS.iter().all(|field| field.name != *name))
+            .map(|(name, kind)| Column { name: name.clone(), kind: *kind, required: false })
+            .collect();
+        others.sort_by_key(|column| place(&column.name));
+        own.chain(others).collect()
+    }
+}
+
+impl Kind {
+    /// `None` for a null, which fits every column.
+    pub(super) fn for_value(value: &Value<'_>) -> Option<Self> {
+        Some(match value {
+            Value::Null => return None,
+            Value::Bool(_) => Self::Bool,
+            Value::Number(number) if number.is_f64() => Self::Double,
+            Value::Number(number) => match number.as_i64() {
+                Some(whole) if whole.unsigned_abs() <= EXACT => Self::Integer,
+                Some(_) => Self::Long,
+                None => Self::Json,
+            },
+            Value::Text(_) => Self::Text,
+            Value::List(_) if value.is_texts() => Self::Texts,
+            Value::List(_) | Value::Object(_) => Self::Json,
+        })
+    }
+
+    pub(super) fn widen(self, other: Self) -> Self {
+        match (self, other) {
+            (one, other) if one == other => one,
+            (Self::Integer, Self::Long) | (Self::Long, Self::Integer) => Self::Long,
+            (Self::Integer, Self::Double) | (Self::Double, Self::Integer) => Self::Double,
+            _ => Self::Json,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::parse;
+    use atelier_core::domain::{Article, Customer, CustomerId, FeatureValue, Features, Outfit};
+
+    #[test]
+    fn a_column_belongs_where_its_name_says() {
+        let field = |name: &str| Place::Field(name.into());
+        let feature = |name: &str| Place::Feature(name.into());
+        assert_eq!(Place::from_column::<Article>("features.age"), field("features.age"));
+        assert_eq!(Place::from_column::<Customer>("id"), field("id"));
+        assert_eq!(Place::from_column::<Customer>("age"), feature("age"));
+        assert_eq!(Place::from_column::<Customer>("features.age"), feature("age"));
+        assert_eq!(Place::from_column::<Customer>("features.id"), feature("id"));
+        assert_eq!(Place::from_column::<Outfit>("id"), feature("id"));
+        for name in ["age", "id", "features", "features.age", "features.features.age"] {
+            assert_eq!(
+                Place::from_column::<Customer>(&column_name::<Customer>(name.into())),
+                feature(name),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_wrong_header_says_why() {
+        let message = |columns: &[&str]| find_places::<Customer>(columns.iter().copied()).unwrap_err();
+        assert_eq!(
+            message(&["id", ""]),
+            "column 2 has no name; name it or remove it (pandas: `index=False`)"
+        );
+        assert_eq!(message(&["id", "age", "features.age"]), "column \"features.age\" appears twice");
+        assert_eq!(message(&["id;age"]), "customers need a column \"id\", found \"id;age\"");
+    }
+
+    #[test]
+    fn a_column_is_as_narrow_as_its_values_allow() {
+        let kind = |values: &[&str]| {
+            values.iter().filter_map(|json| Kind::for_value(&parse(json).unwrap())).reduce(Kind::widen)
+        };
+        assert_eq!(kind(&["1", "null", "2"]), Some(Kind::Integer));
+        assert_eq!(kind(&["1", "2.5"]), Some(Kind::Double));
+        assert_eq!(kind(&["1", "10000000000000001"]), Some(Kind::Long));
+        assert_eq!(kind(&["1.5", "10000000000000001"]), Some(Kind::Json));
+        assert_eq!(kind(&["18446744073709551615"]), Some(Kind::Json));
+        assert_eq!(kind(&["[]", "[\"a\"]"]), Some(Kind::Texts));
+        assert_eq!(kind(&["[1]"]), Some(Kind::Json));
+        assert_eq!(kind(&["\"a\"", "1"]), Some(Kind::Json));
+        assert_eq!(kind(&["true", "false"]), Some(Kind::Bool));
+        assert_eq!(kind(&["null"]), None);
+    }
+
+    #[test]
+    fn columns_follow_the_schema_and_then_the_alphabet() {
+        let mut columns = Columns::new(&Schema::default_schema());
+        let features: Features = ["zeal", "country", "gender", "id"]
+            .map(|name| (name.to_owned(), FeatureValue::Text("x".into())))
+            .into_iter()
+            .collect();
+        columns.include(&Customer { id: CustomerId::new("c").unwrap(), features });
+        let names: Vec<String> = columns.columns().into_iter().map(|column| column.name).collect();
+        assert_eq!(names, ["id", "gender", "country", "features.id", "zeal"]);
+    }
+}

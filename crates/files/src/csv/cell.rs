@@ -1,0 +1,258 @@
+//! Reading the cells of CSV files, and writing them so that they are read back the same.
+
+use std::borrow::Cow;
+
+use atelier_core::domain::{Kind, Schema, is_ambiguous_price};
+
+use crate::{
+    columns::Place,
+    json::{JsonError, Value, canonical, parse},
+    table::Wire,
+};
+
+/// How the cells of a column are read. An empty cell always means "not given".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// An id, a type or a split: plain text.
+    Text,
+    /// Ids joined with `|`, which no id contains.
+    Ids,
+    Category,
+    Set,
+    Number,
+    /// An attribute: the type is inferred.
+    Attribute,
+    /// An attribute, whose `1.299` stays text: the article refuses it, because it may be a thousand.
+    Price,
+    /// A feature that the schema does not list: the type is inferred, among those that features may have.
+    Feature,
+}
+
+impl Reading {
+    pub(super) fn for_place<T: Wire>(place: &Place, schema: &Schema) -> Self {
+        match place {
+            Place::Field(name) => match T::FIELDS.iter().find(|field| field.name == name) {
+                Some(field) if field.list => Self::Ids,
+                Some(_) => Self::Text,
+                None if name == "price" => Self::Price,
+                None => Self::Attribute,
+            },
+            Place::Feature(name) => match schema.feature(name).map(|feature| &feature.kind) {
+                Some(Kind::Category) => Self::Category,
+                Some(Kind::Set) => Self::Set,
+                Some(Kind::Number { .. }) => Self::Number,
+                None => Self::Feature,
+            },
+        }
+    }
+
+    /// # Errors
+    /// If the cell is JSON with a repeated name, or is not a list of ids.
+    pub(super) fn read(self, cell: &str) -> Result<Value<'_>, String> {
+        if cell.is_empty() {
+            return Ok(Value::Null);
+        }
+        let parsed = match self {
+            Self::Text => return Ok(Value::text(cell)),
+            // One id is too few for an outfit, so this is a list in another notation.
+            Self::Ids if !cell.contains('|') && cell.contains([',', ';', ' ', '[']) => {
+                return Err(format!("join the ids with |, as in a|b|c|d; found {cell:?}"));
+            }
+            Self::Ids => return Ok(split(cell)),
+            // The encoder refuses other text.
+            Self::Number => {
+                let number = cell.trim().parse().ok().and_then(Value::from_f64);
+                return Ok(number.unwrap_or_else(|| Value::text(cell)));
+            }
+            Self::Price if is_ambiguous_price(cell) => return Ok(Value::text(cell)),
+            Self::Price => return Self::Attribute.read(cell),
+            Self::Category | Self::Set | Self::Attribute | Self::Feature => parse_json(cell)?,
+        };
+        let text = Value::text(cell);
+        Ok(match (self, parsed) {
+            (Self::Attribute, Some(json)) | (_, Some(json @ Value::Text(_))) => json,
+            (Self::Set, Some(json)) if json.is_words() => json,
+            (Self::Set, _) => split(cell),
+            (Self::Attribute, None) => infer(cell),
+            (Self::Feature, json) => {
+                // A feature cannot be other JSON or a boolean, so those stay text.
+                let value = json.unwrap_or_else(|| infer(cell));
+                if matches!(value, Value::Number(_)) || value.is_texts() { value } else { text }
+            }
+            _ => text,
+        })
+    }
+
+    /// The plain form if it is read back as the same value, else JSON.
+    pub(super) fn write<'v>(self, value: &'v Value<'_>) -> Cow<'v, str> {
+        let json = || serde_json::to_string(value).expect("texts and finite numbers are JSON; this is a bug");
+        let plain: Cow<'v, str> = match value {
+            Value::Null => return "".into(),
+            Value::Text(text) => text.as_ref().into(),
+            Value::List(values) if value.is_texts() => join(values).into(),
+            Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Object(_) => json().into(),
+        };
+        match (self, value) {
+            _ if self.reads_back(&plain, value) => plain,
+            // A fourth decimal makes it a number.
+            (Self::Price, Value::Number(number)) => format!("{number}0").into(),
+            _ => json().into(),
+        }
+    }
+
+    fn reads_back(self, cell: &str, value: &Value<'_>) -> bool {
+        match self {
+            Self::Text | Self::Ids => true,
+            _ => self.read(cell).is_ok_and(|read| read == *value),
+        }
+    }
+}
+
+fn split(cell: &str) -> Value<'_> {
+    Value::List(cell.split('|').map(Value::text).collect())
+}
+
+fn join(values: &[Value<'_>]) -> String {
+    let texts = values.iter().map(|value| match value {
+        Value::Text(text) => text.as_ref(),
+        other => unreachable!("a list of texts holds {}; this is a bug", other.kind()),
+    });
+    texts.collect::<Vec<_>>().join("|")
+}
+
+/// The cell as JSON, if it is JSON in quotes, brackets or braces.
+fn parse_json(cell: &str) -> Result<Option<Value<'_>>, String> {
+    if !cell.starts_with(['"', '[', '{']) {
+        return Ok(None);
+    }
+    match parse(cell) {
+        Ok(value) => Ok(Some(value)),
+        Err(JsonError::Syntax(_) | JsonError::Early(_)) => Ok(None),
+        Err(JsonError::Content(reason)) => Err(reason),
+    }
+}
+
+/// The cell as a boolean, number, list or text. Booleans may be written as JSON, pandas or Excel write them.
+fn infer(cell: &str) -> Value<'_> {
+    match cell {
+        "true" | "True" | "TRUE" => return Value::Bool(true),
+        "false" | "False" | "FALSE" => return Value::Bool(false),
+        _ => {}
+    }
+    if cell.contains('|') {
+        return split(cell);
+    }
+    let numeric = cell.starts_with(|c: char| c == '-' || c.is_ascii_digit())
+        && cell.ends_with(|c: char| c.is_ascii_digit());
+    let number = match parse(cell) {
+        Ok(Value::Number(number)) if numeric => canonical(number),
+        _ => return Value::text(cell),
+    };
+    // With more digits than a number can hold it is a code.
+    if number.is_f64() && !cell.contains(['.', 'e', 'E']) { Value::text(cell) } else { Value::Number(number) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn reads(reading: Reading, cell: &str, json: &str) {
+        assert_eq!(reading.read(cell).unwrap(), parse(json).unwrap(), "{cell}");
+    }
+
+    #[track_caller]
+    fn writes(reading: Reading, json: &str, cell: &str) {
+        let value = parse(json).unwrap();
+        assert_eq!(reading.write(&value), cell);
+        assert_eq!(reading.read(cell).unwrap(), value, "and reads it back");
+    }
+
+    #[test]
+    fn the_type_of_an_attribute_is_inferred() {
+        for (cell, json) in [
+            ("", "null"),
+            ("true", "true"),
+            ("True", "true"),
+            ("TRUE", "true"),
+            ("False", "false"),
+            ("FALSE", "false"),
+            ("tRUE", "\"tRUE\""),
+            ("yes", "\"yes\""),
+            ("38", "38"),
+            ("-1.50", "-1.5"),
+            ("1e2", "100"),
+            ("007", "\"007\""),
+            (" 38", "\" 38\""),
+            ("4006381333931", "4006381333931"),
+            ("123456789012345678901234", "\"123456789012345678901234\""),
+            ("1e999", "\"1e999\""),
+            ("79,9", "\"79,9\""),
+            ("wool|silk", r#"["wool","silk"]"#),
+            ("38|39", r#"["38","39"]"#),
+            ("[1,2]", "[1,2]"),
+            ("[1,2", "\"[1,2\""),
+            (r#"{"a":{"b":null}}"#, r#"{"a":{"b":null}}"#),
+            (r#""38""#, "\"38\""),
+            ("null", "\"null\""),
+        ] {
+            reads(Reading::Attribute, cell, json);
+        }
+        assert_eq!(Reading::Attribute.read(r#"{"a":1,"a":2}"#).unwrap_err(), "field \"a\" appears twice");
+    }
+
+    #[test]
+    fn the_schema_determines_how_a_feature_is_read() {
+        reads(Reading::Category, "38", "\"38\"");
+        reads(Reading::Category, "a|b", "\"a|b\"");
+        reads(Reading::Category, "true", "\"true\"");
+        reads(Reading::Set, "red", "[\"red\"]");
+        reads(Reading::Set, "38|39", "[\"38\",\"39\"]");
+        reads(Reading::Set, "[\"a|b\"]", "[\"a|b\"]");
+        reads(Reading::Number, " 28.0", "28");
+        reads(Reading::Number, "NaN", "\"NaN\"");
+        reads(Reading::Number, "old", "\"old\"");
+        reads(Reading::Feature, "true", "\"true\"");
+        reads(Reading::Feature, "28", "28");
+        reads(Reading::Feature, "{\"a\":1}", r#""{\"a\":1}""#);
+    }
+
+    #[test]
+    fn a_value_that_would_be_misread_is_written_as_json() {
+        for (json, cell) in [
+            ("\"red\"", "red"),
+            ("\"38\"", "\"38\""),
+            ("true", "true"),
+            ("\"true\"", "\"true\""),
+            ("\"True\"", "\"True\""),
+            ("\"FALSE\"", "\"FALSE\""),
+            ("\"\"", "\"\""),
+            ("\"a|b\"", "\"a|b\""),
+            ("\"[]\"", r#""[]""#),
+            (r#""{x""#, "{x"),
+            ("[\"a\",\"b\"]", "a|b"),
+            ("[\"a\"]", "[\"a\"]"),
+            ("[]", "[]"),
+            ("[\"\"]", "[\"\"]"),
+            ("[\"a|b\",\"c\"]", "[\"a|b\",\"c\"]"),
+            ("[\"a\",1]", "[\"a\",1]"),
+            (r#"["{\"a\":\"x","y\"}"]"#, r#"["{\"a\":\"x","y\"}"]"#),
+            ("1e300", "1e+300"),
+        ] {
+            writes(Reading::Attribute, json, cell);
+        }
+        writes(Reading::Price, "1.299", "1.2990");
+        writes(Reading::Price, "12.5", "12.5");
+        writes(Reading::Price, "\"64,55\"", "64,55");
+        writes(Reading::Price, "\"12\"", "\"12\"");
+        writes(Reading::Set, "[\"red\"]", "red");
+        writes(Reading::Set, "[]", "[]");
+        writes(Reading::Set, "[\"a|b\"]", "[\"a|b\"]");
+        writes(Reading::Set, r#"["[\"a\"]"]"#, r#"["[\"a\"]"]"#);
+        writes(Reading::Set, r#"["\"a\""]"#, r#"["\"a\""]"#);
+        writes(Reading::Category, "\"38\"", "38");
+        writes(Reading::Category, r#""\"x\"""#, r#""\"x\"""#);
+        writes(Reading::Feature, "\"true\"", "true");
+        writes(Reading::Feature, "\"28\"", "\"28\"");
+    }
+}

@@ -1,0 +1,110 @@
+//! Errors in rows and in files.
+
+use std::{fmt, io, path::PathBuf};
+
+use atelier_core::{domain::SchemaError, util::text::abbreviate};
+
+use super::Feed;
+
+/// The most characters of a reason.
+const REASON_LENGTH: usize = 1000;
+
+/// A row that cannot be used, and why, in words for the person who made the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowError {
+    /// The line that the row begins on, from 1 (a CSV header is line 1); in Parquet, which has no lines, the number
+    /// of the row.
+    pub line: u64,
+    pub reason: String,
+    unit: Unit,
+    fatal: bool,
+}
+
+/// The unit that locates a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    Line,
+    Row,
+}
+
+impl RowError {
+    pub(super) fn new(unit: Unit, line: u64, reason: impl Into<String>) -> Self {
+        let mut reason = reason.into();
+        // It may quote a cell.
+        abbreviate(&mut reason, REASON_LENGTH);
+        Self { line, reason, unit, fatal: false }
+    }
+
+    /// An error after which the file cannot be read.
+    pub(super) fn fatal(unit: Unit, line: u64, reason: impl Into<String>) -> Self {
+        Self { line, reason: reason.into(), unit, fatal: true }
+    }
+
+    /// Whether reading stopped here. Skipping such a row would silently lose the rows after it.
+    pub fn is_fatal(&self) -> bool {
+        self.fatal
+    }
+}
+
+impl fmt::Display for RowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.unit, self.line, self.reason)
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Line => "line",
+            Self::Row => "row",
+        })
+    }
+}
+
+impl std::error::Error for RowError {}
+
+/// Why a file cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    #[error(
+        "{}: unknown format; the file name must end in .jsonl, .ndjson, .csv or .parquet", path.display()
+    )]
+    Extension { path: PathBuf },
+    /// As [`Self::Extension`], of a catalogue, which may be a feed.
+    #[error(
+        "{}: unknown format; name it with --format, or end the file name in .jsonl, .ndjson, .csv or .parquet. A feed ends in .xml \
+         and begins with <, or it ends in .tsv or .txt and has tabs in its first line, or it is Shopify's .csv", path.display()
+    )]
+    Catalogue { path: PathBuf },
+    #[error("expected jsonl, csv or parquet, found {name:?}")]
+    Format { name: String },
+    #[error("cannot read {}: {source}", path.display())]
+    Open { path: PathBuf, source: io::Error },
+    #[error("cannot read {}: it is a folder; name a file in it", path.display())]
+    Folder { path: PathBuf },
+    /// The header, or the columns of a Parquet file, do not fit the table.
+    #[error("{}: {reason}", path.display())]
+    Columns { path: PathBuf, reason: String },
+    #[error("{}: not a readable Parquet file: {reason}", path.display())]
+    Parquet { path: PathBuf, reason: String },
+    #[error(
+        "{} is a feed ({feed}), which describes whole articles: import it with --articles, without --merge", path.display()
+    )]
+    Feed { path: PathBuf, feed: Feed },
+    /// See [`RowError::is_fatal`].
+    #[error("{}: reading stopped at {error}", path.display())]
+    Interrupted { path: PathBuf, error: RowError },
+    /// See [`super::Checker::at_most`].
+    #[error("{}: reading stopped at {error}", path.display())]
+    TooManyRows { path: PathBuf, error: RowError },
+    #[error("{}: {source}", path.display())]
+    Schema { path: PathBuf, source: Box<SchemaError> },
+    #[error("{} contains {table} more than once: {}; keep one file", folder.display(), names.join(", "))]
+    Several { folder: PathBuf, table: &'static str, names: Vec<String> },
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error(
+        "cannot write {}: {column:?} changed while the file was written; try again", path.display()
+    )]
+    Column { path: PathBuf, column: String },
+}

@@ -1,0 +1,263 @@
+//! Product feeds as other systems write them: Google Merchant Center's in XML and as tab-separated text, and Shopify's
+//! export of products.
+//!
+//! Each entry of such a feed is a variant, an article in one size. [`variants`] puts the variants of an article together,
+//! and gives its fields as every other format does, so the same checks follow. What a feed says beyond the listed
+//! attributes is not kept: descriptions alone would fill the memory of a catalogue.
+//!
+//! docs/feeds.md has the attributes and the rules.
+
+mod categories;
+mod google;
+mod shopify;
+mod variants;
+mod xml;
+
+use std::{fmt, io::BufRead, path::Path, str::FromStr};
+
+use atelier_core::domain::Timestamp;
+
+use self::variants::{Article, Variant, Variants};
+use super::{
+    FileError, Row, RowError,
+    csv::{End, Records},
+    error::Unit,
+    input::Input,
+    json::{Fields, Value},
+    read::read_failure,
+};
+
+/// A format of product feeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Feed {
+    GoogleXml,
+    GoogleTsv,
+    ShopifyCsv,
+}
+
+const FEEDS: [Feed; 3] = [Feed::GoogleXml, Feed::GoogleTsv, Feed::ShopifyCsv];
+
+impl Feed {
+    /// The feed that a file holds, by its extension and its first line. `None` if it may be one of our own tables.
+    pub(super) fn recognise(path: &Path, input: &mut Input) -> std::io::Result<Option<Self>> {
+        let name = path.to_string_lossy().to_ascii_lowercase();
+        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        let extension = Path::new(name).extension().unwrap_or_default().to_string_lossy().into_owned();
+        let begin = input.fill_buf()?;
+        let line = begin.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let line = String::from_utf8_lossy(line).to_ascii_lowercase();
+        Ok(match extension.as_str() {
+            "xml" if line.trim_start().starts_with('<') => Some(Self::GoogleXml),
+            "tsv" | "txt" if line.contains('\t') => Some(Self::GoogleTsv),
+            // Our own tables have a column `id`, which Shopify's do not have.
+            "csv" => {
+                let has = |names: &[&str]| {
+                    line.split(',').any(|cell| names.contains(&cell.trim().trim_matches('"')))
+                };
+                let shopify = has(&["handle", "url handle"])
+                    && has(&["variant price", "price"])
+                    && has(&["option1 name"])
+                    && !has(&["id"]);
+                shopify.then_some(Self::ShopifyCsv)
+            }
+            _ => None,
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::GoogleXml => "google-xml",
+            Self::GoogleTsv => "google-tsv",
+            Self::ShopifyCsv => "shopify-csv",
+        }
+    }
+}
+
+impl fmt::Display for Feed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Feed {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        FEEDS.into_iter().find(|feed| feed.name() == name).ok_or_else(|| {
+            let names = FEEDS.map(Self::name).join(", ");
+            format!("expected {names}, found {name:?}")
+        })
+    }
+}
+
+/// Reads the articles of a feed.
+#[derive(Debug)]
+pub(super) struct Reader {
+    source: Source,
+    variants: Variants,
+    /// When the feed is read: prices may hold for a time.
+    now: Timestamp,
+    /// About the bytes of the articles so far.
+    given: u64,
+    left_out: u64,
+    /// Whether there was an entry.
+    has_entries: bool,
+    ended: bool,
+}
+
+#[derive(Debug)]
+enum Source {
+    Xml(Box<xml::Items>),
+    Tsv(Box<Records>, google::Columns),
+    Shopify(Box<Records>, shopify::Columns, shopify::Product),
+}
+
+/// An entry of a feed.
+enum Entry {
+    Variant(Box<Variant>),
+    /// It is not for sale.
+    LeftOut,
+    /// It says nothing of its own, such as a further picture.
+    Nothing,
+}
+
+impl Reader {
+    /// # Errors
+    /// If the header cannot be read, or lacks a column.
+    pub(super) fn new(feed: Feed, input: Input, path: &Path, now: Timestamp) -> Result<Self, FileError> {
+        let refuse = |reason: String| FileError::Columns { path: path.to_owned(), reason };
+        let header = |records: &mut Records| match records.next() {
+            Ok(Some(_)) => {
+                let cells = records.cells().map_err(refuse)?;
+                Ok(cells.into_iter().map(str::to_owned).collect::<Vec<_>>())
+            }
+            Ok(None) => {
+                Err(refuse("the file is empty; expected a header with the names of the columns".into()))
+            }
+            Err(End::Disk(source)) => Err(FileError::Open { path: path.to_owned(), source }),
+            Err(End::Format(reason)) => Err(refuse(format!("in the header, {reason}"))),
+        };
+        let source = match feed {
+            Feed::GoogleXml => Source::Xml(Box::new(xml::Items::new(input))),
+            Feed::GoogleTsv => {
+                let mut records = Records::new(input, b'\t');
+                let columns = google::Columns::new(&header(&mut records)?).map_err(refuse)?;
+                Source::Tsv(Box::new(records), columns)
+            }
+            Feed::ShopifyCsv => {
+                let mut records = Records::new(input, b',');
+                let columns = shopify::Columns::new(&header(&mut records)?).map_err(refuse)?;
+                Source::Shopify(Box::new(records), columns, shopify::Product::default())
+            }
+        };
+        Ok(Self {
+            source,
+            variants: Variants::default(),
+            now,
+            given: 0,
+            left_out: 0,
+            has_entries: false,
+            ended: false,
+        })
+    }
+
+    pub(super) fn progress(&self) -> (u64, u64) {
+        match &self.source {
+            Source::Xml(items) => items.progress(),
+            Source::Tsv(records, _) | Source::Shopify(records, ..) => records.progress(),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.given
+    }
+
+    /// How many entries are not for sale, or parents of others, and no articles.
+    pub(super) fn left_out(&self) -> u64 {
+        self.left_out + self.variants.left_out()
+    }
+
+    pub(super) fn next<T>(
+        &mut self,
+        finish: impl FnOnce(u64, Result<Fields<'_>, String>) -> Result<Row<T>, RowError>,
+    ) -> Option<Result<Row<T>, RowError>> {
+        loop {
+            if let Some(Article { line, fields, warnings }) = self.variants.next() {
+                self.given += Value::Object(fields.clone()).size() as u64;
+                return Some(finish(line, Ok(fields)).map(|mut row| {
+                    row.warnings.extend(warnings);
+                    row
+                }));
+            }
+            if self.ended {
+                return None;
+            }
+            let (line, entry) = match self.source.next(self.now) {
+                Ok(Some(read)) => read,
+                // An empty catalogue is not what a shop means.
+                Ok(None) if !self.has_entries => {
+                    self.ended = true;
+                    let reason = "a feed has a row for each variant, found only a header";
+                    return Some(Err(RowError::fatal(Unit::Line, 1, reason)));
+                }
+                Ok(None) => {
+                    self.ended = true;
+                    self.variants.complete();
+                    continue;
+                }
+                Err(fatal) => return Some(Err(fatal)),
+            };
+            self.has_entries = true;
+            match entry {
+                Ok(Entry::Variant(variant)) => {
+                    if let Err(reason) = self.variants.add(line, *variant) {
+                        return Some(Err(RowError::fatal(Unit::Line, line, reason)));
+                    }
+                }
+                Ok(Entry::LeftOut) => self.left_out += 1,
+                Ok(Entry::Nothing) => {}
+                Err(reason) => return Some(finish(line, Err(reason))),
+            }
+        }
+    }
+}
+
+impl Source {
+    /// The next entry and its line; `None` at the end. An error ends the file.
+    #[expect(clippy::type_complexity, reason = "an entry, or why it is none, or why the file ends")]
+    fn next(&mut self, now: Timestamp) -> Result<Option<(u64, Result<Entry, String>)>, RowError> {
+        match self {
+            Self::Xml(items) => {
+                let Some(item) = items.next()? else { return Ok(None) };
+                let entry = item.fields.and_then(|fields| {
+                    let fields = fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+                    google::read(fields, now).map(Box::new).map(Entry::Variant)
+                });
+                let entry = entry.map_err(|reason| match item.place {
+                    Some(place) => format!("in item {place} of the file, {reason}"),
+                    None => reason,
+                });
+                Ok(Some((item.line, entry)))
+            }
+            Self::Tsv(records, columns) => {
+                let Some(line) = next_record(records)? else { return Ok(None) };
+                let entry = records
+                    .cells()
+                    .and_then(|cells| columns.read(&cells, now).map(Box::new).map(Entry::Variant));
+                Ok(Some((line, entry)))
+            }
+            Self::Shopify(records, columns, product) => {
+                let Some(line) = next_record(records)? else { return Ok(None) };
+                Ok(Some((line, records.cells().and_then(|cells| columns.read(&cells, product)))))
+            }
+        }
+    }
+}
+
+fn next_record(records: &mut Records) -> Result<Option<u64>, RowError> {
+    let begins = records.next_line();
+    records.next().map_err(|end| match end {
+        End::Disk(error) => RowError::fatal(Unit::Line, begins, read_failure(&error)),
+        End::Format(reason) => RowError::fatal(Unit::Line, records.begins(), reason),
+    })
+}

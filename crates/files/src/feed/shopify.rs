@@ -1,0 +1,259 @@
+//! A row of Shopify's export of products. The rows of a product are next to each other: the first has what all its
+//! variants share, the others have a variant or a further picture.
+
+use atelier_core::domain::{fold, json_number, parse_price};
+
+use super::{
+    Entry,
+    variants::{Variant, colour_id, last_of_path, read_gender},
+};
+use crate::{Warning, json::Value};
+
+/// The names of the columns, in lower case: of the exports, and of Shopify's newer template.
+const COLUMNS: [(Column, &[&str]); 23] = [
+    (Column::Handle, &["handle", "url handle"]),
+    (Column::Title, &["title"]),
+    (Column::Vendor, &["vendor"]),
+    (Column::Category, &["product category"]),
+    (Column::Type, &["type"]),
+    (Column::Tags, &["tags"]),
+    (Column::Published, &["published", "published on online store"]),
+    (Column::Status, &["status"]),
+    (Column::OptionName(0), &["option1 name"]),
+    (Column::OptionName(1), &["option2 name"]),
+    (Column::OptionName(2), &["option3 name"]),
+    (Column::OptionValue(0), &["option1 value"]),
+    (Column::OptionValue(1), &["option2 value"]),
+    (Column::OptionValue(2), &["option3 value"]),
+    (Column::Tracker, &["variant inventory tracker", "inventory tracker"]),
+    (Column::Count, &["variant inventory qty", "inventory quantity"]),
+    (Column::Policy, &["variant inventory policy", "continue selling when out of stock"]),
+    (Column::Price, &["variant price", "price"]),
+    (Column::CompareAt, &["variant compare at price", "compare-at price"]),
+    (Column::Image, &["image src", "product image url"]),
+    (
+        Column::Gender,
+        &["google shopping / gender", "target gender (product.metafields.shopify.target-gender)"],
+    ),
+    (Column::AgeGroup, &["google shopping / age group", "age group (product.metafields.shopify.age-group)"]),
+    (Column::Material, &["fabric (product.metafields.shopify.fabric)"]),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Column {
+    Handle,
+    Title,
+    Vendor,
+    Category,
+    Type,
+    Tags,
+    Published,
+    Status,
+    OptionName(usize),
+    OptionValue(usize),
+    Tracker,
+    Count,
+    Policy,
+    Price,
+    CompareAt,
+    Image,
+    Gender,
+    AgeGroup,
+    Material,
+}
+
+/// What the options of products are called in shops' languages, folded.
+const SIZE: [&str; 17] = [
+    "size",
+    "sizes",
+    "shoe size",
+    "clothing size",
+    "grösse",
+    "groesse",
+    "schuhgrösse",
+    "kleidergrösse",
+    "konfektionsgrösse",
+    "taille",
+    "pointure",
+    "talla",
+    "taglia",
+    "tamanho",
+    "maat",
+    "størrelse",
+    "storlek",
+];
+const COLOUR: [&str; 6] = ["color", "colour", "farbe", "couleur", "kleur", "colore"];
+
+/// Which column a cell belongs to.
+#[derive(Debug)]
+pub(super) struct Columns(Vec<Option<Column>>);
+
+/// What the first row of a product says for all.
+#[derive(Debug, Default)]
+pub(super) struct Product {
+    handle: String,
+    kind: Option<String>,
+    options: [Option<OptionKind>; 3],
+    shared: Vec<(&'static str, Value<'static>)>,
+    own: Vec<(&'static str, Value<'static>)>,
+    for_sale: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OptionKind {
+    Size,
+    Colour,
+}
+
+impl Columns {
+    /// # Errors
+    /// If there is no column for the handle or the price.
+    pub(super) fn new(header: &[String]) -> Result<Self, String> {
+        let find = |cell: &String| {
+            let name = cell.trim().to_lowercase();
+            COLUMNS.iter().find(|(_, names)| names.contains(&name.as_str())).map(|(column, _)| *column)
+        };
+        let columns: Vec<Option<Column>> = header.iter().map(find).collect();
+        for (column, name) in [(Column::Handle, "Handle"), (Column::Price, "Variant Price")] {
+            if !columns.contains(&Some(column)) {
+                let found =
+                    header.iter().take(8).map(|cell| format!("{cell:?}")).collect::<Vec<_>>().join(", ");
+                return Err(format!("Shopify's products need a column {name:?}, found {found}"));
+            }
+        }
+        Ok(Self(columns))
+    }
+
+    pub(super) fn read(&self, cells: &[&str], product: &mut Product) -> Result<Entry, String> {
+        if cells.len() != self.0.len() {
+            let (found, expected) = (cells.len(), self.0.len());
+            return Err(format!("the header has {expected} cells, but this row has {found}"));
+        }
+        let find = |column: Column| {
+            let place = self
+                .0
+                .iter()
+                .zip(cells)
+                .find(|(other, cell)| **other == Some(column) && !cell.trim().is_empty());
+            place.map(|(_, cell)| cell.trim())
+        };
+        let handle = find(Column::Handle).ok_or("the column \"Handle\" is empty")?;
+        let is_new = handle != product.handle;
+        if is_new {
+            *product = Product::new(handle, find);
+        }
+        if !product.for_sale {
+            return Ok(if is_new { Entry::LeftOut } else { Entry::Nothing });
+        }
+        if find(Column::Price).is_none() && find(Column::OptionValue(0)).is_none() {
+            return Ok(Entry::Nothing);
+        }
+        product.variant(is_new, find).map(Box::new).map(Entry::Variant)
+    }
+}
+
+impl Product {
+    fn new<'c>(handle: &str, find: impl Fn(Column) -> Option<&'c str>) -> Self {
+        let kind = find(Column::Type).or_else(|| find(Column::Category).and_then(last_of_path));
+        let kind = kind.map(str::to_owned);
+        let options = [0, 1, 2].map(|place| {
+            let name = fold(find(Column::OptionName(place))?);
+            if SIZE.contains(&name.as_str()) {
+                return Some(OptionKind::Size);
+            }
+            COLOUR.contains(&name.as_str()).then_some(OptionKind::Colour)
+        });
+        let text = |text: &str| Value::text(text.to_owned());
+        let named = [
+            ("brand", Column::Vendor),
+            ("product_type", Column::Category),
+            ("age_group", Column::AgeGroup),
+            ("material", Column::Material),
+        ];
+        let mut shared: Vec<(&'static str, Value<'static>)> =
+            named.into_iter().filter_map(|(name, column)| Some((name, text(find(column)?)))).collect();
+        shared.push(("item_group_id", text(handle)));
+        if let Some(gender) = find(Column::Gender) {
+            shared.push(("gender", Value::text(read_gender(gender, find(Column::AgeGroup)))));
+        }
+        if let Some(tags) = find(Column::Tags) {
+            let tags = tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(text).collect();
+            shared.push(("tags", Value::List(tags)));
+        }
+        let own = find(Column::Title).map(|title| ("name", text(title)));
+        let is_no = |text: &str| ["false", "no", "0"].contains(&text.to_lowercase().as_str());
+        let for_sale = !find(Column::Published).is_some_and(is_no)
+            && find(Column::Status).is_none_or(|status| status.eq_ignore_ascii_case("active"));
+        Self { handle: handle.to_owned(), kind, options, shared, own: own.into_iter().collect(), for_sale }
+    }
+
+    fn variant<'c>(
+        &self,
+        completes_others: bool,
+        find: impl Fn(Column) -> Option<&'c str>,
+    ) -> Result<Variant, String> {
+        let option = |wanted: OptionKind| {
+            let place = self.options.iter().position(|kind| *kind == Some(wanted))?;
+            find(Column::OptionValue(place))
+        };
+        let text = |text: &str| Value::text(text.to_owned());
+        let (mut shared, mut own) = (self.shared.clone(), self.own.clone());
+        let colour = option(OptionKind::Colour);
+        shared.extend(colour.map(|colour| ("colour", text(colour))));
+        own.extend(find(Column::Image).map(|image| ("image", text(image))));
+        let price = |column, name: &str| {
+            let read = |text: &str| parse_price(text).map_err(|error| format!("column {name:?}: {error}"));
+            find(column).map(read).transpose()
+        };
+        let number = |price: f64| json_number(price).map(Value::Number);
+        let (now, before) =
+            (price(Column::Price, "Variant Price")?, price(Column::CompareAt, "Variant Compare At Price")?);
+        shared.extend(now.and_then(number).map(|price| ("price", price)));
+        let before = before.filter(|before| now.is_some_and(|now| *before > now));
+        shared.extend(before.and_then(number).map(|price| ("regular_price", price)));
+
+        let kind = self
+            .kind
+            .clone()
+            .ok_or("an article needs a type: the product has neither a Type nor a Product Category")?;
+        let Stock { is_any, count, warning } = read_stock(&find)?;
+        Ok(Variant {
+            article: colour_id(&self.handle, colour),
+            kind,
+            group: Some(self.handle.clone()),
+            parent: None,
+            completes_others,
+            size: option(OptionKind::Size).map(str::to_owned),
+            in_stock: Some(is_any),
+            later: None,
+            count,
+            shared,
+            own,
+            warning,
+        })
+    }
+}
+
+/// Whether a variant can be bought, and how many there are.
+struct Stock {
+    is_any: bool,
+    count: Option<u64>,
+    warning: Option<Warning>,
+}
+
+/// A variant whose inventory is not tracked can be bought, and so can one that is sold on when there is none.
+fn read_stock<'c>(find: &impl Fn(Column) -> Option<&'c str>) -> Result<Stock, String> {
+    let goes_on = |text: &str| ["continue", "true", "yes"].contains(&text.to_lowercase().as_str());
+    let goes_on = find(Column::Policy).is_some_and(goes_on);
+    let is_tracked = find(Column::Tracker).is_some();
+    let Some(count) = find(Column::Count).filter(|_| is_tracked) else {
+        let warning = (is_tracked && !goes_on).then_some(Warning::NotCounted);
+        return Ok(Stock { is_any: true, count: None, warning });
+    };
+    let count: i64 = count
+        .parse()
+        .map_err(|_| format!("column \"Variant Inventory Qty\": expected a whole number, found {count:?}"))?;
+    let count = u64::try_from(count).unwrap_or_default();
+    let count = if goes_on { count.max(1) } else { count };
+    Ok(Stock { is_any: count > 0, count: Some(count), warning: None })
+}

@@ -1,0 +1,324 @@
+//! Puts the variants of an article together: one article with sizes.
+
+use std::{
+    collections::{HashMap, VecDeque, hash_map::Entry},
+    mem,
+};
+
+use atelier_core::domain::{fold, is_same_size};
+use serde_json::Number;
+
+use crate::{
+    Warning,
+    json::{Fields, Value},
+};
+
+/// The age groups of Google and Shopify that are not adults, folded.
+const CHILDREN: [&str; 8] =
+    ["newborn", "newborns", "infant", "babies", "toddler", "toddlers", "kids", "children"];
+/// The most bytes of articles whose variants may still come. Feeds of Google's name variants in any order.
+const MOST_BYTES: usize = 1 << 30;
+
+/// An article in one size.
+#[derive(Debug)]
+pub(super) struct Variant {
+    /// The id of the article.
+    pub(super) article: String,
+    pub(super) kind: String,
+    /// The group that the entry names; without one it is an article of its own.
+    pub(super) group: Option<String>,
+    /// The entry's id, if it has neither size nor colour: variants may name it as their group, and then it is their parent.
+    pub(super) parent: Option<String>,
+    /// Whether no variants of earlier articles follow.
+    pub(super) completes_others: bool,
+    pub(super) size: Option<String>,
+    /// Whether it can be bought now, if the feed says so.
+    pub(super) in_stock: Option<bool>,
+    /// The feed's word for a variant that can only be ordered.
+    pub(super) later: Option<&'static str>,
+    /// How many there are, if the feed says so.
+    pub(super) count: Option<u64>,
+    /// Attributes that all variants of an article share.
+    pub(super) shared: Vec<(&'static str, Value<'static>)>,
+    /// Attributes that each variant has its own of, such as its page. Those of the first are kept.
+    pub(super) own: Vec<(&'static str, Value<'static>)>,
+    pub(super) warning: Option<Warning>,
+}
+
+/// A complete article, at the line of its first variant.
+#[derive(Debug)]
+pub(super) struct Article {
+    pub(super) line: u64,
+    pub(super) fields: Fields<'static>,
+    pub(super) warnings: Vec<Warning>,
+}
+
+/// The articles whose variants may still come, and those that are complete.
+#[derive(Debug, Default)]
+pub(super) struct Variants {
+    open: Vec<Group>,
+    /// The places of their articles in `open`, by their groups and ids. Two groups with the same id are two articles, which the
+    /// check of repeated ids refuses.
+    by_article: HashMap<(String, String), usize>,
+    /// Entries that are parents if one of `groups` has their id.
+    parents: Vec<(u64, Variant)>,
+    /// The groups of the variants that are no such entries, and whether some variant has a size or a colour.
+    groups: HashMap<String, bool>,
+    left_out: u64,
+    bytes: usize,
+    complete: VecDeque<Article>,
+}
+
+#[derive(Debug)]
+struct Group {
+    line: u64,
+    first: Variant,
+    sizes: Vec<Size>,
+    warnings: Vec<Warning>,
+}
+
+#[derive(Debug)]
+struct Size {
+    name: String,
+    in_stock: Option<bool>,
+    count: Option<u64>,
+}
+
+impl Size {
+    /// How many there are: if the feed does not count them, at least one unless they are sold out.
+    fn count(&self) -> u64 {
+        self.count.unwrap_or_else(|| self.in_stock.unwrap_or(true).into())
+    }
+
+    fn add(&mut self, other: &Self) {
+        if self.count.is_some() || other.count.is_some() {
+            self.count = Some(self.count().saturating_add(other.count()));
+        }
+        self.in_stock = either(self.in_stock, other.in_stock);
+    }
+}
+
+impl Variants {
+    /// # Errors
+    /// If too many articles wait for their variants.
+    pub(super) fn add(&mut self, line: u64, variant: Variant) -> Result<(), String> {
+        if variant.completes_others {
+            self.complete();
+        }
+        if variant.parent.is_some() {
+            self.bytes += variant.bytes();
+            self.parents.push((line, variant));
+        } else {
+            if let Some(group) = &variant.group {
+                let differs = variant.size.is_some() || variant.has_colour();
+                *self.groups.entry(group.clone()).or_default() |= differs;
+            }
+            self.put(line, variant);
+        }
+        if self.bytes > MOST_BYTES {
+            return Err(format!(
+                "the variants of the articles so far take more than {} GiB; split the feed",
+                MOST_BYTES >> 30
+            ));
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, line: u64, variant: Variant) {
+        let Some(group) = variant.group.clone() else {
+            self.complete.push_back(Group::new(line, variant).into_article());
+            return;
+        };
+        match self.by_article.entry((group, variant.article.clone())) {
+            Entry::Occupied(place) => self.open[*place.get()].add(line, variant),
+            Entry::Vacant(place) => {
+                self.bytes += variant.bytes();
+                place.insert(self.open.len());
+                self.open.push(Group::new(line, variant));
+            }
+        }
+    }
+
+    /// Completes all articles: no other variants follow.
+    pub(super) fn complete(&mut self) {
+        let groups = mem::take(&mut self.groups);
+        for (line, variant) in mem::take(&mut self.parents) {
+            let of = variant.parent.as_ref().and_then(|id| groups.get(id));
+            // One that names itself may be a variant like the others, which differ in something else.
+            if of.is_some_and(|differ| *differ || variant.group.is_none()) {
+                self.left_out += 1;
+            } else {
+                self.put(line, variant);
+            }
+        }
+        self.by_article.clear();
+        self.bytes = 0;
+        self.complete.extend(mem::take(&mut self.open).into_iter().map(Group::into_article));
+    }
+
+    /// How many entries were parents of others.
+    pub(super) fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    pub(super) fn next(&mut self) -> Option<Article> {
+        self.complete.pop_front()
+    }
+}
+
+impl Variant {
+    fn has_colour(&self) -> bool {
+        self.shared.iter().any(|(name, _)| *name == "colour")
+    }
+
+    fn bytes(&self) -> usize {
+        let attributes = self.shared.iter().chain(&self.own);
+        self.article.len() + self.kind.len() + attributes.map(|(_, value)| 32 + value.size()).sum::<usize>()
+    }
+}
+
+impl Group {
+    fn new(line: u64, mut first: Variant) -> Self {
+        let size = first.size.take();
+        let size = size.map(|name| Size { name, in_stock: first.in_stock, count: first.count });
+        let warnings = first.warning.take().into_iter().collect();
+        Self { line, first, sizes: size.into_iter().collect(), warnings }
+    }
+
+    /// Adds a variant. Where it disagrees, the first is right, and a warning says so.
+    fn add(&mut self, line: u64, variant: Variant) {
+        let Variant { kind, size, in_stock, later, count, shared, own, warning, .. } = variant;
+        self.warnings.extend(warning.filter(|warning| !self.warnings.contains(warning)));
+        if kind != self.first.kind {
+            let (kept, found) = (Value::text(self.first.kind.clone()), Value::text(kind));
+            self.disagree("type", line, &kept, &found);
+        }
+        for (name, value) in shared {
+            match self.first.shared.iter().find(|(other, _)| *other == name) {
+                None => self.first.shared.push((name, value)),
+                Some((_, kept)) if *kept == value => {}
+                Some((_, kept)) => {
+                    let kept = kept.clone();
+                    self.disagree(name, line, &kept, &value);
+                }
+            }
+        }
+        for (name, value) in own {
+            if self.first.own.iter().all(|(other, _)| *other != name) {
+                self.first.own.push((name, value));
+            }
+        }
+        self.first.in_stock = either(self.first.in_stock, in_stock);
+        self.first.later = self.first.later.or(later);
+        let Some(name) = size else { return };
+        let found = Size { name, in_stock, count };
+        match self.sizes.iter_mut().find(|size| is_same_size(&size.name, &found.name)) {
+            Some(size) => size.add(&found),
+            None => self.sizes.push(found),
+        }
+    }
+
+    fn disagree(&mut self, attribute: &'static str, line: u64, kept: &Value<'_>, found: &Value<'_>) {
+        let known = |warning: &Warning| matches!(warning, Warning::Variants { attribute: other, .. } if *other == attribute);
+        if !self.warnings.iter().any(known) {
+            let text = |value: &Value<'_>| serde_json::to_string(value).expect("it is JSON; this is a bug");
+            let (kept, found) = (text(kept), text(found));
+            self.warnings.push(Warning::Variants { attribute, line, kept, found });
+        }
+    }
+
+    fn into_article(self) -> Article {
+        let Self { line, first, sizes, warnings } = self;
+        let text = |name: &'static str, text: String| (name.into(), Value::text(text));
+        let mut fields: Fields<'static> = vec![text("id", first.article), text("type", first.kind)];
+        let attributes = first.shared.into_iter().chain(first.own);
+        fields.extend(attributes.map(|(name, value)| (name.into(), value)));
+        if let Some(in_stock) = first.in_stock {
+            fields.push(("in_stock".into(), Value::Bool(in_stock)));
+            if let Some(later) = first.later.filter(|_| !in_stock) {
+                fields.push(("availability".into(), Value::text(later)));
+            }
+        }
+        if let Some(stock) = stock(&sizes, first.in_stock) {
+            fields.push(("stock".into(), Value::Object(stock)));
+        }
+        if !sizes.is_empty() {
+            let sizes = sizes.into_iter().map(|size| Value::text(size.name)).collect();
+            fields.push(("sizes".into(), Value::List(sizes)));
+        }
+        Article { line, fields, warnings }
+    }
+}
+
+/// The stock of each size: counts if the feed has them, else 1 and 0 if only some are sold out. A size of which the feed does
+/// not say it is in stock, as is an article without a word about it.
+fn stock(sizes: &[Size], in_stock: Option<bool>) -> Option<Fields<'static>> {
+    let counted = sizes.iter().any(|size| size.count.is_some());
+    let some_sold_out = in_stock != Some(false) && sizes.iter().any(|size| size.in_stock == Some(false));
+    (counted || some_sold_out).then(|| {
+        let count = |size: &Size| (size.name.clone().into(), Value::Number(Number::from(size.count())));
+        sizes.iter().map(count).collect()
+    })
+}
+
+fn either(one: Option<bool>, other: Option<bool>) -> Option<bool> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one || other),
+        (known, None) | (None, known) => known,
+    }
+}
+
+/// The id of an article that comes in several colours: each is an article of its own.
+pub(super) fn colour_id(group: &str, colour: Option<&str>) -> String {
+    let Some(colour) = colour else { return group.to_owned() };
+    let words: Vec<String> = colour
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    if words.is_empty() { group.to_owned() } else { format!("{group}-{}", words.join("-")) }
+}
+
+/// Who wears an article, in the words of the default schema. Feeds say `female` and `male` of the articles, as the schema
+/// does of customers. What is for children fits no adult.
+pub(super) fn read_gender(gender: &str, age_group: Option<&str>) -> String {
+    let is_for_children = age_group.is_some_and(|group| CHILDREN.contains(&fold(group).as_str()));
+    let wearer = |word: &str| match (fold(word).as_str(), is_for_children) {
+        ("female" | "women", false) => "women".to_owned(),
+        ("male" | "men", false) => "men".to_owned(),
+        ("unisex", false) => "unisex".to_owned(),
+        ("female" | "women", true) => "girls".to_owned(),
+        ("male" | "men", true) => "boys".to_owned(),
+        ("unisex", true) => "kids".to_owned(),
+        _ => word.to_owned(),
+    };
+    // A list of Shopify's has semicolons.
+    let wearers = gender.split([';', ',']).map(str::trim).filter(|word| !word.is_empty()).map(wearer);
+    wearers.collect::<Vec<_>>().join(", ")
+}
+
+/// The last part of a path such as `Women > Coats > Parkas`.
+pub(super) fn last_of_path(path: &str) -> Option<&str> {
+    path.rsplit('>').map(str::trim).find(|part| !part.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gender_is_in_the_schemas_words() {
+        for (gender, age_group, wearer) in [
+            ("female", None, "women"),
+            ("Male", Some("adult"), "men"),
+            ("unisex", Some("adult"), "unisex"),
+            ("female", Some("Kids"), "girls"),
+            ("male", Some("toddler"), "boys"),
+            ("unisex", Some("infant"), "kids"),
+            ("Female; Male", None, "women, men"),
+            ("Damen", None, "Damen"),
+        ] {
+            assert_eq!(read_gender(gender, age_group), wearer, "{gender} {age_group:?}");
+        }
+    }
+}

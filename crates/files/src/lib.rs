@@ -1,0 +1,95 @@
+//! The three tables (articles, customers, outfits) as files: JSON Lines, CSV and Parquet, read and written row by row.
+//!
+//! This room knows files and domain types. It must not know the database, HTTP or the terminal: callers show the
+//! progress and store the rows. [`read()`] turns each row of a file into a domain value or a [`RowError`] that the shop's
+//! data people understand; [`Checker`] adds the checks that need more than one row. [`Writer`] writes a file, which
+//! appears only once it is complete.
+//!
+//! Every row of every format becomes the fields of a JSON object (`json::Fields`), and only `table` turns those into
+//! domain values and back. So all formats accept the same data. A row has at most 1 MiB: callers hold several, parsed.
+//!
+//! # JSON Lines, and the canonical form
+//!
+//! Each line is an object: an article is `{"id","type", …attributes…}`, a customer `{"id","features":{…}}`, an outfit
+//! `{"customer","articles":[…],"split","features":{…}}` with optional split and features. The reader skips blank lines
+//! and a byte order mark, and accepts CRLF; `null` means "not given". An id may be a whole number, as pandas and SQL
+//! write it, and becomes the text of its digits. A number with a fraction, such as `17.0`, is not an id: above 2^53
+//! floats lose digits.
+//!
+//! [`Writer`] writes the canonical form. Reading and writing it again gives the same bytes:
+//! - no spaces; `\n` after every row, including the last; no byte order mark;
+//! - fields in the order above; attributes, features and the names of nested objects sorted by bytes;
+//! - an outfit without split or features omits the field; a customer always has `features`;
+//! - what is not given is omitted, never `null` (a `null` inside a list or a nested object stays);
+//! - an id is a string;
+//! - a number has the fewest digits that read back as it; below 10^16 a whole number has no `.0` or exponent; zero has
+//!   no sign;
+//! - a feature that the schema calls a set is a list, even of one value;
+//! - strings escape only what JSON requires.
+//!
+//! `atelier export` sorts articles and customers by the bytes of their ids, and writes outfits in the order in which
+//! they came. An outfit that a file contains several times (same customer, set of articles and features) is exported as
+//! often; the import warns of it ([`Checker`]).
+//!
+//! # CSV
+//!
+//! A header, then a record for each row. A set's values and an outfit's articles are joined with `|`; an empty cell
+//! means "not given". A feature's column is named after it (`age` or `features.age`), and the schema determines how it
+//! is read: a category is plain text, a set is split, a number must be one. The types of attributes, and of features
+//! that the schema does not list, are inferred: `true` and `false` (`True` from pandas, `TRUE` from Excel), numbers as
+//! JSON writes them, `a|b` as a list, a cell that begins with `"`, `[` or `{` and is valid JSON as that JSON, and other
+//! cells as text; in a `price`, `1.299` is a text, which [`Checker`] refuses because it may be a thousand. A value that
+//! would be misread is written as JSON, which every such column accepts, so nothing is lost.
+//!
+//! # Parquet
+//!
+//! The same flat columns. Lists may have two or three levels and any inner names, features may be in a struct column
+//! `features`, and a column annotated as JSON is read as JSON. Ids may be columns of whole numbers. Decimals are read as
+//! numbers, dates and timestamps as ISO 8601 texts; the index column of pandas is ignored. Columns are written with the
+//! narrowest type for their values: text, boolean, whole number, number, list of texts, else JSON. A column that cannot be read
+//! is left out, with a note, unless the table or the schema needs it.
+//!
+//! # Compressed files
+//!
+//! A file of any format but Parquet, which is compressed inside, may be compressed with gzip. Its first bytes say so.
+//!
+//! # Feeds
+//!
+//! `feed` reads the product feeds of other systems as articles; [`read_any()`] recognises them.
+//!
+//! # Outfits to complete, and suggestions
+//!
+//! `atelier complete` reads outfits with blanks ([`OpenOutfit`](atelier_core::domain::OpenOutfit)) in the same formats, and
+//! writes suggestions through [`SuggestionWriter`].
+
+mod check;
+mod columns;
+mod csv;
+mod error;
+mod feed;
+mod folder;
+mod format;
+mod input;
+mod json;
+mod json_lines;
+mod parquet;
+mod read;
+mod suggestions;
+mod table;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use check::{BadRow, Checked, Checker, CountedWarning, Report, Warning};
+pub use columns::Columns;
+pub use error::{FileError, RowError, Unit};
+pub use feed::Feed;
+pub use folder::{Files, RETIRED, SCHEMA, read_folder_schema, read_schema, write_retired};
+pub use format::Format;
+pub use json::{explain_json_error, explain_utf8_error, find_repeated_name};
+pub use json_lines::json_line;
+pub use parquet::catch_panic;
+pub use read::{InputFormat, Row, Rows, read, read_any, read_json_lines};
+pub use suggestions::{SuggestionRow, SuggestionWriter};
+pub use table::Table;
+pub use write::Writer;

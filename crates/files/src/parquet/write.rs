@@ -1,0 +1,230 @@
+//! Writing Parquet files, a row group at a time.
+
+use std::{collections::HashMap, fmt, io, sync::Arc};
+
+use ::parquet::{
+    basic::{LogicalType, Repetition, Type as Physical},
+    data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type},
+    errors::ParquetError,
+    file::writer::SerializedFileWriter,
+    schema::types::{Type, TypePtr},
+};
+use tempfile::NamedTempFile;
+
+use crate::{
+    Columns, Table,
+    columns::{Column, Kind, flatten},
+    json::{Fields, Value},
+    write::WriteError,
+};
+
+/// Rows of a row group. They are in memory at once, because a row group is written column by column.
+const GROUP: usize = 100_000;
+
+pub(crate) struct Writer {
+    file: SerializedFileWriter<NamedTempFile>,
+    /// By the names of the columns.
+    places: HashMap<String, usize>,
+    columns: Vec<Buffer>,
+    rows: usize,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").field("rows", &self.rows).finish_non_exhaustive()
+    }
+}
+
+impl Writer {
+    pub(crate) fn new<T: Table>(columns: &Columns<T>, file: NamedTempFile) -> io::Result<Self> {
+        let columns = columns.columns();
+        let fields = columns.iter().map(field).collect::<Result<_, _>>()?;
+        Ok(Self {
+            file: super::create(T::NAME, fields, file)?,
+            places: columns.iter().map(|column| column.name.clone()).zip(0..).collect(),
+            columns: columns.into_iter().map(Buffer::new).collect(),
+            rows: 0,
+        })
+    }
+
+    pub(crate) fn write<T: Table>(&mut self, fields: Fields<'_>) -> Result<(), WriteError> {
+        for (name, value) in flatten::<T>(fields) {
+            let fits = self.places.get(name.as_ref()).is_some_and(|place| self.columns[*place].push(value));
+            if !fits {
+                return Err(WriteError::Column(name.into_owned()));
+            }
+        }
+        self.rows += 1;
+        for column in &mut self.columns {
+            if column.rows < self.rows {
+                column.push(Value::Null);
+            }
+        }
+        if self.rows == GROUP {
+            self.flush().map_err(io::Error::from)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(mut self) -> io::Result<NamedTempFile> {
+        if self.rows > 0 {
+            self.flush()?;
+        }
+        Ok(self.file.into_inner()?)
+    }
+
+    fn flush(&mut self) -> Result<(), ParquetError> {
+        let mut group = self.file.next_row_group()?;
+        for buffer in &mut self.columns {
+            let mut column = group.next_column()?.expect("every buffer has a column; this is a bug");
+            let definitions = buffer.has_definitions().then_some(buffer.definitions.as_slice());
+            let repetitions = (buffer.column.kind == Kind::Texts).then_some(buffer.repetitions.as_slice());
+            match &buffer.values {
+                Values::Bools(values) => {
+                    column.typed::<BoolType>().write_batch(values, definitions, repetitions)
+                }
+                Values::Longs(values) => {
+                    column.typed::<Int64Type>().write_batch(values, definitions, repetitions)
+                }
+                Values::Doubles(values) => {
+                    column.typed::<DoubleType>().write_batch(values, definitions, repetitions)
+                }
+                Values::Texts(values) => {
+                    column.typed::<ByteArrayType>().write_batch(values, definitions, repetitions)
+                }
+            }?;
+            column.close()?;
+            buffer.clear();
+        }
+        group.close()?;
+        self.rows = 0;
+        Ok(())
+    }
+}
+
+fn field(column: &Column) -> Result<TypePtr, ParquetError> {
+    let repetition = if column.required { Repetition::REQUIRED } else { Repetition::OPTIONAL };
+    let text = |name, repetition| {
+        Type::primitive_type_builder(name, Physical::BYTE_ARRAY)
+            .with_repetition(repetition)
+            .with_logical_type(Some(LogicalType::String))
+            .build()
+    };
+    let plain =
+        |physical| Type::primitive_type_builder(&column.name, physical).with_repetition(repetition).build();
+    let field = match column.kind {
+        Kind::Text => text(&column.name, repetition),
+        Kind::Bool => plain(Physical::BOOLEAN),
+        Kind::Integer | Kind::Long => plain(Physical::INT64),
+        Kind::Double => plain(Physical::DOUBLE),
+        Kind::Json => Type::primitive_type_builder(&column.name, Physical::BYTE_ARRAY)
+            .with_repetition(repetition)
+            .with_logical_type(Some(LogicalType::Json))
+            .build(),
+        Kind::Texts => {
+            let list = Type::group_type_builder("list")
+                .with_repetition(Repetition::REPEATED)
+                .with_fields(vec![Arc::new(text("element", Repetition::REQUIRED)?)])
+                .build()?;
+            Type::group_type_builder(&column.name)
+                .with_repetition(repetition)
+                .with_logical_type(Some(LogicalType::List))
+                .with_fields(vec![Arc::new(list)])
+                .build()
+        }
+    };
+    field.map(Arc::new)
+}
+
+/// A column of the row group being filled.
+struct Buffer {
+    column: Column,
+    rows: usize,
+    definitions: Vec<i16>,
+    repetitions: Vec<i16>,
+    values: Values,
+}
+
+enum Values {
+    Bools(Vec<bool>),
+    Longs(Vec<i64>),
+    Doubles(Vec<f64>),
+    Texts(Vec<ByteArray>),
+}
+
+impl Buffer {
+    fn new(column: Column) -> Self {
+        let values = match column.kind {
+            Kind::Bool => Values::Bools(Vec::new()),
+            Kind::Integer | Kind::Long => Values::Longs(Vec::new()),
+            Kind::Double => Values::Doubles(Vec::new()),
+            Kind::Text | Kind::Texts | Kind::Json => Values::Texts(Vec::new()),
+        };
+        Self { column, rows: 0, definitions: Vec::new(), repetitions: Vec::new(), values }
+    }
+
+    fn has_definitions(&self) -> bool {
+        !self.column.required || self.column.kind == Kind::Texts
+    }
+
+    fn clear(&mut self) {
+        self.rows = 0;
+        self.definitions.clear();
+        self.repetitions.clear();
+        match &mut self.values {
+            Values::Bools(values) => values.clear(),
+            Values::Longs(values) => values.clear(),
+            Values::Doubles(values) => values.clear(),
+            Values::Texts(values) => values.clear(),
+        }
+    }
+
+    /// Adds the value of the next row. False if it does not fit the column.
+    fn push(&mut self, value: Value<'_>) -> bool {
+        self.rows += 1;
+        let present = i16::from(!self.column.required);
+        if matches!(value, Value::Null) {
+            self.definitions.push(0);
+            self.repetitions.push(0);
+            return present > 0;
+        }
+        if !Kind::for_value(&value).is_some_and(|kind| self.column.kind.widen(kind) == self.column.kind) {
+            return false;
+        }
+        if let (Kind::Texts, Values::Texts(texts), Value::List(values)) =
+            (self.column.kind, &mut self.values, &value)
+        {
+            if values.is_empty() {
+                self.definitions.push(present);
+                self.repetitions.push(0);
+            }
+            for (place, value) in values.iter().enumerate() {
+                let Value::Text(text) = value else { return false };
+                self.definitions.push(present + 1);
+                self.repetitions.push(i16::from(place > 0));
+                texts.push(text.as_ref().into());
+            }
+            return true;
+        }
+        self.definitions.push(present);
+        match (&mut self.values, value) {
+            (Values::Bools(values), Value::Bool(truth)) => values.push(truth),
+            (Values::Longs(values), Value::Number(number)) => {
+                values.push(number.as_i64().expect("checked by its kind; this is a bug"));
+            }
+            (Values::Doubles(values), Value::Number(number)) => {
+                values.push(number.as_f64().expect("checked by its kind; this is a bug"));
+            }
+            (Values::Texts(values), Value::Text(text)) if self.column.kind == Kind::Text => {
+                values.push(text.as_ref().into());
+            }
+            (Values::Texts(values), value) => {
+                let json =
+                    serde_json::to_vec(&value).expect("finite numbers and texts are JSON; this is a bug");
+                values.push(json.into());
+            }
+            _ => return false,
+        }
+        true
+    }
+}

@@ -1,0 +1,297 @@
+//! Reading a file of any format row by row.
+
+use std::{
+    fs::File,
+    io,
+    marker::PhantomData,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use atelier_core::domain::{Schema, Timestamp};
+use rayon::prelude::*;
+
+use super::{
+    Feed, FileError, Format, RowError, Table, Warning, csv,
+    error::Unit,
+    feed,
+    input::Input,
+    json::Fields,
+    json_lines::{self, Line},
+    parquet,
+};
+
+/// A usable row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row<T> {
+    /// As in [`RowError`].
+    pub line: u64,
+    pub value: T,
+    pub warnings: Vec<Warning>,
+}
+
+/// The rows of a file, one at a time. Reading goes on after a bad row, and stops at a fatal error
+/// ([`RowError::is_fatal`]).
+#[derive(Debug)]
+pub struct Rows<T> {
+    source: Source,
+    path: PathBuf,
+    schema: Schema,
+    ended: bool,
+    table: PhantomData<fn() -> T>,
+}
+
+#[derive(Debug)]
+enum Source {
+    JsonLines(json_lines::Reader),
+    Csv(Box<csv::Reader>),
+    Parquet(parquet::Reader),
+    Feed(Box<feed::Reader>),
+}
+
+/// The format of a file to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputFormat {
+    Table(Format),
+    Feed(Feed),
+}
+
+impl FromStr for InputFormat {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let table = name.parse().map(Self::Table);
+        table.or_else(|_| name.parse().map(Self::Feed)).map_err(|feeds| {
+            let feeds = feeds.trim_start_matches("expected ");
+            format!("expected jsonl, csv, parquet, {feeds}")
+        })
+    }
+}
+
+/// Opens a file whose extension is its format; `.gz` may follow. The schema determines how features are read.
+///
+/// # Errors
+/// If the file cannot be opened, or its columns do not fit the table.
+pub fn read<T: Table>(path: &Path, schema: &Schema) -> Result<Rows<T>, FileError> {
+    let format = Format::from_input(path)?;
+    let (file, length) = open(path)?;
+    let source = match format {
+        Format::Parquet => Source::Parquet(parquet::Reader::new::<T>(file, path, schema)?),
+        format => table::<T>(format, inflate(file, length, path)?, path, schema)?,
+    };
+    Ok(Rows::new(source, path, schema))
+}
+
+/// Like [`read`], also for feeds, in a format that the caller names or that the file's name and first line show. `now` is
+/// the time for which a feed's prices are read.
+///
+/// # Errors
+/// As [`read`], or if a feed is not read as articles.
+pub fn read_any<T: Table>(
+    path: &Path,
+    schema: &Schema,
+    format: Option<InputFormat>,
+    now: Timestamp,
+) -> Result<Rows<T>, FileError> {
+    let (file, length) = open(path)?;
+    if format == Some(InputFormat::Table(Format::Parquet))
+        || format.is_none() && matches!(Format::from_input(path), Ok(Format::Parquet))
+    {
+        let source = Source::Parquet(parquet::Reader::new::<T>(file, path, schema)?);
+        return Ok(Rows::new(source, path, schema));
+    }
+    let mut input = inflate(file, length, path)?;
+    let format = if let Some(format) = format {
+        format
+    } else {
+        let feed = Feed::recognise(path, &mut input);
+        match feed.map_err(|source| FileError::Open { path: path.to_owned(), source })? {
+            Some(feed) => InputFormat::Feed(feed),
+            None => InputFormat::Table(Format::from_input(path).map_err(|error| match error {
+                FileError::Extension { path } if is_catalogue::<T>() => FileError::Catalogue { path },
+                error => error,
+            })?),
+        }
+    };
+    let source = match format {
+        InputFormat::Table(format) => table::<T>(format, input, path, schema)?,
+        InputFormat::Feed(feed) => {
+            if !describes_articles::<T>() {
+                return Err(FileError::Feed { path: path.to_owned(), feed });
+            }
+            Source::Feed(Box::new(feed::Reader::new(feed, input, path, now)?))
+        }
+    };
+    Ok(Rows::new(source, path, schema))
+}
+
+/// Reads JSON Lines of `length` bytes from a file that need not have a name; errors call it `path`. It is not inflated,
+/// because its length is limited where it was written.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn read_json_lines<T: Table>(
+    file: File,
+    length: u64,
+    path: &Path,
+    schema: &Schema,
+) -> Result<Rows<T>, FileError> {
+    let input =
+        Input::plain(file, length).map_err(|source| FileError::Open { path: path.to_owned(), source })?;
+    let source = Source::JsonLines(json_lines::Reader::new(input));
+    Ok(Rows::new(source, path, schema))
+}
+
+/// Whether the rows are articles or changes of them: only their format can be named.
+fn is_catalogue<T: Table>() -> bool {
+    T::FIELDS.iter().any(|field| field.name == "type")
+}
+
+/// Whether the rows are whole articles: only these come as feeds.
+fn describes_articles<T: Table>() -> bool {
+    T::FIELDS.iter().any(|field| field.name == "type" && field.required)
+}
+
+fn open(path: &Path) -> Result<(File, u64), FileError> {
+    let open = |source| FileError::Open { path: path.to_owned(), source };
+    let file = File::open(path).map_err(open)?;
+    let metadata = file.metadata().map_err(open)?;
+    if metadata.is_dir() {
+        return Err(FileError::Folder { path: path.to_owned() });
+    }
+    Ok((file, metadata.len()))
+}
+
+fn inflate(file: File, length: u64, path: &Path) -> Result<Input, FileError> {
+    Input::new(file, length).map_err(|source| FileError::Open { path: path.to_owned(), source })
+}
+
+fn table<T: Table>(format: Format, input: Input, path: &Path, schema: &Schema) -> Result<Source, FileError> {
+    Ok(match format {
+        Format::JsonLines => Source::JsonLines(json_lines::Reader::new(input)),
+        Format::Csv => Source::Csv(Box::new(csv::Reader::new::<T>(input, path, schema)?)),
+        Format::Parquet => unreachable!("a Parquet file is not read from its beginning; this is a bug"),
+    })
+}
+
+impl<T> Rows<T> {
+    fn new(source: Source, path: &Path, schema: &Schema) -> Self {
+        Self { source, path: path.to_owned(), schema: schema.clone(), ended: false, table: PhantomData }
+    }
+
+    /// How much was read, and the total: bytes, or rows in Parquet.
+    pub fn progress(&self) -> (u64, u64) {
+        match &self.source {
+            Source::JsonLines(reader) => reader.progress(),
+            Source::Csv(reader) => reader.progress(),
+            Source::Parquet(reader) => reader.progress(),
+            Source::Feed(reader) => reader.progress(),
+        }
+    }
+
+    /// The products of a feed that are not for sale, so far.
+    pub(super) fn left_out(&self) -> u64 {
+        match &self.source {
+            Source::Feed(reader) => reader.left_out(),
+            _ => 0,
+        }
+    }
+
+    /// Says which columns of the file are not read, because they have a type that cannot be and nothing needs them.
+    pub fn unread(&self) -> Option<&str> {
+        match &self.source {
+            Source::Parquet(reader) => reader.unread(),
+            _ => None,
+        }
+    }
+
+    /// About the bytes of the rows read so far.
+    pub fn bytes(&self) -> u64 {
+        match &self.source {
+            Source::JsonLines(reader) => reader.bytes(),
+            Source::Csv(reader) => reader.bytes(),
+            Source::Parquet(reader) => reader.bytes(),
+            Source::Feed(reader) => reader.bytes(),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    pub(super) fn unit(&self) -> Unit {
+        match &self.source {
+            Source::JsonLines(_) | Source::Csv(_) | Source::Feed(_) => Unit::Line,
+            Source::Parquet(_) => Unit::Row,
+        }
+    }
+}
+
+impl<T: Table> Rows<T> {
+    /// The next rows, at most `n` of them; none at the end. Those of JSON Lines are parsed on all cores.
+    pub fn next_rows(&mut self, n: usize) -> Vec<Result<Row<T>, RowError>>
+    where
+        T: Send,
+    {
+        let Source::JsonLines(reader) = &mut self.source else { return self.by_ref().take(n).collect() };
+        let mut lines = Vec::new();
+        while lines.len() < n
+            && !self.ended
+            && let Some(line) = reader.next_line()
+        {
+            self.ended = line.is_err();
+            lines.push(line.map(Line::into_owned));
+        }
+        let schema = &self.schema;
+        let parse = |line: Result<Line<'_>, RowError>| {
+            line.and_then(|line| finish(Unit::Line, line.number, line.object(), schema))
+        };
+        lines.into_par_iter().map(parse).collect()
+    }
+}
+
+/// The row that a file's fields are.
+fn finish<T: Table>(
+    unit: Unit,
+    line: u64,
+    fields: Result<Fields<'_>, String>,
+    schema: &Schema,
+) -> Result<Row<T>, RowError> {
+    let (value, warnings) = fields
+        .and_then(|fields| T::from_fields(fields, schema))
+        .map_err(|reason| RowError::new(unit, line, reason))?;
+    Ok(Row { line, value, warnings: warnings.into_iter().map(Warning::Feature).collect() })
+}
+
+impl<T: Table> Iterator for Rows<T> {
+    type Item = Result<Row<T>, RowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let unit = self.unit();
+        let schema = &self.schema;
+        let finish = |line, fields: Result<Fields<'_>, String>| finish(unit, line, fields, schema);
+        let next = match &mut self.source {
+            Source::JsonLines(reader) => reader.next(finish),
+            Source::Csv(reader) => reader.next(finish),
+            Source::Parquet(reader) => reader.next(finish),
+            Source::Feed(reader) => reader.next(finish),
+        };
+        self.ended = next.as_ref().is_none_or(|row| row.as_ref().is_err_and(RowError::is_fatal));
+        next
+    }
+}
+
+/// The longest row, in bytes: far above any sensible one. Callers hold several rows in memory, parsed.
+pub(super) const LONGEST: usize = 1 << 20;
+
+/// Says that the disk or the network failed.
+pub(super) fn read_failure(error: &io::Error) -> String {
+    format!("cannot read the rest of the file: {error}")
+}

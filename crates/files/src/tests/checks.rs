@@ -1,0 +1,151 @@
+//! Checks across rows and files.
+
+use std::fmt::Write as _;
+
+use atelier_core::domain::{Article, ArticleId, Customer, CustomerId, Features, Outfit};
+
+use super::*;
+
+fn checker() -> Checker {
+    Checker::new([ArticleId::new("old").unwrap()], [CustomerId::new("regular").unwrap()])
+}
+
+#[test]
+fn references_and_repeated_ids_are_checked_over_the_files() {
+    let folder = Folder::new();
+    let articles = folder.file("a.csv", "id,type\na,coat\nb,coat\nc,coat\na,hat\nold,hat\n");
+    let customers = folder.file("c.csv", "id,mood\nc-1,x\nc-2,y\nc-1,z\n");
+    let outfits = folder.file(
+        "o.jsonl",
+        "{\"customer\":\"c-1\",\"articles\":[\"a\",\"b\",\"c\",\"old\"]}\n\
+         {\"customer\":\"c-9\",\"articles\":[\"a\",\"b\",\"x\",\"y\"]}\n\
+         {\"customer\":\"regular\",\"articles\":[\"a\",\"b\",\"c\",\"old\"]}\n",
+    );
+    let mut checker = checker();
+    let found: Vec<Article> = checker.check(open(&articles)).map(Result::unwrap).collect();
+    assert_eq!(found.iter().map(|a| a.id.as_str()).collect::<Vec<_>>(), ["a", "b", "c", "old"]);
+    assert_eq!(found[0].kind(), "coat", "the first one counts");
+    assert_eq!(checker.check(open::<Customer>(&customers)).map(Result::unwrap).count(), 2);
+    let mut rows = checker.check(open::<Outfit>(&outfits));
+    assert_eq!(rows.by_ref().map(Result::unwrap).count(), 2);
+    assert_eq!(rows.progress().0, rows.progress().1);
+    let report = checker.report();
+    assert_eq!((report.good, report.bad), (8, 3));
+    let messages: Vec<String> = report.errors.iter().map(|bad| bad.error.to_string()).collect();
+    assert_eq!(
+        messages,
+        [
+            "line 5: article \"a\" is already in line 2",
+            "line 4: customer \"c-1\" is already in line 2",
+            "line 2: customer \"c-9\" is unknown; article \"x\" is not in the catalogue; \
+             article \"y\" is not in the catalogue",
+        ]
+    );
+    assert_eq!(report.errors[2].to_string(), format!("{}, {}", outfits.display(), messages[2]));
+    let [mood] = report.warnings.as_slice() else { panic!("one warning, found {:?}", report.warnings) };
+    assert_eq!(
+        mood.to_string(),
+        format!("{}, line 2: the schema has no feature \"mood\"; models do not see it", customers.display())
+    );
+    assert_eq!(mood.rows, 2);
+}
+
+#[test]
+fn a_repeated_outfit_is_kept_and_warned_of() {
+    let folder = Folder::new();
+    let row = |articles: &str, rest: &str| {
+        format!("{{\"customer\":\"regular\",\"articles\":[{articles}]{rest}}}\n")
+    };
+    let (one, turned) = ("\"a\",\"b\",\"c\",\"d\"", "\"d\",\"c\",\"b\",\"a\"");
+    let office = ",\"features\":{\"occasion\":\"office\"}";
+    let rows = [
+        row(one, ""),
+        row(one, office),
+        row(turned, ""),
+        row(one, ",\"features\":{\"occasion\":\"wedding\"}"),
+        row(one, ",\"features\":{\"occasion\":\"office\"},\"split\":null"),
+        row("\"a\",\"b\",\"c\",\"e\"", ",\"split\":\"train\""),
+        row("\"a\",\"b\",\"c\",\"e\"", ",\"split\":\"validation\""),
+        row("\"e\",\"b\",\"c\",\"a\"", ",\"split\":\"train\""),
+        row(one, ",\"split\":\"validation\""),
+    ];
+    let outfits = folder.file("o.jsonl", rows.concat());
+    let mut checker = Checker::new(
+        ["a", "b", "c", "d", "e"].map(|id| ArticleId::new(id).unwrap()),
+        [CustomerId::new("regular").unwrap()],
+    );
+    let kept: Vec<Outfit> = checker.check(open(&outfits)).map(Result::unwrap).collect();
+    assert_eq!(kept.len(), rows.len(), "all of them are kept");
+    let report = checker.report();
+    assert_eq!((report.good, report.bad), (9, 0));
+    let messages: Vec<_> = report.warnings.iter().map(|noted| (noted.to_string(), noted.rows)).collect();
+    let path = outfits.display();
+    assert_eq!(
+        messages,
+        [
+            (format!("{path}, line 3: this outfit repeats line 1"), 3),
+            (
+                format!(
+                    "{path}, line 7: this outfit repeats line 6, which is in another split: models would be \
+                     tested on an outfit they have learned"
+                ),
+                2
+            ),
+        ]
+    );
+}
+
+#[test]
+fn a_parquet_file_has_rows_and_no_lines() {
+    let folder = Folder::new();
+    let ids = ["a", "b", "c", "d"].map(|id| ArticleId::new(id).unwrap());
+    let customer = CustomerId::new("regular").unwrap();
+    let outfit = Outfit::new(customer.clone(), ids.to_vec(), None, Features::default()).unwrap();
+    let path = folder.rows("o.parquet", &[outfit.clone(), outfit]);
+    let mut checker = Checker::new(ids, [customer]);
+    assert_eq!(checker.check(open::<Outfit>(&path)).map(Result::unwrap).count(), 2);
+    assert_eq!(
+        checker.report().warnings[0].to_string(),
+        format!("{}, row 2: this outfit repeats row 1", path.display())
+    );
+}
+
+#[test]
+fn a_value_that_a_row_repeats_counts_once() {
+    let folder = Folder::new();
+    let path = folder.file("c.csv", "id,preferred_colours\nc-1,mauve|mauve\nc-2,red\nc-3,mauve|red|mauve\n");
+    let mut checker = checker();
+    assert_eq!(checker.check(open::<Customer>(&path)).map(Result::unwrap).count(), 3);
+    let [mauve] = checker.report().warnings.as_slice() else { panic!("one warning") };
+    assert_eq!((mauve.line, mauve.rows), (2, 2));
+}
+
+#[test]
+fn later_errors_and_warnings_are_only_counted() {
+    let folder = Folder::new();
+    let mut lines = String::from("id,gender\n");
+    for n in 0..50 {
+        writeln!(lines, "c-{n},g{n}\n,male").unwrap();
+    }
+    let path = folder.file("c.csv", lines);
+    let mut checker = checker();
+    assert_eq!(checker.check(open::<Customer>(&path)).map(Result::unwrap).count(), 50);
+    let report = checker.report();
+    assert_eq!((report.good, report.bad, report.errors.len()), (50, 50, 20));
+    assert_eq!(report.errors[19].error.to_string(), "line 41: field \"id\" is missing");
+    assert_eq!((report.warnings.len(), report.more_warnings), (20, 30));
+    assert_eq!(report.warnings[19].line, 40);
+}
+
+#[test]
+fn a_file_that_breaks_off_cannot_be_skipped() {
+    let folder = Folder::new();
+    let path = folder.file("c.csv", "id,age\nc-1,28\nc-2,\"29\nc-3,30\n");
+    let mut checker = checker();
+    let mut rows = checker.check(open::<Customer>(&path));
+    assert!(rows.next().unwrap().is_ok());
+    let error = rows.next().unwrap().unwrap_err().to_string();
+    assert!(error.contains("c.csv: reading stopped at line 3: a quote that opens"), "{error}");
+    assert!(rows.next().is_none());
+    assert_eq!(checker.report().bad, 0);
+}

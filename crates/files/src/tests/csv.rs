@@ -1,0 +1,94 @@
+//! Reading CSV files, and errors in their rows.
+
+use atelier_core::domain::{Customer, FeatureValue, Outfit, Split};
+
+use super::*;
+
+#[test]
+fn a_csv_file_is_read_by_the_schema() {
+    let folder = Folder::new();
+    let path = folder.file(
+        "o.csv",
+        "\u{feff}customer,articles,split,features.occasion,mood\r\nc-1,a|b|c|d,train,wedding,\r\n\r\n\
+         \"c-2\",\"a|b|c|d|e\",,\"two\r\nlines\",1|2\r\nc-3,a|b|c|d,validation,,7",
+    );
+    let rows: Vec<Row<Outfit>> = open(&path).map(Result::unwrap).collect();
+    assert_eq!(rows.iter().map(|row| row.line).collect::<Vec<_>>(), [2, 4, 6]);
+    assert_eq!(rows[0].value.split, Some(Split::Train));
+    assert_eq!(rows[0].value.features.get("occasion"), Some(&FeatureValue::Text("wedding".into())));
+    assert_eq!(rows[0].value.features.get("mood"), None);
+    assert_eq!(rows[1].value.articles().len(), 5);
+    assert_eq!(rows[1].value.features.get("occasion"), Some(&FeatureValue::Text("two\r\nlines".into())));
+    assert_eq!(rows[1].value.features.get("mood"), Some(&FeatureValue::Many(vec!["1".into(), "2".into()])));
+    assert_eq!(rows[2].value.features.get("mood"), Some(&FeatureValue::Number(7.0)));
+    assert_eq!(rows[2].warnings[0].to_string(), "the schema has no feature \"mood\"; models do not see it");
+}
+
+#[test]
+fn ids_joined_otherwise_are_refused() {
+    let folder = Folder::new();
+    let cells = ["\"a,b,c,d\"", "a;b;c;d", "a b c d", "\"['a', 'b', 'c', 'd']\"", "a", "\"a|b b|c|d,d\""];
+    let rows: Vec<String> = cells.iter().map(|cell| format!("c-1,{cell}\n")).collect();
+    let path = folder.file("o.csv", format!("customer,articles\n{}", rows.concat()));
+    let joined = |line: u64, found: &str| {
+        format!("line {line}: column \"articles\": join the ids with |, as in a|b|c|d; found \"{found}\"")
+    };
+    assert_eq!(
+        messages::<Outfit>(&path),
+        [
+            joined(2, "a,b,c,d"),
+            joined(3, "a;b;c;d"),
+            joined(4, "a b c d"),
+            joined(5, "['a', 'b', 'c', 'd']"),
+            "line 6: an outfit has 4 to 8 articles, found 1".into(),
+        ]
+    );
+}
+
+#[test]
+fn a_csv_file_may_contain_features_as_json() {
+    let folder = Folder::new();
+    let path = folder.file(
+        "c.csv",
+        "id,features,age\nc-1,\"{\"\"gender\"\":\"\"male\"\"}\",28\nc-2,\"{\"\"age\"\":1}\",2\n",
+    );
+    let rows: Vec<_> = open::<Customer>(&path).collect();
+    let features = &rows[0].as_ref().unwrap().value.features;
+    assert_eq!(features.get("gender"), Some(&FeatureValue::Text("male".into())));
+    assert_eq!(features.get("age"), Some(&FeatureValue::Number(28.0)));
+    assert_eq!(rows[1].as_ref().unwrap_err().to_string(), "line 3: feature \"age\" is given in two columns");
+}
+
+#[test]
+fn bad_csv_rows_say_why_and_reading_goes_on() {
+    let folder = Folder::new();
+    let path = folder.file(
+        "c.csv",
+        &b"id,age,gender\n\nc-1,old,male\nc-2,28\nc-3,28,male,extra\n,28,male\nc-5,\"28\n\",male\nc-6,\xE4,male\n\
+           c-7,28,\0\nc-8,28,\"male\nc-9\",\n"[..],
+    );
+    assert_eq!(
+        messages::<Customer>(&path),
+        [
+            "line 3: feature \"age\" takes a finite number, found the string \"old\"",
+            "line 4: the header has 3 cells, but this row has 2",
+            "line 5: the header has 3 cells, but this row has 4",
+            "line 6: field \"id\" is missing",
+            "line 9: cell 2 is not UTF-8 text; save the file as UTF-8",
+            "line 10: feature \"gender\" contains the character NUL (\\u0000); remove it",
+            "line 11: the header has 3 cells, but this row has 4 (it spans 2 lines: is a closing quote missing?)",
+        ]
+    );
+}
+
+#[test]
+fn a_quote_left_open_does_not_look_like_the_end_of_the_file() {
+    let folder = Folder::new();
+    let path = folder.file("c.csv", "id,age\nc-1,28\nc-2,\"29\nc-3,30\nc-4,31\n");
+    let rows: Vec<_> = open::<Customer>(&path).collect();
+    assert!(rows[0].is_ok());
+    let error = rows[1].as_ref().unwrap_err();
+    assert_eq!(error.to_string(), "line 3: a quote that opens in this row is never closed");
+    assert!(error.is_fatal());
+    assert_eq!(rows.len(), 2);
+}

@@ -1,0 +1,432 @@
+//! Product feeds of other systems.
+
+use std::io::Write;
+
+use atelier_core::domain::{Article, ArticlePatch, Customer, Timestamp};
+use flate2::{Compression, write::GzEncoder};
+
+use super::*;
+
+/// 2026-11-23, within the sale of the fixture.
+const NOW: Timestamp = Timestamp::from_millis(1_795_460_000_000);
+
+fn fixture(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(name)
+}
+
+/// Articles as canonical JSON Lines, warnings and errors.
+fn read_feed(path: &std::path::Path, format: Option<InputFormat>, now: Timestamp) -> Vec<String> {
+    let rows = read_any::<Article>(path, &SCHEMA, format, now).unwrap();
+    rows.flat_map(|row| match row {
+        Ok(row) => {
+            let warnings = row.warnings.iter().map(|warning| format!("{}: {warning}", row.line));
+            let article = json_line(&row.value, &SCHEMA).trim_end().to_owned();
+            std::iter::once(article).chain(warnings).collect()
+        }
+        Err(error) => vec![error.to_string()],
+    })
+    .collect()
+}
+
+fn feed(name: &str) -> Vec<String> {
+    read_feed(&fixture(name), None, NOW)
+}
+
+fn xml(items: &str) -> String {
+    format!(
+        "<rss version=\"2.0\" xmlns:g=\"http://base.google.com/ns/1.0\"><channel>\n{items}</channel></rss>"
+    )
+}
+
+#[test]
+fn variants_of_a_merchant_feed_are_one_article_for_each_colour() {
+    assert_eq!(
+        feed("merchant.xml"),
+        [
+            r#"{"id":"DR-7","type":"Dresses","availability":"preorder","colour":"Red","currency":"EUR","google_product_category":"Apparel & Accessories > Clothing > Dresses","in_stock":false,"name":"Silk dress","price":89.9,"url":"https://shop.example/dress"}"#,
+            r#"{"id":"PK-1-navy-white","type":"Parkas","age_group":"adult","brand":"Fjell & Söhne","colour":"Navy/White","currency":"EUR","gender":"women","google_product_category":"5598","image":"https://shop.example/parka-navy.jpg","in_stock":true,"item_group_id":"PK-1","material":"Cotton","name":"Fjell & Söhne parka, S","price":149,"product_type":"Women > Coats > Parkas","regular_price":199,"size_system":"EU","sizes":["S","M"],"stock":{"M":0,"S":1},"url":"https://shop.example/parka?colour=navy&size=s"}"#,
+            "7: the variant of this article in line 41 has another material, \"Wool\"; \"Cotton\" is kept",
+            r#"{"id":"PK-1-red","type":"Parkas","colour":"Red","currency":"EUR","in_stock":true,"item_group_id":"PK-1","name":"Fjell & Söhne parka, red","price":199,"product_type":"Women > Coats > Parkas","sizes":["S"]}"#,
+        ]
+    );
+}
+
+#[test]
+fn atom_and_other_prefixes_are_read() {
+    assert_eq!(
+        feed("merchant-atom.xml"),
+        [
+            r#"{"id":"DR-7","type":"Dresses","currency":"EUR","in_stock":true,"name":"Silk dress","price":89.9,"product_type":"Women > Dresses","url":"https://shop.example/dress?a=1&b=2"}"#
+        ]
+    );
+}
+
+#[test]
+fn a_tab_separated_feed_has_sale_prices_for_a_time() {
+    let boot = |price: &str| {
+        format!(
+            r#"{{"id":"SH-1-black","type":"Boots","colour":"Black","currency":"EUR","gender":"men","in_stock":true,"item_group_id":"SH-1","name":"Leather boot",{price},"sizes":["42","43"],"stock":{{"42":1,"43":0}}}}"#
+        )
+        .replace("\"sizes\"", "\"product_type\":\"Shoes > Boots\",\"sizes\"")
+    };
+    let tote = r#"{"id":"BG-2","type":"Totes","currency":"EUR","in_stock":true,"name":"Tote \"Anna\"","price":59,"product_type":"Bags > Totes"}"#;
+    let on_sale = boot("\"price\":99").replace("\"sizes\"", "\"regular_price\":129,\"sizes\"");
+    assert_eq!(feed("merchant.tsv"), [tote, &on_sale]);
+    let later = read_feed(&fixture("merchant.tsv"), None, Timestamp::from_millis(1_800_000_000_000));
+    assert_eq!(later, [tote, &boot("\"price\":129")]);
+}
+
+#[test]
+fn a_sale_in_another_currency_is_refused() {
+    let folder = Folder::new();
+    let read = |price: &str, sale: &str| {
+        let header = "id\tproduct_type\tprice\tsale_price\n";
+        let path = folder.file("feed.tsv", format!("{header}a\tHats\t{price}\t{sale}\n"));
+        read_feed(&path, None, NOW).remove(0)
+    };
+    assert_eq!(
+        read("20.00 EUR", "10.00 USD"),
+        "line 2: sale_price is in USD, and price in EUR; expected one currency"
+    );
+    for sale in ["10.00 eur", "10.00"] {
+        assert!(read("20.00 EUR", sale).contains("\"price\":10,"), "{sale}");
+    }
+}
+
+#[test]
+fn an_entry_for_the_product_beside_its_variants_is_no_article() {
+    let folder = Folder::new();
+    let read = |rows: &[&str]| {
+        let header = "id\titem_group_id\tproduct_type\tavailability\tcolor\tsize\tmaterial\n";
+        let path = folder.file("feed.tsv", format!("{header}{}", rows.join("\n")));
+        let rows = read_any::<Article>(&path, &SCHEMA, None, NOW).unwrap();
+        let mut checker = Checker::new([], []);
+        let read: Vec<String> = checker
+            .check(rows)
+            .map(|row| {
+                let article = row.unwrap();
+                format!("{} {}", article.id, article.in_stock())
+            })
+            .collect();
+        (read, checker.report().left_out)
+    };
+    let ids = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
+    let sold_out = ["a-1\tA\tHats\tout_of_stock\tred\tS", "a-2\tA\tHats\tout_of_stock\tred\tM"];
+    // Before its variants or after them, with its own group or without.
+    for parent in ["A\t\tHats\tin_stock", "A\tA\tHats\tin_stock"] {
+        let of_variants = (ids(&["A-red false"]), 1);
+        assert_eq!(read(&[parent, sold_out[0], sold_out[1]]), of_variants, "{parent}");
+        assert_eq!(read(&[sold_out[0], sold_out[1], parent]), of_variants, "{parent}");
+    }
+    // The variants have no colour: the article has the same id.
+    let plain = read(&["A\t\tHats\tin_stock", "a-1\tA\tHats\tout_of_stock\t\tS"]);
+    assert_eq!(plain, (ids(&["A false"]), 1));
+    // Without variants it is an article, and so is one whose siblings differ in something else.
+    assert_eq!(read(&["A\t\tHats\tin_stock"]), (ids(&["A true"]), 0));
+    let siblings = ["A\tA\tHats\tin_stock\t\t\twool", "a-2\tA\tHats\tout_of_stock\t\t\tfelt"];
+    assert_eq!(read(&siblings), (ids(&["A true"]), 0));
+}
+
+#[test]
+fn two_products_with_one_id_are_told() {
+    let folder = Folder::new();
+    let tsv = "id\titem_group_id\tproduct_type\tcolor\tsize\n\
+               1\tparka\tParkas\tnavy white\tS\n2\tparka-navy\tParkas\twhite\tS\n3\tparka\tParkas\tnavy white\tM\n";
+    let rows = read_any::<Article>(&folder.file("feed.tsv", tsv), &SCHEMA, None, NOW).unwrap();
+    let mut checker = Checker::new([], []);
+    let articles: Vec<Article> = checker.check(rows).map(Result::unwrap).collect();
+    let ids: Vec<_> = articles.iter().map(|article| article.id.as_str()).collect();
+    assert_eq!(ids, ["parka-navy-white"]);
+    assert_eq!(articles[0].attributes()["sizes"], serde_json::json!(["S", "M"]));
+    let errors = &checker.report().errors;
+    assert!(errors[0].to_string().contains("line 3: article \"parka-navy-white\""), "{errors:?}");
+}
+
+#[test]
+fn a_size_in_two_spellings_is_one() {
+    let folder = Folder::new();
+    let tsv = "id\titem_group_id\tproduct_type\tavailability\tsize\n\
+               a-1\tA\tShoes\tin_stock\t40,5\na-2\tA\tShoes\tout_of_stock\t40.5\na-3\tA\tShoes\tout_of_stock\t41\n";
+    let shoes = read_feed(&folder.file("feed.tsv", tsv), None, NOW);
+    assert_eq!(shoes.len(), 1, "{shoes:?}");
+    assert!(shoes[0].contains(r#""sizes":["40,5","41"],"stock":{"40,5":1,"41":0}"#), "{}", shoes[0]);
+
+    // Tracked and sold out in cotton, not tracked in linen.
+    let header = "Handle,Title,Type,Published,Option1 Name,Option1 Value,Option2 Name,Option2 Value,\
+                  Variant Inventory Tracker,Variant Inventory Qty,Variant Inventory Policy,Variant Price,Status\n";
+    let rows = "tee,Tee,Shirt,TRUE,Size,M,Fabric,Cotton,shopify,0,deny,10,active\n\
+                tee,,,,,m,,Linen,,,deny,10,\n";
+    let shirts = read_feed(&folder.file("products.csv", format!("{header}{rows}")), None, NOW);
+    assert!(shirts[0].contains(r#""sizes":["M"],"stock":{"M":1}"#), "{shirts:?}");
+}
+
+#[test]
+fn shopifys_products_have_options_and_counts() {
+    assert_eq!(
+        feed("shopify.csv"),
+        [
+            r#"{"id":"linen-shirt-white","type":"Shirt","brand":"Lumen","colour":"White","image":"https://cdn.example/white.jpg","in_stock":true,"item_group_id":"linen-shirt","name":"Linen shirt","price":49.9,"product_type":"Apparel & Accessories > Clothing > Shirts","regular_price":69.9,"sizes":["S","M"],"stock":{"M":0,"S":3},"tags":["summer","linen"]}"#,
+            r#"{"id":"linen-shirt-navy","type":"Shirt","brand":"Lumen","colour":"Navy","image":"https://cdn.example/navy.jpg","in_stock":true,"item_group_id":"linen-shirt","name":"Linen shirt","price":49.9,"product_type":"Apparel & Accessories > Clothing > Shirts","sizes":["S"],"stock":{"S":1},"tags":["summer","linen"]}"#,
+            r#"{"id":"wool-scarf","type":"Scarves","brand":"Lumen","in_stock":true,"item_group_id":"wool-scarf","name":"Wool scarf","price":35,"product_type":"Apparel & Accessories > Clothing Accessories > Scarves"}"#,
+        ]
+    );
+    let mut checker = Checker::new([], []);
+    let rows = read_any::<Article>(&fixture("shopify.csv"), &SCHEMA, None, NOW).unwrap();
+    assert_eq!(checker.check(rows).map(Result::unwrap).count(), 3);
+    assert_eq!((checker.report().left_out, checker.report().bad), (1, 0));
+}
+
+#[test]
+fn googles_namespace_is_read_as_shops_write_it() {
+    let folder = Folder::new();
+    let item = |prefix: &str| {
+        format!(
+            "<channel><item><{prefix}id>a</{prefix}id><title>Hat</title><{prefix}product_type>Hats</{prefix}product_type>\
+             <{prefix}price>12.500 KWD</{prefix}price></item></channel>"
+        )
+    };
+    let read = |attribute: &str, prefix: &str| {
+        let feed = format!("<rss {attribute}>{}</rss>", item(prefix));
+        read_feed(&folder.file("feed.xml", feed), None, NOW)
+    };
+    let hat = r#"{"id":"a","type":"Hats","currency":"KWD","name":"Hat","price":12.5,"product_type":"Hats"}"#;
+    for (attribute, prefix) in [
+        ("xmlns:g=\"http://base.google.com/ns/1.0\"", "g:"),
+        ("xmlns:g=\"https://base.google.com/ns/1.0\"", "g:"),
+        ("xmlns:g=\"http://base.google.com/ns/1.0/\"", "g:"),
+        ("xmlns=\"http://base.google.com/ns/1.0\"", ""),
+        ("xmlns=\"https://base.google.com/ns/1.0\"", ""),
+        ("", "g:"),
+    ] {
+        assert_eq!(read(attribute, prefix), [hat], "{attribute}");
+    }
+    assert!(
+        read("xmlns:x=\"http://example.com\"", "x:")[0].contains("expected elements of Google's namespace")
+    );
+}
+
+#[test]
+fn a_feed_without_entries_is_refused() {
+    let folder = Folder::new();
+    for (name, content, reason) in [
+        (
+            "feed.xml",
+            "<rss><channel><title>Shop</title><product><id>a</id></product></channel></rss>",
+            "line 1: a Merchant feed has an <item> or <entry> for each variant, found <rss>, <channel>, <title>, <product>, <id>",
+        ),
+        ("feed.xml", "<feed/>", "found <feed>"),
+        ("feed.tsv", "id\ttitle\tprice\n", "line 1: a feed has a row for each variant, found only a header"),
+        ("feed.csv", "Handle,Option1 Name,Variant Price\n", "found only a header"),
+    ] {
+        let read = read_feed(&folder.file(name, content), None, NOW);
+        assert!(read.len() == 1 && read[0].ends_with(reason), "{reason}: {read:?}");
+    }
+}
+
+#[test]
+fn categories_of_google_may_be_numbers() {
+    let folder = Folder::new();
+    let feed = "id\tgoogle_product_category\na\t2271\nb\t99\nc\t99\n";
+    let path = folder.file("feed.tsv", feed);
+    let read = read_feed(&path, None, NOW);
+    let note = "the type is \"category 99\": there is no \"product_type\", and google_product_category 99 has no name here";
+    assert_eq!(
+        read,
+        [
+            r#"{"id":"a","type":"Dresses","google_product_category":"2271"}"#,
+            r#"{"id":"b","type":"category 99","google_product_category":"99"}"#,
+            &format!("3: {note}"),
+            r#"{"id":"c","type":"category 99","google_product_category":"99"}"#,
+            &format!("4: {note}"),
+        ]
+    );
+}
+
+#[test]
+fn a_size_that_is_sold_out_stays_so_beside_variants_that_say_less() {
+    let folder = Folder::new();
+    let head = "id\titem_group_id\tproduct_type\tsize\tavailability\n";
+    let variants = [
+        "1\tg\tHats\tS\tin stock",
+        "2\tg\tHats\tM\tout of stock",
+        "3\tg\tHats\tL\t",
+        "4\th\tHats\tM\tout of stock",
+    ];
+    let path = folder.file("feed.tsv", format!("{head}{}\n5\th\tHats\t\tin stock\n", variants.join("\n")));
+    assert_eq!(
+        read_feed(&path, None, NOW),
+        [
+            r#"{"id":"g","type":"Hats","in_stock":true,"item_group_id":"g","product_type":"Hats","sizes":["S","M","L"],"stock":{"L":1,"M":0,"S":1}}"#,
+            r#"{"id":"h","type":"Hats","in_stock":true,"item_group_id":"h","product_type":"Hats","sizes":["M"],"stock":{"M":0}}"#,
+        ]
+    );
+}
+
+#[test]
+fn an_inventory_that_is_not_in_the_file_is_noted() {
+    let folder = Folder::new();
+    let path = folder.file(
+        "products.csv",
+        "Handle,Title,Type,Option1 Name,Option1 Value,Variant Inventory Tracker,Variant Inventory Policy,Variant Price,\
+         Google Shopping / Gender\n\
+         a,Hat,Hat,Kleidergröße,S,shopify,deny,10,Female\n\
+         a,,,,M,shopify,deny,10,\n\
+         b,Cap,Cap,Title,Default Title,,deny,10,\n\
+         c,Bag,Bag,Title,Default Title,shopify,continue,10,\n",
+    );
+    assert_eq!(
+        read_feed(&path, None, NOW),
+        [
+            r#"{"id":"a","type":"Hat","gender":"women","in_stock":true,"item_group_id":"a","name":"Hat","price":10,"sizes":["S","M"]}"#,
+            "2: the inventory is tracked, but the file has no \"Variant Inventory Qty\" of it: it counts as in stock",
+            r#"{"id":"b","type":"Cap","in_stock":true,"item_group_id":"b","name":"Cap","price":10}"#,
+            r#"{"id":"c","type":"Bag","in_stock":true,"item_group_id":"c","name":"Bag","price":10}"#,
+        ]
+    );
+}
+
+#[test]
+fn bad_entries_are_named_and_the_others_read() {
+    let folder = Folder::new();
+    let item = |fields: &str| format!("<item><g:id>a</g:id>{fields}</item>\n");
+    let path = folder.file(
+        "feed.xml",
+        xml(&[
+            item("<g:price>1 EUR</g:price>"),
+            item("<g:product_type>Hats</g:product_type><g:price>cheap</g:price>"),
+            item("<g:product_type>Hats</g:product_type><g:availability>perhaps</g:availability>"),
+            "<item><g:title>&nbsp;</g:title></item>\n".to_owned(),
+            item("<g:product_type>Hats</g:product_type>"),
+        ]
+        .concat()),
+    );
+    assert_eq!(
+        read_feed(&path, None, NOW),
+        [
+            "line 2: an article needs a type: neither \"product_type\" nor \"google_product_category\" is given",
+            "line 3: price is a number and a currency, as in 15.00 USD, found \"cheap\"",
+            "line 4: availability is in_stock, out_of_stock, preorder or backorder, found \"perhaps\"",
+            "line 5: the entity &nbsp; is not one of XML's own",
+            r#"{"id":"a","type":"Hats","product_type":"Hats"}"#,
+        ]
+    );
+}
+
+#[test]
+fn entries_on_one_line_are_told_apart_by_their_numbers() {
+    let folder = Folder::new();
+    let hat = "<item><g:id>a</g:id><g:product_type>Hats</g:product_type></item>";
+    let path = folder.file("feed.xml", xml(&format!("{hat}<item/><item><g:title>b</g:title></item>")));
+    assert_eq!(
+        read_feed(&path, None, NOW),
+        [
+            "line 2: in item 3 of the file, the attribute \"id\" is missing",
+            r#"{"id":"a","type":"Hats","product_type":"Hats"}"#,
+        ]
+    );
+}
+
+#[test]
+fn an_entry_without_googles_namespace_is_refused() {
+    let folder = Folder::new();
+    let feed = "<rss><channel><item><id>a</id><price>1 EUR</price></item></channel></rss>";
+    assert_eq!(
+        read_feed(&folder.file("feed.xml", feed), None, NOW),
+        [
+            "line 1: expected elements of Google's namespace, as in <g:price> with xmlns:g=\"http://base.google.com/ns/1.0\" \
+             in the first element, found <id>, <price>"
+        ]
+    );
+}
+
+#[test]
+fn hostile_xml_is_refused() {
+    let folder = Folder::new();
+    let bomb =
+        "<?xml version=\"1.0\"?>\n<!DOCTYPE rss [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;&a;\">]>\n<rss/>";
+    let long = xml(&format!("<item><g:title>{}</g:title></item>", "x".repeat(2 << 20)));
+    let deep = xml(&"<a>".repeat(100));
+    for (content, reason) in [
+        (bomb, "line 2: the file has a document type declaration (<!DOCTYPE …>); remove it"),
+        (&long, "an item is longer than 1 MiB"),
+        (&deep, "line 2: elements are nested more than 16 deep"),
+        (&xml("<item><g:id>a</item>"), "not readable as XML: ill-formed document"),
+        ("<rss>\n<channel>", "line 2: the file ends before its last element"),
+        ("<html><body/></html>", "line 1: a Merchant feed begins with <rss> or <feed>, found <html>"),
+        (
+            "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><rss/>",
+            "the encoding must be UTF-8, found ISO-8859-1",
+        ),
+        ("<rss><channel>\u{0}\n", "the file ends before its last element"),
+    ] {
+        let read = read_feed(&folder.file("feed.xml", content), None, NOW);
+        assert!(read.len() == 1 && read[0].contains(reason), "{reason}: {read:?}");
+    }
+}
+
+#[test]
+fn a_feed_is_recognised_or_named() {
+    let folder = Folder::new();
+    let tsv = fs::read(fixture("merchant.tsv")).unwrap();
+    let named = folder.file("articles.csv", &tsv);
+    let format = "google-tsv".parse().unwrap();
+    assert_eq!(read_feed(&named, Some(format), NOW), feed("merchant.tsv"));
+    let ours = folder.file("ours.csv", "id,type,handle,price,option1 name\na,hat,b,1,c\n");
+    assert_eq!(
+        read_feed(&ours, None, NOW)[0],
+        r#"{"id":"a","type":"hat","handle":"b","option1 name":"c","price":1}"#
+    );
+    assert_eq!(
+        "google".parse::<InputFormat>().unwrap_err(),
+        "expected jsonl, csv, parquet, google-xml, google-tsv, shopify-csv, found \"google\""
+    );
+    let refused = |result: Result<(), FileError>| result.unwrap_err().to_string();
+    let path = fixture("merchant.xml");
+    for refused in [
+        refused(read_any::<Customer>(&path, &SCHEMA, None, NOW).map(drop)),
+        refused(read_any::<ArticlePatch>(&path, &SCHEMA, None, NOW).map(drop)),
+    ] {
+        assert!(refused.ends_with("import it with --articles, without --merge"), "{refused}");
+    }
+    let unknown = refused(read_any::<Article>(&folder.file("feed.dat", &tsv), &SCHEMA, None, NOW).map(drop));
+    assert!(unknown.contains("feed.dat: unknown format; name it with --format, or end"), "{unknown}");
+    let header = folder.file("feed.tsv", "sku\ttitle\n");
+    let refused = refused(read_any::<Article>(&header, &SCHEMA, None, NOW).map(drop));
+    assert!(
+        refused.ends_with("a Merchant feed needs a column \"id\", found \"sku\", \"title\""),
+        "{refused}"
+    );
+}
+
+#[test]
+fn files_may_be_compressed() {
+    let folder = Folder::new();
+    let pack = |bytes: &[u8]| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let lines = "\u{feff}{\"id\":\"a\",\"type\":\"hat\"}\n{\"id\":\"b\",\"type\":\"hat\"}\n";
+    let plain = values::<Article>(&folder.file("articles.jsonl", lines));
+    assert_eq!(plain.len(), 2);
+    // Also in several members, as `cat` makes them, and whatever the name says.
+    let (first, second) = lines.split_at(lines.find('\n').unwrap() + 1);
+    let members = [pack(first.as_bytes()), pack(second.as_bytes())].concat();
+    for name in ["articles.jsonl.gz", "articles.jsonl"] {
+        assert_eq!(values::<Article>(&folder.file(name, &members)), plain, "{name}");
+    }
+    let csv = folder.file("articles.csv.gz", pack(b"id,type\na,hat\nb,hat\n"));
+    assert_eq!(values::<Article>(&csv), plain);
+    for name in ["merchant.xml", "merchant.tsv", "shopify.csv"] {
+        let packed = folder.file(&format!("{name}.gz"), pack(&fs::read(fixture(name)).unwrap()));
+        assert_eq!(read_feed(&packed, None, NOW), feed(name), "{name}");
+    }
+    let mut rows = open::<Article>(&folder.file("half.jsonl.gz", &members[..members.len() - 12]));
+    while rows.by_ref().next().is_some_and(|row| row.is_ok()) {}
+    let cut = folder.file("articles.jsonl", &pack(lines.repeat(1000).as_bytes())[..90]);
+    let last = open::<Article>(&cut).last().unwrap().unwrap_err();
+    assert!(last.is_fatal() && last.reason.contains("cannot read the rest of the file"), "{last}");
+    fs::remove_file(folder.path("articles.jsonl")).unwrap();
+    fs::remove_file(folder.path("articles.csv.gz")).unwrap();
+    assert_eq!(Files::in_folder(folder.0.path()).unwrap().articles, Some(folder.path("articles.jsonl.gz")));
+}

@@ -1,0 +1,258 @@
+//! Parquet files that other programs wrote (with `tests/fixtures/make_parquet.py`), and the columns of ours.
+
+use std::{path::Path, sync::Arc};
+
+use ::parquet::{
+    data_type::{ByteArray, ByteArrayType},
+    file::{reader::FileReader, serialized_reader::SerializedFileReader, writer::SerializedFileWriter},
+    schema::{parser::parse_message_type, printer::print_schema},
+};
+use atelier_core::domain::{Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Outfit, Split};
+use serde_json::{Value as Json, json};
+
+use super::*;
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(name)
+}
+
+/// The rows as the canonical JSON Lines of them.
+pub(super) fn canonical<T: Table>(path: &Path) -> Vec<Json> {
+    let folder = Folder::new();
+    let lines = fs::read_to_string(folder.rows("rows.jsonl", &values::<T>(path))).unwrap();
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn files_of_pyarrow_are_read() {
+    assert_eq!(
+        canonical::<Article>(&fixture("articles-pyarrow.parquet")),
+        [
+            json!({"id": "a-1", "type": "coat", "price": 79.9, "cost": 31.5, "stock": 3, "in_stock": true,
+                "material": ["wool", "silk"], "sizes": [36, 38], "since": "2026-11-21", "seen": "2026-11-21T13:34:56.5",
+                "dimensions": {"width": 1.5}}),
+            json!({"id": "a-2", "type": "sneaker", "stock": 0, "in_stock": false, "material": []}),
+            json!({"id": "a-3", "type": "coat", "price": 120, "cost": -0.05, "sizes": [], "since": "1969-12-31",
+                "dimensions": {"label": "L"}}),
+        ]
+    );
+    assert_eq!(
+        canonical::<Article>(&fixture("articles-int96.parquet")),
+        [json!({"id": "a", "type": "coat", "since": "2026-11-21T13:34:56Z"})]
+    );
+    assert_eq!(
+        canonical::<Customer>(&fixture("customers-pyarrow.parquet")),
+        [
+            json!({"id": "c-1", "features":
+                {"gender": "female", "age": 28, "preferred_colours": ["red", "blue"], "shoe_size": "38"}}),
+            json!({"id": "c-2", "features": {"preferred_colours": []}}),
+            json!({"id": "c-3", "features": {}}),
+        ]
+    );
+    let outfits = fixture("outfits-required.parquet");
+    assert_eq!(
+        canonical::<Outfit>(&outfits),
+        [
+            json!({"customer": "c-1", "articles": ["a", "b", "c", "d"], "features": {"mood": 7}}),
+            json!({"customer": "c-2", "articles": ["d", "c", "b", "a", "e"], "features": {"mood": 8}}),
+        ]
+    );
+    assert_eq!(
+        messages::<Outfit>(&outfits)[1],
+        "2: the schema has no feature \"mood\"; models do not see it"
+    );
+}
+
+#[test]
+fn files_of_pandas_are_read_without_their_index() {
+    let path = fixture("customers-pandas.parquet");
+    assert_eq!(
+        canonical::<Customer>(&path),
+        [
+            json!({"id": "c-1", "features": {"gender": "female", "age": 28.5, "preferred_colours": ["red"]}}),
+            json!({"id": "c-2", "features": {}}),
+            json!({"id": "c-3", "features": {"gender": "male", "age": 40}}),
+        ]
+    );
+    let columns = schema_of(&path);
+    assert!(columns.contains("__index_level_0__"), "it has one: {columns}");
+    assert_eq!(messages::<Customer>(&path), Vec::<String>::new(), "no warning either");
+}
+
+#[test]
+fn files_of_polars_are_read_and_nan_is_refused() {
+    let rows: Vec<_> = open::<Outfit>(&fixture("outfits-polars.parquet")).collect();
+    let first = &rows[0].as_ref().unwrap().value;
+    assert_eq!((first.split, first.articles().len()), (Some(Split::Train), 4));
+    assert_eq!(first.features.get("occasion"), Some(&FeatureValue::Text("wedding".into())));
+    assert_eq!(first.features.get("age"), Some(&FeatureValue::Number(28.0)));
+    assert_eq!(
+        rows[1].as_ref().unwrap_err().to_string(),
+        "row 2: column \"age\" contains NaN, which is not a finite number; write null for unknown values"
+    );
+    assert_eq!(
+        rows[2].as_ref().unwrap_err().to_string(),
+        "row 3: each of \"articles\" must be a string or a whole number, found null"
+    );
+}
+
+#[test]
+fn whole_numbers_are_ids_and_floats_are_not() {
+    assert_eq!(
+        canonical::<Outfit>(&fixture("outfits-numbers.parquet")),
+        [json!({"customer": "17", "articles": ["1", "2", "3", "9007199254740993"], "split": "train"})]
+    );
+    assert_eq!(
+        canonical::<Customer>(&fixture("customers-decimal.parquet"))[0]["id"],
+        json!("9007199254740993")
+    );
+    assert_eq!(
+        messages::<Customer>(&fixture("customers-float.parquet")),
+        ["row 1: field \"id\" must be a string or a whole number, found 17.0"]
+    );
+}
+
+#[test]
+fn lists_of_two_levels_and_of_one_are_read() {
+    for articles in [
+        "required group articles (LIST) { repeated binary array (UTF8); }",
+        "repeated binary articles (UTF8);",
+    ] {
+        let message = format!("message m {{ required binary customer (UTF8); {articles} }}");
+        let folder = Folder::new();
+        let path = folder.path("o.parquet");
+        let file = fs::File::create(&path).unwrap();
+        let schema = Arc::new(parse_message_type(&message).unwrap());
+        let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        let texts = |texts: &[&str]| texts.iter().map(|text| ByteArray::from(*text)).collect::<Vec<_>>();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<ByteArrayType>().write_batch(&texts(&["c-1", "c-2"]), None, None).unwrap();
+        column.close().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        let ids = texts(&["a", "b", "c", "d", "e"]);
+        let (definitions, repetitions) = ([1, 1, 1, 1, 1, 0], [0, 1, 1, 1, 1, 0]);
+        column.typed::<ByteArrayType>().write_batch(&ids, Some(&definitions), Some(&repetitions)).unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+        writer.close().unwrap();
+        let rows: Vec<_> = open::<Outfit>(&path).collect();
+        assert_eq!(rows[0].as_ref().unwrap().value.articles().len(), 5, "{message}");
+        assert_eq!(
+            rows[1].as_ref().unwrap_err().to_string(),
+            "row 2: an outfit has 4 to 8 articles, found 0"
+        );
+    }
+}
+
+#[test]
+fn unsupported_files_are_refused_when_opened() {
+    let messages = |name: &str| {
+        let path = fixture(name);
+        let error = read::<Article>(&path, &SCHEMA).unwrap_err().to_string();
+        error.replace(path.to_str().unwrap(), "FILE")
+    };
+    assert_eq!(
+        messages("articles-gzip.parquet"),
+        "FILE: GZIP compression is not supported; use zstd, snappy or none"
+    );
+    assert_eq!(
+        messages("customers-pyarrow.parquet"),
+        "FILE: articles need a column \"type\", found \"id\", \"features\""
+    );
+}
+
+#[test]
+fn columns_that_cannot_be_read_block_a_file_only_if_they_are_needed() {
+    let note = "these columns are not read: \"names\" (a map), \"pairs\" (a list of lists or structs), \"grid\" (a list of \
+                lists or structs), \"opens\" (times of day), \"uuid\" (UUIDs in binary), \"half\" (half floats), \
+                \"inside.names\" (a map); write those that you need as text, or as JSON text";
+    let articles = fixture("articles-odd.parquet");
+    assert_eq!(open::<Article>(&articles).unread(), Some(note));
+    assert_eq!(
+        canonical::<Article>(&articles),
+        [
+            json!({"id": "a", "type": "coat", "before": 1, "after": "x", "inside": {"number": 7}}),
+            json!({"id": "b", "type": "hat", "before": 2, "after": "y", "inside": {"number": 8}}),
+        ]
+    );
+    let outfits = fixture("outfits-odd.parquet");
+    let mut checker = Checker::new([], []);
+    assert_eq!(checker.check(open::<Outfit>(&outfits)).flatten().count(), 0, "no article is known");
+    let note = note.replace("(a map); write", "(a map), \"inside\" (a struct); write");
+    assert_eq!(checker.report().unread, [format!("{}: {note}", outfits.display())]);
+    let rows = canonical::<Outfit>(&outfits);
+    assert_eq!(rows[0]["features"]["occasion"], "office");
+    assert_eq!(rows[1]["articles"], json!(["a", "b", "c", "e"]));
+
+    let refused =
+        |name: &str, error: FileError| error.to_string().replace(fixture(name).to_str().unwrap(), "FILE");
+    let reason = "contains a map, which cannot be read; write it as text, or as JSON text";
+    let name = "articles-map.parquet";
+    let error = read::<Article>(&fixture(name), &SCHEMA).unwrap_err();
+    assert_eq!(refused(name, error), format!("FILE: column \"stock\" {reason}"));
+    let name = "outfits-map.parquet";
+    let error = read::<Outfit>(&fixture(name), &SCHEMA).unwrap_err();
+    assert_eq!(refused(name, error), format!("FILE: column \"occasion\" {reason}"));
+    let name = "customers-map.parquet";
+    let error = read::<Customer>(&fixture(name), &SCHEMA).unwrap_err();
+    assert_eq!(refused(name, error), format!("FILE: column \"features\" {reason}"));
+}
+
+#[test]
+fn written_columns_have_the_narrowest_type() {
+    let article = |id: &str, attributes: Json| {
+        Article::new(ArticleId::new(id).unwrap(), "coat", attributes.as_object().unwrap().clone()).unwrap()
+    };
+    let articles = [
+        article(
+            "a-1",
+            json!({"colour": "red", "new": true, "price": 79, "stock": 3, "tags": ["x"], "mixed": 1}),
+        ),
+        article("a-2", json!({"price": 79.9, "mixed": "one", "size": {"width": 1}})),
+    ];
+    let folder = Folder::new();
+    assert_eq!(
+        schema_of(&folder.rows("a.parquet", &articles)),
+        "message articles {
+  REQUIRED BYTE_ARRAY id (STRING);
+  REQUIRED BYTE_ARRAY type (STRING);
+  OPTIONAL BYTE_ARRAY colour (STRING);
+  OPTIONAL BYTE_ARRAY mixed (JSON);
+  OPTIONAL BOOLEAN new;
+  OPTIONAL DOUBLE price;
+  OPTIONAL BYTE_ARRAY size (JSON);
+  OPTIONAL INT64 stock;
+  OPTIONAL group tags (LIST) {
+    REPEATED group list {
+      REQUIRED BYTE_ARRAY element (STRING);
+    }
+  }
+}
+"
+    );
+    let ids = ["a", "b", "c", "d"].map(|id| ArticleId::new(id).unwrap()).to_vec();
+    let features: Features = [("age".to_owned(), FeatureValue::Number(28.0))].into_iter().collect();
+    let outfit = Outfit::new(CustomerId::new("c").unwrap(), ids, None, features).unwrap();
+    assert_eq!(
+        schema_of(&folder.rows("o.parquet", &[outfit])),
+        "message outfits {
+  REQUIRED BYTE_ARRAY customer (STRING);
+  REQUIRED group articles (LIST) {
+    REPEATED group list {
+      REQUIRED BYTE_ARRAY element (STRING);
+    }
+  }
+  OPTIONAL BYTE_ARRAY split (STRING);
+  OPTIONAL INT64 age;
+}
+"
+    );
+}
+
+fn schema_of(path: &Path) -> String {
+    let file = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
+    let mut printed = Vec::new();
+    print_schema(&mut printed, file.metadata().file_metadata().schema());
+    String::from_utf8(printed).unwrap()
+}

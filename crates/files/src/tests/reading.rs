@@ -1,0 +1,252 @@
+//! Reading text files, and errors in their rows.
+
+use atelier_core::domain::{Article, Customer, FeatureValue, Outfit};
+
+use super::*;
+
+#[test]
+fn json_lines_are_read_over_blank_lines_and_a_byte_order_mark() {
+    let folder = Folder::new();
+    let path = folder.file(
+        "c.jsonl",
+        "\u{feff}{\"id\":\"c-1\",\"features\":{\"age\":28.0,\"gender\":null,\"preferred_colours\":\"red\"}}\r\n\r\n  \n\
+         { \"features\" : { \"shoe_size\" : \"38\" } , \"id\" : \"c-2\" }",
+    );
+    let rows: Vec<Row<Customer>> = open(&path).map(Result::unwrap).collect();
+    assert_eq!(rows.iter().map(|row| row.line).collect::<Vec<_>>(), [1, 4]);
+    let one = &rows[0].value;
+    assert_eq!(one.id.as_str(), "c-1");
+    assert_eq!(one.features.get("age"), Some(&FeatureValue::Number(28.0)));
+    assert_eq!(one.features.get("gender"), None);
+    assert_eq!(one.features.get("preferred_colours"), Some(&FeatureValue::Many(vec!["red".into()])));
+    assert_eq!(rows[1].value.features.get("shoe_size"), Some(&FeatureValue::Text("38".into())));
+}
+
+#[test]
+fn rows_that_are_read_together_are_those_that_are_read_singly() {
+    let folder = Folder::new();
+    let good = (1..=9).map(|number| format!("{{\"id\":\"c-{number}\",\"features\":{{\"age\":{number}}}}}"));
+    let lines: Vec<String> = good.flat_map(|line| [line, String::new(), "{\"id\":".to_owned()]).collect();
+    let csv = "id,age\nc-1,20\nc-2,x\nc-3,30\n".to_owned();
+    for (name, text) in [("c.jsonl", lines.join("\n")), ("c.csv", csv)] {
+        let path = folder.file(name, text);
+        let singly: Vec<_> = open::<Customer>(&path).collect();
+        assert!(singly.iter().any(Result::is_ok) && singly.iter().any(Result::is_err));
+        for n in [1, 4, 100] {
+            let mut rows = open::<Customer>(&path);
+            let mut together = Vec::new();
+            loop {
+                let next = rows.next_rows(n);
+                assert!(next.len() <= n);
+                if next.is_empty() {
+                    break;
+                }
+                together.extend(next);
+            }
+            assert_eq!(together, singly);
+        }
+    }
+}
+
+#[test]
+fn bad_json_lines_say_what_is_wrong() {
+    let folder = Folder::new();
+    let outfits = folder.file(
+        "o.jsonl",
+        [
+            r#"{"customer":"c","articles":["a","b","c"]}"#,
+            r#"{"customer":"c","articles":7}"#,
+            r#"{"customer":"c","articles":["a","b","c",4.0]}"#,
+            r#"{"articles":["a","b","c","d"]}"#,
+            r#"{"customer":"c","articles":["a","b","c","a"]}"#,
+            r#"{"customer":"c","articles":["a","b","c","d"],"split":"test"}"#,
+            r#"{"customer":"c","articles":["a","b","c","d"],"color":"red"}"#,
+            r#"{"customer":"c" "articles":["a","b","c","d"]}"#,
+            r#"{"customer":"c","articles":["a","b","c","#,
+            r#"["c",["a","b","c","d"]]"#,
+            r#"{"customer":"c","customer":"d","articles":["a","b","c","d"]}"#,
+            r#"{"customer":17.5,"articles":["a","b","c","d"]}"#,
+            r#"{"customer":"c","articles":["a","b"," c","d"]}"#,
+            r#"{"customer":"c","articles":["a","b","c","d"],"features":"wedding"}"#,
+        ]
+        .join("\n"),
+    );
+    assert_eq!(
+        messages::<Outfit>(&outfits),
+        [
+            "line 1: an outfit has 4 to 8 articles, found 3",
+            "line 2: field \"articles\" must be a list of ids, found a number",
+            "line 3: each of \"articles\" must be a string or a whole number, found 4.0",
+            "line 4: field \"customer\" is missing",
+            "line 5: article a appears twice in the outfit",
+            "line 6: a split is \"train\" or \"validation\", found \"test\"",
+            "line 7: unknown field \"color\": an outfit has \"customer\", \"articles\", \"split\" and \"features\"",
+            "line 8: not JSON: expected a comma or the object's closing } (character 17)",
+            "line 9: not JSON: it ends too early, after character 40; a row is one object on one line",
+            "line 10: a row must be an object, found a list; write each object on its own line \
+             (pandas: `lines=True`)",
+            "line 11: field \"customer\" appears twice",
+            "line 12: field \"customer\" must be a string or a whole number, found 17.5",
+            "line 13: field \"articles\": an id cannot begin or end with a space",
+            "line 14: field \"features\" must be an object, found a string",
+        ]
+    );
+    let customers = folder.file(
+        "c.jsonl",
+        [
+            r#"{"id":"c","features":{"age":"old","gender":["male"],"country":true}}"#,
+            r#"{"id":"c","features":{"mood":["a",1.5]}}"#,
+            r#"{"id":"c","age":28}"#,
+            r#"{"id":"c","features":{"mood":"x","gender":"divers"}}"#,
+            r#"{"id":"c","features":{"gender":"a\u0000b"}}"#,
+            r#"{"id":"c","features":{"":"x"}}"#,
+        ]
+        .join("\n"),
+    );
+    assert_eq!(
+        messages::<Customer>(&customers),
+        [
+            "line 1: feature \"country\" takes a string or a whole number, found true; \
+             feature \"age\" takes a finite number, found the string \"old\"; \
+             feature \"gender\" takes a string or a whole number, found a list of 1",
+            "line 2: feature \"mood\" takes a string, a number or a list of strings, found a list that contains the number 1.5",
+            "line 3: unknown field \"age\": a customer has \"id\" and \"features\"",
+            "4: feature \"gender\" has no value \"divers\"; models do not see it",
+            "4: the schema has no feature \"mood\"; models do not see it",
+            "line 5: feature \"gender\" contains the character NUL (\\u0000); remove it",
+            "line 6: a feature needs a name, found an empty one",
+        ]
+    );
+    let articles = folder.file(
+        "a.jsonl",
+        [
+            &br#"{"type":"coat"}"#[..],
+            br#"{"id":"a","type":null}"#,
+            br#"{"id":"a","type":" coat"}"#,
+            br#"{"id":"","type":"coat"}"#,
+            br#"{"id":"a","type":"coat","x":[{"y\u0000":1}]}"#,
+            b"{\"id\":\"a\",\"type\":\"\xFF\"}",
+            br#"{"id":"a","type":"coat","colour":null}"#,
+        ]
+        .join(&b'\n'),
+    );
+    assert_eq!(
+        messages::<Article>(&articles),
+        [
+            "line 1: field \"id\" is missing",
+            "line 2: field \"type\" is missing",
+            "line 3: an article's type cannot be empty, begin or end with a space, or contain control characters or '|'; \
+             found \" coat\"",
+            "line 4: field \"id\": an id cannot be empty",
+            "line 5: field \"x\" contains the character NUL (\\u0000); remove it",
+            "line 6: not UTF-8 text from byte 19 on",
+        ]
+    );
+}
+
+#[test]
+fn whole_numbers_are_ids_and_floats_are_not() {
+    let folder = Folder::new();
+    let path = folder.file(
+        "o.jsonl",
+        "{\"customer\":17,\"articles\":[1,\"2\",18446744073709551615,-4]}\n\
+         {\"customer\":17.0,\"articles\":[1,2,3,4]}\n\
+         {\"customer\":17,\"articles\":[1,2,3,1e2]}\n\
+         {\"customer\":17,\"articles\":[1,2,3,100000000000000000000]}\n\
+         {\"customer\":true,\"articles\":[1,2,3,4]}\n\
+         {\"customer\":17,\"articles\":[1,2,3,\"1\"]}\n",
+    );
+    let first = open::<Outfit>(&path).next().unwrap().unwrap().value;
+    assert_eq!(
+        fs::read_to_string(folder.rows("again.jsonl", &[first])).unwrap(),
+        "{\"customer\":\"17\",\"articles\":[\"1\",\"2\",\"18446744073709551615\",\"-4\"]}\n"
+    );
+    assert_eq!(
+        messages::<Outfit>(&path),
+        [
+            "line 2: field \"customer\" must be a string or a whole number, found 17.0",
+            "line 3: each of \"articles\" must be a string or a whole number, found 100.0",
+            "line 4: each of \"articles\" must be a string or a whole number, found 1e+20",
+            "line 5: field \"customer\" must be a string or a whole number, found true or false",
+            "line 6: article 1 appears twice in the outfit",
+        ]
+    );
+    let articles =
+        folder.file("a.jsonl", "{\"id\":9007199254740993,\"type\":\"coat\"}\n{\"id\":1,\"type\":2}\n");
+    let rows: Vec<_> = open::<Article>(&articles).collect();
+    assert_eq!(rows[0].as_ref().unwrap().value.id.as_str(), "9007199254740993", "to the last digit");
+    assert_eq!(
+        rows[1].as_ref().unwrap_err().to_string(),
+        "line 2: field \"type\" must be a string, found a number"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_failing_disk_does_not_look_like_the_end_of_the_file() {
+    let folder = Folder::new();
+    // Reading the beginning of a process's own memory fails, as a bad disk does.
+    for name in ["c.jsonl", "c.csv"] {
+        let path = folder.path(name);
+        std::os::unix::fs::symlink("/proc/self/mem", &path).unwrap();
+        let error = read::<Customer>(&path, &SCHEMA).unwrap_err().to_string();
+        assert_eq!(error, format!("cannot read {}: Input/output error (os error 5)", path.display()));
+    }
+}
+
+#[test]
+fn rows_of_unreasonable_size_are_refused() {
+    let folder = Folder::new();
+    let long = "x".repeat(17 << 20);
+    let path = folder.file(
+        "a.jsonl",
+        format!("{{\"id\":\"a\",\"type\":\"coat\",\"x\":\"{long}\"}}\n{{\"id\":\"b\",\"type\":\"coat\"}}\n"),
+    );
+    let rows: Vec<_> = open::<Article>(&path).collect();
+    assert_eq!(rows[0].as_ref().unwrap_err().to_string(), "line 1: the line is longer than 1 MiB");
+    assert_eq!(rows[1].as_ref().unwrap().value.id.as_str(), "b", "what follows is read");
+    let path = folder.file("a.csv", format!("id,type\na,coat\nb,\"{long}\nc,coat\n"));
+    let rows: Vec<_> = open::<Article>(&path).collect();
+    let error = rows[1].as_ref().unwrap_err();
+    assert_eq!(error.to_string(), "line 3: this row is longer than 1 MiB; is a closing quote missing?");
+    assert!(error.is_fatal());
+    assert_eq!(rows.len(), 2);
+    let deep = format!("{{\"id\":\"a\",\"type\":\"coat\",\"x\":{}", "[".repeat(1 << 19));
+    let path = folder.file("deep.jsonl", deep);
+    assert!(messages::<Article>(&path)[0].starts_with("line 1: lists and objects are nested too deeply"));
+}
+
+#[test]
+fn a_file_that_is_not_the_table_is_refused_as_a_whole() {
+    let folder = Folder::new();
+    let messages = |name: &str, content: &[u8]| {
+        let path = folder.file(name, content);
+        let error = read::<Article>(&path, &SCHEMA).unwrap_err().to_string();
+        error.replace(path.to_str().unwrap(), "FILE")
+    };
+    assert_eq!(
+        messages("a.csv", b""),
+        "FILE: the file is empty; expected a header with the names of the columns"
+    );
+    assert_eq!(
+        messages("a.csv", b"id;type\na;coat\n"),
+        "FILE: articles need a column \"id\", found \"id;type\"; commas separate the columns"
+    );
+    assert_eq!(
+        messages("a.csv", b"id,colour\n"),
+        "FILE: articles need a column \"type\", found \"id\", \"colour\""
+    );
+    assert_eq!(messages("a.csv", b"id,type,id\n"), "FILE: column \"id\" appears twice");
+    assert_eq!(
+        messages("a.csv", b",id,type\n"),
+        "FILE: column 1 has no name; name it or remove it (pandas: `index=False`)"
+    );
+    assert!(messages("a.parquet", b"id,type\n").starts_with("FILE: not a readable Parquet file: "));
+    assert!(messages("a.xlsx", b"PK").starts_with("FILE: unknown format; the file name must end in"));
+    let missing = read::<Article>(&folder.path("none.csv"), &SCHEMA).unwrap_err();
+    assert!(missing.to_string().starts_with("cannot read "), "{missing}");
+    let inside = folder.path("spark.parquet");
+    fs::create_dir(&inside).unwrap();
+    let error = read::<Article>(&inside, &SCHEMA).unwrap_err().to_string();
+    assert!(error.ends_with("it is a folder; name a file in it"), "{error}");
+}
