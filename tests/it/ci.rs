@@ -7,12 +7,7 @@ use std::{
     process::{Command, Output},
 };
 
-use crate::harness::{TestDatabase, contracts, tools};
-
-contracts!(
-    an_advisory_about_a_dependency_fails_the_run needs tools::cargo_deny,
-    without_the_advisory_database_the_run_says_so needs tools::cargo_deny,
-);
+use crate::harness::{TestDatabase, apply, on_sqlite, tools};
 
 /// Runs the check with git sent to another place for the database.
 async fn check(database: &str, seconds: &str) -> Output {
@@ -53,6 +48,8 @@ fn publish(repository: &Path, package: &str) {
     }
 }
 
+#[apply(on_sqlite)]
+#[needs(tools::cargo_deny)]
 async fn an_advisory_about_a_dependency_fails_the_run(_: TestDatabase) {
     for (package, found) in [("serde", true), ("atelier-has-no-such-dependency", false)] {
         let repository = tempfile::tempdir().unwrap();
@@ -65,6 +62,8 @@ async fn an_advisory_about_a_dependency_fails_the_run(_: TestDatabase) {
     }
 }
 
+#[apply(on_sqlite)]
+#[needs(tools::cargo_deny)]
 async fn without_the_advisory_database_the_run_says_so(_: TestDatabase) {
     // One place that is not there, and one that takes the connection and never says anything.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();

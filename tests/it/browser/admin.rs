@@ -7,27 +7,19 @@ use serde_json::json;
 use super::signed_in;
 use crate::{
     harness::{
-        TestDatabase,
-        browser::{Eyes, Window, chromium},
-        contracts,
+        TestDatabase, apply,
+        browser::{Eyes, Window},
+        in_chromium,
     },
     web::{Service, operations::releases::two_releases},
 };
 
-contracts!(
-    activates_a_release needs chromium,
-    activates_a_release_without_scripts needs chromium,
-    compares_two_releases_and_goes_back needs chromium,
-    starts_an_experiment needs chromium,
-    adds_a_person_and_an_api_key needs chromium,
-    adds_a_person_and_an_api_key_without_scripts needs chromium,
-    sees_figures_refresh_by_themselves needs chromium,
-);
-
+#[apply(in_chromium)]
 async fn activates_a_release(db: TestDatabase) {
     activating(db, Eyes::default()).await;
 }
 
+#[apply(in_chromium)]
 async fn activates_a_release_without_scripts(db: TestDatabase) {
     activating(db, Eyes { scripts: false, ..Eyes::default() }).await;
 }
@@ -54,6 +46,7 @@ async fn activating(db: TestDatabase, eyes: Eyes) {
     assert_eq!(window.text("tbody .details").await, "demo → less");
 }
 
+#[apply(in_chromium)]
 async fn compares_two_releases_and_goes_back(db: TestDatabase) {
     let models = two_releases();
     let service = Service::start_in(&db, Limits::default(), models.path().to_owned()).await;
@@ -74,6 +67,7 @@ async fn compares_two_releases_and_goes_back(db: TestDatabase) {
     assert_eq!(window.text("#history ~ .scroll tbody tr td:nth-child(3)").await, "less");
 }
 
+#[apply(in_chromium)]
 async fn starts_an_experiment(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let window = signed_in(&service, Role::Admin, Eyes::default()).await;
@@ -94,10 +88,12 @@ async fn starts_an_experiment(db: TestDatabase) {
     window.until_words("experiment spring (np 1, gsu 9, match 5)").await;
 }
 
+#[apply(in_chromium)]
 async fn adds_a_person_and_an_api_key(db: TestDatabase) {
     letting_in(db, Eyes::default()).await;
 }
 
+#[apply(in_chromium)]
 async fn adds_a_person_and_an_api_key_without_scripts(db: TestDatabase) {
     letting_in(db, Eyes { scripts: false, ..Eyes::default() }).await;
 }
@@ -132,6 +128,7 @@ async fn letting_in(db: TestDatabase, eyes: Eyes) {
     assert_eq!(asked.send().await.unwrap().status(), 401);
 }
 
+#[apply(in_chromium)]
 async fn sees_figures_refresh_by_themselves(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let window = signed_in(&service, Role::Admin, Eyes::default()).await;

@@ -5,30 +5,19 @@ use atelier_core::domain::Role;
 
 use super::signed_in;
 use crate::{
-    harness::{
-        TestDatabase,
-        browser::{Eyes, chromium},
-        contracts,
-    },
+    harness::{TestDatabase, apply, browser::Eyes, in_chromium},
     web::{
         Service,
         operations::{acceptance, releases::two_releases},
     },
 };
 
-contracts!(
-    finds_a_case_and_downloads_it needs chromium,
-    finds_a_case_without_scripts needs chromium,
-    reads_acceptance_by_type_and_day needs chromium,
-    reads_which_method_answers_best needs chromium,
-    asks_the_same_question_in_studio_and_side_by_side needs chromium,
-    sees_nothing_that_changes_anything needs chromium,
-);
-
+#[apply(in_chromium)]
 async fn finds_a_case_and_downloads_it(db: TestDatabase) {
     story(db, Eyes::default()).await;
 }
 
+#[apply(in_chromium)]
 async fn finds_a_case_without_scripts(db: TestDatabase) {
     story(db, Eyes { scripts: false, ..Eyes::default() }).await;
 }
@@ -64,6 +53,7 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     other.until_words(&placement).await;
 }
 
+#[apply(in_chromium)]
 async fn reads_acceptance_by_type_and_day(db: TestDatabase) {
     let service = Service::demo(&db).await;
     acceptance::with_feedback(&service).await;
@@ -90,6 +80,7 @@ async fn reads_acceptance_by_type_and_day(db: TestDatabase) {
     );
 }
 
+#[apply(in_chromium)]
 async fn reads_which_method_answers_best(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let window = signed_in(&service, Role::Analyst, Eyes::default()).await;
@@ -115,6 +106,7 @@ async fn reads_which_method_answers_best(db: TestDatabase) {
     assert!(address.contains("also=np") && address.contains("lead=apart"), "{address}");
 }
 
+#[apply(in_chromium)]
 async fn asks_the_same_question_in_studio_and_side_by_side(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let window = signed_in(&service, Role::Analyst, Eyes::default()).await;
@@ -146,6 +138,7 @@ async fn asks_the_same_question_in_studio_and_side_by_side(db: TestDatabase) {
     window.until_words("With the type known").await;
 }
 
+#[apply(in_chromium)]
 async fn sees_nothing_that_changes_anything(db: TestDatabase) {
     let models = two_releases();
     let service = Service::start_in(&db, Limits::default(), models.path().to_owned()).await;

@@ -13,25 +13,12 @@ use serde_json::{Value, json};
 use super::signed_in;
 use crate::{
     harness::{
-        TestDatabase,
-        browser::{Eyes, Window, chromium_with_axe},
-        contracts, tools,
+        TestDatabase, apply,
+        browser::{Eyes, Window},
+        in_chromium_with_axe, tools,
     },
     web::{Service, header, operations::acceptance, until},
 };
-
-contracts!(
-    stylist_pages_are_accessible_in_light_mode needs chromium_with_axe,
-    stylist_pages_are_accessible_in_dark_mode needs chromium_with_axe,
-    stylist_pages_are_accessible_on_a_phone needs chromium_with_axe,
-    analyst_pages_are_accessible_in_light_mode needs chromium_with_axe,
-    analyst_pages_are_accessible_in_dark_mode needs chromium_with_axe,
-    analyst_pages_are_accessible_on_a_phone needs chromium_with_axe,
-    admin_pages_are_accessible_in_light_mode needs chromium_with_axe,
-    admin_pages_are_accessible_in_dark_mode needs chromium_with_axe,
-    admin_pages_are_accessible_on_a_phone needs chromium_with_axe,
-    open_dialogs_and_toasts_are_accessible needs chromium_with_axe,
-);
 
 /// A name and the address of each page.
 type Pages = &'static [(&'static str, &'static str)];
@@ -105,42 +92,52 @@ const PHONE: u32 = 390;
 /// A larger page loads slowly on a phone.
 const HEAVY: u64 = 150_000;
 
+#[apply(in_chromium_with_axe)]
 async fn stylist_pages_are_accessible_in_light_mode(db: TestDatabase) {
     walk(db, STYLIST, Eyes::default()).await;
 }
 
+#[apply(in_chromium_with_axe)]
 async fn stylist_pages_are_accessible_in_dark_mode(db: TestDatabase) {
     walk(db, STYLIST, Eyes { dark: true, ..Eyes::default() }).await;
 }
 
+#[apply(in_chromium_with_axe)]
 async fn stylist_pages_are_accessible_on_a_phone(db: TestDatabase) {
     walk(db, STYLIST, Eyes { width: PHONE, ..Eyes::default() }).await;
 }
 
+#[apply(in_chromium_with_axe)]
 async fn analyst_pages_are_accessible_in_light_mode(db: TestDatabase) {
     walk(db, ANALYST, Eyes::default()).await;
 }
 
+#[apply(in_chromium_with_axe)]
 async fn analyst_pages_are_accessible_in_dark_mode(db: TestDatabase) {
     walk(db, ANALYST, Eyes { dark: true, ..Eyes::default() }).await;
 }
 
+#[apply(in_chromium_with_axe)]
 async fn analyst_pages_are_accessible_on_a_phone(db: TestDatabase) {
     walk(db, ANALYST, Eyes { width: PHONE, ..Eyes::default() }).await;
 }
 
+#[apply(in_chromium_with_axe)]
 async fn admin_pages_are_accessible_in_light_mode(db: TestDatabase) {
     walk(db, ADMIN, Eyes::default()).await;
 }
 
+#[apply(in_chromium_with_axe)]
 async fn admin_pages_are_accessible_in_dark_mode(db: TestDatabase) {
     walk(db, ADMIN, Eyes { dark: true, ..Eyes::default() }).await;
 }
 
+#[apply(in_chromium_with_axe)]
 async fn admin_pages_are_accessible_on_a_phone(db: TestDatabase) {
     walk(db, ADMIN, Eyes { width: PHONE, ..Eyes::default() }).await;
 }
 
+#[apply(in_chromium_with_axe)]
 async fn open_dialogs_and_toasts_are_accessible(db: TestDatabase) {
     let service = Service::demo(&db).await;
     for dark in [false, true] {

@@ -4,19 +4,14 @@ use serde_json::{Value, json};
 
 use super::stylist;
 use crate::harness::{
-    TestDatabase,
-    browser::{Eyes, Window, chromium},
-    contracts,
+    TestDatabase, apply,
+    browser::{Eyes, Window},
+    in_chromium,
 };
-
-contracts!(
-    finishes_a_draft_and_shows_it_to_the_customer needs chromium,
-    deletes_an_outfit_and_brings_it_back needs chromium,
-    begins_the_day_at_the_queue needs chromium,
-);
 
 const DRAFT: &str = "customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";
 
+#[apply(in_chromium)]
 async fn finishes_a_draft_and_shows_it_to_the_customer(db: TestDatabase) {
     let (_service, window) = stylist(&db, &format!("/studio?{DRAFT}")).await;
     window.click("#save").await;
@@ -81,6 +76,7 @@ async fn finishes_a_draft_and_shows_it_to_the_customer(db: TestDatabase) {
     guest.until_words("Link not available").await;
 }
 
+#[apply(in_chromium)]
 async fn deletes_an_outfit_and_brings_it_back(db: TestDatabase) {
     let (service, window) = stylist(&db, &format!("/studio?{DRAFT}")).await;
     window.click("#save").await;
@@ -99,6 +95,7 @@ async fn deletes_an_outfit_and_brings_it_back(db: TestDatabase) {
     window.until_words("No outfits match").await;
 }
 
+#[apply(in_chromium)]
 async fn begins_the_day_at_the_queue(db: TestDatabase) {
     let (service, window) = stylist(&db, &format!("/studio?{DRAFT}")).await;
     window.click_words("Not for this customer").await;

@@ -8,29 +8,13 @@ use serde_json::json;
 
 use super::{signed_in, stylist};
 use crate::{
-    harness::{
-        TestDatabase,
-        browser::{Eyes, chromium},
-        contracts,
-    },
+    harness::{TestDatabase, apply, browser::Eyes, in_chromium},
     web::Service,
 };
 
-contracts!(
-    reads_reasons_in_words_and_figures_on_demand needs chromium,
-    is_led_from_a_weak_piece_to_better_ones needs chromium,
-    finds_customers_by_whole_words needs chromium,
-    searches_over_a_slow_network needs chromium,
-    follows_marked_and_dead_links needs chromium,
-    adds_one_note_with_a_double_click needs chromium,
-    adds_one_note_with_a_double_click_without_scripts needs chromium,
-    stays_within_a_budget needs chromium,
-    uses_a_suggestion_by_its_picture needs chromium,
-    turns_the_keys_off needs chromium,
-);
-
 const BOARD: &str = "/studio?customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";
 
+#[apply(in_chromium)]
 async fn reads_reasons_in_words_and_figures_on_demand(db: TestDatabase) {
     let (_service, window) = stylist(&db, BOARD).await;
     let why = "document.querySelector('.reasons')";
@@ -44,6 +28,7 @@ async fn reads_reasons_in_words_and_figures_on_demand(db: TestDatabase) {
     assert!(most.as_f64().unwrap() <= 20.0, "{most}");
 }
 
+#[apply(in_chromium)]
 async fn is_led_from_a_weak_piece_to_better_ones(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let question = json!({"customer": "c-014871", "outfit": [null, "a-01130", "a-00568", "a-00259"], "k": 50,
@@ -62,6 +47,7 @@ async fn is_led_from_a_weak_piece_to_better_ones(db: TestDatabase) {
     window.until(&format!("document.querySelector('#slot-0 .name') !== null && {is_weak} === false")).await;
 }
 
+#[apply(in_chromium)]
 async fn finds_customers_by_whole_words(db: TestDatabase) {
     let (_service, window) = stylist(&db, "/studio").await;
     let lines = "[...document.querySelectorAll('#found li')].map(line => line.innerText)";
@@ -78,6 +64,7 @@ async fn finds_customers_by_whole_words(db: TestDatabase) {
 }
 
 /// Every letter counts, also those typed while an answer is on its way.
+#[apply(in_chromium)]
 async fn searches_over_a_slow_network(db: TestDatabase) {
     let (_service, window) = stylist(&db, "/studio").await;
     window.chromium("Network.enable", &json!({})).await;
@@ -97,6 +84,7 @@ async fn searches_over_a_slow_network(db: TestDatabase) {
     assert!(window.text("#found li").await.contains("c-014871"));
 }
 
+#[apply(in_chromium)]
 async fn follows_marked_and_dead_links(db: TestDatabase) {
     let (service, window) = stylist(&db, "/studio?customer=c-014871&utm_source=mail&gbraid=7&_gl=1").await;
     window.until_words("For c-014871").await;
@@ -106,10 +94,12 @@ async fn follows_marked_and_dead_links(db: TestDatabase) {
     window.until_words("Who are you styling?").await;
 }
 
+#[apply(in_chromium)]
 async fn adds_one_note_with_a_double_click(db: TestDatabase) {
     adds_one_note(&db, true).await;
 }
 
+#[apply(in_chromium)]
 async fn adds_one_note_with_a_double_click_without_scripts(db: TestDatabase) {
     adds_one_note(&db, false).await;
 }
@@ -131,6 +121,7 @@ async fn adds_one_note(db: &TestDatabase, scripts: bool) {
     assert_eq!(window.run("return document.querySelectorAll('.history > li').length").await, 1);
 }
 
+#[apply(in_chromium)]
 async fn stays_within_a_budget(db: TestDatabase) {
     let board = "/studio?customer=c-014871&slot=a-00134&slot=&slot=&slot=";
     let (_service, window) = stylist(&db, board).await;
@@ -144,6 +135,7 @@ async fn stays_within_a_budget(db: TestDatabase) {
 }
 
 /// A reload shows nothing a second time.
+#[apply(in_chromium)]
 async fn uses_a_suggestion_by_its_picture(db: TestDatabase) {
     let (service, window) = stylist(&db, BOARD).await;
     let outcomes = async || service.store.feedback().counts().await.unwrap()[0].outcomes;
@@ -162,6 +154,7 @@ async fn uses_a_suggestion_by_its_picture(db: TestDatabase) {
     assert_eq!((found.shown, found.accepted, found.rejected), (8, 1, 0));
 }
 
+#[apply(in_chromium)]
 async fn turns_the_keys_off(db: TestDatabase) {
     let (service, window) = stylist(&db, BOARD).await;
     window.until("document.querySelectorAll('.suggestions > li').length === 8").await;

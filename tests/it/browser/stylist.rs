@@ -8,31 +8,19 @@ use serde_json::json;
 use super::{signed_in, stylist};
 use crate::{
     harness::{
-        TestDatabase,
-        browser::{Eyes, Window, chromium},
-        contracts,
+        TestDatabase, apply,
+        browser::{Eyes, Window},
+        in_chromium,
     },
     web::Service,
 };
 
-contracts!(
-    completes_and_saves_an_outfit needs chromium,
-    completes_and_saves_an_outfit_without_scripts needs chromium,
-    sees_how_a_changed_feature_moves_suggestions needs chromium,
-    refuses_without_losing_the_place needs chromium,
-    works_with_the_keyboard_alone needs chromium,
-    dresses_a_customer_in_six_clicks_from_a_fresh_sign_in needs chromium,
-    asks_for_other_ideas needs chromium,
-    drags_a_suggestion_to_a_place needs chromium,
-    dresses_for_an_occasion_with_a_piece_like_another needs chromium,
-    is_told_about_a_lost_connection_and_a_lost_photo needs chromium,
-    sees_no_alarm_on_the_way_to_a_whole_outfit needs chromium,
-);
-
+#[apply(in_chromium)]
 async fn completes_and_saves_an_outfit(db: TestDatabase) {
     story(db, Eyes::default()).await;
 }
 
+#[apply(in_chromium)]
 async fn completes_and_saves_an_outfit_without_scripts(db: TestDatabase) {
     story(db, Eyes { scripts: false, ..Eyes::default() }).await;
 }
@@ -96,6 +84,7 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     assert_eq!(shown, 8 + rejected.len(), "each tile was shown once");
 }
 
+#[apply(in_chromium)]
 async fn refuses_without_losing_the_place(db: TestDatabase) {
     let service = Service::demo(&db).await;
     for width in [1440, 390] {
@@ -136,6 +125,7 @@ async fn refuses_without_losing_the_place(db: TestDatabase) {
     }
 }
 
+#[apply(in_chromium)]
 async fn dresses_a_customer_in_six_clicks_from_a_fresh_sign_in(db: TestDatabase) {
     const PASSWORD: &str = "a horse in Zurich";
     let service = Service::demo(&db).await;
@@ -176,6 +166,7 @@ async fn dresses_a_customer_in_six_clicks_from_a_fresh_sign_in(db: TestDatabase)
     assert_eq!(counts.iter().map(|counts| counts.outcomes.accepted).sum::<u64>(), 4);
 }
 
+#[apply(in_chromium)]
 async fn asks_for_other_ideas(db: TestDatabase) {
     let (_service, window) = stylist(&db, "/studio?customer=c-014871&slot=a-00134&slot=&slot=&slot=").await;
     let slots = "return new URL(location).searchParams.getAll('slot')";
@@ -195,6 +186,7 @@ async fn asks_for_other_ideas(db: TestDatabase) {
     assert_ne!(second, first);
 }
 
+#[apply(in_chromium)]
 async fn dresses_for_an_occasion_with_a_piece_like_another(db: TestDatabase) {
     let (service, window) = stylist(&db, "/studio?customer=c-014871&slot=a-00134&slot=&slot=&slot=").await;
     window.click_words("office").await;
@@ -222,6 +214,7 @@ async fn dresses_for_an_occasion_with_a_piece_like_another(db: TestDatabase) {
     assert_eq!(features.get("occasion"), Some(&FeatureValue::Text("office".into())));
 }
 
+#[apply(in_chromium)]
 async fn drags_a_suggestion_to_a_place(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
@@ -249,6 +242,7 @@ async fn drags_a_suggestion_to_a_place(db: TestDatabase) {
     }
 }
 
+#[apply(in_chromium)]
 async fn works_with_the_keyboard_alone(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
@@ -292,6 +286,7 @@ async fn works_with_the_keyboard_alone(db: TestDatabase) {
     window.until_words("Saved as outfit").await;
 }
 
+#[apply(in_chromium)]
 async fn is_told_about_a_lost_connection_and_a_lost_photo(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let photo = json!({"type": "coat", "image": "https://127.0.0.1:9/coat.jpg"});
@@ -308,6 +303,7 @@ async fn is_told_about_a_lost_connection_and_a_lost_photo(db: TestDatabase) {
     window.until_words("Your last click may or may not have counted").await;
 }
 
+#[apply(in_chromium)]
 async fn sees_how_a_changed_feature_moves_suggestions(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
@@ -325,6 +321,7 @@ async fn sees_how_a_changed_feature_moves_suggestions(db: TestDatabase) {
     assert!(!window.text(".suggestions").await.contains("from "));
 }
 
+#[apply(in_chromium)]
 async fn sees_no_alarm_on_the_way_to_a_whole_outfit(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let window = signed_in(&service, Role::Stylist, Eyes::default()).await;

@@ -16,20 +16,9 @@ use tempfile::TempDir;
 
 use super::{atelier, path, run, stderr};
 use crate::{
-    harness::{TestDatabase, contracts},
+    harness::{TestDatabase, apply, contract},
     web::{Service, models, rows},
 };
-
-contracts!(
-    answers_as_the_service_does,
-    features_may_be_fields_of_json_lines,
-    flags_widen_and_narrow_what_is_suggested,
-    bad_rows_are_reported_and_can_be_skipped,
-    a_killed_run_resumes,
-    files_replace_the_database,
-    a_release_with_little_of_the_catalogue_is_noted,
-    mistakes_are_reported_before_any_work,
-);
 
 /// Folders of parts, and the program that completes them.
 pub struct Parts {
@@ -125,6 +114,7 @@ fn write_parquet(file: &Path, outfits: &[Outfit]) {
     writer.finish().unwrap();
 }
 
+#[apply(contract)]
 async fn answers_as_the_service_does(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let parts = Parts::new();
@@ -183,6 +173,7 @@ async fn answers_as_the_service_does(db: TestDatabase) {
     );
 }
 
+#[apply(contract)]
 async fn features_may_be_fields_of_json_lines(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let parts = Parts::new();
@@ -206,6 +197,7 @@ async fn features_may_be_fields_of_json_lines(db: TestDatabase) {
     assert_eq!(found.len(), 9);
 }
 
+#[apply(contract)]
 async fn flags_widen_and_narrow_what_is_suggested(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfits: Vec<Outfit> = rows::<Outfit>().into_iter().take(20).collect();
@@ -244,6 +236,7 @@ async fn flags_widen_and_narrow_what_is_suggested(db: TestDatabase) {
     assert!(stderr(&refused).contains("cannot be used with"), "{}", stderr(&refused));
 }
 
+#[apply(contract)]
 async fn bad_rows_are_reported_and_can_be_skipped(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let parts = Parts::new();
@@ -286,6 +279,7 @@ async fn bad_rows_are_reported_and_can_be_skipped(db: TestDatabase) {
     service.stop().await;
 }
 
+#[apply(contract)]
 async fn a_killed_run_resumes(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let (whole, killed) = (Parts::new(), Parts::new());
@@ -342,6 +336,7 @@ async fn a_killed_run_resumes(db: TestDatabase) {
 }
 
 /// A job on a cluster needs no database.
+#[apply(contract)]
 async fn files_replace_the_database(db: TestDatabase) {
     let parts = Parts::new();
     let demo = models().join("demo");
@@ -367,6 +362,7 @@ async fn files_replace_the_database(db: TestDatabase) {
     assert_eq!(few.read("part-0.jsonl").len(), 2);
 }
 
+#[apply(contract)]
 async fn a_release_with_little_of_the_catalogue_is_noted(db: TestDatabase) {
     let parts = Parts::new();
     let row = json!({"customer": "c", "articles": [null], "features": {"age": 30}});
@@ -384,6 +380,7 @@ async fn a_release_with_little_of_the_catalogue_is_noted(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn mistakes_are_reported_before_any_work(db: TestDatabase) {
     let parts = Parts::new();
     let refused = async |flags: &[&str]| {

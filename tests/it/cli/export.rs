@@ -4,21 +4,11 @@ use atelier_core::{domain::ArticleId, util::digest};
 use serde_json::{Value, json};
 
 use super::{atelier, path, run, stderr, write_tables};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    an_export_equals_the_import,
-    every_format_can_be_imported_again,
-    outfits_with_retired_articles_can_be_imported_again,
-    files_are_not_overwritten,
-    the_schema_is_exported_too,
-    the_schema_is_that_of_the_served_release,
-    a_mistyped_database_is_not_created,
-    what_a_killed_export_left_is_removed,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 const TABLES: [&str; 3] = ["articles", "customers", "outfits"];
 
+#[apply(contract)]
 async fn an_export_equals_the_import(db: TestDatabase) {
     let (given, back) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     write_tables(given.path(), 300);
@@ -33,6 +23,7 @@ async fn an_export_equals_the_import(db: TestDatabase) {
 }
 
 /// It may name customers who are erased by now.
+#[apply(contract)]
 async fn what_a_killed_export_left_is_removed(db: TestDatabase) {
     db.open().await.close().await;
     let folder = tempfile::tempdir().unwrap();
@@ -48,6 +39,7 @@ async fn what_a_killed_export_left_is_removed(db: TestDatabase) {
 }
 
 /// Exported as CSV or Parquet, imported, exported as JSON Lines: the same bytes.
+#[apply(contract)]
 async fn every_format_can_be_imported_again(db: TestDatabase) {
     let given = tempfile::tempdir().unwrap();
     write_tables(given.path(), 100);
@@ -72,6 +64,7 @@ async fn every_format_can_be_imported_again(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn outfits_with_retired_articles_can_be_imported_again(db: TestDatabase) {
     let given = tempfile::tempdir().unwrap();
     write_tables(given.path(), 100);
@@ -117,6 +110,7 @@ async fn outfits_with_retired_articles_can_be_imported_again(db: TestDatabase) {
     assert!(!given.path().join("retired.txt").exists());
 }
 
+#[apply(contract)]
 async fn files_are_not_overwritten(db: TestDatabase) {
     db.open().await.close().await;
     let folder = tempfile::tempdir().unwrap();
@@ -135,6 +129,7 @@ async fn files_are_not_overwritten(db: TestDatabase) {
 }
 
 /// A feature is a number in the built-in schema and a word in this one.
+#[apply(contract)]
 async fn the_schema_is_exported_too(db: TestDatabase) {
     let (given, back) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let schema = "name = \"ours\"\n[[feature]]\nname = \"age\"\nkind = \"category\"\nvalues = [\"young\"]\n";
@@ -152,6 +147,7 @@ async fn the_schema_is_exported_too(db: TestDatabase) {
 }
 
 /// Without a schema of its own, the folder gets the one that the service reads customers with.
+#[apply(contract)]
 async fn the_schema_is_that_of_the_served_release(db: TestDatabase) {
     let (models, given) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/demo");
@@ -188,6 +184,7 @@ async fn the_schema_is_that_of_the_served_release(db: TestDatabase) {
     assert!(told.contains("schema: the built-in one\n"), "{told}");
 }
 
+#[apply(contract)]
 async fn a_mistyped_database_is_not_created(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("nothere.db");

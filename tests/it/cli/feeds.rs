@@ -14,21 +14,9 @@ use serde_json::{Value, json};
 
 use super::{atelier, path, run, stderr};
 use crate::{
-    harness::{TestDatabase, contracts},
+    harness::{TestDatabase, apply, contract},
     web::Service,
 };
-
-contracts!(
-    a_merged_file_keeps_the_rest,
-    a_mirrored_file_retires_what_it_lacks,
-    too_many_missing_articles_stop_a_mirror,
-    bad_rows_retire_nothing,
-    a_killed_mirror_leaves_the_old_catalogue,
-    feeds_are_imported_and_exported,
-    a_feeds_articles_are_suggested_to_those_they_fit,
-    an_empty_feed_retires_nothing,
-    a_large_feed_changes_nothing_the_second_time,
-);
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
@@ -52,6 +40,7 @@ async fn stored(store: &Store, id: &str) -> Value {
     serde_json::to_value(article).unwrap()
 }
 
+#[apply(contract)]
 async fn a_merged_file_keeps_the_rest(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
@@ -88,6 +77,7 @@ async fn a_merged_file_keeps_the_rest(db: TestDatabase) {
     assert_eq!(stored(&store, "b").await["in_stock"], true, "nothing was imported");
 }
 
+#[apply(contract)]
 async fn a_mirrored_file_retires_what_it_lacks(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("articles.jsonl");
@@ -117,6 +107,7 @@ async fn a_mirrored_file_retires_what_it_lacks(db: TestDatabase) {
     assert_eq!(Value::from(entry.details.clone()), json!({"added": 2, "changed": 0, "bad": 0, "retired": 2}));
 }
 
+#[apply(contract)]
 async fn too_many_missing_articles_stop_a_mirror(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("articles.jsonl");
@@ -140,6 +131,7 @@ async fn too_many_missing_articles_stop_a_mirror(db: TestDatabase) {
     assert!(!done && said.contains("--mirror"), "{said}");
 }
 
+#[apply(contract)]
 async fn bad_rows_retire_nothing(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("articles.jsonl");
@@ -154,6 +146,7 @@ async fn bad_rows_retire_nothing(db: TestDatabase) {
 }
 
 /// The articles are read, written and retired; then the import waits for the customers, which come through a pipe.
+#[apply(contract)]
 async fn a_killed_mirror_leaves_the_old_catalogue(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("articles.jsonl");
@@ -196,6 +189,7 @@ async fn a_killed_mirror_leaves_the_old_catalogue(db: TestDatabase) {
     );
 }
 
+#[apply(contract)]
 async fn feeds_are_imported_and_exported(db: TestDatabase) {
     let (done, said) = import(&db, &["--articles", path(&fixture("merchant.xml"))]).await;
     assert!(done, "{said}");
@@ -232,6 +226,7 @@ async fn feeds_are_imported_and_exported(db: TestDatabase) {
     assert!(done && said.contains("  articles: 0 new, 0 changed, 8 unchanged\n"), "{said}");
 }
 
+#[apply(contract)]
 async fn a_feeds_articles_are_suggested_to_those_they_fit(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let (done, said) = import(&db, &["--articles", path(&fixture("merchant.xml"))]).await;
@@ -258,6 +253,7 @@ async fn a_feeds_articles_are_suggested_to_those_they_fit(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn an_empty_feed_retires_nothing(db: TestDatabase) {
     assert!(import(&db, &["--articles", path(&fixture("merchant.xml"))]).await.0);
     let folder = tempfile::tempdir().unwrap();
@@ -270,6 +266,7 @@ async fn an_empty_feed_retires_nothing(db: TestDatabase) {
 }
 
 /// 30,000 variants of 3,000 products in two colours and five sizes.
+#[apply(contract)]
 async fn a_large_feed_changes_nothing_the_second_time(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("feed.tsv");

@@ -6,16 +6,9 @@ use serde_json::{Value, json};
 
 use super::{atelier, run, stderr};
 use crate::{
-    harness::{TestDatabase, contracts},
+    harness::{TestDatabase, apply, contract},
     web::Service,
 };
-
-contracts!(
-    a_key_is_made_without_a_browser,
-    a_key_may_expire,
-    a_key_needs_a_label_and_known_scopes,
-    a_key_needs_a_database_that_is_there
-);
 
 async fn make(db: &TestDatabase, arguments: &[&str]) -> String {
     let output = run(atelier(db, &[&["key", "create"], arguments].concat())).await;
@@ -23,6 +16,7 @@ async fn make(db: &TestDatabase, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+#[apply(contract)]
 async fn a_key_is_made_without_a_browser(db: TestDatabase) {
     let service = Service::guarded(&db).await;
     let key = make(&db, &["--label", "Shop", "--scope", "metrics,complete", "--scope", "complete"]).await;
@@ -49,6 +43,7 @@ async fn a_key_is_made_without_a_browser(db: TestDatabase) {
     assert!(page.contains("Shop") && !page.contains(&key), "{page}");
 }
 
+#[apply(contract)]
 async fn a_key_may_expire(db: TestDatabase) {
     db.open().await.close().await;
     make(&db, &["--label", "Shop", "--scope", "metrics", "--days", "30"]).await;
@@ -57,6 +52,7 @@ async fn a_key_may_expire(db: TestDatabase) {
     assert!(record.created_at <= SystemTime::now().into());
 }
 
+#[apply(contract)]
 async fn a_key_needs_a_label_and_known_scopes(db: TestDatabase) {
     db.open().await.close().await;
     for (arguments, code, said) in [
@@ -80,6 +76,7 @@ async fn a_key_needs_a_label_and_known_scopes(db: TestDatabase) {
 }
 
 /// A mistyped path must not make an empty database and print a key that opens nothing.
+#[apply(contract)]
 async fn a_key_needs_a_database_that_is_there(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mistyped.db");

@@ -16,23 +16,19 @@ use atelier_engine::onnx_runtime::VERSION;
 use super::{atelier, path, run, serve::Served, stderr};
 use crate::{
     harness::{
-        Kind, TestDatabase, contracts, tools,
+        Kind, TestDatabase, apply, on_sqlite, tools,
         watched::{Watched, library},
     },
     web::{ONNX_RUNTIME, models},
 };
-
-contracts!(
-    sends_and_stores_nothing_unasked needs tools::strace,
-    pip_runs_no_module_from_elsewhere needs tools::pip,
-    a_damaged_library_is_not_loaded needs tools::pip,
-);
 
 async fn cached_library() -> PathBuf {
     tokio::task::spawn_blocking(|| ONNX_RUNTIME.clone()).await.unwrap();
     library(&Cache::default().folder, VERSION)
 }
 
+#[apply(on_sqlite)]
+#[needs(tools::strace)]
 async fn sends_and_stores_nothing_unasked(db: TestDatabase) {
     if db.kind == Kind::Postgres {
         // It is on the network.
@@ -76,6 +72,8 @@ fn with_index(db: &TestDatabase, cache: &Path) -> (Command, mpsc::Receiver<Strin
     (command, requests)
 }
 
+#[apply(on_sqlite)]
+#[needs(tools::pip)]
 async fn pip_runs_no_module_from_elsewhere(db: TestDatabase) {
     for module in ["pip", "zipfile", "shutil", "sitecustomize"] {
         let [folder, cache] = [(); 2].map(|()| tempfile::tempdir().unwrap());
@@ -96,6 +94,8 @@ async fn pip_runs_no_module_from_elsewhere(db: TestDatabase) {
     }
 }
 
+#[apply(on_sqlite)]
+#[needs(tools::pip)]
 async fn a_damaged_library_is_not_loaded(db: TestDatabase) {
     let cache = tempfile::tempdir().unwrap();
     let sound = cached_library().await;

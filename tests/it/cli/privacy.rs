@@ -15,17 +15,10 @@ use sqlx::{AnyConnection, Connection};
 
 use super::{atelier, path, serve::Served};
 use crate::{
-    harness::{TestDatabase, contracts},
+    harness::{TestDatabase, apply, contract},
     store::erasing::count,
     web::models,
 };
-
-contracts!(
-    the_log_names_no_customer,
-    an_erased_id_is_in_no_file,
-    a_kill_after_an_erasure_leaves_nothing,
-    a_kill_during_an_upload_leaves_nothing,
-);
 
 const WHO: &str = "erika-4711";
 
@@ -43,6 +36,7 @@ async fn send(served: &Served, method: &str, path: &str, body: Option<Value>) ->
     (answer.status().as_u16(), answer.text().await.unwrap())
 }
 
+#[apply(contract)]
 async fn the_log_names_no_customer(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = atelier(&db, &["serve", "--address", "127.0.0.1:0"]);
@@ -86,6 +80,7 @@ async fn the_log_names_no_customer(db: TestDatabase) {
 }
 
 /// An erased customer of the demo, with an outfit, feedback and entries in the audit log.
+#[apply(contract)]
 async fn an_erased_id_is_in_no_file(db: TestDatabase) {
     let Some(files) = db.folder() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -116,6 +111,7 @@ async fn an_erased_id_is_in_no_file(db: TestDatabase) {
 }
 
 /// A backup keeps the log from being emptied, and then the service is killed.
+#[apply(contract)]
 async fn a_kill_after_an_erasure_leaves_nothing(db: TestDatabase) {
     let Some(files) = db.folder() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -146,6 +142,7 @@ async fn read_old_state(db: &TestDatabase) -> AnyConnection {
     reader
 }
 
+#[apply(contract)]
 async fn a_kill_during_an_upload_leaves_nothing(db: TestDatabase) {
     let (folder, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let mut command = atelier(&db, &["serve", "--address", "127.0.0.1:0"]);

@@ -16,43 +16,9 @@ use serde_json::{Value, json};
 
 use super::{REQUIRE_KEY, atelier, path, run, stderr, write_tables};
 use crate::{
-    harness::{Kind, TestDatabase, contracts, model_server::ModelServer, tls::Tls, tools},
+    harness::{Kind, TestDatabase, apply, contract, model_server::ModelServer, tls::Tls, tools},
     web::{ONNX_RUNTIME, models, tickets, until},
 };
-
-contracts!(
-    prints_a_working_link_and_stops_on_sigterm,
-    is_not_ready_before_it_stops,
-    fills_an_empty_database_once,
-    a_taken_port_is_reported,
-    the_flags_of_serve_need_no_verb,
-    what_cannot_be_served_leaves_the_database_empty,
-    a_bad_setting_is_named_with_its_origin,
-    a_folder_that_cannot_be_used_is_said_once,
-    a_release_that_does_not_fit_is_refused,
-    a_release_for_another_catalogue_is_reported_at_the_start,
-    a_named_release_must_be_there,
-    a_refused_release_is_loaded_again_when_its_files_change,
-    a_device_that_is_missing_is_named_by_its_setting needs no_gpu,
-    flags_of_serve_before_a_verb_that_ignores_them_are_refused,
-    an_unfinished_request_does_not_prevent_a_stop,
-    only_variables_of_atelier_must_be_utf8,
-    api_keys_are_required_on_other_addresses,
-    api_keys_can_be_required_by_a_setting,
-    the_demo_world_needs_no_keys,
-    another_release_called_demo_needs_keys,
-    an_import_beside_the_service_ends_the_demo,
-    a_terminal_gets_text_logs needs tools::script,
-    a_change_reaches_another_replica,
-    a_model_server_needs_no_local_library,
-    a_model_server_behind_tls_gets_the_credentials needs tools::openssl,
-    unused_url_parameters_are_not_logged,
-    stored_prices_that_no_rule_reads_are_counted_in_the_log,
-    a_releases_bad_rows_are_left_out_and_logged,
-    outfits_without_their_release_are_logged_once_a_download,
-    a_stop_stores_the_failed_sign_ins,
-    a_stop_releases_onnx_runtime,
-);
 
 /// A running `atelier serve`, with its address and the link that signs the first admin in.
 pub(super) struct Served {
@@ -126,6 +92,7 @@ impl Served {
     }
 }
 
+#[apply(contract)]
 async fn prints_a_working_link_and_stops_on_sigterm(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(&db, folder.path()).await;
@@ -137,6 +104,7 @@ async fn prints_a_working_link_and_stops_on_sigterm(db: TestDatabase) {
     assert!(log.contains("\"message\":\"stopped\""), "JSON without a terminal: {log}");
 }
 
+#[apply(contract)]
 async fn is_not_ready_before_it_stops(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let unready = ["--set", "server.unready_ms=3600000", "--address", "127.0.0.1:0"];
@@ -155,6 +123,7 @@ async fn is_not_ready_before_it_stops(db: TestDatabase) {
     assert!(!log.contains("\"level\":\"ERROR\""), "{log}");
 }
 
+#[apply(contract)]
 async fn fills_an_empty_database_once(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let demo = folder.path().join("models/demo");
@@ -173,6 +142,7 @@ async fn fills_an_empty_database_once(db: TestDatabase) {
     assert_eq!(db.open().await.customers().count().await, Ok(29), "what was erased stays erased");
 }
 
+#[apply(contract)]
 async fn a_taken_port_is_reported(db: TestDatabase) {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -186,6 +156,7 @@ async fn a_taken_port_is_reported(db: TestDatabase) {
 
 /// Two processes over one database: what one stores, the other suggests. How long that took is printed; the deadline is for
 /// busy machines.
+#[apply(contract)]
 async fn a_change_reaches_another_replica(db: TestDatabase) {
     // Only Postgres is shared by replicas.
     if db.kind == Kind::Sqlite {
@@ -266,6 +237,7 @@ async fn assert_is_empty(db: &TestDatabase) {
     store.close().await;
 }
 
+#[apply(contract)]
 async fn the_flags_of_serve_need_no_verb(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::launch(atelier(&db, &["--address", "127.0.0.1:0"]), folder.path()).await;
@@ -278,6 +250,7 @@ async fn the_flags_of_serve_need_no_verb(db: TestDatabase) {
     served.stop().await;
 }
 
+#[apply(contract)]
 async fn what_cannot_be_served_leaves_the_database_empty(db: TestDatabase) {
     // The demo's data with one damaged model.
     let folder = copy_demo();
@@ -303,6 +276,7 @@ async fn what_cannot_be_served_leaves_the_database_empty(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn a_bad_setting_is_named_with_its_origin(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("atelier.toml"), "[limits]\nkey_rate = \"many\"\n").unwrap();
@@ -353,6 +327,7 @@ async fn a_bad_setting_is_named_with_its_origin(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn a_folder_that_cannot_be_used_is_said_once(db: TestDatabase) {
     // Not even root can make a folder below a file.
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -380,6 +355,7 @@ async fn a_folder_that_cannot_be_used_is_said_once(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn a_release_that_does_not_fit_is_refused(db: TestDatabase) {
     let models = tempfile::tempdir().unwrap();
     fs::create_dir(models.path().join("demo")).unwrap();
@@ -390,6 +366,7 @@ async fn a_release_that_does_not_fit_is_refused(db: TestDatabase) {
     assert!(stderr(&output).contains("demo/release.json: format 7, expected 1"), "{}", stderr(&output));
 }
 
+#[apply(contract)]
 async fn a_release_for_another_catalogue_is_reported_at_the_start(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     write_tables(folder.path(), 3);
@@ -405,6 +382,7 @@ async fn a_release_for_another_catalogue_is_reported_at_the_start(db: TestDataba
     assert!(log.contains("\"level\":\"ERROR\"") && log.contains("\"only_in_catalogue\":20"), "{log}");
 }
 
+#[apply(contract)]
 async fn a_named_release_must_be_there(db: TestDatabase) {
     let output = run(atelier(&db, &["serve", "--address", "127.0.0.1:0", "--release", "sprng"])).await;
     assert_eq!(output.status.code(), Some(1));
@@ -415,6 +393,7 @@ async fn a_named_release_must_be_there(db: TestDatabase) {
     );
 }
 
+#[apply(contract)]
 async fn a_refused_release_is_loaded_again_when_its_files_change(db: TestDatabase) {
     let models = tickets::folder();
     let model = models.path().join("next/gsu.onnx");
@@ -440,6 +419,8 @@ fn no_gpu() -> Result<(), String> {
     if Path::new("/dev/nvidiactl").exists() { Err("this machine has a GPU".into()) } else { Ok(()) }
 }
 
+#[apply(contract)]
+#[needs(no_gpu)]
 async fn a_device_that_is_missing_is_named_by_its_setting(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("one.jsonl"), "{\"customer\":\"c\",\"articles\":[null]}\n").unwrap();
@@ -458,6 +439,7 @@ async fn a_device_that_is_missing_is_named_by_its_setting(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn flags_of_serve_before_a_verb_that_ignores_them_are_refused(db: TestDatabase) {
     for (flags, said) in [
         (["--address", "127.0.0.1:0"], "only `serve`, `check-health` and `sign-in-link` read --address"),
@@ -473,6 +455,7 @@ async fn flags_of_serve_before_a_verb_that_ignores_them_are_refused(db: TestData
 }
 
 /// Half a request delays a graceful stop; a second signal ends it.
+#[apply(contract)]
 async fn an_unfinished_request_does_not_prevent_a_stop(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(&db, folder.path()).await;
@@ -487,6 +470,7 @@ async fn an_unfinished_request_does_not_prevent_a_stop(db: TestDatabase) {
     assert!(log.contains("stopped again: cancelling running requests"), "{log}");
 }
 
+#[apply(contract)]
 async fn only_variables_of_atelier_must_be_utf8(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = atelier(&db, &["import", path(folder.path())]);
@@ -500,6 +484,7 @@ async fn only_variables_of_atelier_must_be_utf8(db: TestDatabase) {
     );
 }
 
+#[apply(contract)]
 async fn api_keys_are_required_on_other_addresses(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::launch(atelier(&db, &["serve", "--address", "0.0.0.0:0"]), folder.path()).await;
@@ -524,6 +509,7 @@ async fn api_keys_are_required_on_other_addresses(db: TestDatabase) {
     assert!(!log.contains("5ec3e7") && !log.contains(&link), "{log}");
 }
 
+#[apply(contract)]
 async fn api_keys_can_be_required_by_a_setting(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = atelier(&db, &["serve", "--address", "127.0.0.1:0"]);
@@ -553,6 +539,7 @@ async fn serve_shipped(db: &TestDatabase, models: &Path) -> Served {
     Served::launch(command, Path::new("/")).await
 }
 
+#[apply(contract)]
 async fn the_demo_world_needs_no_keys(db: TestDatabase) {
     let served = serve_shipped(&db, &models()).await;
     assert_eq!(served.ask("articles").await, 200);
@@ -567,6 +554,7 @@ async fn the_demo_world_needs_no_keys(db: TestDatabase) {
 }
 
 /// A shop's own articles fill the empty database, under the demo's name.
+#[apply(contract)]
 async fn another_release_called_demo_needs_keys(db: TestDatabase) {
     let folder = copy_demo();
     let manifest = folder.path().join("demo/release.json");
@@ -580,6 +568,7 @@ async fn another_release_called_demo_needs_keys(db: TestDatabase) {
     assert!(log.contains("programs need an API key: create one with `atelier key create`"), "{log}");
 }
 
+#[apply(contract)]
 async fn an_import_beside_the_service_ends_the_demo(db: TestDatabase) {
     let served = serve_shipped(&db, &models()).await;
     assert_eq!(served.ask("articles").await, 200);
@@ -595,6 +584,8 @@ async fn an_import_beside_the_service_ends_the_demo(db: TestDatabase) {
 }
 
 /// `script` gives it a terminal.
+#[apply(contract)]
+#[needs(tools::script)]
 async fn a_terminal_gets_text_logs(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -615,6 +606,7 @@ async fn a_terminal_gets_text_logs(db: TestDatabase) {
     assert!(told.contains(&format!("cannot listen on {address}")), "{told}");
 }
 
+#[apply(contract)]
 async fn a_model_server_needs_no_local_library(db: TestDatabase) {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
     let remote = "engine.remote=http://127.0.0.1:9";
@@ -632,6 +624,8 @@ async fn a_model_server_needs_no_local_library(db: TestDatabase) {
     );
 }
 
+#[apply(contract)]
+#[needs(tools::openssl)]
 async fn a_model_server_behind_tls_gets_the_credentials(db: TestDatabase) {
     let runtime = tokio::task::spawn_blocking(|| ONNX_RUNTIME.clone()).await.unwrap();
     let models = models();
@@ -660,6 +654,7 @@ async fn a_model_server_behind_tls_gets_the_credentials(db: TestDatabase) {
     assert!(!stderr.contains("hunter2"), "{stderr}");
 }
 
+#[apply(contract)]
 async fn unused_url_parameters_are_not_logged(db: TestDatabase) {
     if db.kind == Kind::Sqlite {
         // SQLite URLs have no parameters.
@@ -680,6 +675,7 @@ async fn unused_url_parameters_are_not_logged(db: TestDatabase) {
 }
 
 /// Older versions stored them. They do not keep the service from starting.
+#[apply(contract)]
 async fn stored_prices_that_no_rule_reads_are_counted_in_the_log(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(models(), folder.path().join("models")).unwrap();
@@ -706,6 +702,7 @@ async fn stored_prices_that_no_rule_reads_are_counted_in_the_log(db: TestDatabas
 }
 
 /// As a version that did not check prices wrote them.
+#[apply(contract)]
 async fn a_releases_bad_rows_are_left_out_and_logged(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let release = folder.path().join("models/demo");
@@ -728,6 +725,7 @@ async fn a_releases_bad_rows_are_left_out_and_logged(db: TestDatabase) {
     assert_eq!(store.outfits().count().await, Ok(31));
 }
 
+#[apply(contract)]
 async fn outfits_without_their_release_are_logged_once_a_download(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let store = db.open().await;
@@ -765,6 +763,7 @@ async fn outfits_without_their_release_are_logged_once_a_download(db: TestDataba
 }
 
 /// The first is stored at once, the others of the minute together.
+#[apply(contract)]
 async fn a_stop_stores_the_failed_sign_ins(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(&db, folder.path()).await;
@@ -783,6 +782,7 @@ async fn a_stop_stores_the_failed_sign_ins(db: TestDatabase) {
 }
 
 /// ONNX Runtime crashed at exit on a GPU, because its environment was not released.
+#[apply(contract)]
 async fn a_stop_releases_onnx_runtime(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = atelier(&db, &["--address", "127.0.0.1:0", "--models", path(&models())]);

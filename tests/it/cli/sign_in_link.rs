@@ -9,16 +9,7 @@ use axum::Router;
 use tokio::net::TcpListener;
 
 use super::{atelier, run, serve::Served, stderr};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    the_link_signs_in_the_named_person,
-    without_a_name_the_link_is_for_the_first_admin,
-    an_unknown_person_is_reported,
-    the_link_is_of_the_running_service,
-    a_service_that_is_gone_leaves_the_settings_address,
-    another_program_at_the_address_is_not_taken_for_the_service,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 async fn add(db: &TestDatabase, name: &str, role: Role) {
     let store = db.open().await;
@@ -39,6 +30,7 @@ async fn holder(db: &TestDatabase, arguments: &[&str]) -> String {
     person.name.to_string()
 }
 
+#[apply(contract)]
 async fn the_link_signs_in_the_named_person(db: TestDatabase) {
     add(&db, "Root", Role::Admin).await;
     add(&db, "Zoë", Role::Stylist).await;
@@ -46,12 +38,14 @@ async fn the_link_signs_in_the_named_person(db: TestDatabase) {
     assert_eq!(holder(&db, &["sign-in-link", "ROOT"]).await, "Root");
 }
 
+#[apply(contract)]
 async fn without_a_name_the_link_is_for_the_first_admin(db: TestDatabase) {
     add(&db, "Ada", Role::Stylist).await;
     add(&db, "Root", Role::Admin).await;
     assert_eq!(holder(&db, &["sign-in-link"]).await, "Root");
 }
 
+#[apply(contract)]
 async fn an_unknown_person_is_reported(db: TestDatabase) {
     db.open().await.close().await;
     let output = run(atelier(&db, &["sign-in-link"])).await;
@@ -68,6 +62,7 @@ async fn an_unknown_person_is_reported(db: TestDatabase) {
     assert_eq!(stderr(&output), "atelier: cannot sign in Ada; people who can are Bo\n");
 }
 
+#[apply(contract)]
 async fn the_link_is_of_the_running_service(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     for address in ["127.0.0.1:0", "0.0.0.0:0"] {
@@ -82,6 +77,7 @@ async fn the_link_is_of_the_running_service(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn a_service_that_is_gone_leaves_the_settings_address(db: TestDatabase) {
     add(&db, "Root", Role::Admin).await;
     let store = db.open().await;
@@ -92,6 +88,7 @@ async fn a_service_that_is_gone_leaves_the_settings_address(db: TestDatabase) {
     assert_eq!(holder(&db, &["sign-in-link"]).await, "Root");
 }
 
+#[apply(contract)]
 async fn another_program_at_the_address_is_not_taken_for_the_service(db: TestDatabase) {
     add(&db, "Root", Role::Admin).await;
     let answers = || async { "{}" };

@@ -10,20 +10,9 @@ use std::{
 
 use super::{REQUIRE_KEY, atelier, run, serve::Served, stderr};
 use crate::{
-    harness::{TestDatabase, contracts, tls::issue_certificate, tools},
+    harness::{TestDatabase, apply, on_sqlite, tls::issue_certificate, tools},
     web::{models, until},
 };
-
-contracts!(
-    callers_that_trust_the_authority_are_served needs clients,
-    a_connection_of_http_2_answers_many_requests_at_once needs clients,
-    the_demo_over_tls_knows_its_own_pages needs clients,
-    a_person_signs_in_over_tls needs clients,
-    a_silent_handshake_is_cut needs tools::openssl,
-    a_replaced_certificate_is_used_after_a_hangup needs clients,
-    files_that_cannot_be_used_are_named needs tools::openssl,
-    other_addresses_without_tls_are_warned_of,
-);
 
 fn clients() -> Result<(), String> {
     tools::openssl()?;
@@ -63,6 +52,8 @@ async fn ask_with(
     if output.status.success() { Ok(String::from_utf8(output.stdout).unwrap()) } else { Err(stderr(&output)) }
 }
 
+#[apply(on_sqlite)]
+#[needs(clients)]
 async fn callers_that_trust_the_authority_are_served(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     issue_certificate(folder.path());
@@ -96,6 +87,8 @@ async fn callers_that_trust_the_authority_are_served(db: TestDatabase) {
     served.stop().await;
 }
 
+#[apply(on_sqlite)]
+#[needs(clients)]
 async fn a_connection_of_http_2_answers_many_requests_at_once(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     issue_certificate(folder.path());
@@ -131,6 +124,8 @@ async fn a_connection_of_http_2_answers_many_requests_at_once(db: TestDatabase) 
     served.stop().await;
 }
 
+#[apply(on_sqlite)]
+#[needs(clients)]
 async fn the_demo_over_tls_knows_its_own_pages(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     issue_certificate(folder.path());
@@ -160,6 +155,8 @@ async fn the_demo_over_tls_knows_its_own_pages(db: TestDatabase) {
     served.stop().await;
 }
 
+#[apply(on_sqlite)]
+#[needs(clients)]
 async fn a_person_signs_in_over_tls(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     issue_certificate(folder.path());
@@ -205,6 +202,8 @@ async fn a_person_signs_in_over_tls(db: TestDatabase) {
     assert!(printed.starts_with("Atelier is at https://127.0.0.1:8080/sign-in/"), "{printed}");
 }
 
+#[apply(on_sqlite)]
+#[needs(tools::openssl)]
 async fn a_silent_handshake_is_cut(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     issue_certificate(folder.path());
@@ -221,6 +220,8 @@ async fn a_silent_handshake_is_cut(db: TestDatabase) {
     served.stop().await;
 }
 
+#[apply(on_sqlite)]
+#[needs(clients)]
 async fn a_replaced_certificate_is_used_after_a_hangup(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     issue_certificate(folder.path());
@@ -244,6 +245,8 @@ async fn a_replaced_certificate_is_used_after_a_hangup(db: TestDatabase) {
     assert!(log.contains("new connections use the certificate that was just read"), "{log}");
 }
 
+#[apply(on_sqlite)]
+#[needs(tools::openssl)]
 async fn files_that_cannot_be_used_are_named(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
@@ -273,6 +276,7 @@ async fn files_that_cannot_be_used_are_named(db: TestDatabase) {
     assert!(stderr.contains("server.certificate is set without server.key: TLS needs both"), "{stderr}");
 }
 
+#[apply(on_sqlite)]
 async fn other_addresses_without_tls_are_warned_of(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let other = atelier(&db, &["serve", "--address", "0.0.0.0:0"]);

@@ -7,16 +7,11 @@ use serde_json::json;
 
 #[cfg(feature = "otlp")]
 use super::{path, serve::Served};
-use crate::harness::{TestDatabase, contracts};
+use crate::harness::{TestDatabase, apply, on_sqlite};
 #[cfg(feature = "otlp")]
 use crate::harness::{collector, tls::Tls, tools};
 
 #[cfg(feature = "otlp")]
-contracts!(
-    a_completion_is_sent_in_the_callers_trace,
-    an_unreachable_collector_is_one_warning_and_no_failed_request,
-    a_collector_behind_tls_takes_traces needs tools::openssl,
-);
 #[cfg(not(feature = "otlp"))]
 contracts!(a_build_without_traces_refuses_a_collector);
 
@@ -28,6 +23,7 @@ async fn a_build_without_traces_refuses_a_collector(db: TestDatabase) {
 }
 
 #[cfg(feature = "otlp")]
+#[apply(on_sqlite)]
 async fn a_completion_is_sent_in_the_callers_trace(db: TestDatabase) {
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
     const CALLER: &str = "00f067aa0ba902b7";
@@ -77,6 +73,7 @@ async fn a_completion_is_sent_in_the_callers_trace(db: TestDatabase) {
 }
 
 #[cfg(feature = "otlp")]
+#[apply(on_sqlite)]
 async fn an_unreachable_collector_is_one_warning_and_no_failed_request(db: TestDatabase) {
     // A port without a listener.
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -91,6 +88,8 @@ async fn an_unreachable_collector_is_one_warning_and_no_failed_request(db: TestD
 }
 
 #[cfg(feature = "otlp")]
+#[apply(on_sqlite)]
+#[needs(tools::openssl)]
 async fn a_collector_behind_tls_takes_traces(db: TestDatabase) {
     let (url, spans) = collector::start().await;
     let tls = Tls::start(url.replace("http://", "")).await;

@@ -1,8 +1,9 @@
 //! Runs each contract test on both databases, each time in a fresh database, and reports tests that it could not run.
 //!
-//! A contract is an `async fn(db: TestDatabase)`. It runs twice, as `store::customers::put_then_get
+//! A contract is an `async fn(db: TestDatabase)` with `#[apply(contract)]`. It runs twice, as `store::customers::put_then_get
 //! [sqlite]` and `[postgres]`. What a browser does with a page does not depend on the database, nor what is about files, models or
-//! the network alone: such tests run `on_sqlite` only, and what browsers send is tested on both without them. Postgres is the
+//! the network alone: such tests run once (`on_sqlite`, `in_chromium`), and what browsers send is tested on both without them.
+//! `#[needs(tools::curl)]` below says that a test needs an installed tool. Postgres is the
 //! server that `DATABASE_URL` names (its user must be able to create databases), or else a private one
 //! (`tests/shared/postgres.rs`), started when the first test needs it.
 //!
@@ -38,6 +39,7 @@ use std::{
 };
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
+pub use macro_rules_attribute::apply;
 use tokio::time::timeout;
 
 pub use self::{
@@ -50,46 +52,77 @@ const DEADLINE: Duration = Duration::from_mins(2);
 /// How long what is left of a test may take to end.
 const PARTING: Duration = Duration::from_secs(10);
 
-#[derive(Clone, Copy)]
+/// A test, which runs once on each of its databases.
 pub struct Contract {
     pub name: &'static str,
-    /// On each of these the test runs once.
     pub databases: &'static [Kind],
     /// What is missing for the test, besides a database.
     pub needs: fn() -> Result<(), String>,
     pub run: fn(TestDatabase) -> Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-/// Lists a file's tests: `contracts!(put_then_get, …);`. A test can need an installed tool:
-/// `contracts!(put_then_get needs tools::curl, …);`
-macro_rules! contracts {
-    ($($test:ident $(needs $need:path)?),* $(,)?) => {
-        pub fn contracts() -> Vec<$crate::harness::Contract> {
-            vec![$($crate::harness::Contract {
+inventory::collect!(Contract);
+
+/// Runs the test on both databases.
+macro_rules! contract {
+    ($($test:tt)*) => { $crate::harness::register!([Sqlite, Postgres] $($test)*); };
+}
+
+/// Runs the test once: the database makes no difference to it.
+macro_rules! on_sqlite {
+    ($($test:tt)*) => { $crate::harness::register!([Sqlite] $($test)*); };
+}
+
+/// Runs the test once, in a browser.
+macro_rules! in_chromium {
+    ($($test:tt)*) => {
+        $crate::harness::register!([Sqlite] needs $crate::harness::browser::chromium; $($test)*);
+    };
+}
+
+/// The same, if there is axe-core, too.
+macro_rules! in_chromium_with_axe {
+    ($($test:tt)*) => {
+        $crate::harness::register!([Sqlite] needs $crate::harness::browser::chromium_with_axe; $($test)*);
+    };
+}
+
+macro_rules! register {
+    (
+        [$($kind:ident),*] $(needs $always:path;)?
+        $(#[doc = $doc:literal])*
+        $(#[needs($need:path)])?
+        $(#[expect $expected:tt])?
+        async fn $test:ident $($rest:tt)*
+    ) => {
+        $(#[doc = $doc])*
+        $(#[expect $expected])?
+        async fn $test $($rest)*
+
+        inventory::submit! {
+            $crate::harness::Contract {
                 name: concat!(module_path!(), "::", stringify!($test)),
-                databases: &[$crate::harness::Kind::Sqlite, $crate::harness::Kind::Postgres],
+                databases: &[$($crate::harness::Kind::$kind),*],
                 needs: || {
+                    $($always()?;)?
                     $($need()?;)?
                     Ok(())
                 },
                 run: |db| Box::pin($test(db)),
-            }),*]
+            }
         }
     };
 }
-pub(crate) use contracts;
+pub(crate) use {contract, in_chromium, in_chromium_with_axe, on_sqlite, register};
 
-pub fn on_sqlite(contracts: Vec<Contract>) -> Vec<Contract> {
-    contracts.into_iter().map(|contract| Contract { databases: &[Kind::Sqlite], ..contract }).collect()
-}
-
-pub fn run(files: &[Vec<Contract>]) -> ExitCode {
+pub fn run() -> ExitCode {
     let arguments = Arguments::from_args();
     let not_run = NotRun::default();
-    let trials = files
-        .iter()
-        .flatten()
-        .flat_map(|contract| contract.databases.iter().map(|kind| trial(*contract, *kind, &not_run)))
+    let mut contracts: Vec<&Contract> = inventory::iter().collect();
+    contracts.sort_unstable_by_key(|contract| contract.name);
+    let trials = contracts
+        .into_iter()
+        .flat_map(|contract| contract.databases.iter().map(|kind| trial(contract, *kind, &not_run)))
         .collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     if !arguments.list {
@@ -98,7 +131,7 @@ pub fn run(files: &[Vec<Contract>]) -> ExitCode {
     conclusion.exit_code()
 }
 
-fn trial(contract: Contract, kind: Kind, not_run: &NotRun) -> Trial {
+fn trial(contract: &'static Contract, kind: Kind, not_run: &NotRun) -> Trial {
     let name = contract.name.strip_prefix("it::").unwrap_or(contract.name);
     let name = format!("{name} [{kind}]");
     let not_run = not_run.clone();
@@ -114,7 +147,7 @@ fn trial(contract: Contract, kind: Kind, not_run: &NotRun) -> Trial {
     })
 }
 
-fn execute(contract: Contract, server: database::Server) -> Result<Completion, Failed> {
+fn execute(contract: &Contract, server: database::Server) -> Result<Completion, Failed> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let done = runtime.block_on(async {
         let database = server.fresh().await?;

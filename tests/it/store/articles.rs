@@ -5,25 +5,9 @@ use serde_json::json;
 use sqlx::AssertSqlSafe;
 
 use super::{LATER, NOW, ODD_IDS, article, article_id, coat};
-use crate::harness::{TestDatabase, contracts};
+use crate::harness::{TestDatabase, apply, contract};
 
-contracts!(
-    put_then_get,
-    many_can_be_read_at_once,
-    put_returns_created_or_updated,
-    a_deleted_article_is_gone,
-    ids_order_by_bytes,
-    a_list_continues_at_its_cursor,
-    all_reads_every_page,
-    search_ignores_case,
-    search_takes_words_in_any_order,
-    search_is_literal,
-    the_revision_grows_with_every_change,
-    changes_are_named_while_they_are_few,
-    old_changes_are_removed,
-    concurrent_changes_are_serialised,
-);
-
+#[apply(contract)]
 async fn put_then_get(db: TestDatabase) {
     let store = db.open().await;
     let odd = article(
@@ -39,6 +23,7 @@ async fn put_then_get(db: TestDatabase) {
     assert_eq!(store.articles().count().await, Ok(1));
 }
 
+#[apply(contract)]
 async fn many_can_be_read_at_once(db: TestDatabase) {
     let store = db.open().await;
     let articles: Vec<_> = (0..1201).map(|n| coat(&format!("a-{n:04}"))).collect();
@@ -54,6 +39,7 @@ async fn many_can_be_read_at_once(db: TestDatabase) {
     assert!(store.articles().get_many(&all).await.unwrap().iter().eq(articles.iter().rev()));
 }
 
+#[apply(contract)]
 async fn put_returns_created_or_updated(db: TestDatabase) {
     let store = db.open().await;
     let articles = store.articles();
@@ -66,6 +52,7 @@ async fn put_returns_created_or_updated(db: TestDatabase) {
     assert_eq!(articles.count().await, Ok(1));
 }
 
+#[apply(contract)]
 async fn a_deleted_article_is_gone(db: TestDatabase) {
     let store = db.open().await;
     store.articles().put(&coat("a"), NOW).await.unwrap();
@@ -75,6 +62,7 @@ async fn a_deleted_article_is_gone(db: TestDatabase) {
     assert_eq!(store.articles().count().await, Ok(0));
 }
 
+#[apply(contract)]
 async fn ids_order_by_bytes(db: TestDatabase) {
     let store = db.open().await;
     for id in ODD_IDS.iter().rev() {
@@ -86,6 +74,7 @@ async fn ids_order_by_bytes(db: TestDatabase) {
     assert_eq!(ids(&all), ODD_IDS);
 }
 
+#[apply(contract)]
 async fn a_list_continues_at_its_cursor(db: TestDatabase) {
     let store = db.open().await;
     for id in ODD_IDS {
@@ -102,6 +91,7 @@ async fn a_list_continues_at_its_cursor(db: TestDatabase) {
     assert_eq!(ids(&seen), ODD_IDS);
 }
 
+#[apply(contract)]
 async fn all_reads_every_page(db: TestDatabase) {
     let store = db.open().await;
     let articles: Vec<_> = (0..2000).map(|n| coat(&format!("a-{n:05}"))).collect();
@@ -112,6 +102,7 @@ async fn all_reads_every_page(db: TestDatabase) {
     assert_eq!(all, articles);
 }
 
+#[apply(contract)]
 async fn search_ignores_case(db: TestDatabase) {
     let store = db.open().await;
     store.articles().put(&article("X-Ä1", "Mantel", json!({"brand": "ÖKO-Straße"})), NOW).await.unwrap();
@@ -132,6 +123,7 @@ async fn search_ignores_case(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn search_takes_words_in_any_order(db: TestDatabase) {
     let store = db.open().await;
     store.articles().put(&coat("a-1"), NOW).await.unwrap();
@@ -147,6 +139,7 @@ async fn search_takes_words_in_any_order(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn search_is_literal(db: TestDatabase) {
     let store = db.open().await;
     for id in ["100%", "100x", "a_b", "axb", "back\\slash", "quo'te"] {
@@ -179,6 +172,7 @@ fn ids(articles: &[Article]) -> Vec<&str> {
     articles.iter().map(|article| article.id.as_str()).collect()
 }
 
+#[apply(contract)]
 async fn the_revision_grows_with_every_change(db: TestDatabase) {
     let store = db.open().await;
     let articles = store.articles();
@@ -210,6 +204,7 @@ async fn the_revision_grows_with_every_change(db: TestDatabase) {
     changed(false).await;
 }
 
+#[apply(contract)]
 async fn changes_are_named_while_they_are_few(db: TestDatabase) {
     let store = db.open().await;
     let articles = store.articles();
@@ -274,6 +269,7 @@ async fn changes_are_named_while_they_are_few(db: TestDatabase) {
     assert_eq!(changes(now + 1).await.as_deref(), Some("e coat"));
 }
 
+#[apply(contract)]
 async fn old_changes_are_removed(db: TestDatabase) {
     let store = db.open().await;
     let articles = store.articles();
@@ -299,6 +295,7 @@ async fn old_changes_are_removed(db: TestDatabase) {
 }
 
 /// Every writer increments the revision last, so none waits for the rows of another while it holds the revision.
+#[apply(contract)]
 async fn concurrent_changes_are_serialised(db: TestDatabase) {
     let store = db.open().await;
     let before = store.articles().revision().await.unwrap();

@@ -3,19 +3,13 @@ use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
 
 use super::{LATER, NOW, customer_id, name};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    appended_entries_are_listed,
-    lists_backwards_from_a_cursor,
-    filters_select_entries,
-    the_database_refuses_changes_to_entries
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 async fn append(store: &Store, actor: Actor, entry: Entry<'_>, now: Timestamp) {
     store.by(Author { actor, peer: None }).audit().append(&entry, now).await.unwrap();
 }
 
+#[apply(contract)]
 async fn appended_entries_are_listed(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
@@ -37,6 +31,7 @@ async fn appended_entries_are_listed(db: TestDatabase) {
     assert_eq!(customers, [None, Some(customer_id("c")), None], "whether or not there is one");
 }
 
+#[apply(contract)]
 async fn lists_backwards_from_a_cursor(db: TestDatabase) {
     let store = db.open().await;
     for subject in ["1", "2", "3", "4", "5"] {
@@ -48,6 +43,7 @@ async fn lists_backwards_from_a_cursor(db: TestDatabase) {
     assert_eq!(subjects, ["5", "4", "3", "2", "1"]);
 }
 
+#[apply(contract)]
 async fn filters_select_entries(db: TestDatabase) {
     let store = db.open().await;
     let ada = Actor::Person(store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap().id);
@@ -79,6 +75,7 @@ async fn filters_select_entries(db: TestDatabase) {
     assert!(matches!(store.audit().list_matching(&odd, None, 1).await, Err(StoreError::Unfit { .. })));
 }
 
+#[apply(contract)]
 async fn the_database_refuses_changes_to_entries(db: TestDatabase) {
     let store = db.open().await;
     append(&store, Actor::Service, Entry::new("start", "x", json!({})), NOW).await;

@@ -3,17 +3,9 @@ use atelier_core::domain::{Customer, FeatureValue, Features};
 use futures_util::TryStreamExt;
 
 use super::{LATER, NOW, ODD_IDS, customer, customer_id, with_customers};
-use crate::harness::{TestDatabase, contracts};
+use crate::harness::{TestDatabase, apply, contract};
 
-contracts!(
-    put_then_get,
-    put_returns_created_or_updated,
-    ids_order_by_bytes,
-    existing_ids_are_found,
-    invalid_features_are_refused,
-    a_damaged_row_is_named
-);
-
+#[apply(contract)]
 async fn put_then_get(db: TestDatabase) {
     let store = db.open().await;
     assert_eq!(store.customers().get(&customer_id("c")).await, Ok(None));
@@ -21,6 +13,7 @@ async fn put_then_get(db: TestDatabase) {
     assert_eq!(store.customers().get(&customer_id("c")).await, Ok(Some(customer("c"))));
 }
 
+#[apply(contract)]
 async fn put_returns_created_or_updated(db: TestDatabase) {
     let store = db.open().await;
     assert_eq!(store.customers().put(&customer("c"), NOW).await, Ok(Put::Added));
@@ -32,6 +25,7 @@ async fn put_returns_created_or_updated(db: TestDatabase) {
 }
 
 /// More than fit into one statement.
+#[apply(contract)]
 async fn existing_ids_are_found(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &ODD_IDS).await;
@@ -42,6 +36,7 @@ async fn existing_ids_are_found(db: TestDatabase) {
     assert_eq!(known, ODD_IDS.map(customer_id).into());
 }
 
+#[apply(contract)]
 async fn ids_order_by_bytes(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &ODD_IDS).await;
@@ -53,6 +48,7 @@ async fn ids_order_by_bytes(db: TestDatabase) {
     assert_eq!(rest, ["ß", "😀"].map(customer));
 }
 
+#[apply(contract)]
 async fn invalid_features_are_refused(db: TestDatabase) {
     let store = db.open().await;
     let features = [("age".into(), FeatureValue::Number(f64::INFINITY))].into_iter().collect();
@@ -64,6 +60,7 @@ async fn invalid_features_are_refused(db: TestDatabase) {
     assert_eq!(store.customers().count().await, Ok(0));
 }
 
+#[apply(contract)]
 async fn a_damaged_row_is_named(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c-1", "c-2"]).await;

@@ -15,25 +15,13 @@ use serde_json::{Map, json};
 use sqlx::{AnyConnection, AssertSqlSafe};
 
 use super::{LATER, NOW, article_id, customer_id, name, open_outfit, outfit, with_customers};
-use crate::harness::{Kind, TestDatabase, contracts};
-
-contracts!(
-    every_table_about_customers_is_exported_and_erased,
-    the_documented_vacuum_has_these_tables,
-    leaves_no_byte_of_the_id,
-    copies_in_the_file_are_overwritten,
-    an_erasure_waits_for_an_import_about_the_customer,
-    an_import_after_an_erasure_stores_no_outfit,
-    keeps_entries_about_others,
-    keeps_entries_whose_subject_has_the_same_name,
-    erasing_an_unknown_customer_returns_false,
-    feedback_may_be_sent_again
-);
+use crate::harness::{Kind, TestDatabase, apply, contract};
 
 /// Occurs nowhere else; awkward for JSON.
 const ERASED: &str = "Erna \"100%\"\\_Müller";
 const OTHER: &str = "Erna";
 
+#[apply(contract)]
 async fn leaves_no_byte_of_the_id(db: TestDatabase) {
     let store = fill(&db).await;
     let mut raw = db.raw().await;
@@ -54,6 +42,7 @@ async fn leaves_no_byte_of_the_id(db: TestDatabase) {
 }
 
 /// Walks the schema, so that a table of a later migration cannot be forgotten.
+#[apply(contract)]
 async fn the_documented_vacuum_has_these_tables(db: TestDatabase) {
     let docs = include_str!("../../../docs/security.md");
     let begin = docs.find("vacuum (full").expect("a statement for Postgres");
@@ -67,6 +56,7 @@ async fn the_documented_vacuum_has_these_tables(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn every_table_about_customers_is_exported_and_erased(db: TestDatabase) {
     let store = fill(&db).await;
     let mut raw = db.raw().await;
@@ -111,6 +101,7 @@ async fn every_table_about_customers_is_exported_and_erased(db: TestDatabase) {
 }
 
 /// `secure_delete` does not overwrite the copies of rows that a split leaves in a page.
+#[apply(contract)]
 async fn copies_in_the_file_are_overwritten(db: TestDatabase) {
     let Some(folder) = db.folder() else { return };
     let store = db.open().await;
@@ -145,6 +136,7 @@ pub fn count(folder: &Path, text: &str) -> usize {
     bytes.windows(text.len()).filter(|window| *window == text.as_bytes()).count()
 }
 
+#[apply(contract)]
 async fn an_erasure_waits_for_an_import_about_the_customer(db: TestDatabase) {
     let store = fill(&db).await;
     let mut import = store.import(LATER).await.unwrap();
@@ -162,6 +154,7 @@ async fn an_erasure_waits_for_an_import_about_the_customer(db: TestDatabase) {
 }
 
 /// The import has read the ids of all customers already. On `SQLite` the erasure would wait for it.
+#[apply(contract)]
 async fn an_import_after_an_erasure_stores_no_outfit(db: TestDatabase) {
     if db.kind == Kind::Sqlite {
         return;
@@ -176,6 +169,7 @@ async fn an_import_after_an_erasure_stores_no_outfit(db: TestDatabase) {
     assert!(!everything(&db, &mut db.raw().await).await.contains("Müller"));
 }
 
+#[apply(contract)]
 async fn keeps_entries_about_others(db: TestDatabase) {
     let store = fill(&db).await;
     store.customers().erase(&customer_id(ERASED), NOW).await.unwrap();
@@ -203,6 +197,7 @@ async fn keeps_entries_about_others(db: TestDatabase) {
 }
 
 /// Ids are any text; other texts that look like the id stay.
+#[apply(contract)]
 async fn keeps_entries_whose_subject_has_the_same_name(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["demo", "1", "%"]).await;
@@ -216,11 +211,13 @@ async fn keeps_entries_whose_subject_has_the_same_name(db: TestDatabase) {
     assert_eq!(store.audit().list_matching(&filter, None, 10).await, Ok(before));
 }
 
+#[apply(contract)]
 async fn erasing_an_unknown_customer_returns_false(db: TestDatabase) {
     let store = db.open().await;
     assert_eq!(store.customers().erase(&customer_id("nobody"), NOW).await, Ok(false));
 }
 
+#[apply(contract)]
 async fn feedback_may_be_sent_again(db: TestDatabase) {
     let store = fill(&db).await;
     store.customers().erase(&customer_id(ERASED), NOW).await.unwrap();

@@ -6,21 +6,7 @@ use atelier_core::domain::{Customer, FeatureValue, Timestamp};
 use futures_util::TryStreamExt;
 
 use super::{LATER, NOW, article_id, customer_id, with_customers};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    recorded_feedback_is_read_back,
-    the_same_key_counts_once,
-    the_same_key_for_another_event_is_a_conflict,
-    the_same_event_under_another_key_counts_once,
-    what_was_accepted_was_shown,
-    events_of_older_versions_count_once,
-    counts_are_by_release_method_and_arm,
-    outcomes_count_for_the_day_of_showing,
-    a_withdrawn_refusal_counts_no_more,
-    an_unknown_customer_is_a_conflict,
-    texts_that_the_database_cannot_store_are_refused,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 fn event(kind: FeedbackKind, method: &str, arm: Option<&str>) -> FeedbackEvent {
     FeedbackEvent {
@@ -37,6 +23,7 @@ fn event(kind: FeedbackKind, method: &str, arm: Option<&str>) -> FeedbackEvent {
     }
 }
 
+#[apply(contract)]
 async fn recorded_feedback_is_read_back(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
@@ -49,6 +36,7 @@ async fn recorded_feedback_is_read_back(db: TestDatabase) {
     assert_eq!(store.feedback().for_completion("k-2").await, Ok(vec![]));
 }
 
+#[apply(contract)]
 async fn the_same_key_counts_once(db: TestDatabase) {
     let store = db.open().await;
     let first = event(FeedbackKind::Shown, "gsu", None);
@@ -67,6 +55,7 @@ async fn the_same_key_counts_once(db: TestDatabase) {
     assert_eq!(feedback.counts().await.unwrap()[0].outcomes.shown, 1);
 }
 
+#[apply(contract)]
 async fn the_same_key_for_another_event_is_a_conflict(db: TestDatabase) {
     let store = db.open().await;
     let first = event(FeedbackKind::Shown, "gsu", None);
@@ -84,6 +73,7 @@ async fn the_same_key_for_another_event_is_a_conflict(db: TestDatabase) {
     assert_eq!(store.feedback().for_completion("k-1").await, Ok(vec![first]));
 }
 
+#[apply(contract)]
 async fn counts_are_by_release_method_and_arm(db: TestDatabase) {
     let store = db.open().await;
     assert_eq!(store.feedback().counts().await, Ok(vec![]));
@@ -120,6 +110,7 @@ async fn counts_are_by_release_method_and_arm(db: TestDatabase) {
     );
 }
 
+#[apply(contract)]
 async fn the_same_event_under_another_key_counts_once(db: TestDatabase) {
     let store = db.open().await;
     let feedback = store.feedback();
@@ -161,6 +152,7 @@ async fn the_same_event_under_another_key_counts_once(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn what_was_accepted_was_shown(db: TestDatabase) {
     let store = db.open().await;
     let feedback = store.feedback();
@@ -183,6 +175,7 @@ async fn what_was_accepted_was_shown(db: TestDatabase) {
 }
 
 /// The table as the version before left it, with what could happen to it then.
+#[apply(contract)]
 async fn events_of_older_versions_count_once(db: TestDatabase) {
     db.open().await.close().await;
     let mut raw = db.raw().await;
@@ -251,6 +244,7 @@ fn of_type(kind: &str, is_new: bool) -> SuggestedArticle {
     SuggestedArticle { kind: Some(kind.into()), is_new: Some(is_new) }
 }
 
+#[apply(contract)]
 async fn outcomes_count_for_the_day_of_showing(db: TestDatabase) {
     let store = db.open().await;
     for (id, fit) in [("c", "slim"), ("d", "regular")] {
@@ -312,6 +306,7 @@ async fn outcomes_count_for_the_day_of_showing(db: TestDatabase) {
     assert_eq!(counted(CountedBy::Day, 0).await, "10 1/3, 11 1/1", "the events still count");
 }
 
+#[apply(contract)]
 async fn a_withdrawn_refusal_counts_no_more(db: TestDatabase) {
     let store = db.open().await;
     let feedback = store.feedback();
@@ -329,6 +324,7 @@ async fn a_withdrawn_refusal_counts_no_more(db: TestDatabase) {
     assert_eq!(refused().await, 1);
 }
 
+#[apply(contract)]
 async fn an_unknown_customer_is_a_conflict(db: TestDatabase) {
     let store = db.open().await;
     let event =
@@ -337,6 +333,7 @@ async fn an_unknown_customer_is_a_conflict(db: TestDatabase) {
     assert_eq!(refused, Err(StoreError::Conflict(Conflict::UnknownCustomer)));
 }
 
+#[apply(contract)]
 async fn texts_that_the_database_cannot_store_are_refused(db: TestDatabase) {
     let store = db.open().await;
     for completion_id in ["a\0b".to_owned(), "x".repeat(10_000)] {

@@ -4,20 +4,7 @@ use futures_util::TryStreamExt;
 use serde_json::json;
 
 use super::{LATER, NOW, ODD_IDS, article, article_id, coat, customer, customer_id, outfit, with_customers};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    imports_all_tables,
-    a_dropped_import_leaves_nothing,
-    a_second_import_doubles_nothing,
-    a_repeated_outfit_is_kept_twice,
-    what_is_left_of_repeated_outfits_is_known_again,
-    counts_what_changed,
-    the_later_of_two_rows_wins,
-    is_invisible_until_committed,
-    sees_existing_and_imported_rows,
-    two_first_imports_run_one_after_the_other,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 /// More than fit into one statement, and not a multiple of that.
 const MANY: u32 = 1201;
@@ -39,6 +26,7 @@ fn counts(added: u32, changed: u32, unchanged: u32) -> Counts {
     Counts { added: added.into(), changed: changed.into(), unchanged: unchanged.into() }
 }
 
+#[apply(contract)]
 async fn imports_all_tables(db: TestDatabase) {
     let store = db.open().await;
     let (articles, customers, outfits) = world();
@@ -54,6 +42,7 @@ async fn imports_all_tables(db: TestDatabase) {
     assert_eq!(kept, outfits);
 }
 
+#[apply(contract)]
 async fn a_dropped_import_leaves_nothing(db: TestDatabase) {
     let store = db.open().await;
     store.articles().put(&coat("before"), NOW).await.unwrap();
@@ -71,6 +60,7 @@ async fn a_dropped_import_leaves_nothing(db: TestDatabase) {
     assert_eq!(store.articles().put(&coat("after"), NOW).await, Ok(Put::Added));
 }
 
+#[apply(contract)]
 async fn a_second_import_doubles_nothing(db: TestDatabase) {
     let store = db.open().await;
     let (articles, customers, outfits) = world();
@@ -88,6 +78,7 @@ async fn a_second_import_doubles_nothing(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn a_repeated_outfit_is_kept_twice(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
@@ -102,6 +93,7 @@ async fn a_repeated_outfit_is_kept_twice(db: TestDatabase) {
     assert_eq!(kept, file);
 }
 
+#[apply(contract)]
 async fn what_is_left_of_repeated_outfits_is_known_again(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
@@ -120,6 +112,7 @@ async fn what_is_left_of_repeated_outfits_is_known_again(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn counts_what_changed(db: TestDatabase) {
     let store = db.open().await;
     let (mut articles, customers, mut outfits) = world();
@@ -140,6 +133,7 @@ async fn counts_what_changed(db: TestDatabase) {
     assert_eq!(store.articles().get(&articles[0].id).await, Ok(Some(articles[0].clone())));
 }
 
+#[apply(contract)]
 async fn the_later_of_two_rows_wins(db: TestDatabase) {
     let store = db.open().await;
     let rows = [coat("a"), coat("b"), article("a", "hat", json!({})), article("a", "hat", json!({}))];
@@ -149,6 +143,7 @@ async fn the_later_of_two_rows_wins(db: TestDatabase) {
     assert_eq!(store.articles().get(&rows[0].id).await, Ok(Some(rows[2].clone())));
 }
 
+#[apply(contract)]
 async fn is_invisible_until_committed(db: TestDatabase) {
     let store = db.open().await;
     let mut import = store.import(NOW).await.unwrap();
@@ -158,6 +153,7 @@ async fn is_invisible_until_committed(db: TestDatabase) {
     assert_eq!(store.articles().count().await, Ok(1));
 }
 
+#[apply(contract)]
 async fn sees_existing_and_imported_rows(db: TestDatabase) {
     let store = db.open().await;
     let mut import = store.import(NOW).await.unwrap();
@@ -179,6 +175,7 @@ async fn sees_existing_and_imported_rows(db: TestDatabase) {
 }
 
 /// Two services start together on a new database.
+#[apply(contract)]
 async fn two_first_imports_run_one_after_the_other(db: TestDatabase) {
     let fill = async |store: Store| {
         let mut import = store.import(NOW).await.unwrap();

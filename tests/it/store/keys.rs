@@ -1,10 +1,9 @@
 use atelier::store::{KeyId, StoreError, TokenHash};
 
 use super::{LATER, NOW, name};
-use crate::harness::{TestDatabase, contracts};
+use crate::harness::{TestDatabase, apply, contract};
 
-contracts!(a_key_is_valid_until_it_expires, a_key_is_revoked_once, lists_newest_first);
-
+#[apply(contract)]
 async fn a_key_is_valid_until_it_expires(db: TestDatabase) {
     let store = db.open().await;
     let token = TokenHash::new("secret");
@@ -16,6 +15,7 @@ async fn a_key_is_valid_until_it_expires(db: TestDatabase) {
     assert_eq!(store.api_keys().find_valid(&TokenHash::new("other"), NOW).await, Ok(None));
 }
 
+#[apply(contract)]
 async fn a_key_is_revoked_once(db: TestDatabase) {
     let store = db.open().await;
     let token = TokenHash::new("secret");
@@ -28,6 +28,7 @@ async fn a_key_is_revoked_once(db: TestDatabase) {
     assert_eq!(store.api_keys().revoke(KeyId(id.0 + 1), NOW).await, Err(StoreError::NotFound("API key")));
 }
 
+#[apply(contract)]
 async fn lists_newest_first(db: TestDatabase) {
     let store = db.open().await;
     let old = store.api_keys().create(&TokenHash::new("1"), &name("Shop"), &[], NOW, None).await.unwrap();

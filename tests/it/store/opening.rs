@@ -9,20 +9,9 @@ use futures_util::TryStreamExt;
 use tokio::{task::JoinSet, time::timeout};
 
 use super::{NOW, coat};
-use crate::harness::{Kind, TestDatabase, contracts};
+use crate::harness::{Kind, TestDatabase, apply, contract};
 
-contracts!(
-    reopening_finds_the_data,
-    many_can_open_a_new_database_at_once,
-    a_database_opens_during_an_import,
-    a_newer_database_is_refused,
-    a_changed_migration_is_refused,
-    an_unreachable_server_is_reported_without_the_password,
-    an_open_store_does_not_show_its_password,
-    a_ping_times_out_early,
-    ids_of_older_rows_get_one_form,
-);
-
+#[apply(contract)]
 async fn reopening_finds_the_data(db: TestDatabase) {
     let store = db.open().await;
     store.articles().put(&coat("a"), NOW).await.unwrap();
@@ -32,6 +21,7 @@ async fn reopening_finds_the_data(db: TestDatabase) {
 }
 
 /// As replicas that start together.
+#[apply(contract)]
 async fn many_can_open_a_new_database_at_once(db: TestDatabase) {
     if db.kind == Kind::Postgres {
         // The harness made a migrated database.
@@ -48,6 +38,7 @@ async fn many_can_open_a_new_database_at_once(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn a_newer_database_is_refused(db: TestDatabase) {
     db.open().await.close().await;
     let mut raw = db.raw().await;
@@ -73,6 +64,7 @@ async fn a_newer_database_is_refused(db: TestDatabase) {
     assert!(matches!(refused, OpenError::Other { error, .. } if error == newer));
 }
 
+#[apply(contract)]
 async fn a_changed_migration_is_refused(db: TestDatabase) {
     db.open().await.close().await;
     let mut raw = db.raw().await;
@@ -87,6 +79,7 @@ async fn a_changed_migration_is_refused(db: TestDatabase) {
 }
 
 /// Opening does not wait for a writer if there is nothing to migrate.
+#[apply(contract)]
 async fn a_database_opens_during_an_import(db: TestDatabase) {
     let mut import = db.open().await.import(NOW).await.unwrap();
     import.articles(&[coat("a")]).await.unwrap();
@@ -98,6 +91,7 @@ async fn a_database_opens_during_an_import(db: TestDatabase) {
     import.commit().await.unwrap();
 }
 
+#[apply(contract)]
 async fn an_unreachable_server_is_reported_without_the_password(db: TestDatabase) {
     if db.kind == Kind::Sqlite {
         // The tests of `src/store/sqlite.rs` check errors of files.
@@ -121,6 +115,7 @@ async fn an_unreachable_server_is_reported_without_the_password(db: TestDatabase
     }
 }
 
+#[apply(contract)]
 async fn an_open_store_does_not_show_its_password(db: TestDatabase) {
     // The private server takes any password.
     let url = db.url.replace("atelier@", "atelier:hunter2@");
@@ -131,6 +126,7 @@ async fn an_open_store_does_not_show_its_password(db: TestDatabase) {
 
 /// While the database answers, while all connections are taken, and after it is closed. Waiting imports take one
 /// connection each where readers and writers share them.
+#[apply(contract)]
 async fn a_ping_times_out_early(db: TestDatabase) {
     let store = db.open().await;
     assert_eq!(store.ping().await, Ok(()));
@@ -160,6 +156,7 @@ async fn a_ping_times_out_early(db: TestDatabase) {
     assert!(matches!(closed, Err(StoreError::Unreachable { .. })), "{closed:?}");
 }
 
+#[apply(contract)]
 async fn ids_of_older_rows_get_one_form(db: TestDatabase) {
     db.open().await.close().await;
     let mut raw = db.raw().await;

@@ -3,21 +3,11 @@ use atelier_core::domain::{FeatureValue, Outfit, Role, Split};
 use futures_util::TryStreamExt;
 
 use super::{LATER, NOW, article_id, coat, customer_id, name, outfit, with_customers};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    a_saved_outfit_is_read_back,
-    the_same_outfit_is_kept_once,
-    saving_again_changes_only_the_split,
-    an_unknown_customer_is_a_conflict,
-    outfits_of_a_customer_are_ordered,
-    first_returns_the_oldest,
-    outfits_outlive_their_articles,
-    a_deleted_outfit_is_gone,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 const ABCD: [&str; 4] = ["a", "b", "c", "d"];
 
+#[apply(contract)]
 async fn a_saved_outfit_is_read_back(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
@@ -34,6 +24,7 @@ async fn a_saved_outfit_is_read_back(db: TestDatabase) {
     assert_eq!(store.outfits().get(seq + 1).await, Ok(None));
 }
 
+#[apply(contract)]
 async fn the_same_outfit_is_kept_once(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c", "d"]).await;
@@ -51,6 +42,7 @@ async fn the_same_outfit_is_kept_once(db: TestDatabase) {
     assert_eq!(store.outfits().count().await, Ok(4));
 }
 
+#[apply(contract)]
 async fn saving_again_changes_only_the_split(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
@@ -73,6 +65,7 @@ async fn saving_again_changes_only_the_split(db: TestDatabase) {
     );
 }
 
+#[apply(contract)]
 async fn an_unknown_customer_is_a_conflict(db: TestDatabase) {
     let store = db.open().await;
     let refused = store.outfits().save(&outfit("nobody", ABCD, None), Origin::Saved, None, NOW).await;
@@ -84,6 +77,7 @@ async fn an_unknown_customer_is_a_conflict(db: TestDatabase) {
     assert_eq!(store.outfits().count().await, Ok(0));
 }
 
+#[apply(contract)]
 async fn outfits_of_a_customer_are_ordered(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c", "d"]).await;
@@ -103,6 +97,7 @@ async fn outfits_of_a_customer_are_ordered(db: TestDatabase) {
     assert!(all.is_sorted_by(|a, b| a.seq < b.seq));
 }
 
+#[apply(contract)]
 async fn first_returns_the_oldest(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c", "d"]).await;
@@ -118,6 +113,7 @@ async fn first_returns_the_oldest(db: TestDatabase) {
     assert_eq!(store.outfits().first(10).await.unwrap().len(), 3);
 }
 
+#[apply(contract)]
 async fn outfits_outlive_their_articles(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
@@ -128,6 +124,7 @@ async fn outfits_outlive_their_articles(db: TestDatabase) {
     assert_eq!(kept.outfit.articles(), ABCD.map(article_id));
 }
 
+#[apply(contract)]
 async fn a_deleted_outfit_is_gone(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;

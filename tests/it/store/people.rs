@@ -2,17 +2,9 @@ use atelier::store::{Conflict, PersonId, StoreError};
 use atelier_core::domain::Role;
 
 use super::{LATER, NOW, name};
-use crate::harness::{TestDatabase, contracts};
+use crate::harness::{TestDatabase, apply, contract};
 
-contracts!(
-    a_created_person_is_found,
-    names_are_unique_whatever_their_case,
-    changes_are_read_back,
-    an_unknown_person_is_not_found,
-    the_last_admin_cannot_be_demoted_or_disabled,
-    two_admins_cannot_demote_each_other_at_once,
-);
-
+#[apply(contract)]
 async fn a_created_person_is_found(db: TestDatabase) {
     let store = db.open().await;
     let zoe = store.people().create(&name("Zoë"), Role::Stylist, NOW).await.unwrap();
@@ -24,6 +16,7 @@ async fn a_created_person_is_found(db: TestDatabase) {
     assert_eq!(store.people().list().await, Ok(vec![ada, zoe]));
 }
 
+#[apply(contract)]
 async fn names_are_unique_whatever_their_case(db: TestDatabase) {
     let store = db.open().await;
     let people = store.people();
@@ -39,6 +32,7 @@ async fn names_are_unique_whatever_their_case(db: TestDatabase) {
     assert_eq!(one.and(other), Err(StoreError::Conflict(Conflict::NameTaken)));
 }
 
+#[apply(contract)]
 async fn changes_are_read_back(db: TestDatabase) {
     let store = db.open().await;
     let people = store.people();
@@ -52,6 +46,7 @@ async fn changes_are_read_back(db: TestDatabase) {
     assert_eq!(people.get(id).await.unwrap().unwrap().disabled_at, None);
 }
 
+#[apply(contract)]
 async fn an_unknown_person_is_not_found(db: TestDatabase) {
     let store = db.open().await;
     let (people, unknown) = (store.people(), PersonId(17));
@@ -61,6 +56,7 @@ async fn an_unknown_person_is_not_found(db: TestDatabase) {
     assert_eq!(people.set_disabled(unknown, false, NOW).await, Err(StoreError::NotFound("person")));
 }
 
+#[apply(contract)]
 async fn the_last_admin_cannot_be_demoted_or_disabled(db: TestDatabase) {
     let store = db.open().await;
     let people = store.people();
@@ -82,6 +78,7 @@ async fn the_last_admin_cannot_be_demoted_or_disabled(db: TestDatabase) {
     assert_eq!(people.set_disabled(bo, true, NOW).await, last);
 }
 
+#[apply(contract)]
 async fn two_admins_cannot_demote_each_other_at_once(db: TestDatabase) {
     let store = db.open().await;
     let people = store.people();

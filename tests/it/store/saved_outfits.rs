@@ -11,18 +11,7 @@ use futures_util::TryStreamExt;
 use serde_json::json;
 
 use super::{LATER, NOW, article_id, customer_id, name, open_outfit, outfit, with_customers};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    a_draft_is_no_outfit_yet,
-    a_change_in_place_is_complete_and_in_the_history,
-    changes_that_conflict_are_refused,
-    a_deleted_outfit_can_be_brought_back,
-    a_link_is_replaced_withdrawn_and_ends_with_the_outfit,
-    lists_are_searched_by_name_customer_and_author,
-    the_queue_knows_who_waits,
-    notes_are_kept_in_order,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 const ABCD: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -37,6 +26,7 @@ async fn get(store: &Store, seq: i64) -> SavedOutfit {
     store.saved_outfits().get(seq).await.unwrap().unwrap()
 }
 
+#[apply(contract)]
 async fn a_draft_is_no_outfit_yet(db: TestDatabase) {
     let (store, ada) = start(&db).await;
     let draft = open_outfit("c", &["a", "", "b", ""]);
@@ -65,6 +55,7 @@ async fn a_draft_is_no_outfit_yet(db: TestDatabase) {
     assert_eq!(refused, Err(StoreError::Conflict(Conflict::UnknownCustomer)));
 }
 
+#[apply(contract)]
 async fn a_change_in_place_is_complete_and_in_the_history(db: TestDatabase) {
     let (store, ada) = start(&db).await;
     let by = store.by(Author { actor: atelier::store::Actor::Person(ada), peer: None });
@@ -95,6 +86,7 @@ async fn a_change_in_place_is_complete_and_in_the_history(db: TestDatabase) {
     assert!(other != seq && put == Put::Added);
 }
 
+#[apply(contract)]
 async fn changes_that_conflict_are_refused(db: TestDatabase) {
     let (store, _) = start(&db).await;
     let save = async |articles, origin| {
@@ -115,6 +107,7 @@ async fn changes_that_conflict_are_refused(db: TestDatabase) {
     assert_eq!(get(&store, first).await.outfit.slots, slots(&ABCD));
 }
 
+#[apply(contract)]
 async fn a_deleted_outfit_can_be_brought_back(db: TestDatabase) {
     let (store, _) = start(&db).await;
     let save =
@@ -143,6 +136,7 @@ async fn a_deleted_outfit_can_be_brought_back(db: TestDatabase) {
     assert!(get(&store, again).await.deleted_at.is_some());
 }
 
+#[apply(contract)]
 async fn a_link_is_replaced_withdrawn_and_ends_with_the_outfit(db: TestDatabase) {
     let (store, _) = start(&db).await;
     let (seq, _) = store.outfits().save(&outfit("c", ABCD, None), Origin::Saved, None, NOW).await.unwrap();
@@ -166,6 +160,7 @@ async fn a_link_is_replaced_withdrawn_and_ends_with_the_outfit(db: TestDatabase)
     assert_eq!(actions, ["outfit.restore", "outfit.delete", share, withdraw, share, share, "outfit.save"]);
 }
 
+#[apply(contract)]
 async fn lists_are_searched_by_name_customer_and_author(db: TestDatabase) {
     let (store, ada) = start(&db).await;
     let saved = store.saved_outfits();
@@ -193,6 +188,7 @@ async fn lists_are_searched_by_name_customer_and_author(db: TestDatabase) {
     assert_eq!((page[0].seq, count), (third, 3));
 }
 
+#[apply(contract)]
 async fn the_queue_knows_who_waits(db: TestDatabase) {
     let (store, _) = start(&db).await;
     let refuse = async |customer: &str, article: &str, at| {
@@ -231,6 +227,7 @@ async fn the_queue_knows_who_waits(db: TestDatabase) {
     assert_eq!(latest, [(article_id("a"), LATER)]);
 }
 
+#[apply(contract)]
 async fn notes_are_kept_in_order(db: TestDatabase) {
     let (store, ada) = start(&db).await;
     let note = |text: &str| Note::new(text).unwrap();

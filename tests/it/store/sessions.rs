@@ -4,24 +4,14 @@ use atelier::store::{NewSession, PersonId, Proof, Store, TokenHash};
 use atelier_core::domain::{Role, Timestamp};
 
 use super::{LATER, NOW, name};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    a_session_is_valid_until_it_expires,
-    signing_out_ends_a_session,
-    a_disabled_person_has_no_session,
-    a_new_password_ends_all_sessions,
-    ended_sessions_are_deleted,
-    an_unknown_person_gets_no_session,
-    an_unused_session_ends,
-    what_an_earlier_version_kept_of_disabled_people_does_not_come_back,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 async fn begin(store: &Store, token: &TokenHash, person: PersonId, expires_at: Timestamp) {
     let session = NewSession { token, person, expires_at, new_password: None };
     assert_eq!(store.sessions().begin(session, Proof::Password(None), NOW).await, Ok(true));
 }
 
+#[apply(contract)]
 async fn a_session_is_valid_until_it_expires(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
@@ -37,6 +27,7 @@ async fn a_session_is_valid_until_it_expires(db: TestDatabase) {
     assert_eq!(store.sessions().find_valid(&TokenHash::new("secret2"), NOW, NOW).await, Ok(None));
 }
 
+#[apply(contract)]
 async fn signing_out_ends_a_session(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
@@ -50,6 +41,7 @@ async fn signing_out_ends_a_session(db: TestDatabase) {
     assert!(store.sessions().find_valid(&phone, NOW, NOW).await.unwrap().is_some());
 }
 
+#[apply(contract)]
 async fn a_disabled_person_has_no_session(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Analyst, NOW).await.unwrap();
@@ -66,6 +58,7 @@ async fn a_disabled_person_has_no_session(db: TestDatabase) {
     assert_eq!(store.sign_in_links().find_valid(&link, NOW).await, Ok(None), "and so is the link");
 }
 
+#[apply(contract)]
 async fn a_new_password_ends_all_sessions(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
@@ -86,6 +79,7 @@ async fn a_new_password_ends_all_sessions(db: TestDatabase) {
     assert!(store.sessions().find_valid(&of_bo, NOW, NOW).await.unwrap().is_some());
 }
 
+#[apply(contract)]
 async fn ended_sessions_are_deleted(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
@@ -104,6 +98,7 @@ async fn ended_sessions_are_deleted(db: TestDatabase) {
     assert!(store.sessions().find_valid(&TokenHash::new("4"), NOW, NOW).await.unwrap().is_some());
 }
 
+#[apply(contract)]
 async fn an_unknown_person_gets_no_session(db: TestDatabase) {
     let store = db.open().await;
     let token = TokenHash::new("x");
@@ -111,6 +106,7 @@ async fn an_unknown_person_gets_no_session(db: TestDatabase) {
     assert_eq!(store.sessions().begin(session, Proof::Password(None), NOW).await, Ok(false));
 }
 
+#[apply(contract)]
 async fn an_unused_session_ends(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
@@ -123,6 +119,7 @@ async fn an_unused_session_ends(db: TestDatabase) {
     assert!(store.sessions().find_valid(&token, LATER, after).await.unwrap().is_some());
 }
 
+#[apply(contract)]
 async fn what_an_earlier_version_kept_of_disabled_people_does_not_come_back(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Analyst, NOW).await.unwrap();

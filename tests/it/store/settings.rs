@@ -5,12 +5,11 @@ use atelier_core::domain::Timestamp;
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(a_setting_is_read_back, concurrent_starts_agree_on_a_value);
+use crate::harness::{TestDatabase, apply, contract};
 
 const NOW: Timestamp = Timestamp::from_millis(1);
 
+#[apply(contract)]
 async fn a_setting_is_read_back(db: TestDatabase) {
     let store = db.open().await;
     let settings = store.settings();
@@ -25,6 +24,7 @@ async fn a_setting_is_read_back(db: TestDatabase) {
     assert_eq!(settings.get("release").await, Ok(None));
 }
 
+#[apply(contract)]
 async fn concurrent_starts_agree_on_a_value(db: TestDatabase) {
     let stores = [db.open().await, db.open().await];
     let secrets: Vec<String> = (0..8).map(|number| format!("secret {number}")).collect();

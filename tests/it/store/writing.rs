@@ -5,9 +5,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::{NOW, article, coat};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(concurrent_writes_all_succeed, a_cancelled_write_blocks_nothing, a_write_times_out);
+use crate::harness::{TestDatabase, apply, contract};
 
 async fn write(store: Store, writer: usize) {
     for n in 0..50 {
@@ -21,6 +19,7 @@ async fn write(store: Store, writer: usize) {
 }
 
 /// Four in each of two stores, as in two processes.
+#[apply(contract)]
 async fn concurrent_writes_all_succeed(db: TestDatabase) {
     let stores = [db.open().await, db.open().await];
     let mut writers = JoinSet::new();
@@ -31,6 +30,7 @@ async fn concurrent_writes_all_succeed(db: TestDatabase) {
     assert_eq!(stores[0].articles().count().await, Ok(8 * 50 + 1));
 }
 
+#[apply(contract)]
 async fn a_cancelled_write_blocks_nothing(db: TestDatabase) {
     let store = db.open().await;
     for n in 0..50_u64 {
@@ -42,6 +42,7 @@ async fn a_cancelled_write_blocks_nothing(db: TestDatabase) {
 }
 
 /// Behind an import that does not end, from the same process and from another. An import waits longer than a write.
+#[apply(contract)]
 async fn a_write_times_out(db: TestDatabase) {
     let (here, elsewhere) = (db.open().await, db.open().await);
     let mut import = here.import(NOW).await.unwrap();

@@ -10,21 +10,7 @@ use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Browser, Service, header};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    a_new_person_signs_in_by_a_link_shown_once,
-    adding_a_person_explains_errors,
-    a_double_click_adds_one_person,
-    a_role_is_changed_and_an_account_disabled,
-    an_admin_ends_the_sessions_of_anyone,
-    a_disabled_account_comes_back_without_its_sessions,
-    the_last_admin_cannot_be_demoted_or_disabled,
-    a_key_is_shown_once_and_revoked_after_confirmation,
-    the_audit_log_is_complete_and_paged,
-    only_admins_change_anything,
-    changes_need_a_form_of_the_same_session,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 fn now() -> Timestamp {
     SystemTime::now().into()
@@ -46,6 +32,7 @@ async fn id_of(service: &Service, name: &str) -> PersonId {
     service.store.people().find_by_name(&Name::new(name).unwrap()).await.unwrap().unwrap().id
 }
 
+#[apply(contract)]
 async fn a_new_person_signs_in_by_a_link_shown_once(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.signed_in(Role::Admin).await;
@@ -72,6 +59,7 @@ async fn a_new_person_signs_in_by_a_link_shown_once(db: TestDatabase) {
     assert!(service.state.access.holder(&Token::parse(token).unwrap(), now()).await.is_err());
 }
 
+#[apply(contract)]
 async fn adding_a_person_explains_errors(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.signed_in(Role::Admin).await;
@@ -91,6 +79,7 @@ async fn adding_a_person_explains_errors(db: TestDatabase) {
     assert_eq!(log(&service, 5).await, []);
 }
 
+#[apply(contract)]
 async fn a_double_click_adds_one_person(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.signed_in(Role::Admin).await;
@@ -111,6 +100,7 @@ async fn a_double_click_adds_one_person(db: TestDatabase) {
     assert_eq!(log(&service, 5).await.len(), 2, "one person, one link");
 }
 
+#[apply(contract)]
 async fn a_role_is_changed_and_an_account_disabled(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.signed_in(Role::Admin).await;
@@ -156,6 +146,7 @@ async fn a_role_is_changed_and_an_account_disabled(db: TestDatabase) {
     assert_eq!(admin.get("/access/people/x").await.status(), 422);
 }
 
+#[apply(contract)]
 async fn an_admin_ends_the_sessions_of_anyone(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.signed_in(Role::Admin).await;
@@ -183,6 +174,7 @@ async fn an_admin_ends_the_sessions_of_anyone(db: TestDatabase) {
     assert_eq!(admin.get("/access").await.status(), 303);
 }
 
+#[apply(contract)]
 async fn a_disabled_account_comes_back_without_its_sessions(db: TestDatabase) {
     let service = Service::start(&db).await;
     let (admin, bo) = (service.signed_in(Role::Admin).await, service.signed_in(Role::Stylist).await);
@@ -196,6 +188,7 @@ async fn a_disabled_account_comes_back_without_its_sessions(db: TestDatabase) {
     assert_eq!(opened.status(), 404, "a link of before does not come back either");
 }
 
+#[apply(contract)]
 async fn the_last_admin_cannot_be_demoted_or_disabled(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.signed_in(Role::Admin).await;
@@ -212,6 +205,7 @@ async fn the_last_admin_cannot_be_demoted_or_disabled(db: TestDatabase) {
     assert_eq!(log(&service, 5).await, []);
 }
 
+#[apply(contract)]
 async fn a_key_is_shown_once_and_revoked_after_confirmation(db: TestDatabase) {
     let service = Service::guarded(&db).await;
     let admin = service.signed_in(Role::Admin).await;
@@ -283,6 +277,7 @@ async fn a_key_is_shown_once_and_revoked_after_confirmation(db: TestDatabase) {
     assert_eq!(keys.len(), before + 2);
 }
 
+#[apply(contract)]
 async fn the_audit_log_is_complete_and_paged(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.signed_in(Role::Admin).await;
@@ -337,6 +332,7 @@ async fn the_audit_log_is_complete_and_paged(db: TestDatabase) {
 
 const PAGES: [&str; 3] = ["/access", "/access/keys", "/access/audit"];
 
+#[apply(contract)]
 async fn only_admins_change_anything(db: TestDatabase) {
     let service = Service::start(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;
@@ -363,6 +359,7 @@ fn forms(person: i64) -> [String; 5] {
     ]
 }
 
+#[apply(contract)]
 async fn changes_need_a_form_of_the_same_session(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin: Browser = service.signed_in(Role::Admin).await;

@@ -5,13 +5,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use super::Service;
-use crate::harness::{TestDatabase, contracts, tools};
-
-contracts!(
-    shell_examples_give_the_shown_answers needs tools::curl,
-    the_readmes_examples_work_on_the_demo needs tools::curl,
-    every_endpoint_has_its_examples,
-);
+use crate::harness::{TestDatabase, apply, on_sqlite, tools};
 
 const GUIDE: &str = include_str!("../../../docs/api.md");
 /// The service's address in the guide.
@@ -97,6 +91,8 @@ fn program(code: impl Iterator<Item = String>, service: &Service) -> String {
     code.collect::<Vec<_>>().join("\n").replace(THERE, &service.url)
 }
 
+#[apply(on_sqlite)]
+#[needs(tools::curl)]
 async fn shell_examples_give_the_shown_answers(db: TestDatabase) {
     let service = Service::untouched_demo(&db).await;
     let examples = examples();
@@ -106,6 +102,8 @@ async fn shell_examples_give_the_shown_answers(db: TestDatabase) {
     check_all(&run(command).await, &examples);
 }
 
+#[apply(on_sqlite)]
+#[needs(tools::curl)]
 async fn the_readmes_examples_work_on_the_demo(db: TestDatabase) {
     let service = Service::untouched_demo(&db).await;
     let readme = include_str!("../../../README.md");
@@ -141,6 +139,7 @@ fn requests_by_curl() -> Vec<(String, String)> {
     code.split("curl ").skip(1).map(|command| request(command).expect(command)).collect()
 }
 
+#[apply(on_sqlite)]
 async fn every_endpoint_has_its_examples(db: TestDatabase) {
     let service = Service::start(&db).await;
     let document = service.json("/openapi.json").await;

@@ -2,17 +2,9 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use super::Service;
-use crate::harness::{TestDatabase, contracts};
+use crate::harness::{TestDatabase, apply, contract};
 
-contracts!(
-    put_get_and_delete,
-    an_invalid_article_is_refused_with_pointers,
-    a_list_can_be_searched,
-    a_stream_is_one_change,
-    prices_and_stock_are_stored_as_number_and_boolean,
-    what_is_no_price_and_no_stock_is_refused,
-);
-
+#[apply(contract)]
 async fn put_get_and_delete(db: TestDatabase) {
     let service = Service::start(&db).await;
     let before = service.store.articles().revision().await.unwrap();
@@ -35,6 +27,7 @@ async fn put_get_and_delete(db: TestDatabase) {
     assert_eq!(service.store.articles().revision().await, Ok(before + 2));
 }
 
+#[apply(contract)]
 async fn an_invalid_article_is_refused_with_pointers(db: TestDatabase) {
     let service = Service::start(&db).await;
     for (body, pointer) in [
@@ -56,6 +49,7 @@ async fn an_invalid_article_is_refused_with_pointers(db: TestDatabase) {
     assert_eq!(service.store.articles().count().await, Ok(0));
 }
 
+#[apply(contract)]
 async fn a_list_can_be_searched(db: TestDatabase) {
     let service = Service::start(&db).await;
     for (id, colour) in [("a", "red"), ("b", "blue"), ("c", "Red")] {
@@ -68,6 +62,7 @@ async fn a_list_can_be_searched(db: TestDatabase) {
     assert_eq!(page["next_cursor"], Value::Null);
 }
 
+#[apply(contract)]
 async fn a_stream_is_one_change(db: TestDatabase) {
     let service = Service::start(&db).await;
     let before = service.store.articles().revision().await.unwrap();
@@ -86,6 +81,7 @@ async fn a_stream_is_one_change(db: TestDatabase) {
     assert_eq!(service.store.articles().revision().await, Ok(before + 4500), "nothing was stored");
 }
 
+#[apply(contract)]
 async fn prices_and_stock_are_stored_as_number_and_boolean(db: TestDatabase) {
     let service = Service::start(&db).await;
     for (given, stored) in [
@@ -113,6 +109,7 @@ async fn prices_and_stock_are_stored_as_number_and_boolean(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn what_is_no_price_and_no_stock_is_refused(db: TestDatabase) {
     let service = Service::start(&db).await;
     for (name, wrong) in [

@@ -11,18 +11,7 @@ use atelier_core::domain::Role;
 use serde_json::json;
 
 use super::{Browser, Service, browser, header};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    each_page_requires_its_role,
-    each_form_requires_its_role_and_session,
-    every_page_is_listed_here,
-    an_ended_session_opens_nothing,
-    texts_are_escaped_on_every_page,
-    texts_cannot_inject_headers,
-    static_files_come_from_one_folder_only,
-    a_long_form_is_refused,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 /// Each page and the lowest role that may see it; `None` is public.
 const PAGES: [(&str, Option<Role>); 33] = [
@@ -82,6 +71,7 @@ const FORMS: [(&str, Role, Fields); 13] = [
 
 const ROLES: [Role; 3] = [Role::Stylist, Role::Analyst, Role::Admin];
 
+#[apply(contract)]
 async fn each_page_requires_its_role(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let stranger = browser();
@@ -113,6 +103,7 @@ async fn each_page_requires_its_role(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn each_form_requires_its_role_and_session(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let stranger = service.signed_in(Role::Admin).await.session.form_token();
@@ -149,6 +140,7 @@ async fn each_form_requires_its_role_and_session(db: TestDatabase) {
 }
 
 /// New pages must be added here.
+#[apply(contract)]
 async fn every_page_is_listed_here(db: TestDatabase) {
     let service = Service::start(&db).await;
     let shown = format!("{:?}", atelier::web::app(service.state.clone()));
@@ -180,6 +172,7 @@ fn is_of(address: &str, route: &str) -> bool {
             .all(|(part, of)| part == of || (of.starts_with('{') && !part.is_empty()))
 }
 
+#[apply(contract)]
 async fn an_ended_session_opens_nothing(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let now = SystemTime::now().into();
@@ -224,6 +217,7 @@ async fn an_ended_session_opens_nothing(db: TestDatabase) {
     closed(&browser, "unused for twelve hours").await;
 }
 
+#[apply(contract)]
 async fn texts_are_escaped_on_every_page(db: TestDatabase) {
     const EVIL: &str = "<img src=x onerror=alert(1)>\"'&amp;{{7*7}}";
     let service = Service::demo(&db).await;
@@ -268,6 +262,7 @@ async fn texts_are_escaped_on_every_page(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn texts_cannot_inject_headers(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let browser = service.signed_in(Role::Stylist).await;
@@ -286,6 +281,7 @@ async fn texts_cannot_inject_headers(db: TestDatabase) {
     assert!(answer.status().is_client_error(), "{}", answer.status());
 }
 
+#[apply(contract)]
 async fn static_files_come_from_one_folder_only(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let admin = service.signed_in(Role::Admin).await;
@@ -306,6 +302,7 @@ async fn static_files_come_from_one_folder_only(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn a_long_form_is_refused(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let browser = service.signed_in(Role::Stylist).await;

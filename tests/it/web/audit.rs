@@ -12,17 +12,7 @@ use sqlx::{AnyConnection, AssertSqlSafe};
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use super::{Browser, Service, browser, header, operations::releases::two_releases, until};
-use crate::harness::{Kind, TestDatabase, contracts};
-
-contracts!(
-    hanging_up_loses_no_entry,
-    hanging_up_does_not_stop_an_activation,
-    a_change_whose_entry_fails_is_taken_back,
-    signing_in_and_out_are_entries_with_the_peer,
-    a_wrong_old_password_is_an_entry_of_the_person,
-    failed_sign_ins_reveal_no_typed_name,
-    a_failed_activation_is_an_entry,
-);
+use crate::harness::{Kind, TestDatabase, apply, contract};
 
 fn now() -> Timestamp {
     SystemTime::now().into()
@@ -161,6 +151,7 @@ async fn hang_up(service: &Service, request: &str, after: Duration) {
     tokio::time::sleep(after).await;
 }
 
+#[apply(contract)]
 async fn hanging_up_loses_no_entry(db: TestDatabase) {
     let (service, changes, mut raw) = start(&db).await;
     for change in &changes {
@@ -178,6 +169,7 @@ async fn hanging_up_loses_no_entry(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn hanging_up_does_not_stop_an_activation(db: TestDatabase) {
     let models = two_releases();
     let service = Service::start_in(&db, atelier::config::Limits::default(), models.path().to_owned()).await;
@@ -190,6 +182,7 @@ async fn hanging_up_does_not_stop_an_activation(db: TestDatabase) {
     assert_eq!(live_release::activated(&service.store).await.unwrap().as_deref(), Some("less"));
 }
 
+#[apply(contract)]
 async fn a_change_whose_entry_fails_is_taken_back(db: TestDatabase) {
     let (service, changes, mut raw) = start(&db).await;
     service.bring_in_demo().await;
@@ -249,6 +242,7 @@ async fn log(service: &Service) -> Vec<(String, String, Actor, Value)> {
         .collect()
 }
 
+#[apply(contract)]
 async fn signing_in_and_out_are_entries_with_the_peer(db: TestDatabase) {
     let service = Service::start(&db).await;
     let ada = service.store.people().create(&Name::new("Ada").unwrap(), Role::Stylist, now()).await.unwrap();
@@ -280,6 +274,7 @@ async fn signing_in_and_out_are_entries_with_the_peer(db: TestDatabase) {
     assert_eq!(used.status(), 404);
 }
 
+#[apply(contract)]
 async fn a_wrong_old_password_is_an_entry_of_the_person(db: TestDatabase) {
     let service = Service::start(&db).await;
     let ada = service.store.people().create(&Name::new("Ada").unwrap(), Role::Admin, now()).await.unwrap();
@@ -299,6 +294,7 @@ async fn a_wrong_old_password_is_an_entry_of_the_person(db: TestDatabase) {
     assert!(own.contains("password.failed</th><td>Ada</td>"), "{own}");
 }
 
+#[apply(contract)]
 async fn failed_sign_ins_reveal_no_typed_name(db: TestDatabase) {
     let service = Service::start(&db).await;
     // A password in the field of the name.
@@ -313,6 +309,7 @@ async fn failed_sign_ins_reveal_no_typed_name(db: TestDatabase) {
     assert!(page.contains("<td>not signed in</td><td>127.0.0.1</td>") && !page.contains(PASSWORD), "{page}");
 }
 
+#[apply(contract)]
 async fn a_failed_activation_is_an_entry(db: TestDatabase) {
     let models = two_releases();
     std::fs::write(models.path().join("less/gsu.onnx"), "damaged").unwrap();

@@ -7,10 +7,8 @@ use serde_json::{Value, json};
 use super::{Service, rows};
 use crate::{
     demo,
-    harness::{TestDatabase, contracts},
+    harness::{TestDatabase, apply, contract},
 };
-
-contracts!(compares_all_methods, compares_customers, invalid_comparisons_are_refused, columns_are_limited);
 
 fn request(outfit: &Outfit) -> Value {
     let mut slots: Vec<Value> = outfit.articles().iter().map(|id| json!(id.as_str())).collect();
@@ -18,6 +16,7 @@ fn request(outfit: &Outfit) -> Value {
     json!({"customer": outfit.customer.as_str(), "outfit": slots, "true_article": outfit.articles()[0].as_str(), "k": 10})
 }
 
+#[apply(contract)]
 async fn compares_all_methods(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfit = &rows::<Outfit>()[0];
@@ -80,6 +79,7 @@ async fn compares_all_methods(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn compares_customers(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfit = &rows::<Outfit>()[0];
@@ -103,6 +103,7 @@ async fn compares_customers(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn invalid_comparisons_are_refused(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let customer = rows::<Customer>()[0].id.to_string();
@@ -126,6 +127,7 @@ async fn invalid_comparisons_are_refused(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn columns_are_limited(db: TestDatabase) {
     let service = Service::demo_with(&db, Limits { columns: 4, ..Limits::default() }).await;
     // Without named methods, all ten of the release are asked for.

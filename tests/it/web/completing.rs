@@ -7,29 +7,7 @@ use atelier_core::domain::{Article, ArticleId, Customer, Outfit};
 use serde_json::{Value, json};
 
 use super::{Service, outfits, rows};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    suggests_for_a_blank,
-    gsu_uses_the_customer_and_none_does_not,
-    filters_apply_before_suggestions_are_chosen,
-    all_admissible_articles_have_a_share_of_one,
-    filters_read_what_older_versions_stored,
-    a_wrong_price_limit_is_refused,
-    no_gos_exclude_articles_unless_turned_off,
-    a_no_go_is_compared_without_case_and_in_lists,
-    a_no_go_that_names_nothing_is_warned_of,
-    types_are_compared_without_case,
-    completes_several_blanks_alone_and_as_sets,
-    distinct_sets_differ_in_half_of_their_articles,
-    lift_and_reasons_are_computed,
-    an_outfit_stays_within_its_budget,
-    what_one_blank_takes_is_not_kept_for_another,
-    diversity_changes_the_order,
-    articles_missing_from_catalogue_or_release_give_warnings,
-    a_batch_answers_each_item,
-    an_unknown_customer_with_features_is_a_warning,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 /// The outfit with its second article blanked.
 fn blanked(outfit: &Outfit) -> Vec<Value> {
@@ -43,6 +21,7 @@ fn ids(blank: &Value) -> Vec<&str> {
     suggestions.iter().map(|suggestion| suggestion["article"]["id"].as_str().unwrap()).collect()
 }
 
+#[apply(contract)]
 async fn suggests_for_a_blank(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfit = &outfits()[0];
@@ -92,6 +71,7 @@ async fn suggests_for_a_blank(db: TestDatabase) {
     assert_eq!(answer["warnings"][0]["code"], "short-outfit");
 }
 
+#[apply(contract)]
 async fn gsu_uses_the_customer_and_none_does_not(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let customers = rows::<Customer>();
@@ -112,6 +92,7 @@ async fn gsu_uses_the_customer_and_none_does_not(db: TestDatabase) {
     assert_ne!(answer(one, "gsu").await, answer(other, "gsu").await);
 }
 
+#[apply(contract)]
 async fn filters_apply_before_suggestions_are_chosen(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfit = &outfits()[0];
@@ -150,6 +131,7 @@ async fn filters_apply_before_suggestions_are_chosen(db: TestDatabase) {
 
 /// The store takes what versions before the check took.
 /// The engine's sum of probabilities is rounded.
+#[apply(contract)]
 async fn all_admissible_articles_have_a_share_of_one(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let coats = async |prices: Value| {
@@ -177,6 +159,7 @@ async fn all_admissible_articles_have_a_share_of_one(db: TestDatabase) {
     assert!(alone > 0);
 }
 
+#[apply(contract)]
 async fn filters_read_what_older_versions_stored(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let demo: Vec<Article> = rows();
@@ -214,6 +197,7 @@ async fn filters_read_what_older_versions_stored(db: TestDatabase) {
     assert_eq!(found(priced(json!({"min": 1000}))).await, [4]);
 }
 
+#[apply(contract)]
 async fn a_wrong_price_limit_is_refused(db: TestDatabase) {
     let service = Service::demo(&db).await;
     for (price, status, pointer) in [
@@ -233,6 +217,7 @@ async fn a_wrong_price_limit_is_refused(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn no_gos_exclude_articles_unless_turned_off(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfit = blanked(&outfits()[0]);
@@ -264,6 +249,7 @@ async fn ponchos(service: &Service, attributes: &[Value]) -> Vec<String> {
     demo.iter().take(attributes.len()).map(|article| article.id.to_string()).collect()
 }
 
+#[apply(contract)]
 async fn a_no_go_is_compared_without_case_and_in_lists(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let materials = [
@@ -297,6 +283,7 @@ async fn a_no_go_is_compared_without_case_and_in_lists(db: TestDatabase) {
     assert_eq!(passing(json!(["GRÜNER loden", 1200])).await, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
 }
 
+#[apply(contract)]
 async fn a_no_go_that_names_nothing_is_warned_of(db: TestDatabase) {
     let service = Service::demo(&db).await;
     service.put("/articles/brand-new", &json!({"type": "coat", "material": "Loden"})).await;
@@ -312,6 +299,7 @@ async fn a_no_go_that_names_nothing_is_warned_of(db: TestDatabase) {
     assert!(ask(json!({"no_gos": false})).await.is_empty());
 }
 
+#[apply(contract)]
 async fn types_are_compared_without_case(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let ids_of = ponchos(&service, &[json!({})]).await;
@@ -329,6 +317,7 @@ async fn types_are_compared_without_case(db: TestDatabase) {
     assert_eq!(ids(&service.ask_ok("/complete", &no_go).await["blanks"][0]), [ids_of[0].as_str()]);
 }
 
+#[apply(contract)]
 async fn completes_several_blanks_alone_and_as_sets(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfit = &outfits()[0];
@@ -386,6 +375,7 @@ async fn completes_several_blanks_alone_and_as_sets(db: TestDatabase) {
     assert!((together / (alone * second) - 1.0).abs() < 1e-3, "{together} {alone} {second}");
 }
 
+#[apply(contract)]
 async fn distinct_sets_differ_in_half_of_their_articles(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let ask = async |distinct: bool| -> Vec<HashSet<String>> {
@@ -408,6 +398,7 @@ async fn distinct_sets_differ_in_half_of_their_articles(db: TestDatabase) {
     assert!(alike(&usual) > 0 && distinct.len() > 8, "{} distinct ones", distinct.len());
 }
 
+#[apply(contract)]
 async fn lift_and_reasons_are_computed(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfit = &outfits()[0];
@@ -472,6 +463,7 @@ async fn lift_and_reasons_are_computed(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn an_outfit_stays_within_its_budget(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let price = |article: &Value| article["price"].as_f64().unwrap();
@@ -511,6 +503,7 @@ async fn an_outfit_stays_within_its_budget(db: TestDatabase) {
 }
 
 /// Both blanks have the same cheapest article.
+#[apply(contract)]
 async fn what_one_blank_takes_is_not_kept_for_another(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let stored = ponchos(&service, &[json!({"price": 10}), json!({"price": 20}), json!({"price": 30})]).await;
@@ -530,6 +523,7 @@ async fn what_one_blank_takes_is_not_kept_for_another(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn diversity_changes_the_order(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfit = &outfits()[0];
@@ -545,6 +539,7 @@ async fn diversity_changes_the_order(db: TestDatabase) {
     assert!(varied.1 > plain.1, "more types: {plain:?} {varied:?}");
 }
 
+#[apply(contract)]
 async fn articles_missing_from_catalogue_or_release_give_warnings(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let now = Timestamp::from_millis(2);
@@ -586,6 +581,7 @@ async fn articles_missing_from_catalogue_or_release_give_warnings(db: TestDataba
     assert!(!ids(&after["blanks"][0]).contains(&id.as_str()));
 }
 
+#[apply(contract)]
 async fn a_batch_answers_each_item(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfits = outfits();
@@ -624,6 +620,7 @@ async fn a_batch_answers_each_item(db: TestDatabase) {
     assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/items")));
 }
 
+#[apply(contract)]
 async fn an_unknown_customer_with_features_is_a_warning(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfit = blanked(&outfits()[0]);

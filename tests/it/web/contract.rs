@@ -15,17 +15,7 @@ use tokio::{
 };
 
 use super::{FRIEND, Service, header};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    operations_keep_their_unique_ids,
-    every_example_is_accepted_by_the_demo,
-    both_prefixes_have_the_same_routes_and_guards,
-    documents_and_pictures_are_kept_until_they_change,
-    options_are_the_methods_of_a_path,
-    pages_of_named_sites_may_call_with_a_key,
-    answers_are_compressed_for_callers_that_accept_it,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 /// Clients are generated with these names: add to them, and keep those that are there.
 const IDS: [&str; 40] = [
@@ -88,6 +78,7 @@ fn operations(document: &Value) -> Vec<Operation<'_>> {
     all.collect()
 }
 
+#[apply(contract)]
 async fn operations_keep_their_unique_ids(db: TestDatabase) {
     let document = Service::start(&db).await.json("/openapi.json").await;
     let mut ids: Vec<_> =
@@ -140,6 +131,7 @@ fn request(
     headers.into_iter().fold(request, |request, (name, value)| request.header(name, value))
 }
 
+#[apply(contract)]
 async fn every_example_is_accepted_by_the_demo(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let document = service.json("/openapi.json").await;
@@ -188,6 +180,7 @@ async fn every_example_is_accepted_by_the_demo(db: TestDatabase) {
     );
 }
 
+#[apply(contract)]
 async fn both_prefixes_have_the_same_routes_and_guards(db: TestDatabase) {
     let service = Service::guarded(&db).await;
     let document = service.json("/openapi.json").await;
@@ -208,6 +201,7 @@ async fn both_prefixes_have_the_same_routes_and_guards(db: TestDatabase) {
     assert_eq!(told["code"], "not-found");
 }
 
+#[apply(contract)]
 async fn documents_and_pictures_are_kept_until_they_change(db: TestDatabase) {
     let service = Service::start(&db).await;
     let mut tags = BTreeSet::new();
@@ -241,6 +235,7 @@ async fn documents_and_pictures_are_kept_until_they_change(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn options_are_the_methods_of_a_path(db: TestDatabase) {
     let service = Service::guarded(&db).await;
     for (path, methods) in
@@ -262,6 +257,7 @@ async fn options_are_the_methods_of_a_path(db: TestDatabase) {
 }
 
 /// As a browser does it: it asks first, then sends the request.
+#[apply(contract)]
 async fn pages_of_named_sites_may_call_with_a_key(db: TestDatabase) {
     let service = Service::start(&db).await;
     let send = async |method: Method, origin: &str, key: Option<&str>| {
@@ -310,6 +306,7 @@ async fn pages_of_named_sites_may_call_with_a_key(db: TestDatabase) {
     assert_eq!(header(&plain, "vary"), "origin");
 }
 
+#[apply(contract)]
 async fn answers_are_compressed_for_callers_that_accept_it(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let url = |path: &str| format!("{}{path}", service.url);

@@ -5,14 +5,7 @@ use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
 use super::{Service, header, models};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    a_release_for_another_catalogue_must_be_forced,
-    the_page_asks_before_it_forces,
-    an_empty_catalogue_can_be_filled_later,
-    an_answer_says_which_side_lacks_a_type,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 /// A service whose shop sells two ponchos.
 async fn shop(db: &TestDatabase) -> Service {
@@ -23,6 +16,7 @@ async fn shop(db: &TestDatabase) -> Service {
     service
 }
 
+#[apply(contract)]
 async fn a_release_for_another_catalogue_must_be_forced(db: TestDatabase) {
     let service = shop(&db).await;
     for query in ["", "?force=false"] {
@@ -58,6 +52,7 @@ async fn a_release_for_another_catalogue_must_be_forced(db: TestDatabase) {
     assert!(operations.contains("<dt>articles only in the release</dt><dd>1,451</dd>"), "{operations}");
 }
 
+#[apply(contract)]
 async fn the_page_asks_before_it_forces(db: TestDatabase) {
     let service = shop(&db).await;
     let admin = service.signed_in(Role::Admin).await;
@@ -75,6 +70,7 @@ async fn the_page_asks_before_it_forces(db: TestDatabase) {
     assert_eq!(service.json("/releases").await["active"], "demo");
 }
 
+#[apply(contract)]
 async fn an_empty_catalogue_can_be_filled_later(db: TestDatabase) {
     let service = Service::start_in(&db, Limits::default(), models()).await;
     service.ask_ok("/releases/demo/activate", &json!({})).await;
@@ -94,6 +90,7 @@ async fn an_empty_catalogue_can_be_filled_later(db: TestDatabase) {
     service.ask_ok("/releases/demo/activate", &json!({})).await;
 }
 
+#[apply(contract)]
 async fn an_answer_says_which_side_lacks_a_type(db: TestDatabase) {
     let service = Service::demo(&db).await;
     service.put("/articles/p-1", &json!({"type": "poncho"})).await;

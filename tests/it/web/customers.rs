@@ -2,22 +2,9 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Service, header};
-use crate::harness::{TestDatabase, contracts};
+use crate::harness::{TestDatabase, apply, contract};
 
-contracts!(
-    put_get_and_erase,
-    features_are_checked_against_the_schema,
-    ids_may_be_any_text,
-    a_list_continues_at_its_cursor,
-    a_stream_is_imported,
-    a_bad_line_refuses_the_stream,
-    a_stream_has_its_own_limit,
-    a_stream_has_a_limit_of_rows,
-    an_item_called_bulk_is_like_any_other,
-    an_id_is_one_in_every_form_of_its_letters,
-    numbers_out_of_any_sense_are_warned_of,
-);
-
+#[apply(contract)]
 async fn put_get_and_erase(db: TestDatabase) {
     let service = Service::start(&db).await;
     let features = json!({"age": 28.0, "preferred_colours": ["grey", "red"], "country": null});
@@ -37,6 +24,7 @@ async fn put_get_and_erase(db: TestDatabase) {
     assert_eq!(service.delete("/customers/c-1").await.status(), StatusCode::NOT_FOUND);
 }
 
+#[apply(contract)]
 async fn features_are_checked_against_the_schema(db: TestDatabase) {
     let service = Service::start(&db).await;
     let given = json!({"features": {"gender": "other", "hat size": 57}});
@@ -66,6 +54,7 @@ async fn features_are_checked_against_the_schema(db: TestDatabase) {
     assert_eq!(problem["errors"][0]["pointer"], "/id");
 }
 
+#[apply(contract)]
 async fn ids_may_be_any_text(db: TestDatabase) {
     let service = Service::start(&db).await;
     for (path, id) in [
@@ -90,6 +79,7 @@ async fn ids_may_be_any_text(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn a_list_continues_at_its_cursor(db: TestDatabase) {
     let service = Service::start(&db).await;
     for (id, country) in [("c 1", "CH"), ("c 2", "AT"), ("ä", "CH"), ("b", "CH")] {
@@ -131,6 +121,7 @@ async fn a_list_continues_at_its_cursor(db: TestDatabase) {
 
 const NDJSON: &str = "application/x-ndjson";
 
+#[apply(contract)]
 async fn a_stream_is_imported(db: TestDatabase) {
     let service = Service::start(&db).await;
     service.put("/customers/c-1", &json!({"features": {"age": 1}})).await;
@@ -149,6 +140,7 @@ async fn a_stream_is_imported(db: TestDatabase) {
     assert_eq!(service.store.customers().count().await, Ok(4500));
 }
 
+#[apply(contract)]
 async fn a_bad_line_refuses_the_stream(db: TestDatabase) {
     let service = Service::start(&db).await;
     let mut lines = String::from("{\"id\":\"good\",\"features\":{}}\n\n");
@@ -179,6 +171,7 @@ async fn a_bad_line_refuses_the_stream(db: TestDatabase) {
     assert_eq!(now.len(), 1);
 }
 
+#[apply(contract)]
 async fn a_stream_has_its_own_limit(db: TestDatabase) {
     let limits = atelier::config::Limits { body_bytes: 1024, bulk_bytes: 4096, ..Default::default() };
     let service = Service::start_with(&db, limits).await;
@@ -195,6 +188,7 @@ async fn a_stream_has_its_own_limit(db: TestDatabase) {
 }
 
 /// Each different row is remembered, and takes memory.
+#[apply(contract)]
 async fn a_stream_has_a_limit_of_rows(db: TestDatabase) {
     let limits = atelier::config::Limits { bulk_rows: 3, ..Default::default() };
     let service = Service::start_with(&db, limits).await;
@@ -218,6 +212,7 @@ async fn a_stream_has_a_limit_of_rows(db: TestDatabase) {
     assert_eq!(service.store.customers().count().await, Ok(3));
 }
 
+#[apply(contract)]
 async fn an_item_called_bulk_is_like_any_other(db: TestDatabase) {
     let service = Service::guarded(&db).await;
     for (table, body) in [("customers", json!({"features": {}})), ("articles", json!({"type": "coat"}))] {
@@ -258,6 +253,7 @@ async fn an_item_called_bulk_is_like_any_other(db: TestDatabase) {
 }
 
 /// A Mac writes ü as u and two dots; a byte order mark and a zero-width space are invisible.
+#[apply(contract)]
 async fn an_id_is_one_in_every_form_of_its_letters(db: TestDatabase) {
     let service = Service::start(&db).await;
     let forms = ["z%C3%BC", "zu%CC%88", "%EF%BB%BFz%C3%BC", "z%E2%80%8Bu%CC%88"];
@@ -281,6 +277,7 @@ async fn an_id_is_one_in_every_form_of_its_letters(db: TestDatabase) {
     assert_eq!(service.get("/customers/z%C3%BC").await.status(), StatusCode::NOT_FOUND);
 }
 
+#[apply(contract)]
 async fn numbers_out_of_any_sense_are_warned_of(db: TestDatabase) {
     let service = Service::start(&db).await;
     for (features, warned) in [

@@ -8,18 +8,13 @@ use serde_json::{Value, json};
 
 use super::{Service, header};
 use crate::{
-    harness::{TestDatabase, contracts},
+    harness::{TestDatabase, apply, contract},
     store::erasing::everything,
 };
 
-contracts!(
-    an_export_has_everything_and_an_erasure_leaves_nothing,
-    an_export_has_no_limit,
-    feedback_after_an_erasure_names_no_customer,
-);
-
 const WHO: &str = "erika-4711";
 
+#[apply(contract)]
 async fn an_export_has_everything_and_an_erasure_leaves_nothing(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let path = format!("/customers/{WHO}");
@@ -67,6 +62,7 @@ async fn an_export_has_everything_and_an_erasure_leaves_nothing(db: TestDatabase
 }
 
 /// More than any other JSON answer may have, and more outfits and events than are read at once.
+#[apply(contract)]
 async fn an_export_has_no_limit(db: TestDatabase) {
     let service = Service::start(&db).await;
     let (who, now) = (CustomerId::new(WHO).unwrap(), Timestamp::from_millis(1));
@@ -120,6 +116,7 @@ async fn an_export_has_no_limit(db: TestDatabase) {
 }
 
 /// A shop's till may report a purchase after the customer asked to be erased.
+#[apply(contract)]
 async fn feedback_after_an_erasure_names_no_customer(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let path = format!("/customers/{WHO}");

@@ -6,18 +6,7 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use super::Service;
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    an_event_counts_once,
-    invalid_events_are_refused_with_pointers,
-    each_event_of_a_batch_has_its_own_answer,
-    a_long_list_is_recorded_without_its_bad_events,
-    counts_have_intervals,
-    erasing_removes_the_customer_from_feedback,
-    long_completion_ids_are_kept,
-    suggestions_and_feedback_become_training_data,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 const JSON: &str = "application/json";
 
@@ -51,6 +40,7 @@ pub async fn report(service: &Service, body: &Value) -> (u16, Value) {
     (answer.status().as_u16(), answer.json().await.unwrap())
 }
 
+#[apply(contract)]
 async fn an_event_counts_once(db: TestDatabase) {
     let service = Service::start(&db).await;
     let id = completion(&service);
@@ -65,6 +55,7 @@ async fn an_event_counts_once(db: TestDatabase) {
     assert_eq!((stored[0].release.as_str(), stored[0].method.as_str(), stored[0].rank), ("spring", "gsu", 1));
 }
 
+#[apply(contract)]
 async fn invalid_events_are_refused_with_pointers(db: TestDatabase) {
     let service = Service::start(&db).await;
     let id = completion(&service);
@@ -92,6 +83,7 @@ async fn invalid_events_are_refused_with_pointers(db: TestDatabase) {
     assert_eq!(service.store.feedback().counts().await.unwrap(), []);
 }
 
+#[apply(contract)]
 async fn each_event_of_a_batch_has_its_own_answer(db: TestDatabase) {
     let limits = atelier::config::Limits { feedback_events: 4, ..Default::default() };
     let service = Service::start_with(&db, limits).await;
@@ -116,6 +108,7 @@ async fn each_event_of_a_batch_has_its_own_answer(db: TestDatabase) {
 }
 
 /// A hundred events are one transaction.
+#[apply(contract)]
 async fn a_long_list_is_recorded_without_its_bad_events(db: TestDatabase) {
     let service = Service::start(&db).await;
     let id = completion(&service);
@@ -142,6 +135,7 @@ async fn a_long_list_is_recorded_without_its_bad_events(db: TestDatabase) {
     assert_eq!(service.store.feedback().for_completion(&id).await.unwrap().len(), 247);
 }
 
+#[apply(contract)]
 async fn counts_have_intervals(db: TestDatabase) {
     let service = Service::start(&db).await;
     assert_eq!(service.json("/feedback/counts").await, json!({"items": []}));
@@ -178,6 +172,7 @@ async fn counts_have_intervals(db: TestDatabase) {
     assert_eq!(outfits.text().await.unwrap(), "", "no customer is known");
 }
 
+#[apply(contract)]
 async fn erasing_removes_the_customer_from_feedback(db: TestDatabase) {
     let service = Service::start(&db).await;
     service.put("/customers/c", &json!({"features": {"age": 28}})).await;
@@ -202,6 +197,7 @@ async fn erasing_removes_the_customer_from_feedback(db: TestDatabase) {
 }
 
 /// The largest tickets: seven blanks with twenty suggestions each, and the longest ids.
+#[apply(contract)]
 async fn long_completion_ids_are_kept(db: TestDatabase) {
     let service = Service::start(&db).await;
     let article = |prefix: &str, n: usize| ArticleId::new(format!("{prefix}{n:03}")).unwrap();
@@ -230,6 +226,7 @@ async fn long_completion_ids_are_kept(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn suggestions_and_feedback_become_training_data(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfit = service.store.outfits().first(1).await.unwrap().remove(0).outfit;

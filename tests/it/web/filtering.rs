@@ -3,19 +3,14 @@
 use serde_json::{Value, json};
 
 use super::Service;
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    a_list_has_what_its_conditions_admit,
-    filtered_pages_continue_at_the_cursor,
-    wrong_conditions_are_refused
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 async fn ids(service: &Service, query: &str) -> Vec<String> {
     let page = service.json(&format!("/articles?{query}")).await;
     page["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect()
 }
 
+#[apply(contract)]
 async fn a_list_has_what_its_conditions_admit(db: TestDatabase) {
     let service = Service::start(&db).await;
     for (id, article) in [
@@ -53,6 +48,7 @@ async fn a_list_has_what_its_conditions_admit(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn filtered_pages_continue_at_the_cursor(db: TestDatabase) {
     let service = Service::start(&db).await;
     // Every fourth is navy, every fifth is not in stock; more than a page of the database's.
@@ -79,6 +75,7 @@ async fn filtered_pages_continue_at_the_cursor(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn wrong_conditions_are_refused(db: TestDatabase) {
     let service = Service::start(&db).await;
     let many = "&where=a:b".repeat(17);

@@ -8,22 +8,8 @@ use serde_json::{Map, Value, json};
 use super::{Service, rows};
 use crate::{
     cli::complete::Parts,
-    harness::{TestDatabase, contracts},
+    harness::{TestDatabase, apply, contract},
 };
-
-contracts!(
-    nothing_that_is_unavailable_is_suggested_unless_asked_for,
-    every_way_of_suggesting_leaves_out_what_is_unavailable,
-    sizes_are_compared_as_shops_write_them,
-    types_are_compared_in_the_singular,
-    sizes_that_no_customer_is_asked_for_are_warned_of,
-    the_demo_suggests_what_fits_and_is_in_stock,
-    stock_follows_the_customers_size_and_the_store,
-    what_would_widen_is_said,
-    stock_that_cannot_be_read_is_refused,
-    a_size_that_nothing_has_is_warned_of,
-    the_pages_filter_as_well,
-);
 
 /// A sequence that looks random and is the same in every run.
 struct Draws(u64);
@@ -227,6 +213,7 @@ async fn store_drawn(service: &Service, draws: &mut Draws) -> BTreeMap<String, V
 }
 
 /// Random articles, customers and filters, compared with the rules as this file writes them down.
+#[apply(contract)]
 async fn nothing_that_is_unavailable_is_suggested_unless_asked_for(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let mut draws = Draws(20);
@@ -272,6 +259,7 @@ async fn nothing_that_is_unavailable_is_suggested_unless_asked_for(db: TestDatab
 }
 
 /// The same rules for sets, diverse suggestions, a total price, the Studio and `atelier complete`.
+#[apply(contract)]
 async fn every_way_of_suggesting_leaves_out_what_is_unavailable(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let mut draws = Draws(21);
@@ -380,6 +368,7 @@ async fn store_all(service: &Service, articles: &[Value]) -> Value {
     stored.json().await.unwrap()
 }
 
+#[apply(contract)]
 async fn sizes_are_compared_as_shops_write_them(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let articles = [
@@ -408,6 +397,7 @@ async fn sizes_are_compared_as_shops_write_them(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn types_are_compared_in_the_singular(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let articles = [
@@ -424,6 +414,7 @@ async fn types_are_compared_in_the_singular(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn sizes_that_no_customer_is_asked_for_are_warned_of(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let articles = [
@@ -513,6 +504,7 @@ async fn count_unavailable(service: &Service, filters: &Value) -> [usize; 4] {
     counts
 }
 
+#[apply(contract)]
 async fn the_demo_suggests_what_fits_and_is_in_stock(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let [sizes, genders, out_of_stock, all] = count_unavailable(&service, &json!({})).await;
@@ -540,6 +532,7 @@ fn coats(features: &Value, filters: &Value) -> Value {
     json!({"outfit": [null], "features": features, "filters": filters, "k": 250})
 }
 
+#[apply(contract)]
 async fn stock_follows_the_customers_size_and_the_store(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let is_suggested = async |id: &str, features: Value, filters: Value| {
@@ -589,6 +582,7 @@ async fn stock_follows_the_customers_size_and_the_store(db: TestDatabase) {
     assert!(!is_suggested(&id, m, json!({})).await, "the shop takes it out");
 }
 
+#[apply(contract)]
 async fn what_would_widen_is_said(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let id = store_coat(&service, json!({"sizes": ["L"], "gender": "women", "stock": {"L": 0}})).await;
@@ -625,6 +619,7 @@ async fn what_would_widen_is_said(db: TestDatabase) {
     );
 }
 
+#[apply(contract)]
 async fn stock_that_cannot_be_read_is_refused(db: TestDatabase) {
     let service = Service::start(&db).await;
     for (stock, said) in [
@@ -652,6 +647,7 @@ async fn stock_that_cannot_be_read_is_refused(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn a_size_that_nothing_has_is_warned_of(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let features = json!({"top_size": "5XL", "shoe_size": "38"});
@@ -664,6 +660,7 @@ async fn a_size_that_nothing_has_is_warned_of(db: TestDatabase) {
     assert!(detail.contains("no article fits this customer's top size: none has the sizes 5xl"), "{detail}");
 }
 
+#[apply(contract)]
 async fn the_pages_filter_as_well(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let id = store_coat(&service, json!({"sizes": ["S"], "name": "The only coat"})).await;

@@ -9,13 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::Service;
-use crate::harness::{TestDatabase, contracts, tools};
-
-contracts!(
-    a_release_of_the_example_exporter_completes_outfits needs tools::onnx,
-    a_method_may_have_a_name_of_its_own needs tools::onnx,
-    a_release_that_breaks_the_contract_is_refused needs tools::onnx,
-);
+use crate::harness::{TestDatabase, apply, on_sqlite, tools};
 
 /// A changed copy of the example's models, as a release called `changed`.
 const CHANGE: &str = "
@@ -70,6 +64,8 @@ async fn start(db: &TestDatabase, models: &TempDir) -> Service {
     Service::start_in(db, Limits::default(), models.path().to_owned()).await
 }
 
+#[apply(on_sqlite)]
+#[needs(tools::onnx)]
 async fn a_release_of_the_example_exporter_completes_outfits(db: TestDatabase) {
     let models = tempfile::tempdir().unwrap();
     export(&models).await;
@@ -110,6 +106,8 @@ async fn a_release_of_the_example_exporter_completes_outfits(db: TestDatabase) {
     );
 }
 
+#[apply(on_sqlite)]
+#[needs(tools::onnx)]
 async fn a_method_may_have_a_name_of_its_own(db: TestDatabase) {
     let models = tempfile::tempdir().unwrap();
     let script = format!(
@@ -163,6 +161,8 @@ async fn a_method_may_have_a_name_of_its_own(db: TestDatabase) {
     }
 }
 
+#[apply(on_sqlite)]
+#[needs(tools::onnx)]
 async fn a_release_that_breaks_the_contract_is_refused(db: TestDatabase) {
     let models = tempfile::tempdir().unwrap();
     export(&models).await;

@@ -1,14 +1,9 @@
 use serde_json::{Value, json};
 
 use super::{Service, header};
-use crate::harness::{Kind, TestDatabase, contracts};
+use crate::harness::{Kind, TestDatabase, apply, contract};
 
-contracts!(
-    a_service_is_alive_and_ready,
-    a_service_without_a_database_is_not_ready,
-    requests_in_progress_are_finished
-);
-
+#[apply(contract)]
 async fn a_service_is_alive_and_ready(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let alive: Value = service.get("/livez").await.json().await.unwrap();
@@ -27,6 +22,7 @@ async fn a_service_is_alive_and_ready(db: TestDatabase) {
     assert_eq!(problem["code"], "no-release");
 }
 
+#[apply(contract)]
 async fn a_service_without_a_database_is_not_ready(db: TestDatabase) {
     let service = Service::start(&db).await;
     service.store.close().await;
@@ -39,6 +35,7 @@ async fn a_service_without_a_database_is_not_ready(db: TestDatabase) {
     assert_eq!(service.get("/livez").await.status(), 200, "still alive");
 }
 
+#[apply(contract)]
 async fn requests_in_progress_are_finished(db: TestDatabase) {
     let service = Service::start(&db).await;
     assert_eq!(service.get("/livez").await.status(), 200);

@@ -15,20 +15,7 @@ use tokio::{
 };
 
 use super::{Service, until};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    the_demo_needs_no_key_and_says_so,
-    a_long_stream_of_rows_ends_the_demo,
-    many_short_streams_end_the_demo,
-    a_database_with_a_key_gets_no_mark,
-    the_first_key_ends_the_demo,
-    another_process_ends_the_demo,
-    what_was_no_demo_needs_keys,
-    proxied_requests_need_a_key,
-    pages_of_other_sites_need_a_key,
-    the_setting_false_admits_old_clients_and_no_strangers,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 const BULK: &str = "application/x-ndjson";
 
@@ -64,6 +51,7 @@ async fn send(service: &Service, head: &str) -> (u16, String) {
     (status, problem["detail"].as_str().unwrap_or_default().to_owned())
 }
 
+#[apply(contract)]
 async fn the_demo_needs_no_key_and_says_so(db: TestDatabase) {
     let service = Service::playground(&db).await;
     assert!(says_keyless(&service).await);
@@ -86,6 +74,7 @@ async fn the_demo_needs_no_key_and_says_so(db: TestDatabase) {
     assert_eq!(document["paths"]["/articles"]["get"]["security"][0], json!({"bearer": ["catalogue"]}));
 }
 
+#[apply(contract)]
 async fn a_long_stream_of_rows_ends_the_demo(db: TestDatabase) {
     let service = Service::playground(&db).await;
     assert_eq!(service.post("/articles/bulk", BULK, lines(21)).await.status(), 200);
@@ -96,6 +85,7 @@ async fn a_long_stream_of_rows_ends_the_demo(db: TestDatabase) {
 }
 
 /// On two replicas.
+#[apply(contract)]
 async fn many_short_streams_end_the_demo(db: TestDatabase) {
     let service = Service::playground(&db).await;
     let other = Service::start_under(&db, RequireKey::Auto).await;
@@ -108,6 +98,7 @@ async fn many_short_streams_end_the_demo(db: TestDatabase) {
     assert!(!service.store.settings().is_demo().await.unwrap());
 }
 
+#[apply(contract)]
 async fn a_database_with_a_key_gets_no_mark(db: TestDatabase) {
     let service = Service::start_under(&db, RequireKey::Auto).await;
     let (label, now) = (Name::new("Shop").unwrap(), SystemTime::now().into());
@@ -119,6 +110,7 @@ async fn a_database_with_a_key_gets_no_mark(db: TestDatabase) {
     assert!(!service.store.settings().is_demo().await.unwrap());
 }
 
+#[apply(contract)]
 async fn the_first_key_ends_the_demo(db: TestDatabase) {
     let service = Service::playground(&db).await;
     let admin = service.signed_in(Role::Admin).await;
@@ -133,6 +125,7 @@ async fn the_first_key_ends_the_demo(db: TestDatabase) {
     assert_eq!(status(&service, "/articles").await, 401, "revoking it does not bring the demo back");
 }
 
+#[apply(contract)]
 async fn another_process_ends_the_demo(db: TestDatabase) {
     let service = Service::playground(&db).await;
     assert_eq!(status(&service, "/articles").await, 200);
@@ -144,6 +137,7 @@ async fn another_process_ends_the_demo(db: TestDatabase) {
 }
 
 /// Such as a database of an earlier version.
+#[apply(contract)]
 async fn what_was_no_demo_needs_keys(db: TestDatabase) {
     let service = Service::start_under(&db, RequireKey::Auto).await;
     service.bring_in_demo().await;
@@ -192,6 +186,7 @@ const PROXIED: [&str; 31] = [
     "Fastly-SSL: 1",
 ];
 
+#[apply(contract)]
 async fn proxied_requests_need_a_key(db: TestDatabase) {
     let service = Service::playground(&db).await;
     for header in PROXIED {
@@ -242,6 +237,7 @@ async fn proxied_requests_need_a_key(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn pages_of_other_sites_need_a_key(db: TestDatabase) {
     let service = Service::playground(&db).await;
     let ours = service.url.clone();
@@ -288,6 +284,7 @@ async fn pages_of_other_sites_need_a_key(db: TestDatabase) {
     assert_eq!(read("referer", "https://evil.example/").await, 200, "a link on another site");
 }
 
+#[apply(contract)]
 async fn the_setting_false_admits_old_clients_and_no_strangers(db: TestDatabase) {
     let service = Service::start(&db).await;
     assert!(says_keyless(&service).await);

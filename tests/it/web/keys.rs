@@ -12,19 +12,7 @@ use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
 use super::{Service, header, until};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    without_a_key_only_health_and_docs_answer,
-    a_key_opens_what_its_scopes_name,
-    a_wrong_key_is_refused_wherever_it_is_sent,
-    a_key_ends_when_it_expires_or_is_revoked,
-    changes_are_audited_with_the_key,
-    use_is_recorded_once_a_minute,
-    a_key_over_its_rate_limit_is_refused,
-    a_key_used_before_works_without_the_database,
-    a_session_opens_no_api_and_a_key_no_page,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 fn now() -> Timestamp {
     SystemTime::now().into()
@@ -46,6 +34,7 @@ async fn problem(answer: Response) -> Value {
     answer.json().await.unwrap()
 }
 
+#[apply(contract)]
 async fn without_a_key_only_health_and_docs_answer(db: TestDatabase) {
     let service = Service::guarded(&db).await;
     let document = service.json("/openapi.json").await;
@@ -88,6 +77,7 @@ async fn without_a_key_only_health_and_docs_answer(db: TestDatabase) {
     assert_eq!(head.status(), 401, "a HEAD needs the scope of a GET");
 }
 
+#[apply(contract)]
 async fn a_key_opens_what_its_scopes_name(db: TestDatabase) {
     let service = Service::guarded(&db).await;
     let paths = [
@@ -128,6 +118,7 @@ async fn a_key_opens_what_its_scopes_name(db: TestDatabase) {
     assert_eq!(head.send().await.unwrap().status(), 200, "the scheme is case-insensitive");
 }
 
+#[apply(contract)]
 async fn a_wrong_key_is_refused_wherever_it_is_sent(db: TestDatabase) {
     let service = Service::start(&db).await;
     assert_eq!(service.get("/articles").await.status(), 200, "no key is needed here");
@@ -155,6 +146,7 @@ async fn a_wrong_key_is_refused_wherever_it_is_sent(db: TestDatabase) {
     assert!(page.text().await.unwrap().contains("<h1>API key required</h1>"));
 }
 
+#[apply(contract)]
 async fn a_key_ends_when_it_expires_or_is_revoked(db: TestDatabase) {
     let service = Service::guarded(&db).await;
     let access = &service.state.access;
@@ -167,6 +159,7 @@ async fn a_key_ends_when_it_expires_or_is_revoked(db: TestDatabase) {
     assert_eq!(send(&service, Method::GET, "/articles", short.as_str()).await.status(), 401);
 }
 
+#[apply(contract)]
 async fn changes_are_audited_with_the_key(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let (key, kept) = issue(&service, &[Scope::Catalogue, Scope::Admin]).await;
@@ -222,6 +215,7 @@ async fn changes_are_audited_with_the_key(db: TestDatabase) {
     assert!(!left.contains("mara"), "{left}");
 }
 
+#[apply(contract)]
 async fn use_is_recorded_once_a_minute(db: TestDatabase) {
     let service = Service::guarded(&db).await;
     let access = &service.state.access;
@@ -245,6 +239,7 @@ async fn use_is_recorded_once_a_minute(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn a_key_over_its_rate_limit_is_refused(db: TestDatabase) {
     let limits = Limits { key_rate: 2, ..Limits::default() };
     let service = Service::start_with(&db, limits).await;
@@ -274,6 +269,7 @@ async fn a_key_over_its_rate_limit_is_refused(db: TestDatabase) {
     assert_eq!(send(&service, Method::GET, "/customers", &key).await.status(), 200);
 }
 
+#[apply(contract)]
 async fn a_key_used_before_works_without_the_database(db: TestDatabase) {
     let service = Service::guarded(&db).await;
     let (used, _) = issue(&service, &[Scope::Metrics]).await;
@@ -284,6 +280,7 @@ async fn a_key_used_before_works_without_the_database(db: TestDatabase) {
     assert_eq!(send(&service, Method::GET, "/metrics", &unused).await.status(), 503);
 }
 
+#[apply(contract)]
 async fn a_session_opens_no_api_and_a_key_no_page(db: TestDatabase) {
     let service = Service::guarded(&db).await;
     let admin = service.signed_in(Role::Admin).await;

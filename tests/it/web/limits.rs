@@ -17,28 +17,8 @@ use tokio::{
 use super::{Service, header, outfits, until};
 use crate::{
     cli::run,
-    harness::{TestDatabase, contracts, tools},
+    harness::{TestDatabase, apply, on_sqlite, tools},
 };
-
-contracts!(
-    silent_connections_make_room_for_others,
-    half_sent_requests_make_room_for_others,
-    dripping_callers_make_room_for_others,
-    heads_must_arrive_in_time,
-    heads_are_limited,
-    callers_that_take_nothing_are_cut,
-    callers_that_take_nothing_do_not_delay_a_stop,
-    uploads_are_refused_without_breaking_the_pipe,
-    curl_reads_why_its_upload_is_refused needs tools::curl,
-    a_caller_that_asks_first_sends_nothing,
-    streams_at_the_same_time_are_limited,
-    slow_streams_are_refused,
-    slow_forms_and_questions_are_refused,
-    long_streams_are_refused,
-    warnings_and_reasons_do_not_multiply_a_body,
-    answers_are_limited,
-    the_compose_file_has_room_for_every_stream,
-);
 
 /// Longer than a test may run.
 const FOREVER: u32 = 600_000;
@@ -84,6 +64,7 @@ async fn wait_for_end(stream: &mut TcpStream) {
     assert!(ended.is_ok(), "the connection is still open after {PATIENCE:?}");
 }
 
+#[apply(on_sqlite)]
 async fn silent_connections_make_room_for_others(db: TestDatabase) {
     let service = Service::start_with(&db, Limits { connections: 8, ..patient() }).await;
     let mut kept = connect(&service).await;
@@ -99,6 +80,7 @@ async fn silent_connections_make_room_for_others(db: TestDatabase) {
     }
 }
 
+#[apply(on_sqlite)]
 async fn half_sent_requests_make_room_for_others(db: TestDatabase) {
     let service = Service::start_with(&db, Limits { connections: 4, body_ms: FOREVER, ..patient() }).await;
     let mut half = Vec::new();
@@ -143,6 +125,7 @@ async fn drip_on(address: String, begin: String) {
     }
 }
 
+#[apply(on_sqlite)]
 async fn dripping_callers_make_room_for_others(db: TestDatabase) {
     let limits = Limits { connections: 64, streams: 64, body_ms: FOREVER, request_ms: FOREVER, ..patient() };
     let service = Service::start_with(&db, limits).await;
@@ -179,6 +162,7 @@ async fn dripping_callers_make_room_for_others(db: TestDatabase) {
     }
 }
 
+#[apply(on_sqlite)]
 async fn heads_are_limited(db: TestDatabase) {
     let service = Service::start(&db).await;
     let head = |bytes: usize| {
@@ -202,6 +186,7 @@ async fn heads_are_limited(db: TestDatabase) {
     wait_for_end(&mut stream).await;
 }
 
+#[apply(on_sqlite)]
 async fn heads_must_arrive_in_time(db: TestDatabase) {
     let service = Service::start_with(&db, Limits { head_ms: 300, ..patient() }).await;
     wait_for_end(&mut connect(&service).await).await;
@@ -224,6 +209,7 @@ async fn greedy(service: &Service) -> (OwnedReadHalf, OwnedWriteHalf) {
     socket.connect(address).await.unwrap().into_split()
 }
 
+#[apply(on_sqlite)]
 async fn callers_that_take_nothing_are_cut(db: TestDatabase) {
     let service = Service::start_with(&db, Limits { transfer_ms: 300, ..patient() }).await;
     let (mut answers, mut requests) = greedy(&service).await;
@@ -237,6 +223,7 @@ async fn callers_that_take_nothing_are_cut(db: TestDatabase) {
     until!(!answers.read(&mut taken).await.is_ok_and(|read| read > 0));
 }
 
+#[apply(on_sqlite)]
 async fn callers_that_take_nothing_do_not_delay_a_stop(db: TestDatabase) {
     let service = Service::start_with(&db, patient()).await;
     // An export of 20 MB, more than the kernel buffers.
@@ -259,6 +246,7 @@ async fn callers_that_take_nothing_do_not_delay_a_stop(db: TestDatabase) {
     timeout(PATIENCE, service.stop()).await.expect("the service stops");
 }
 
+#[apply(on_sqlite)]
 async fn uploads_are_refused_without_breaking_the_pipe(db: TestDatabase) {
     let service = Service::guarded(&db).await;
     let body = vec![b' '; 5 << 20];
@@ -278,6 +266,8 @@ async fn uploads_are_refused_without_breaking_the_pipe(db: TestDatabase) {
     }
 }
 
+#[apply(on_sqlite)]
+#[needs(tools::curl)]
 async fn curl_reads_why_its_upload_is_refused(db: TestDatabase) {
     let service = Service::guarded(&db).await;
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -295,6 +285,7 @@ async fn curl_reads_why_its_upload_is_refused(db: TestDatabase) {
     }
 }
 
+#[apply(on_sqlite)]
 async fn a_caller_that_asks_first_sends_nothing(db: TestDatabase) {
     let service = Service::guarded(&db).await;
     let mut stream = connect(&service).await;
@@ -304,6 +295,7 @@ async fn a_caller_that_asks_first_sends_nothing(db: TestDatabase) {
     wait_for_end(&mut stream).await;
 }
 
+#[apply(on_sqlite)]
 async fn streams_at_the_same_time_are_limited(db: TestDatabase) {
     let service = Service::start_with(&db, Limits { streams: 1, ..patient() }).await;
     let line = "{\"id\":\"c-1\",\"features\":{}}\n";
@@ -348,6 +340,7 @@ async fn drip(service: &Service, path: &str, content_type: &str) -> (u16, String
     (answer[9..12].parse().unwrap(), answer)
 }
 
+#[apply(on_sqlite)]
 async fn slow_streams_are_refused(db: TestDatabase) {
     let service = Service::start_with(&db, Limits { transfer_ms: 300, ..patient() }).await;
     let (status, answer) = drip(&service, "/customers/bulk", NDJSON).await;
@@ -355,6 +348,7 @@ async fn slow_streams_are_refused(db: TestDatabase) {
     assert!(answer.contains("less than 64 KiB of it arrived within 300 ms"), "{answer}");
 }
 
+#[apply(on_sqlite)]
 async fn slow_forms_and_questions_are_refused(db: TestDatabase) {
     let service = Service::start_with(&db, Limits { body_ms: 300, ..patient() }).await;
     for (path, content_type) in [("/complete", "application/json"), ("/sign-in", FORM)] {
@@ -364,6 +358,7 @@ async fn slow_forms_and_questions_are_refused(db: TestDatabase) {
     }
 }
 
+#[apply(on_sqlite)]
 async fn long_streams_are_refused(db: TestDatabase) {
     let service = Service::start_with(&db, Limits { stream_ms: 300, ..patient() }).await;
     let (status, answer) = drip(&service, "/customers/bulk", NDJSON).await;
@@ -372,6 +367,7 @@ async fn long_streams_are_refused(db: TestDatabase) {
     assert_eq!(service.post("/customers/bulk", NDJSON, "").await.status(), 200, "its place is free again");
 }
 
+#[apply(on_sqlite)]
 async fn warnings_and_reasons_do_not_multiply_a_body(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let unknown = |count: usize| (0..count).map(|n| (format!("f{n}"), json!(1))).collect::<Value>();
@@ -406,6 +402,7 @@ async fn warnings_and_reasons_do_not_multiply_a_body(db: TestDatabase) {
     assert!(answer.contains("\"grey\""), "some suggestion has the colours as a reason");
 }
 
+#[apply(on_sqlite)]
 async fn answers_are_limited(db: TestDatabase) {
     let service = Service::start(&db).await;
     for number in 0..37 {
@@ -419,6 +416,7 @@ async fn answers_are_limited(db: TestDatabase) {
     assert_eq!(service.get("/articles?n=10").await.status(), 200);
 }
 
+#[apply(on_sqlite)]
 async fn the_compose_file_has_room_for_every_stream(_: TestDatabase) {
     let compose = include_str!("../../../docker-compose.yml");
     let after = |name: &str| compose.split(name).nth(1).unwrap_or_else(|| panic!("{name}"));

@@ -14,9 +14,7 @@ use atelier_engine::{
 use serde_json::{Value, json};
 
 use super::{Service, header, models, rows};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(counts_requests_and_inference, nothing_is_counted_before_it_happens, answers_report_their_timing);
+use crate::harness::{TestDatabase, apply, on_sqlite};
 
 /// A scrape: each sample by its name and labels as written.
 struct Scrape {
@@ -147,6 +145,7 @@ fn outfit() -> Vec<String> {
     known.articles().iter().map(ToString::to_string).collect()
 }
 
+#[apply(on_sqlite)]
 async fn counts_requests_and_inference(db: TestDatabase) {
     let service = start(&db).await;
     let request = |method: &str| json!({"outfit": [outfit()[0], null, null], "method": method});
@@ -215,6 +214,7 @@ async fn counts_requests_and_inference(db: TestDatabase) {
     Scrape::read(&service).await.has(&[(r#"atelier_batch_size_count{method="gsu"}"#, 4)]);
 }
 
+#[apply(on_sqlite)]
 async fn nothing_is_counted_before_it_happens(db: TestDatabase) {
     let service = Service::start(&db).await;
     let scrape = Scrape::read(&service).await;
@@ -227,6 +227,7 @@ async fn nothing_is_counted_before_it_happens(db: TestDatabase) {
     )]);
 }
 
+#[apply(on_sqlite)]
 async fn answers_report_their_timing(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let blanked = json!({"outfit": [outfit()[0], null]});

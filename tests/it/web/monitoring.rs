@@ -5,9 +5,7 @@ use std::{collections::HashSet, fs, path::Path};
 use serde_json::{Value, json};
 
 use super::Service;
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(every_query_uses_existing_metrics);
+use crate::harness::{TestDatabase, apply, contract};
 
 /// Prometheus itself adds these.
 const OWN_METRICS: [&str; 1] = ["up"];
@@ -27,6 +25,7 @@ const WORDS: [&str; 11] = [
     "m",
 ];
 
+#[apply(contract)]
 async fn every_query_uses_existing_metrics(db: TestDatabase) {
     let service = Service::start(&db).await;
     service.bring_in_demo().await;

@@ -6,22 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{ONNX_RUNTIME, Service, foreign_release::run_example};
-use crate::harness::{TestDatabase, contracts, model_server::ModelServer, tools};
-
-contracts!(
-    a_copy_of_an_article_stands_beside_it needs tools::onnx,
-    equally_likely_articles_are_in_the_order_of_their_ids needs tools::onnx,
-    a_new_article_counts_in_an_outfit needs tools::onnx,
-    changes_give_the_answers_of_a_catalogue_that_is_read_as_a_whole needs tools::onnx,
-    an_article_with_unknown_values_has_those_that_are_known needs tools::onnx,
-    the_same_model_in_format_1_gives_the_same_answers needs tools::onnx,
-    a_server_may_have_the_whole_model_of_a_release_with_tables needs tools::onnx,
-    what_a_release_does_not_know_of_a_stored_article_is_said needs tools::onnx,
-    a_closed_release_warns_of_every_new_article,
-    coverage_counts_new_articles_and_their_feedback needs tools::onnx,
-    the_studio_marks_new_articles needs tools::onnx,
-    an_article_is_placed_by_its_embedding needs tools::onnx,
-);
+use crate::harness::{TestDatabase, apply, contract, model_server::ModelServer, tools};
 
 /// A folder with the example release `open`.
 async fn open_release() -> TempDir {
@@ -65,6 +50,8 @@ async fn put(service: &Service, id: &str, attributes: &Value) {
     assert!(status.is_success(), "{status}");
 }
 
+#[apply(contract)]
+#[needs(tools::onnx)]
 async fn a_copy_of_an_article_stands_beside_it(db: TestDatabase) {
     let models = open_release().await;
     let service = serve(&db, &models).await;
@@ -101,6 +88,8 @@ async fn a_copy_of_an_article_stands_beside_it(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
+#[needs(tools::onnx)]
 async fn equally_likely_articles_are_in_the_order_of_their_ids(db: TestDatabase) {
     let models = open_release().await;
     let service = serve(&db, &models).await;
@@ -139,6 +128,8 @@ async fn equally_likely_articles_are_in_the_order_of_their_ids(db: TestDatabase)
     assert_eq!(unfiltered(&replica).await, expected);
 }
 
+#[apply(contract)]
+#[needs(tools::onnx)]
 async fn changes_give_the_answers_of_a_catalogue_that_is_read_as_a_whole(db: TestDatabase) {
     let models = open_release().await;
     let service = serve(&db, &models).await;
@@ -182,6 +173,8 @@ fn assert_close(some: &[(String, f64)], others: &[(String, f64)]) {
     }
 }
 
+#[apply(contract)]
+#[needs(tools::onnx)]
 async fn a_new_article_counts_in_an_outfit(db: TestDatabase) {
     let models = open_release().await;
     let service = serve(&db, &models).await;
@@ -212,6 +205,8 @@ async fn a_new_article_counts_in_an_outfit(db: TestDatabase) {
     assert_eq!(scored["articles"].as_array().unwrap().len(), 2, "{scored}");
 }
 
+#[apply(contract)]
+#[needs(tools::onnx)]
 async fn an_article_with_unknown_values_has_those_that_are_known(db: TestDatabase) {
     let models = open_release().await;
     let service = serve(&db, &models).await;
@@ -235,6 +230,8 @@ async fn an_article_with_unknown_values_has_those_that_are_known(db: TestDatabas
     assert_eq!(coats(&service, 250).await, before);
 }
 
+#[apply(contract)]
+#[needs(tools::onnx)]
 async fn the_same_model_in_format_1_gives_the_same_answers(db: TestDatabase) {
     let models = open_release().await;
     let service = serve(&db, &models).await;
@@ -266,6 +263,8 @@ async fn the_same_model_in_format_1_gives_the_same_answers(db: TestDatabase) {
     );
 }
 
+#[apply(contract)]
+#[needs(tools::onnx)]
 async fn a_server_may_have_the_whole_model_of_a_release_with_tables(db: TestDatabase) {
     let models = open_release().await;
     let local = serve(&db, &models).await;
@@ -299,6 +298,8 @@ async fn warnings(service: &Service, id: &str, attributes: &Value) -> Value {
     answer.json::<Value>().await.unwrap()["warnings"].take()
 }
 
+#[apply(contract)]
+#[needs(tools::onnx)]
 async fn what_a_release_does_not_know_of_a_stored_article_is_said(db: TestDatabase) {
     let models = open_release().await;
     let service = serve(&db, &models).await;
@@ -342,6 +343,7 @@ async fn what_a_release_does_not_know_of_a_stored_article_is_said(db: TestDataba
     assert_eq!((&brought["added"], &brought["warnings"]), (&json!(4), &expected));
 }
 
+#[apply(contract)]
 async fn a_closed_release_warns_of_every_new_article(db: TestDatabase) {
     let models = open_release().await;
     run_example("export_release.py", &models.path().join("closed")).await;
@@ -362,6 +364,8 @@ async fn a_closed_release_warns_of_every_new_article(db: TestDatabase) {
     assert_eq!(coverage["open_methods"], json!([]));
 }
 
+#[apply(contract)]
+#[needs(tools::onnx)]
 async fn coverage_counts_new_articles_and_their_feedback(db: TestDatabase) {
     let models = open_release().await;
     let service = serve(&db, &models).await;
@@ -422,6 +426,8 @@ async fn coverage_counts_new_articles_and_their_feedback(db: TestDatabase) {
     assert!(html.contains("<th scope=\"row\">new</th><td class=\"number\">1</td>"), "{html}");
 }
 
+#[apply(contract)]
+#[needs(tools::onnx)]
 async fn the_studio_marks_new_articles(db: TestDatabase) {
     let models = open_release().await;
     let service = serve(&db, &models).await;
@@ -442,6 +448,8 @@ async fn the_studio_marks_new_articles(db: TestDatabase) {
     assert_eq!(count(&found), 3, "and what was found: {found}");
 }
 
+#[apply(contract)]
+#[needs(tools::onnx)]
 async fn an_article_is_placed_by_its_embedding(db: TestDatabase) {
     let models = open_release().await;
     let service = serve(&db, &models).await;

@@ -3,10 +3,9 @@
 use atelier_core::domain::Role;
 
 use super::{Service, browser, header};
-use crate::harness::{TestDatabase, contracts};
+use crate::harness::{TestDatabase, apply, contract};
 
-contracts!(an_odd_next_leads_to_the_studio, a_page_says_saved_only_of_the_outfit_that_it_shows);
-
+#[apply(contract)]
 async fn an_odd_next_leads_to_the_studio(db: TestDatabase) {
     let service = Service::start(&db).await;
     let someone = service.signed_in(Role::Stylist).await;
@@ -45,6 +44,7 @@ async fn an_odd_next_leads_to_the_studio(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn a_page_says_saved_only_of_the_outfit_that_it_shows(db: TestDatabase) {
     const OUTFIT: &str = "slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130&own.occasion=office";
     let service = Service::demo(&db).await;

@@ -9,19 +9,9 @@ use super::{
     Service, header,
     studio::{CUSTOMER, OUTFIT, refusals, stylist, suggested},
 };
-use crate::harness::{TestDatabase, contracts};
+use crate::harness::{TestDatabase, apply, contract};
 
-contracts!(
-    says_warnings_in_a_shops_words,
-    an_unknown_customer_is_compared_with_one,
-    a_rank_is_among_what_the_filters_allow,
-    what_a_method_cannot_rank_is_chosen_by_hand,
-    a_refusal_is_in_the_log_and_taken_back_without_losing_others,
-    a_new_shop_has_occasions,
-    a_budget_flags_the_board,
-    prices_of_other_currencies_are_not_added_up,
-);
-
+#[apply(contract)]
 async fn says_warnings_in_a_shops_words(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=")).await;
@@ -74,6 +64,7 @@ fn compared(html: &str) -> Vec<&str> {
     texts.into_iter().map(|text| text.rsplit("class=\"quiet\">").next().unwrap()).collect()
 }
 
+#[apply(contract)]
 async fn an_unknown_customer_is_compared_with_one(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     service.put("/customers/blank", &json!({"features": {}})).await;
@@ -92,6 +83,7 @@ async fn an_unknown_customer_is_compared_with_one(db: TestDatabase) {
     );
 }
 
+#[apply(contract)]
 async fn a_rank_is_among_what_the_filters_allow(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     let number = |text: &str| -> usize {
@@ -119,6 +111,7 @@ async fn a_rank_is_among_what_the_filters_allow(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn what_a_method_cannot_rank_is_chosen_by_hand(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     for (id, kind) in [("zebra", "coat"), ("cape", "cape")] {
@@ -148,6 +141,7 @@ async fn what_a_method_cannot_rank_is_chosen_by_hand(db: TestDatabase) {
     assert!(!picked("search=zebra&price_max=40").await.contains("slot=zebra"), "the filters hold");
 }
 
+#[apply(contract)]
 async fn a_refusal_is_in_the_log_and_taken_back_without_losing_others(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let customer = CustomerId::new("c-014871").unwrap();
@@ -188,6 +182,7 @@ async fn a_refusal_is_in_the_log_and_taken_back_without_losing_others(db: TestDa
     assert_eq!(service.log(9).await.len(), entries, "a double click is one");
 }
 
+#[apply(contract)]
 async fn a_new_shop_has_occasions(db: TestDatabase) {
     let service = Service::start(&db).await;
     service.put("/articles/a", &json!({"type": "coat"})).await;
@@ -198,6 +193,7 @@ async fn a_new_shop_has_occasions(db: TestDatabase) {
     assert!(!html.contains("own.gender="), "only what is of outfits");
 }
 
+#[apply(contract)]
 async fn a_budget_flags_the_board(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     let board = "/studio?slot=a-00134&slot=a-01130&slot=a-00568&slot=a-00259";
@@ -212,6 +208,7 @@ async fn a_budget_flags_the_board(db: TestDatabase) {
     assert_eq!(total(ideas), total(&outfit));
 }
 
+#[apply(contract)]
 async fn prices_of_other_currencies_are_not_added_up(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     for (id, price, currency) in [("own", 9, "EUR"), ("other", 5, "GBP"), ("cheap", 1, "GBP")] {

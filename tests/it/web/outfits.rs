@@ -2,14 +2,7 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Service, header};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    save_get_and_delete,
-    an_invalid_outfit_is_refused_with_pointers,
-    outfits_of_a_customer_are_listed,
-    a_stream_is_checked
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 const JSON: &str = "application/json";
 
@@ -26,6 +19,7 @@ async fn save(service: &Service, body: &Value) -> reqwest::Response {
     service.post("/outfits", JSON, body.to_string()).await
 }
 
+#[apply(contract)]
 async fn save_get_and_delete(db: TestDatabase) {
     let service = start(&db).await;
     let body = json!({"customer": "c", "articles": ["d", "a", "e", "b"], "features": {"occasion": "office", "mood": 1}});
@@ -50,6 +44,7 @@ async fn save_get_and_delete(db: TestDatabase) {
     assert_eq!(service.delete(&path).await.status(), StatusCode::NOT_FOUND);
 }
 
+#[apply(contract)]
 async fn an_invalid_outfit_is_refused_with_pointers(db: TestDatabase) {
     let service = start(&db).await;
     for (field, value, pointers) in [
@@ -79,6 +74,7 @@ async fn an_invalid_outfit_is_refused_with_pointers(db: TestDatabase) {
     assert_eq!(service.store.outfits().count().await, Ok(0));
 }
 
+#[apply(contract)]
 async fn outfits_of_a_customer_are_listed(db: TestDatabase) {
     let service = start(&db).await;
     for articles in [["a", "b", "d", "e"], ["a", "b", "d", "f"], ["a", "b", "e", "f"]] {
@@ -97,6 +93,7 @@ async fn outfits_of_a_customer_are_listed(db: TestDatabase) {
     assert_eq!(service.store.outfits().count().await, Ok(0), "an outfit is about a person");
 }
 
+#[apply(contract)]
 async fn a_stream_is_checked(db: TestDatabase) {
     let service = start(&db).await;
     let good = "{\"customer\":\"c\",\"articles\":[\"a\",\"b\",\"d\",\"e\"],\"split\":\"train\"}\n";

@@ -8,19 +8,7 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
 use super::{Service, header};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    a_patch_changes_what_it_names,
-    what_a_patch_leaves_invalid_is_refused,
-    patches_at_the_same_time_are_all_kept,
-    a_stream_of_patches_keeps_the_rest,
-    a_version_follows_every_change,
-    only_the_expected_version_is_changed,
-    one_of_many_creators_wins,
-    a_caller_with_the_version_gets_no_body,
-    compressed_bodies_are_read_up_to_the_limit,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 const PATCH: &str = "application/merge-patch+json";
 const NDJSON: &str = "application/x-ndjson";
@@ -41,6 +29,7 @@ async fn problem(answer: Response) -> (u16, String, String) {
     (status, text(&problem["code"]), text(&problem["errors"][0]["pointer"]))
 }
 
+#[apply(contract)]
 async fn a_patch_changes_what_it_names(db: TestDatabase) {
     let service = Service::start(&db).await;
     let coat = json!({"type": "coat", "colour": "red", "price": 79, "stock": {"S": 1, "M": 2}});
@@ -80,6 +69,7 @@ async fn a_patch_changes_what_it_names(db: TestDatabase) {
     assert_eq!((last.action.as_str(), last.subject.as_str()), ("customer.put", "c"));
 }
 
+#[apply(contract)]
 async fn what_a_patch_leaves_invalid_is_refused(db: TestDatabase) {
     let service = Service::start(&db).await;
     service.put("/articles/a", &json!({"type": "coat", "price": 79})).await;
@@ -129,6 +119,7 @@ async fn what_a_patch_leaves_invalid_is_refused(db: TestDatabase) {
 }
 
 /// Each changes another attribute, so none of them may overwrite the others' changes.
+#[apply(contract)]
 async fn patches_at_the_same_time_are_all_kept(db: TestDatabase) {
     let service = Service::start(&db).await;
     service.put("/articles/a", &json!({"type": "coat"})).await;
@@ -151,6 +142,7 @@ async fn patches_at_the_same_time_are_all_kept(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn a_stream_of_patches_keeps_the_rest(db: TestDatabase) {
     let service = Service::start(&db).await;
     service.put("/articles/a", &json!({"type": "coat", "colour": "red", "in_stock": true})).await;
@@ -201,6 +193,7 @@ async fn a_stream_of_patches_keeps_the_rest(db: TestDatabase) {
     assert_eq!(wrong.status(), 422);
 }
 
+#[apply(contract)]
 async fn a_version_follows_every_change(db: TestDatabase) {
     let service = Service::start(&db).await;
     for (path, body, other) in [
@@ -225,6 +218,7 @@ async fn a_version_follows_every_change(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn only_the_expected_version_is_changed(db: TestDatabase) {
     let service = Service::start(&db).await;
     for (path, body) in [
@@ -271,6 +265,7 @@ async fn only_the_expected_version_is_changed(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn one_of_many_creators_wins(db: TestDatabase) {
     let service = Service::start(&db).await;
     let creations = (0..8).map(|number| {
@@ -282,6 +277,7 @@ async fn one_of_many_creators_wins(db: TestDatabase) {
     assert_eq!(statuses, [201, 412, 412, 412, 412, 412, 412, 412]);
 }
 
+#[apply(contract)]
 async fn a_caller_with_the_version_gets_no_body(db: TestDatabase) {
     let service = Service::start(&db).await;
     let tag = header(&service.put("/articles/a", &json!({"type": "coat"})).await, "etag").to_owned();
@@ -304,6 +300,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+#[apply(contract)]
 async fn compressed_bodies_are_read_up_to_the_limit(db: TestDatabase) {
     let limits = Limits { body_bytes: 1 << 16, bulk_bytes: 1 << 20, ..Limits::default() };
     let service = Service::start_with(&db, limits).await;

@@ -15,16 +15,7 @@ use super::{
     evaluation::{lack::demo_but, text},
     header, rows, until,
 };
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    typical_articles_have_the_largest_share,
-    the_mix_of_a_customer_is_the_mean_of_their_outfits,
-    erased_customers_are_not_shown,
-    invalid_queries_are_refused,
-    releases_without_personas_say_what_to_do,
-    cached_personas_end_with_the_release,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 /// The page, once its figures are computed: until then it reloads itself.
 async fn ready(browser: &Browser, path: &str) -> String {
@@ -66,6 +57,7 @@ fn percent(share: f32) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
+#[apply(contract)]
 async fn typical_articles_have_the_largest_share(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let stylist = service.signed_in(Role::Stylist).await;
@@ -102,6 +94,7 @@ async fn typical_articles_have_the_largest_share(db: TestDatabase) {
     assert_eq!(text(&ready(&stylist, "/personas").await), html, "latent is the first method with personas");
 }
 
+#[apply(contract)]
 async fn the_mix_of_a_customer_is_the_mean_of_their_outfits(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let stylist = service.signed_in(Role::Stylist).await;
@@ -146,6 +139,7 @@ async fn the_mix_of_a_customer_is_the_mean_of_their_outfits(db: TestDatabase) {
     assert!(bare.contains("This customer has no outfits"));
 }
 
+#[apply(contract)]
 async fn erased_customers_are_not_shown(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let stylist = service.signed_in(Role::Stylist).await;
@@ -161,6 +155,7 @@ async fn erased_customers_are_not_shown(db: TestDatabase) {
     until!(ready(&stylist, "/personas?method=latent").await.contains(&expected));
 }
 
+#[apply(contract)]
 async fn invalid_queries_are_refused(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let stylist = service.signed_in(Role::Stylist).await;
@@ -180,6 +175,7 @@ async fn invalid_queries_are_refused(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn releases_without_personas_say_what_to_do(db: TestDatabase) {
     let folder = demo_but(|_, manifest| {
         manifest["methods"]
@@ -198,6 +194,7 @@ async fn releases_without_personas_say_what_to_do(db: TestDatabase) {
     );
 }
 
+#[apply(contract)]
 async fn cached_personas_end_with_the_release(db: TestDatabase) {
     let folder = demo_but(|_, manifest| {
         let kept = |one: &Value| one["method"] == "gsu" || one["method"] == "latent";

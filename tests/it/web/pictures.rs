@@ -1,8 +1,7 @@
 use super::{Service, header};
-use crate::harness::{TestDatabase, contracts};
+use crate::harness::{TestDatabase, apply, contract};
 
-contracts!(garments_are_drawn, unknown_garments_get_a_placeholder, other_files_are_not_found);
-
+#[apply(contract)]
 async fn garments_are_drawn(db: TestDatabase) {
     let service = Service::start(&db).await;
     let answer = service.get("/pictures/trench-coat.svg?colour=beige&pattern=checked&material=cotton").await;
@@ -25,6 +24,7 @@ async fn garments_are_drawn(db: TestDatabase) {
     assert_ne!(boot, drawn("/pictures/boot.svg?gender=men").await);
 }
 
+#[apply(contract)]
 async fn unknown_garments_get_a_placeholder(db: TestDatabase) {
     let service = Service::start(&db).await;
     let drawn = async |path: &str| {
@@ -44,6 +44,7 @@ async fn unknown_garments_get_a_placeholder(db: TestDatabase) {
     assert_eq!(drawn("/pictures/rain-boot.svg").await, drawn("/pictures/boot.svg").await);
 }
 
+#[apply(contract)]
 async fn other_files_are_not_found(db: TestDatabase) {
     let service = Service::start(&db).await;
     for (path, status) in [

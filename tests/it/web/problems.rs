@@ -1,16 +1,9 @@
 use serde_json::{Value, json};
 
 use super::{Service, header};
-use crate::harness::{TestDatabase, contracts};
+use crate::harness::{TestDatabase, apply, contract};
 
-contracts!(
-    an_unknown_path_is_a_problem,
-    a_wrong_method_is_a_problem,
-    browsers_get_a_page,
-    request_ids_are_kept_or_made,
-    every_problem_is_explained,
-);
-
+#[apply(contract)]
 async fn an_unknown_path_is_a_problem(db: TestDatabase) {
     let answer = Service::start(&db).await.get("/no/such?x=1").await;
     assert_eq!(answer.status(), 404);
@@ -24,6 +17,7 @@ async fn an_unknown_path_is_a_problem(db: TestDatabase) {
     assert_eq!(problem, expected);
 }
 
+#[apply(contract)]
 async fn a_wrong_method_is_a_problem(db: TestDatabase) {
     let service = Service::start(&db).await;
     let answer = service.http.delete(format!("{}/livez", service.url)).send().await.unwrap();
@@ -35,6 +29,7 @@ async fn a_wrong_method_is_a_problem(db: TestDatabase) {
     assert_eq!(problem["detail"], "/livez does not support DELETE");
 }
 
+#[apply(contract)]
 async fn browsers_get_a_page(db: TestDatabase) {
     let answer = Service::start(&db).await.page("/<script>").await;
     assert_eq!(answer.status(), 404);
@@ -44,6 +39,7 @@ async fn browsers_get_a_page(db: TestDatabase) {
     assert!(!html.contains("<script>"), "{html}");
 }
 
+#[apply(contract)]
 async fn request_ids_are_kept_or_made(db: TestDatabase) {
     let service = Service::start(&db).await;
     let send =
@@ -55,6 +51,7 @@ async fn request_ids_are_kept_or_made(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn every_problem_is_explained(db: TestDatabase) {
     let html = Service::start(&db).await.page("/docs/problems").await.text().await.unwrap();
     for kind in atelier::web::KINDS {

@@ -3,10 +3,9 @@
 use serde_json::json;
 
 use super::{Service, outfits};
-use crate::harness::{TestDatabase, contracts};
+use crate::harness::{TestDatabase, apply, contract};
 
-contracts!(invalid_requests_are_refused_with_pointers, without_a_release_nothing_is_completed);
-
+#[apply(contract)]
 async fn invalid_requests_are_refused_with_pointers(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let article = outfits()[0].articles()[0].to_string();
@@ -88,6 +87,7 @@ async fn invalid_requests_are_refused_with_pointers(db: TestDatabase) {
     assert!(codes.contains(&"unknown-feature") && codes.contains(&"unknown-value"), "{codes:?}");
 }
 
+#[apply(contract)]
 async fn without_a_release_nothing_is_completed(db: TestDatabase) {
     let service = Service::start(&db).await;
     for (path, body) in [

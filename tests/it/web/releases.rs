@@ -17,17 +17,10 @@ use tempfile::TempDir;
 use super::{Service, models};
 use crate::{
     demo,
-    harness::{TestDatabase, contracts},
+    harness::{TestDatabase, apply, contract},
 };
 
-contracts!(
-    lists_the_methods_of_the_release,
-    a_release_is_swapped_under_load,
-    a_replica_follows_an_activation,
-    routing_chooses_the_method_by_default,
-    folders_that_are_no_releases_are_listed_with_the_reason,
-);
-
+#[apply(contract)]
 async fn lists_the_methods_of_the_release(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let methods = service.json("/methods").await;
@@ -61,6 +54,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
+#[apply(contract)]
 async fn a_release_is_swapped_under_load(db: TestDatabase) {
     let folder = folder();
     let service = Arc::new(Service::start_in(&db, Limits::default(), folder.path().to_owned()).await);
@@ -107,6 +101,7 @@ async fn a_release_is_swapped_under_load(db: TestDatabase) {
     );
 }
 
+#[apply(contract)]
 async fn routing_chooses_the_method_by_default(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let method = async |customer: Option<&str>| {
@@ -146,6 +141,7 @@ async fn routing_chooses_the_method_by_default(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn folders_that_are_no_releases_are_listed_with_the_reason(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     for name in ["spring", ".trash", "lost+found"] {
@@ -167,6 +163,7 @@ async fn folders_that_are_no_releases_are_listed_with_the_reason(db: TestDatabas
     assert_eq!(service.ask("/releases/spring/activate", &json!({})).await.0, 404);
 }
 
+#[apply(contract)]
 async fn a_replica_follows_an_activation(db: TestDatabase) {
     let folder = folder();
     let limits = Limits::default();

@@ -13,15 +13,10 @@ use serde_json::{Value, json};
 use super::{ONNX_RUNTIME, SETTINGS, Service, engine, header, models};
 use crate::demo;
 use crate::harness::{
-    TestDatabase, contracts,
+    TestDatabase, apply,
     model_server::{Manner, ModelServer},
+    on_sqlite,
 };
-
-contracts!(
-    a_model_server_answers_like_a_session,
-    a_failing_model_server_is_reported_and_used_again,
-    an_unreachable_or_incomplete_model_server_is_refused,
-);
 
 /// A service with the demo's catalogue, and its model server.
 async fn asking(db: &TestDatabase, limits: Limits) -> (Service, ModelServer) {
@@ -39,6 +34,7 @@ async fn load(origin: Origin) -> Result<Serving, LoadError> {
     tokio::task::spawn_blocking(move || engine.load(&models().join("demo"))).await.unwrap()
 }
 
+#[apply(on_sqlite)]
 async fn a_model_server_answers_like_a_session(db: TestDatabase) {
     let (service, server) = asking(&db, Limits::default()).await;
     let mut questions = Vec::new();
@@ -95,6 +91,7 @@ fn same(one: &Value, other: &Value) {
     }
 }
 
+#[apply(on_sqlite)]
 async fn a_failing_model_server_is_reported_and_used_again(db: TestDatabase) {
     let limits = Limits { deadline_ms: 1000, ..Limits::default() };
     let (service, server) = asking(&db, limits).await;
@@ -146,6 +143,7 @@ async fn a_failing_model_server_is_reported_and_used_again(db: TestDatabase) {
     assert!(counted.unwrap().parse::<u32>().unwrap() >= 3, "{metrics}");
 }
 
+#[apply(on_sqlite)]
 async fn an_unreachable_or_incomplete_model_server_is_refused(_: TestDatabase) {
     let closed = Origin::parse("http://127.0.0.1:9").unwrap();
     let error = load(closed).await.unwrap_err().to_string();

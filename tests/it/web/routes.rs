@@ -7,16 +7,7 @@ use reqwest::{Method, Response};
 use serde_json::{Map, Value};
 
 use super::{Service, header};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    the_openapi_document_lists_exactly_the_routes,
-    every_route_answers_errors_as_problems,
-    invalid_bodies_are_problems,
-    invalid_paths_and_queries_are_problems,
-    the_docs_page_shows_every_operation,
-    trace_ids_are_propagated,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 /// An operation of the document.
 struct Operation {
@@ -109,6 +100,7 @@ async fn problem(operation: &Operation, answer: Response, statuses: &[u16], case
 }
 
 /// Only the router's Debug output shows all its paths.
+#[apply(contract)]
 async fn the_openapi_document_lists_exactly_the_routes(db: TestDatabase) {
     let service = start(&db).await;
     let (_, operations) = document(&service).await;
@@ -176,6 +168,7 @@ fn split_map(text: &str) -> (&str, &str) {
     (text, "")
 }
 
+#[apply(contract)]
 async fn every_route_answers_errors_as_problems(db: TestDatabase) {
     let service = start(&db).await;
     let (_, operations) = document(&service).await;
@@ -201,6 +194,7 @@ async fn every_route_answers_errors_as_problems(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn invalid_bodies_are_problems(db: TestDatabase) {
     let service = start(&db).await;
     let (document, operations) = document(&service).await;
@@ -278,6 +272,7 @@ fn fields(document: &Value, operation: &Operation) -> Vec<(String, bool)> {
     collect(document, &operation.about["requestBody"]["content"]["application/json"]["schema"])
 }
 
+#[apply(contract)]
 async fn invalid_paths_and_queries_are_problems(db: TestDatabase) {
     let service = start(&db).await;
     let (_, operations) = document(&service).await;
@@ -328,6 +323,7 @@ async fn invalid_paths_and_queries_are_problems(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn the_docs_page_shows_every_operation(db: TestDatabase) {
     let service = start(&db).await;
     let (document, operations) = document(&service).await;
@@ -355,6 +351,7 @@ async fn the_docs_page_shows_every_operation(db: TestDatabase) {
     assert!(elsewhere.iter().all(|far| !html.contains(far)), "the page loads nothing from other hosts");
 }
 
+#[apply(contract)]
 async fn trace_ids_are_propagated(db: TestDatabase) {
     let service = start(&db).await;
     let send =

@@ -5,24 +5,7 @@ use atelier_core::domain::{CustomerId, Role};
 use serde_json::{Value, json};
 
 use super::{Browser, Service, header};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    a_draft_becomes_a_named_outfit,
-    a_copy_is_for_another_customer,
-    a_deletion_is_undone,
-    an_outfit_that_cannot_be_saved_stays_on_its_page,
-    the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces,
-    saved_outfits_need_a_stylist,
-    a_customers_page_has_sizes_notes_outfits_and_feedback,
-    the_queue_has_drafts_and_customers,
-    all_drafts_are_the_stylists_own,
-    prices_have_the_shops_currency,
-    the_api_has_names_notes_and_drafts,
-    an_imported_outfit_is_saved_unchanged,
-    a_customer_has_a_list_of_their_outfits,
-    the_history_names_what_changed,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 const DRAFT: &str = "customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";
 const WHOLE: &str = "customer=c-014871&slot=a-00134&slot=a-01130&slot=a-00568&slot=a-00259";
@@ -49,6 +32,7 @@ async fn change(browser: &Browser, path: &str, fields: &[(&str, &str)]) -> Strin
     header(&answer, "location").to_owned()
 }
 
+#[apply(contract)]
 async fn a_draft_becomes_a_named_outfit(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let page = save(&browser, DRAFT).await;
@@ -112,6 +96,7 @@ async fn a_draft_becomes_a_named_outfit(db: TestDatabase) {
     assert_eq!(kept.len(), 2, "the imported one and this");
 }
 
+#[apply(contract)]
 async fn a_copy_is_for_another_customer(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let page = save(&browser, WHOLE).await;
@@ -152,6 +137,7 @@ async fn a_copy_is_for_another_customer(db: TestDatabase) {
     assert!(browser.page("/studio/outfits?find=autumn&drafts=on").await.contains("No outfits match"));
 }
 
+#[apply(contract)]
 async fn a_deletion_is_undone(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let page = save(&browser, WHOLE).await;
@@ -171,6 +157,7 @@ async fn a_deletion_is_undone(db: TestDatabase) {
     assert_eq!(service.get(&page.replace("/studio", "")).await.status(), 200);
 }
 
+#[apply(contract)]
 async fn an_outfit_that_cannot_be_saved_stays_on_its_page(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     let first = save(&browser, WHOLE).await;
@@ -197,6 +184,7 @@ async fn an_outfit_that_cannot_be_saved_stays_on_its_page(db: TestDatabase) {
     assert!(html.contains("Couldn’t restore: ") && html.contains(&format!("<a href=\"{third}\">")), "{html}");
 }
 
+#[apply(contract)]
 async fn the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let page = save(&browser, WHOLE).await;
@@ -251,6 +239,7 @@ async fn the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces(db: T
     assert!(browser.page(&page).await.contains("The last link expired on"));
 }
 
+#[apply(contract)]
 async fn saved_outfits_need_a_stylist(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let page = save(&browser, WHOLE).await;
@@ -274,6 +263,7 @@ async fn saved_outfits_need_a_stylist(db: TestDatabase) {
     assert!(browser.page(&page).await.contains("id=\"delete\""));
 }
 
+#[apply(contract)]
 async fn a_customers_page_has_sizes_notes_outfits_and_feedback(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let features = json!({"features": {"top_size": "M", "shoe_size": "38"}});
@@ -335,6 +325,7 @@ async fn a_customers_page_has_sizes_notes_outfits_and_feedback(db: TestDatabase)
     assert_eq!(export["outfits"][0]["draft"], true);
 }
 
+#[apply(contract)]
 async fn the_queue_has_drafts_and_customers(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let html = browser.page("/studio").await;
@@ -369,6 +360,7 @@ async fn the_queue_has_drafts_and_customers(db: TestDatabase) {
     assert!(!browser.page("/studio").await.contains("Refused suggestions"));
 }
 
+#[apply(contract)]
 async fn all_drafts_are_the_stylists_own(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let articles = ["a-00134", "a-01130", "a-00568", "a-00259", "a-01243"];
@@ -384,6 +376,7 @@ async fn all_drafts_are_the_stylists_own(db: TestDatabase) {
     assert!(list("drafts=on").await.contains("6 outfits</span>"));
 }
 
+#[apply(contract)]
 async fn prices_have_the_shops_currency(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     for (id, price, currency) in
@@ -406,6 +399,7 @@ async fn prices_have_the_shops_currency(db: TestDatabase) {
     );
 }
 
+#[apply(contract)]
 async fn the_api_has_names_notes_and_drafts(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let save = async |body: Value| service.ask("/outfits", &body).await;
@@ -440,6 +434,7 @@ async fn the_api_has_names_notes_and_drafts(db: TestDatabase) {
     assert_eq!(service.get(&path).await.status(), 404);
 }
 
+#[apply(contract)]
 async fn an_imported_outfit_is_saved_unchanged(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     let html = browser.page("/studio?customer=c-014871").await;
@@ -455,6 +450,7 @@ async fn an_imported_outfit_is_saved_unchanged(db: TestDatabase) {
     assert!(browser.page("/studio/outfits?find=autumn+c-014871").await.contains("1 outfit</span>"));
 }
 
+#[apply(contract)]
 async fn a_customer_has_a_list_of_their_outfits(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let list = async |query: &str| browser.page(&format!("/studio/outfits?{query}")).await;
@@ -480,6 +476,7 @@ async fn a_customer_has_a_list_of_their_outfits(db: TestDatabase) {
     assert!(list("customer=nobody").await.contains("There is no customer nobody"));
 }
 
+#[apply(contract)]
 async fn the_history_names_what_changed(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     let page = save(&browser, WHOLE).await;

@@ -4,10 +4,9 @@ use atelier_core::domain::{ArticleId, Outfit};
 use serde_json::json;
 
 use super::{Service, outfits};
-use crate::harness::{TestDatabase, contracts};
+use crate::harness::{TestDatabase, apply, contract};
 
-contracts!(scores_an_outfit);
-
+#[apply(contract)]
 async fn scores_an_outfit(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfits = outfits();

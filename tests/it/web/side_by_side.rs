@@ -4,17 +4,7 @@ use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
 use super::{Browser, Service, header};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    shows_what_compare_answers,
-    marks_the_same_article_across_columns,
-    compares_customers_under_one_method,
-    downloads_every_column,
-    a_download_runs_no_formula,
-    loads_a_stored_outfit_with_its_occasion,
-    reports_missing_and_invalid_fields,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 const OUTFIT: &str = "slot=a-00134&slot=&slot=a-00568&slot=a-00259&unfit=on&sold_out=on&any=on";
 
@@ -31,6 +21,7 @@ async fn compared(service: &Service, more: Value) -> Value {
     service.ask_ok("/compare", &body).await
 }
 
+#[apply(contract)]
 async fn shows_what_compare_answers(db: TestDatabase) {
     let (service, browser) = analyst(&db).await;
     let html = browser.page(&format!("/side-by-side?customer=c-014871&{OUTFIT}&truth=a-01243")).await;
@@ -70,6 +61,7 @@ async fn shows_what_compare_answers(db: TestDatabase) {
     assert!(html.contains(studio), "{html}");
 }
 
+#[apply(contract)]
 async fn marks_the_same_article_across_columns(db: TestDatabase) {
     let (service, browser) = analyst(&db).await;
     let methods = "method=none&method=gsu";
@@ -95,6 +87,7 @@ async fn marks_the_same_article_across_columns(db: TestDatabase) {
     assert_eq!(html.matches("class=\"cell is-marked\"").count(), 2);
 }
 
+#[apply(contract)]
 async fn compares_customers_under_one_method(db: TestDatabase) {
     let (service, browser) = analyst(&db).await;
     let html = browser
@@ -118,6 +111,7 @@ async fn compares_customers_under_one_method(db: TestDatabase) {
 }
 
 /// The article's name is the shop's, and the file is opened in a spreadsheet of any country.
+#[apply(contract)]
 async fn a_download_runs_no_formula(db: TestDatabase) {
     let (service, browser) = analyst(&db).await;
     let address = format!("/side-by-side.csv?customer=c-014871&{OUTFIT}&method=gsu&k=5");
@@ -137,6 +131,7 @@ async fn a_download_runs_no_formula(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn downloads_every_column(db: TestDatabase) {
     let (service, browser) = analyst(&db).await;
     let query = format!("customer=c-014871&{OUTFIT}&truth=a-01243&method=none&method=gsu&k=5");
@@ -169,6 +164,7 @@ async fn downloads_every_column(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn loads_a_stored_outfit_with_its_occasion(db: TestDatabase) {
     let (service, browser) = analyst(&db).await;
     let outfits = service.json("/customers/c-014871/outfits").await;
@@ -197,6 +193,7 @@ async fn loads_a_stored_outfit_with_its_occasion(db: TestDatabase) {
     assert!(html.contains(&rank), "{rank} in {html}");
 }
 
+#[apply(contract)]
 async fn reports_missing_and_invalid_fields(db: TestDatabase) {
     let (service, browser) = analyst(&db).await;
     assert!(browser.page("/side-by-side").await.contains("Enter a customer id"));

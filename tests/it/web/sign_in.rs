@@ -8,29 +8,7 @@ use futures_util::FutureExt;
 use reqwest::Response;
 
 use super::{Browser, Service, browser, header};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    a_link_signs_in_once_and_sets_a_password,
-    a_password_signs_in_and_signing_out_ends_the_session,
-    a_new_password_asks_for_the_old_one,
-    a_session_does_not_help_to_guess_the_password,
-    one_of_two_new_passwords_wins,
-    easy_passwords_are_refused,
-    guessing_passwords_is_slowed_down,
-    a_full_line_refuses_every_name_alike,
-    an_impossible_password_is_not_counted,
-    parallel_attempts_count_one_by_one,
-    a_link_expires_and_a_newer_one_replaces_it,
-    a_page_for_another_role_is_forbidden,
-    forged_forms_change_nothing,
-    a_sign_in_returns_to_the_requested_page,
-    over_https_the_cookie_belongs_to_the_host,
-    private_answers_are_stored_nowhere,
-    a_links_address_stays_secret,
-    every_answer_has_security_headers,
-    the_first_admin_is_created_once,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 const PASSWORD: &str = "a horse in Zurich";
 
@@ -56,6 +34,7 @@ async fn get(service: &Service, path: &str, cookie: &str) -> Response {
     request.header("accept", "text/html").send().await.unwrap()
 }
 
+#[apply(contract)]
 async fn a_link_signs_in_once_and_sets_a_password(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.state.access.without_password(now()).await.unwrap().unwrap();
@@ -90,6 +69,7 @@ async fn a_link_signs_in_once_and_sets_a_password(db: TestDatabase) {
     assert!(service.state.access.sign_in("Admin", PASSWORD, now()).await.is_ok());
 }
 
+#[apply(contract)]
 async fn a_password_signs_in_and_signing_out_ends_the_session(db: TestDatabase) {
     let service = Service::start(&db).await;
     let ada = service.signed_in(Role::Stylist).await;
@@ -134,6 +114,7 @@ fn browser_with(browser: &Browser, cookie: &str) -> Browser {
     browser.with(Token::parse(cookie.split_once('=').unwrap().1).unwrap())
 }
 
+#[apply(contract)]
 async fn a_new_password_asks_for_the_old_one(db: TestDatabase) {
     let service = Service::start(&db).await;
     let without = service.signed_in(Role::Analyst).await;
@@ -167,6 +148,7 @@ async fn a_new_password_asks_for_the_old_one(db: TestDatabase) {
     assert_eq!(continued.get("/studio").await.status(), 303);
 }
 
+#[apply(contract)]
 async fn a_session_does_not_help_to_guess_the_password(db: TestDatabase) {
     let service = Service::start(&db).await;
     let (laptop, phone) = two_browsers(&service).await;
@@ -187,6 +169,7 @@ async fn a_session_does_not_help_to_guess_the_password(db: TestDatabase) {
     assert_eq!(send(&service, "/sign-in/link", &[("link", link.as_str())]).await.status(), 303);
 }
 
+#[apply(contract)]
 async fn one_of_two_new_passwords_wins(db: TestDatabase) {
     let service = Service::start(&db).await;
     let (laptop, phone) = two_browsers(&service).await;
@@ -201,6 +184,7 @@ async fn one_of_two_new_passwords_wins(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn easy_passwords_are_refused(db: TestDatabase) {
     let service = Service::start(&db).await;
     let ada = service.signed_in(Role::Stylist).await;
@@ -256,6 +240,7 @@ async fn easy_passwords_are_refused(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn guessing_passwords_is_slowed_down(db: TestDatabase) {
     let service = Service::start(&db).await;
     let mut statuses = Vec::new();
@@ -286,6 +271,7 @@ fn occupy_line(service: &Service) -> Vec<impl Future<Output = ()> + use<>> {
         .collect()
 }
 
+#[apply(contract)]
 async fn a_full_line_refuses_every_name_alike(db: TestDatabase) {
     let service = Service::start(&db).await;
     let ada = service.signed_in(Role::Stylist).await;
@@ -320,6 +306,7 @@ async fn a_full_line_refuses_every_name_alike(db: TestDatabase) {
     assert_eq!(long.status(), 413);
 }
 
+#[apply(contract)]
 async fn an_impossible_password_is_not_counted(db: TestDatabase) {
     let service = Service::start(&db).await;
     let impossible = "x".repeat(257);
@@ -332,6 +319,7 @@ async fn an_impossible_password_is_not_counted(db: TestDatabase) {
     assert_eq!(possible.status(), 401, "it was the first attempt");
 }
 
+#[apply(contract)]
 async fn parallel_attempts_count_one_by_one(db: TestDatabase) {
     let service = Service::start(&db).await;
     let people = service.store.people();
@@ -348,6 +336,7 @@ async fn parallel_attempts_count_one_by_one(db: TestDatabase) {
     assert_eq!(statuses[..6], [401, 401, 401, 401, 401, 429], "five are free");
 }
 
+#[apply(contract)]
 async fn a_link_expires_and_a_newer_one_replaces_it(db: TestDatabase) {
     let service = Service::start(&db).await;
     let access = &service.state.access;
@@ -369,6 +358,7 @@ async fn a_link_expires_and_a_newer_one_replaces_it(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn a_page_for_another_role_is_forbidden(db: TestDatabase) {
     let service = Service::start(&db).await;
     let stylist = service.signed_in(Role::Stylist).await;
@@ -391,6 +381,7 @@ fn next(path: &str) -> String {
     format!("/sign-in?next={}", path.replace('/', "%2F"))
 }
 
+#[apply(contract)]
 async fn forged_forms_change_nothing(db: TestDatabase) {
     let service = Service::start(&db).await;
     let ada = service.signed_in(Role::Admin).await;
@@ -414,6 +405,7 @@ async fn forged_forms_change_nothing(db: TestDatabase) {
     assert_eq!(json.status(), 415);
 }
 
+#[apply(contract)]
 async fn a_sign_in_returns_to_the_requested_page(db: TestDatabase) {
     let service = Service::start(&db).await;
     let asked = browser().get(format!("{}/studio?customer=c-1&slot=", service.url)).send().await.unwrap();
@@ -437,6 +429,7 @@ async fn get_over_https(service: &Service, path: &str, cookie: &str) -> Response
     request.header("x-forwarded-proto", "https").header("accept", "text/html").send().await.unwrap()
 }
 
+#[apply(contract)]
 async fn over_https_the_cookie_belongs_to_the_host(db: TestDatabase) {
     let service = Service::start(&db).await;
     let plain = service.signed_in(Role::Stylist).await;
@@ -475,6 +468,7 @@ async fn over_https_the_cookie_belongs_to_the_host(db: TestDatabase) {
     assert_eq!(get_over_https(&service, "/access", host_cookie).await.status(), 303);
 }
 
+#[apply(contract)]
 async fn private_answers_are_stored_nowhere(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let admin = service.signed_in(Role::Admin).await;
@@ -503,6 +497,7 @@ async fn private_answers_are_stored_nowhere(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn a_links_address_stays_secret(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.state.access.without_password(now()).await.unwrap().unwrap();
@@ -525,6 +520,7 @@ async fn a_links_address_stays_secret(db: TestDatabase) {
     assert!(service.state.access.holder(&link, now()).await.is_ok());
 }
 
+#[apply(contract)]
 async fn every_answer_has_security_headers(db: TestDatabase) {
     let service = Service::start(&db).await;
     for path in ["/sign-in", "/livez", "/nothing", "/docs", "/static/atelier.css", "/openapi.json"] {
@@ -546,6 +542,7 @@ async fn every_answer_has_security_headers(db: TestDatabase) {
     assert_eq!(service.get("/static/..%2FCargo.toml").await.status(), 404);
 }
 
+#[apply(contract)]
 async fn the_first_admin_is_created_once(db: TestDatabase) {
     let service = Service::start(&db).await;
     let access = &service.state.access;

@@ -9,32 +9,7 @@ use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 
 use super::{Browser, Service, header};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    suggests_what_complete_answers,
-    describes_the_profile_in_words,
-    finds_customers_by_whole_words,
-    a_store_limits_suggestions,
-    counts_what_is_shown_used_and_refused,
-    a_set_of_suggestions_is_accepted_with_its_outfit,
-    saves_an_outfit,
-    refuses_to_save_an_invalid_outfit,
-    escapes_article_texts,
-    works_without_a_release_and_without_a_customer,
-    reports_an_invalid_address,
-    finds_articles_by_words,
-    finds_similar_articles_and_by_values,
-    stays_small_with_eight_blanks,
-    takes_a_refusal_back_without_a_customer,
-    a_look_from_side_by_side_counts_nothing,
-    a_saved_outfit_stays_saved_if_nothing_can_be_counted,
-    offers_other_ideas_and_keeps_what_was_chosen,
-    what_if_takes_no_value_and_compares_with_the_outfit,
-    a_changed_question_is_shown_from_its_beginning,
-    remembers_every_refusal,
-    lists_every_customer,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 pub(super) const CUSTOMER: &str = "customer=c-014871";
 pub(super) const OUTFIT: &str = "slot=a-00134&slot=&slot=a-00568&slot=a-00259";
@@ -67,6 +42,7 @@ async fn counted(service: &Service) -> [u64; 3] {
     [sum(|counts| counts.shown), sum(|counts| counts.accepted), sum(|counts| counts.rejected)]
 }
 
+#[apply(contract)]
 async fn suggests_what_complete_answers(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let html = browser.page(&format!("/studio?{CUSTOMER}&{OUTFIT}&type=1:coat&method=gsu&k=4")).await;
@@ -93,6 +69,7 @@ async fn suggests_what_complete_answers(db: TestDatabase) {
     assert!(html.contains("Which coat?") && html.contains(&best), "{html}");
 }
 
+#[apply(contract)]
 async fn describes_the_profile_in_words(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     let html = browser.page(&format!("/studio?{CUSTOMER}")).await;
@@ -106,6 +83,7 @@ async fn describes_the_profile_in_words(db: TestDatabase) {
     assert!(unknown.contains("No customers match"), "{unknown}");
 }
 
+#[apply(contract)]
 async fn finds_customers_by_whole_words(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let put = async |id: &str, features: Value| {
@@ -142,6 +120,7 @@ async fn finds_customers_by_whole_words(db: TestDatabase) {
     assert!(browser.page("/studio?find=female&utm_source=mail&fbclid=7").await.contains("1 to 12 of "));
 }
 
+#[apply(contract)]
 async fn a_store_limits_suggestions(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let page = "/studio?slot=&slot=a-00134&type=0:beanie";
@@ -163,6 +142,7 @@ async fn a_store_limits_suggestions(db: TestDatabase) {
     assert!(!suggested(&widened).is_empty(), "{widened}");
 }
 
+#[apply(contract)]
 async fn counts_what_is_shown_used_and_refused(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let view = format!("{CUSTOMER}&{OUTFIT}");
@@ -239,6 +219,7 @@ async fn counts_what_is_shown_used_and_refused(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn a_set_of_suggestions_is_accepted_with_its_outfit(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&slot=&slot=a-00259")).await;
@@ -262,6 +243,7 @@ async fn a_set_of_suggestions_is_accepted_with_its_outfit(db: TestDatabase) {
     assert_eq!(ids, expected);
 }
 
+#[apply(contract)]
 async fn saves_an_outfit(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let whole = format!("{CUSTOMER}&slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130&own.occasion=office");
@@ -282,6 +264,7 @@ async fn saves_an_outfit(db: TestDatabase) {
     assert!(outfits.contains("slot=a-00134&#38;slot=a-00568") && outfits.contains("own.occasion=office"));
 }
 
+#[apply(contract)]
 async fn refuses_to_save_an_invalid_outfit(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     for (view, said) in [
@@ -305,6 +288,7 @@ async fn refuses_to_save_an_invalid_outfit(db: TestDatabase) {
     assert_eq!(elsewhere.status(), 422);
 }
 
+#[apply(contract)]
 async fn escapes_article_texts(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let evil = "<script>alert(1)</script>\"' onload=x";
@@ -324,6 +308,7 @@ async fn escapes_article_texts(db: TestDatabase) {
     assert!(found.contains("&#60;script&#62;alert(1)"), "{found}");
 }
 
+#[apply(contract)]
 async fn works_without_a_release_and_without_a_customer(db: TestDatabase) {
     let service = Service::start(&db).await;
     service.bring_in_demo().await;
@@ -339,6 +324,7 @@ async fn works_without_a_release_and_without_a_customer(db: TestDatabase) {
     assert!(html.contains("There is no customer nobody"), "{html}");
 }
 
+#[apply(contract)]
 async fn reports_an_invalid_address(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     // An old link opens the page without what no longer works.
@@ -370,6 +356,7 @@ async fn reports_an_invalid_address(db: TestDatabase) {
     assert!(html.contains("no longer in the catalogue") && !html.contains("· out of stock"), "{html}");
 }
 
+#[apply(contract)]
 async fn finds_articles_by_words(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let html = browser.page(&format!("/studio?{OUTFIT}&pick=1&search=black+leather+boot")).await;
@@ -414,6 +401,7 @@ async fn finds_articles_by_words(db: TestDatabase) {
     assert!(cheap.contains("match the words, but not the filters"), "{cheap}");
 }
 
+#[apply(contract)]
 async fn finds_similar_articles_and_by_values(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let own = service.json("/articles/a-00134").await;
@@ -454,6 +442,7 @@ async fn finds_similar_articles_and_by_values(db: TestDatabase) {
     assert!(!navy.is_empty() && !navy.contains(&"pale".to_owned()), "{navy:?}");
 }
 
+#[apply(contract)]
 async fn stays_small_with_eight_blanks(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     let blanks = "slot=&".repeat(8);
@@ -462,6 +451,7 @@ async fn stays_small_with_eight_blanks(db: TestDatabase) {
     assert_eq!(suggested(&html).len(), 8 * 4);
 }
 
+#[apply(contract)]
 async fn takes_a_refusal_back_without_a_customer(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let html = browser.page(&format!("/studio?{OUTFIT}")).await;
@@ -481,6 +471,7 @@ async fn takes_a_refusal_back_without_a_customer(db: TestDatabase) {
     assert_eq!(counted(&service).await[2], 0, "it is no longer counted");
 }
 
+#[apply(contract)]
 async fn a_look_from_side_by_side_counts_nothing(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;
@@ -505,6 +496,7 @@ async fn a_look_from_side_by_side_counts_nothing(db: TestDatabase) {
     assert_eq!(counted(&service).await, [8, 0, 0], "their own work counts");
 }
 
+#[apply(contract)]
 async fn a_saved_outfit_stays_saved_if_nothing_can_be_counted(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let html = browser.page(&format!("/studio?{CUSTOMER}&{OUTFIT}")).await;
@@ -519,6 +511,7 @@ async fn a_saved_outfit_stays_saved_if_nothing_can_be_counted(db: TestDatabase) 
     assert_eq!(kept.origin, Origin::Saved);
 }
 
+#[apply(contract)]
 async fn offers_other_ideas_and_keeps_what_was_chosen(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     let link_of = |html: &str, mark: &str| {
@@ -552,6 +545,7 @@ async fn offers_other_ideas_and_keeps_what_was_chosen(db: TestDatabase) {
     assert_ne!(slots(&next), slots(&idea));
 }
 
+#[apply(contract)]
 async fn what_if_takes_no_value_and_compares_with_the_outfit(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     let asked = async |query: &str| browser.page(&format!("/studio?{CUSTOMER}&{OUTFIT}&{query}")).await;
@@ -570,6 +564,7 @@ async fn what_if_takes_no_value_and_compares_with_the_outfit(db: TestDatabase) {
     assert!(html.contains("instead of office"), "{html}");
 }
 
+#[apply(contract)]
 async fn a_changed_question_is_shown_from_its_beginning(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     let query = "slot=a-00134&slot=&slot=&pick=1&similar=a-00134&page=2&skipped_sets=4&changing=fit";
@@ -587,6 +582,7 @@ async fn a_changed_question_is_shown_from_its_beginning(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn remembers_every_refusal(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let request = json!({"customer": "c-014871", "outfit": ["a-00134", null], "k": 230});
@@ -618,6 +614,7 @@ async fn remembers_every_refusal(db: TestDatabase) {
     );
 }
 
+#[apply(contract)]
 async fn lists_every_customer(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let all = service.store.customers().count().await.unwrap() + 1_100;

@@ -23,24 +23,7 @@ use super::{
     models,
     releases::copy,
 };
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    feedback_outlives_the_release,
-    tickets_of_the_version_before_are_accepted,
-    a_ticket_that_the_version_before_made_opens,
-    an_old_ticket_needs_its_release,
-    several_older_releases_are_remembered,
-    suggestions_past_the_remembered_need_their_rank,
-    an_article_of_a_set_was_suggested,
-    a_batch_has_a_ticket_for_each_item,
-    two_completions_never_have_the_same_id,
-    tickets_name_no_customer_and_no_suggestion,
-    changed_tickets_are_refused,
-    tickets_expire,
-    keys_rotate_on_all_replicas,
-    any_method_name_can_be_counted,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 const DAY: Duration = Duration::from_hours(24);
 const CUSTOMER: &str = "c-014871";
@@ -119,6 +102,7 @@ fn outfit<const N: usize>(articles: [&str; N]) -> Vec<String> {
     articles
 }
 
+#[apply(contract)]
 async fn feedback_outlives_the_release(db: TestDatabase) {
     let (service, folder) = two_releases(&db).await;
     let coat = json!({"type": "coat", "price": 90, "in_stock": true});
@@ -202,6 +186,7 @@ fn about_old(ticket: &str, id: &str, article: &str) -> Value {
     json!({"id": id, "completion_id": ticket, "kind": "accepted", "slot": 1, "article": article, "customer": CUSTOMER})
 }
 
+#[apply(contract)]
 async fn tickets_of_the_version_before_are_accepted(db: TestDatabase) {
     let (service, _folder) = two_releases(&db).await;
     let mark = service.releases.current().unwrap().serving.release().vocabulary_mark();
@@ -249,6 +234,7 @@ async fn tickets_of_the_version_before_are_accepted(db: TestDatabase) {
 }
 
 /// Made by version 0.1.0 with this key, for c-014871 and a-00134, a blank, a-00568 and a-00259.
+#[apply(contract)]
 async fn a_ticket_that_the_version_before_made_opens(db: TestDatabase) {
     const TICKET: &str = "AgQEZGVtb0pw4zgAAAABogRuV8YEhgEAuASDAgEBFLoC_QrOCNEFtge5AqoIuAa3CscI0gajCd4BjAmQB6AL1gefCG2\
                           XBd61HZF9myXfzcJ7Nyt_Rdc";
@@ -276,6 +262,7 @@ async fn a_ticket_that_the_version_before_made_opens(db: TestDatabase) {
     assert!(late.unwrap_err().to_string().contains("has expired"));
 }
 
+#[apply(contract)]
 async fn an_old_ticket_needs_its_release(db: TestDatabase) {
     let (service, folder) = two_releases(&db).await;
     let now = service.state.clock.now().into();
@@ -295,6 +282,7 @@ async fn an_old_ticket_needs_its_release(db: TestDatabase) {
 }
 
 /// Events about the completions of three releases do not read each release again.
+#[apply(contract)]
 async fn several_older_releases_are_remembered(db: TestDatabase) {
     let (service, folder) = two_releases(&db).await;
     service.ask_ok("/releases/next/activate", &json!({})).await;
@@ -320,6 +308,7 @@ async fn several_older_releases_are_remembered(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn suggestions_past_the_remembered_need_their_rank(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let request = json!({"customer": CUSTOMER, "outfit": ["a-00134", null, null, "a-00259"], "k": 80});
@@ -357,6 +346,7 @@ async fn suggestions_past_the_remembered_need_their_rank(db: TestDatabase) {
     assert_eq!(report(&service, &about(&completion, "140", "bought", articles[140])).await.0, 422);
 }
 
+#[apply(contract)]
 async fn an_article_of_a_set_was_suggested(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let request =
@@ -375,6 +365,7 @@ async fn an_article_of_a_set_was_suggested(db: TestDatabase) {
     assert_eq!(stored[0].rank as usize, place + 1, "the set's rank");
 }
 
+#[apply(contract)]
 async fn a_batch_has_a_ticket_for_each_item(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let item = |k: u32| json!({"customer": CUSTOMER, "outfit": ["a-00134", null], "k": k});
@@ -392,6 +383,7 @@ async fn a_batch_has_a_ticket_for_each_item(db: TestDatabase) {
     assert!(!compared.to_string().contains("completion_id"), "a comparison is not shown to customers");
 }
 
+#[apply(contract)]
 async fn two_completions_never_have_the_same_id(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let items = vec![json!({"outfit": ["a-00134", null], "k": 1}); 50];
@@ -406,6 +398,7 @@ async fn two_completions_never_have_the_same_id(db: TestDatabase) {
     assert_eq!(service.json("/feedback/counts").await["items"][0]["bought"], 50);
 }
 
+#[apply(contract)]
 async fn tickets_name_no_customer_and_no_suggestion(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let request = json!({"customer": CUSTOMER, "outfit": ["a-00134", null, "a-00568", "a-00259"], "k": 20});
@@ -421,6 +414,7 @@ async fn tickets_name_no_customer_and_no_suggestion(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn changed_tickets_are_refused(db: TestDatabase) {
     let service = Service::start(&db).await;
     let id = service.state.tickets.issue(&suggested("gsu", None));
@@ -441,6 +435,7 @@ async fn changed_tickets_are_refused(db: TestDatabase) {
     assert_eq!(service.json("/feedback/counts").await["items"][0]["shown"], 1);
 }
 
+#[apply(contract)]
 async fn tickets_expire(db: TestDatabase) {
     let service = Service::start(&db).await;
     let now: Timestamp = service.state.clock.now().into();
@@ -460,6 +455,7 @@ async fn tickets_expire(db: TestDatabase) {
     assert_eq!(service.json("/feedback/counts").await["items"][0]["shown"], 2);
 }
 
+#[apply(contract)]
 async fn keys_rotate_on_all_replicas(db: TestDatabase) {
     let (one, other) = (Service::start(&db).await, Service::start(&db).await);
     let now: Timestamp = one.state.clock.now().into();
@@ -501,6 +497,7 @@ async fn keys_rotate_on_all_replicas(db: TestDatabase) {
 }
 
 /// A shop's own method may have any name, also one that this version does not know.
+#[apply(contract)]
 async fn any_method_name_can_be_counted(db: TestDatabase) {
     let service = Service::start(&db).await;
     service.put(&format!("/customers/{CUSTOMER}"), &json!({"features": {}})).await;

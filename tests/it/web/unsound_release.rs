@@ -8,9 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{Service, models, releases::copy};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(infinity_in_a_row_is_refused, attended_padding_is_refused, the_list_says_why_a_folder_is_refused,);
+use crate::harness::{TestDatabase, apply, contract};
 
 /// A folder with a copy of the demo release with one method, and its model changed.
 fn changed(method: &str, change: impl FnOnce(&mut Vec<u8>)) -> TempDir {
@@ -57,6 +55,7 @@ async fn refusal(db: &TestDatabase, folder: &TempDir) -> String {
     problem["detail"].as_str().unwrap().to_owned()
 }
 
+#[apply(contract)]
 async fn infinity_in_a_row_is_refused(db: TestDatabase) {
     const INFINITY: u16 = 0x7c00;
     for (weight, number, found) in [
@@ -70,6 +69,7 @@ async fn infinity_in_a_row_is_refused(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn attended_padding_is_refused(db: TestDatabase) {
     for method in ["none", "gsu", "gsx", "universal"] {
         let detail = refusal(&db, &changed(method, |bytes| attend_padding(bytes))).await;
@@ -82,6 +82,7 @@ async fn attended_padding_is_refused(db: TestDatabase) {
     }
 }
 
+#[apply(contract)]
 async fn the_list_says_why_a_folder_is_refused(db: TestDatabase) {
     let folder = changed("gsu", |bytes| attend_padding(bytes));
     let release = folder.path().join("demo");

@@ -11,13 +11,7 @@ use atelier_core::domain::{Role, Timestamp};
 use sqlx::AnyConnection;
 
 use super::{Browser, Service, until};
-use crate::harness::{Kind, TestDatabase, contracts};
-
-contracts!(
-    a_locked_database_delays_no_request,
-    a_sweep_that_fails_fails_no_sign_in,
-    an_idle_session_is_swept_before_it_expires,
-);
+use crate::harness::{Kind, TestDatabase, apply, contract};
 
 fn now() -> Timestamp {
     SystemTime::now().into()
@@ -49,6 +43,7 @@ async fn lock(db: &TestDatabase) -> AnyConnection {
     raw
 }
 
+#[apply(contract)]
 async fn a_locked_database_delays_no_request(db: TestDatabase) {
     let service = Service::start_with(&db, limits()).await;
     let begun = now();
@@ -71,6 +66,7 @@ async fn a_locked_database_delays_no_request(db: TestDatabase) {
 }
 
 /// Expired sessions are deleted in the background too.
+#[apply(contract)]
 async fn a_sweep_that_fails_fails_no_sign_in(db: TestDatabase) {
     let service = Service::start_with(&db, limits()).await;
     let (_, browser) = long_unused(&db, &service).await;
@@ -104,6 +100,7 @@ async fn a_sweep_that_fails_fails_no_sign_in(db: TestDatabase) {
     });
 }
 
+#[apply(contract)]
 async fn an_idle_session_is_swept_before_it_expires(db: TestDatabase) {
     let service = Service::start(&db).await;
     let (_, browser) = long_unused(&db, &service).await;

@@ -13,17 +13,9 @@ use parquet::{
 
 use super::text;
 use crate::{
-    harness::{TestDatabase, contracts},
+    harness::{TestDatabase, apply, on_sqlite},
     web::{Service, header, models, rows},
 };
-
-contracts!(
-    cases_start_with_the_largest_difference,
-    cases_can_be_filtered_and_reversed,
-    customers_are_sorted_by_the_mean_of_their_cases,
-    cases_can_be_downloaded,
-    cases_show_more_than_two_methods,
-);
 
 /// A row of `ranks.parquet`.
 struct Answered {
@@ -101,6 +93,7 @@ fn links(html: &str) -> Vec<String> {
     links.filter(|link| link.starts_with("/side-by-side?")).map(str::to_owned).collect()
 }
 
+#[apply(on_sqlite)]
 async fn cases_start_with_the_largest_difference(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;
@@ -127,6 +120,7 @@ async fn cases_start_with_the_largest_difference(db: TestDatabase) {
     assert!(customers.contains("rel=\"prev\"") && !customers.contains("No customers match"), "{customers}");
 }
 
+#[apply(on_sqlite)]
 async fn cases_can_be_filtered_and_reversed(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;
@@ -157,6 +151,7 @@ async fn cases_can_be_filtered_and_reversed(db: TestDatabase) {
     assert!(unknown.contains("No cases match"));
 }
 
+#[apply(on_sqlite)]
 async fn customers_are_sorted_by_the_mean_of_their_cases(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;
@@ -179,6 +174,7 @@ async fn customers_are_sorted_by_the_mean_of_their_cases(db: TestDatabase) {
     assert!(text(&html).contains(&format!("{} customers", sums.len())));
 }
 
+#[apply(on_sqlite)]
 async fn cases_can_be_downloaded(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;
@@ -207,6 +203,7 @@ async fn cases_can_be_downloaded(db: TestDatabase) {
     }
 }
 
+#[apply(on_sqlite)]
 async fn cases_show_more_than_two_methods(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;

@@ -10,11 +10,9 @@ use tempfile::TempDir;
 
 use super::text;
 use crate::{
-    harness::{TestDatabase, contracts},
+    harness::{TestDatabase, apply, on_sqlite},
     web::{Service, models},
 };
-
-contracts!(missing_and_damaged_files_are_reported);
 
 /// A folder of releases with a changed demo release.
 pub fn demo_but(change: impl FnOnce(&Path, &mut Value)) -> TempDir {
@@ -42,6 +40,7 @@ pub fn replace(demo: &Path, manifest: &mut Value, name: &str, content: &[u8]) {
     manifest["files"][name] = json!({"bytes": content.len(), "sha256": digest});
 }
 
+#[apply(on_sqlite)]
 async fn missing_and_damaged_files_are_reported(db: TestDatabase) {
     let folder = demo_but(|demo, manifest| {
         // Fewer models load faster.

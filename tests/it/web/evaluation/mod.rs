@@ -11,17 +11,7 @@ use atelier_engine::{evaluation::Figures, release::Release};
 use serde_json::{Value, json};
 
 use super::{Service, browser, header, models};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    the_question_with_a_known_type_comes_first,
-    figures_come_from_the_release,
-    tables_can_be_downloaded,
-    curves_and_segments_have_their_numbers,
-    invalid_queries_are_refused,
-    only_analysts_see_it,
-    published_results_are_shown,
-);
+use crate::harness::{TestDatabase, apply, on_sqlite};
 
 fn evaluation() -> Value {
     serde_json::from_str(&fs::read_to_string(models().join("demo/evaluation.json")).unwrap()).unwrap()
@@ -41,6 +31,7 @@ fn line(html: &str, name: &str) -> String {
 }
 
 /// What Studio asks: which article of a known type.
+#[apply(on_sqlite)]
 async fn the_question_with_a_known_type_comes_first(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;
@@ -84,6 +75,7 @@ async fn the_question_with_a_known_type_comes_first(db: TestDatabase) {
     assert!(tips.iter().any(|tip| tip.contains(">gsu: 19.3 % at 1</text>")), "{tips:?}");
 }
 
+#[apply(on_sqlite)]
 async fn tables_can_be_downloaded(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;
@@ -110,6 +102,7 @@ async fn tables_can_be_downloaded(db: TestDatabase) {
     assert_eq!(customers.lines().count(), 1 + 1813);
 }
 
+#[apply(on_sqlite)]
 async fn figures_come_from_the_release(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;
@@ -163,6 +156,7 @@ async fn figures_come_from_the_release(db: TestDatabase) {
     assert!(!chosen.contains("Calibration of gsu"));
 }
 
+#[apply(on_sqlite)]
 async fn curves_and_segments_have_their_numbers(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;
@@ -211,6 +205,7 @@ async fn curves_and_segments_have_their_numbers(db: TestDatabase) {
     }
 }
 
+#[apply(on_sqlite)]
 async fn invalid_queries_are_refused(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;
@@ -244,6 +239,7 @@ async fn invalid_queries_are_refused(db: TestDatabase) {
     }
 }
 
+#[apply(on_sqlite)]
 async fn only_analysts_see_it(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let stylist = service.signed_in(Role::Stylist).await;
@@ -268,6 +264,7 @@ async fn only_analysts_see_it(db: TestDatabase) {
     }
 }
 
+#[apply(on_sqlite)]
 async fn published_results_are_shown(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let html = service.signed_in(Role::Analyst).await.page("/evaluation/results").await;

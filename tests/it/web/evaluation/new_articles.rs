@@ -11,12 +11,11 @@ use super::{
     line, text,
 };
 use crate::{
-    harness::{TestDatabase, contracts},
+    harness::{TestDatabase, apply, on_sqlite},
     web::Service,
 };
 
-contracts!(new_articles_have_a_table);
-
+#[apply(on_sqlite)]
 async fn new_articles_have_a_table(db: TestDatabase) {
     let scores = |rank: f64| {
         let figure = |mean: f64| json!({"mean": mean, "standard_error": null});

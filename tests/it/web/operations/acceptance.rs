@@ -5,15 +5,9 @@ use serde_json::{Value, json};
 
 use super::row;
 use crate::{
-    harness::{TestDatabase, contracts},
+    harness::{TestDatabase, apply, contract},
     web::{Service, header},
 };
-
-contracts!(
-    figures_are_by_day_method_arm_type_and_feature,
-    invalid_periods_and_features_are_refused,
-    only_analysts_see_it,
-);
 
 /// Four suggestions for a woman of an experiment, of which one was accepted, and a suggestion for nobody. Returns the arm.
 pub async fn with_feedback(service: &Service) -> String {
@@ -39,6 +33,7 @@ pub async fn with_feedback(service: &Service) -> String {
     arm
 }
 
+#[apply(contract)]
 async fn figures_are_by_day_method_arm_type_and_feature(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;
@@ -98,6 +93,7 @@ async fn figures_are_by_day_method_arm_type_and_feature(db: TestDatabase) {
     assert_eq!((&erased["items"][0]["shown"], erased["items"].as_array().unwrap().len()), (&json!(5), 1));
 }
 
+#[apply(contract)]
 async fn invalid_periods_and_features_are_refused(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;
@@ -120,6 +116,7 @@ async fn invalid_periods_and_features_are_refused(db: TestDatabase) {
     assert!(answer.text().await.unwrap().contains("a period has 1 to 3650 days, found 0"));
 }
 
+#[apply(contract)]
 async fn only_analysts_see_it(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let stylist = service.signed_in(Role::Stylist).await;

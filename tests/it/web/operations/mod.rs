@@ -13,14 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{Browser, Service, releases::copy};
-use crate::harness::{TestDatabase, contracts};
-
-contracts!(
-    figures_equal_the_metrics,
-    a_missing_release_is_shown,
-    curves_show_the_last_quarter_of_an_hour,
-    pages_stay_small,
-);
+use crate::harness::{TestDatabase, apply, contract};
 
 /// With the demo release and its data, and a signed-in admin.
 async fn start(db: &TestDatabase, folder: &TempDir) -> (Service, Browser, Actor) {
@@ -48,6 +41,7 @@ fn row<'a>(html: &'a str, head: &str) -> Vec<&'a str> {
         .collect()
 }
 
+#[apply(contract)]
 async fn figures_equal_the_metrics(db: TestDatabase) {
     let models = tempfile::tempdir().unwrap();
     copy(&super::models().join("demo"), &models.path().join("demo"));
@@ -90,6 +84,7 @@ async fn figures_equal_the_metrics(db: TestDatabase) {
     assert!(html.contains("<a class=\"button small no-script\" href=\"/operations\">Refresh</a>"), "{html}");
 }
 
+#[apply(contract)]
 async fn a_missing_release_is_shown(db: TestDatabase) {
     let empty = tempfile::tempdir().unwrap();
     let nowhere = empty.path().join("models");
@@ -104,6 +99,7 @@ async fn a_missing_release_is_shown(db: TestDatabase) {
     assert_eq!(service.json("/releases").await, json!({"active": null, "releases": []}));
 }
 
+#[apply(contract)]
 async fn curves_show_the_last_quarter_of_an_hour(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.signed_in(Role::Admin).await;
@@ -136,6 +132,7 @@ async fn curves_show_the_last_quarter_of_an_hour(db: TestDatabase) {
     assert_eq!(points, 180);
 }
 
+#[apply(contract)]
 async fn pages_stay_small(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let admin = service.signed_in(Role::Admin).await;

@@ -10,18 +10,9 @@ use tempfile::TempDir;
 
 use super::{last, row, start};
 use crate::{
-    harness::{TestDatabase, contracts},
+    harness::{TestDatabase, apply, contract},
     web::{header, models, releases::copy},
 };
-
-contracts!(
-    releases_are_listed_with_their_faults,
-    activation_shows_the_changes_first,
-    a_broken_release_leaves_the_old_one_live,
-    two_releases_are_compared,
-    releases_measured_on_other_slots_are_compared_by_their_figures,
-    activations_have_a_history_with_a_way_back,
-);
 
 /// A folder with the demo release and one with fewer methods.
 pub fn two_releases() -> TempDir {
@@ -77,6 +68,7 @@ fn change(release: &Path, with: impl FnOnce(&mut Value)) {
     fs::write(path, manifest.to_string()).unwrap();
 }
 
+#[apply(contract)]
 async fn releases_are_listed_with_their_faults(db: TestDatabase) {
     let folder = folder();
     let (_service, admin, _) = start(&db, &folder).await;
@@ -98,6 +90,7 @@ async fn releases_are_listed_with_their_faults(db: TestDatabase) {
     assert_eq!(admin.get("/operations/releases/..%2Fdemo").await.status(), 422);
 }
 
+#[apply(contract)]
 async fn activation_shows_the_changes_first(db: TestDatabase) {
     let folder = two_releases();
     let (service, admin, me) = start(&db, &folder).await;
@@ -140,6 +133,7 @@ async fn activation_shows_the_changes_first(db: TestDatabase) {
     assert_eq!(service.json("/releases").await["active"], "demo");
 }
 
+#[apply(contract)]
 async fn a_broken_release_leaves_the_old_one_live(db: TestDatabase) {
     let folder = folder();
     let (service, admin, me) = start(&db, &folder).await;
@@ -154,6 +148,7 @@ async fn a_broken_release_leaves_the_old_one_live(db: TestDatabase) {
     assert_eq!((actor, action.as_str(), subject.as_str()), (me, "release.refused", "cut"));
 }
 
+#[apply(contract)]
 async fn two_releases_are_compared(db: TestDatabase) {
     let folder = two_releases();
     let (service, admin, _) = start(&db, &folder).await;
@@ -213,6 +208,7 @@ async fn two_releases_are_compared(db: TestDatabase) {
     assert_eq!(stylist.get("/operations/releases/less/comparison").await.status(), 403);
 }
 
+#[apply(contract)]
 async fn releases_measured_on_other_slots_are_compared_by_their_figures(db: TestDatabase) {
     let folder = two_releases();
     let less = folder.path().join("less");
@@ -237,6 +233,7 @@ async fn releases_measured_on_other_slots_are_compared_by_their_figures(db: Test
     assert!(html.contains("the release less has no file evaluation.json"), "{html}");
 }
 
+#[apply(contract)]
 async fn activations_have_a_history_with_a_way_back(db: TestDatabase) {
     let folder = two_releases();
     let (service, admin, _) = start(&db, &folder).await;

@@ -5,16 +5,11 @@ use serde_json::{Value, json};
 
 use super::{last, row};
 use crate::{
-    harness::{TestDatabase, contracts},
+    harness::{TestDatabase, apply, contract},
     web::{Service, header},
 };
 
-contracts!(
-    routing_is_confirmed_before_it_is_set,
-    invalid_routing_is_explained,
-    analysts_see_it_and_change_nothing,
-);
-
+#[apply(contract)]
 async fn routing_is_confirmed_before_it_is_set(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let admin = service.signed_in(Role::Admin).await;
@@ -74,6 +69,7 @@ async fn routing_is_confirmed_before_it_is_set(db: TestDatabase) {
     assert_eq!(service.json("/routing").await, json!({"default_method": "np", "experiment": null}));
 }
 
+#[apply(contract)]
 async fn invalid_routing_is_explained(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let admin = service.signed_in(Role::Admin).await;
@@ -107,6 +103,7 @@ async fn invalid_routing_is_explained(db: TestDatabase) {
     assert_eq!(last(&service).await, None);
 }
 
+#[apply(contract)]
 async fn analysts_see_it_and_change_nothing(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let arms = json!([{"method": "gsu", "share": 1}, {"method": "none", "share": 1}]);
