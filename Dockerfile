@@ -40,7 +40,7 @@ COPY --chown=atelier models/demo /models/demo
 ENV ORT_DYLIB_PATH=/opt/onnxruntime/libonnxruntime.so \
     LD_LIBRARY_PATH=/opt/onnxruntime \
     ATELIER__SERVER__ADDRESS=0.0.0.0:8080 \
-    ATELIER__DATABASE__URL=sqlite:/var/lib/atelier/atelier.db \
+    DATABASE_URL=sqlite:/var/lib/atelier/atelier.db \
     ATELIER__MODELS__FOLDER=/models
 USER atelier
 WORKDIR /var/lib/atelier

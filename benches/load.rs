@@ -3,6 +3,7 @@
 //! error, and one error makes the run fail.
 //!
 //! ```sh
+//! cargo run --profile dist -- --database sqlite:/tmp/load.db demo
 //! cargo run --profile dist -- --database sqlite:/tmp/load.db --set access.require_key=false serve &
 //! cargo bench --profile dist --bench load -- --callers 64 --requests 10000
 //! cargo bench --profile dist --bench load -- --callers 64 --requests 10000 --swap

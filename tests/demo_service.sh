@@ -1,6 +1,6 @@
-# To be sourced. `start_demo` starts the service that is built, on a free port, with a new SQLite database, the demo world
-# and the demo release; it stops one that it started before. Sets `url`, and `work`, a temporary folder with the service's
-# log, which is deleted at the end of the script.
+# To be sourced. `start_demo [FLAGS OF SERVE]` starts the service that is built, on a free port, with a new SQLite database,
+# the demo world and the demo release; it stops one that it started before. Sets `url`, `key`, an API key for everything, and
+# `work`, a temporary folder with the service's log, which is deleted at the end of the script.
 work="$(mktemp -d)"
 service=
 
@@ -11,8 +11,10 @@ stop_demo() {
 start_demo() {
   stop_demo
   rm -rf "$work"/atelier.db* "$work/link"
-  "${CARGO_TARGET_DIR:-target}/debug/atelier" --database "sqlite:$work/atelier.db" serve --address 127.0.0.1:0 \
-    --models models --release demo --set access.require_key=false >"$work/link" 2>"$work/log" &
+  local atelier=("${CARGO_TARGET_DIR:-target}/debug/atelier" --database "sqlite:$work/atelier.db")
+  "${atelier[@]}" --models models demo 2>"$work/log"
+  key="$("${atelier[@]}" key create --label tests --scope complete,catalogue,feedback,admin,metrics 2>>"$work/log")"
+  "${atelier[@]}" serve --address 127.0.0.1:0 --models models "$@" >"$work/link" 2>"$work/log" &
   service=$!
   until [ -s "$work/link" ]; do
     kill -0 "$service" 2>/dev/null || { cat "$work/log" >&2; exit 1; }

@@ -7,7 +7,7 @@
 # fewer cases were run. Every operation is called with every check; tests/schemathesis/schemathesis.toml turns off the
 # checks that cannot hold for an operation, with the reason.
 #
-# The service is built and started on a free port, with an empty SQLite database and the demo release;
+# The service is built and started on a free port, with the demo world in SQLite, and needs keys;
 # schemathesis is installed under the target folder, through pip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -38,7 +38,7 @@ status=0
 cd "$work" # for the files that it writes
 SCHEMATHESIS_HOOKS="$root/tests/schemathesis/hooks.py" "$venv/bin/st" \
   --config-file "$root/tests/schemathesis/schemathesis.toml" \
-  run "$url/openapi.json" --no-color --workers 1 --continue-on-failure \
+  run "$url/openapi.json" --header "Authorization: Bearer $key" --no-color --workers 1 --continue-on-failure \
   --max-examples "$EXAMPLES" --generation-database none "$@" | tee "$work/said" || status=$?
 
 # The service's log must have no errors either.

@@ -206,7 +206,7 @@ impl Complete {
     async fn sources(&self, settings: &Settings, serving: &Serving) -> Result<(Vec<Article>, Profiles)> {
         let schema = serving.release().schema();
         if self.customers.is_none() && self.articles.is_none() {
-            let store = settings.open_existing_database().await?;
+            let store = settings.open_existing(settings.database()?).await?;
             return Ok((store.articles().all().try_collect().await?, Profiles::Stored(store)));
         }
         let articles = match &self.articles {

@@ -37,7 +37,7 @@ pub(super) struct Export {
 
 impl Export {
     pub(super) async fn run(self, settings: &Settings) -> Result<ExitCode> {
-        let store = &settings.open_existing_database().await?;
+        let store = &settings.open_existing(settings.database()?).await?;
         let beside = self.folder.join(SCHEMA);
         let schema = self.choose_schema(&beside, settings, store).await?;
         self.prepare_folder()?;

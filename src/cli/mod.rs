@@ -2,6 +2,7 @@
 
 mod check_health;
 mod complete;
+mod demo;
 mod export;
 mod import;
 mod key;
@@ -26,6 +27,9 @@ use crate::{
     store::Store,
 };
 
+/// The command that starts a shop.
+const SHOP: &str = "atelier --database sqlite:shop.db";
+
 /// How long to wait at the end for threads that have models.
 const RELEASE_WAIT: Duration = Duration::from_secs(2);
 
@@ -36,7 +40,7 @@ struct Cli {
     /// Configuration file [default: atelier.toml, if it exists].
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Database: `sqlite:PATH` or `postgres://…`.
+    /// Database: `sqlite:PATH` or `postgres://…`. Without one, `serve` serves the demo.
     #[arg(long, global = true, value_name = "URL")]
     database: Option<String>,
     /// Override a setting of atelier.toml; repeatable.
@@ -59,6 +63,8 @@ enum Verb {
     Import(import::Import),
     /// Export articles, customers and outfits to files.
     Export(export::Export),
+    /// Fill an empty database with the demo world.
+    Demo,
     /// Print a link that signs a person in once.
     SignInLink(sign_in_link::SignInLink),
     /// Create API keys for programs.
@@ -108,7 +114,7 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("atelier: {}", describe_error(error.as_ref()));
-            ExitCode::FAILURE
+            if error.is::<NoDatabase>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }
@@ -130,7 +136,12 @@ fn run(cli: Cli) -> Result<ExitCode> {
     match &verb {
         Verb::Serve(serve) => serve.set(&mut overrides),
         Verb::Complete(complete) => complete.set(&mut overrides),
-        Verb::Import(_) | Verb::Export(_) | Verb::SignInLink(_) | Verb::Key(_) | Verb::CheckHealth => {}
+        Verb::Import(_)
+        | Verb::Export(_)
+        | Verb::Demo
+        | Verb::SignInLink(_)
+        | Verb::Key(_)
+        | Verb::CheckHealth => {}
     }
     let (config, origins) = Config::read(cli.config.as_deref(), overrides)?;
     let settings = Settings { config, origins };
@@ -140,8 +151,9 @@ fn run(cli: Cli) -> Result<ExitCode> {
             Verb::Complete(complete) => complete.run(settings).await,
             Verb::Import(import) => import.run(&settings).await,
             Verb::Export(export) => export.run(&settings).await,
+            Verb::Demo => demo::run(&settings).await,
             Verb::SignInLink(link) => link.run(&settings).await,
-            Verb::Key(key) => key.run(&settings.open_existing_database().await?).await,
+            Verb::Key(key) => key.run(&settings.open_existing(settings.database()?).await?).await,
             Verb::CheckHealth => tokio::task::block_in_place(|| check_health::run(&settings.config.server)),
         }
     });
@@ -151,6 +163,11 @@ fn run(cli: Cli) -> Result<ExitCode> {
     ended
 }
 
+/// A verb for a shop's database, and none is named: the demo's is not touched by mistake.
+#[derive(Debug, thiserror::Error)]
+#[error("no database is named; run `{SHOP} {0}`")]
+struct NoDatabase(String);
+
 /// The settings, with their origins for messages.
 struct Settings {
     config: Config,
@@ -158,14 +175,21 @@ struct Settings {
 }
 
 impl Settings {
-    async fn open_database(&self) -> Result<Store> {
-        Store::open(&self.config.database.url).await.with_context(|| self.origins.name("database.url"))
+    /// The database that is named.
+    fn database(&self) -> Result<&str, NoDatabase> {
+        self.config.database.url.as_deref().ok_or_else(|| {
+            let arguments: Vec<_> =
+                env::args_os().skip(1).map(|text| text.to_string_lossy().into_owned()).collect();
+            NoDatabase(arguments.join(" "))
+        })
     }
 
-    async fn open_existing_database(&self) -> Result<Store> {
-        Store::open_existing(&self.config.database.url)
-            .await
-            .with_context(|| self.origins.name("database.url"))
+    async fn open(&self, url: &str) -> Result<Store> {
+        Store::open(url).await.with_context(|| self.origins.name("database.url"))
+    }
+
+    async fn open_existing(&self, url: &str) -> Result<Store> {
+        Store::open_existing(url).await.with_context(|| self.origins.name("database.url"))
     }
 
     /// Where models run. ONNX Runtime is found, or downloaded, only if it is needed.

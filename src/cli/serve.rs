@@ -10,11 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use atelier_core::util::{clock::Clock, memory::return_memory};
-use atelier_engine::{
-    inference::Engine,
-    release::{MANIFEST, Manifest},
-};
-use atelier_files::{Files, read_folder_schema};
+use atelier_engine::{inference::Engine, release::MANIFEST};
 use clap::Args;
 use tokio::{
     net::TcpListener,
@@ -27,8 +23,8 @@ use tracing_subscriber::EnvFilter;
 use uuid::Uuid;
 
 use super::{
-    ModelFlags, Settings, Verb,
-    import::{End, Outcome, load_files_if_empty},
+    ModelFlags, SHOP, Settings, Verb,
+    demo::fill_if_empty,
     name_setting,
     open_files::fit_open_files,
     sign_in_link::{ADDRESS, reachable, sign_in_link},
@@ -42,7 +38,7 @@ use crate::{
         profiles::Profiles,
         tickets::Tickets,
     },
-    store::{DemoMark, Store, StoreError},
+    store::{Store, StoreError},
     telemetry::Traces,
     web::{self, AppState, CrossOrigins, Listener, Metrics, Parts, SAMPLED},
 };
@@ -50,8 +46,6 @@ use crate::{
 /// How long to wait at the end for what is stored in the background.
 const FLUSH: Duration = Duration::from_secs(2);
 const DEFAULT_LOG: &str = "info,ort=warn";
-/// The fingerprint of the demo release's data. A release of the same name, made from other data, is not the demo.
-const DEMO_WORLD: &str = "ae1d960b148b30abb93971423ed86d34102b6d96acb7b94adc9bb939ee7acfab";
 
 #[derive(Debug, Default, Args)]
 pub(super) struct Serve {
@@ -73,29 +67,41 @@ impl Serve {
     /// What is wrong with these flags before another verb, which would ignore them.
     pub(super) fn ignored_by(&self, verb: &Verb) -> Option<String> {
         let reads_address = matches!(verb, Verb::Serve(_) | Verb::CheckHealth | Verb::SignInLink(_));
-        let reads_models = matches!(verb, Verb::Serve(_) | Verb::Complete(_));
+        let reads_models = matches!(verb, Verb::Serve(_) | Verb::Complete(_) | Verb::Demo);
         if self.address.is_some() && !reads_address {
             return Some("only `serve`, `check-health` and `sign-in-link` read --address".to_owned());
         }
         let (_, _, flag, _) = self.models.given().next().filter(|_| !reads_models)?;
-        Some(format!("only `serve` and `complete` read {flag}"))
+        Some(format!("only `serve`, `complete` and `demo` read {flag}"))
     }
 }
 
-/// Whatever can be wrong with the settings is found before an empty database is filled.
+/// Whatever can be wrong with the settings is found before the demo's empty database is filled.
 pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     start_log();
+    let is_demo = settings.config.database.url.is_none();
+    if is_demo {
+        tracing::warn!("Demo: nothing here is private. Start a shop with `{SHOP}`");
+    }
     let tls = read_tls(&settings.config.server)?;
     let listener = listen(&settings).await?;
     check_models_folder(&settings)?;
     let models = settings.load_models(|notice| tracing::info!("{notice}"))?;
-    let store = settings.open_database().await?;
+    let store = settings.open(&settings.config.database.url_or_demo()).await?;
     let Settings { config, origins } = settings;
     let engine = Engine::new(models, config.engine.settings());
     let models = config.models.folder.clone();
     let releases = Arc::new(Releases::new(engine, store.clone(), models, &config.shop.currency));
     serve_first_release(&store, &releases, &config, &origins).await?;
-    fill_if_empty(&store, &config.models).await?;
+    if is_demo {
+        let folder = config.models.folder.join(&config.models.release);
+        fill_if_empty(&store, &folder, |line| tracing::info!("{line}")).await?;
+        store.limit_growth().await?;
+    } else if store.articles().count().await? == 0 {
+        tracing::info!(
+            "the catalogue is empty: fill it with `atelier import`, or with the demo world by `atelier demo`"
+        );
+    }
     // The release was loaded without the articles that the database has since.
     releases.refresh().await?;
     let tickets = Tickets::start(&store, config.tickets.terms(), draw_key, SystemTime::now().into()).await?;
@@ -112,7 +118,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let reloading = reload_on_hangup(tls.clone())?;
     let listening = listener.local_addr()?;
-    let access = guard(&store, &config.access, listening).await?;
+    let access = guard(&store, &config.access, is_demo);
     warn_without_tls(tls.as_deref(), listening);
     match remember_address(&store, config.server.scheme(), listening).await {
         Err(error @ StoreError::Full) => {
@@ -174,13 +180,19 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Requests that come before the service is ready wait.
+/// Requests that come before the service is ready wait. The demo, which is open to every program, is for this machine only.
 async fn listen(settings: &Settings) -> Result<TcpListener> {
-    let address = &settings.config.server.address;
-    TcpListener::bind(address).await.with_context(|| {
-        let name = settings.origins.name("server.address");
+    let (address, name) = (&settings.config.server.address, settings.origins.name("server.address"));
+    let listener = TcpListener::bind(address).await.with_context(|| {
         format!("{name}: cannot listen on {address}; choose another address with --address")
-    })
+    })?;
+    if settings.config.database.url.is_none() && !listener.local_addr()?.ip().is_loopback() {
+        bail!(
+            "{name}: the demo listens on loopback addresses only, not on {address}; serve other machines from a database \
+             of your own: `{SHOP} --address {address}`"
+        );
+    }
+    Ok(listener)
 }
 
 /// Without any settings the folder may be missing: the service can still show the catalogue.
@@ -212,65 +224,26 @@ async fn remember_address(
     Ok(())
 }
 
-/// Decides who needs an API key, and says so in the log.
-async fn guard(store: &Store, settings: &config::Access, listening: SocketAddr) -> Result<Access> {
-    // Only programs on this machine can reach a loopback address.
-    let rule = if listening.ip().is_loopback() { settings.require_key } else { RequireKey::Always };
-    let access = Access::new(store.clone()).with_lifetimes(settings.lifetimes()).require_key(rule);
-    if rule == RequireKey::Never {
-        tracing::warn!(
-            "access.require_key is false: every program on this machine can read and change everything, and so can \
-             everyone who reaches it through a proxy that adds no header"
-        );
-    } else if access.admits_keyless().await? {
-        tracing::info!(
-            "programs on this machine need no API key while the database holds only the demo world; the first key or \
-             import ends that"
-        );
-    } else {
-        tracing::info!("programs need an API key: create one with `atelier key create` or at /access/keys");
-    }
-    Ok(access)
-}
-
-/// Fills an empty database with the data files of the release, so that there is something to see. The demo release has some
-/// customers and outfits; a shop's release need not have any. Bad rows are left out: an older version may have written them.
-async fn fill_if_empty(store: &Store, models: &Models) -> Result<()> {
-    let folder = models.folder.join(&models.release);
-    if store.articles().count().await? + store.customers().count().await? > 0 || !folder.is_dir() {
-        return Ok(());
-    }
-    let files = Files::in_folder(&folder)?;
-    if files.is_empty() {
-        return Ok(());
-    }
-    tracing::info!(folder = %folder.display(), "importing the data of the release into the empty database");
-    // Any other release's data are a shop's own.
-    let is_demo = Manifest::read(&folder).is_ok_and(|manifest| manifest.data.fingerprint == DEMO_WORLD);
-    let mark = if is_demo { DemoMark::Set } else { DemoMark::Clear };
-    let tell = |line: &str| tracing::info!("{line}");
-    let Some(Outcome { report, end }) =
-        load_files_if_empty(store, &files, &read_folder_schema(&folder)?, mark, tell).await?
-    else {
-        return Ok(());
+/// Decides whether programs need an API key, and says so in the log.
+fn guard(store: &Store, settings: &config::Access, is_demo: bool) -> Access {
+    let rule = match settings.require_key {
+        _ if is_demo => RequireKey::Demo,
+        true => RequireKey::Always,
+        false => RequireKey::Never,
     };
-    match end {
-        End::Imported(_) => {
-            for bad in &report.errors {
-                tracing::warn!("left out: {bad}");
-            }
-            if report.bad > 0 {
-                tracing::warn!(rows = report.bad, "rows of the release were left out; import them corrected");
-            }
-            Ok(())
+    match rule {
+        RequireKey::Never => tracing::warn!(
+            "access.require_key is false: every program that reaches this service, and every person behind a proxy, can \
+             read and change everything"
+        ),
+        RequireKey::Always => {
+            tracing::info!(
+                "programs need an API key: create one with `atelier key create` or at /access/keys"
+            );
         }
-        End::Stopped(error) => Err(error),
-        End::TooManyMissing { .. } => unreachable!("nothing is retired at a start; this is a bug"),
-        End::Refused => {
-            let first = report.errors.first().expect("a refused import has a bad row; this is a bug");
-            bail!("all {} rows in {} are bad; the first is {first}", report.bad, folder.display())
-        }
+        RequireKey::Demo => {}
     }
+    Access::new(store.clone()).with_lifetimes(settings.lifetimes()).require_key(rule)
 }
 
 /// 244 random bits for a key that signs tickets.

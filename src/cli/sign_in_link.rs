@@ -28,7 +28,7 @@ pub(super) struct SignInLink {
 
 impl SignInLink {
     pub(super) async fn run(&self, settings: &Settings) -> Result<ExitCode> {
-        let store = settings.open_existing_database().await?;
+        let store = settings.open_existing(&settings.config.database.url_or_demo()).await?;
         let people: Vec<Person> =
             store.people().list().await?.into_iter().filter(|person| person.disabled_at.is_none()).collect();
         let wanted = |person: &&Person| match &self.name {

@@ -22,16 +22,10 @@ use std::{
 };
 
 use atelier_core::util::folders::{cache_folder, data_folder};
-use serde::{
-    Deserialize, Deserializer,
-    de::{self, Unexpected, Visitor},
-};
+use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::{
-    service::access::{Lifetimes, RequireKey},
-    telemetry::AVAILABLE,
-};
+use crate::{service::access::Lifetimes, telemetry::AVAILABLE};
 
 pub use self::{
     engine::Engine,
@@ -118,11 +112,26 @@ impl Server {
     }
 }
 
-#[derive(Clone, PartialEq, Deserialize)]
+#[derive(Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Database {
-    /// `postgres://…`, or `sqlite:path`.
-    pub url: String,
+    /// `postgres://…`, or `sqlite:path`. Without it, `serve` serves the demo.
+    pub url: Option<String>,
+}
+
+impl Database {
+    /// The database that is named, or else the demo's.
+    pub fn url_or_demo(&self) -> String {
+        let demo = || format!("sqlite:{}", data_folder().join("atelier-demo.db").display());
+        self.url.clone().unwrap_or_else(demo)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.url.as_ref().is_some_and(|url| url.trim().is_empty()) {
+            return Err("database.url is empty: name a database, or leave it out for the demo".to_owned());
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -144,9 +153,8 @@ pub struct Cache {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Access {
-    /// When programs need an API key on loopback addresses. On others they always do.
-    #[serde(deserialize_with = "read_rule")]
-    pub require_key: RequireKey,
+    /// Whether programs need an API key. The demo's need none.
+    pub require_key: bool,
     /// Origins of other sites whose pages may call the service from a browser, separated by spaces.
     pub cross_origins: String,
     /// Seconds without a request after which a person is signed out.
@@ -194,32 +202,6 @@ impl Access {
     }
 }
 
-/// `auto`, or a boolean, as it was before there was `auto`. Variables and flags give both as text.
-fn read_rule<'de, D: Deserializer<'de>>(source: D) -> Result<RequireKey, D::Error> {
-    struct Rule;
-    impl Visitor<'_> for Rule {
-        type Value = RequireKey;
-
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("\"auto\", true or false")
-        }
-
-        fn visit_bool<E>(self, always: bool) -> Result<RequireKey, E> {
-            Ok(if always { RequireKey::Always } else { RequireKey::Never })
-        }
-
-        fn visit_str<E: de::Error>(self, text: &str) -> Result<RequireKey, E> {
-            match text {
-                "auto" => Ok(RequireKey::Auto),
-                "true" => Ok(RequireKey::Always),
-                "false" => Ok(RequireKey::Never),
-                other => Err(E::invalid_value(Unexpected::Str(other), &self)),
-            }
-        }
-    }
-    source.deserialize_any(Rule)
-}
-
 impl Default for Server {
     fn default() -> Self {
         Self {
@@ -232,16 +214,10 @@ impl Default for Server {
     }
 }
 
-impl Default for Database {
-    fn default() -> Self {
-        Self { url: format!("sqlite:{}", data_folder().join("atelier.db").display()) }
-    }
-}
-
 impl Default for Access {
     fn default() -> Self {
         Self {
-            require_key: RequireKey::Auto,
+            require_key: true,
             cross_origins: String::new(),
             session_idle_s: 12 * 3600,
             session_s: 7 * 24 * 3600,
@@ -314,6 +290,7 @@ impl Config {
 
     fn check(&self) -> Result<(), String> {
         self.server.check()?;
+        self.database.check()?;
         self.engine.check()?;
         self.profiles.check()?;
         self.limits.check()?;

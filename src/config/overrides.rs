@@ -13,7 +13,8 @@ const DATABASE_URL: &str = "DATABASE_URL";
 pub struct Overrides(BTreeMap<(String, String), (String, String)>);
 
 impl Overrides {
-    /// Reads `ATELIER__SECTION__KEY`, and `DATABASE_URL`, which many hosts set. Ignores empty variables.
+    /// Reads `ATELIER__SECTION__KEY`, and `DATABASE_URL`, which many hosts set. Ignores empty variables, except those that
+    /// should name the database.
     pub fn from_variables(
         variables: impl Iterator<Item = (OsString, OsString)>,
     ) -> Result<Self, ConfigError> {
@@ -21,7 +22,8 @@ impl Overrides {
         let mut ours = Vec::new();
         for (name, text) in variables {
             let Ok(name) = name.into_string() else { continue };
-            if (name == DATABASE_URL || name.starts_with(PREFIX)) && !text.is_empty() {
+            let names_database = name == DATABASE_URL || name == "ATELIER__DATABASE__URL";
+            if names_database || (name.starts_with(PREFIX) && !text.is_empty()) {
                 let text = text.into_string().map_err(|_| ConfigError::Encoding(name.clone()))?;
                 ours.push((name, text));
             }

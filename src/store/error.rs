@@ -3,6 +3,8 @@
 
 use sqlx::error::{DatabaseError, ErrorKind};
 
+use super::growth;
+
 /// Why an operation of the store failed.
 ///
 /// It does not contain the driver's error, because Postgres puts the values of the row into it, which must not reach a
@@ -35,6 +37,10 @@ pub enum StoreError {
     Full,
     #[error("the database is read-only; check the permissions of its file and folder, or of its role")]
     ReadOnly,
+    #[error(
+        "the demo takes at most 2,000 rows of a table besides its own; start a shop with `atelier --database sqlite:shop.db`"
+    )]
+    DemoFull,
     #[error("the database reported an error: {0}")]
     Other(String),
 }
@@ -113,6 +119,7 @@ const UNIQUE: [(&str, &str, Conflict); 2] = [
 /// <https://www.sqlite.org/rescode.html>; the lowest byte is the primary code.
 fn from_sqlite(code: u32, reason: String) -> StoreError {
     match code & 0xff {
+        19 if reason == growth::FULL => StoreError::DemoFull,
         5 | 6 => StoreError::Busy { reason },
         8 => StoreError::ReadOnly,
         13 => StoreError::Full,

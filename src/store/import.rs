@@ -14,7 +14,7 @@ use sqlx::{Any, AssertSqlSafe, Transaction};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    Author, Counts, DemoMark, Entry, Origin, Store, StoreError,
+    Author, Counts, Entry, Origin, Store, StoreError,
     articles::{self, ArticleRow, article_id},
     connect::Dialect,
     customers::{self, CustomerRow, customer_id},
@@ -212,14 +212,8 @@ impl Import {
         counts
     }
 
-    /// Makes all rows visible at once. They are a shop's own, so the demo's mark is cleared.
-    pub async fn commit(self) -> Result<(), StoreError> {
-        self.commit_with(DemoMark::Clear).await
-    }
-
-    /// Like [`Import::commit`], for rows that the demo's mark may survive. The audit log has an entry for each table that
-    /// changed.
-    pub async fn commit_with(mut self, mark: DemoMark) -> Result<(), StoreError> {
+    /// Makes all rows visible at once. The audit log has an entry for each table that changed.
+    pub async fn commit(mut self) -> Result<(), StoreError> {
         let tables = std::mem::take(&mut self.tables);
         let changes = |table: &TableCounts| table.stored.added + table.stored.changed + table.retired > 0;
         for (table, TableCounts { stored, retired, bad }) in tables.iter().filter(|(_, table)| changes(table))
@@ -240,9 +234,6 @@ impl Import {
             )
             .await?;
         }
-        let rows =
-            tables.values().map(|table| table.stored.added + table.stored.changed + table.retired).sum();
-        mark.apply(&mut self.transaction, rows, self.now.millis()).await?;
         Ok(self.transaction.commit().await?)
     }
 }

@@ -3,7 +3,7 @@
 use atelier_core::domain::Timestamp;
 use serde_json::json;
 
-use super::{DemoMark, Entry, Name, Store, StoreError, TokenHash, json};
+use super::{Entry, Name, Store, StoreError, TokenHash, json};
 
 /// The API keys of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,6 @@ pub struct ApiKey {
 }
 
 impl ApiKeys<'_> {
-    /// Clears the demo's mark: a database with keys is no demo.
     pub async fn create(
         self,
         token: &TokenHash,
@@ -52,7 +51,6 @@ impl ApiKeys<'_> {
         let details = json!({"key": id, "scopes": scopes, "days": days});
         let entry = Entry::new("key.create", label.as_str(), details);
         entry.write(&mut transaction, self.store.author, now).await?;
-        DemoMark::Clear.apply(&mut transaction, 0, now.millis()).await?;
         transaction.commit().await?;
         Ok(ApiKey {
             id: KeyId(id),

@@ -17,9 +17,9 @@ mod articles;
 mod audit;
 mod connect;
 mod customers;
-mod demo;
 mod error;
 mod feedback;
+mod growth;
 mod ids;
 mod import;
 mod json;
@@ -57,7 +57,6 @@ pub use self::{
     articles::{ArticleFilter, Articles, UnparsedArticle, UnparsedArticles},
     audit::{Actor, Audit, AuditEntry, AuditFilter, Author, Entry, SIGN_IN_FAILED},
     customers::Customers,
-    demo::DemoMark,
     error::{Conflict, StoreError},
     feedback::{Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded},
     import::{Import, Merged},

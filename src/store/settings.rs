@@ -1,8 +1,8 @@
-//! Settings that all replicas share: the active release, the routing, the keys that sign tickets, the demo's mark.
+//! Settings that all replicas share: the active release, the routing, the keys that sign tickets.
 
 use atelier_core::domain::Timestamp;
 
-use super::{Entry, Store, StoreError, demo, revisions};
+use super::{Entry, Store, StoreError, revisions};
 
 /// The settings of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -84,11 +84,6 @@ impl Settings<'_> {
                 .bind(name)
                 .bind(old);
         Ok(self.store.execute(statement).await? > 0)
-    }
-
-    /// Whether the database has the demo's mark: it holds only the demo world and what was tried on it.
-    pub async fn is_demo(self) -> Result<bool, StoreError> {
-        Ok(self.get(demo::NAME).await?.is_some())
     }
 
     /// A number that grows with every change of a setting.

@@ -55,9 +55,8 @@ pub async fn serve(
 /// The application without a listener, so that a test can bind its own.
 pub fn app(state: AppState) -> Router {
     let (router, document, guards) = routes().into_parts();
-    let documents = [None, Some(state.access.rule())]
-        .map(|keyless| openapi::finish(&document, &guards, state.limits, keyless));
-    let (json, page) = (OpenApiDocument::new(&documents), DocsPage::new(&documents));
+    let document = openapi::finish(&document, &guards, state.limits);
+    let (json, page) = (OpenApiDocument::new(&document), DocsPage::new(&document, state.is_demo()));
     let gate = Gate::new(state.access.clone(), state.clock.clone(), state.limits, guards);
     let pages = pages::router().merge(pages::pictures::router());
     let pages = pages.route_layer(middleware::from_fn_with_state(state.clone(), deadline::layer));
@@ -74,14 +73,14 @@ pub fn app(state: AppState) -> Router {
         // `layer` for every request.
         .layer((
             compression::layer(),
-            middleware::from_fn_with_state(layer_state, outer),
+            middleware::from_fn_with_state(layer_state.clone(), outer),
             TraceLayer::new_for_http()
                 .make_span_with(request_id::span)
                 .on_request(())
                 .on_response(DefaultOnResponse::new().level(Level::INFO))
                 // A problem logs itself, with its cause.
                 .on_failure(()),
-            middleware::from_fn(inner),
+            middleware::from_fn_with_state(layer_state, inner),
             CatchPanicLayer::custom(problem::from_panic),
             Extension(json),
             Extension(page),
@@ -107,8 +106,8 @@ async fn outer(State(state): State<AppState>, mut request: Request, next: Next) 
 }
 
 /// Refuses a request without a host, gives a problem its body, and every answer its security headers.
-async fn inner(mut request: Request, next: Next) -> Response {
-    let reader = pages::problem::Reader::new(&mut request);
+async fn inner(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+    let reader = pages::problem::Reader::new(&mut request, state.is_demo());
     let https = is_https(request.headers(), request.extensions());
     let response = match host::check(&request) {
         Ok(()) => next.run(request).await,

@@ -1,6 +1,7 @@
 //! The built `atelier serve` as a process: started, measured, killed.
 
 use std::{
+    cell::Cell,
     fs::{self, File},
     io::{BufRead, BufReader},
     net::TcpListener,
@@ -18,6 +19,7 @@ pub struct Setup {
     models: PathBuf,
     address: String,
     variables: Vec<(String, String)>,
+    filled: Cell<bool>,
     /// Has the log and the experiment's files.
     pub folder: TempDir,
 }
@@ -31,6 +33,7 @@ impl Setup {
             models: models(),
             address: format!("127.0.0.1:{port}"),
             variables: Vec::new(),
+            filled: Cell::new(false),
             folder: TempDir::new()?,
         })
     }
@@ -62,13 +65,19 @@ impl Setup {
     }
 
     pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_atelier"));
-        command.args(["--database", &self.database, "serve", "--address", &self.address, "--device", "cpu"]);
-        command.arg("--models").arg(&self.models).current_dir(self.folder.path());
+        let mut command = self.atelier();
+        command.args(["serve", "--address", &self.address, "--device", "cpu"]);
         command
+    }
+
+    fn atelier(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_atelier"));
+        command.args(["--database", &self.database, "--models"]).arg(&self.models);
+        command
+            .current_dir(self.folder.path())
             .env_remove("DATABASE_URL")
             .env("RUST_LOG", "warn,ort=error")
-            // Callers without keys, on data that is no demo.
+            // Callers without keys.
             .env("ATELIER__ACCESS__REQUIRE_KEY", "false");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
@@ -83,9 +92,12 @@ impl Setup {
         fs::read_to_string(self.log()).unwrap_or_default()
     }
 
-    /// Starts it and waits until it answers.
+    /// Starts it, the first time with the demo world, and waits until it answers.
     pub fn start(&self) -> Result<Server> {
         let log = File::options().create(true).append(true).open(self.log())?;
+        if !self.filled.replace(true) {
+            self.atelier().arg("demo").stderr(Stdio::null()).status()?;
+        }
         let mut child = self.command().stdout(Stdio::piped()).stderr(log).spawn()?;
         let stdout = child.stdout.take().context("piped just above")?;
         let server = Server { child };

@@ -1,4 +1,4 @@
-//! Imports files in one transaction, for `atelier import` and for the first start of a service.
+//! Imports files in one transaction, for `atelier import` and for the demo.
 
 use std::{
     path::Path,
@@ -19,7 +19,7 @@ use crate::{
         coverage::Census,
         import::{Importable, Mirrored, import_table, may_commit, mirror},
     },
-    store::{self, Counts, DemoMark, Store},
+    store::{self, Counts, Store},
 };
 
 /// The result of an import.
@@ -78,7 +78,7 @@ pub(in crate::cli) async fn load_files(
     let now = SystemTime::now().into();
     let opened = Opened::new(files, schema, options, now)?;
     let import = store.import(now).await?;
-    fill(import, opened, options, DemoMark::Clear, census, tell).await
+    fill(import, opened, options, census, tell).await
 }
 
 /// Like [`load_files`] with skipping, for an empty database; `None` if it is not empty. The check is inside the
@@ -87,7 +87,6 @@ pub(in crate::cli) async fn load_files_if_empty(
     store: &Store,
     files: &Files,
     schema: &Schema,
-    mark: DemoMark,
     tell: impl Fn(&str),
 ) -> Result<Option<Outcome>> {
     let options = Options { skip_bad: true, ..Options::default() };
@@ -97,7 +96,7 @@ pub(in crate::cli) async fn load_files_if_empty(
     if !import.is_empty().await? {
         return Ok(None);
     }
-    fill(import, opened, options, mark, None, tell).await.map(Some)
+    fill(import, opened, options, None, tell).await.map(Some)
 }
 
 /// The files of an import. All are opened before the first row is stored, so that a wrong header in the last file is
@@ -162,7 +161,6 @@ async fn fill(
     mut import: store::Import,
     opened: Opened,
     options: Options,
-    mark: DemoMark,
     census: Option<&mut Census>,
     tell: impl Fn(&str),
 ) -> Result<Outcome> {
@@ -175,7 +173,7 @@ async fn fill(
         Ok(Imported { retired: Some(Mirrored::TooMany { missing, before }), .. }) => {
             End::TooManyMissing { missing, before }
         }
-        Ok(imported) if may_commit(&report, options.skip_bad) => match import.commit_with(mark).await {
+        Ok(imported) if may_commit(&report, options.skip_bad) => match import.commit().await {
             Ok(()) => End::Imported(imported),
             Err(error) => End::Stopped(error.into()),
         },

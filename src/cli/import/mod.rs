@@ -68,7 +68,7 @@ pub(super) struct Import {
 
 impl Import {
     pub(super) async fn run(self, settings: &Settings) -> Result<ExitCode> {
-        let store = &settings.open_database().await?;
+        let store = &settings.open(settings.database()?).await?;
         let schema = match (&self.schema, &self.folder) {
             (Some(path), _) => read_schema(path)?,
             (None, Some(folder)) => read_folder_schema(folder)?,

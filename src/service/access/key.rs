@@ -81,13 +81,11 @@ impl Access {
         }
         let scopes: Vec<String> = scopes.iter().map(ToString::to_string).collect();
         let expires = lifetime.map(|lifetime| now + lifetime);
-        let record = match keys.create(&key.hash(), label, &scopes, now, expires).await {
-            Ok(record) => record,
+        match keys.create(&key.hash(), label, &scopes, now, expires).await {
+            Ok(record) => Ok(record),
             // The same form may have been faster.
-            Err(error) => keys.find_valid(&key.hash(), now).await?.ok_or(error)?,
-        };
-        self.forget_demo_mark();
-        Ok(record)
+            Err(error) => keys.find_valid(&key.hash(), now).await?.ok_or(error),
+        }
     }
 
     /// A key's record, if the key is neither expired nor revoked. Reads the database each time; while that cannot be

@@ -6,7 +6,6 @@ mod background;
 mod failures;
 mod guessable;
 mod key;
-mod keyless;
 mod password;
 mod rate;
 mod throttle;
@@ -29,7 +28,6 @@ use crate::{
 
 use self::{
     failures::{Failures, Tried},
-    keyless::Keyless,
     password::Hasher,
     rate::Rates,
     throttle::Throttle,
@@ -37,7 +35,6 @@ use self::{
 };
 pub use self::{
     key::{Key, Scope},
-    keyless::RequireKey,
     password::{PasswordError, QueueFull},
     token::Token,
 };
@@ -60,9 +57,20 @@ pub struct Access {
     keys: Cache<TokenHash, ApiKey>,
     uses: Uses,
     failures: Failures,
-    keyless: Keyless,
+    rule: RequireKey,
     /// Locked only to look a key up.
     rates: Arc<Mutex<Rates>>,
+}
+
+/// Whether programs need an API key. The way in which the service was started decides it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequireKey {
+    /// A database is named.
+    Always,
+    /// A database is named, and the setting `access.require_key` is false.
+    Never,
+    /// The demo, where no database is named and nothing is private, needs none.
+    Demo,
 }
 
 /// When sessions end by themselves.
@@ -123,9 +131,18 @@ impl Access {
             lifetimes: Lifetimes::default(),
             throttle: Arc::default(),
             keys,
-            keyless: Keyless::new(RequireKey::Always),
+            rule: RequireKey::Always,
             rates: Arc::default(),
         }
+    }
+
+    /// Requires keys by another rule than always.
+    pub fn require_key(self, rule: RequireKey) -> Self {
+        Self { rule, ..self }
+    }
+
+    pub fn rule(&self) -> RequireKey {
+        self.rule
     }
 
     pub fn with_lifetimes(self, lifetimes: Lifetimes) -> Self {

@@ -22,7 +22,7 @@ use crate::{
         coverage::Census,
         import::{ImportError, Importable, import_table, may_commit},
     },
-    store::{Author, Counts, DemoMark, Import},
+    store::{Author, Counts, Import},
     web::http::{
         AppState, Finding, Kind, Problem,
         extract::{Incoming, check_media_type},
@@ -103,9 +103,8 @@ pub(crate) async fn import<T: Importable>(
     }
     let state = state.clone();
     uncancelled(async move {
-        let committed = import.commit_with(DemoMark::Count).await;
+        let committed = import.commit().await;
         state.profiles.forget_all();
-        state.access.forget_demo_mark();
         committed?;
         state.releases.refresh().await
     })

@@ -32,6 +32,8 @@ async fn livez() -> Json<Alive> {
 struct Ready {
     #[schema(examples("ready"))]
     status: &'static str,
+    /// Whether this is the demo, where nothing is private.
+    demo: bool,
     database: &'static str,
     /// The version of ONNX Runtime; `none` if a server runs the models.
     onnx_runtime: &'static str,
@@ -78,6 +80,7 @@ async fn readyz(State(state): State<AppState>) -> Result<Json<Ready>, Problem> {
     let Coverage { both, only_catalogue, only_release } = live.catalogue.coverage();
     Ok(Json(Ready {
         status: "ready",
+        demo: state.is_demo(),
         database: state.store.kind(),
         onnx_runtime: state.releases.engine().onnx_runtime(),
         release: live.name().to_owned(),

@@ -10,11 +10,10 @@ use utoipa_axum::routes;
 
 use crate::{
     config::Limits,
-    service::access::RequireKey,
     web::http::{
         KINDS, Kind, Problem, ProblemBody,
-        conditions::{ASK_AGAIN, ByKey, Conditions, ReadHeaders},
-        keys::{self, Keyless},
+        conditions::{ASK_AGAIN, Conditions, Document, ReadHeaders},
+        keys,
         routes::{Deadline, Guards, Routes},
         schema::{ConditionSchema, names},
     },
@@ -22,25 +21,20 @@ use crate::{
 
 /// The document as text, serialized once.
 #[derive(Clone)]
-pub(crate) struct OpenApiDocument(ByKey);
+pub(crate) struct OpenApiDocument(Document);
 
 impl OpenApiDocument {
-    pub(crate) fn new(documents: &[Value; 2]) -> Self {
-        Self(ByKey::new("application/json", documents.each_ref().map(Value::to_string)))
+    pub(crate) fn new(document: &Value) -> Self {
+        Self(Document::new("application/json", document.to_string()))
     }
 }
 
 /// Completes the document: adds limits, keys and common problems to the handlers' descriptions.
-pub(crate) fn finish(
-    document: &openapi::OpenApi,
-    guards: &Guards,
-    limits: Limits,
-    keyless: Option<RequireKey>,
-) -> Value {
+pub(crate) fn finish(document: &openapi::OpenApi, guards: &Guards, limits: Limits) -> Value {
     let mut document = serde_json::to_value(document).expect("the document is plain JSON; this is a bug");
     add_limits(&mut document, limits);
     tighten(&mut document);
-    keys::describe(&mut document, guards, keyless);
+    keys::describe(&mut document, guards);
     let paths = document.get_mut("paths").and_then(Value::as_object_mut);
     for (path, item) in paths.into_iter().flatten() {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
@@ -101,11 +95,10 @@ pub(crate) fn router() -> Routes {
     ),
 )]
 async fn document(
-    Keyless(keyless): Keyless,
     Extension(OpenApiDocument(document)): Extension<OpenApiDocument>,
     conditions: Conditions,
 ) -> Result<Response, Problem> {
-    document.of(keyless).answer(ASK_AGAIN, &conditions)
+    document.answer(ASK_AGAIN, &conditions)
 }
 
 /// Adds the limits, as `x-limits` and in the schemas.
@@ -208,7 +201,7 @@ mod tests {
     #[test]
     fn every_operation_lists_its_problems() {
         let (_, document, guards) = crate::web::routes().into_parts();
-        let mut document = finish(&document, &guards, Limits::default(), None);
+        let mut document = finish(&document, &guards, Limits::default());
         assert_eq!(document["openapi"], "3.1.0");
         assert_eq!(document["x-limits"]["body_bytes"], 1 << 20);
         let items = &document["components"]["schemas"]["BatchBody"]["properties"]["items"];

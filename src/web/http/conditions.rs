@@ -103,24 +103,6 @@ impl Document {
     }
 }
 
-/// A document twice: for callers that need a key, and for those that need none.
-#[derive(Debug, Clone)]
-pub(crate) struct ByKey {
-    with_key: Document,
-    keyless: Document,
-}
-
-impl ByKey {
-    pub(crate) fn new(media_type: &'static str, [with_key, keyless]: [String; 2]) -> Self {
-        let document = |text| Document::new(media_type, text);
-        Self { with_key: document(with_key), keyless: document(keyless) }
-    }
-
-    pub(crate) fn of(&self, keyless: bool) -> &Document {
-        if keyless { &self.keyless } else { &self.with_key }
-    }
-}
-
 /// Callers ask each time whether it has changed.
 pub(crate) const ASK_AGAIN: &str = "no-cache";
 

@@ -18,11 +18,11 @@ use axum::{
 use serde_json::{Value, json};
 
 use super::{
-    AppState, Kind, Problem,
+    Kind, Problem,
     deadline::limit,
     peer::Peer,
     routes::{Deadline, Guard, Guards, matched},
-    source::{Head, check_local},
+    source::check_program,
     streams::Streams,
 };
 use crate::{
@@ -79,11 +79,11 @@ impl Gate {
             None => Ok(None),
             Some(scope) => match find_key(request.headers()) {
                 Some(key) => self.admit(scope, key).await.map(Some),
-                None => match admit_keyless(&self.access, Head::from(&request)).await {
-                    Ok(()) => Ok(None),
-                    Err(Refusal::Needed(reason)) => Err(refuse_missing_key(scope, &reason)),
-                    Err(Refusal::Failed(problem)) => Err(problem.into_response()),
-                },
+                None if self.access.rule() == RequireKey::Always => Err(refuse_missing_key(scope, "")),
+                None => check_program(&request).map(|()| None).map_err(|found| {
+                    let reason = format!(" Only programs may do without, and this request {found}.");
+                    refuse_missing_key(scope, &reason)
+                }),
             },
         };
         match key {
@@ -100,50 +100,13 @@ impl Gate {
 }
 
 /// The layer. A key that is sent is checked even where none is required, so that a caller learns about an invalid key
-/// before the service moves to an address where keys are required.
+/// before the service has a database where keys are required.
 pub(crate) async fn check(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let guard = gate.guard(&request);
     let answer = gate.pass(guard, request, next);
     match guard.deadline {
         Deadline::Limited => limit(gate.limits, answer).await,
         Deadline::Stream | Deadline::Unlimited => answer.await,
-    }
-}
-
-/// Why a request without a key is refused.
-enum Refusal {
-    /// It needs one. The reason follows the detail of the problem.
-    Needed(String),
-    Failed(Problem),
-}
-
-/// Whether a request without a key may pass. Only programs on this machine ever need none.
-async fn admit_keyless(access: &Access, head: Head<'_>) -> Result<(), Refusal> {
-    let rule = access.rule();
-    if rule == RequireKey::Always {
-        return Err(Refusal::Needed(String::new()));
-    }
-    if let Err(found) = check_local(head, rule == RequireKey::Auto) {
-        let reason = format!(" Only programs on this machine may do without, and this request {found}.");
-        return Err(Refusal::Needed(reason));
-    }
-    if access.admits_keyless().await.map_err(|error| Refusal::Failed(error.into()))? {
-        return Ok(());
-    }
-    let reason = " Programs on this machine may do without while the database holds only the demo world that the \
-                  service filled it with, or if the setting `access.require_key` is false.";
-    Err(Refusal::Needed(reason.to_owned()))
-}
-
-/// Whether this caller may call the API without a key, for documents that say so.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Keyless(pub(crate) bool);
-
-impl FromRequestParts<AppState> for Keyless {
-    type Rejection = std::convert::Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Self::Rejection> {
-        Ok(Self(admit_keyless(&state.access, Head::from(&*parts)).await.is_ok()))
     }
 }
 
@@ -159,20 +122,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Adds each operation's security requirements to the document, and says whether its reader needs a key. If not, no key
-/// is one of the alternatives, by the rule that admits readers without one.
-pub(crate) fn describe(document: &mut Value, guards: &Guards, keyless: Option<RequireKey>) {
-    let needed = match keyless {
-        None => "You need a key: an admin creates one at /access/keys or with `atelier key create`.",
-        Some(RequireKey::Never) => {
-            "You need no key: `require_key` under `[access]` is `false`, so this machine's programs call the service \
-             without one; see docs/security.md."
-        }
-        Some(_) => {
-            "You need no key now: this machine's programs call the service without one. The first key or import ends \
-             that; see docs/security.md."
-        }
-    };
+/// Adds each operation's security requirements to the document. It is the same where no key is needed.
+pub(crate) fn describe(document: &mut Value, guards: &Guards) {
+    let needed = "You need a key: an admin creates one at /access/keys or with `atelier key create`. The demo needs none, and \
+                  neither does a service with the setting `access.require_key = false`.";
     let about = document["info"]["description"].as_str().unwrap_or_default();
     document["info"]["description"] = format!("{about} {needed}").into();
     document["components"]["securitySchemes"] = json!({
@@ -184,9 +137,7 @@ pub(crate) fn describe(document: &mut Value, guards: &Guards, keyless: Option<Re
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
             let guard = guards.get(&(path.clone(), method.clone()));
             let Some(scope) = guard.and_then(|guard| guard.scope) else { continue };
-            let no_key = keyless.map(|_| json!({}));
-            let key = [json!({"bearer": [scope.as_str()]}), json!({"header": [scope.as_str()]})];
-            operation["security"] = no_key.into_iter().chain(key).collect();
+            operation["security"] = json!([{"bearer": [scope.as_str()]}, {"header": [scope.as_str()]}]);
         }
     }
 }

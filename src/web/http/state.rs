@@ -19,7 +19,7 @@ use super::{CrossOrigins, Kind, Metrics, Problem};
 use crate::{
     config::Limits,
     service::{
-        access::Access,
+        access::{Access, RequireKey},
         asking::Times,
         live_release::{LiveRelease, Releases, ServedSchema},
         profiles::Profiles,
@@ -79,6 +79,11 @@ impl AppState {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.0.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Whether this is the demo, which says so on every page.
+    pub(crate) fn is_demo(&self) -> bool {
+        self.access.rule() == RequireKey::Demo
     }
 
     /// The live release, for one request to keep while it runs.

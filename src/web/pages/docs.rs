@@ -10,8 +10,7 @@ use utoipa_axum::routes;
 use super::shell::Shell;
 use crate::web::http::{
     Problem,
-    conditions::{ASK_AGAIN, ByKey, Conditions, Document, ReadHeaders},
-    keys::Keyless,
+    conditions::{ASK_AGAIN, Conditions, Document, ReadHeaders},
     routes::Routes,
 };
 
@@ -29,21 +28,20 @@ pub(crate) fn router() -> Routes {
     ),
 )]
 async fn docs(
-    Keyless(keyless): Keyless,
     Extension(DocsPage(page)): Extension<DocsPage>,
     conditions: Conditions,
 ) -> Result<Response, Problem> {
-    page.of(keyless).answer(ASK_AGAIN, &conditions)
+    page.answer(ASK_AGAIN, &conditions)
 }
 
 /// The page's text, rendered once.
 #[derive(Clone)]
-pub(crate) struct DocsPage(ByKey);
+pub(crate) struct DocsPage(Document);
 
 impl DocsPage {
-    /// From the finished `OpenAPI` documents.
-    pub(crate) fn new(documents: &[Value; 2]) -> Self {
-        Self(ByKey::new("text/html; charset=utf-8", documents.each_ref().map(page)))
+    /// From the finished `OpenAPI` document.
+    pub(crate) fn new(document: &Value, demo: bool) -> Self {
+        Self(Document::new("text/html; charset=utf-8", page(document, demo)))
     }
 }
 
@@ -131,11 +129,11 @@ struct Type {
     schema: Option<String>,
 }
 
-fn page(document: &Value) -> String {
+fn page(document: &Value, demo: bool) -> String {
     let limits = document["x-limits"].as_object().into_iter().flatten();
     let schemas = document["components"]["schemas"].as_object().into_iter().flatten();
     let page = DocsTemplate {
-        shell: Shell::outside(),
+        shell: Shell::outside(demo),
         about: text(&document["info"]["description"]).split("\n\n").collect(),
         limits: limits.map(|(name, value)| (name.as_str(), value.to_string())).collect(),
         groups: document["tags"].as_array().into_iter().flatten().map(|tag| group(document, tag)).collect(),

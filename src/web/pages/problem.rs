@@ -5,14 +5,14 @@ use std::{sync::LazyLock, time::Duration};
 
 use askama::Template;
 use axum::{
-    extract::Request,
+    extract::{Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{Html, IntoResponse, Response},
 };
 use utoipa_axum::routes;
 
 use crate::web::http::{
-    Finding, KINDS, Kind, Problem, ProblemBody, RequestId,
+    AppState, Finding, KINDS, Kind, Problem, ProblemBody, RequestId,
     conditions::{ASK_AGAIN, Conditions, Document, ReadHeaders},
     problem::{PublicProblem, status},
     routes::Routes,
@@ -52,9 +52,9 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(request: &mut Request) -> Self {
+    pub(crate) fn new(request: &mut Request, demo: bool) -> Self {
         let wants_page = wants_page(request.headers());
-        let frame = Frame::default();
+        let frame = Frame::new(demo);
         request.extensions_mut().insert(frame.clone());
         let id =
             request.extensions().get::<RequestId>().cloned().expect("the outer layer sets it; this is a bug");
@@ -138,15 +138,15 @@ pub(crate) fn router() -> Routes {
         (status = 412, description = "The document has another version"),
     ),
 )]
-async fn problems(conditions: Conditions) -> Result<Response, Problem> {
-    static PAGE: LazyLock<Document> = LazyLock::new(|| {
-        let page = ProblemsPage { shell: Shell::outside(), kinds: KINDS }.render();
-        Document::new(
-            "text/html; charset=utf-8",
-            page.expect("writing to a String never fails; this is a bug"),
-        )
+async fn problems(State(state): State<AppState>, conditions: Conditions) -> Result<Response, Problem> {
+    static PAGES: LazyLock<[Document; 2]> = LazyLock::new(|| {
+        [false, true].map(|demo| {
+            let page = ProblemsPage { shell: Shell::outside(demo), kinds: KINDS }.render();
+            let page = page.expect("writing to a String never fails; this is a bug");
+            Document::new("text/html; charset=utf-8", page)
+        })
     });
-    PAGE.answer(ASK_AGAIN, &conditions)
+    PAGES[usize::from(state.is_demo())].answer(ASK_AGAIN, &conditions)
 }
 
 #[cfg(test)]

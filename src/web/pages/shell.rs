@@ -57,6 +57,8 @@ impl Page {
 pub(crate) struct Shell {
     page: Option<Page>,
     pub(crate) signed_in: Option<SignedIn>,
+    /// Whether the page says that this is the demo.
+    pub(crate) demo: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -67,30 +69,37 @@ pub(crate) struct SignedIn {
     pub(crate) csrf: String,
 }
 
-/// The frame for a problem page. It is among the request's extensions and stays empty until `visitor` has found
+/// The frame for a problem page. It is among the request's extensions, and lacks the person until `visitor` has found
 /// who is signed in.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Frame(Arc<OnceLock<Shell>>);
+#[derive(Debug, Clone)]
+pub(crate) struct Frame {
+    signed_in: Arc<OnceLock<SignedIn>>,
+    demo: bool,
+}
 
 impl Frame {
+    pub(crate) fn new(demo: bool) -> Self {
+        Self { signed_in: Arc::default(), demo }
+    }
+
     pub(super) fn set(&self, signed_in: SignedIn) {
         // A second look-up for the same request has the same result.
-        let _ = self.0.set(Shell { page: None, signed_in: Some(signed_in) });
+        let _ = self.signed_in.set(signed_in);
     }
 
     pub(crate) fn shell(&self) -> Shell {
-        self.0.get().cloned().unwrap_or_else(Shell::outside)
+        Shell { page: None, signed_in: self.signed_in.get().cloned(), demo: self.demo }
     }
 }
 
 impl Shell {
     /// The frame for a person who is not signed in.
-    pub(crate) fn outside() -> Self {
-        Self { page: None, signed_in: None }
+    pub(crate) fn outside(demo: bool) -> Self {
+        Self { page: None, signed_in: None, demo }
     }
 
-    pub(super) fn signed_in(page: Option<Page>, signed_in: SignedIn) -> Self {
-        Self { page, signed_in: Some(signed_in) }
+    pub(super) fn signed_in(page: Option<Page>, signed_in: SignedIn, demo: bool) -> Self {
+        Self { page, signed_in: Some(signed_in), demo }
     }
 
     /// The pages that the signed-in person may see.

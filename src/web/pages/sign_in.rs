@@ -49,11 +49,16 @@ struct Next {
     next: String,
 }
 
-async fn page(Guest(visitor): Guest, PageQuery(Next { next }): PageQuery<Next>) -> Result<Response, Problem> {
+async fn page(
+    State(state): State<AppState>,
+    Guest(visitor): Guest,
+    PageQuery(Next { next }): PageQuery<Next>,
+) -> Result<Response, Problem> {
     if visitor.is_some() {
         return Ok(Redirect::to(destination(&next)).into_response());
     }
-    let page = SignInPage { shell: Shell::outside(), next, name: String::new(), refused: None };
+    let shell = Shell::outside(state.is_demo());
+    let page = SignInPage { shell, next, name: String::new(), refused: None };
     Ok(Html(page.render()?).into_response())
 }
 
@@ -73,18 +78,19 @@ async fn sign_in(
 ) -> Result<Response, Problem> {
     match state.access.by(author).sign_in(&name, &password, state.now()).await {
         Ok(token) => Ok(signed_in(&state, &token, https, destination(&next))),
-        Err(error) => refuse(error, name, next),
+        Err(error) => refuse(&state, error, name, next),
     }
 }
 
 /// The page again if another name, password or link may do.
-fn refuse(error: SignInError, name: String, next: String) -> Result<Response, Problem> {
+fn refuse(state: &AppState, error: SignInError, name: String, next: String) -> Result<Response, Problem> {
     let status = match error {
         SignInError::Wrong => StatusCode::UNAUTHORIZED,
         SignInError::Link => StatusCode::NOT_FOUND,
         _ => return Err(error.into()),
     };
-    let page = SignInPage { shell: Shell::outside(), next, name, refused: Some(error.to_string()) };
+    let shell = Shell::outside(state.is_demo());
+    let page = SignInPage { shell, next, name, refused: Some(error.to_string()) };
     Ok((status, Html(page.render()?)).into_response())
 }
 
@@ -101,8 +107,8 @@ struct LinkPage {
 /// Opening a link, as mail programs do, does not use it up.
 async fn link(State(state): State<AppState>, Path(link): Path<String>) -> Result<Response, Problem> {
     match find_holder(&state, &link).await {
-        Ok(person) => Ok(link_page(&person, link, None)?.into_response()),
-        Err(error) => refuse(error, String::new(), String::new()),
+        Ok(person) => Ok(link_page(&state, &person, link, None)?.into_response()),
+        Err(error) => refuse(&state, error, String::new(), String::new()),
     }
 }
 
@@ -110,8 +116,14 @@ async fn find_holder(state: &AppState, link: &str) -> Result<Person, SignInError
     state.access.holder(&parse_link(link)?, state.now()).await
 }
 
-fn link_page(person: &Person, link: String, refused: Option<String>) -> Result<Html<String>, askama::Error> {
-    let page = LinkPage { shell: Shell::outside(), name: person.name.to_string(), link, refused };
+fn link_page(
+    state: &AppState,
+    person: &Person,
+    link: String,
+    refused: Option<String>,
+) -> Result<Html<String>, askama::Error> {
+    let page =
+        LinkPage { shell: Shell::outside(state.is_demo()), name: person.name.to_string(), link, refused };
     page.render().map(Html)
 }
 
@@ -146,10 +158,10 @@ async fn enter(
         Ok(token) => Ok(signed_in(&state, &token, https, destination(""))),
         Err(error @ SignInError::Password(_)) => {
             let person = find_holder(&state, &link).await?;
-            let page = link_page(&person, link, Some(error.to_string()))?;
+            let page = link_page(&state, &person, link, Some(error.to_string()))?;
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
         }
-        Err(error) => refuse(error, String::new(), String::new()),
+        Err(error) => refuse(&state, error, String::new(), String::new()),
     }
 }
 

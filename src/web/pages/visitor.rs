@@ -27,17 +27,18 @@ pub(crate) struct Visitor {
     pub(super) person: Person,
     pub(super) token: Token,
     peer: Option<IpAddr>,
+    demo: bool,
 }
 
 impl Visitor {
     /// The frame of a page in the navigation.
     pub(super) fn shell(&self, page: Page) -> Shell {
-        Shell::signed_in(Some(page), self.signed_in())
+        Shell::signed_in(Some(page), self.signed_in(), self.demo)
     }
 
     /// The frame of a page outside the navigation.
     pub(super) fn plain_shell(&self) -> Shell {
-        Shell::signed_in(None, self.signed_in())
+        Shell::signed_in(None, self.signed_in(), self.demo)
     }
 
     fn signed_in(&self) -> SignedIn {
@@ -114,7 +115,8 @@ impl FromRequestParts<AppState> for Guest {
         let Some(token) = token(&parts.headers, &parts.extensions) else { return Ok(Self(None)) };
         let session = state.access.session(&token, state.now()).await?;
         let peer = Peer::ip(&parts.extensions);
-        let visitor = session.map(|session| Visitor { person: session.person, token, peer });
+        let demo = state.is_demo();
+        let visitor = session.map(|session| Visitor { person: session.person, token, peer, demo });
         if let (Some(visitor), Some(frame)) = (&visitor, parts.extensions.get::<Frame>()) {
             frame.set(visitor.signed_in());
         }

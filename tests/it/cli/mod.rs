@@ -1,6 +1,7 @@
 //! The verbs of the built program, run as from a shell.
 
 pub mod complete;
+pub mod demo;
 pub mod export;
 pub mod feeds;
 pub mod import;
@@ -20,17 +21,22 @@ use std::{
     process::{Command, Output},
 };
 
-use crate::harness::TestDatabase;
+use crate::{harness::TestDatabase, web::models};
 
 pub const REQUIRE_KEY: &str = "ATELIER__ACCESS__REQUIRE_KEY";
 
-/// The built `atelier`, on the test's database. Its service needs no keys on a loopback address, unless the test removes
-/// the variable.
+/// The built `atelier`, on the test's database. Its service needs no keys, unless the test removes the variable.
 pub fn atelier(db: &TestDatabase, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_atelier"));
     command.args(["--database", &db.url]).args(arguments).env_remove("DATABASE_URL");
     command.env(REQUIRE_KEY, "false");
     command
+}
+
+/// Fills the database with the demo world.
+pub async fn fill(db: &TestDatabase) {
+    let output = run(atelier(db, &["--models", path(&models()), "demo"])).await;
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
 pub async fn run(mut command: Command) -> Output {

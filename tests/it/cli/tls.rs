@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use super::{REQUIRE_KEY, atelier, run, serve::Served, stderr};
+use super::{atelier, fill, run, serve::Served, stderr};
 use crate::{
     harness::{TestDatabase, apply, on_sqlite, tls::issue_certificate, tools},
     web::{models, until},
@@ -93,7 +93,8 @@ async fn a_connection_of_http_2_answers_many_requests_at_once(db: TestDatabase) 
     let folder = tempfile::tempdir().unwrap();
     issue_certificate(folder.path());
     let mut command = serve(&db, folder.path());
-    command.env_remove(REQUIRE_KEY).arg("--models").arg(models());
+    command.arg("--models").arg(models());
+    fill(&db).await;
     let served = Served::launch(command, folder.path()).await;
     let authority = folder.path().join("ca.pem");
     until!(ask(&served, Some(&authority), "readyz").await.unwrap().starts_with("HTTP/2 200"));
@@ -126,11 +127,12 @@ async fn a_connection_of_http_2_answers_many_requests_at_once(db: TestDatabase) 
 
 #[apply(on_sqlite)]
 #[needs(clients)]
-async fn the_demo_over_tls_knows_its_own_pages(db: TestDatabase) {
+async fn a_service_over_tls_knows_its_own_pages(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     issue_certificate(folder.path());
     let mut command = serve(&db, folder.path());
-    command.env_remove(REQUIRE_KEY).arg("--models").arg(models());
+    command.arg("--models").arg(models());
+    fill(&db).await;
     let served = Served::launch(command, folder.path()).await;
     let authority = folder.path().join("ca.pem");
     let ours = served.url.trim_end_matches('/').to_owned();

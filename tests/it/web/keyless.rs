@@ -1,37 +1,19 @@
-//! Who needs no API key: programs on this machine, while the database holds only the demo world, and no other caller in disguise.
+//! The demo: programs need no key there, pages of other sites do, and no shop fits into it.
 
-use std::time::SystemTime;
-
-use atelier::{
-    service::access::{RequireKey, Scope},
-    store::{DemoMark, Name},
-};
-use atelier_core::domain::{Role, Timestamp};
-use reqwest::Method;
+use atelier::service::access::RequireKey;
+use atelier_core::domain::Role;
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
-use super::{Service, until};
-use crate::harness::{TestDatabase, apply, contract};
+use super::Service;
+use crate::harness::{TestDatabase, apply, on_sqlite};
 
 const BULK: &str = "application/x-ndjson";
-
-async fn status(service: &Service, path: &str) -> u16 {
-    service.get(path).await.status().as_u16()
-}
-
-/// Whether `/openapi.json` and `/docs` say that no key is needed.
-async fn says_keyless(service: &Service) -> bool {
-    let document = service.json("/openapi.json").await;
-    let docs = service.get("/docs").await.text().await.unwrap();
-    let keyless = document["paths"]["/articles"]["get"]["security"][0] == json!({});
-    assert_eq!(docs.contains("You need no key"), keyless);
-    assert_eq!(docs.contains("You need a key: "), !keyless);
-    keyless
-}
+const BANNER: &str = "Demo: nothing here is private";
 
 fn lines(count: usize) -> String {
     let line = |number: usize| format!("{{\"id\": \"new-{number}\", \"type\": \"coat\"}}\n");
@@ -51,159 +33,75 @@ async fn send(service: &Service, head: &str) -> (u16, String) {
     (status, problem["detail"].as_str().unwrap_or_default().to_owned())
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_demo_needs_no_key_and_says_so(db: TestDatabase) {
-    let service = Service::playground(&db).await;
-    assert!(says_keyless(&service).await);
-    assert_eq!(status(&service, "/articles").await, 200);
-    // Single writes, refused streams and short ones are trials.
-    let coat = json!({"type": "coat"});
-    assert_eq!(service.put("/articles/new", &coat).await.status(), 201);
-    assert_eq!(service.delete("/articles/new").await.status(), 204);
-    let bad = format!("{}{{\"id\": 5}}\n", lines(30));
-    assert_eq!(service.post("/articles/bulk", BULK, bad).await.status(), 422);
+    for (service, is_demo) in
+        [(Service::untouched_demo(&db).await, true), (Service::guarded(&db).await, false)]
+    {
+        let admin = service.signed_in(Role::Admin).await;
+        for path in ["/sign-in", "/sign-in/gone", "/docs", "/docs/problems", "/nowhere", "/shared/gone"] {
+            let page = service.page(path).await.text().await.unwrap();
+            assert_eq!(page.matches(BANNER).count(), usize::from(is_demo), "{path}: {page}");
+        }
+        for path in ["/operations", "/access/keys", "/nowhere"] {
+            let page = admin.get(path).await.text().await.unwrap();
+            assert_eq!(page.matches(BANNER).count(), usize::from(is_demo), "{path}: {page}");
+        }
+        assert_eq!(admin.page("/access/keys").await.contains("The demo needs none."), is_demo);
+        let status = if is_demo { 200 } else { 401 };
+        assert_eq!(service.get("/articles").await.status(), status);
+        // Neither rows nor a key end the demo.
+        assert_eq!(service.post("/articles/bulk", BULK, lines(30)).await.status(), status);
+        let made = admin.post("/access/keys", &[("label", "Shop"), ("scope", "catalogue")]).await;
+        assert_eq!(made.status(), 200);
+        assert_eq!(service.get("/articles").await.status(), status);
+        if is_demo {
+            assert_eq!(service.json("/readyz").await["demo"], true);
+        }
+        let document = service.json("/openapi.json").await;
+        assert_eq!(document["paths"]["/articles"]["get"]["security"][0], json!({"bearer": ["catalogue"]}));
+    }
+}
+
+#[apply(on_sqlite)]
+async fn a_full_demo_says_how_to_start_a_shop(db: TestDatabase) {
+    let service = Service::untouched_demo(&db).await;
     for _ in 0..2 {
-        let answer = service.post("/articles/bulk", BULK, lines(20)).await;
-        assert_eq!(answer.status(), 200, "the same rows again bring nothing new");
+        service.store.limit_growth().await.unwrap();
     }
-    assert_eq!(status(&service, "/articles").await, 200);
-    assert!(says_keyless(&service).await);
-    // The document is for its reader, who came through a proxy.
-    let request = service.http.get(format!("{}/openapi.json", service.url)).header("x-real-ip", "10.1.2.3");
-    let document: Value = request.send().await.unwrap().json().await.unwrap();
-    assert_eq!(document["paths"]["/articles"]["get"]["security"][0], json!({"bearer": ["catalogue"]}));
-}
-
-#[apply(contract)]
-async fn a_long_stream_of_rows_ends_the_demo(db: TestDatabase) {
-    let service = Service::playground(&db).await;
-    assert_eq!(service.post("/articles/bulk", BULK, lines(21)).await.status(), 200);
-    assert_eq!(status(&service, "/articles").await, 401, "at once");
-    assert!(!says_keyless(&service).await);
-    let (_, detail) = send(&service, "GET /articles HTTP/1.1\nHost: localhost\nConnection: close\n\n").await;
-    assert!(detail.contains("while the database holds only the demo world"), "{detail}");
-}
-
-/// On two replicas.
-#[apply(contract)]
-async fn many_short_streams_end_the_demo(db: TestDatabase) {
-    let service = Service::playground(&db).await;
-    let other = Service::start_under(&db, RequireKey::Auto).await;
-    for number in 0..21 {
-        let service = if number % 2 == 0 { &service } else { &other };
-        let line = format!("{{\"id\": \"new-{number}\", \"type\": \"coat\"}}\n");
-        assert_eq!(service.post("/articles/bulk", BULK, line).await.status(), 200, "{number}");
+    let coat = json!({"type": "coat"});
+    let before = service.store.articles().count().await.unwrap();
+    let answer = service.post("/articles/bulk", BULK, lines(2001)).await;
+    assert_eq!(answer.status(), StatusCode::FORBIDDEN);
+    let problem: Value = answer.json().await.unwrap();
+    assert_eq!(problem["code"], "demo-full");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("2,000 rows") && detail.contains("atelier --database sqlite:shop.db"),
+        "{detail}"
+    );
+    assert_eq!(service.store.articles().count().await, Ok(before), "all or nothing");
+    for _ in 0..2 {
+        let answer = service.post("/articles/bulk", BULK, lines(2000)).await;
+        assert_eq!(answer.status(), 200, "rows that are there are not new ones");
     }
-    assert_eq!(status(&service, "/articles").await, 401, "at once");
-    assert!(!service.store.settings().is_demo().await.unwrap());
+    assert_eq!(service.put("/articles/more", &coat).await.status(), 403);
+    assert_eq!(service.put("/articles/new-7", &json!({"type": "boots"})).await.status(), 200);
+    assert_eq!(service.put("/customers/c-new", &json!({"features": {}})).await.status(), 201);
+    assert_eq!(service.delete("/articles/new-7").await.status(), 204);
+    assert_eq!(service.put("/articles/more", &coat).await.status(), 201);
 }
 
-#[apply(contract)]
-async fn a_database_with_a_key_gets_no_mark(db: TestDatabase) {
-    let service = Service::start_under(&db, RequireKey::Auto).await;
-    let (label, now) = (Name::new("Shop").unwrap(), SystemTime::now().into());
-    let access = &service.state.access;
-    let (_, record) = access.issue_key(&label, &[Scope::Catalogue], None, now).await.unwrap();
-    service.store.api_keys().revoke(record.id, now).await.unwrap();
-    service.bring_in_demo_as(DemoMark::Set).await;
-    assert_eq!(status(&service, "/articles").await, 401);
-    assert!(!service.store.settings().is_demo().await.unwrap());
-}
-
-#[apply(contract)]
-async fn the_first_key_ends_the_demo(db: TestDatabase) {
-    let service = Service::playground(&db).await;
-    let admin = service.signed_in(Role::Admin).await;
-    let page = admin.page("/access/keys").await;
-    assert!(page.contains("while the database holds only the demo world"), "{page}");
-    let made = admin.post("/access/keys", &[("label", "Shop"), ("scope", "catalogue")]).await;
-    assert_eq!(made.status(), 200);
-    assert_eq!(status(&service, "/articles").await, 401, "at once");
-    assert!(admin.page("/access/keys").await.contains("Without a key, only health checks"));
-    let revoked = admin.post("/access/keys/1/revoke", &[]).await;
-    assert_eq!(revoked.status(), 303);
-    assert_eq!(status(&service, "/articles").await, 401, "revoking it does not bring the demo back");
-}
-
-#[apply(contract)]
-async fn another_process_ends_the_demo(db: TestDatabase) {
-    let service = Service::playground(&db).await;
-    assert_eq!(status(&service, "/articles").await, 200);
-    let other = db.open().await;
-    let import = other.import(Timestamp::from_millis(2)).await.unwrap();
-    import.commit().await.unwrap();
-    // Its own copy of the mark is a second old at most.
-    until!(status(&service, "/articles").await == 401);
-}
-
-/// Such as a database of an earlier version.
-#[apply(contract)]
-async fn what_was_no_demo_needs_keys(db: TestDatabase) {
-    let service = Service::start_under(&db, RequireKey::Auto).await;
-    service.bring_in_demo().await;
-    assert_eq!(status(&service, "/articles").await, 401);
-    assert_eq!(status(&service, "/livez").await, 200);
-    assert!(!says_keyless(&service).await);
-    let access = &service.state.access;
-    let now = SystemTime::now().into();
-    let (key, _) =
-        access.issue_key(&Name::new("Shop").unwrap(), &[Scope::Catalogue], None, now).await.unwrap();
-    let request = service.http.get(format!("{}/articles", service.url)).header("x-api-key", key.as_str());
-    assert_eq!(request.send().await.unwrap().status(), 200);
-}
-
-const PROXIED: [&str; 31] = [
-    "Forwarded: for=10.1.2.3",
-    "X-Forwarded-For: 10.1.2.3",
-    "X-Forwarded-Proto: https",
-    "X-Forwarded-Anything: 1",
-    "X-Forwarded: 1",
-    "X-Real-IP: 10.1.2.3",
-    "Via: 1.1 proxy",
-    "CF-Connecting-IP: 10.1.2.3",
-    "CF-Ray: 1",
-    "CDN-Loop: cloudflare",
-    "True-Client-IP: 10.1.2.3",
-    "X-Client-IP: 10.1.2.3",
-    "X-Cluster-Client-IP: 10.1.2.3",
-    "Client-IP: 10.1.2.3",
-    "Fastly-Client-IP: 10.1.2.3",
-    "Fly-Client-IP: 10.1.2.3",
-    "X-Original-URL: /articles",
-    "X-Originating-IP: 10.1.2.3",
-    "X-Envoy-External-Address: 10.1.2.3",
-    "X-Amzn-Trace-Id: Root=1-67891233-abcdef012345678912345678",
-    "X-ProxyUser-Ip: 10.1.2.3",
-    "X-Azure-ClientIP: 10.1.2.3",
-    "X-Remote-User: mara",
-    "Remote-User: mara",
-    "X-ARR-SSL: 2048",
-    "X-CDN: Imperva",
-    "X-Cloud-Trace-Context: 105445aa7843bc8bf206b12000100000/1",
-    "X-Edge-Location: FRA",
-    "X-Amz-Cf-Id: 1",
-    "X-Azure-Ref: 1",
-    "Fastly-SSL: 1",
-];
-
-#[apply(contract)]
-async fn proxied_requests_need_a_key(db: TestDatabase) {
-    let service = Service::playground(&db).await;
-    for header in PROXIED {
-        let head = format!("GET /articles HTTP/1.1\nHost: localhost\n{header}\nConnection: close\n\n");
-        let (status, detail) = send(&service, &head).await;
-        assert_eq!(status, 401, "{header}");
-        let name = header.split(':').next().unwrap().to_ascii_lowercase();
-        assert!(detail.contains(&format!("came through a proxy: it has the header {name}")), "{detail}");
-    }
+#[apply(on_sqlite)]
+async fn requests_for_other_hosts_need_a_key(db: TestDatabase) {
+    let service = Service::untouched_demo(&db).await;
     for (line, hosts, status, reason) in [
         ("GET /articles HTTP/1.1", &["127.0.0.1:8080"][..], 200, ""),
         ("GET /articles HTTP/1.1", &["LOCALHOST:1"], 200, ""),
         ("GET /articles HTTP/1.1", &["[::1]"], 200, ""),
         ("GET http://localhost:8080/articles HTTP/1.1", &["localhost:8080"], 200, ""),
-        // nginx's `proxy_pass http://127.0.0.1:8080`.
-        ("GET /articles HTTP/1.0", &["127.0.0.1:8080"], 401, "used HTTP/1.0, as nginx does"),
-        ("GET /articles HTTP/1.0", &[], 401, "used HTTP/1.0"),
+        ("GET /articles HTTP/1.0", &["127.0.0.1:8080"], 200, ""),
+        ("GET /articles HTTP/1.0", &[], 200, ""),
         ("GET /articles HTTP/1.1", &[], 400, "found no Host"),
         ("GET /articles HTTP/1.1", &["localhost", "evil.example"], 400, "found several Hosts"),
         ("GET /articles HTTP/1.1", &["local host"], 400, "found the Host \"local host\""),
@@ -237,9 +135,9 @@ async fn proxied_requests_need_a_key(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn pages_of_other_sites_need_a_key(db: TestDatabase) {
-    let service = Service::playground(&db).await;
+    let service = Service::start(&db).await;
     let ours = service.url.clone();
     let other_port = "http://127.0.0.1:1".to_owned();
     let secure = ours.replace("http:", "https:");
@@ -284,53 +182,11 @@ async fn pages_of_other_sites_need_a_key(db: TestDatabase) {
     assert_eq!(read("referer", "https://evil.example/").await, 200, "a link on another site");
 }
 
-#[apply(contract)]
-async fn the_setting_false_admits_old_clients_and_no_strangers(db: TestDatabase) {
-    let service = Service::start(&db).await;
-    assert!(says_keyless(&service).await);
-    for (head, status) in [
-        ("GET /articles HTTP/1.0", 200),
-        ("GET /articles HTTP/1.0\nHost: 127.0.0.1:8080", 200),
-        ("GET /articles HTTP/1.1\nHost: localhost:1", 200),
-        ("GET /articles HTTP/1.1\nHost: shop.example", 401),
-        ("GET /articles HTTP/1.1\nHost: 10.0.0.7", 401),
-        ("GET /articles HTTP/1.1\nHost: localhost\nX-Real-IP: 10.1.2.3", 401),
-        ("POST /releases/nowhere/activate HTTP/1.1\nHost: localhost", 404),
-        ("POST /releases/nowhere/activate HTTP/1.1\nHost: localhost\nOrigin: https://evil.example", 401),
-        ("POST /releases/nowhere/activate HTTP/1.1\nHost: localhost\nOrigin: null", 401),
-        ("POST /releases/nowhere/activate HTTP/1.1\nHost: localhost\nReferer: https://evil.example/", 401),
-        ("DELETE /articles/a HTTP/1.1\nHost: localhost\nSec-Fetch-Site: cross-site", 401),
-    ] {
-        let (found, detail) = send(&service, &format!("{head}\nConnection: close\n\n")).await;
-        assert_eq!(found, status, "{head}: {detail}");
-    }
-    let (key, _) = service
-        .state
-        .access
-        .issue_key(&Name::new("Shop").unwrap(), &[Scope::Catalogue], None, SystemTime::now().into())
-        .await
-        .unwrap();
-    let url = format!("{}/articles", service.url);
-    let request = service.http.request(Method::GET, &url).header("x-real-ip", "10.1.2.3");
-    let answer = request.header("x-api-key", key.as_str()).send().await.unwrap();
-    assert_eq!(answer.status(), 200, "a key works from any address");
-    assert_eq!(status(&service, "/articles").await, 200, "the first key changes nothing here");
-    let document = service.json("/openapi.json").await;
-    let about = document["info"]["description"].as_str().unwrap();
-    assert!(about.contains("You need no key: `require_key`") && !about.contains("first key"), "{about}");
-}
-
 impl Service {
-    /// A service of the demo world under the setting `auto`, with no live release.
-    pub async fn playground(db: &TestDatabase) -> Self {
-        let service = Self::start_under(db, RequireKey::Auto).await;
-        service.bring_in_demo_as(DemoMark::Set).await;
-        service
-    }
-
-    /// What a first start gives: the demo world under the setting `auto`, with the demo release.
+    /// What `atelier` serves where no database is named.
     pub async fn untouched_demo(db: &TestDatabase) -> Self {
-        let service = Self::playground(db).await;
+        let service = Self::start_under(db, RequireKey::Demo).await;
+        service.bring_in_demo().await;
         service.serve_demo().await;
         service
     }

@@ -61,7 +61,7 @@ use atelier::{
         profiles::Profiles,
         tickets::Tickets,
     },
-    store::{AuditEntry, DemoMark, Name, Store},
+    store::{AuditEntry, Name, Store},
     telemetry::Traces,
     web::{self, AppState, CrossOrigins, Metrics, Parts},
 };
@@ -169,7 +169,7 @@ impl Service {
         Self::start_under(db, RequireKey::Always).await
     }
 
-    /// A service with another rule about keys than the tests' usual one, that programs on this machine need none.
+    /// A service with another rule about keys than the tests' usual one, that programs need none.
     pub async fn start_under(db: &TestDatabase, rule: RequireKey) -> Self {
         Self::start_as(db, Limits::default(), models(), rule, engine).await
     }
@@ -245,15 +245,11 @@ impl Service {
     }
 
     pub async fn bring_in_demo(&self) {
-        self.bring_in_demo_as(DemoMark::Clear).await;
-    }
-
-    async fn bring_in_demo_as(&self, mark: DemoMark) {
         let mut import = self.store.import(Timestamp::from_millis(1)).await.unwrap();
         import.articles(&rows::<Article>()).await.unwrap();
         import.customers(&rows::<Customer>()).await.unwrap();
         import.outfits(&rows::<Outfit>()).await.unwrap();
-        import.commit_with(mark).await.unwrap();
+        import.commit().await.unwrap();
     }
 
     /// The last entries of the audit log, newest first, about what was done over HTTP. What a test prepares past it

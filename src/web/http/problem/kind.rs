@@ -52,6 +52,9 @@ kinds! {
     Scope = 403 "scope", "The API key lacks the scope":
         "A key allows only what its scopes name. The detail names the required scope and the key's scopes; an admin \
          can create another key.";
+    DemoFull = 403 "demo-full", "The demo is full":
+        "The demo takes some rows to try things out, and no shop's data. Start the service with a database of your own: \
+         the detail has the command.";
     NotFound = 404 "not-found", "Not found":
         "No page or resource has this path. Check the path and the ids in it.";
     MethodNotAllowed = 405 "method-not-allowed", "Method not allowed":

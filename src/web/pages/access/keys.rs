@@ -38,8 +38,7 @@ struct KeysPage {
     keys: Vec<KeyView>,
     scopes: [Scope; 5],
     lifetimes: [u64; 4],
-    /// The rule if programs on this machine may call the API without a key now.
-    keyless: Option<RequireKey>,
+    rule: RequireKey,
     /// What the form has.
     typed: NewKey,
     /// Another for each form.
@@ -108,7 +107,7 @@ async fn keys_page(
         keys: keys.iter().map(|key| KeyView::new(key, now)).collect(),
         scopes: Scope::ALL,
         lifetimes: LIFETIMES,
-        keyless: state.access.admits_keyless().await?.then_some(state.access.rule()),
+        rule: state.access.rule(),
         typed,
         form: Uuid::new_v4(),
         refused,

@@ -128,8 +128,8 @@ fn runs(state: &AppState, live: Option<&LiveRelease>, now: Timestamp) -> Vec<(&'
     }
     let keys = match state.access.rule() {
         RequireKey::Always => "required",
-        RequireKey::Auto => "not required from programs on this machine while the database is a demo",
-        RequireKey::Never => "not required from programs on this machine",
+        RequireKey::Never => "not required",
+        RequireKey::Demo => "not required in the demo",
     };
     runs.push(("API keys", keys.to_owned()));
     let usage = Usage::now();

@@ -32,21 +32,27 @@ struct SharedPage {
     pieces: Vec<ArticleView>,
     total: Option<String>,
     until: String,
+    demo: bool,
 }
 
 #[derive(Template)]
 #[template(path = "studio/shared-gone.html")]
 struct GonePage {
     words: &'static str,
+    demo: bool,
 }
 
 async fn page(State(state): State<AppState>, Path(link): Path<String>) -> Result<Response, Problem> {
     let found = outfits::shared(&state.store, &link).await?;
     let Some((saved, until)) = found.and_then(|saved| saved.link_until.map(|until| (saved, until))) else {
-        return gone(StatusCode::NOT_FOUND, "This link does not work, or your stylist has withdrawn it.");
+        return gone(
+            &state,
+            StatusCode::NOT_FOUND,
+            "This link does not work, or your stylist has withdrawn it.",
+        );
     };
     if until <= state.now() {
-        return gone(StatusCode::GONE, "This link has expired.");
+        return gone(&state, StatusCode::GONE, "This link has expired.");
     }
     let (pieces, total) = pieces(&state, &saved.outfit).await?;
     let page = SharedPage {
@@ -54,12 +60,14 @@ async fn page(State(state): State<AppState>, Path(link): Path<String>) -> Result
         pieces: pieces.into_iter().flatten().collect(),
         total,
         until: state.notation.day(until.millis()),
+        demo: state.is_demo(),
     };
     Ok(Html(page.render()?).into_response())
 }
 
-fn gone(status: StatusCode, words: &'static str) -> Result<Response, Problem> {
-    Ok((status, Html(GonePage { words }.render()?)).into_response())
+fn gone(state: &AppState, status: StatusCode, words: &'static str) -> Result<Response, Problem> {
+    let page = GonePage { words, demo: state.is_demo() };
+    Ok((status, Html(page.render()?)).into_response())
 }
 
 /// Everyone who has the address sees the page. So search engines must not list it, and servers that its photos come from
