@@ -5,16 +5,12 @@
 
 use std::sync::Arc;
 
-use argon2::{
-    Argon2, Block, Params,
-    password_hash::phc::{Output, ParamsString, PasswordHash, Salt},
-};
+use argon2::{Argon2, PasswordHash, PasswordHasher, PasswordVerifier};
 use atelier_core::util::memory::return_memory_of_thread;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task::spawn_blocking,
 };
-use uuid::Uuid;
 
 use super::guessable::{contains_name, find_weakness};
 
@@ -113,40 +109,20 @@ impl Turn {
 }
 
 fn hash(password: &str) -> String {
-    let params = Params::default();
-    let salt = Salt::new(Uuid::new_v4().as_bytes());
-    let salt = salt.expect("sixteen bytes are a salt; this is a bug");
-    let output = compute(&params, password, &salt);
-    let params = ParamsString::try_from(&params).expect("the defaults are valid; this is a bug");
-    let algorithm = argon2::ARGON2ID_IDENT;
-    let version = Some(argon2::Version::default().into());
-    PasswordHash { algorithm, version, params, salt: Some(salt), hash: Some(output) }.to_string()
+    let hash = Argon2::default().hash_password(password.as_bytes());
+    // Dozens of threads take turns, and each would keep the memory for later.
+    return_memory_of_thread();
+    hash.expect("a password of a valid length has a hash; this is a bug").to_string()
 }
 
 fn verify(password: &str, stored: Option<&str>) -> bool {
-    let stored = stored.and_then(|text| PasswordHash::new(text).ok());
-    let parts = stored.as_ref().and_then(|stored| {
-        Some((Params::try_from(stored).ok()?, stored.salt.as_ref()?, stored.hash.as_ref()?))
-    });
-    let Some((params, salt, expected)) = parts else {
-        compute(&Params::default(), password, &[0; 16]);
+    let Some(stored) = stored.and_then(|text| PasswordHash::new(text).ok()) else {
+        hash(password);
         return false;
     };
-    // Outputs are compared in constant time.
-    compute(&params, password, salt) == *expected
-}
-
-fn compute(params: &Params, password: &str, salt: &[u8]) -> Output {
-    let argon2 = Argon2::new(argon2::Algorithm::Argon2id, argon2::Version::default(), params.clone());
-    let mut output = [0; Output::MAX_LENGTH];
-    let output = &mut output[..params.output_len().unwrap_or(Params::DEFAULT_OUTPUT_LEN)];
-    let blocks = vec![Block::default(); params.block_count()];
-    argon2
-        .hash_password_into_with_memory(password.as_bytes(), salt, output, blocks)
-        .expect("password, salt and output have valid lengths; this is a bug");
-    // Dozens of threads take turns, and each would keep the blocks for later.
+    let fits = Argon2::default().verify_password(password.as_bytes(), &stored).is_ok();
     return_memory_of_thread();
-    Output::new(output).expect("the output has a valid length; this is a bug")
+    fits
 }
 
 #[cfg(test)]
@@ -170,9 +146,6 @@ mod tests {
         assert!(!fits("correct horse battery ", Some(&hash)).await);
         assert!(!fits("another password", None).await);
         assert!(!fits("another password", Some("damaged")).await);
-        // The crate itself agrees, and made this one before.
-        let crates = argon2::password_hash::PasswordHasher::hash_password(&Argon2::default(), b"from before");
-        assert!(fits("from before", Some(&crates.unwrap().to_string())).await);
         let refused = check_length("short").unwrap_err().to_string();
         assert!(refused.starts_with("a password has 12 to 256 characters, this one 5;"), "{refused}");
     }

@@ -22,6 +22,7 @@ use ureq::{
         transport::{DefaultConnector, NextTimeout},
     },
 };
+use url::Url;
 
 /// An answer with its whole body.
 pub type Response = ureq::http::Response<Vec<u8>>;
@@ -221,30 +222,22 @@ impl Origin {
     /// `http://host`, `https://user:password@host:port`, any of them with a path behind. Credentials are
     /// percent-encoded, as in any URL.
     pub fn parse(url: &str) -> Result<Self, NoOrigin> {
-        Self::split(url).ok_or_else(|| {
+        Self::read(url).ok_or_else(|| {
             // A password may stand before the last `@`.
             let shown = url.rsplit_once('@').map(|(_, rest)| format!("…@{rest}"));
             NoOrigin(shown.unwrap_or_else(|| url.to_owned()))
         })
     }
 
-    fn split(url: &str) -> Option<Self> {
-        let uri: Uri = url.parse().ok()?;
-        let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
-        let (credentials, host) = match authority.as_str().rsplit_once('@') {
-            Some((credentials, host)) => (Some(credentials), host),
-            None => (None, authority.as_str()),
-        };
-        let has_host = !authority.host().is_empty();
-        let sound_port = host == authority.host() || authority.port_u16().is_some();
-        let path = uri.path();
-        // `Uri` drops a fragment.
-        let only_path = uri.query().is_none() && !url.contains('#') && !path.contains(['@', '\\']);
-        if !["http", "https"].contains(&scheme) || !has_host || !sound_port || !only_path {
+    fn read(text: &str) -> Option<Self> {
+        let mut url = Url::parse(text).ok()?;
+        let only_path = url.query().is_none() && url.fragment().is_none() && !url.path().contains('@');
+        if !["http", "https"].contains(&url.scheme()) || !only_path {
             return None;
         }
-        let url = format!("{scheme}://{host}{}", path.trim_end_matches('/'));
-        Some(Self { url, authorization: credentials.map(basic) })
+        let authorization = basic(&url);
+        url.set_username("").and_then(|()| url.set_password(None)).ok()?;
+        Some(Self { url: url.as_str().trim_end_matches('/').to_owned(), authorization })
     }
 
     fn is_https(&self) -> bool {
@@ -264,16 +257,18 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Basic authentication with `user:password` as a URL encodes it.
-fn basic(credentials: &str) -> HeaderValue {
-    let mut decoded: Vec<u8> = percent_decode_str(credentials).collect();
-    if !credentials.contains(':') {
-        decoded.push(b':');
+/// Basic authentication with the credentials of a URL, if it has some.
+fn basic(url: &Url) -> Option<HeaderValue> {
+    let (user, password) = (url.username(), url.password());
+    if user.is_empty() && password.is_none() {
+        return None;
     }
+    let credentials = format!("{user}:{}", password.unwrap_or_default());
+    let decoded: Vec<u8> = percent_decode_str(&credentials).collect();
     let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(decoded)))
         .expect("base64 fits into a header; this is a bug");
     value.set_sensitive(true);
-    value
+    Some(value)
 }
 
 #[cfg(test)]
