@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 
-use atelier_core::domain::TooManySlots;
 use axum::{
     extract::{FromRequest, FromRequestParts, Request},
     http::{HeaderMap, HeaderName, header, request::Parts},
 };
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::visitor;
 use crate::web::http::{
@@ -107,6 +106,15 @@ async fn read(request: Request, max_bytes: u64, state: &AppState) -> Result<Vec<
     Incoming::new(request, max_bytes, limits).read_all(limits.body()).await
 }
 
+/// A query as links have it; what is missing is left out.
+pub(super) fn query(parameters: &impl Serialize) -> String {
+    serde_html_form::to_string(parameters).expect("parameters are words and numbers; this is a bug")
+}
+
+pub(super) fn address(path: &str, parameters: &impl Serialize) -> String {
+    format!("{path}?{}", query(parameters))
+}
+
 /// `words` says for people what is wrong with a parameter.
 fn parse<T: DeserializeOwned>(text: &[u8], words: impl Fn(&str) -> Option<String>) -> Result<T, Problem> {
     let pairs = form_urlencoded::parse(text);
@@ -116,48 +124,4 @@ fn parse<T: DeserializeOwned>(text: &[u8], words: impl Fn(&str) -> Option<String
         let detail = words(&name).unwrap_or_else(|| error.inner().to_string());
         Problem::invalid(vec![Finding::parameter(name, detail)])
     })
-}
-
-/// Passes each parameter of a query to `take`, for views whose parameter names are not fixed. Returns a finding for
-/// each parameter that `take` refused.
-pub(super) fn each_parameter(
-    query: &str,
-    mut take: impl FnMut(&str, &str) -> Result<(), String>,
-) -> Vec<Finding> {
-    let pairs = form_urlencoded::parse(query.as_bytes());
-    pairs
-        .filter_map(|(name, value)| {
-            take(&name, value.trim()).err().map(|detail| Finding::parameter(name, detail))
-        })
-        .collect()
-}
-
-/// What a link has lost, in words, each thing once.
-pub(super) fn lost_parts(wrong: Vec<Finding>) -> Vec<String> {
-    let mut lost: Vec<String> = Vec::new();
-    for parameter in wrong.into_iter().filter_map(|finding| finding.parameter) {
-        let words = match parameter.as_str() {
-            "slot" => "a piece",
-            "truth" => "the stylist’s article",
-            "type" => "a type",
-            "method" => "a method",
-            "customer" | "customers" => "a customer",
-            "exclude" | "left_out" => "a refused article",
-            "price_min" | "price_max" => "a price limit",
-            "total" => "the total budget",
-            "k" => "the number of suggestions",
-            "outfit" => "the saved outfit",
-            // What the page shows besides the question.
-            _ => "the place on the page",
-        };
-        if !lost.iter().any(|other| other == words) {
-            lost.push(words.to_owned());
-        }
-    }
-    lost
-}
-
-/// A finding if the outfit has too many slots.
-pub(super) fn too_long<T>(slots: &[T]) -> Option<Finding> {
-    TooManySlots::check(slots.len()).err().map(|error| Finding::parameter("slot", error.to_string()))
 }

@@ -6,6 +6,7 @@
 //! `/openapi.json`.
 
 mod access;
+mod address;
 mod article_view;
 pub(crate) mod assets;
 pub(crate) mod docs;

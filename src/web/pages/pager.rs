@@ -38,9 +38,19 @@ impl Pager {
         }
     }
 
-    /// The place of the page's first row.
+    /// How many rows come before the page.
     pub(super) fn first(&self) -> usize {
         (self.page - 1) * self.size
+    }
+
+    /// The page's rows.
+    pub(super) fn part_of<'a, T>(&self, rows: &'a [T]) -> &'a [T] {
+        &rows[self.first()..rows.len().min(self.first() + self.size)]
+    }
+
+    /// The length of the whole list.
+    pub(super) fn count(&self) -> String {
+        self.notation.count(self.length as u64)
     }
 
     /// `37 customers`, `25 to 37 of 37 customers`, `1 to 12 of over 1,000 customers`.

@@ -1,7 +1,7 @@
 //! The cases and customers on which two methods differ most.
 
 use atelier_core::domain::{CustomerId, Method};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::Ranks;
 
@@ -16,7 +16,7 @@ pub struct Versus {
 }
 
 /// The figure of the true article to compare. A difference above 0 always favours the first method.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
     /// The logarithm of its probability: the first method's minus the second's.
@@ -27,7 +27,7 @@ pub enum By {
 }
 
 /// The method whose best cases come first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lead {
     #[default]

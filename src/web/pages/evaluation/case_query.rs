@@ -4,17 +4,20 @@ use std::sync::Arc;
 
 use atelier_core::domain::{CustomerId, Method};
 use atelier_engine::evaluation::{By, Lead, Ranks, Selection, Versus};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::{format, not_evaluated};
+use super::{Lack, not_evaluated};
 use crate::{
     service::live_release::LiveRelease,
     store::{Store, StoreError},
-    web::http::{AppState, Finding, Kind, Problem},
+    web::{
+        http::{AppState, Finding, Kind, Problem},
+        pages::form,
+    },
 };
 
 /// The query's parameters as the address has them.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
 pub(super) struct CaseParameters {
     /// Defaults to the release's default method, and the second one to the method none.
     first: Option<Method>,
@@ -33,7 +36,7 @@ pub(super) struct CaseParameters {
     page: Option<usize>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum YesNo {
     Yes,
@@ -43,15 +46,12 @@ enum YesNo {
 /// A query that is valid for a release.
 #[derive(Debug)]
 pub(super) struct CaseQuery {
+    /// With each default that links spell out.
+    asked: CaseParameters,
     pub(super) versus: Versus,
     /// The first method, the second one, and the others to show.
     pub(super) shown: Vec<Method>,
-    pub(super) kind: Option<String>,
-    pub(super) seen: Option<bool>,
     pub(super) customer: Option<CustomerId>,
-    pub(super) known: bool,
-    /// Starts at 1.
-    pub(super) page: usize,
     /// The methods and types to choose from.
     pub(super) methods: Vec<Method>,
     pub(super) types: Vec<String>,
@@ -96,21 +96,23 @@ impl CaseQuery {
         if !findings.is_empty() {
             return Err(Problem::invalid(findings));
         }
-        let also = methods.iter().filter(|method| query.also.contains(method));
-        let others = also.copied().filter(|method| *method != first && *method != second);
+        let is_further = |method: &Method| query.also.contains(method) && ![first, second].contains(method);
+        let also: Vec<Method> = methods.iter().copied().filter(is_further).collect();
+        let (by, lead) = (query.by.unwrap_or_default(), query.lead.unwrap_or_default());
         Ok(Self {
-            shown: [first, second].into_iter().chain(others).collect(),
-            versus: Versus {
-                first,
-                second,
-                by: query.by.unwrap_or_default(),
-                lead: query.lead.unwrap_or_default(),
+            shown: [first, second].into_iter().chain(also.iter().copied()).collect(),
+            versus: Versus { first, second, by, lead },
+            asked: CaseParameters {
+                first: Some(first),
+                second: Some(second),
+                also,
+                by: Some(by),
+                lead: Some(lead),
+                customer: customer.as_ref().map(ToString::to_string),
+                known: query.known.or(Some(YesNo::Yes)),
+                ..query
             },
-            kind: query.r#type,
-            seen: query.seen.map(|seen| seen == YesNo::Yes),
             customer,
-            known: query.known != Some(YesNo::No),
-            page: query.page.unwrap_or(1),
             methods,
             types: ranks.types().to_vec(),
         })
@@ -119,61 +121,51 @@ impl CaseQuery {
     /// `known` says which customers of the ranks are in the database.
     pub(super) fn selection<'a>(&'a self, known: &'a [bool]) -> Selection<'a> {
         Selection {
-            kind: self.kind.as_deref(),
-            seen: self.seen,
+            kind: self.asked.r#type.as_deref(),
+            seen: self.seen(),
             customer: self.customer.as_ref(),
-            among: self.known.then_some(known),
+            among: self.known().then_some(known),
         }
     }
 
     /// Whether the method is shown beside the first and the second one.
     pub(super) fn is_also(&self, method: &Method) -> bool {
-        self.shown[2..].contains(method)
+        self.asked.also.contains(method)
     }
 
     pub(super) fn is_of_type(&self, kind: &str) -> bool {
-        self.kind.as_deref() == Some(kind)
+        self.asked.r#type.as_deref() == Some(kind)
+    }
+
+    pub(super) fn seen(&self) -> Option<bool> {
+        self.asked.seen.map(|seen| seen == YesNo::Yes)
+    }
+
+    /// Whether to show customers of the database only.
+    pub(super) fn known(&self) -> bool {
+        self.asked.known == Some(YesNo::Yes)
+    }
+
+    /// Starts at 1.
+    pub(super) fn page(&self) -> Option<usize> {
+        self.asked.page
     }
 
     /// The same query at another path or page.
     pub(super) fn link(&self, path: &str, page: usize) -> String {
-        self.link_to(path, self.customer.as_ref(), page)
+        let page = (page > 1).then_some(page);
+        form::address(path, &CaseParameters { page, ..self.asked.clone() })
     }
 
     /// The same query for one customer.
     pub(super) fn customer_link(&self, path: &str, customer: &CustomerId) -> String {
-        self.link_to(path, Some(customer), 1)
-    }
-
-    fn link_to(&self, path: &str, customer: Option<&CustomerId>, page: usize) -> String {
-        let yes_no = |yes: bool| if yes { "yes" } else { "no" };
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query
-            .append_pair("first", self.versus.first.as_str())
-            .append_pair("second", self.versus.second.as_str());
-        for method in &self.shown[2..] {
-            query.append_pair("also", method.as_str());
-        }
-        query.append_pair("by", self.versus.by.as_str()).append_pair("lead", self.versus.lead.as_str());
-        if let Some(kind) = &self.kind {
-            query.append_pair("type", kind);
-        }
-        if let Some(seen) = self.seen {
-            query.append_pair("seen", yes_no(seen));
-        }
-        if let Some(customer) = customer {
-            query.append_pair("customer", customer.as_str());
-        }
-        query.append_pair("known", yes_no(self.known));
-        if page > 1 {
-            query.append_pair("page", &page.to_string());
-        }
-        format!("{path}?{}", query.finish())
+        let customer = Some(customer.to_string());
+        form::address(path, &CaseParameters { page: None, customer, ..self.asked.clone() })
     }
 }
 
-/// What a file of cases or customers is made from.
-pub(super) struct View {
+/// What the views of cases and customers are made from.
+pub(super) struct CaseView {
     pub(super) live: Arc<LiveRelease>,
     pub(super) ranks: Arc<Ranks>,
     pub(super) query: CaseQuery,
@@ -181,50 +173,29 @@ pub(super) struct View {
     pub(super) known: Vec<bool>,
 }
 
-impl View {
-    pub(super) async fn for_file(state: &AppState, parameters: CaseParameters) -> Result<Self, Problem> {
-        let live = state.live_release()?;
-        let ranks = live.evaluation.ranks().await;
-        let ranks = ranks.map_err(|error| Problem::new(Kind::NotFound, error.to_string()))?;
+impl CaseView {
+    pub(super) async fn read(
+        state: &AppState,
+        parameters: CaseParameters,
+    ) -> Result<Result<Self, Lack>, Problem> {
+        let Some(live) = state.releases.current() else { return Ok(Err(Lack::of_release())) };
+        let ranks = match live.evaluation.ranks().await {
+            Ok(ranks) => ranks,
+            Err(error) => return Ok(Err(error.into())),
+        };
         let query = CaseQuery::new(parameters, &ranks, live.default_method())?;
         let known = known_customers(&state.store, &ranks).await?;
-        Ok(Self { live, ranks, query, known })
+        Ok(Ok(Self { live, ranks, query, known }))
+    }
+
+    pub(super) async fn for_file(state: &AppState, parameters: CaseParameters) -> Result<Self, Problem> {
+        state.live_release()?;
+        Self::read(state, parameters).await?.map_err(|lack| Problem::new(Kind::NotFound, lack.detail))
     }
 }
 
 /// For each customer of the ranks, whether the database has them.
-pub(super) async fn known_customers(store: &Store, ranks: &Ranks) -> Result<Vec<bool>, StoreError> {
+async fn known_customers(store: &Store, ranks: &Ranks) -> Result<Vec<bool>, StoreError> {
     let known = store.customers().existing_ids(ranks.customers()).await?;
     Ok(ranks.customers().iter().map(|customer| known.contains(customer)).collect())
-}
-
-/// A list's pages.
-#[derive(Debug)]
-pub(super) struct Pager {
-    /// The number of items on all pages.
-    pub(super) total: String,
-    pub(super) page: usize,
-    pub(super) pages: usize,
-    pub(super) before: Option<String>,
-    pub(super) after: Option<String>,
-}
-
-impl Pager {
-    pub(super) fn new(query: &CaseQuery, path: &str, total: usize, size: usize) -> Self {
-        let pages = total.div_ceil(size).max(1);
-        // A page past the end is the last.
-        let page = query.page.min(pages);
-        Self {
-            total: format::count(total as u64),
-            page,
-            pages,
-            before: (page > 1).then(|| query.link(path, page - 1)),
-            after: (page < pages).then(|| query.link(path, page + 1)),
-        }
-    }
-}
-
-/// A page's part of a list.
-pub(super) fn page_of<T>(all: &[T], page: usize, size: usize) -> impl Iterator<Item = &T> {
-    all.iter().skip((page - 1) * size).take(size)
 }

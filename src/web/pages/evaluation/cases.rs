@@ -5,7 +5,7 @@ use atelier_core::{
     domain::{ArticleId, Method},
     util::{csv::Lines, notation::Notation},
 };
-use atelier_engine::evaluation::{By, CaseDifference, Lead, Ranks, Versus};
+use atelier_engine::evaluation::{By, Case, CaseDifference, Lead, Ranks, Versus};
 use axum::{
     extract::State,
     response::{Html, Response},
@@ -14,20 +14,20 @@ use tokio::task;
 
 use super::{
     Tab,
-    case_query::{CaseParameters, CaseQuery, Pager, View, known_customers, page_of},
-    error_page, format, no_release_page,
+    case_query::{CaseParameters, CaseQuery, CaseView},
+    format,
 };
-use crate::{
-    service::live_release::LiveRelease,
-    web::{
-        http::{AppState, Kind, Problem},
-        pages::{
-            article_view::ArticleView,
-            figures,
-            form::PageQuery,
-            shell::{Page, Shell},
-            visitor::Analyst,
-        },
+use crate::web::{
+    http::{AppState, Kind, Problem},
+    pages::{
+        address::{Address, PageFilters},
+        article_view::ArticleView,
+        figures,
+        form::PageQuery,
+        pager::Pager,
+        shell::{Page, Shell},
+        side_by_side,
+        visitor::Analyst,
     },
 };
 
@@ -41,7 +41,7 @@ struct CasesPage {
     tab: Tab,
     query: CaseQuery,
     pager: Pager,
-    cases: Vec<CaseView>,
+    cases: Vec<ShownCase>,
     /// The address of the same cases as a file.
     csv: String,
     bys: [By; 2],
@@ -49,7 +49,7 @@ struct CasesPage {
 }
 
 /// A case as the page shows it.
-struct CaseView {
+struct ShownCase {
     customer: String,
     seen: bool,
     slots: Vec<Option<ArticleView>>,
@@ -74,26 +74,25 @@ pub(super) async fn page(
     PageQuery(parameters): PageQuery<CaseParameters>,
 ) -> Result<Html<String>, Problem> {
     let (shell, tab) = (visitor.shell(Page::Evaluation), Tab::Cases);
-    let Some(live) = state.releases.current() else { return no_release_page(shell, tab) };
-    let ranks = match live.evaluation.ranks().await {
-        Ok(ranks) => ranks,
-        Err(error) => return error_page(shell, tab, &error),
+    let view = match CaseView::read(&state, parameters).await? {
+        Ok(view) => view,
+        Err(lack) => return lack.page(shell, tab),
     };
-    let query = CaseQuery::new(parameters, &ranks, live.default_method())?;
-    let known = known_customers(&state.store, &ranks).await?;
-    let found = find(&ranks, &query, &known);
-    let notation = &state.notation;
-    let view = |case: &CaseDifference| CaseView::new(*case, &query, &ranks, &known, &live, notation);
-    let pager = Pager::new(&query, tab.path(), found.len(), SIZE);
+    let found = find(&view.ranks, &view.query, &view.known);
+    let query = &view.query;
+    let pager = Pager::new(query.page(), found.len(), SIZE, false, &state.notation, |page| {
+        query.link(tab.path(), page)
+    });
+    let cases = pager.part_of(&found).iter().map(|case| ShownCase::new(*case, &view, &state.notation));
     let page = CasesPage {
+        shell,
         tab,
-        cases: page_of(&found, pager.page, SIZE).map(view).collect(),
+        cases: cases.collect(),
         pager,
         csv: query.link("/evaluation/cases.csv", 1),
-        query,
         bys: By::ALL,
         leads: Lead::ALL,
-        shell,
+        query: view.query,
     };
     Ok(Html(page.render()?))
 }
@@ -108,13 +107,10 @@ fn find(ranks: &Ranks, query: &CaseQuery, known: &[bool]) -> Vec<CaseDifference>
     }
 }
 
-impl CaseView {
+impl ShownCase {
     fn new(
         CaseDifference { row, difference }: CaseDifference,
-        query: &CaseQuery,
-        ranks: &Ranks,
-        known: &[bool],
-        live: &LiveRelease,
+        CaseView { live, ranks, query, known }: &CaseView,
         notation: &Notation,
     ) -> Self {
         let case = ranks.case(row);
@@ -147,7 +143,6 @@ impl CaseView {
             }
             _ => query.versus,
         };
-        let (known, shown) = (known[ranks.customer_place(row)], &query.shown);
         Self {
             customer: case.customer.to_string(),
             seen: case.seen,
@@ -155,25 +150,23 @@ impl CaseView {
             truth: view(case.truth()),
             apart: difference_in_words(versus, difference.into()),
             answers: views,
-            side_by_side: known.then(|| {
-                let mut query = form_urlencoded::Serializer::new(String::new());
-                query.append_pair("customer", case.customer.as_str());
-                for (slot, id) in case.articles().enumerate() {
-                    query.append_pair("slot", if slot == case.slot { "" } else { id.as_str() });
-                }
-                query.append_pair("truth", case.truth().as_str());
-                for method in shown.iter().rev() {
-                    query.append_pair("method", method.as_str());
-                }
-                query
-                    // The evaluation ranks the whole catalogue.
-                    .append_pair("unfit", "on")
-                    .append_pair("sold_out", "on")
-                    .append_pair("any", "on");
-                format!("/side-by-side?{}", query.finish())
-            }),
+            side_by_side: known[ranks.customer_place(row)].then(|| side_by_side(&case, &query.shown)),
         }
     }
+}
+
+/// The case in Side by side, where the whole catalogue counts, as in the evaluation.
+fn side_by_side(case: &Case<'_>, shown: &[Method]) -> String {
+    let slots = case.articles().enumerate();
+    let view = side_by_side::View {
+        customers: vec![case.customer.clone()],
+        slots: slots.map(|(slot, id)| (slot != case.slot).then(|| id.clone())).collect(),
+        truth: Some(case.truth().clone()),
+        methods: shown.iter().rev().copied().collect(),
+        filter: PageFilters { unfit: true, sold_out: true, no_gos: true, ..PageFilters::default() },
+        ..side_by_side::View::default()
+    };
+    view.href()
 }
 
 /// The difference between two methods, without logarithms.
@@ -205,7 +198,7 @@ pub(super) async fn download(
     State(state): State<AppState>,
     PageQuery(parameters): PageQuery<CaseParameters>,
 ) -> Result<Response, Problem> {
-    let View { live, ranks, query, known } = View::for_file(&state, parameters).await?;
+    let CaseView { live, ranks, query, known } = CaseView::for_file(&state, parameters).await?;
     let versus = query.versus;
     let name = format!("{}-{}-{}-cases.csv", live.name(), versus.first, versus.second);
     // At full scale the file has 84,000 lines.

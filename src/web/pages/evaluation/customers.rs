@@ -13,14 +13,15 @@ use axum::{
 
 use super::{
     Tab,
-    case_query::{CaseParameters, CaseQuery, Pager, View, known_customers, page_of},
-    cases, error_page, format, no_release_page,
+    case_query::{CaseParameters, CaseQuery, CaseView},
+    cases, format,
 };
 use crate::web::{
     http::{AppState, Problem},
     pages::{
         figures::csv_file,
         form::PageQuery,
+        pager::Pager,
         profile,
         shell::{Page, Shell},
         visitor::Analyst,
@@ -61,31 +62,22 @@ pub(super) async fn page(
     PageQuery(parameters): PageQuery<CaseParameters>,
 ) -> Result<Html<String>, Problem> {
     let (shell, tab) = (visitor.shell(Page::Evaluation), Tab::Customers);
-    let Some(live) = state.releases.current() else { return no_release_page(shell, tab) };
-    let ranks = match live.evaluation.ranks().await {
-        Ok(ranks) => ranks,
-        Err(error) => return error_page(shell, tab, &error),
+    let CaseView { live, ranks, query, known } = match CaseView::read(&state, parameters).await? {
+        Ok(view) => view,
+        Err(lack) => return lack.page(shell, tab),
     };
-    let query = CaseQuery::new(parameters, &ranks, live.default_method())?;
-    let known = known_customers(&state.store, &ranks).await?;
     let found = ranks.customers_by_difference(query.versus, query.selection(&known));
-    let pager = Pager::new(&query, tab.path(), found.len(), SIZE);
+    let pager = Pager::new(query.page(), found.len(), SIZE, false, &state.notation, |page| {
+        query.link(tab.path(), page)
+    });
     let mut customers = Vec::with_capacity(SIZE);
-    for difference in page_of(&found, pager.page, SIZE) {
+    for difference in pager.part_of(&found) {
         let customer = state.store.customers().get(difference.customer).await?;
         let who = customer.map(|customer| short_profile(&customer, live.serving.release().schema()));
         customers.push(CustomerView::new(*difference, &query, who.unwrap_or_default()));
     }
-    let page = CustomersPage {
-        tab,
-        pager,
-        csv: query.link("/evaluation/customers.csv", 1),
-        customers,
-        query,
-        bys: By::ALL,
-        leads: Lead::ALL,
-        shell,
-    };
+    let csv = query.link("/evaluation/customers.csv", 1);
+    let page = CustomersPage { shell, tab, query, pager, csv, customers, bys: By::ALL, leads: Lead::ALL };
     Ok(Html(page.render()?))
 }
 
@@ -95,7 +87,7 @@ pub(super) async fn download(
     State(state): State<AppState>,
     PageQuery(parameters): PageQuery<CaseParameters>,
 ) -> Result<Response, Problem> {
-    let View { live, ranks, query, known } = View::for_file(&state, parameters).await?;
+    let CaseView { live, ranks, query, known } = CaseView::for_file(&state, parameters).await?;
     let mut lines = Lines::new(&["customer", "cases", query.versus.by.unit()]);
     for found in ranks.customers_by_difference(query.versus, query.selection(&known)) {
         let difference = format!("{:.6}", found.difference);

@@ -16,6 +16,8 @@ mod summary;
 mod table_one;
 mod tables;
 
+use std::sync::Arc;
+
 use askama::Template;
 use atelier_core::{
     domain::{Method, list_methods},
@@ -23,11 +25,14 @@ use atelier_core::{
 };
 use atelier_engine::evaluation::{EvaluationError, Figures, Metric, PAPER, RANKS};
 use axum::{Router, response::Html, routing::get};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::web::{
-    http::{AppState, Finding, Problem},
-    pages::shell::Shell,
+use crate::{
+    service::live_release::LiveRelease,
+    web::{
+        http::{AppState, Finding, Problem},
+        pages::{form, shell::Shell},
+    },
 };
 
 pub(super) fn router() -> Router<AppState> {
@@ -77,40 +82,62 @@ impl Tab {
     }
 }
 
-/// The page in place of a view without data.
-#[derive(Template)]
-#[template(path = "evaluation/lack.html")]
-struct EmptyPage {
-    shell: Shell,
-    tab: Tab,
+/// Why a view has no data.
+struct Lack {
     title: &'static str,
     detail: String,
     /// Whether the release lacks the file, so that training could add it.
     missing: bool,
 }
 
-fn error_page(shell: Shell, tab: Tab, error: &EvaluationError) -> Result<Html<String>, Problem> {
-    let (title, missing) = match error {
-        EvaluationError::Missing { file, .. } if *file == RANKS => ("This release has no single cases", true),
-        EvaluationError::Missing { .. } => ("This release has no evaluation", true),
-        EvaluationError::Changed(_) | EvaluationError::Damaged { .. } => {
-            ("The release's evaluation cannot be read", false)
-        }
-    };
-    if !missing {
-        tracing::warn!(%error, "cannot read the release's evaluation");
-    }
-    Ok(Html(EmptyPage { shell, tab, title, detail: error.to_string(), missing }.render()?))
+/// The page in place of a view without data.
+#[derive(Template)]
+#[template(path = "evaluation/lack.html")]
+struct LackPage {
+    shell: Shell,
+    tab: Tab,
+    lack: Lack,
 }
 
-fn no_release_page(shell: Shell, tab: Tab) -> Result<Html<String>, Problem> {
-    let detail = "An admin can activate one under Operations; its evaluation then appears here.";
-    let page = EmptyPage { shell, tab, title: "No release is live", detail: detail.into(), missing: false };
-    Ok(Html(page.render()?))
+impl Lack {
+    fn of_release() -> Self {
+        let detail =
+            "An admin can activate one under Operations; its evaluation then appears here".to_owned();
+        Self { title: "No release is live", detail, missing: false }
+    }
+
+    fn page(self, shell: Shell, tab: Tab) -> Result<Html<String>, Problem> {
+        Ok(Html(LackPage { shell, tab, lack: self }.render()?))
+    }
+}
+
+impl From<EvaluationError> for Lack {
+    fn from(error: EvaluationError) -> Self {
+        let (title, missing) = match &error {
+            EvaluationError::Missing { file, .. } if *file == RANKS => {
+                ("This release has no single cases", true)
+            }
+            EvaluationError::Missing { .. } => ("This release has no evaluation", true),
+            EvaluationError::Changed(_) | EvaluationError::Damaged { .. } => {
+                ("The release's evaluation cannot be read", false)
+            }
+        };
+        if !missing {
+            tracing::warn!(%error, "cannot read the release's evaluation");
+        }
+        Self { title, detail: error.to_string(), missing }
+    }
+}
+
+/// The live release with its figures.
+async fn read_figures(state: &AppState) -> Result<(Arc<LiveRelease>, Arc<Figures>), Lack> {
+    let live = state.releases.current().ok_or_else(Lack::of_release)?;
+    let figures = live.evaluation.figures().await?;
+    Ok((live, figures))
 }
 
 /// The query of a view that compares methods.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 struct ChoiceQuery {
     /// Defaults to the paper's five.
     #[serde(default)]
@@ -161,24 +188,17 @@ impl Choice {
         let methods = evaluated.iter().map(option).collect();
         Ok(Self { chosen, metric: query.metric.unwrap_or(Metric::CrossEntropy), methods })
     }
-}
 
-impl Choice {
     /// The choice as a query.
     fn query(&self) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        for method in &self.chosen {
-            query.append_pair("method", method.as_str());
-        }
-        query.append_pair("metric", self.metric.as_str()).finish()
+        form::query(&ChoiceQuery { method: self.chosen.clone(), metric: Some(self.metric), by: None })
     }
 }
 
 /// A method's colour and mark: the same in every chart and for every release.
 fn series_kind(method: Method) -> usize {
-    let place = Method::ALL.iter().position(|other| *other == method);
     let of_name = || method.as_str().bytes().map(usize::from).sum();
-    place.unwrap_or_else(of_name)
+    Method::ALL.iter().position(|other| *other == method).unwrap_or_else(of_name)
 }
 
 fn not_evaluated(parameter: &str, method: Method, evaluated: &[Method]) -> Finding {

@@ -9,10 +9,10 @@ use atelier_engine::evaluation::{Bin, Comparison, Figures, Interval, MAX_RANK, M
 use axum::{extract::State, response::Html};
 
 use super::{
-    Choice, ChoiceQuery, Drawn, Numbers, Tab, error_page, format,
+    Choice, ChoiceQuery, Drawn, Numbers, Tab, format,
     known_type::{self, KnownType},
     new_articles::NewArticlesTable,
-    no_release_page, series_kind, summary,
+    read_figures, series_kind, summary,
     table_one::{METRICS, TableOne},
 };
 use crate::web::{
@@ -67,10 +67,9 @@ pub(super) async fn page(
     PageQuery(query): PageQuery<ChoiceQuery>,
 ) -> Result<Html<String>, Problem> {
     let (shell, tab) = (visitor.shell(Page::Evaluation), Tab::Overview);
-    let Some(live) = state.releases.current() else { return no_release_page(shell, tab) };
-    let figures = match live.evaluation.figures().await {
-        Ok(figures) => figures,
-        Err(error) => return error_page(shell, tab, &error),
+    let (live, figures) = match read_figures(&state).await {
+        Ok(found) => found,
+        Err(lack) => return lack.page(shell, tab),
     };
     let ranks = live.evaluation.ranks().await;
     let choice = Choice::new(&query, &figures)?;

@@ -9,9 +9,7 @@ use atelier_core::{
 use atelier_engine::evaluation::{Figures, LEAST_SLOTS, Metric, Segment, Summary};
 use axum::{extract::State, response::Html};
 
-use super::{
-    Choice, ChoiceQuery, Drawn, Numbers, Tab, error_page, format, no_release_page, series_kind, tables,
-};
+use super::{Choice, ChoiceQuery, Drawn, Numbers, Tab, format, read_figures, series_kind, tables};
 use crate::web::{
     http::{AppState, Finding, Problem},
     pages::{
@@ -55,10 +53,9 @@ pub(super) async fn page(
     PageQuery(query): PageQuery<ChoiceQuery>,
 ) -> Result<Html<String>, Problem> {
     let (shell, tab) = (visitor.shell(Page::Evaluation), Tab::Segments);
-    let Some(live) = state.releases.current() else { return no_release_page(shell, tab) };
-    let figures = match live.evaluation.figures().await {
-        Ok(figures) => figures,
-        Err(error) => return error_page(shell, tab, &error),
+    let (live, figures) = match read_figures(&state).await {
+        Ok(found) => found,
+        Err(lack) => return lack.page(shell, tab),
     };
     let choice = Choice::new(&query, &figures)?;
     let by = feature(&query, &figures)?;

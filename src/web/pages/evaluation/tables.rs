@@ -5,7 +5,10 @@ use atelier_engine::evaluation::{Baseline, Figure, Figures, MethodResult, Metric
 use axum::{extract::State, response::Response};
 use serde::Deserialize;
 
-use super::{Choice, ChoiceQuery, known_type, new_articles::NewArticlesTable, overview::POINTS, segments};
+use super::{
+    Choice, ChoiceQuery, Lack, known_type, new_articles::NewArticlesTable, overview::POINTS, read_figures,
+    segments,
+};
 use crate::web::{
     http::{AppState, Kind, Problem},
     pages::{figures::csv_file, form::PageQuery, visitor::Analyst},
@@ -14,10 +17,6 @@ use crate::web::{
 #[derive(Debug, Deserialize)]
 pub(super) struct TableQuery {
     of: Table,
-    #[serde(default)]
-    method: Vec<Method>,
-    metric: Option<Metric>,
-    by: Option<String>,
 }
 
 /// The tables.
@@ -36,33 +35,24 @@ enum Table {
 pub(super) async fn download(
     Analyst(_): Analyst,
     State(state): State<AppState>,
-    PageQuery(TableQuery { of, method, metric, by }): PageQuery<TableQuery>,
+    PageQuery(TableQuery { of }): PageQuery<TableQuery>,
+    PageQuery(query): PageQuery<ChoiceQuery>,
 ) -> Result<Response, Problem> {
-    let live = state.live_release()?;
-    let lack = |error: &dyn std::fmt::Display| Problem::new(Kind::NotFound, error.to_string());
-    let figures = live.evaluation.figures().await.map_err(|error| lack(&error))?;
-    let query = ChoiceQuery { method, metric, by };
+    state.live_release()?;
+    let lack = |lack: Lack| Problem::new(Kind::NotFound, lack.detail);
+    let (live, figures) = read_figures(&state).await.map_err(lack)?;
     let choice = Choice::new(&query, &figures)?;
-    let lines = match of {
-        Table::KnownType => known_types(&figures, live.default_method()),
-        Table::Methods => methods(&figures.comparison.methods, &figures.comparison.baselines),
-        Table::NewArticles => new_articles(&figures),
+    let (name, lines) = match of {
+        Table::KnownType => ("known-type", known_types(&figures, live.default_method())),
+        Table::Methods => ("methods", methods(&figures.comparison.methods, &figures.comparison.baselines)),
+        Table::NewArticles => ("new-articles", new_articles(&figures)),
         Table::Recall => {
-            let ranks = live.evaluation.ranks().await.map_err(|error| lack(&error))?;
-            recall(&choice, &ranks)
+            let ranks = live.evaluation.ranks().await.map_err(|error| lack(error.into()))?;
+            ("recall", recall(&choice, &ranks))
         }
-        Table::Calibration => calibration(&choice, &figures),
-        Table::Differences => differences(&choice, &figures),
-        Table::Segments => segments::table(&query, &choice, &figures)?,
-    };
-    let name = match of {
-        Table::KnownType => "known-type",
-        Table::Methods => "methods",
-        Table::NewArticles => "new-articles",
-        Table::Recall => "recall",
-        Table::Calibration => "calibration",
-        Table::Differences => "differences",
-        Table::Segments => "segments",
+        Table::Calibration => ("calibration", calibration(&choice, &figures)),
+        Table::Differences => ("differences", differences(&choice, &figures)),
+        Table::Segments => ("segments", segments::table(&query, &choice, &figures)?),
     };
     Ok(csv_file(&format!("{}-{name}.csv", live.name()), lines.into_text()))
 }

@@ -6,16 +6,15 @@ use atelier_core::{
 };
 
 use super::View;
-use crate::web::pages::fault;
 use crate::{
     service::{
         comparison::{Column, Comparison, Pair, Subjects, compare},
-        completion::{Blank, Filters, Placement, Request, Suggestion},
+        completion::{Blank, Placement, Request, Suggestion},
         live_release::LiveRelease,
     },
     web::{
         http::{AppState, Problem},
-        pages::article_view::ArticleView,
+        pages::{address::Address, article_view::ArticleView, fault},
     },
 };
 
@@ -38,18 +37,7 @@ fn request(view: &View, given: Features) -> Request {
     Request {
         given: Some(given).filter(|given| !given.is_empty()),
         k: view.k(),
-        filters: Filters {
-            types,
-            no_gos: !view.no_gos,
-            fit: !view.unfit,
-            in_stock: !view.sold_out,
-            least_price: view.least_price,
-            most_price: view.most_price,
-            most_total: view.most_total,
-            store: view.store.clone().filter(|_| !view.sold_out),
-            exclude: view.exclude.clone(),
-            ..Filters::default()
-        },
+        filters: view.filter.filters(types),
         probability: true,
         placements_of: view.truth.iter().chain(&view.mark).cloned().collect(),
         ..Request::new(view.slots.clone(), Method::None)

@@ -14,18 +14,19 @@ use axum::{
     routing::get,
 };
 
-use self::{columns::Compared, view::View};
+use self::columns::Compared;
+pub(super) use self::view::View;
 use crate::{
     service::{comparison::Comparison, live_release::LiveRelease},
     store::OutfitRecord,
     web::{
         http::{AppState, Problem},
         pages::{
+            address::{Address, features, values},
             article_view::{self, ArticleView},
             figures::csv_file,
             profile,
             shell::{Page, Shell},
-            studio::view::{features, values},
             visitor::Analyst,
         },
     },

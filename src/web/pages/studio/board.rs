@@ -13,6 +13,7 @@ use crate::{
     web::{
         http::{AppState, Problem},
         pages::{
+            address::Address,
             article_view::{self, ArticleView},
             fault,
             profile::{plural, spaced},
@@ -78,7 +79,7 @@ pub(super) async fn board(
     let types = live.map(|live| live.catalogue.types()).unwrap_or_default();
     let has_room = view.slots.len() < MAX_SLOTS;
     let cost = article_view::cost(&stored, &state.notation);
-    let over = view.most_total.filter(|most| cost > *most);
+    let over = view.filter.most_total.filter(|most| cost > *most);
     Ok(Board {
         slots,
         total: article_view::total(&stored, &state.notation).filter(|_| stored.len() == ids.len()),

@@ -19,6 +19,7 @@ use crate::{
     web::{
         http::{AppState, Finding, Kind, Problem},
         pages::{
+            address::Address,
             article_view::{self, ArticleView},
             form::Form,
             pager::Pager,

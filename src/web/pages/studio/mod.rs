@@ -9,7 +9,7 @@ mod queue;
 mod saved;
 mod shared;
 mod suggest;
-pub(super) mod view;
+mod view;
 mod what_if;
 
 use askama::Template;
@@ -22,6 +22,7 @@ use axum::{
 };
 use serde::Deserialize;
 
+pub(super) use self::view::View;
 use self::{
     board::Board,
     customer::{Known, RefusedNote},
@@ -29,7 +30,7 @@ use self::{
     queue::Queue,
     saved::Unsaved,
     suggest::{Asker, Suggested},
-    view::{Edited, Refusal, View},
+    view::{Edited, Refusal},
     what_if::{Purpose, WhatIf},
 };
 use crate::{
@@ -45,6 +46,7 @@ use crate::{
     web::{
         http::{AppState, Finding, Kind, Problem},
         pages::{
+            address::{self, Address},
             article_view, fault,
             form::Form,
             pager::Pager,
@@ -142,7 +144,7 @@ async fn studio_page(
         view.refused_before = refusals.iter().map(|(article, _)| article.clone()).collect();
         // Links from Side by side name them.
         let before = &view.refused_before;
-        view.exclude.retain(|article| !before.contains(article));
+        view.filter.exclude.retain(|article| !before.contains(article));
     }
     if let Some(live) = &live {
         leave_out_what_is_gone(&mut view, live);
@@ -213,7 +215,7 @@ async fn studio_page(
 fn leave_out_what_is_gone(view: &mut View, live: &LiveRelease) {
     let catalogue = &live.catalogue;
     view.refused_before.retain(|id| catalogue.place_of(id.as_str()).is_some());
-    view.exclude.retain(|id| catalogue.place_of(id.as_str()).is_some());
+    view.filter.exclude.retain(|id| catalogue.place_of(id.as_str()).is_some());
     view.left_out.retain(|refusal| catalogue.place_of(refusal.article.as_str()).is_some());
     if let Some(method) = view.method.take_if(|method| !live.serving.has(*method)) {
         view.ignored.push(format!("the method {method}"));
@@ -245,7 +247,7 @@ struct RefusedArticle {
 }
 
 async fn refused(state: &AppState, view: &View) -> Result<Refused, Problem> {
-    let without_names = view.refused_before.iter().chain(&view.exclude).cloned().map(Refusal::of);
+    let without_names = view.refused_before.iter().chain(&view.filter.exclude).cloned().map(Refusal::of);
     let mut before: Vec<Refusal> = without_names.chain(view.left_out.iter().cloned()).collect();
     let count = before.len();
     // The customer's page has all.
@@ -291,7 +293,7 @@ async fn is_outdated(state: &AppState, view: &mut View, schema: &Schema) -> Resu
 fn is_shown(SavedOutfit { outfit, .. }: &SavedOutfit, view: &View, schema: &Schema) -> bool {
     Some(&outfit.customer) == view.customer.as_ref()
         && outfit.slots.as_slice().iter().map(Slot::article).eq(view.slots.iter().map(Option::as_ref))
-        && outfit.features == view::features(&view.own, schema)
+        && outfit.features == address::features(&view.own, schema)
 }
 
 /// The question that the address asks: its features override those of the profile.
@@ -326,13 +328,13 @@ fn override_features(
         overrides.extend(view.changed.clone());
     }
     overrides.retain(|name, words| {
-        let removed = words.iter().any(|word| word == view::NOT_GIVEN);
+        let removed = words.iter().any(|word| word == address::NOT_GIVEN);
         if removed {
             profile.remove(name);
         }
         !removed
     });
-    (profile, view::features(&overrides, schema))
+    (profile, address::features(&overrides, schema))
 }
 
 /// Refused articles in the list beside the suggestions.
@@ -436,7 +438,7 @@ async fn feedback(
             let Refusal { slot, name, article } = parse("undone", &undone)?;
             withdraw_refusal(&store, &name, customer, &article, now).await?;
             let next = view.with(|view| {
-                view.exclude.retain(|other| *other != article);
+                view.filter.exclude.retain(|other| *other != article);
                 view.left_out.retain(|other| other.article != article);
             });
             (slot, next)

@@ -24,6 +24,7 @@ use crate::{
         },
         pages::{
             access::audit::Names,
+            address::Address,
             article_view::{self, ArticleView},
             fault,
             form::{Form, PageQuery},

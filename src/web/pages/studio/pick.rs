@@ -12,7 +12,7 @@ use crate::{
     },
     web::{
         http::{AppState, Problem},
-        pages::{article_view::ArticleView, fault, pager::Pager, profile::spaced},
+        pages::{address::Address, article_view::ArticleView, fault, pager::Pager, profile::spaced},
     },
 };
 

@@ -10,13 +10,14 @@ use axum::{
 use serde::Deserialize;
 use tracing::warn;
 
-use super::view::{self, Edited, View};
+use super::view::{Edited, View};
 use crate::{
     service::{fault::ServiceError, feedback::judge, outfits},
     store::{Conflict, FeedbackKind, Origin, SavedFilter, SavedOutfit, Store, StoreError},
     web::{
         http::{AppState, Problem},
         pages::{
+            address::{self, Address},
             article_view::{self, ArticleView},
             fault,
             form::{Form, PageQuery},
@@ -178,7 +179,7 @@ pub(super) fn board(saved: &SavedOutfit) -> String {
     let view = View {
         customer: Some(outfit.customer.clone()),
         slots: outfit.slots.as_slice().iter().map(|slot| slot.article().cloned()).collect(),
-        own: view::values(&outfit.features),
+        own: address::values(&outfit.features),
         edited: (saved.origin != Origin::Imported).then_some(edited),
         ..View::default()
     };
@@ -302,5 +303,5 @@ fn read(view: &View, schema: &Schema) -> Result<OpenOutfit, String> {
     if slots.articles().next().is_none() {
         return Err("the outfit has no article yet; choose one, then save".to_owned());
     }
-    Ok(OpenOutfit { customer, slots, features: view::features(&view.own, schema) })
+    Ok(OpenOutfit { customer, slots, features: address::features(&view.own, schema) })
 }

@@ -27,6 +27,7 @@ use crate::{
     web::{
         http::AppState,
         pages::{
+            address::Address,
             article_view::{self, ArticleView},
             figures::{likelier, times},
             profile::{self, spaced},
@@ -264,7 +265,7 @@ impl Renderer<'_> {
             kind: self.view.types.get(&blank.slot).map(|kind| spaced(kind)),
             admissible: blank.admissible,
             suggestions: blank.suggestions.iter().zip(1..).map(suggestion).collect(),
-            instead: notices::instead(&blank.alternatives, self.view.most_total, self.notation),
+            instead: notices::instead(&blank.alternatives, self.view.filter.most_total, self.notation),
         }
     }
 

@@ -2,9 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use atelier_core::domain::{
-    ArticleId, CustomerId, FeatureValue, Features, Kind, MAX_SLOTS, MIN_ARTICLES, Method, Schema, parse_price,
-};
+use atelier_core::domain::{ArticleId, CustomerId, MAX_SLOTS, MIN_ARTICLES, Method};
 use atelier_engine::evaluation::PAPER;
 use axum::{extract::FromRequestParts, http::request::Parts};
 
@@ -12,7 +10,12 @@ use crate::{
     service::completion::Filters,
     web::{
         http::Problem,
-        pages::form::{each_parameter, lost_parts, too_long},
+        pages::{
+            address::{
+                Address, FeatureWords, PageFilters, each_parameter, lost_parts, parameters, too_long, words,
+            },
+            side_by_side,
+        },
     },
 };
 
@@ -25,78 +28,58 @@ const MOST_SENT: usize = 200;
 const MAX_TOTAL: usize = 32;
 /// Ideas for the whole outfit shown at a time.
 pub(super) const SETS: usize = 4;
-/// In place of a feature's value: the feature counts as unknown.
-pub(super) const NOT_GIVEN: &str = "(not given)";
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct View {
-    pub(super) customer: Option<CustomerId>,
+pub(crate) struct View {
+    pub(crate) customer: Option<CustomerId>,
     /// The words of a customer search.
-    pub(super) find: String,
+    pub(crate) find: String,
     /// None for a blank.
-    pub(super) slots: Vec<Option<ArticleId>>,
+    pub(crate) slots: Vec<Option<ArticleId>>,
     /// The only type that a blank takes, by its slot.
-    pub(super) types: BTreeMap<usize, String>,
+    pub(crate) types: BTreeMap<usize, String>,
     /// By slot, the name of the suggestion that its article came from.
-    pub(super) suggested: BTreeMap<usize, String>,
-    pub(super) method: Option<Method>,
-    pub(super) k: Option<usize>,
-    pub(super) least_price: Option<f64>,
-    pub(super) most_price: Option<f64>,
-    /// The most that the whole outfit costs.
-    pub(super) most_total: Option<f64>,
-    /// Only what is in stock in this store.
-    pub(super) store: Option<String>,
-    pub(super) widened: Widened,
-    pub(super) exclude: Vec<ArticleId>,
+    pub(crate) suggested: BTreeMap<usize, String>,
+    pub(crate) method: Option<Method>,
+    pub(crate) k: Option<usize>,
+    pub(crate) filter: PageFilters,
     /// What was refused here, where no customer's record remembers it.
-    pub(super) left_out: Vec<Refusal>,
+    pub(crate) left_out: Vec<Refusal>,
     /// Nothing that is shown or used counts: the outfit was opened to look at.
-    pub(super) trial: bool,
-    pub(super) varied: bool,
+    pub(crate) trial: bool,
+    pub(crate) varied: bool,
     /// The outfit's own features, such as the occasion; saved with it.
-    pub(super) own: FeatureWords,
+    pub(crate) own: FeatureWords,
     /// Changed features of the customer ("What if").
-    pub(super) changed: FeatureWords,
+    pub(crate) changed: FeatureWords,
     /// The feature whose value is being chosen.
-    pub(super) changing: Option<String>,
+    pub(crate) changing: Option<String>,
     /// The slot to search an article for, and the words of the search.
-    pub(super) pick: Option<usize>,
-    pub(super) search: String,
+    pub(crate) pick: Option<usize>,
+    pub(crate) search: String,
     /// The only value of an attribute that the search admits, by the attribute.
-    pub(super) by: BTreeMap<String, String>,
+    pub(crate) by: BTreeMap<String, String>,
     /// The article that what is searched for is like.
-    pub(super) similar: Option<ArticleId>,
+    pub(crate) similar: Option<ArticleId>,
     /// The page of what a search found, from 1.
-    pub(super) page: Option<usize>,
+    pub(crate) page: Option<usize>,
     /// The combinations that were seen.
-    pub(super) skipped_sets: usize,
+    pub(crate) skipped_sets: usize,
     /// The saved outfit that is being changed.
-    pub(super) edited: Option<Edited>,
+    pub(crate) edited: Option<Edited>,
     /// The outfit that was just saved.
-    pub(super) saved: Option<i64>,
+    pub(crate) saved: Option<i64>,
     /// What was just refused.
-    pub(super) refused: Option<Refusal>,
+    pub(crate) refused: Option<Refusal>,
     /// What the customer refused before; not part of the address.
-    pub(super) refused_before: Vec<ArticleId>,
+    pub(crate) refused_before: Vec<ArticleId>,
     /// The parts of an old link that no longer work, and were left out; not part of the address.
-    pub(super) ignored: Vec<String>,
-}
-
-/// What is suggested besides what the default filters admit.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Widened {
-    /// What does not fit the customer.
-    pub(super) unfit: bool,
-    /// What is out of stock.
-    pub(super) sold_out: bool,
-    /// What the customer never wears.
-    pub(super) no_gos: bool,
+    pub(crate) ignored: Vec<String>,
 }
 
 /// A saved outfit in the revision that was read: `17.2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Edited {
+pub(crate) struct Edited {
     pub(super) seq: i64,
     pub(super) revision: i64,
 }
@@ -122,7 +105,7 @@ impl FromStr for Edited {
 
 /// A refused suggestion, as addresses and forms have it: `1/7f0c…/a-12`.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Refusal {
+pub(crate) struct Refusal {
     pub(super) slot: usize,
     /// The suggestion's name.
     pub(super) name: String,
@@ -156,8 +139,40 @@ impl FromStr for Refusal {
     }
 }
 
-/// Values by feature's name, as in an address.
-pub(in crate::web::pages) type FeatureWords = BTreeMap<String, Vec<String>>;
+parameters!(View, "/studio":
+    "customer" => customer,
+    "slot" => slots,
+    "type" => types,
+    "from" => suggested,
+    "exclude" => filter.exclude,
+    "left_out" => left_out,
+    "own." => own,
+    "if." => changed,
+    "by." => by,
+    "method" => method,
+    "k" => k,
+    "price_min" => filter.least_price,
+    "price_max" => filter.most_price,
+    "total" => filter.most_total,
+    "store" => filter.store,
+    "unfit" => filter.unfit,
+    "sold_out" => filter.sold_out,
+    "any" => filter.no_gos,
+    "varied" => varied,
+    "trial" => trial,
+    "changing" => changing,
+    "pick" => pick,
+    "search" => search,
+    "similar" => similar,
+    "skipped_sets" => skipped_sets,
+    "page" => page,
+    "find" => find,
+    "outfit" => edited,
+    "saved" => saved,
+    "refused" => refused,
+);
+
+words!(Edited: str::parse::<Edited>, Refusal: str::parse::<Refusal>);
 
 impl<S: Send + Sync> FromRequestParts<S> for View {
     type Rejection = Problem;
@@ -180,6 +195,7 @@ impl View {
         });
         view.ignored = lost_parts(wrong.into_iter().chain(too_long(&view.slots)).collect());
         view.slots.truncate(MAX_SLOTS);
+        view.k = view.k.map(|k| k.clamp(1, MAX_K));
         view
     }
 
@@ -188,164 +204,33 @@ impl View {
         let mut view = Self::default();
         let mut wrong = each_parameter(query, |name, value| view.take(name, value));
         wrong.extend(too_long(&view.slots));
+        view.k = view.k.map(|k| k.clamp(1, MAX_K));
         if wrong.is_empty() { Ok(view) } else { Err(Problem::invalid(wrong)) }
-    }
-
-    /// An empty field counts as missing. If a name may occur once only, the last one counts.
-    fn take(&mut self, name: &str, value: &str) -> Result<(), String> {
-        let text = || (!value.is_empty()).then(|| value.to_owned());
-        match name {
-            "slot" => self.slots.push(id(value)?),
-            "customer" => {
-                self.customer = text().map(CustomerId::new).transpose().map_err(|error| error.to_string())?;
-            }
-            "find" => value.clone_into(&mut self.find),
-            "type" => at_slot(&mut self.types, value)?,
-            "from" => at_slot(&mut self.suggested, value)?,
-            "method" => {
-                self.method = text()
-                    .map(|name| name.parse())
-                    .transpose()
-                    .map_err(|error: atelier_core::domain::InvalidMethod| error.to_string())?;
-            }
-            "k" => self.k = text().map(|_| number(value)).transpose()?.map(|k| k.clamp(1, MAX_K)),
-            "price_min" => self.least_price = price(value)?,
-            "price_max" => self.most_price = price(value)?,
-            "total" => self.most_total = price(value)?,
-            "store" => self.store = text(),
-            "unfit" => self.widened.unfit = value == "on",
-            "sold_out" => self.widened.sold_out = value == "on",
-            "any" => self.widened.no_gos = value == "on",
-            "varied" => self.varied = value == "on",
-            "exclude" => self.exclude.extend(id(value)?),
-            "left_out" => self.left_out.extend(text().map(|text| text.parse::<Refusal>()).transpose()?),
-            "trial" => self.trial = value == "on",
-            "changing" => self.changing = text(),
-            "pick" => self.pick = text().map(|_| number(value)).transpose()?,
-            "search" => value.clone_into(&mut self.search),
-            "similar" => self.similar = id(value)?,
-            "skipped_sets" => self.skipped_sets = text().map(|_| number(value)).transpose()?.unwrap_or(0),
-            "page" => self.page = text().map(|_| number(value)).transpose()?,
-            "outfit" => self.edited = text().map(|text| text.parse()).transpose()?,
-            "saved" => self.saved = value.parse().ok(),
-            "refused" => self.refused = value.parse().ok(),
-            other => match other.split_once('.') {
-                Some(("own", feature)) => add(&mut self.own, feature, value),
-                Some(("if", feature)) => add(&mut self.changed, feature, value),
-                Some(("by", attribute)) => self.by.extend(text().map(|word| (attribute.to_owned(), word))),
-                // Mails and advertisements add theirs to links, and older versions had others.
-                _ => {}
-            },
-        }
-        Ok(())
-    }
-
-    /// The view as names and values.
-    pub(super) fn pairs(&self) -> Vec<(String, String)> {
-        let mut pairs: Vec<(String, String)> = Vec::new();
-        let mut put = |name: &str, value: String| pairs.push((name.to_owned(), value));
-        if let Some(customer) = &self.customer {
-            put("customer", customer.to_string());
-        }
-        for slot in &self.slots {
-            put("slot", slot.as_ref().map(ToString::to_string).unwrap_or_default());
-        }
-        for (slot, kind) in &self.types {
-            put("type", format!("{slot}:{kind}"));
-        }
-        for (slot, name) in &self.suggested {
-            put("from", format!("{slot}:{name}"));
-        }
-        for id in &self.exclude {
-            put("exclude", id.to_string());
-        }
-        for refusal in &self.left_out {
-            put("left_out", refusal.to_string());
-        }
-        for (prefix, features) in [("own", &self.own), ("if", &self.changed)] {
-            for (feature, values) in features {
-                for value in values {
-                    put(&format!("{prefix}.{feature}"), value.clone());
-                }
-            }
-        }
-        for (attribute, word) in &self.by {
-            put(&format!("by.{attribute}"), word.clone());
-        }
-        let once = [
-            ("method", self.method.map(|method| method.to_string())),
-            ("k", self.k.map(|k| k.to_string())),
-            ("price_min", self.least_price.map(|price| price.to_string())),
-            ("price_max", self.most_price.map(|price| price.to_string())),
-            ("total", self.most_total.map(|price| price.to_string())),
-            ("store", self.store.clone()),
-            ("unfit", self.widened.unfit.then(|| "on".to_owned())),
-            ("sold_out", self.widened.sold_out.then(|| "on".to_owned())),
-            ("any", self.widened.no_gos.then(|| "on".to_owned())),
-            ("varied", self.varied.then(|| "on".to_owned())),
-            ("trial", self.trial.then(|| "on".to_owned())),
-            ("changing", self.changing.clone()),
-            ("pick", self.pick.map(|slot| slot.to_string())),
-            ("search", Some(self.search.clone()).filter(|search| !search.is_empty())),
-            ("similar", self.similar.as_ref().map(ToString::to_string)),
-            (
-                "skipped_sets",
-                Some(self.skipped_sets).filter(|skipped| *skipped > 0).map(|skipped| skipped.to_string()),
-            ),
-            ("page", self.page.map(|page| page.to_string())),
-            ("find", Some(self.find.clone()).filter(|find| !find.is_empty())),
-            ("outfit", self.edited.map(|edited| edited.to_string())),
-            ("saved", self.saved.map(|seq| seq.to_string())),
-            ("refused", self.refused.as_ref().map(ToString::to_string)),
-        ];
-        for (name, value) in once {
-            if let Some(value) = value {
-                put(name, value);
-            }
-        }
-        pairs
     }
 
     /// The hidden fields of a form that has fields for `own` itself.
     pub(super) fn besides(&self, own: &[&str]) -> Vec<(String, String)> {
-        self.pairs()
-            .into_iter()
-            .filter(|(name, _)| {
-                !own.contains(&name.as_str()) && !["saved", "refused"].contains(&name.as_str())
-            })
-            .collect()
-    }
-
-    pub(super) fn query(&self) -> String {
-        form_urlencoded::Serializer::new(String::new()).extend_pairs(self.pairs()).finish()
-    }
-
-    pub(super) fn href(&self) -> String {
-        format!("/studio?{}", self.query())
+        Address::besides(&self.with(|_| ()), own)
     }
 
     /// The same question about a blank in Side by side, for the usual methods that the release has and the one that is named.
     pub(super) fn side_by_side(&self, blank: usize, methods: &[Method]) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.extend_pairs(self.pairs().into_iter().filter(|(name, _)| is_of_question(name)));
-        query.extend_pairs(self.refused_articles().take(MOST_SENT).map(|id| ("exclude", id.as_str())));
-        for (slot, article) in self.slots.iter().enumerate() {
-            match article {
-                Some(article) => query.append_pair("slot", article.as_str()),
-                None if slot == blank => query.append_pair("slot", ""),
-                None => &mut query,
-            };
-        }
-        if let Some(kind) = self.types.get(&blank) {
-            query.append_pair("type", kind);
-        }
-        if let Some(named) = self.method {
-            let usual = PAPER.iter().map(|row| row.method).filter(|method| methods.contains(method));
-            for method in usual.chain([named]) {
-                query.append_pair("method", method.as_str());
-            }
-        }
-        format!("/side-by-side?{}", query.finish())
+        let slots = self.slots.iter().enumerate();
+        let slots = slots.filter(|(slot, article)| *slot == blank || article.is_some());
+        let usual = PAPER.iter().map(|paper| paper.method).filter(|method| methods.contains(method));
+        let mut filter = self.filter.clone();
+        filter.exclude.extend(self.refused_articles().take(MOST_SENT).cloned());
+        let view = side_by_side::View {
+            customers: self.customer.iter().cloned().collect(),
+            slots: slots.map(|(_, article)| article.clone()).collect(),
+            methods: self.method.map(|named| usual.chain([named]).collect()).unwrap_or_default(),
+            kind: self.types.get(&blank).cloned(),
+            filter,
+            own: self.own.clone(),
+            changed: self.changed.clone(),
+            ..side_by_side::View::default()
+        };
+        view.href()
     }
 
     /// What the customer refused before, and what was refused here.
@@ -429,7 +314,7 @@ impl View {
     }
 
     /// The same outfit, where what is shown and used counts.
-    pub(super) fn in_earnest(&self) -> Self {
+    pub(super) fn without_trial(&self) -> Self {
         self.with(|view| {
             view.trial = false;
             view.left_out.clear();
@@ -515,93 +400,17 @@ impl View {
 
     pub(super) fn filters(&self) -> Filters {
         let types = self.types.iter().filter(|(slot, _)| self.slots.get(**slot) == Some(&None));
-        Filters {
-            types: types.map(|(slot, kind)| (*slot, vec![kind.clone()])).collect(),
-            exclude: self.exclude.clone(),
-            refused: self.refused_articles().cloned().collect(),
-            least_price: self.least_price,
-            most_price: self.most_price,
-            most_total: self.most_total,
-            fit: !self.widened.unfit,
-            in_stock: !self.widened.sold_out,
-            store: self.store.clone().filter(|_| !self.widened.sold_out),
-            no_gos: !self.widened.no_gos,
-            ..Filters::default()
-        }
+        let types = types.map(|(slot, kind)| (*slot, vec![kind.clone()])).collect();
+        Filters { refused: self.refused_articles().cloned().collect(), ..self.filter.filters(types) }
     }
-}
-
-/// Whether Studio and Side by side both ask with this parameter, under the same name.
-pub(in crate::web::pages) fn is_of_question(name: &str) -> bool {
-    const NAMES: [&str; 9] =
-        ["customer", "exclude", "price_min", "price_max", "total", "store", "unfit", "sold_out", "any"];
-    NAMES.contains(&name) || name.starts_with("own.") || name.starts_with("if.")
-}
-
-/// Features for the encoder, which reports values that do not fit the schema.
-pub(in crate::web::pages) fn features(words: &FeatureWords, schema: &Schema) -> Features {
-    let value = |name: &String, words: &Vec<String>| {
-        let last = words.last().cloned().unwrap_or_default();
-        match schema.feature(name).map(|feature| &feature.kind) {
-            Some(Kind::Set) => FeatureValue::Many(words.clone()),
-            Some(Kind::Number { .. }) => last.parse().map_or(FeatureValue::Text(last), FeatureValue::Number),
-            _ => FeatureValue::Text(last),
-        }
-    };
-    words.iter().map(|(name, words)| (name.clone(), value(name, words))).collect()
-}
-
-/// The values of features as an address has them.
-pub(in crate::web::pages) fn values(features: &Features) -> FeatureWords {
-    let words = |value: &FeatureValue| match value {
-        FeatureValue::Text(word) => vec![word.clone()],
-        FeatureValue::Many(words) => words.clone(),
-        FeatureValue::Number(number) => vec![number.to_string()],
-    };
-    features.iter().map(|(name, value)| (name.to_owned(), words(value))).collect()
-}
-
-/// Reads a slot and its word, as in `2:coat`.
-fn at_slot(words: &mut BTreeMap<usize, String>, value: &str) -> Result<(), String> {
-    if let Some((slot, word)) = value.split_once(':') {
-        let slot = number(slot)?;
-        if !word.is_empty() {
-            words.insert(slot, word.to_owned());
-        }
-    }
-    Ok(())
-}
-
-/// Adds a value. Of `NOT_GIVEN` and values, the last counts: forms send it before their fields, which may all be empty.
-pub(in crate::web::pages) fn add(words: &mut FeatureWords, feature: &str, value: &str) {
-    if !value.is_empty() {
-        let words = words.entry(feature.to_owned()).or_default();
-        words.retain(|word| word != NOT_GIVEN && value != NOT_GIVEN);
-        words.push(value.to_owned());
-    }
-}
-
-fn id(value: &str) -> Result<Option<ArticleId>, String> {
-    let id = (!value.is_empty()).then(|| ArticleId::new(value));
-    id.transpose().map_err(|error| error.to_string())
-}
-
-fn number(value: &str) -> Result<usize, String> {
-    value.parse().map_err(|_| format!("expected a whole number, found {value:?}"))
-}
-
-pub(in crate::web::pages) fn price(value: &str) -> Result<Option<f64>, String> {
-    if value.is_empty() {
-        return Ok(None);
-    }
-    // Our own links and a browser's number field write 1.5 for one and a half, whatever the language.
-    let price = value.parse().ok().filter(|price: &f64| price.is_finite() && *price >= 0.0);
-    price.map_or_else(|| parse_price(value), Ok).map(Some)
 }
 
 #[cfg(test)]
 mod tests {
+    use atelier_core::domain::{FeatureValue, Schema};
+
     use super::*;
+    use crate::web::pages::address;
 
     #[test]
     fn an_address_holds_the_whole_view() {
@@ -615,7 +424,7 @@ mod tests {
         let widened = View::parse("slot=&unfit=on&sold_out=on").unwrap();
         assert_eq!(widened.query(), "slot=&unfit=on&sold_out=on");
         assert!(!widened.filters().fit && !widened.filters().in_stock);
-        let changed = features(&view.changed, &Schema::default_schema());
+        let changed = address::features(&view.changed, &Schema::default_schema());
         assert_eq!(changed.get("age"), Some(&FeatureValue::Number(34.0)));
         let both = FeatureValue::Many(vec!["red".into(), "blue".into()]);
         assert_eq!(changed.get("preferred_colours"), Some(&both));
@@ -691,17 +500,18 @@ mod tests {
 
     #[test]
     fn side_by_side_asks_the_same_question() {
-        let question = "customer=c-1&exclude=a-7&own.occasion=date&if.age=34&price_max=120&store=Graz&any=on";
-        let mut view = View::parse(&format!("{question}&slot=a-1&slot=&slot=&type=2:coat&k=4")).unwrap();
+        let query = "customer=c-1&exclude=a-7&own.occasion=date&if.age=34&price_max=120&store=Graz&any=on";
+        let mut view = View::parse(&format!("{query}&slot=a-1&slot=&slot=&type=2:coat&k=4")).unwrap();
         view.refused_before.push(ArticleId::new("a-8").unwrap());
         let methods = [Method::Np, Method::Gsu, Method::Match];
         assert_eq!(
             view.side_by_side(2, &methods),
-            format!("/side-by-side?{question}&exclude=a-8&slot=a-1&slot=&type=coat")
+            "/side-by-side?customer=c-1&slot=a-1&slot=&type=coat&any=on&price_max=120&store=Graz&exclude=a-7&exclude=a-8\
+             &own.occasion=date&if.age=34"
         );
         view.method = Some(Method::Match);
         assert!(
-            view.side_by_side(1, &methods).ends_with("&slot=a-1&slot=&method=np&method=gsu&method=match")
+            view.side_by_side(1, &methods).contains("&slot=a-1&slot=&method=np&method=gsu&method=match&any")
         );
     }
 

@@ -2,8 +2,11 @@
 
 use atelier_core::domain::{Feature, FeatureValue, Features, Kind, Schema};
 
-use super::{View, view};
-use crate::web::pages::profile::{spaced, value_words};
+use super::View;
+use crate::web::pages::{
+    address::{self, Address},
+    profile::{spaced, value_words},
+};
 
 pub(super) struct WhatIf {
     /// The features that override the profile.
@@ -107,12 +110,12 @@ fn change(
         Some(feature) => value_words(feature, value),
         None => words.join("/"),
     };
-    let value = view::features(&[(name.to_owned(), words.to_vec())].into(), schema);
-    let own_features = view::features(&view.own, schema);
+    let value = address::features(&[(name.to_owned(), words.to_vec())].into(), schema);
+    let own_features = address::features(&view.own, schema);
     let before = own_features.get(name).filter(|_| !own).or_else(|| stored.get(name));
     Change {
         label: feature.map_or_else(|| spaced(name), |feature| feature.label.clone()),
-        now: if words.iter().any(|word| word == view::NOT_GIVEN) {
+        now: if words.iter().any(|word| word == address::NOT_GIVEN) {
             "not given".into()
         } else {
             value.get(name).map(in_words).unwrap_or_default()
@@ -140,7 +143,7 @@ fn change(
 
 fn control(view: &View, stored: &Features, schema: &Schema, name: &str) -> Option<Control> {
     let feature = schema.feature(name)?;
-    let profile = view::values(stored);
+    let profile = address::values(stored);
     let current = view.changed.get(name).or_else(|| view.own.get(name)).or_else(|| profile.get(name));
     let current = current.cloned().unwrap_or_default();
     let option = |value: &String| Choice {
@@ -149,7 +152,7 @@ fn control(view: &View, stored: &Features, schema: &Schema, name: &str) -> Optio
         value: value.clone(),
     };
     let nothing =
-        Choice { value: view::NOT_GIVEN.into(), words: "not given".into(), chosen: current.is_empty() };
+        Choice { value: address::NOT_GIVEN.into(), words: "not given".into(), chosen: current.is_empty() };
     Some(Control {
         field: format!("if.{name}"),
         label: feature.label.clone(),
@@ -162,7 +165,7 @@ fn control(view: &View, stored: &Features, schema: &Schema, name: &str) -> Optio
             Kind::Number { unit, .. } => unit.clone(),
             _ => String::new(),
         },
-        value: current.last().filter(|value| *value != view::NOT_GIVEN).cloned().unwrap_or_default(),
-        nothing: view::NOT_GIVEN,
+        value: current.last().filter(|value| *value != address::NOT_GIVEN).cloned().unwrap_or_default(),
+        nothing: address::NOT_GIVEN,
     })
 }
