@@ -77,7 +77,7 @@ async fn main() -> Result<()> {
     let release = Arc::clone(serving.release());
     let articles: Vec<_> = release.articles().iter().map(|article| article.unpack()).collect();
     let catalogue = Catalogue::build(&articles, &release);
-    let articles = Arc::new(serving.articles(catalogue.places().clone()));
+    let articles = Arc::new(serving.articles(catalogue.index().clone()));
     let profiles = Profiles::read(&arguments.release.join("customers.jsonl"), release.schema())?;
     let (method, k) = (arguments.method, arguments.k);
     let wanted = Wanted { method, k, filters: Filters::default(), diversity: 0.0, skip_bad: false };

@@ -23,7 +23,8 @@ use anyhow::{Context, Result, ensure};
 use atelier::config::Config;
 use atelier_core::domain::{Customer, Mask, Method, Outfit};
 use atelier_engine::{
-    inference::{self, Articles, BLANK, DeviceChoice, Engine, Places, Question, Serving},
+    catalogue::ArticleIndex,
+    inference::{self, Articles, BLANK, DeviceChoice, Engine, Question, Serving},
     onnx_runtime::OnnxRuntime,
     release::Release,
 };
@@ -76,7 +77,7 @@ fn main() -> Result<()> {
     let release = Release::open(&arguments.release)?;
     let settings = inference::Settings { device: arguments.device, ..config.engine.settings() };
     let serving = Arc::new(Engine::new(onnx_runtime.clone(), settings).load(&arguments.release)?);
-    let articles = Arc::new(serving.articles(Places::of_release(&release)));
+    let articles = Arc::new(serving.articles(ArticleIndex::of_release(&release)));
     let questions = questions(&arguments, &release, &articles)?;
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
     let mut contestants = Vec::new();

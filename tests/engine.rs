@@ -12,9 +12,10 @@ use atelier_core::{
     util::digest,
 };
 use atelier_engine::{
+    catalogue::ArticleIndex,
     inference::{
         Answer, Articles, AskError, BLANK, Context, Device, DeviceChoice, Engine, LoadError, ModelError,
-        Places, Question, Serving, Settings,
+        Question, Serving, Settings,
     },
     onnx_runtime::OnnxRuntime,
     release::{Manifest, ReleaseError},
@@ -54,7 +55,7 @@ fn serving(settings: Settings) -> Serving {
 
 /// The release's articles, in its order.
 fn articles(serving: &Serving) -> Arc<Articles> {
-    Arc::new(serving.articles(Places::of_release(serving.release())))
+    Arc::new(serving.articles(ArticleIndex::of_release(serving.release())))
 }
 
 /// Questions of all lengths, with and without a context, the same every time.

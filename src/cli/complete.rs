@@ -176,7 +176,7 @@ impl Complete {
         let (articles, profiles) = self.sources(all, &serving).await?;
         let release = serving.release();
         let catalogue = Catalogue::build(&articles, release);
-        let articles = Arc::new(serving.articles(catalogue.places().clone()));
+        let articles = Arc::new(serving.articles(catalogue.index().clone()));
         let Coverage { both, only_catalogue, .. } = catalogue.coverage();
         if only_catalogue > both {
             let others = if serving.is_open(method) { "new to it" } else { "never suggested" };

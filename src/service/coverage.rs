@@ -301,7 +301,7 @@ pub async fn report(store: &Store, live: &Arc<LiveRelease>) -> Result<Report, St
     let taken = Arc::clone(live);
     let count = task::spawn_blocking(move || {
         let release = taken.serving.release();
-        let places: Vec<u32> = taken.catalogue.present().iter().collect();
+        let places: Vec<u32> = taken.catalogue.sets().present().iter().collect();
         let articles = places.par_iter().filter_map(|place| taken.catalogue.article(*place));
         // Those that it knows need no look.
         let new = articles.filter(|article| release.vocabulary().index_of(article.id.as_str()).is_none());

@@ -155,7 +155,7 @@ fn count(exposure: &Exposure, recorded: Recorded, kind: FeedbackKind, article: &
 /// What the catalogue and the release know of a suggested article.
 fn describe(live: Option<&LiveRelease>, release: &str, article: &ArticleId) -> SuggestedArticle {
     let Some(live) = live else { return SuggestedArticle::default() };
-    let place = live.catalogue.place_of(article.as_str());
+    let place = live.catalogue.position_of(article.as_str());
     let found = place.and_then(|place| live.catalogue.article(place));
     let vocabulary = live.serving.release().vocabulary();
     SuggestedArticle {

@@ -3,27 +3,23 @@
 //!
 //! Knows the engine and the store; must not know HTTP.
 
+mod catalogue;
+
 use std::{
     io,
     ops::Deref,
     path::PathBuf,
-    pin::pin,
     sync::{Arc, LazyLock, PoisonError, RwLock},
     time::{Duration, Instant},
 };
 
-use atelier_core::{
-    domain::{CustomerId, Method, Schema, Timestamp, Vocabulary, list_methods},
-    util::memory::return_memory,
-};
+use atelier_core::domain::{CustomerId, Method, Schema, Timestamp, Vocabulary, list_methods};
 use atelier_engine::{
-    catalogue::{Catalogue, CatalogueBuilder},
+    catalogue::Catalogue,
     evaluation::Evaluation,
     inference::{Articles, Engine, LoadError, Serving},
     release::{Release, VocabularyMark},
 };
-use futures_util::TryStreamExt;
-use rayon::prelude::*;
 use serde_json::json;
 use tokio::{
     sync::{Mutex, OnceCell},
@@ -38,7 +34,7 @@ use crate::{
         release_folder::{Listed, ReleaseFolder},
         routing::{Choice, Routing},
     },
-    store::{Author, Entry, Revisions, Store, StoreError, UnparsedArticle, UnparsedArticles},
+    store::{Author, Entry, Revisions, Store, StoreError},
 };
 
 /// A snapshot of everything that answers a request.
@@ -158,14 +154,6 @@ const MOST_LENT: usize = 3;
 
 /// The wait before loading a failed release again: its folder may still be copying.
 const RETRY: Duration = Duration::from_secs(30);
-
-/// Changed articles are read by name up to this share of the catalogue, or this number. They are read one after another, the
-/// whole catalogue on all cores, so many of them may take longer.
-const READ_BY_NAME: usize = 8;
-const LEAST_READ_BY_NAME: usize = 1000;
-
-/// The number of pages of articles that are prepared together.
-const PAGES: usize = 8;
 
 /// The names of the settings that hold the routing and the release's name.
 const ROUTING: &str = "routing";
@@ -336,9 +324,12 @@ impl Releases {
             next.routing = self.routing().await?;
         }
         if articles != live.articles {
-            (next.catalogue, next.rows) = match self.changed_catalogue(&live, articles).await? {
+            let before = (Arc::clone(&live.catalogue), Arc::clone(&live.rows));
+            let changed =
+                catalogue::read_changes(&self.store, &live.serving, before, live.articles, articles).await?;
+            (next.catalogue, next.rows) = match changed {
                 Some(changed) => changed,
-                None => self.catalogue(&live.serving).await?,
+                None => self.read_catalogue(&live.serving).await?,
             };
         }
         self.set_current(next);
@@ -371,7 +362,7 @@ impl Releases {
         // Read before the tables, so that the next refresh rereads what changes meanwhile.
         let articles = self.store.articles().revision().await?;
         let settings = self.store.settings().revision().await?;
-        let (catalogue, rows) = self.catalogue(&serving).await?;
+        let (catalogue, rows) = self.read_catalogue(&serving).await?;
         let routing = self.routing().await?;
         let evaluation = Arc::new(Evaluation::new(Arc::clone(serving.release())));
         let personas = Arc::new(Personas::new(Arc::clone(&serving)));
@@ -389,77 +380,8 @@ impl Releases {
         })
     }
 
-    async fn catalogue(&self, serving: &Arc<Serving>) -> Result<(Arc<Catalogue>, Arc<Articles>), StoreError> {
-        let mut pages = pin!(self.store.articles().all_unparsed().try_chunks(PAGES));
-        let release = Arc::clone(serving.release());
-        let currency = Some(Arc::clone(&self.currency));
-        let builder = task::spawn_blocking(move || CatalogueBuilder::new(&release, currency));
-        let (builder, first) = tokio::join!(builder, pages.try_next());
-        let mut builder = builder.expect("preparing articles does not panic; this is a bug");
-        let mut next = first.map_err(|error| error.1)?;
-        while let Some(pages_read) = next {
-            let release = Arc::clone(serving.release());
-            let add = task::spawn_blocking(move || {
-                let mut others: Vec<_> = pages_read.iter().flat_map(UnparsedArticles::rows).collect();
-                others.retain(|row| !builder.add_known(row.id, row.kind, row.attributes, &release));
-                let others = others.into_par_iter().map(UnparsedArticle::parse);
-                builder.add(&others.collect::<Result<Vec<_>, _>>()?, &release);
-                Ok::<_, StoreError>(builder)
-            });
-            // The database reads the next ones meanwhile.
-            let (added, read) = tokio::join!(add, pages.try_next());
-            builder = added.expect("preparing articles does not panic; this is a bug")?;
-            next = read.map_err(|error| error.1)?;
-        }
-        let serving = Arc::clone(serving);
-        // Making the rows of a large catalogue takes all cores for some time.
-        let build = task::spawn_blocking(move || {
-            let catalogue = builder.build(serving.release());
-            let rows = serving.articles(catalogue.places().clone());
-            return_memory();
-            (catalogue, rows)
-        });
-        let (catalogue, rows) = build.await.expect("building a catalogue does not panic; this is a bug");
-        self.warn_of_unreadable(&catalogue);
-        Ok((Arc::new(catalogue), Arc::new(rows)))
-    }
-
-    /// The catalogue after the changes since the live release's revision, or None if it is to be read as a whole.
-    async fn changed_catalogue(
-        &self,
-        live: &LiveRelease,
-        now: i64,
-    ) -> Result<Option<(Arc<Catalogue>, Arc<Articles>)>, StoreError> {
-        let most = (live.catalogue.places().compositions.len() / READ_BY_NAME).max(LEAST_READ_BY_NAME);
-        let changes = self.store.articles().changes(live.articles, now, most).await?;
-        let Some(changes) = changes else { return Ok(None) };
-        let (serving, catalogue, rows) =
-            (Arc::clone(&live.serving), Arc::clone(&live.catalogue), Arc::clone(&live.rows));
-        let change = task::spawn_blocking(move || {
-            let (catalogue, touched) = catalogue.with_changes(&changes, serving.release())?;
-            let rows = serving.changed_articles(&rows, catalogue.places().clone(), &touched);
-            Some((catalogue, rows))
-        });
-        let next = change.await.expect("changing a catalogue does not panic; this is a bug");
-        Ok(next.map(|(catalogue, rows)| {
-            self.warn_of_unreadable(&catalogue);
-            (Arc::new(catalogue), Arc::new(rows))
-        }))
-    }
-
-    fn warn_of_unreadable(&self, catalogue: &Catalogue) {
-        let found = catalogue.unreadable();
-        let before = self.current().map_or(0, |live| live.catalogue.unreadable().len());
-        if let Some(first) = found.first()
-            && found.len() != before
-        {
-            tracing::warn!(
-                articles = found.len(),
-                %first,
-                "articles are stored with a price or stock that an import would refuse: such a price counts as none, such \
-                 stock as not in stock unless it is a number above 0; store these articles again"
-            );
-        }
+    async fn read_catalogue(&self, serving: &Arc<Serving>) -> Result<catalogue::Both, StoreError> {
+        catalogue::read(&self.store, Arc::clone(&self.currency), serving).await
     }
 
     async fn routing(&self) -> Result<Arc<Routing>, StoreError> {
@@ -472,30 +394,44 @@ impl Releases {
         Ok(Arc::new(routing))
     }
 
-    /// A start, another replica or an import may leave the live release without any article of the catalogue.
-    fn warn_of_coverage(&self, next: &LiveRelease) {
-        let coverage = next.catalogue.coverage();
-        let before = self.current().map(|live| (live.name().to_owned(), live.catalogue.coverage()));
-        if coverage.is_none() && before.is_none_or(|(name, before)| name != next.name() || !before.is_none())
-        {
-            tracing::error!(
-                release = next.name(),
-                only_in_catalogue = coverage.only_catalogue,
-                only_in_release = coverage.only_release,
-                "the live release has none of the catalogue's articles, so {}; import the articles that it was trained with, or \
-                 activate a release for this catalogue",
-                next.lack_of_articles()
-            );
-        }
-    }
-
     fn set_current(&self, live: LiveRelease) -> Arc<LiveRelease> {
         let live = Arc::new(live);
-        self.warn_of_coverage(&live);
+        warn(self.current().as_deref(), &live);
         let old = self.current.write().unwrap_or_else(PoisonError::into_inner).replace(Arc::clone(&live));
         // Dropped outside the lock: this may free the old models.
         drop(old);
         live
+    }
+}
+
+/// Warns of what is wrong with the catalogue since the live release before. A start, another replica or an import may leave the
+/// live release without any article of it.
+fn warn(before: Option<&LiveRelease>, next: &LiveRelease) {
+    let unreadable = |live: &LiveRelease| live.catalogue.sets().unreadable().count();
+    let articles = unreadable(next);
+    let first = next.catalogue.sets().unreadable().iter().next();
+    if let Some(first) = first.and_then(|position| next.catalogue.article(position))
+        && before.is_none_or(|before| unreadable(before) != articles)
+    {
+        tracing::warn!(
+            articles,
+            first = %first.id,
+            "articles are stored with a price or stock that an import would refuse: such a price counts as none, such stock \
+             as not in stock unless it is a number above 0; store these articles again"
+        );
+    }
+    let coverage = next.catalogue.coverage();
+    let was_said =
+        |before: &LiveRelease| before.name() == next.name() && before.catalogue.coverage().is_none();
+    if coverage.is_none() && !before.is_some_and(was_said) {
+        tracing::error!(
+            release = next.name(),
+            only_in_catalogue = coverage.only_catalogue,
+            only_in_release = coverage.only_release,
+            "the live release has none of the catalogue's articles, so {}; import the articles that it was trained with, or \
+             activate a release for this catalogue",
+            next.lack_of_articles()
+        );
     }
 }
 

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 /// The articles of the shop of the same type, the most similar first. What few of them have in common counts more, and an equal
 /// price as much as a word that one in three has.
 pub fn similar(catalogue: &Catalogue, article: &Article) -> Vec<ArticleId> {
-    let Some(of_type) = catalogue.of_type(article.kind()) else { return Vec::new() };
+    let Some(of_type) = catalogue.sets().of_type(article.kind()) else { return Vec::new() };
     let own: BTreeSet<(&str, String)> = words(article).collect();
     let others: Vec<u32> = of_type.iter().collect();
     let others = others.par_iter().filter_map(|place| catalogue.article(*place));

@@ -1,6 +1,7 @@
 //! Releases and what runs them: the folder and its loader, the catalogue, and the engine over
 //! ONNX Runtime or a model server. Must not know customers, HTTP or the database.
 
+pub mod averages;
 pub mod catalogue;
 pub mod evaluation;
 pub mod inference;
@@ -8,4 +9,3 @@ pub mod onnx_runtime;
 pub mod packed_article;
 pub mod release;
 pub mod tables;
-pub mod usual;

@@ -17,7 +17,7 @@ use atelier_core::domain::Schema;
 use half::f16;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
-use super::usual::Average;
+use crate::averages::Average;
 
 /// What an article's rows are made of.
 #[derive(Debug, Clone, Default, PartialEq)]

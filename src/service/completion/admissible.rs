@@ -69,7 +69,7 @@ impl Limits {
         errors: &mut Vec<Fault>,
     ) -> Self {
         let catalogue = served.catalogue;
-        let mut all = catalogue.present().clone();
+        let mut all = catalogue.sets().present().clone();
         all.intersect(known);
         for place in &slots.worn {
             all.remove(*place);
@@ -77,19 +77,19 @@ impl Limits {
         exclude(served, request, &mut all, warnings, errors);
         if let Some(only) = &request.filters.only {
             let mut these = Mask::none(all.length());
-            for place in only.iter().filter_map(|id| catalogue.place_of(id.as_str())) {
+            for place in only.iter().filter_map(|id| catalogue.position_of(id.as_str())) {
                 these.insert(place);
             }
             all.intersect(&these);
         }
         for (attribute, word) in &request.filters.words {
-            all.intersect(&catalogue.saying(attribute, word));
+            all.intersect(&catalogue.sets().with_word(attribute, word));
         }
         let mut excluded = Vec::new();
         excluded.extend(too_dear_or_cheap(served, request, errors).map(|articles| ("price", articles)));
         let filters = &request.filters;
         if filters.no_gos {
-            let ruled_out = catalogue.ruled_out(served.serving.release().schema(), features);
+            let ruled_out = catalogue.sets().ruled_out(served.serving.release().schema(), features);
             warnings.extend(ruled_out.unmatched.into_iter().map(|(attribute, no_go)| {
                 let detail = format!(
                     "no article has the {attribute} {no_go:?}, so this no-go excludes nothing; check its spelling"
@@ -100,7 +100,7 @@ impl Limits {
         }
         let length = all.length();
         if filters.fit {
-            let unfit = catalogue.supply().unfit(features, length);
+            let unfit = catalogue.sets().supply().unfit(features, length);
             warnings.extend(unfit.unmet.into_iter().map(|(label, attribute, words)| {
                 let words = words.join(", ");
                 let detail = format!(
@@ -113,8 +113,8 @@ impl Limits {
         }
         let fitting = filters.fit.then_some(features);
         if filters.in_stock {
-            let mut out = catalogue.out_of_stock().clone();
-            out.unite(&catalogue.supply().sold_out(fitting, None, length));
+            let mut out = catalogue.sets().out_of_stock().clone();
+            out.unite(&catalogue.sets().supply().sold_out(fitting, None, length));
             excluded.push(("in_stock", out));
         }
         if let Some(store) = &filters.store {
@@ -122,12 +122,12 @@ impl Limits {
                 let detail = "a store limits what is in stock: leave out `store`, or `in_stock: false`";
                 errors.push(Fault::new(Field::Store, detail));
             }
-            if !catalogue.supply().has_store(store) {
+            if !catalogue.sets().supply().has_store(store) {
                 let mut detail = format!("no article has stock in the store {store:?}; check its spelling");
                 abbreviate(&mut detail, 200);
                 warnings.push(Warning::new("unknown-store", detail).about([store.as_str()]));
             }
-            excluded.push(("store", catalogue.supply().sold_out(fitting, Some(store), length)));
+            excluded.push(("store", catalogue.sets().supply().sold_out(fitting, Some(store), length)));
         }
         Self { all, excluded }
     }
@@ -191,7 +191,7 @@ fn exclude(
         errors.push(Fault::new(Field::Excluded, detail));
     }
     for (place, id) in excluded.iter().enumerate() {
-        if let Some(article) = served.catalogue.place_of(id.as_str()) {
+        if let Some(article) = served.catalogue.position_of(id.as_str()) {
             all.remove(article);
         } else {
             let detail = format!("filters.exclude has {id} at index {place}, which is not an article");
@@ -199,7 +199,7 @@ fn exclude(
         }
     }
     let refused = request.filters.refused.iter();
-    for article in refused.filter_map(|id| served.catalogue.place_of(id.as_str())) {
+    for article in refused.filter_map(|id| served.catalogue.position_of(id.as_str())) {
         all.remove(article);
     }
 }
@@ -221,8 +221,8 @@ fn too_dear_or_cheap(served: Served<'_>, request: &Request, errors: &mut Vec<Fau
         errors.push(Fault::new(Field::Price, detail));
     }
     (least.is_some() || most.is_some()).then(|| {
-        let mut others = served.catalogue.present().clone();
-        others.subtract(&served.catalogue.priced(least, most));
+        let mut others = served.catalogue.sets().present().clone();
+        others.subtract(&served.catalogue.sets().priced(least, most));
         others
     })
 }
@@ -251,9 +251,9 @@ fn types(
             errors.push(Fault::new(field, "a list of types needs at least one; omit the slot to allow all"));
             continue;
         }
-        let mut mask = Mask::none(served.catalogue.present().length());
+        let mut mask = Mask::none(served.catalogue.sets().present().length());
         for (place, kind) in types.iter().enumerate() {
-            match served.catalogue.of_type(kind) {
+            match served.catalogue.sets().of_type(kind) {
                 Some(articles) if articles.meets(known) => mask.unite(articles),
                 found => {
                     let detail = missing_type(served, request.method, known, kind, found);
@@ -274,9 +274,10 @@ fn missing_type(
     kind: &str,
     found: Option<&Mask>,
 ) -> String {
-    let all = served.catalogue.types();
-    let can_be =
-        all.into_iter().filter(|kind| served.catalogue.of_type(kind).is_some_and(|of| of.meets(known)));
+    let all = served.catalogue.sets().types();
+    let can_be = all
+        .into_iter()
+        .filter(|kind| served.catalogue.sets().of_type(kind).is_some_and(|of| of.meets(known)));
     let types = can_be.collect::<Vec<_>>().join(", ");
     match found {
         None => {
@@ -298,7 +299,7 @@ fn nothing_admissible(
     slot: usize,
     alternatives: &[(Vec<&'static str>, usize)],
 ) -> String {
-    let present = served.catalogue.present();
+    let present = served.catalogue.sets().present();
     if present.count() > 0 && !present.meets(known) {
         return format!(
             "release {} was trained with none of the catalogue's articles ({}), and {method} suggests no new ones, so there is \

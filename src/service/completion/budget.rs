@@ -44,7 +44,7 @@ impl Budget {
         for &place in &slots.worn {
             let Some(article) = catalogue.any_article(place) else { continue };
             let article = article.unpack();
-            if let Some(price) = catalogue.price_of(&article) {
+            if let Some(price) = catalogue.sets().price_of(&article) {
                 left -= price;
             } else {
                 let what = if article.price().is_some() { "a price in another currency" } else { "no price" };
@@ -52,7 +52,7 @@ impl Budget {
                 warnings.push(Warning::new("price-unknown", detail).about([article.id.as_str()]));
             }
         }
-        let cheapest = blanks.iter().map(|blank| catalogue.cheapest(&blank.admissible)).collect();
+        let cheapest = blanks.iter().map(|blank| catalogue.sets().cheapest(&blank.admissible)).collect();
         let budget = Self { left, cheapest };
         for (place, blank) in blanks.iter_mut().enumerate() {
             let others = budget.cheapest.iter().enumerate().filter(|(other, _)| *other != place);
@@ -74,7 +74,7 @@ impl Budget {
 
     /// Leaves what the next blank may take after the first ones were filled.
     pub(super) fn limit(&self, admissible: &mut Mask, filled: &[u32], catalogue: &Catalogue) {
-        let spent: f64 = filled.iter().map(|place| catalogue.price(*place)).sum();
+        let spent: f64 = filled.iter().map(|place| catalogue.sets().price(*place)).sum();
         let later: Vec<&Cheapest> = self.cheapest.iter().skip(filled.len() + 1).collect();
         narrow(admissible, self.left - spent, &later, filled, catalogue);
     }
@@ -90,7 +90,7 @@ fn narrow(
     catalogue: &Catalogue,
 ) -> f64 {
     let mut room = left - reserve(others, taken);
-    admissible.intersect(&catalogue.priced(None, Some(room)));
+    admissible.intersect(&catalogue.sets().priced(None, Some(room)));
     for &(first, price) in others.iter().filter_map(|cheapest| find_free(cheapest, taken)) {
         let rest = left - reserve(others, &[taken, &[first]].concat());
         if price > rest && admissible.contains(first) {

@@ -207,7 +207,7 @@ pub(super) fn choosable(served: Served<'_>, request: &Request) -> Result<Arc<Mas
     let (mut warnings, mut errors) = (Vec::new(), Vec::new());
     let (_, features, _) = encode(served, request, &mut warnings, &mut errors);
     let slots = Slots::new(served, request.method, &request.outfit, &mut warnings, &mut errors);
-    let present = served.catalogue.present();
+    let present = served.catalogue.sets().present();
     let (_, mut blanks) =
         admissible::blanks(served, request, present, &slots, &features, &mut warnings, &mut errors);
     Budget::apply(served, request, &slots, &mut blanks, &mut warnings, &mut errors);
@@ -238,7 +238,7 @@ pub(super) fn known(served: Served<'_>, method: Method) -> &Mask {
 fn places(served: Served<'_>, request: &Request) -> Vec<Option<u32>> {
     let known = known(served, request.method);
     let place =
-        |id: &ArticleId| served.catalogue.place_of(id.as_str()).filter(|place| known.contains(*place));
+        |id: &ArticleId| served.catalogue.position_of(id.as_str()).filter(|place| known.contains(*place));
     request.placements_of.iter().map(place).collect()
 }
 
@@ -276,7 +276,7 @@ impl Slots {
                 let detail = format!("article {id} is in the outfit twice; remove one");
                 errors.push(Fault::new(Field::Slot(slot), detail));
             }
-            let Some(place) = served.catalogue.place_of(id.as_str()) else {
+            let Some(place) = served.catalogue.position_of(id.as_str()) else {
                 errors.push(Fault::new(Field::Slot(slot), format!("there is no article {id}")));
                 continue;
             };

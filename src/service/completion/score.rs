@@ -49,7 +49,8 @@ pub(super) async fn score(
     for (place, &index) in prepared.slots.iter().enumerate() {
         // Articles that left the catalogue are seen by the model, but not scored.
         let Some(article) = catalogue.article(index) else { continue };
-        let of_type = catalogue.of_type(article.kind()).expect("the catalogue has its type; this is a bug");
+        let of_type =
+            catalogue.sets().of_type(article.kind()).expect("the catalogue has its type; this is a bug");
         let of_type = among(served, request, &prepared, place, of_type);
         let mut slots = prepared.slots.clone();
         slots[place] = BLANK;
@@ -106,9 +107,9 @@ fn among(served: Served<'_>, request: &Request, prepared: &Prepared, place: usiz
     let mut among = Mask::clone(&prepared.common);
     if let Some(total) = request.filters.most_total {
         let others = prepared.slots.iter().enumerate().filter(|(other, _)| *other != place);
-        let prices = others.map(|(_, index)| served.catalogue.price(*index));
+        let prices = others.map(|(_, index)| served.catalogue.sets().price(*index));
         let spent: f64 = prices.filter(|price| !price.is_nan()).sum();
-        among.intersect(&served.catalogue.priced(None, Some(total - spent)));
+        among.intersect(&served.catalogue.sets().priced(None, Some(total - spent)));
     }
     for worn in &prepared.slots {
         among.insert(*worn);

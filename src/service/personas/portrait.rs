@@ -83,7 +83,10 @@ impl Portrait {
             .into_iter()
             .map(|record| {
                 let known = record.outfit.articles().iter().filter_map(|id| vocabulary.index_of(id.as_str()));
-                (record.seq, known.filter_map(|index| articles.place_of(index)).collect::<Vec<_>>())
+                (
+                    record.seq,
+                    known.filter_map(|index| articles.position_in_vocabulary(index)).collect::<Vec<_>>(),
+                )
             })
             .filter(|(_, articles)| !articles.is_empty())
             .collect();
@@ -94,7 +97,8 @@ impl Portrait {
         let mut portrait = if let Some(before) = before {
             before.clone()
         } else {
-            let each = (0..).take(alone).map(|index| articles.place_of(index).into_iter().collect());
+            let each =
+                (0..).take(alone).map(|index| articles.position_in_vocabulary(index).into_iter().collect());
             let each: Vec<Vec<u32>> = each.collect();
             let mixes =
                 mixes_of(serving, articles, method, &each, PATIENCE, |done| progress(done, total)).await?;

@@ -241,7 +241,7 @@ impl ComparisonBody {
 
 /// Why the true article has no rank.
 fn no_rank(live: &LiveRelease, id: &ArticleId, method: Method) -> Warning {
-    if live.catalogue.place_of(id.as_str()).is_none() {
+    if live.catalogue.position_of(id.as_str()).is_none() {
         let detail = format!("there is no article {id}, so it has no rank");
         return Warning { code: "unknown-article", detail, about: Vec::new() };
     }

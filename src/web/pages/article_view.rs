@@ -69,7 +69,7 @@ impl ArticleView {
     /// price.
     pub(super) fn from_live_release(live: &LiveRelease, id: &ArticleId) -> Self {
         let article =
-            live.catalogue.place_of(id.as_str()).and_then(|place| live.catalogue.any_article(place));
+            live.catalogue.position_of(id.as_str()).and_then(|place| live.catalogue.any_article(place));
         article.map_or_else(|| Self::gone(id), |article| Self::without_price(&article.unpack()))
     }
 

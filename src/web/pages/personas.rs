@@ -340,7 +340,7 @@ fn known_places(live: &LiveRelease, method: Method, record: &OutfitRecord) -> Ve
     let known = live.rows.known(method);
     let is_known = |place: &u32| known.is_some_and(|known| known.contains(*place));
     let articles = record.outfit.articles().iter();
-    articles.filter_map(|id| live.catalogue.place_of(id.as_str())).filter(is_known).collect()
+    articles.filter_map(|id| live.catalogue.position_of(id.as_str())).filter(is_known).collect()
 }
 
 fn draw(title: &str, mix: &Mix, portrait: &Portrait) -> String {

@@ -176,7 +176,7 @@ async fn filters_read_what_older_versions_stored(db: TestDatabase) {
         service.store.articles().put(&article, Timestamp::from_millis(2)).await.unwrap();
     }
     service.releases.refresh().await.unwrap();
-    assert_eq!(service.releases.current().unwrap().catalogue.unreadable().len(), 3);
+    assert_eq!(service.releases.current().unwrap().catalogue.sets().unreadable().count(), 3);
     let found = async |filters: Value| {
         let request = json!({"outfit": [null], "k": 250, "filters": filters});
         let answer = service.ask_ok("/complete", &request).await;

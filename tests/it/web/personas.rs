@@ -7,7 +7,10 @@ use std::{
 
 use atelier::config::Limits;
 use atelier_core::domain::{CustomerId, Method, Outfit, Role};
-use atelier_engine::inference::{BLANK, Context, Places, Question, Serving};
+use atelier_engine::{
+    catalogue::ArticleIndex,
+    inference::{BLANK, Context, Question, Serving},
+};
 use serde_json::Value;
 
 use super::{
@@ -39,7 +42,7 @@ async fn ready(browser: &Browser, path: &str) -> String {
 async fn ask(serving: &Serving, method: Method, outfits: &[Vec<u32>]) -> Vec<Vec<f32>> {
     let release = serving.release();
     let context: Context = vec![Vec::new(); release.schema().features().len()].into();
-    let articles = Arc::new(serving.articles(Places::of_release(release)));
+    let articles = Arc::new(serving.articles(ArticleIndex::of_release(release)));
     let question = |outfit: &Vec<u32>| {
         let slots = [&[BLANK], outfit.as_slice()].concat();
         Question::new(Arc::clone(&articles), slots, 0, context.clone())

@@ -12,8 +12,8 @@ use std::{
 
 use atelier_core::domain::Article;
 use atelier_engine::{
-    catalogue::Catalogue,
-    inference::{Articles, BLANK, ModelError, Places, Question, Scorer},
+    catalogue::{ArticleIndex, Catalogue},
+    inference::{Articles, BLANK, ModelError, Question, Scorer},
     onnx_runtime::OnnxRuntime,
     release::{MethodEntry, Release},
 };
@@ -122,9 +122,9 @@ type Share = Vec<(usize, Verdict, Option<f32>)>;
 pub struct Subject<'a> {
     release: &'a Release,
     method: &'a MethodEntry,
-    places: Places,
-    /// By the data's index: an article's place.
-    place_of: Vec<u32>,
+    index: ArticleIndex,
+    /// By the data's index: an article's position.
+    position_of: Vec<u32>,
     new: Option<NewArticles>,
     with_features: bool,
 }
@@ -132,14 +132,14 @@ pub struct Subject<'a> {
 impl<'a> Subject<'a> {
     pub fn new(data: &Data, release: &'a Release, method: &'a MethodEntry) -> Self {
         let catalogue = Catalogue::build(data.articles(), release);
-        let place = |article: &Article| {
+        let position = |article: &Article| {
             catalogue
-                .place_of(article.id.as_str())
+                .position_of(article.id.as_str())
                 .expect("the catalogue is made of these articles; this is a bug")
         };
-        let place_of = data.articles().iter().map(place).collect();
-        let (places, new) = (catalogue.places().clone(), NewArticles::of(data));
-        Self { release, method, places, place_of, new, with_features: true }
+        let position_of = data.articles().iter().map(position).collect();
+        let (index, new) = (catalogue.index().clone(), NewArticles::of(data));
+        Self { release, method, index, position_of, new, with_features: true }
     }
 
     /// Counts other articles as new.
@@ -166,13 +166,13 @@ impl<'a> Subject<'a> {
         Ok(About { method: self.method.method, parameters: self.method.parameters, bytes })
     }
 
-    /// The place of an article of the data.
-    pub(super) fn place(&self, article: usize) -> usize {
-        self.place_of[article] as usize
+    /// The position of an article of the data.
+    pub(super) fn position(&self, article: usize) -> usize {
+        self.position_of[article] as usize
     }
 
     pub(super) fn open(&self, runtime: &OnnxRuntime) -> Result<Scorer, ModelError> {
-        Scorer::open(runtime, self.release, self.method, self.places.clone())
+        Scorer::open(runtime, self.release, self.method, self.index.clone())
     }
 
     /// The question about a case.
@@ -191,8 +191,8 @@ impl<'a> Subject<'a> {
         visible: impl Iterator<Item = u32>,
     ) -> Question {
         let known = articles.known(self.method.method).expect("the method is the subject; this is a bug");
-        let places = visible.map(|article| self.place_of[article as usize]);
-        let mut slots: Vec<u32> = places.filter(|&place| known.contains(place)).collect();
+        let positions = visible.map(|article| self.position_of[article as usize]);
+        let mut slots: Vec<u32> = positions.filter(|&position| known.contains(position)).collect();
         let blank = slots.len();
         slots.push(BLANK);
         let mut features = Vec::new();
@@ -234,8 +234,8 @@ pub fn ask(
             for (at, (scores, &Case { outfit, target, .. })) in
                 scorer.scores(&questions)?.into_iter().zip(&asked).enumerate()
             {
-                for (logit, &place) in logits.iter_mut().zip(&subject.place_of) {
-                    *logit = scores.logits[place as usize];
+                for (logit, &position) in logits.iter_mut().zip(&subject.position_of) {
+                    *logit = scores.logits[position as usize];
                 }
                 let of_type = data.articles_of_type(data.type_of(target));
                 let of_type = &of_type[..of_type.partition_point(|&article| (article as usize) < count)];

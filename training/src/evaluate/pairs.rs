@@ -120,7 +120,7 @@ fn likelier(
                 .zip(answers)
                 .map(|((sign, target), answer)| {
                     let logits: Vec<f32> =
-                        (0..data.known()).map(|article| answer.logits[subject.place(article)]).collect();
+                        (0..data.known()).map(|article| answer.logits[subject.position(article)]).collect();
                     -sign * judge(&logits, target).cross_entropy
                 })
                 .sum();

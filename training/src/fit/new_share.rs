@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use atelier_engine::usual::Usual;
+use atelier_engine::averages::Averages;
 
 use super::{config::RunConfig, development::Development, value_rows_of};
 use crate::{
@@ -70,12 +70,12 @@ pub(super) fn set(model: &mut Model, data: &Data, config: &RunConfig) {
 fn rows_of_new(data: &Data) -> Arc<ValueRows> {
     let attributes = data.attributes();
     let known = (0..data.known()).map(|article| attributes.for_article(article));
-    let usual = Usual::count(attributes.encoder(), known);
+    let averages = Averages::count(attributes.encoder(), known);
     value_rows_of(data, data.known()..data.articles().len(), |article| {
         let own = attributes.for_article(article);
         let mut stream = Stream::new(1, Table::Unsaid, article);
         let mut values = own.to_vec();
-        for average in &usual.averages_for(own) {
+        for average in &averages.averages_for(own) {
             let shares: Vec<f64> = average.shares.iter().map(|(_, share)| f64::from(*share)).collect();
             values.push(average.shares[stream.weighted(&shares)].0);
         }

@@ -3,7 +3,8 @@
 use std::{path::Path, process::Command, sync::Arc};
 
 use atelier_engine::{
-    inference::{BLANK, Places, Question, Scorer},
+    catalogue::ArticleIndex,
+    inference::{BLANK, Question, Scorer},
     release::Release,
 };
 use serde_json::Value;
@@ -62,8 +63,8 @@ fn whole_files_of_a_release_are_a_release_of_format_1() {
     let closed = Release::open(&home.at("closed/demo")).unwrap();
     assert_eq!((closed.manifest().format, closed.articles().len()), (1, open.vocabulary().len()));
     let score = |release: &Release, place: usize| {
-        let places = Places::of_release(release);
-        let mut scorer = Scorer::open(&RUNTIME, release, &release.manifest().methods[place], places).unwrap();
+        let index = ArticleIndex::of_release(release);
+        let mut scorer = Scorer::open(&RUNTIME, release, &release.manifest().methods[place], index).unwrap();
         let context = vec![vec![1]; release.schema().features().len()].into();
         let question = Question::new(Arc::clone(scorer.articles()), vec![7, BLANK, 900, 1200], 1, context);
         (scorer.is_open(), scorer.scores(&[question]).unwrap().remove(0).logits)

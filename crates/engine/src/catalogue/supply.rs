@@ -2,7 +2,7 @@
 //! combines them.
 //!
 //! A release's schema says what a customer's features require. [`Supply::add`] and [`Supply::remove`] take an article as it
-//! is at its place; a copy of a supply shares its sets until one of them changes.
+//! is at its position; a copy of a supply shares its sets until one of them changes.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -45,12 +45,12 @@ type Sets = HashMap<String, Arc<SparseMask>>;
 #[derive(Debug, Clone)]
 struct Demand {
     rule: Arc<Rule>,
-    /// The place of its attribute in [`Supply::attributes`].
+    /// The index of its attribute in [`Supply::attributes`].
     attribute: usize,
     /// The articles of its types.
     about: Arc<SparseMask>,
-    /// Those that say something that does not fit everyone.
-    saying: Arc<SparseMask>,
+    /// Those of them that do not fit everyone.
+    restricted: Arc<SparseMask>,
 }
 
 /// A feature's requirement, with the feature's name and label.
@@ -102,8 +102,8 @@ impl Supply {
                     label: feature.label.clone(),
                     requirement: requirement.clone(),
                 };
-                let (about, saying) = Default::default();
-                supply.demands.push(Demand { rule: Arc::new(rule), attribute, about, saying });
+                let (about, restricted) = Default::default();
+                supply.demands.push(Demand { rule: Arc::new(rule), attribute, about, restricted });
             }
         }
         supply
@@ -118,13 +118,13 @@ impl Supply {
         }
     }
 
-    pub(super) fn add(&mut self, place: u32, article: &Facts) {
-        self.change(article, &|set| set.insert(place));
+    pub(super) fn add(&mut self, position: u32, article: &Facts) {
+        self.change(article, &|set| set.insert(position));
     }
 
-    /// `article` is what was added at this place.
-    pub(super) fn remove(&mut self, place: u32, article: &Facts) {
-        self.change(article, &|set| set.remove(place));
+    /// `article` is what was added at this position.
+    pub(super) fn remove(&mut self, position: u32, article: &Facts) {
+        self.change(article, &|set| set.remove(position));
         let keep = |sets: &mut Sets| sets.retain(|_, set| !set.is_empty());
         self.attributes.iter_mut().for_each(|(_, sets)| keep(sets));
         keep(&mut self.in_any_store.sizes);
@@ -161,20 +161,20 @@ impl Supply {
             if demand.rule.requirement.is_about(&article.kinds) {
                 change(Arc::make_mut(&mut demand.about));
                 if demand.rule.requirement.excludes_some(&article.words[demand.attribute]) {
-                    change(Arc::make_mut(&mut demand.saying));
+                    change(Arc::make_mut(&mut demand.restricted));
                 }
             }
         }
     }
 
-    /// The articles that do not fit a customer with these features, of `length` places.
+    /// The articles that do not fit a customer with these features, of `length` positions.
     pub fn unfit(&self, features: &Features, length: usize) -> Unfit {
         let mut unfit = Unfit { articles: Mask::none(length), unmet: Vec::new() };
         for (demand, words) in self.asked(features) {
             let (attribute, sets) = &self.attributes[demand.attribute];
             let mut others = Mask::none(length);
-            others.unite_sparse(&demand.saying);
-            let mut fits_some = demand.saying.is_empty();
+            others.unite_sparse(&demand.restricted);
+            let mut fits_some = demand.restricted.is_empty();
             for fitting in words.iter().filter_map(|word| sets.get(word)) {
                 fits_some |= others.meets_sparse(fitting);
                 others.subtract_sparse(fitting);
@@ -242,7 +242,7 @@ impl Supply {
             .map(|(attribute, sets)| (attribute.as_str(), sets.keys().map(String::as_str).collect()))
     }
 
-    pub(super) fn saying(&self, attribute: &str, word: &str) -> Option<&SparseMask> {
+    pub(super) fn with_word(&self, attribute: &str, word: &str) -> Option<&SparseMask> {
         let (_, sets) = self.attributes.iter().find(|(name, _)| name == attribute)?;
         sets.get(word).map(|set| &**set)
     }

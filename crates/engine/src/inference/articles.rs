@@ -1,72 +1,31 @@
-//! A catalogue's articles as a release's methods take them: each has a place, and rows in the methods' tables.
+//! A catalogue's articles as a release's methods take them: each has a position, and rows in the methods' tables.
 //!
 //! A question holds the articles that it is about, so an answer is about one state of the catalogue, whatever changes
 //! meanwhile. After a change, the next state shares what stayed.
 
 use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
 
-use atelier_core::{
-    domain::{ArticleId, Mask, Method},
-    util::chunked::Chunked,
-};
+use atelier_core::domain::{Mask, Method};
 
 use super::{
     head::{NO_ARTICLE, Table},
     serving::Serving,
 };
 use crate::{
-    release::Release,
+    catalogue::ArticleIndex,
     tables::{Composition, Tables},
 };
-
-/// What the articles of a catalogue are made of.
-#[derive(Debug, Clone, Default)]
-pub struct Places {
-    /// By place; None at free places.
-    pub compositions: Chunked<Option<Composition>>,
-    /// The articles' ids, by which equally likely ones are ordered: after the same changes in another order, two replicas have
-    /// them at different places.
-    pub ids: Chunked<Option<ArticleId>>,
-    /// By index of the vocabulary: the article's place.
-    pub of_index: Arc<Vec<u32>>,
-}
-
-impl Places {
-    /// What the article at a place is made of.
-    pub(super) fn get(&self, place: u32) -> Option<&Composition> {
-        self.compositions.get(place as usize)?.as_ref()
-    }
-
-    /// The articles of a release's vocabulary, in its order.
-    pub fn of_release(release: &Release) -> Self {
-        let articles = &release.articles()[..release.vocabulary().len()];
-        let compositions = (0..articles.len()).map(|index| Some(release.compose_trained(index))).collect();
-        let ids = articles.iter().map(|article| Some(article.id.clone())).collect();
-        Self { compositions, ids, of_index: Arc::new((0..).take(articles.len()).collect()) }
-    }
-
-    /// The first articles of a vocabulary, in its order, made of their own vectors alone.
-    pub(super) fn of_vocabulary(articles: usize) -> Self {
-        let indices = || (0..).take(articles);
-        let composition = |index| Some(Composition { own: Some(index), ..Composition::default() });
-        Self {
-            compositions: indices().map(composition).collect(),
-            of_index: Arc::new(indices().collect()),
-            ..Self::default()
-        }
-    }
-}
 
 /// The articles of a catalogue, for all methods of a release.
 #[derive(Debug, Default)]
 pub struct Articles {
-    places: Places,
+    index: ArticleIndex,
     methods: BTreeMap<Method, OfMethod>,
 }
 
 #[derive(Debug)]
 struct OfMethod {
-    /// The places of articles that the method knows.
+    /// The positions of articles that the method knows.
     known: Arc<Mask>,
     /// The rows of its last layer; None if its file has them.
     table: Option<Table>,
@@ -74,26 +33,26 @@ struct OfMethod {
 
 impl Articles {
     pub(super) fn new<'a>(
-        places: Places,
+        index: ArticleIndex,
         methods: impl Iterator<Item = (Method, Option<&'a Tables>)>,
     ) -> Self {
         let of_method = |(method, tables): (Method, Option<&'a Tables>)| {
-            let table = tables.map(|tables| Table::compose(tables, &places));
-            let mut known = Mask::none(places.compositions.len());
-            for (place, composition) in (0..).zip(places.compositions.iter()) {
-                if composition.as_ref().is_some_and(|composition| is_known(tables, composition)) {
-                    known.insert(place);
+            let table = tables.map(|tables| Table::compose(tables, &index));
+            let mut known = Mask::none(index.len());
+            for (position, composition) in (0..).zip(index.compositions()) {
+                if composition.is_some_and(|composition| is_known(tables, composition)) {
+                    known.insert(position);
                 }
             }
             (method, OfMethod { known: Arc::new(known), table })
         };
-        Self { methods: methods.map(of_method).collect(), places }
+        Self { methods: methods.map(of_method).collect(), index }
     }
 
-    /// The articles after changes at some places.
+    /// The articles after changes at some positions.
     fn with_changes<'a>(
         &self,
-        places: Places,
+        index: ArticleIndex,
         changed: &[u32],
         methods: impl Iterator<Item = (Method, Option<&'a Tables>)>,
     ) -> Self {
@@ -101,25 +60,26 @@ impl Articles {
             let OfMethod { known, table } =
                 self.methods.get(&method).expect("both are of one release; this is a bug");
             let mut known = Arc::clone(known);
-            for &place in changed {
-                let is_known = places.get(place).is_some_and(|composition| is_known(tables, composition));
-                if is_known != known.contains(place) {
+            for &position in changed {
+                let composition = index.composition(position);
+                let is_known = composition.is_some_and(|composition| is_known(tables, composition));
+                if is_known != known.contains(position) {
                     let known = Arc::make_mut(&mut known);
-                    if is_known { known.insert(place) } else { known.remove(place) }
+                    if is_known { known.insert(position) } else { known.remove(position) }
                 }
             }
             // A closed method's rows are its articles' own.
             let table = table.clone().zip(tables).map(|(table, tables)| {
-                if tables.is_open() { table.with_changes(tables, &places, changed) } else { table }
+                if tables.is_open() { table.with_changes(tables, &index, changed) } else { table }
             });
             (method, OfMethod { known, table })
         };
-        Self { methods: methods.map(of_method).collect(), places }
+        Self { methods: methods.map(of_method).collect(), index }
     }
 
-    /// The number of places.
+    /// The number of positions.
     pub fn len(&self) -> usize {
-        self.places.compositions.len()
+        self.index.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -135,29 +95,27 @@ impl Articles {
         self.methods.get(&method)?.table.as_ref()
     }
 
-    /// What the article at a place is made of.
-    pub(super) fn composition(&self, place: u32) -> Option<&Composition> {
-        self.places.get(place)
+    pub(super) fn composition(&self, position: u32) -> Option<&Composition> {
+        self.index.composition(position)
     }
 
-    /// The order of two places whose articles are equally likely.
+    /// The order of two positions whose articles are equally likely.
     pub(super) fn compare(&self, one: u32, other: u32) -> Ordering {
-        let id = |place: u32| self.places.ids.get(place as usize).and_then(Option::as_ref);
-        id(one).cmp(&id(other)).then(one.cmp(&other))
+        self.index.compare(one, other)
     }
 
-    /// The place of an article of the vocabulary.
-    pub fn place_of(&self, index: u32) -> Option<u32> {
-        self.places.of_index.get(index as usize).copied().filter(|place| (*place as usize) < self.len())
+    /// The position of an article of the vocabulary.
+    pub fn position_in_vocabulary(&self, index: u32) -> Option<u32> {
+        self.index.position_in_vocabulary(index)
     }
 
-    /// Logits of the vocabulary, by place; places of other articles have none.
-    pub(super) fn by_place(&self, logits: &[f32]) -> Vec<f32> {
-        let logit = |composition: &Option<Composition>| {
-            let own = composition.as_ref().and_then(|composition| composition.own);
+    /// Logits of the vocabulary, by position; positions of other articles have none.
+    pub(super) fn by_position(&self, logits: &[f32]) -> Vec<f32> {
+        let logit = |composition: Option<&Composition>| {
+            let own = composition.and_then(|composition| composition.own);
             own.map_or(NO_ARTICLE, |own| logits[own as usize])
         };
-        self.places.compositions.iter().map(logit).collect()
+        self.index.compositions().map(logit).collect()
     }
 }
 
@@ -167,12 +125,12 @@ fn is_known(tables: Option<&Tables>, composition: &Composition) -> bool {
 
 impl Serving {
     /// The articles of a catalogue as this release's methods take them.
-    pub fn articles(&self, places: Places) -> Articles {
-        Articles::new(places, self.tables())
+    pub fn articles(&self, index: ArticleIndex) -> Articles {
+        Articles::new(index, self.tables())
     }
 
-    /// The articles of a catalogue after changes at some places.
-    pub fn changed_articles(&self, before: &Articles, places: Places, changed: &[u32]) -> Articles {
-        before.with_changes(places, changed, self.tables())
+    /// The articles of a catalogue after changes at some positions.
+    pub fn changed_articles(&self, before: &Articles, index: ArticleIndex, changed: &[u32]) -> Articles {
+        before.with_changes(index, changed, self.tables())
     }
 }

@@ -149,9 +149,8 @@ pub(super) fn choose(logits: &[f32], known: &Mask, question: &Question) -> Optio
 /// For tests: articles whose ids are in another order than their places.
 #[cfg(test)]
 pub(super) fn with_mixed_ids(articles: u32) -> std::sync::Arc<Articles> {
-    let ids = (0..articles).map(|place| Some(mixed_id(place))).collect();
-    let places = super::Places { ids, ..super::Places::default() };
-    std::sync::Arc::new(Articles::new(places, std::iter::empty()))
+    let index = crate::catalogue::ArticleIndex::of_ids((0..articles).map(mixed_id));
+    std::sync::Arc::new(Articles::new(index, std::iter::empty()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The engine: predicts the article for a blank with a release's models in ONNX Runtime.
 //!
-//! A [`Question`] comes in: an outfit as places of the catalogue's [`Articles`], one of its blanks, the customer's context,
+//! A [`Question`] comes in: an outfit as positions in the catalogue's [`Articles`], one of its blanks, the customer's context,
 //! and the admissible articles. An [`Answer`] goes out: the best admissible articles and their probabilities. Questions to one
 //! method wait in one bounded queue. OS threads that own their sessions take a batch from it whenever they are free, so
 //! batches fill while models are busy, without a timer. The threads also choose the best articles, so the
@@ -36,7 +36,7 @@ use std::{path::Path, sync::Arc};
 
 use atelier_core::{domain::Mask, util::http_client::Origin};
 
-pub use articles::{Articles, Places};
+pub use articles::Articles;
 pub use cores::available_cores;
 pub use device::{Device, DeviceChoice};
 pub use metrics::EngineMetrics;
@@ -65,9 +65,9 @@ pub(crate) const PADDING: u32 = u32::MAX - 1;
 #[derive(Debug, Clone)]
 pub struct Question {
     pub articles: Arc<Articles>,
-    /// One to eight slots: the articles' places, or [`BLANK`].
+    /// One to eight slots: the articles' positions, or [`BLANK`].
     pub slots: Vec<u32>,
-    /// The blank's place in `slots`.
+    /// The blank's index in `slots`.
     pub blank: usize,
     pub context: Context,
     /// The articles that may be suggested, of those that the method knows; None for all of these.
@@ -135,7 +135,7 @@ impl Answer {
 /// An article and its probability over all that the method knows, or over the admissible ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
-    /// Its place.
+    /// Its position.
     pub article: u32,
     pub probability: f64,
 }

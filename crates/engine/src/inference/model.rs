@@ -16,7 +16,7 @@ use atelier_core::{
 };
 
 use super::{
-    Answer, Articles, BLANK, Device, PADDING, Places, Question, choose,
+    Answer, Articles, BLANK, Device, PADDING, Question, choose,
     cores::{Cores, RunCores},
     head::{self, Boosts, Read},
     inputs::Inputs,
@@ -27,15 +27,14 @@ use super::{
     trial::{Run, Trial},
 };
 use crate::{
+    catalogue::ArticleIndex,
     onnx_runtime::OnnxRuntime,
     release::{Manifest, MethodEntry, Release},
-    tables::{Tables, TablesError},
+    tables::{Composition, Tables, TablesError},
 };
 
 /// The number of articles that a trunk is tried with: its tables' numbers are checked when they are read.
 const TRIED: usize = 256;
-/// The place of articles that are not tried.
-const NOWHERE: u32 = u32::MAX;
 /// How long a server may take to answer the trial questions, for which it may have to load the model.
 const TRIAL: Duration = Duration::from_mins(1);
 
@@ -130,18 +129,18 @@ impl<'a> Contract<'a> {
 
     /// Articles to try a model with: of a whole model all of the vocabulary, else some.
     fn trial_articles(self, form: &Form) -> Arc<Articles> {
-        let (method, articles) = (self.entry.method, self.articles());
-        let Form::Trunk(tables) = form else {
-            return Arc::new(Articles::new(Places::of_vocabulary(articles), [(method, None)].into_iter()));
+        let own = |index| Composition { own: u32::try_from(index).ok(), ..Composition::default() };
+        let all = 0..self.articles();
+        let (index, tables) = match form {
+            Form::Whole { .. } => (ArticleIndex::of_vocabulary(self.release, all, own), None),
+            Form::Trunk(tables) => {
+                let step = all.len().div_ceil(TRIED).max(1);
+                let compose = |index| self.release.compose_trained(index);
+                let some = all.step_by(step);
+                (ArticleIndex::of_vocabulary(self.release, some, compose), Some(&**tables))
+            }
         };
-        let step = articles.div_ceil(TRIED);
-        let mut places = Places { of_index: Arc::new(vec![NOWHERE; articles]), ..Places::default() };
-        let of_index = Arc::make_mut(&mut places.of_index);
-        for (place, index) in (0..).zip((0..articles).step_by(step)) {
-            of_index[index] = place;
-            places.compositions.push(Some(self.release.compose_trained(index)));
-        }
-        Arc::new(Articles::new(places, [(method, Some(&**tables))].into_iter()))
+        Arc::new(Articles::new(index, [(self.entry.method, tables)].into_iter()))
     }
 
     /// The number of articles in the vocabulary.
@@ -348,7 +347,7 @@ impl Model {
         })
     }
 
-    /// All logits, by place, of questions about one state of the catalogue.
+    /// All logits, by position, of questions about one state of the catalogue.
     pub(super) fn scores(&mut self, questions: &[Question]) -> Result<Vec<Scores>, ModelError> {
         let (method, form) = (self.method, self.form.clone());
         let deadline = Instant::now() + TRIAL;
@@ -356,7 +355,7 @@ impl Model {
             let Some(Question { articles, .. }) = questions.first() else { return Vec::new() };
             let logits: Vec<Vec<f32>> = match &form {
                 Form::Whole { articles: count } => {
-                    outputs.last.chunks_exact(*count).map(|logits| articles.by_place(logits)).collect()
+                    outputs.last.chunks_exact(*count).map(|logits| articles.by_position(logits)).collect()
                 }
                 Form::Trunk(tables) => {
                     let table = articles.table(method).expect("a trunk has a table; this is a bug");
@@ -429,7 +428,7 @@ fn choose(
     match form {
         Form::Whole { articles: count } => {
             let rows = outputs.last.chunks_exact(*count).zip(questions);
-            rows.map(|(logits, question)| choose::choose(&articles.by_place(logits), known, question))
+            rows.map(|(logits, question)| choose::choose(&articles.by_position(logits), known, question))
                 .collect()
         }
         Form::Trunk(tables) => {
@@ -448,11 +447,11 @@ fn all_boosts(tables: &Tables, questions: &[Question]) -> Vec<Boosts> {
     asked.iter().map(|question| boosts(tables, question)).collect()
 }
 
-/// What the memory adds to the logits of articles, by place.
+/// What the memory adds to the logits of articles, by position.
 fn boosts(tables: &Tables, question: &Question) -> Boosts {
     let mut boosts = Vec::new();
     let mut boost = |index: u32, by: f32| {
-        boosts.extend(question.articles.place_of(index).map(|place| (place, by)));
+        boosts.extend(question.articles.position_in_vocabulary(index).map(|position| (position, by)));
     };
     let visible = question.slots.iter().filter(|slot| ![BLANK, PADDING].contains(slot));
     for own in visible.filter_map(|&slot| question.articles.composition(slot)?.own) {

@@ -7,7 +7,7 @@ use super::{
     model::{Contract, Location, Model},
 };
 use crate::{
-    inference::Places,
+    catalogue::ArticleIndex,
     onnx_runtime::OnnxRuntime,
     release::{MethodEntry, Release},
     tables::Tables,
@@ -24,7 +24,7 @@ pub struct Scorer {
 /// What a method says of one question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scores {
-    /// By place; only those of articles that the method knows mean something.
+    /// By position; only those of articles that the method knows mean something.
     pub logits: Vec<f32>,
     /// The mean number of steps, if the method has a universal trunk.
     pub steps: Option<f32>,
@@ -39,12 +39,12 @@ impl Scorer {
         runtime: &OnnxRuntime,
         release: &Release,
         method: &MethodEntry,
-        places: Places,
+        index: ArticleIndex,
     ) -> Result<Self, ModelError> {
         let contract = Contract::new(release, method);
         let tables = contract.open_tables()?;
         let model = Model::open(&location(runtime), contract, tables.clone(), true)?;
-        let articles = Arc::new(Articles::new(places, [(method.method, tables.as_deref())].into_iter()));
+        let articles = Arc::new(Articles::new(index, [(method.method, tables.as_deref())].into_iter()));
         Ok(Self { model, tables, articles })
     }
 

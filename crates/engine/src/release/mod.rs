@@ -26,7 +26,7 @@ use atelier_core::{
 use atelier_files::{FileError, RowError};
 use rayon::prelude::*;
 
-use crate::{packed_article::PackedArticle, tables::Composition, usual::Usual};
+use crate::{averages::Averages, packed_article::PackedArticle, tables::Composition};
 
 /// A release whose files have all been checked against its manifest.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub struct Release {
     articles: Vec<Arc<PackedArticle>>,
     vocabulary: Vocabulary,
     encoder: Option<ArticleEncoder>,
-    usual: OnceLock<Usual>,
+    averages: OnceLock<Averages>,
 }
 
 /// Why a folder is not a release that can be served. Each error names the file, what was found and what was expected.
@@ -117,7 +117,7 @@ impl Release {
         encoder: Option<ArticleEncoder>,
     ) -> Self {
         let folder = folder.to_owned();
-        Self { folder, manifest, schema, articles, vocabulary, encoder, usual: OnceLock::new() }
+        Self { folder, manifest, schema, articles, vocabulary, encoder, averages: OnceLock::new() }
     }
 
     /// A release whose files its caller has just written: the manifest is not read, and digests are not checked.
@@ -175,10 +175,10 @@ impl Release {
             return Composition { own, ..Composition::default() };
         };
         let Some(trained) = trained else {
-            let averages = self.usual().averages_for(&values);
+            let averages = self.averages().averages_for(&values);
             return Composition { own, values: values.into(), averages, embedding: embedding.into() };
         };
-        let values = if values == trained { values } else { self.usual().with_trained(&values, trained) };
+        let values = if values == trained { values } else { self.averages().with_trained(&values, trained) };
         Composition { own, values: values.into(), ..Composition::default() }
     }
 
@@ -188,25 +188,25 @@ impl Release {
 
     /// The attributes of which a new article says nothing, and most articles of its type that the models know do.
     pub fn attributes_lacking(&self, values: &[u32]) -> impl Iterator<Item = &str> {
-        self.usual().attributes_lacking(values)
+        self.averages().attributes_lacking(values)
     }
 
-    fn usual(&self) -> &Usual {
-        self.usual.get_or_init(|| {
+    fn averages(&self) -> &Averages {
+        self.averages.get_or_init(|| {
             let known = self.articles[..self.vocabulary.len()].par_iter();
             let values = known.filter_map(|article| Some(self.encode(&article.unpack())?.values));
             let values: Vec<Vec<u32>> = values.collect();
-            self.count_usual(values.iter().map(Vec::as_slice))
+            self.count_averages(values.iter().map(Vec::as_slice))
         })
     }
 
-    /// Tells what the known articles are made of, so that they are not encoded again.
-    pub(super) fn tell_usual<'a>(&self, values: impl Iterator<Item = &'a [u32]>) {
-        self.usual.get_or_init(|| self.count_usual(values));
+    /// Counts the averages of articles whose values are at hand, so that they are not encoded again.
+    pub(super) fn set_averages<'a>(&self, values: impl Iterator<Item = &'a [u32]>) {
+        self.averages.get_or_init(|| self.count_averages(values));
     }
 
-    fn count_usual<'a>(&self, values: impl Iterator<Item = &'a [u32]>) -> Usual {
-        self.encoder.as_ref().map(|encoder| Usual::count(encoder, values)).unwrap_or_default()
+    fn count_averages<'a>(&self, values: impl Iterator<Item = &'a [u32]>) -> Averages {
+        self.encoder.as_ref().map(|encoder| Averages::count(encoder, values)).unwrap_or_default()
     }
 
     /// The path of a method's tables, if it has some.

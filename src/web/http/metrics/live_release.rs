@@ -45,8 +45,10 @@ impl Collector for LiveReleaseCollector {
         let mut suggestible =
             encoder.encode_descriptor("suggestible_articles", help, None, MetricType::Gauge)?;
         for method in live.serving.methods() {
-            let known =
-                live.rows.known(method).map_or(0, |known| known.count_common(live.catalogue.present()));
+            let known = live
+                .rows
+                .known(method)
+                .map_or(0, |known| known.count_common(live.catalogue.sets().present()));
             let labels = [("method", method.as_str())];
             ConstGauge::new(known).encode(suggestible.encode_family(&labels)?)?;
         }

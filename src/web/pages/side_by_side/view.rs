@@ -111,12 +111,12 @@ impl View {
             }
             is_there
         });
-        if let Some(kind) = self.kind.take_if(|kind| catalogue.of_type(kind).is_none()) {
+        if let Some(kind) = self.kind.take_if(|kind| catalogue.sets().of_type(kind).is_none()) {
             ignored.push(format!("the type {}", spaced(&kind)));
         }
-        self.filter.exclude.retain(|id| catalogue.place_of(id.as_str()).is_some());
+        self.filter.exclude.retain(|id| catalogue.position_of(id.as_str()).is_some());
         let before = self.slots.len();
-        let is_there = |id: &ArticleId| catalogue.place_of(id.as_str()).is_some();
+        let is_there = |id: &ArticleId| catalogue.position_of(id.as_str()).is_some();
         self.slots.retain(|slot| slot.as_ref().is_none_or(is_there));
         if self.slots.len() < before {
             ignored.push("a piece".to_owned());

@@ -76,7 +76,7 @@ pub(super) async fn board(
         }
     };
     let slots = view.slots.iter().enumerate().map(slot).collect();
-    let types = live.map(|live| live.catalogue.types()).unwrap_or_default();
+    let types = live.map(|live| live.catalogue.sets().types()).unwrap_or_default();
     let has_room = view.slots.len() < MAX_SLOTS;
     let cost = article_view::cost(&stored, &state.notation);
     let over = view.filter.most_total.filter(|most| cost > *most);

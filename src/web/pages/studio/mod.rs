@@ -194,7 +194,7 @@ async fn studio_page(
         what_if: what_if::what_if(&view, &stored, &schema),
         stores: live
             .as_ref()
-            .map(|live| live.catalogue.supply().stores().into_iter().map(str::to_owned).collect())
+            .map(|live| live.catalogue.sets().supply().stores().into_iter().map(str::to_owned).collect())
             .unwrap_or_default(),
         methods: live.map(|live| live.serving.methods().collect()).unwrap_or_default(),
         view,
@@ -214,15 +214,15 @@ async fn studio_page(
 /// Leaves out the parts of an old link that the release or the catalogue no longer has.
 fn leave_out_what_is_gone(view: &mut View, live: &LiveRelease) {
     let catalogue = &live.catalogue;
-    view.refused_before.retain(|id| catalogue.place_of(id.as_str()).is_some());
-    view.filter.exclude.retain(|id| catalogue.place_of(id.as_str()).is_some());
-    view.left_out.retain(|refusal| catalogue.place_of(refusal.article.as_str()).is_some());
+    view.refused_before.retain(|id| catalogue.position_of(id.as_str()).is_some());
+    view.filter.exclude.retain(|id| catalogue.position_of(id.as_str()).is_some());
+    view.left_out.retain(|refusal| catalogue.position_of(refusal.article.as_str()).is_some());
     if let Some(method) = view.method.take_if(|method| !live.serving.has(*method)) {
         view.ignored.push(format!("the method {method}"));
     }
     let ignored = &mut view.ignored;
     view.types.retain(|_, kind| {
-        let is_there = catalogue.of_type(kind).is_some();
+        let is_there = catalogue.sets().of_type(kind).is_some();
         if !is_there {
             ignored.push(format!("the type {}", profile::spaced(kind)));
         }

@@ -185,13 +185,13 @@ async fn unsuitable(
     let customer = state.store.customers().get(&saved.outfit.customer).await?;
     let Some(customer) = customer else { return Ok(Vec::new()) };
     let (catalogue, features) = (&live.catalogue, &customer.features);
-    let length = catalogue.present().length();
-    let no_gos = catalogue.ruled_out(live.serving.release().schema(), features).articles;
-    let unfit = catalogue.supply().unfit(features, length).articles;
-    let mut sold_out = catalogue.out_of_stock().clone();
-    sold_out.unite(&catalogue.supply().sold_out(Some(features), None, length));
+    let length = catalogue.sets().present().length();
+    let no_gos = catalogue.sets().ruled_out(live.serving.release().schema(), features).articles;
+    let unfit = catalogue.sets().supply().unfit(features, length).articles;
+    let mut sold_out = catalogue.sets().out_of_stock().clone();
+    sold_out.unite(&catalogue.sets().supply().sold_out(Some(features), None, length));
     let words = |piece: &ArticleView| {
-        let place = catalogue.place_of(&piece.id)?;
+        let place = catalogue.position_of(&piece.id)?;
         let reasons =
             [(&no_gos, "is a no-go"), (&unfit, "does not fit"), (&sold_out, "is not in stock in their size")];
         let found: Vec<String> = reasons

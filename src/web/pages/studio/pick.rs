@@ -62,11 +62,11 @@ pub(super) async fn pick(
     let Some(slot) = view.pick.filter(|slot| *slot < view.slots.len()) else { return Ok(None) };
     let words = view.search.trim();
     let example = view.similar.as_ref().zip(live).and_then(|(id, live)| {
-        let place = live.catalogue.place_of(id.as_str())?;
+        let place = live.catalogue.position_of(id.as_str())?;
         Some(live.catalogue.any_article(place)?.unpack())
     });
     let is_search = !words.is_empty();
-    let types = live.map(|live| live.catalogue.types()).unwrap_or_default();
+    let types = live.map(|live| live.catalogue.sets().types()).unwrap_or_default();
     let found = if is_search || live.is_none() {
         search::articles(&state.store, words, &types).await?
     } else {
@@ -140,11 +140,11 @@ fn hidden(view: &View, slot: usize) -> Vec<(String, String)> {
 fn facets(live: &LiveRelease, view: &View, slot: usize) -> Vec<Facet> {
     let chosen = view.types.get(&slot);
     let types =
-        live.catalogue.types().into_iter().map(|kind| {
+        live.catalogue.sets().types().into_iter().map(|kind| {
             (format!("{slot}:{kind}"), spaced(kind), chosen.is_some_and(|chosen| chosen == kind))
         });
     let types = Facet { field: "type".to_owned(), label: "Type".to_owned(), values: types.collect() };
-    let others = live.catalogue.facets().into_iter().filter(|(_, values)| values.len() <= MOST_VALUES);
+    let others = live.catalogue.sets().facets().into_iter().filter(|(_, values)| values.len() <= MOST_VALUES);
     let others = others.map(|(attribute, values)| {
         let chosen = view.by.get(attribute);
         let value =

@@ -6,7 +6,7 @@ use memmap2::MmapMut;
 use rayon::prelude::*;
 
 use super::rounded::{self, CHUNK, Input, OF_WEIGHTS, Steps, halves, nearest, round};
-use crate::{inference::articles::Places, tables::Tables};
+use crate::{catalogue::ArticleIndex, tables::Tables};
 
 /// The number of articles whose logits are computed together: half a word of a [`Mask`](atelier_core::domain::Mask).
 pub(super) const PANEL: usize = 32;
@@ -127,10 +127,10 @@ fn panel_length(inputs: usize) -> usize {
 
 impl Table {
     /// The rows of a catalogue's articles.
-    pub(in crate::inference) fn compose(tables: &Tables, articles: &Places) -> Self {
+    pub(in crate::inference) fn compose(tables: &Tables, articles: &ArticleIndex) -> Self {
         let widths = tables.widths();
-        Self::new(articles.compositions.len(), widths.hidden(), widths.personas, |place, weights| {
-            let article = articles.compositions.get(place)?.as_ref()?;
+        Self::new(articles.len(), widths.hidden(), widths.personas, |position, weights| {
+            let article = articles.composition(u32::try_from(position).ok()?)?;
             tables.knows(article).then(|| tables.write_weights(article, weights))
         })
     }
@@ -139,7 +139,7 @@ impl Table {
     pub(in crate::inference) fn with_changes(
         &self,
         tables: &Tables,
-        articles: &Places,
+        articles: &ArticleIndex,
         changed: &[u32],
     ) -> Self {
         let mut next = self.clone();
@@ -150,7 +150,7 @@ impl Table {
             let part = &mut next.parts[places[0] / (PART * PANEL)];
             let mut copy = part.copy();
             for &place in places {
-                let article = u32::try_from(place).ok().and_then(|place| articles.get(place));
+                let article = u32::try_from(place).ok().and_then(|place| articles.composition(place));
                 let article = article.filter(|article| tables.knows(article));
                 let bias = article.map(|article| tables.write_weights(article, &mut weights));
                 copy.put(place % (PART * PANEL), bias, &mut weights);

@@ -1,4 +1,4 @@
-//! What the articles that a release knows usually say of an attribute: what a new article counts as that says nothing of it.
+//! What articles of a type are on average: what a new article counts as where it says nothing of an attribute.
 //!
 //! A model adds up what an article's values are worth, and learned that from articles that say something. Where a new one says
 //! nothing, or only what no value stands for, leaving the value out is no average: such articles would be suggested first.
@@ -18,7 +18,7 @@ pub struct Average {
 
 /// The averages by type, and over all articles for articles of an unknown type.
 #[derive(Debug, Default)]
-pub struct Usual {
+pub struct Averages {
     names: Vec<String>,
     /// By value: its attribute, as an index of `names`.
     attribute_of: Vec<usize>,
@@ -29,7 +29,7 @@ pub struct Usual {
 
 const TYPE: &str = "type";
 
-impl Usual {
+impl Averages {
     /// `articles` has the values of each article that the release knows.
     pub fn count<'a>(encoder: &ArticleEncoder, articles: impl Iterator<Item = &'a [u32]>) -> Self {
         let (mut names, mut attribute_of) = (Vec::new(), Vec::with_capacity(encoder.count()));
@@ -37,24 +37,24 @@ impl Usual {
             names.push(name.to_owned());
             attribute_of.extend(std::iter::repeat_n(place, values));
         }
-        let mut usual = Self { names, attribute_of, ..Self::default() };
+        let mut averages = Self { names, attribute_of, ..Self::default() };
         let mut by_type: BTreeMap<Option<u32>, Vec<&[u32]>> = BTreeMap::new();
         let mut all = Vec::new();
         for values in articles {
-            by_type.entry(usual.kind(values)).or_default().push(values);
+            by_type.entry(averages.kind(values)).or_default().push(values);
             all.push(values);
         }
-        usual.of_all = usual.averages(&all);
+        averages.of_all = averages.average(&all);
         let of_type: Vec<(Option<u32>, Vec<&[u32]>)> = by_type.into_iter().collect();
         let of_type =
-            of_type.par_iter().filter_map(|(kind, articles)| Some(((*kind)?, usual.averages(articles))));
+            of_type.par_iter().filter_map(|(kind, articles)| Some(((*kind)?, averages.average(articles))));
         let mut of_type: BTreeMap<u32, Vec<Option<Arc<Average>>>> = of_type.collect();
-        let all = of_type.values_mut().chain([&mut usual.of_all]).flatten().flatten();
+        let all = of_type.values_mut().chain([&mut averages.of_all]).flatten().flatten();
         for (average, number) in all.zip(0..) {
             Arc::get_mut(average).expect("it was just made; this is a bug").number = number;
         }
-        usual.of_type = of_type;
-        usual
+        averages.of_type = of_type;
+        averages
     }
 
     /// An average for each attribute that an article with these values lacks.
@@ -69,30 +69,30 @@ impl Usual {
     }
 
     fn lacking(&self, values: &[u32]) -> impl Iterator<Item = (usize, &Arc<Average>)> {
-        let said = self.said(values);
+        let named = self.name_attributes(values);
         let of_type = self.kind(values).and_then(|kind| self.of_type.get(&kind));
         let averages = of_type.unwrap_or(&self.of_all).iter().enumerate();
         averages.filter_map(move |(place, average)| {
-            average.as_ref().filter(|_| !said[place]).map(|average| (place, average))
+            average.as_ref().filter(|_| !named[place]).map(|average| (place, average))
         })
     }
 
     /// An article's values, and those that it had in training of attributes of which it says nothing now.
     pub fn with_trained(&self, values: &[u32], trained: &[u32]) -> Vec<u32> {
-        let said = self.said(values);
-        let kept = trained.iter().copied().filter(|&value| !said[self.attribute_of[value as usize]]);
+        let named = self.name_attributes(values);
+        let kept = trained.iter().copied().filter(|&value| !named[self.attribute_of[value as usize]]);
         let mut all: Vec<u32> = values.iter().copied().chain(kept).collect();
         all.sort_unstable();
         all
     }
 
     /// By attribute, whether one of the values is of it.
-    fn said(&self, values: &[u32]) -> Vec<bool> {
-        let mut said = vec![false; self.names.len()];
+    fn name_attributes(&self, values: &[u32]) -> Vec<bool> {
+        let mut named = vec![false; self.names.len()];
         for &value in values {
-            said[self.attribute_of[value as usize]] = true;
+            named[self.attribute_of[value as usize]] = true;
         }
-        said
+        named
     }
 
     /// The type's value.
@@ -103,26 +103,26 @@ impl Usual {
 
     /// By attribute; none where fewer than half of the articles say something.
     #[expect(clippy::cast_precision_loss, reason = "articles are counted in millions")]
-    fn averages(&self, articles: &[&[u32]]) -> Vec<Option<Arc<Average>>> {
+    fn average(&self, articles: &[&[u32]]) -> Vec<Option<Arc<Average>>> {
         let mut counts = vec![0_u32; self.attribute_of.len()];
-        let mut saying = vec![0_usize; self.names.len()];
+        let mut with_value = vec![0_usize; self.names.len()];
         for values in articles {
             for &value in *values {
                 counts[value as usize] += 1;
             }
-            let said = self.said(values);
-            saying.iter_mut().zip(said).for_each(|(saying, said)| *saying += usize::from(said));
+            let named = self.name_attributes(values);
+            with_value.iter_mut().zip(named).for_each(|(count, is_named)| *count += usize::from(is_named));
         }
         let mut averages = vec![Vec::new(); self.names.len()];
         for (value, &count) in (0..).zip(&counts).filter(|(_, count)| **count > 0) {
             let attribute = self.attribute_of[value as usize];
-            averages[attribute].push((value, count as f32 / saying[attribute] as f32));
+            averages[attribute].push((value, count as f32 / with_value[attribute] as f32));
         }
-        let usual = |(average, saying): (Vec<(u32, f32)>, usize)| {
-            let is_usual = 2 * saying >= articles.len().max(1);
-            is_usual.then(|| Arc::new(Average { number: 0, shares: average.into() }))
+        let average = |(shares, with_value): (Vec<(u32, f32)>, usize)| {
+            let is_common = 2 * with_value >= articles.len().max(1);
+            is_common.then(|| Arc::new(Average { number: 0, shares: shares.into() }))
         };
-        averages.into_iter().zip(saying).map(usual).collect()
+        averages.into_iter().zip(with_value).map(average).collect()
     }
 }
 
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     /// Values 0 and 1 are colours, 2 is a line, 3 and 4 types: coat and hat.
-    fn usual() -> Usual {
+    fn averages() -> Averages {
         let words = |name: &str, words: &[&str]| {
             (name.to_owned(), words.iter().copied().map(str::to_owned).collect::<Vec<_>>())
         };
@@ -139,14 +139,14 @@ mod tests {
             [words("colour", &["blue", "red"]), words("line", &["a"]), words("type", &["coat", "hat"])];
         let encoder = ArticleEncoder::new(values.into_iter().collect(), BTreeMap::new());
         let articles: [&[u32]; 5] = [&[0, 3], &[0, 1, 3], &[1, 2, 3], &[2, 4], &[2, 4]];
-        Usual::count(&encoder, articles.into_iter())
+        Averages::count(&encoder, articles.into_iter())
     }
 
     #[test]
     fn an_article_counts_as_an_average_one_where_it_says_nothing() {
-        let usual = usual();
+        let all = averages();
         let averages = |values: &[u32]| -> Vec<Vec<(u32, f32)>> {
-            usual.averages_for(values).iter().map(|average| average.shares.to_vec()).collect()
+            all.averages_for(values).iter().map(|average| average.shares.to_vec()).collect()
         };
         let third = 2.0 / 3.0;
         assert_eq!(averages(&[3]), [vec![(0, third), (1, third)]], "only one coat of three has a line");
@@ -154,13 +154,13 @@ mod tests {
         assert_eq!(averages(&[4]), [vec![(2, 1.0)]], "no hat has a colour");
         // Of an unknown type: as all articles.
         assert_eq!(averages(&[]), [vec![(0, third), (1, third)], vec![(2, 1.0)], vec![(3, 0.6), (4, 0.4)]]);
-        assert_eq!(usual.attributes_lacking(&[3]).collect::<Vec<_>>(), ["colour"]);
+        assert_eq!(all.attributes_lacking(&[3]).collect::<Vec<_>>(), ["colour"]);
     }
 
     #[test]
     fn an_article_of_the_training_is_still_what_it_no_longer_says() {
-        let usual = usual();
-        assert_eq!(usual.with_trained(&[3], &[0, 2, 3]), [0, 2, 3]);
-        assert_eq!(usual.with_trained(&[1, 3], &[0, 3]), [1, 3], "its colour changed");
+        let all = averages();
+        assert_eq!(all.with_trained(&[3], &[0, 2, 3]), [0, 2, 3]);
+        assert_eq!(all.with_trained(&[1, 3], &[0, 3]), [1, 3], "its colour changed");
     }
 }

@@ -1,0 +1,50 @@
+//! Free positions. Articles of one type are at neighbouring positions, in panels of their own: the last layer is computed for
+//! a panel at a time, and a question about one type needs no other panels.
+
+use std::{collections::BTreeMap, ops::Range};
+
+/// Positions of a panel.
+pub(super) const PANEL: usize = 32;
+/// A catalogue has this share of its panels unused at first, and at least so many panels.
+const UNUSED_SHARE: usize = 16;
+pub(super) const LEAST_UNUSED: usize = 16;
+
+#[derive(Debug, Clone)]
+pub(super) struct Panels {
+    /// Free positions, by the type whose panels they are in.
+    free: BTreeMap<Box<str>, Vec<u32>>,
+    /// Panels without a type, for new articles.
+    unused: Range<u32>,
+}
+
+impl Panels {
+    /// Room for articles, of which so many are of each type, and for some more.
+    pub(super) fn new(of_types: impl Iterator<Item = usize>) -> Self {
+        let panels: usize = of_types.map(|articles| articles.div_ceil(PANEL)).sum();
+        let positions = (panels + (panels / UNUSED_SHARE).max(LEAST_UNUSED)) * PANEL;
+        let positions = u32::try_from(positions).expect("articles are counted in 32 bits; this is a bug");
+        Self { free: BTreeMap::new(), unused: 0..positions }
+    }
+
+    /// The number of positions, all of which are free at first.
+    pub(super) fn length(&self) -> usize {
+        self.unused.end as usize
+    }
+
+    /// A position for an article of a type. None if there is no room.
+    pub(super) fn take(&mut self, kind: &str) -> Option<u32> {
+        if let Some(position) = self.free.get_mut(kind).and_then(Vec::pop) {
+            return Some(position);
+        }
+        // The lowest is taken first.
+        let mut panel = self.unused.by_ref().take(PANEL);
+        let first = panel.next()?;
+        let rest: Vec<u32> = panel.collect();
+        self.free.entry(kind.into()).or_default().extend(rest.into_iter().rev());
+        Some(first)
+    }
+
+    pub(super) fn give_back(&mut self, kind: &str, position: u32) {
+        self.free.entry(kind.into()).or_default().push(position);
+    }
+}

@@ -1,0 +1,305 @@
+//! The sets of the shop's articles that filters combine: those in the shop, of a type, with a word, at a price, out of stock.
+//!
+//! [`Sets::read`] says what counts of an article, [`Sets::add`] and [`Sets::remove`] put it into all sets and take it out of
+//! them. A copy shares each set until it changes.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use atelier_core::{
+    domain::{Article, Features, Mask, Schema, fold_for, fold_parts},
+    util::{chunked::Chunked, notation::is_currency},
+};
+
+use super::supply::{self, Supply};
+
+/// Not an attribute, but compared like one.
+const TYPE: &str = "type";
+
+/// What no-gos exclude.
+#[derive(Debug)]
+pub struct RuledOut {
+    pub articles: Mask,
+    /// The no-gos that no article of the shop says, each with its attribute: a typo, perhaps.
+    pub unmatched: Vec<(String, String)>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Sets {
+    present: Arc<Mask>,
+    out_of_stock: Arc<Mask>,
+    unreadable: Arc<Mask>,
+    /// NaN for articles without a price in the shop's currency.
+    prices: Chunked<f64>,
+    /// One spelling of each type, by the form that is compared.
+    types: HashMap<String, String>,
+    words: Words,
+    supply: Supply,
+    /// The shop's. None if all prices count as of one currency.
+    currency: Option<Arc<str>>,
+}
+
+/// Articles by the words of some attributes.
+#[derive(Debug, Clone)]
+struct Words {
+    /// The type, and the attributes by which features of the schema exclude articles.
+    attributes: Arc<[String]>,
+    /// By attribute and folded word.
+    masks: HashMap<String, HashMap<String, Arc<Mask>>>,
+    /// The number of positions.
+    length: usize,
+}
+
+/// What counts of an article.
+#[derive(Debug)]
+pub(super) struct Facts {
+    kind: Box<str>,
+    price: f64,
+    in_stock: bool,
+    is_readable: bool,
+    /// By attribute of [`Words`].
+    words: Vec<Vec<String>>,
+    supply: supply::Facts,
+}
+
+impl Sets {
+    /// Sets without articles.
+    pub(super) fn new(schema: &Schema, currency: Option<Arc<str>>) -> Self {
+        let excluding = schema.features().iter().filter_map(|feature| feature.excludes.as_deref());
+        let mut attributes: Vec<String> = excluding.chain([TYPE]).map(str::to_owned).collect();
+        attributes.sort_unstable();
+        attributes.dedup();
+        let (empty, supply) = (Arc::new(Mask::none(0)), Supply::new(schema));
+        Self {
+            present: Arc::clone(&empty),
+            out_of_stock: Arc::clone(&empty),
+            unreadable: empty,
+            prices: Chunked::default(),
+            types: HashMap::new(),
+            words: Words { attributes: attributes.into(), masks: HashMap::new(), length: 0 },
+            supply,
+            currency,
+        }
+    }
+
+    /// The same for so many positions, with the shop's articles, each at its position. The halves take about as long, so they
+    /// have a core each.
+    pub(super) fn fill(self, length: usize, articles: &[(u32, Facts)]) -> Self {
+        let Self { types, mut words, mut supply, currency, .. } = self;
+        words.length = length;
+        rayon::join(
+            || articles.iter().for_each(|(position, facts)| supply.add(*position, &facts.supply)),
+            || articles.iter().for_each(|(position, facts)| words.add(*position, &facts.words)),
+        );
+        let none = Arc::new(Mask::none(length));
+        let (present, out_of_stock, unreadable) = (Arc::clone(&none), Arc::clone(&none), none);
+        let prices = (0..length).map(|_| f64::NAN).collect();
+        let mut sets = Self { present, out_of_stock, unreadable, prices, types, words, supply, currency };
+        for (position, facts) in articles {
+            sets.add_own(*position, facts);
+        }
+        sets
+    }
+
+    pub(super) fn read(&self, article: &Article) -> Facts {
+        Facts {
+            kind: article.kind().into(),
+            price: self.price_of(article).unwrap_or(f64::NAN),
+            in_stock: article.in_stock(),
+            is_readable: article.is_readable(),
+            words: self.words.attributes.iter().map(|attribute| article.folded_words(attribute)).collect(),
+            supply: self.supply.read(article),
+        }
+    }
+
+    pub(super) fn add(&mut self, position: u32, facts: &Facts) {
+        self.add_own(position, facts);
+        self.words.add(position, &facts.words);
+        self.supply.add(position, &facts.supply);
+    }
+
+    /// Adds what is neither in the words nor in the supply.
+    fn add_own(&mut self, position: u32, facts: &Facts) {
+        Arc::make_mut(&mut self.present).insert(position);
+        if !facts.in_stock {
+            Arc::make_mut(&mut self.out_of_stock).insert(position);
+        }
+        if !facts.is_readable {
+            Arc::make_mut(&mut self.unreadable).insert(position);
+        }
+        *self.prices.get_mut(position as usize) = facts.price;
+        self.types.entry(fold_for(TYPE, &facts.kind)).or_insert_with(|| facts.kind.to_string());
+    }
+
+    /// `facts` are what was added at this position.
+    pub(super) fn remove(&mut self, position: u32, facts: &Facts) {
+        for set in [&mut self.present, &mut self.out_of_stock, &mut self.unreadable] {
+            if set.contains(position) {
+                Arc::make_mut(set).remove(position);
+            }
+        }
+        *self.prices.get_mut(position as usize) = f64::NAN;
+        self.words.remove(position, &facts.words);
+        self.supply.remove(position, &facts.supply);
+        if self.of_type(&facts.kind).is_none() {
+            self.types.remove(&fold_for(TYPE, &facts.kind));
+        }
+    }
+
+    /// The articles that the shop has.
+    pub fn present(&self) -> &Mask {
+        &self.present
+    }
+
+    pub fn out_of_stock(&self) -> &Mask {
+        &self.out_of_stock
+    }
+
+    /// The articles whose stored price or stock an import would refuse.
+    pub fn unreadable(&self) -> &Mask {
+        &self.unreadable
+    }
+
+    /// Which articles fit a customer and are in stock for them.
+    pub fn supply(&self) -> &Supply {
+        &self.supply
+    }
+
+    /// The articles of a type in any case, in the singular or plural, or None if the shop has none. `Coat/Jacket` is of both
+    /// types.
+    pub fn of_type(&self, kind: &str) -> Option<&Mask> {
+        self.words.get(TYPE, &fold_for(TYPE, kind))
+    }
+
+    /// In alphabetical order.
+    pub fn types(&self) -> Vec<&str> {
+        let mut types: Vec<&str> = self.types.values().map(String::as_str).collect();
+        types.sort_unstable();
+        types
+    }
+
+    /// The attributes by which the schema excludes or requires articles, each with its folded words, sorted. Not the type.
+    pub fn facets(&self) -> BTreeMap<&str, Vec<&str>> {
+        let excluding = self.words.masks.iter();
+        let excluding = excluding
+            .map(|(attribute, words)| (attribute.as_str(), words.keys().map(String::as_str).collect()));
+        let mut facets: BTreeMap<&str, Vec<&str>> = self.supply.facets().chain(excluding).collect();
+        facets.remove(TYPE);
+        for words in facets.values_mut() {
+            words.sort_unstable();
+        }
+        facets
+    }
+
+    /// The articles with a folded word in one of the facets.
+    pub fn with_word(&self, attribute: &str, word: &str) -> Mask {
+        let mut articles = Mask::none(self.present.length());
+        if let Some(of_word) = self.words.get(attribute, word) {
+            articles.unite(of_word);
+        } else if let Some(of_word) = self.supply.with_word(attribute, word) {
+            articles.unite_sparse(of_word);
+        }
+        articles
+    }
+
+    /// NaN without a price.
+    pub fn price(&self, position: u32) -> f64 {
+        self.prices.get(position as usize).copied().unwrap_or(f64::NAN)
+    }
+
+    /// The price of an article, if it has one in the shop's currency.
+    pub fn price_of(&self, article: &Article) -> Option<f64> {
+        let named = article.words("currency").next().filter(|code| is_currency(code));
+        let is_other = self.currency.as_deref().zip(named).is_some_and(|(own, named)| own != named);
+        article.price().filter(|_| !is_other)
+    }
+
+    /// The two cheapest of some articles, with their prices; fewer if fewer have a price.
+    pub fn cheapest(&self, of: &Mask) -> Vec<(u32, f64)> {
+        let mut cheapest = Vec::with_capacity(3);
+        let prices = (0..).zip(self.prices.iter()).filter(|(position, _)| of.contains(*position));
+        for (position, &price) in prices.filter(|(_, price)| !price.is_nan()) {
+            if cheapest.get(1).is_none_or(|(_, second)| price < *second) {
+                cheapest.push((position, price));
+                cheapest.sort_by(|(_, a), (_, b)| f64::total_cmp(a, b));
+                cheapest.truncate(2);
+            }
+        }
+        cheapest
+    }
+
+    /// The articles with a price within the limits.
+    pub fn priced(&self, least: Option<f64>, most: Option<f64>) -> Mask {
+        let mut mask = Mask::none(self.prices.len());
+        for (position, price) in (0..).zip(self.prices.iter()) {
+            // Comparisons with NaN are false, so an unknown price is never within a limit.
+            if *price >= least.unwrap_or(f64::NEG_INFINITY) && *price <= most.unwrap_or(f64::INFINITY) {
+                mask.insert(position);
+            }
+        }
+        mask
+    }
+
+    /// What the customer's features exclude (no-gos). A no-go excludes the articles that say it, all of it or one of its
+    /// parts.
+    pub fn ruled_out(&self, schema: &Schema, features: &Features) -> RuledOut {
+        let mut ruled_out = RuledOut { articles: Mask::none(self.present.length()), unmatched: Vec::new() };
+        for (attribute, no_go) in schema.exclusions(features) {
+            let find = |word: &str| self.words.get(attribute, &fold_for(attribute, word));
+            let whole = find(&no_go);
+            for part in fold_parts(&no_go) {
+                let found = find(&part);
+                if found.or(whole).is_none() {
+                    ruled_out.unmatched.push((attribute.to_owned(), part));
+                } else if let Some(articles) = found {
+                    ruled_out.articles.unite(articles);
+                }
+            }
+            if let Some(articles) = whole {
+                ruled_out.articles.unite(articles);
+            }
+        }
+        ruled_out
+    }
+}
+
+impl Words {
+    fn get(&self, attribute: &str, word: &str) -> Option<&Mask> {
+        self.masks.get(attribute)?.get(word).map(|mask| &**mask)
+    }
+
+    /// `words` are by attribute.
+    fn add(&mut self, position: u32, words: &[Vec<String>]) {
+        for (attribute, words) in self.attributes.iter().zip(words).filter(|(_, words)| !words.is_empty()) {
+            if !self.masks.contains_key(attribute) {
+                self.masks.insert(attribute.clone(), HashMap::new());
+            }
+            let masks = self.masks.get_mut(attribute).expect("it was just added; this is a bug");
+            for word in words {
+                if let Some(mask) = masks.get_mut(word) {
+                    Arc::make_mut(mask).insert(position);
+                } else {
+                    let mut mask = Mask::none(self.length);
+                    mask.insert(position);
+                    masks.insert(word.clone(), Arc::new(mask));
+                }
+            }
+        }
+    }
+
+    fn remove(&mut self, position: u32, words: &[Vec<String>]) {
+        for (attribute, words) in self.attributes.iter().zip(words) {
+            let Some(masks) = self.masks.get_mut(attribute) else { continue };
+            for word in words {
+                if let Some(mask) = masks.get_mut(word) {
+                    Arc::make_mut(mask).remove(position);
+                    if mask.is_empty() {
+                        masks.remove(word);
+                    }
+                }
+            }
+        }
+    }
+}
