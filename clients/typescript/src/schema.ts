@@ -898,6 +898,8 @@ export interface components {
         Ready: {
             articles: components["schemas"]["Coverage"];
             database: string;
+            /** @description Whether this is the demo, where nothing is private. */
+            demo: boolean;
             /** @description The device that the models run on. */
             device: string;
             /** @description The version of ONNX Runtime; `none` if a server runs the models. */

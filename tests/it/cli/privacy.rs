@@ -13,7 +13,7 @@ use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use sqlx::{AnyConnection, Connection};
 
-use super::{atelier, path, serve::Served};
+use super::{atelier, fill, path, serve::Served};
 use crate::{
     harness::{TestDatabase, apply, contract},
     store::erasing::count,
@@ -84,6 +84,7 @@ async fn the_log_names_no_customer(db: TestDatabase) {
 async fn an_erased_id_is_in_no_file(db: TestDatabase) {
     let Some(files) = db.folder() else { return };
     let folder = tempfile::tempdir().unwrap();
+    fill(&db).await;
     let command = atelier(&db, &["serve", "--address", "127.0.0.1:0", "--models", path(&models())]);
     let served = Served::launch(command, folder.path()).await;
     let customer = format!("customers/{WHO}");

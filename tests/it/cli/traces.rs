@@ -6,7 +6,7 @@ use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use serde_json::json;
 
 #[cfg(feature = "otlp")]
-use super::{path, serve::Served};
+use super::{fill, path, serve::Served};
 use crate::harness::{TestDatabase, apply, on_sqlite};
 #[cfg(feature = "otlp")]
 use crate::harness::{collector, tls::Tls, tools};
@@ -28,6 +28,7 @@ async fn a_completion_is_sent_in_the_callers_trace(db: TestDatabase) {
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
     const CALLER: &str = "00f067aa0ba902b7";
     let (url, spans) = collector::start().await;
+    fill(&db).await;
     let served = serve(&db, &url, &[]).await;
     let complete = |headers: [(&'static str, String); 2]| {
         let body = r#"{"customer":"c-000010","outfit":[null,null,null,null],"method":"gsu"}"#;

@@ -447,6 +447,7 @@ class Problem(TypedDict):
 class Ready(TypedDict):
     articles: Coverage
     database: str
+    demo: bool
     device: str
     onnx_runtime: str
     release: str

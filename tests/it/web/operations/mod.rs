@@ -64,7 +64,7 @@ async fn figures_equal_the_metrics(db: TestDatabase) {
     figure("answers", "5");
     figure("errors (5xx)", "0");
     figure("Database", service.store.kind());
-    figure("API keys", "not required from programs on this machine");
+    figure("API keys", "not required");
 
     let gsu = row(&html, "<th scope=\"row\">gsu</th>");
     assert_eq!(gsu[..5], ["921,856", "0 <span class=\"quiet\">of 1,024</span>", "1", "6", "2.0"]);
