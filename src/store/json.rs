@@ -1,7 +1,5 @@
 //! The JSON text of columns. Only the database uses this format; files have their own.
 
-use std::borrow::Cow;
-
 use atelier_core::domain::{FeatureValue, Features, feature_from_json, feature_to_json};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, error::Category};
@@ -12,7 +10,7 @@ use super::StoreError;
 pub(super) fn features_text(features: &Features) -> Result<String, StoreError> {
     let mut object = Map::new();
     for (name, value) in features.iter() {
-        let json = feature_to_json(Cow::Borrowed(value)).ok_or_else(|| StoreError::Unfit {
+        let json = feature_to_json(value).ok_or_else(|| StoreError::Unfit {
             what: "a feature",
             reason: format!("{name:?} is not a finite number"),
         })?;

@@ -10,9 +10,10 @@ use atelier_core::domain::{
     Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, FeatureWarning, OpenOutfit,
     Outfit, Schema, Split,
 };
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{FileError, RowError, Rows, Table, error::Unit, json::Value, table::Wire};
+use super::{FileError, RowError, Rows, Table, error::Unit};
 
 /// How many bad rows, and how many different warnings, a report lists. It counts the others.
 const LISTED: usize = 20;
@@ -424,13 +425,11 @@ impl Check for Outfit {
 /// of an outfit: it says how the outfit is used.
 fn outfit_digest(outfit: &Outfit, schema: &Schema) -> RowDigest {
     let mut fields = outfit.to_fields(schema);
-    fields.retain(|(name, _)| name != "split");
-    for (name, value) in &mut fields {
-        if let ("articles", Value::List(ids)) = (name.as_ref(), value) {
-            ids.sort_unstable_by(|a, b| a.as_text().cmp(&b.as_text()));
-        }
+    fields.remove("split");
+    if let Some(Value::Array(ids)) = fields.get_mut("articles") {
+        ids.sort_unstable_by(|a, b| a.as_str().cmp(&b.as_str()));
     }
-    digest(serde_json::to_vec(&Value::Object(fields)).expect("texts are JSON; this is a bug"))
+    digest(serde_json::to_vec(&fields).expect("texts are JSON; this is a bug"))
 }
 
 impl Check for OpenOutfit {

@@ -1,17 +1,16 @@
 //! The columns of flat files (CSV, Parquet): where a column belongs in a row's fields, and which columns a file needs.
 
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, HashSet},
     marker::PhantomData,
 };
 
 use atelier_core::domain::Schema;
+use serde_json::{Value, map::Entry};
 
 use super::{
     Table,
-    json::{Fields, Value, find_duplicate},
-    table::Wire,
+    json::{Fields, is_texts},
 };
 
 const FEATURES: &str = "features";
@@ -26,7 +25,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    pub(super) fn from_column<T: Wire>(column: &str) -> Self {
+    pub(super) fn from_column<T: Table>(column: &str) -> Self {
         let own = column == FEATURES || T::FIELDS.iter().any(|field| field.name == column);
         if !T::FEATURES || own {
             Self::Field(column.to_owned())
@@ -65,28 +64,27 @@ pub(super) fn find_places<'c, T: Table>(
 
 /// Collects the cells of a flat row into its fields.
 #[derive(Debug, Default)]
-pub(super) struct RowFields<'a> {
-    fields: Fields<'a>,
-    features: Fields<'a>,
+pub(super) struct RowFields {
+    fields: Fields,
+    features: Fields,
 }
 
-impl<'a> RowFields<'a> {
+impl RowFields {
     /// `inside` is the path of a value that belongs into an object at the place.
-    pub(super) fn insert(&mut self, place: &'a Place, inside: &'a [String], value: Value<'a>) {
-        match (place, value) {
-            (_, Value::Null) => {}
-            (Place::Field(name), value) => insert(&mut self.fields, name, inside, value),
-            (Place::Feature(name), value) => insert(&mut self.features, name, inside, value),
+    pub(super) fn insert(&mut self, place: &Place, inside: &[String], value: Value) {
+        match place {
+            _ if value.is_null() => {}
+            Place::Field(name) => insert(&mut self.fields, name, inside, value),
+            Place::Feature(name) => insert(&mut self.features, name, inside, value),
         }
     }
 
     /// # Errors
     /// If a feature has a value both in its own column and in the column `features`.
-    pub(super) fn into_fields<T: Wire>(mut self) -> Result<Fields<'a>, String> {
+    pub(super) fn into_fields<T: Table>(mut self) -> Result<Fields, String> {
         if T::FEATURES {
-            let nested = self.fields.iter().position(|(name, _)| name == FEATURES);
-            let nested = nested.map_or(Value::Null, |place| self.fields.swap_remove(place).1);
-            self.fields.push((FEATURES.into(), add_features(nested, self.features)?));
+            let nested = self.fields.remove(FEATURES).unwrap_or_default();
+            self.fields.insert(FEATURES.into(), add_features(nested, self.features)?);
         }
         Ok(self.fields)
     }
@@ -96,34 +94,40 @@ impl<'a> RowFields<'a> {
 ///
 /// # Errors
 /// If a feature has a value in both.
-pub(super) fn add_features<'a>(field: Value<'a>, columns: Fields<'a>) -> Result<Value<'a>, String> {
+pub(super) fn add_features(
+    field: Value,
+    columns: impl IntoIterator<Item = (String, Value)>,
+) -> Result<Value, String> {
     let mut features = match field {
         Value::Null => Fields::new(),
         Value::Object(features) => features,
         // Not an object, which the table refuses.
         other => return Ok(other),
     };
-    features.extend(columns);
-    match find_duplicate(&features) {
-        Some(name) => Err(format!("feature {name:?} is given in two columns")),
-        None => Ok(Value::Object(features)),
+    for (name, value) in columns {
+        match features.entry(name) {
+            Entry::Vacant(entry) => drop(entry.insert(value)),
+            Entry::Occupied(entry) => {
+                return Err(format!("feature {:?} is given in two columns", entry.key()));
+            }
+        }
     }
+    Ok(features.into())
 }
 
-fn insert<'a>(fields: &mut Fields<'a>, name: &'a str, inside: &'a [String], value: Value<'a>) {
-    let [inner, deeper @ ..] = inside else { return fields.push((name.into(), value)) };
-    let place = fields.iter().position(|(other, _)| other == name).unwrap_or_else(|| {
-        fields.push((name.into(), Value::Object(Fields::new())));
-        fields.len() - 1
-    });
-    if let Value::Object(nested) = &mut fields[place].1 {
-        insert(nested, inner, deeper, value);
+fn insert(fields: &mut Fields, name: &str, inside: &[String], value: Value) {
+    if let [inner, deeper @ ..] = inside {
+        if let Value::Object(nested) = fields.entry(name).or_insert_with(|| Fields::new().into()) {
+            insert(nested, inner, deeper, value);
+        }
+    } else {
+        fields.insert(name.to_owned(), value);
     }
 }
 
 /// A row's fields as flat columns. Features have their own columns, named after them unless the table has a field of
 /// that name.
-pub(super) fn flatten<T: Wire>(fields: Fields<'_>) -> impl Iterator<Item = (Cow<'_, str>, Value<'_>)> {
+pub(super) fn flatten<T: Table>(fields: Fields) -> impl Iterator<Item = (String, Value)> {
     fields.into_iter().flat_map(|(name, value)| match value {
         Value::Object(features) if T::FEATURES && name == FEATURES => {
             features.into_iter().map(|(name, value)| (column_name::<T>(name), value)).collect()
@@ -133,18 +137,17 @@ pub(super) fn flatten<T: Wire>(fields: Fields<'_>) -> impl Iterator<Item = (Cow<
 }
 
 /// The feature of a column that is not a field of the table.
-pub(super) fn feature_name<T: Wire>(column: Cow<'_, str>) -> Cow<'_, str> {
+pub(super) fn feature_name<T: Table>(column: String) -> String {
     match Place::from_column::<T>(&column) {
-        Place::Feature(name) if name != column => name.into(),
-        _ => column,
+        Place::Feature(name) => name,
+        Place::Field(_) => column,
     }
 }
 
-fn column_name<T: Wire>(feature: Cow<'_, str>) -> Cow<'_, str> {
-    if Place::from_column::<T>(&feature) == Place::Feature(feature.clone().into_owned()) {
-        feature
-    } else {
-        format!("{PREFIX}{feature}").into()
+fn column_name<T: Table>(feature: String) -> String {
+    match Place::from_column::<T>(&feature) {
+        Place::Feature(name) if name == feature => feature,
+        _ => format!("{PREFIX}{feature}"),
     }
 }
 
@@ -191,12 +194,7 @@ impl<T: Table> Columns<T> {
     pub fn include(&mut self, row: &T) {
         for (name, value) in flatten::<T>(row.to_fields(&self.schema)) {
             let Some(kind) = Kind::for_value(&value) else { continue };
-            match self.seen.get_mut(name.as_ref()) {
-                Some(seen) => *seen = seen.widen(kind),
-                None => {
-                    self.seen.insert(name.into_owned(), kind);
-                }
-            }
+            self.seen.entry(name).and_modify(|seen| *seen = seen.widen(kind)).or_insert(kind);
         }
     }
 
@@ -228,7 +226,7 @@ impl<T: Table> Columns<T> {
 
 impl Kind {
     /// `None` for a null, which fits every column.
-    pub(super) fn for_value(value: &Value<'_>) -> Option<Self> {
+    pub(super) fn for_value(value: &Value) -> Option<Self> {
         Some(match value {
             Value::Null => return None,
             Value::Bool(_) => Self::Bool,
@@ -238,9 +236,9 @@ impl Kind {
                 Some(_) => Self::Long,
                 None => Self::Json,
             },
-            Value::Text(_) => Self::Text,
-            Value::List(_) if value.is_texts() => Self::Texts,
-            Value::List(_) | Value::Object(_) => Self::Json,
+            Value::String(_) => Self::Text,
+            Value::Array(_) if is_texts(value) => Self::Texts,
+            Value::Array(_) | Value::Object(_) => Self::Json,
         })
     }
 

@@ -1,260 +1,135 @@
-//! The fields of a row as JSON, and reading JSON with error messages for people.
+//! JSON with each name once, one form of each number, and error messages for people.
+//!
+//! The values are `serde_json`'s. Its own reader keeps the last of two fields with the same name; [`parse`] refuses both.
 
-use std::{borrow::Cow, collections::HashSet, fmt, str::Utf8Error};
+use std::{fmt, str::Utf8Error};
 
-use atelier_core::domain::{JsonLayer, json_number};
+use atelier_core::domain::json_number;
 use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
+    Deserialize, Deserializer,
     de::{self, MapAccess, SeqAccess, Visitor},
-    ser::SerializeMap,
 };
-use serde_json::Number;
+use serde_json::{Map, Number, Value, map::Entry};
 
-/// The fields of a row in the order of the file.
-pub(super) type Fields<'a> = Vec<(Cow<'a, str>, Value<'a>)>;
+/// The fields of a row, sorted by name. A number keeps its written form, because `17` can be an id and `17.0` cannot;
+/// domain values get the canonical form ([`make_canonical`]).
+pub(super) type Fields = Map<String, Value>;
 
-/// A JSON value that borrows its texts from the file and keeps the order of its fields. A number keeps its written
-/// form, because `17` can be an id and `17.0` cannot; domain values get the canonical form ([`json_number`]).
-#[derive(Debug, Clone, PartialEq)]
-pub enum Value<'a> {
-    Null,
-    Bool(bool),
-    Number(Number),
-    Text(Cow<'a, str>),
-    List(Vec<Value<'a>>),
-    Object(Fields<'a>),
+/// Its type, for messages.
+pub(super) fn describe_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
 }
 
-impl<'a> Value<'a> {
-    /// `None` for NaN and the infinities, which JSON cannot express.
-    pub(super) fn from_f64(number: f64) -> Option<Self> {
-        json_number(number).map(Self::Number)
-    }
+/// Whether it is a list of texts.
+pub(super) fn is_texts(value: &Value) -> bool {
+    value.as_array().is_some_and(|values| values.iter().all(Value::is_string))
+}
 
-    pub(super) fn text(text: impl Into<Cow<'a, str>>) -> Self {
-        Self::Text(text.into())
+/// About its bytes in JSON, and at least one.
+pub(super) fn size(value: &Value) -> usize {
+    8 + match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(size).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + size(value)).sum(),
     }
+}
 
-    /// Its type, for messages.
-    pub(super) fn kind(&self) -> &'static str {
-        match self {
-            Self::Null => "null",
-            Self::Bool(_) => "true or false",
-            Self::Number(_) => "a number",
-            Self::Text(_) => "a string",
-            Self::List(_) => "a list",
-            Self::Object(_) => "an object",
+/// Whether a text or name in it, at any depth, contains the character NUL.
+pub(super) fn contains_nul(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        Value::String(text) => text.contains('\0'),
+        Value::Array(values) => values.iter().any(contains_nul),
+        Value::Object(fields) => {
+            fields.iter().any(|(name, value)| name.contains('\0') || contains_nul(value))
         }
     }
+}
 
-    pub(super) fn as_text(&self) -> Option<&str> {
-        match self {
-            Self::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    pub(super) fn is_texts(&self) -> bool {
-        matches!(self, Self::List(values) if values.iter().all(|value| matches!(value, Self::Text(_))))
-    }
-
-    /// Whether it is a list of texts and numbers, as a set is.
-    pub(super) fn is_words(&self) -> bool {
-        matches!(self, Self::List(values)
-            if values.iter().all(|value| matches!(value, Self::Text(_) | Self::Number(_))))
-    }
-
-    /// About its bytes in JSON, and at least one.
-    pub(super) fn size(&self) -> usize {
-        match self {
-            Self::Null | Self::Bool(_) | Self::Number(_) => 8,
-            Self::Text(text) => text.len() + 8,
-            Self::List(values) => 8 + values.iter().map(Self::size).sum::<usize>(),
-            Self::Object(fields) => {
-                8 + fields.iter().map(|(name, value)| name.len() + value.size()).sum::<usize>()
+/// Gives each number in it the canonical form.
+pub(super) fn make_canonical(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            if let Some(float) = number.as_f64().filter(|_| number.is_f64()) {
+                *number = json_number(float).expect("JSON numbers are finite; this is a bug");
             }
         }
-    }
-
-    /// Whether a text or name in it, at any depth, contains the character NUL.
-    pub(super) fn contains_nul(&self) -> bool {
-        match self {
-            Self::Null | Self::Bool(_) | Self::Number(_) => false,
-            Self::Text(text) => text.contains('\0'),
-            Self::List(values) => values.iter().any(Self::contains_nul),
-            Self::Object(fields) => {
-                fields.iter().any(|(name, value)| name.contains('\0') || value.contains_nul())
-            }
-        }
-    }
-
-    pub(super) fn into_json(self) -> serde_json::Value {
-        match self {
-            Self::Null => serde_json::Value::Null,
-            Self::Bool(truth) => truth.into(),
-            Self::Number(number) => serde_json::Value::Number(canonical(number)),
-            Self::Text(text) => text.into_owned().into(),
-            Self::List(values) => values.into_iter().map(Self::into_json).collect(),
-            Self::Object(fields) => {
-                fields.into_iter().map(|(name, value)| (name.into_owned(), value.into_json())).collect()
-            }
-        }
-    }
-
-    /// Objects are sorted by name, as the canonical form requires.
-    pub(super) fn from_json(json: &'a serde_json::Value) -> Self {
-        match json {
-            serde_json::Value::Null => Self::Null,
-            serde_json::Value::Bool(truth) => Self::Bool(*truth),
-            serde_json::Value::Number(number) => Self::Number(canonical(number.clone())),
-            serde_json::Value::String(text) => Self::text(text),
-            serde_json::Value::Array(values) => Self::List(values.iter().map(Self::from_json).collect()),
-            serde_json::Value::Object(map) => {
-                let mut fields: Fields<'a> =
-                    map.iter().map(|(name, value)| (name.into(), Self::from_json(value))).collect();
-                fields.sort_by(|a, b| a.0.cmp(&b.0));
-                Self::Object(fields)
-            }
-        }
+        Value::Array(values) => values.iter_mut().for_each(make_canonical),
+        Value::Object(fields) => fields.values_mut().for_each(make_canonical),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }
 
-/// The canonical form of a number.
-pub(super) fn canonical(number: Number) -> Number {
-    if number.is_f64() {
-        number.as_f64().and_then(json_number).expect("JSON numbers are finite; this is a bug")
-    } else {
-        number
-    }
-}
+/// A value in which no object has a name twice.
+struct Unique(Value);
 
-/// A name that appears twice, if there is one.
-pub(super) fn find_duplicate<'f>(fields: &'f Fields<'_>) -> Option<&'f str> {
-    // Most rows have a handful of fields, for which comparing all pairs is fastest.
-    if fields.len() <= 16 {
-        let mut rest = fields.as_slice();
-        while let [(name, _), others @ ..] = rest {
-            if others.iter().any(|(other, _)| other == name) {
-                return Some(name);
-            }
-            rest = others;
-        }
-        return None;
-    }
-    let mut seen = HashSet::with_capacity(fields.len());
-    fields.iter().map(|(name, _)| name.as_ref()).find(|name| !seen.insert(*name))
-}
-
-impl From<Number> for Value<'_> {
-    fn from(number: Number) -> Self {
-        Self::Number(number)
-    }
-}
-
-impl<'a> From<Cow<'a, str>> for Value<'a> {
-    fn from(text: Cow<'a, str>) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl<'a> From<Vec<Value<'a>>> for Value<'a> {
-    fn from(values: Vec<Value<'a>>) -> Self {
-        Self::List(values)
-    }
-}
-
-impl<'a> From<Value<'a>> for JsonLayer<Value<'a>> {
-    fn from(value: Value<'a>) -> Self {
-        match value {
-            Value::Null => Self::Null,
-            Value::Bool(truth) => Self::Bool(truth),
-            Value::Number(number) => Self::Number(number),
-            Value::Text(text) => Self::Text(text.into_owned()),
-            Value::List(values) => Self::List(values),
-            Value::Object(_) => Self::Object,
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Value<'de> {
+impl<'de> Deserialize<'de> for Unique {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AnyJson)
+        deserializer.deserialize_any(UniqueVisitor).map(Self)
     }
 }
 
-struct AnyJson;
+struct UniqueVisitor;
 
-impl<'de> Visitor<'de> for AnyJson {
-    type Value = Value<'de>;
+impl<'de> Visitor<'de> for UniqueVisitor {
+    type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<Value<'de>, E> {
+    fn visit_unit<E>(self) -> Result<Value, E> {
         Ok(Value::Null)
     }
 
-    fn visit_bool<E>(self, truth: bool) -> Result<Value<'de>, E> {
-        Ok(Value::Bool(truth))
+    fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
+        Ok(truth.into())
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Value<'de>, E> {
-        Ok(Value::Number(number.into()))
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(number.into())
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Value<'de>, E> {
-        Ok(Value::Number(number.into()))
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(number.into())
     }
 
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Value<'de>, E> {
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Value, E> {
         Number::from_f64(number).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
     }
 
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Value<'de>, E> {
-        Ok(Value::text(text))
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(text.into())
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Value<'de>, E> {
-        Ok(Value::text(text.to_owned()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value<'de>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(value) = seq.next_element()? {
+        while let Some(Unique(value)) = seq.next_element()? {
             values.push(value);
         }
-        Ok(Value::List(values))
+        Ok(values.into())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value<'de>, A::Error> {
-        let mut fields = Fields::new();
-        while let Some(key) = map.next_key()? {
-            let Value::Text(name) = key else { unreachable!("JSON keys are texts; this is a bug") };
-            fields.push((name, map.next_value()?));
-        }
-        match find_duplicate(&fields) {
-            Some(name) => Err(de::Error::custom(format_args!("field {name:?} appears twice"))),
-            None => Ok(Value::Object(fields)),
-        }
-    }
-}
-
-impl Serialize for Value<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Null => serializer.serialize_unit(),
-            Self::Bool(truth) => serializer.serialize_bool(*truth),
-            Self::Number(number) => number.serialize(serializer),
-            Self::Text(text) => serializer.serialize_str(text),
-            Self::List(values) => serializer.collect_seq(values),
-            Self::Object(fields) => {
-                let mut map = serializer.serialize_map(Some(fields.len()))?;
-                for (name, value) in fields {
-                    map.serialize_entry(name, value)?;
-                }
-                map.end()
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let (mut fields, mut repeated) = (Fields::new(), None);
+        while let Some(name) = map.next_key::<String>()? {
+            let Unique(value) = map.next_value()?;
+            match fields.entry(name) {
+                Entry::Vacant(entry) => drop(entry.insert(value)),
+                Entry::Occupied(entry) => repeated = repeated.or_else(|| Some(entry.key().clone())),
             }
+        }
+        match repeated {
+            Some(name) => Err(de::Error::custom(format_args!("field {name:?} appears twice"))),
+            None => Ok(fields.into()),
         }
     }
 }
@@ -271,8 +146,8 @@ pub(super) enum JsonError {
 }
 
 /// `serde_json` limits the nesting to 128 levels, so no input overflows the stack.
-pub(super) fn parse(text: &str) -> Result<Value<'_>, JsonError> {
-    serde_json::from_str(text).map_err(|error| {
+pub(super) fn parse(text: &str) -> Result<Value, JsonError> {
+    serde_json::from_str(text).map(|Unique(value)| value).map_err(|error| {
         let reason = explain_json_error(&error);
         let at = count_characters(text, error.line(), error.column());
         if error.is_data() {
@@ -354,7 +229,9 @@ mod tests {
     use super::*;
 
     fn again(json: &str) -> String {
-        parse(json).unwrap().into_json().to_string()
+        let mut value = parse(json).unwrap();
+        make_canonical(&mut value);
+        value.to_string()
     }
 
     #[test]
@@ -376,15 +253,14 @@ mod tests {
         }
         let large = again("10000000000000000.0");
         assert_eq!(again(&large), large);
-        assert_eq!(Value::from_f64(f64::NAN), None);
     }
 
     #[test]
     fn nul_is_found_at_any_depth() {
         for json in [r#""\u0000""#, r#"[1,{"a":["x\u0000"]}]"#, r#"{"a":{"b\u0000":1}}"#] {
-            assert!(parse(json).unwrap().contains_nul(), "{json}");
+            assert!(contains_nul(&parse(json).unwrap()), "{json}");
         }
-        assert!(!parse(r#"{"a":["\u0001",null,1,true]}"#).unwrap().contains_nul());
+        assert!(!contains_nul(&parse(r#"{"a":["\u0001",null,1,true]}"#).unwrap()));
     }
 
     fn message(json: &str) -> String {

@@ -3,15 +3,18 @@
 use std::{
     borrow::Cow,
     io::{self, BufRead, Read, Write},
+    marker::PhantomData,
 };
 
 use atelier_core::domain::Schema;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::{
     Row, RowError, Table,
     error::Unit,
     input::Input,
-    json::{Fields, JsonError, Value, explain_utf8_error, parse},
+    json::{Fields, JsonError, describe_type, explain_utf8_error, parse},
     read::{LONGEST, read_failure},
 };
 
@@ -38,7 +41,7 @@ impl Reader {
 
     pub(super) fn next<T>(
         &mut self,
-        finish: impl FnOnce(u64, Result<Fields<'_>, String>) -> Result<Row<T>, RowError>,
+        finish: impl FnOnce(u64, Result<Fields, String>) -> Result<Row<T>, RowError>,
     ) -> Option<Result<Row<T>, RowError>> {
         let line = self.next_line()?;
         Some(line.and_then(|line| finish(line.number, line.object())))
@@ -91,35 +94,47 @@ impl Line<'_> {
         Line { number: self.number, text: self.text.map(|text| Cow::Owned(text.into_owned())) }
     }
 
-    pub(super) fn object(&self) -> Result<Fields<'_>, String> {
+    pub(super) fn object(&self) -> Result<Fields, String> {
         let text = self.text.as_deref();
         text.ok_or_else(|| format!("the line is longer than {} MiB", LONGEST >> 20)).and_then(object)
     }
 }
 
-fn object(bytes: &[u8]) -> Result<Fields<'_>, String> {
+fn object(bytes: &[u8]) -> Result<Fields, String> {
     let text = std::str::from_utf8(bytes).map_err(explain_utf8_error)?;
     match parse(text) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(Value::List(_)) => Err(
+        Ok(Value::Array(_)) => Err(
             "a row must be an object, found a list; write each object on its own line (pandas: `lines=True`)"
                 .into(),
         ),
-        Ok(other) => Err(format!("a row must be an object, found {}", other.kind())),
+        Ok(other) => Err(format!("a row must be an object, found {}", describe_type(&other))),
         Err(JsonError::Early(reason)) => Err(format!("{reason}; a row is one object on one line")),
         Err(JsonError::Syntax(reason) | JsonError::Content(reason)) => Err(reason),
     }
 }
 
-pub(super) fn write_row(output: &mut impl Write, fields: Fields<'_>) -> io::Result<()> {
-    serde_json::to_writer(&mut *output, &Value::Object(fields))?;
+pub(super) fn write_row<T: Table>(output: &mut impl Write, fields: Fields) -> io::Result<()> {
+    serde_json::to_writer(&mut *output, &CanonicalRow::<T>(fields, PhantomData))?;
     output.write_all(b"\n")
 }
 
 /// The line of one row.
 pub fn json_line<T: Table>(row: &T, schema: &Schema) -> String {
-    let fields = Value::Object(row.to_fields(schema));
-    let mut line = serde_json::to_string(&fields).expect("texts and numbers are JSON; this is a bug");
+    let row = CanonicalRow::<T>(row.to_fields(schema), PhantomData);
+    let mut line = serde_json::to_string(&row).expect("texts and numbers are JSON; this is a bug");
     line.push('\n');
     line
+}
+
+/// The fields of a row: first the table's own, in their order.
+struct CanonicalRow<T>(Fields, PhantomData<fn() -> T>);
+
+impl<T: Table> Serialize for CanonicalRow<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(fields, _) = self;
+        let own = T::FIELDS.iter().filter_map(|field| fields.get_key_value(field.name));
+        let others = fields.iter().filter(|(name, _)| T::FIELDS.iter().all(|field| field.name != *name));
+        serializer.collect_map(own.chain(others))
+    }
 }

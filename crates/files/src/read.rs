@@ -258,7 +258,7 @@ impl<T: Table> Rows<T> {
 fn finish<T: Table>(
     unit: Unit,
     line: u64,
-    fields: Result<Fields<'_>, String>,
+    fields: Result<Fields, String>,
     schema: &Schema,
 ) -> Result<Row<T>, RowError> {
     let (value, warnings) = fields
@@ -276,7 +276,7 @@ impl<T: Table> Iterator for Rows<T> {
         }
         let unit = self.unit();
         let schema = &self.schema;
-        let finish = |line, fields: Result<Fields<'_>, String>| finish(unit, line, fields, schema);
+        let finish = |line, fields: Result<Fields, String>| finish(unit, line, fields, schema);
         let next = match &mut self.source {
             Source::JsonLines(reader) => reader.next(finish),
             Source::Csv(reader) => reader.next(finish),

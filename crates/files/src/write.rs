@@ -73,7 +73,7 @@ impl<T: Table> Writer<T> {
     pub fn write(&mut self, row: &T) -> Result<(), FileError> {
         let fields = row.to_fields(&self.schema);
         let written = match &mut self.sink {
-            Sink::JsonLines(output) => json_lines::write_row(output, fields).map_err(WriteError::Disk),
+            Sink::JsonLines(output) => json_lines::write_row::<T>(output, fields).map_err(WriteError::Disk),
             Sink::Csv(writer, output) => writer.write::<T>(fields, output),
             Sink::Parquet(writer) => writer.write::<T>(fields),
         };

@@ -1,7 +1,5 @@
 //! Converts a request's features, and those of an answer.
 
-use std::borrow::Cow;
-
 use atelier_core::{
     domain::{FeatureWarning, Features, Schema, feature_to_json, read_features},
     util::json_pointer::step,
@@ -51,7 +49,7 @@ pub(crate) fn read(
 }
 
 pub(crate) fn write(features: &Features) -> Map<String, Value> {
-    let written = features.iter().map(|(name, value)| (name, feature_to_json(Cow::Borrowed(value))));
+    let written = features.iter().map(|(name, value)| (name, feature_to_json(value)));
     written.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 

@@ -4,33 +4,9 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Number, Value};
+use serde_json::{Map, Value};
 
 use super::{Feature, FeatureValue, FeatureWarning, Features, Schema, json_number, number::integer_word};
-
-/// The outermost layer of a JSON value, whichever type holds it. Texts and lists are moved, not copied.
-#[derive(Debug)]
-pub enum JsonLayer<V> {
-    Null,
-    Bool(bool),
-    Number(Number),
-    Text(String),
-    List(Vec<V>),
-    Object,
-}
-
-impl From<Value> for JsonLayer<Value> {
-    fn from(value: Value) -> Self {
-        match value {
-            Value::Null => Self::Null,
-            Value::Bool(truth) => Self::Bool(truth),
-            Value::Number(number) => Self::Number(number),
-            Value::String(text) => Self::Text(text),
-            Value::Array(values) => Self::List(values),
-            Value::Object(_) => Self::Object,
-        }
-    }
-}
 
 /// A feature that cannot be used, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,15 +20,14 @@ pub struct WrongFeature {
 ///
 /// # Errors
 /// Every feature whose value has the wrong type, or whose name or text no database would store.
-pub fn read_features<N: Into<String>, V: Into<JsonLayer<V>>>(
-    fields: impl IntoIterator<Item = (N, V)>,
+pub fn read_features(
+    fields: Map<String, Value>,
     schema: &Schema,
 ) -> Result<(Features, Vec<FeatureWarning>), Vec<WrongFeature>> {
     let mut features = Features::default();
     let mut wrong = Vec::new();
     for (name, value) in fields {
-        let name = name.into();
-        match read_value(&name, value.into(), schema) {
+        match read_value(&name, value, schema) {
             Ok(Some(value)) => features.insert(name, value),
             Ok(None) => {}
             Err(reason) => wrong.push(WrongFeature { name, reason }),
@@ -73,11 +48,7 @@ pub fn read_features<N: Into<String>, V: Into<JsonLayer<V>>>(
     }
 }
 
-fn read_value<V: Into<JsonLayer<V>>>(
-    name: &str,
-    value: JsonLayer<V>,
-    schema: &Schema,
-) -> Result<Option<FeatureValue>, String> {
+fn read_value(name: &str, value: Value, schema: &Schema) -> Result<Option<FeatureValue>, String> {
     if name.is_empty() {
         return Err("a feature needs a name, found an empty one".into());
     }
@@ -96,20 +67,20 @@ fn read_value<V: Into<JsonLayer<V>>>(
         format!("feature {name:?} takes {expected}, found {found}")
     };
     let value = match value {
-        JsonLayer::Null => return Ok(None),
-        JsonLayer::Text(text) => FeatureValue::Text(text),
+        Value::Null => return Ok(None),
+        Value::String(text) => FeatureValue::Text(text),
         // By its digits: a float would round a long number.
-        JsonLayer::Number(number) if !number.is_f64() && feature.is_some_and(Feature::takes_words) => {
+        Value::Number(number) if !number.is_f64() && feature.is_some_and(Feature::takes_words) => {
             FeatureValue::Text(number.to_string())
         }
-        JsonLayer::Number(number) => FeatureValue::Number(
+        Value::Number(number) => FeatureValue::Number(
             number.as_f64().expect("every JSON number has a nearest float; this is a bug"),
         ),
-        JsonLayer::List(values) => {
-            let word = |value: V| match value.into() {
-                JsonLayer::Text(text) => Ok(text),
-                JsonLayer::Number(number) if !number.is_f64() => Ok(number.to_string()),
-                JsonLayer::Number(number) => number
+        Value::Array(values) => {
+            let word = |value: Value| match value {
+                Value::String(text) => Ok(text),
+                Value::Number(number) if !number.is_f64() => Ok(number.to_string()),
+                Value::Number(number) => number
                     .as_f64()
                     .and_then(integer_word)
                     .ok_or_else(|| refuse(&format!("a list that contains the number {number}"))),
@@ -130,35 +101,24 @@ fn read_value<V: Into<JsonLayer<V>>>(
     }))
 }
 
-fn describe<V>(value: &JsonLayer<V>) -> &'static str {
+fn describe(value: &Value) -> &'static str {
     match value {
-        JsonLayer::Null => "null",
-        JsonLayer::Bool(true) => "true",
-        JsonLayer::Bool(false) => "false",
-        JsonLayer::Number(_) => "a number",
-        JsonLayer::Text(_) => "a string",
-        JsonLayer::List(_) => "a list",
-        JsonLayer::Object => "an object",
+        Value::Null => "null",
+        Value::Bool(true) => "true",
+        Value::Bool(false) => "false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
     }
 }
 
-/// A feature's value as JSON of any type. `None` for NaN and the infinities, which JSON cannot express.
-pub fn feature_to_json<'a, V>(value: Cow<'a, FeatureValue>) -> Option<V>
-where
-    V: From<Cow<'a, str>> + From<Number> + From<Vec<V>>,
-{
+/// A feature's value as JSON. `None` for NaN and the infinities, which JSON cannot express.
+pub fn feature_to_json(value: &FeatureValue) -> Option<Value> {
     Some(match value {
-        Cow::Borrowed(FeatureValue::Text(word)) => Cow::Borrowed(word.as_str()).into(),
-        Cow::Owned(FeatureValue::Text(word)) => Cow::<str>::Owned(word).into(),
-        Cow::Borrowed(FeatureValue::Many(words)) => {
-            words.iter().map(|word| Cow::Borrowed(word.as_str()).into()).collect::<Vec<V>>().into()
-        }
-        Cow::Owned(FeatureValue::Many(words)) => {
-            words.into_iter().map(|word| Cow::<str>::Owned(word).into()).collect::<Vec<V>>().into()
-        }
-        Cow::Borrowed(&FeatureValue::Number(number)) | Cow::Owned(FeatureValue::Number(number)) => {
-            json_number(number)?.into()
-        }
+        FeatureValue::Text(word) => word.as_str().into(),
+        FeatureValue::Many(words) => words.as_slice().into(),
+        FeatureValue::Number(number) => json_number(*number)?.into(),
     })
 }
 
@@ -195,7 +155,7 @@ mod tests {
         let (features, warnings) = read(given).unwrap();
         let written: Value = features
             .iter()
-            .map(|(name, value)| (name.to_owned(), feature_to_json(Cow::Borrowed(value)).unwrap()))
+            .map(|(name, value)| (name.to_owned(), feature_to_json(value).unwrap()))
             .collect::<serde_json::Map<_, _>>()
             .into();
         assert_eq!(
@@ -207,7 +167,7 @@ mod tests {
         for (name, value) in features.iter() {
             assert_eq!(feature_from_json(written[name].clone()).as_ref(), Ok(value));
         }
-        assert_eq!(feature_to_json::<Value>(Cow::Owned(FeatureValue::Number(f64::NAN))), None);
+        assert_eq!(feature_to_json(&FeatureValue::Number(f64::NAN)), None);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub use article::{Article, ArticleError, is_read_attribute};
 pub use article_encoder::{ArticleEncoder, ArticleEncoderError, EncodedArticle, Facts, Ranges, UnknownValue};
 pub use customer::Customer;
 pub use embedding::{MOST_PROJECTED, Projection, write_embedding};
-pub use feature_json::{JsonLayer, WrongFeature, feature_from_json, feature_to_json, read_features};
+pub use feature_json::{WrongFeature, feature_from_json, feature_to_json, read_features};
 pub use features::{FeatureValue, Features};
 pub use id::{ArticleId, CustomerId, IdError};
 pub use mask::{Mask, SparseMask};

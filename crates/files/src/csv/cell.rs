@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use atelier_core::domain::{Kind, Schema, is_ambiguous_price};
+use atelier_core::domain::{Kind, Schema, is_ambiguous_price, json_number};
+use serde_json::Value;
 
 use crate::{
+    Table,
     columns::Place,
-    json::{JsonError, Value, canonical, parse},
-    table::Wire,
+    json::{JsonError, is_texts, make_canonical, parse},
 };
 
 /// How the cells of a column are read. An empty cell always means "not given".
@@ -29,7 +30,7 @@ pub(super) enum Reading {
 }
 
 impl Reading {
-    pub(super) fn for_place<T: Wire>(place: &Place, schema: &Schema) -> Self {
+    pub(super) fn for_place<T: Table>(place: &Place, schema: &Schema) -> Self {
         match place {
             Place::Field(name) => match T::FIELDS.iter().find(|field| field.name == name) {
                 Some(field) if field.list => Self::Ids,
@@ -48,12 +49,12 @@ impl Reading {
 
     /// # Errors
     /// If the cell is JSON with a repeated name, or is not a list of ids.
-    pub(super) fn read(self, cell: &str) -> Result<Value<'_>, String> {
+    pub(super) fn read(self, cell: &str) -> Result<Value, String> {
         if cell.is_empty() {
             return Ok(Value::Null);
         }
         let parsed = match self {
-            Self::Text => return Ok(Value::text(cell)),
+            Self::Text => return Ok(cell.into()),
             // One id is too few for an outfit, so this is a list in another notation.
             Self::Ids if !cell.contains('|') && cell.contains([',', ';', ' ', '[']) => {
                 return Err(format!("join the ids with |, as in a|b|c|d; found {cell:?}"));
@@ -61,36 +62,37 @@ impl Reading {
             Self::Ids => return Ok(split(cell)),
             // The encoder refuses other text.
             Self::Number => {
-                let number = cell.trim().parse().ok().and_then(Value::from_f64);
-                return Ok(number.unwrap_or_else(|| Value::text(cell)));
+                let number = cell.trim().parse().ok().and_then(json_number);
+                return Ok(number.map_or_else(|| cell.into(), Value::Number));
             }
-            Self::Price if is_ambiguous_price(cell) => return Ok(Value::text(cell)),
+            Self::Price if is_ambiguous_price(cell) => return Ok(cell.into()),
             Self::Price => return Self::Attribute.read(cell),
             Self::Category | Self::Set | Self::Attribute | Self::Feature => parse_json(cell)?,
         };
-        let text = Value::text(cell);
         Ok(match (self, parsed) {
-            (Self::Attribute, Some(json)) | (_, Some(json @ Value::Text(_))) => json,
-            (Self::Set, Some(json)) if json.is_words() => json,
+            (Self::Attribute, Some(json)) | (_, Some(json @ Value::String(_))) => json,
+            (Self::Set, Some(json)) if is_words(&json) => json,
             (Self::Set, _) => split(cell),
             (Self::Attribute, None) => infer(cell),
             (Self::Feature, json) => {
                 // A feature cannot be other JSON or a boolean, so those stay text.
                 let value = json.unwrap_or_else(|| infer(cell));
-                if matches!(value, Value::Number(_)) || value.is_texts() { value } else { text }
+                if value.is_number() || is_texts(&value) { value } else { cell.into() }
             }
-            _ => text,
+            _ => cell.into(),
         })
     }
 
     /// The plain form if it is read back as the same value, else JSON.
-    pub(super) fn write<'v>(self, value: &'v Value<'_>) -> Cow<'v, str> {
+    pub(super) fn write(self, value: &Value) -> Cow<'_, str> {
         let json = || serde_json::to_string(value).expect("texts and finite numbers are JSON; this is a bug");
-        let plain: Cow<'v, str> = match value {
+        let plain: Cow<'_, str> = match value {
             Value::Null => return "".into(),
-            Value::Text(text) => text.as_ref().into(),
-            Value::List(values) if value.is_texts() => join(values).into(),
-            Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Object(_) => json().into(),
+            Value::String(text) => text.into(),
+            Value::Array(values) if is_texts(value) => {
+                values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|").into()
+            }
+            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => json().into(),
         };
         match (self, value) {
             _ if self.reads_back(&plain, value) => plain,
@@ -100,7 +102,7 @@ impl Reading {
         }
     }
 
-    fn reads_back(self, cell: &str, value: &Value<'_>) -> bool {
+    fn reads_back(self, cell: &str, value: &Value) -> bool {
         match self {
             Self::Text | Self::Ids => true,
             _ => self.read(cell).is_ok_and(|read| read == *value),
@@ -108,20 +110,17 @@ impl Reading {
     }
 }
 
-fn split(cell: &str) -> Value<'_> {
-    Value::List(cell.split('|').map(Value::text).collect())
+fn split(cell: &str) -> Value {
+    cell.split('|').collect()
 }
 
-fn join(values: &[Value<'_>]) -> String {
-    let texts = values.iter().map(|value| match value {
-        Value::Text(text) => text.as_ref(),
-        other => unreachable!("a list of texts holds {}; this is a bug", other.kind()),
-    });
-    texts.collect::<Vec<_>>().join("|")
+/// Whether it is a list of texts and numbers, as a set is.
+fn is_words(value: &Value) -> bool {
+    value.as_array().is_some_and(|values| values.iter().all(|value| value.is_string() || value.is_number()))
 }
 
 /// The cell as JSON, if it is JSON in quotes, brackets or braces.
-fn parse_json(cell: &str) -> Result<Option<Value<'_>>, String> {
+fn parse_json(cell: &str) -> Result<Option<Value>, String> {
     if !cell.starts_with(['"', '[', '{']) {
         return Ok(None);
     }
@@ -133,7 +132,7 @@ fn parse_json(cell: &str) -> Result<Option<Value<'_>>, String> {
 }
 
 /// The cell as a boolean, number, list or text. Booleans may be written as JSON, pandas or Excel write them.
-fn infer(cell: &str) -> Value<'_> {
+fn infer(cell: &str) -> Value {
     match cell {
         "true" | "True" | "TRUE" => return Value::Bool(true),
         "false" | "False" | "FALSE" => return Value::Bool(false),
@@ -144,12 +143,12 @@ fn infer(cell: &str) -> Value<'_> {
     }
     let numeric = cell.starts_with(|c: char| c == '-' || c.is_ascii_digit())
         && cell.ends_with(|c: char| c.is_ascii_digit());
-    let number = match parse(cell) {
-        Ok(Value::Number(number)) if numeric => canonical(number),
-        _ => return Value::text(cell),
+    let Some(mut number) = parse(cell).ok().filter(|value| numeric && value.is_number()) else {
+        return cell.into();
     };
+    make_canonical(&mut number);
     // With more digits than a number can hold it is a code.
-    if number.is_f64() && !cell.contains(['.', 'e', 'E']) { Value::text(cell) } else { Value::Number(number) }
+    if number.is_f64() && !cell.contains(['.', 'e', 'E']) { cell.into() } else { number }
 }
 
 #[cfg(test)]

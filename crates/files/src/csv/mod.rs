@@ -78,7 +78,7 @@ impl Reader {
 
     pub(crate) fn next<T: Table>(
         &mut self,
-        finish: impl FnOnce(u64, Result<Fields<'_>, String>) -> Result<Row<T>, RowError>,
+        finish: impl FnOnce(u64, Result<Fields, String>) -> Result<Row<T>, RowError>,
     ) -> Option<Result<Row<T>, RowError>> {
         let begins = self.records.next_line();
         let line = match self.records.next() {
@@ -94,7 +94,7 @@ impl Reader {
         Some(finish(line, self.fields::<T>()))
     }
 
-    fn fields<T: Table>(&self) -> Result<Fields<'_>, String> {
+    fn fields<T: Table>(&self) -> Result<Fields, String> {
         let cells = self.records.cells()?;
         if cells.len() != self.columns.len() {
             let lines = self.records.next_line() - self.records.begins;
@@ -280,13 +280,13 @@ impl Writer {
 
     pub(crate) fn write<T: Table>(
         &mut self,
-        fields: Fields<'_>,
+        fields: Fields,
         output: &mut impl Write,
     ) -> Result<(), WriteError> {
         self.cells.iter_mut().for_each(String::clear);
         for (name, value) in flatten::<T>(fields) {
-            let Some(&place) = self.places.get(name.as_ref()) else {
-                return Err(WriteError::Column(name.into_owned()));
+            let Some(&place) = self.places.get(&name) else {
+                return Err(WriteError::Column(name));
             };
             self.cells[place].push_str(&self.readings[place].write(&value));
         }

@@ -5,12 +5,13 @@ use atelier_core::{
     util::notation::decimals,
 };
 use chrono::{DateTime, NaiveDateTime};
+use serde_json::Value;
 
 use super::{
     categories::category_name,
     variants::{Variant, colour_id, last_of_path, read_gender},
 };
-use crate::{Warning, json::Value};
+use crate::Warning;
 
 /// Attributes that all variants of an article share: Google's name and ours.
 const SHARED: [(&str, &str); 14] = [
@@ -76,15 +77,14 @@ pub(super) fn read<'f>(
     let article = group.map_or_else(|| id.to_owned(), |group| colour_id(group, find("color")));
     let (kind, warning) = read_type(find("product_type"), find("google_product_category"))?;
 
-    let text = |text: &str| Value::text(text.to_owned());
-    let mut shared: Vec<(&'static str, Value<'static>)> =
-        SHARED.iter().filter_map(|(theirs, ours)| Some((*ours, text(find(theirs)?)))).collect();
+    let mut shared: Vec<(&'static str, Value)> =
+        SHARED.iter().filter_map(|(theirs, ours)| Some((*ours, find(theirs)?.into()))).collect();
     if let Some(gender) = find("gender") {
-        shared.push(("gender", Value::text(read_gender(gender, find("age_group")))));
+        shared.push(("gender", read_gender(gender, find("age_group")).into()));
     }
     let own = OWN.iter().filter_map(|(theirs, ours)| {
         let value = find(theirs).or_else(|| find(&format!("feed {theirs}")))?;
-        Some((*ours, text(value)))
+        Some((*ours, value.into()))
     });
     let own = own.collect();
     let in_stock = find("availability").map(read_availability).transpose()?;
@@ -106,7 +106,7 @@ pub(super) fn read<'f>(
         if sale.is_some() {
             shared.extend(number(regular).map(|price| ("regular_price", price)));
         }
-        shared.extend(currency.map(|currency| ("currency", Value::text(currency))));
+        shared.extend(currency.map(|currency| ("currency", currency.into())));
     }
     let size = find("size");
     let is_plain = size.is_none() && find("color").is_none() && group.is_none_or(|group| group == id);

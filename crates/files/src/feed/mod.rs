@@ -23,7 +23,7 @@ use super::{
     csv::{End, Records},
     error::Unit,
     input::Input,
-    json::{Fields, Value},
+    json::{self, Fields},
     read::read_failure,
 };
 
@@ -179,11 +179,11 @@ impl Reader {
 
     pub(super) fn next<T>(
         &mut self,
-        finish: impl FnOnce(u64, Result<Fields<'_>, String>) -> Result<Row<T>, RowError>,
+        finish: impl FnOnce(u64, Result<Fields, String>) -> Result<Row<T>, RowError>,
     ) -> Option<Result<Row<T>, RowError>> {
         loop {
             if let Some(Article { line, fields, warnings }) = self.variants.next() {
-                self.given += Value::Object(fields.clone()).size() as u64;
+                self.given += fields.values().map(json::size).sum::<usize>() as u64;
                 return Some(finish(line, Ok(fields)).map(|mut row| {
                     row.warnings.extend(warnings);
                     row

@@ -2,12 +2,13 @@
 //! variants share, the others have a variant or a further picture.
 
 use atelier_core::domain::{fold, json_number, parse_price};
+use serde_json::Value;
 
 use super::{
     Entry,
     variants::{Variant, colour_id, last_of_path, read_gender},
 };
-use crate::{Warning, json::Value};
+use crate::Warning;
 
 /// The names of the columns, in lower case: of the exports, and of Shopify's newer template.
 const COLUMNS: [(Column, &[&str]); 23] = [
@@ -94,8 +95,8 @@ pub(super) struct Product {
     handle: String,
     kind: Option<String>,
     options: [Option<OptionKind>; 3],
-    shared: Vec<(&'static str, Value<'static>)>,
-    own: Vec<(&'static str, Value<'static>)>,
+    shared: Vec<(&'static str, Value)>,
+    own: Vec<(&'static str, Value)>,
     for_sale: bool,
 }
 
@@ -163,24 +164,23 @@ impl Product {
             }
             COLOUR.contains(&name.as_str()).then_some(OptionKind::Colour)
         });
-        let text = |text: &str| Value::text(text.to_owned());
         let named = [
             ("brand", Column::Vendor),
             ("product_type", Column::Category),
             ("age_group", Column::AgeGroup),
             ("material", Column::Material),
         ];
-        let mut shared: Vec<(&'static str, Value<'static>)> =
-            named.into_iter().filter_map(|(name, column)| Some((name, text(find(column)?)))).collect();
-        shared.push(("item_group_id", text(handle)));
+        let mut shared: Vec<(&'static str, Value)> =
+            named.into_iter().filter_map(|(name, column)| Some((name, find(column)?.into()))).collect();
+        shared.push(("item_group_id", handle.into()));
         if let Some(gender) = find(Column::Gender) {
-            shared.push(("gender", Value::text(read_gender(gender, find(Column::AgeGroup)))));
+            shared.push(("gender", read_gender(gender, find(Column::AgeGroup)).into()));
         }
         if let Some(tags) = find(Column::Tags) {
-            let tags = tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(text).collect();
-            shared.push(("tags", Value::List(tags)));
+            let tags = tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()).collect();
+            shared.push(("tags", tags));
         }
-        let own = find(Column::Title).map(|title| ("name", text(title)));
+        let own = find(Column::Title).map(|title| ("name", title.into()));
         let is_no = |text: &str| ["false", "no", "0"].contains(&text.to_lowercase().as_str());
         let for_sale = !find(Column::Published).is_some_and(is_no)
             && find(Column::Status).is_none_or(|status| status.eq_ignore_ascii_case("active"));
@@ -196,11 +196,10 @@ impl Product {
             let place = self.options.iter().position(|kind| *kind == Some(wanted))?;
             find(Column::OptionValue(place))
         };
-        let text = |text: &str| Value::text(text.to_owned());
         let (mut shared, mut own) = (self.shared.clone(), self.own.clone());
         let colour = option(OptionKind::Colour);
-        shared.extend(colour.map(|colour| ("colour", text(colour))));
-        own.extend(find(Column::Image).map(|image| ("image", text(image))));
+        shared.extend(colour.map(|colour| ("colour", colour.into())));
+        own.extend(find(Column::Image).map(|image| ("image", image.into())));
         let price = |column, name: &str| {
             let read = |text: &str| parse_price(text).map_err(|error| format!("column {name:?}: {error}"));
             find(column).map(read).transpose()

@@ -6,11 +6,11 @@ use std::{
 };
 
 use atelier_core::domain::{fold, is_same_size};
-use serde_json::Number;
+use serde_json::Value;
 
 use crate::{
     Warning,
-    json::{Fields, Value},
+    json::{Fields, size},
 };
 
 /// The age groups of Google and Shopify that are not adults, folded.
@@ -39,9 +39,9 @@ pub(super) struct Variant {
     /// How many there are, if the feed says so.
     pub(super) count: Option<u64>,
     /// Attributes that all variants of an article share.
-    pub(super) shared: Vec<(&'static str, Value<'static>)>,
+    pub(super) shared: Vec<(&'static str, Value)>,
     /// Attributes that each variant has its own of, such as its page. Those of the first are kept.
-    pub(super) own: Vec<(&'static str, Value<'static>)>,
+    pub(super) own: Vec<(&'static str, Value)>,
     pub(super) warning: Option<Warning>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Variant {
 #[derive(Debug)]
 pub(super) struct Article {
     pub(super) line: u64,
-    pub(super) fields: Fields<'static>,
+    pub(super) fields: Fields,
     pub(super) warnings: Vec<Warning>,
 }
 
@@ -173,7 +173,7 @@ impl Variant {
 
     fn bytes(&self) -> usize {
         let attributes = self.shared.iter().chain(&self.own);
-        self.article.len() + self.kind.len() + attributes.map(|(_, value)| 32 + value.size()).sum::<usize>()
+        self.article.len() + self.kind.len() + attributes.map(|(_, value)| 32 + size(value)).sum::<usize>()
     }
 }
 
@@ -190,7 +190,7 @@ impl Group {
         let Variant { kind, size, in_stock, later, count, shared, own, warning, .. } = variant;
         self.warnings.extend(warning.filter(|warning| !self.warnings.contains(warning)));
         if kind != self.first.kind {
-            let (kept, found) = (Value::text(self.first.kind.clone()), Value::text(kind));
+            let (kept, found) = (self.first.kind.clone().into(), kind.into());
             self.disagree("type", line, &kept, &found);
         }
         for (name, value) in shared {
@@ -218,45 +218,42 @@ impl Group {
         }
     }
 
-    fn disagree(&mut self, attribute: &'static str, line: u64, kept: &Value<'_>, found: &Value<'_>) {
+    fn disagree(&mut self, attribute: &'static str, line: u64, kept: &Value, found: &Value) {
         let known = |warning: &Warning| matches!(warning, Warning::Variants { attribute: other, .. } if *other == attribute);
         if !self.warnings.iter().any(known) {
-            let text = |value: &Value<'_>| serde_json::to_string(value).expect("it is JSON; this is a bug");
-            let (kept, found) = (text(kept), text(found));
+            let (kept, found) = (kept.to_string(), found.to_string());
             self.warnings.push(Warning::Variants { attribute, line, kept, found });
         }
     }
 
     fn into_article(self) -> Article {
         let Self { line, first, sizes, warnings } = self;
-        let text = |name: &'static str, text: String| (name.into(), Value::text(text));
-        let mut fields: Fields<'static> = vec![text("id", first.article), text("type", first.kind)];
-        let attributes = first.shared.into_iter().chain(first.own);
-        fields.extend(attributes.map(|(name, value)| (name.into(), value)));
+        let mut fields = vec![("id", first.article.into()), ("type", first.kind.into())];
+        fields.extend(first.shared.into_iter().chain(first.own));
         if let Some(in_stock) = first.in_stock {
-            fields.push(("in_stock".into(), Value::Bool(in_stock)));
+            fields.push(("in_stock", in_stock.into()));
             if let Some(later) = first.later.filter(|_| !in_stock) {
-                fields.push(("availability".into(), Value::text(later)));
+                fields.push(("availability", later.into()));
             }
         }
         if let Some(stock) = stock(&sizes, first.in_stock) {
-            fields.push(("stock".into(), Value::Object(stock)));
+            fields.push(("stock", stock.into()));
         }
         if !sizes.is_empty() {
-            let sizes = sizes.into_iter().map(|size| Value::text(size.name)).collect();
-            fields.push(("sizes".into(), Value::List(sizes)));
+            fields.push(("sizes", sizes.into_iter().map(|size| size.name).collect()));
         }
+        let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Article { line, fields, warnings }
     }
 }
 
 /// The stock of each size: counts if the feed has them, else 1 and 0 if only some are sold out. A size of which the feed does
 /// not say it is in stock, as is an article without a word about it.
-fn stock(sizes: &[Size], in_stock: Option<bool>) -> Option<Fields<'static>> {
+fn stock(sizes: &[Size], in_stock: Option<bool>) -> Option<Fields> {
     let counted = sizes.iter().any(|size| size.count.is_some());
     let some_sold_out = in_stock != Some(false) && sizes.iter().any(|size| size.in_stock == Some(false));
     (counted || some_sold_out).then(|| {
-        let count = |size: &Size| (size.name.clone().into(), Value::Number(Number::from(size.count())));
+        let count = |size: &Size| (size.name.clone(), size.count().into());
         sizes.iter().map(count).collect()
     })
 }

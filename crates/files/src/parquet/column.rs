@@ -8,19 +8,19 @@ use ::parquet::{
     errors::ParquetError,
 };
 use atelier_core::util::calendar::{date, moment};
-use serde_json::Number;
+use serde_json::{Number, Value};
 
 use super::{
     catch_panic,
     plan::{Holds, Leaf},
 };
 use crate::{
-    json::{JsonError, Value, parse},
+    json::{JsonError, parse, size},
     read::LONGEST,
 };
 
 /// The value of a row, or why it cannot be used.
-pub(super) type Cell = Result<Value<'static>, String>;
+pub(super) type Cell = Result<Value, String>;
 
 /// The next rows of a column. They become cells one row at a time: a file of some kilobytes may repeat a long value
 /// in every row.
@@ -43,25 +43,25 @@ impl Batch {
 pub(super) fn read(reader: &mut ColumnReader, leaf: &Leaf, rows: usize) -> Result<Batch, ParquetError> {
     let holds = leaf.holds;
     match reader {
-        ColumnReader::BoolColumnReader(reader) => batch(reader, leaf, rows, |truth| Ok(Value::Bool(truth))),
+        ColumnReader::BoolColumnReader(reader) => batch(reader, leaf, rows, |truth| Ok(truth.into())),
         ColumnReader::Int32ColumnReader(reader) => {
             batch(reader, leaf, rows, move |number: i32| match holds {
-                Holds::Unsigned => Ok(Value::Number(number.cast_unsigned().into())),
-                Holds::Date => Ok(Value::text(date(number.into()))),
+                Holds::Unsigned => Ok(number.cast_unsigned().into()),
+                Holds::Date => Ok(date(number.into()).into()),
                 Holds::Decimal { scale } => decimal(number.into(), scale),
-                _ => Ok(Value::Number(number.into())),
+                _ => Ok(number.into()),
             })
         }
         ColumnReader::Int64ColumnReader(reader) => {
             batch(reader, leaf, rows, move |number: i64| match holds {
-                Holds::Unsigned => Ok(Value::Number(number.cast_unsigned().into())),
+                Holds::Unsigned => Ok(number.cast_unsigned().into()),
                 Holds::Decimal { scale } => decimal(number.into(), scale),
-                Holds::Moment { parts, utc } => Ok(Value::text(moment(number, parts, utc))),
-                _ => Ok(Value::Number(number.into())),
+                Holds::Moment { parts, utc } => Ok(moment(number, parts, utc).into()),
+                _ => Ok(number.into()),
             })
         }
         ColumnReader::Int96ColumnReader(reader) => {
-            batch(reader, leaf, rows, |number| Ok(Value::text(moment(number.to_micros(), 1_000_000, true))))
+            batch(reader, leaf, rows, |number| Ok(moment(number.to_micros(), 1_000_000, true).into()))
         }
         // By way of its shortest text, 79.9, which the writer meant, rather than 79.9000015258789.
         ColumnReader::FloatColumnReader(reader) => batch(reader, leaf, rows, |number: f32| {
@@ -142,7 +142,7 @@ impl<V, C: Fn(V) -> Cell> Levels<V, C> {
             return Ok(Err(too_long()));
         }
         let value = (self.convert)(value);
-        *left = left.saturating_sub(value.as_ref().map_or(1, Value::size));
+        *left = left.saturating_sub(value.as_ref().map_or(1, size));
         Ok(if *left == 0 { Err(too_long()) } else { value })
     }
 
@@ -153,12 +153,12 @@ impl<V, C: Fn(V) -> Cell> Levels<V, C> {
         let mut definition = self.next_definition()?;
         // A list is empty one level below its elements, and null further below.
         let mut list: Cell =
-            Ok(if definition >= element - 1 { Value::List(Vec::new()) } else { Value::Null });
+            Ok(if definition >= element - 1 { Value::Array(Vec::new()) } else { Value::Null });
         loop {
             if definition >= element {
                 let value = self.next_value(leaf, definition, left)?;
                 match (&mut list, value) {
-                    (Ok(Value::List(values)), Ok(value)) => values.push(value),
+                    (Ok(Value::Array(values)), Ok(value)) => values.push(value),
                     (Ok(_), Err(reason)) => list = Err(reason),
                     // An earlier element cannot be used.
                     _ => {}
@@ -189,7 +189,7 @@ fn float(number: f64) -> Cell {
 fn decimal(unscaled: i128, scale: i32) -> Cell {
     // Databases without an integer type store ids as decimals.
     if let (0, Ok(whole)) = (scale, i64::try_from(unscaled)) {
-        return Ok(Value::Number(whole.into()));
+        return Ok(whole.into());
     }
     let number = format!("{unscaled}e{}", -i64::from(scale));
     float(number.parse().expect("digits and an exponent are a number; this is a bug"))
@@ -210,27 +210,12 @@ fn from_bytes(bytes: &[u8], holds: Holds) -> Cell {
     }
     let text = std::str::from_utf8(bytes).map_err(|_| "contains bytes that are not UTF-8 text".to_owned())?;
     if holds != Holds::Json {
-        return Ok(Value::text(text.to_owned()));
+        return Ok(text.into());
     }
-    match parse(text) {
-        Ok(value) => Ok(into_owned(value)),
-        Err(JsonError::Syntax(reason) | JsonError::Early(reason) | JsonError::Content(reason)) => {
-            Err(format!("contains invalid JSON: {reason}"))
-        }
-    }
-}
-
-fn into_owned(value: Value<'_>) -> Value<'static> {
-    match value {
-        Value::Null => Value::Null,
-        Value::Bool(truth) => Value::Bool(truth),
-        Value::Number(number) => Value::Number(number),
-        Value::Text(text) => Value::text(text.into_owned()),
-        Value::List(values) => Value::List(values.into_iter().map(into_owned).collect()),
-        Value::Object(fields) => Value::Object(
-            fields.into_iter().map(|(name, value)| (name.into_owned().into(), into_owned(value))).collect(),
-        ),
-    }
+    parse(text).map_err(|error| {
+        let (JsonError::Syntax(reason) | JsonError::Early(reason) | JsonError::Content(reason)) = error;
+        format!("contains invalid JSON: {reason}")
+    })
 }
 
 #[cfg(test)]
@@ -239,11 +224,11 @@ mod tests {
 
     #[test]
     fn decimals_become_numbers() {
-        assert_eq!(decimal(7990, 2), Ok(Value::from_f64(79.9).unwrap()));
+        assert_eq!(decimal(7990, 2), Ok(79.9.into()));
         let bytes = |bytes: &[u8]| from_bytes(bytes, Holds::Decimal { scale: 1 });
-        assert_eq!(bytes(&[0xFF, 0xF6]), Ok(Value::Number(Number::from_f64(-1.0).unwrap())));
-        assert_eq!(bytes(&[0x00, 0xFF]), Ok(Value::from_f64(25.5).unwrap()));
-        assert_eq!(decimal(9_007_199_254_740_993, 0), Ok(Value::Number(9_007_199_254_740_993_i64.into())));
+        assert_eq!(bytes(&[0xFF, 0xF6]), Ok((-1.0).into()));
+        assert_eq!(bytes(&[0x00, 0xFF]), Ok(25.5.into()));
+        assert_eq!(decimal(9_007_199_254_740_993, 0), Ok(9_007_199_254_740_993_i64.into()));
         assert_eq!(bytes(&[1; 17]).unwrap_err(), "contains a decimal of 17 bytes, expected 1 to 16");
     }
 }

@@ -108,7 +108,7 @@ impl Reader {
 
     pub(crate) fn next<T: Table>(
         &mut self,
-        finish: impl FnOnce(u64, Result<Fields<'_>, String>) -> Result<Row<T>, RowError>,
+        finish: impl FnOnce(u64, Result<Fields, String>) -> Result<Row<T>, RowError>,
     ) -> Option<Result<Row<T>, RowError>> {
         if self.at == self.rows {
             match self.fill() {
@@ -127,7 +127,7 @@ impl Reader {
     }
 
     /// The next row of the batch.
-    fn fields<T: Table>(&mut self) -> Result<Result<Fields<'_>, String>, ParquetError> {
+    fn fields<T: Table>(&mut self) -> Result<Result<Fields, String>, ParquetError> {
         let (mut fields, mut wrong, mut left) = (RowFields::default(), None, LONGEST);
         for (leaf, batch) in self.leaves.iter().zip(&mut self.batch) {
             match batch.next_cell(leaf, &mut left)? {

@@ -9,12 +9,13 @@ use ::parquet::{
     file::writer::SerializedFileWriter,
     schema::types::{Type, TypePtr},
 };
+use serde_json::Value;
 use tempfile::NamedTempFile;
 
 use crate::{
     Columns, Table,
     columns::{Column, Kind, flatten},
-    json::{Fields, Value},
+    json::Fields,
     write::WriteError,
 };
 
@@ -47,11 +48,11 @@ impl Writer {
         })
     }
 
-    pub(crate) fn write<T: Table>(&mut self, fields: Fields<'_>) -> Result<(), WriteError> {
+    pub(crate) fn write<T: Table>(&mut self, fields: Fields) -> Result<(), WriteError> {
         for (name, value) in flatten::<T>(fields) {
-            let fits = self.places.get(name.as_ref()).is_some_and(|place| self.columns[*place].push(value));
+            let fits = self.places.get(&name).is_some_and(|place| self.columns[*place].push(value));
             if !fits {
-                return Err(WriteError::Column(name.into_owned()));
+                return Err(WriteError::Column(name));
             }
         }
         self.rows += 1;
@@ -180,7 +181,7 @@ impl Buffer {
     }
 
     /// Adds the value of the next row. False if it does not fit the column.
-    fn push(&mut self, value: Value<'_>) -> bool {
+    fn push(&mut self, value: Value) -> bool {
         self.rows += 1;
         let present = i16::from(!self.column.required);
         if matches!(value, Value::Null) {
@@ -191,7 +192,7 @@ impl Buffer {
         if !Kind::for_value(&value).is_some_and(|kind| self.column.kind.widen(kind) == self.column.kind) {
             return false;
         }
-        if let (Kind::Texts, Values::Texts(texts), Value::List(values)) =
+        if let (Kind::Texts, Values::Texts(texts), Value::Array(values)) =
             (self.column.kind, &mut self.values, &value)
         {
             if values.is_empty() {
@@ -199,10 +200,10 @@ impl Buffer {
                 self.repetitions.push(0);
             }
             for (place, value) in values.iter().enumerate() {
-                let Value::Text(text) = value else { return false };
+                let Value::String(text) = value else { return false };
                 self.definitions.push(present + 1);
                 self.repetitions.push(i16::from(place > 0));
-                texts.push(text.as_ref().into());
+                texts.push(text.as_str().into());
             }
             return true;
         }
@@ -215,8 +216,8 @@ impl Buffer {
             (Values::Doubles(values), Value::Number(number)) => {
                 values.push(number.as_f64().expect("checked by its kind; this is a bug"));
             }
-            (Values::Texts(values), Value::Text(text)) if self.column.kind == Kind::Text => {
-                values.push(text.as_ref().into());
+            (Values::Texts(values), Value::String(text)) if self.column.kind == Kind::Text => {
+                values.push(text.into_bytes().into());
             }
             (Values::Texts(values), value) => {
                 let json =
