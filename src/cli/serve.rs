@@ -1,6 +1,7 @@
 //! `atelier serve`: the service.
 
 use std::{
+    fs,
     io::{self, IsTerminal, Write},
     net::SocketAddr,
     process::ExitCode,
@@ -8,7 +9,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use atelier_core::util::{clock::Clock, memory::return_memory};
 use atelier_engine::{inference::Engine, release::MANIFEST};
 use clap::Args;
@@ -36,6 +37,7 @@ use crate::{
         access::{Access, RequireKey},
         live_release::{self, ActivateError, Releases},
         profiles::Profiles,
+        search::Synonyms,
         tickets::Tickets,
     },
     store::{Store, StoreError},
@@ -84,6 +86,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
         tracing::warn!("Demo: nothing here is private. Start a shop with `{SHOP}`");
     }
     let tls = read_tls(&settings.config.server)?;
+    let synonyms = read_synonyms(&settings)?;
     let listener = listen(&settings).await?;
     check_models_folder(&settings)?;
     let models = settings.load_models(|notice| tracing::info!("{notice}"))?;
@@ -149,6 +152,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
         traces: traces.clone(),
         clock: Clock::default(),
         notation: config.shop.notation(),
+        synonyms,
     };
     let access = parts.access.clone();
     let state = AppState::new(parts);
@@ -193,6 +197,15 @@ async fn listen(settings: &Settings) -> Result<TcpListener> {
         );
     }
     Ok(listener)
+}
+
+fn read_synonyms(settings: &Settings) -> Result<Synonyms> {
+    let Some(path) = &settings.config.shop.synonyms else { return Ok(Synonyms::default()) };
+    let name = settings.origins.name("shop.synonyms");
+    let text = fs::read_to_string(path)
+        .with_context(|| format!("{name}: cannot read the file of synonyms, {}", path.display()))?;
+    let refuse = |reason| anyhow!("{name}: {}, {reason}", path.display());
+    Synonyms::parse(&text).map_err(refuse)
 }
 
 /// Without any settings the folder may be missing: the service can still show the catalogue.

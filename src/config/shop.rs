@@ -1,4 +1,6 @@
-//! How the pages write prices and dates.
+//! How the pages write prices and dates, and words that mean the same.
+
+use std::path::PathBuf;
 
 use atelier_core::util::notation::Notation;
 use serde::Deserialize;
@@ -11,11 +13,13 @@ pub struct Shop {
     pub currency: String,
     /// Whose signs separate digits and dates, such as `en` or `de-CH`.
     pub locale: String,
+    /// A file of words that searches take as the same.
+    pub synonyms: Option<PathBuf>,
 }
 
 impl Default for Shop {
     fn default() -> Self {
-        Self { currency: "EUR".into(), locale: "en".into() }
+        Self { currency: "EUR".into(), locale: "en".into(), synonyms: None }
     }
 }
 

@@ -2,63 +2,19 @@
 //!
 //! Every word must be a whole word of a text, or a part of the id. Where nothing has them all, beginnings of words count, so
 //! that results come while somebody types. Commas separate words as spaces do, and a word may name its field: `colour:navy`.
-//! Plurals and other names of an article count as the same word, and so do those of women and men. A word for many types,
-//! such as shoes, finds all of them.
+//! Plurals count as the same word, and so do the shop's [`Synonyms`].
 
-use std::{collections::HashSet, future::ready, pin::pin};
+use std::{
+    collections::{HashMap, HashSet},
+    future::ready,
+    pin::pin,
+};
 
 use atelier_core::domain::{Article, Customer, CustomerId, Schema, fold, singular};
 use futures_util::{Stream, StreamExt, TryStreamExt};
 
 use crate::store::{Store, StoreError};
 
-/// Names of the same, in the singular. Names that are types of the catalogue are different articles.
-const SYNONYMS: [&[&str]; 18] = [
-    &["bag", "handbag", "purse"],
-    &["beany", "bobble"],
-    &["dungaree", "overall"],
-    &["female", "woman", "women", "lady"],
-    &["gilet", "waistcoat"],
-    &["glove", "mitten"],
-    &["grey", "gray"],
-    &["loafer", "moccasin"],
-    &["male", "man", "men", "gentleman"],
-    &["pump", "heel", "court-shoe"],
-    &["scarf", "scarve", "shawl"],
-    &["sneaker", "trainer", "plimsoll"],
-    &["sunglass", "shade"],
-    &["sweater", "jumper", "pullover"],
-    &["swimsuit", "swimwear"],
-    &["t-shirt", "tshirt", "tee"],
-    &["tight", "stocking", "pantyhose"],
-    &["trouser", "pant", "slack", "chino"],
-];
-/// A word for articles of many types, and their names.
-const KINDS: [(&str, &[&str]); 1] = [(
-    "shoe",
-    &[
-        "sneaker",
-        "trainer",
-        "plimsoll",
-        "boot",
-        "loafer",
-        "moccasin",
-        "lace-up",
-        "heel",
-        "pump",
-        "stiletto",
-        "court-shoe",
-        "ballerina",
-        "sandal",
-        "mule",
-        "clog",
-        "slipper",
-        "espadrille",
-        "brogue",
-        "oxford",
-        "derby",
-    ],
-)];
 /// A search counts at least this many results, if it finds them.
 const COUNTED: usize = 1_000;
 /// A search reads at most this many rows for each `COUNTED` results.
@@ -93,10 +49,11 @@ pub struct FoundPage<T> {
 pub async fn customers(
     store: &Store,
     schema: &Schema,
+    synonyms: &Synonyms,
     text: &str,
     (skip, n): (usize, usize),
 ) -> Result<FoundPage<Customer>, StoreError> {
-    let search = Search::new(text, &[]);
+    let search = Search::new(text, &[], synonyms);
     if search.0.is_empty() {
         let count = usize::try_from(store.customers().count().await?).unwrap_or(usize::MAX);
         let rows = store.customers().page(skip.min(count.saturating_sub(1) / n * n), n).await?;
@@ -116,11 +73,12 @@ pub async fn customers(
 pub async fn customers_after(
     store: &Store,
     schema: &Schema,
+    synonyms: &Synonyms,
     text: &str,
     after: Option<&CustomerId>,
     n: u32,
 ) -> Result<Vec<Customer>, StoreError> {
-    let search = Search::new(text, &[]);
+    let search = Search::new(text, &[], synonyms);
     if search.0.is_empty() {
         return store.customers().list(after, n).await;
     }
@@ -130,14 +88,83 @@ pub async fn customers_after(
 }
 
 /// The articles whose type and attributes have every word. `types` are those of the catalogue.
-pub async fn articles(store: &Store, text: &str, types: &[&str]) -> Result<Found<Article>, StoreError> {
-    let search = Search::new(text, types);
+pub async fn articles(
+    store: &Store,
+    synonyms: &Synonyms,
+    text: &str,
+    types: &[&str],
+) -> Result<Found<Article>, StoreError> {
+    let search = Search::new(text, types, synonyms);
     let fit = |article: &Article| {
         let names = std::iter::once("type").chain(article.attributes().keys().map(String::as_str));
         let texts = names.flat_map(|name| article.words(name).map(move |word| (name, word)));
         search.fit(article.id.as_str(), texts)
     };
     collect(store.articles().with_words(search.groups()), fit, MOST_READ).await
+}
+
+/// Words that mean the same to the shop's people, in the singular, with hyphens.
+#[derive(Debug, Clone, Default)]
+pub struct Synonyms(Vec<Group>);
+
+#[derive(Debug, Clone)]
+struct Group {
+    /// The word that finds the others. Without one, each finds all.
+    name: Option<String>,
+    words: Vec<String>,
+}
+
+impl Synonyms {
+    /// Reads a group from each line: `sweater, jumper, pullover`, or `shoe: boot, sneaker` where only the first word
+    /// finds the others. Blank lines, and those that begin with `#`, are skipped.
+    ///
+    /// # Errors
+    /// Which line is no group, or repeats a word of another.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (mut groups, mut lines) = (Vec::<Group>::new(), HashMap::new());
+        for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let (name, words) = match line.split_once(':') {
+                Some((name, words)) => (Some(normalised(name)), words),
+                None => (None, line),
+            };
+            let words: Vec<String> = words.split(',').map(normalised).collect();
+            let is_short = name.is_none() && words.len() < 2;
+            if is_short || name.iter().chain(&words).any(String::is_empty) {
+                return Err(format!(
+                    "line {number}: expected words with commas between them, as in \"sweater, jumper\" or \"shoe: boot, \
+                     sneaker\"; found {line:?}"
+                ));
+            }
+            for word in name.as_ref().map_or(words.as_slice(), std::slice::from_ref) {
+                if let Some(before) = lines.insert((name.is_some(), word.clone()), number) {
+                    return Err(format!("line {number}: {word:?} is already in line {before}"));
+                }
+            }
+            groups.push(Group { name, words });
+        }
+        Ok(Self(groups))
+    }
+
+    /// The group of words of which each is the same as this one.
+    fn same(&self, word: &str) -> Option<&[String]> {
+        let group =
+            self.0.iter().find(|group| group.name.is_none() && group.words.iter().any(|other| other == word));
+        group.map(|group| group.words.as_slice())
+    }
+
+    /// The words that only this one finds.
+    fn kinds(&self, word: &str) -> &[String] {
+        let group = self.0.iter().find(|group| group.name.as_deref() == Some(word));
+        group.map_or(&[], |group| &group.words)
+    }
+}
+
+/// A word as it is compared.
+fn normalised(word: &str) -> String {
+    singular(&hyphenated(word))
 }
 
 /// How well a row fits a search.
@@ -185,10 +212,10 @@ struct Word {
 }
 
 impl Search {
-    fn new(text: &str, types: &[&str]) -> Self {
-        let types: HashSet<String> = types.iter().map(|kind| singular(&hyphenated(kind))).collect();
+    fn new(text: &str, types: &[&str], synonyms: &Synonyms) -> Self {
+        let types: HashSet<String> = types.iter().map(|kind| normalised(kind)).collect();
         let words = text.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';'));
-        Self(words.filter_map(|word| Word::new(word, &types)).collect())
+        Self(words.filter_map(|word| Word::new(word, &types, synonyms)).collect())
     }
 
     /// Whether a form consists of two words.
@@ -237,7 +264,7 @@ impl Search {
 }
 
 impl Word {
-    fn new(typed: &str, kinds: &HashSet<String>) -> Option<Self> {
+    fn new(typed: &str, types: &HashSet<String>, synonyms: &Synonyms) -> Option<Self> {
         let (field, word) = match typed.split_once(':') {
             Some((field, word)) if !field.is_empty() && !word.is_empty() => {
                 (Some(fold(field).replace(' ', "_")), word)
@@ -245,10 +272,10 @@ impl Word {
             _ => (None, typed),
         };
         let whole = hyphenated(word);
-        let parts: Vec<Vec<String>> = if whole.contains('-') && synonyms(&singular(&whole)).is_some() {
-            vec![forms(&whole, kinds)]
+        let parts: Vec<Vec<String>> = if whole.contains('-') && synonyms.same(&singular(&whole)).is_some() {
+            vec![forms(&whole, types, synonyms)]
         } else {
-            tokens(word).map(|token| forms(&token, kinds)).collect()
+            tokens(word).map(|token| forms(&token, types, synonyms)).collect()
         };
         (!parts.is_empty()).then(|| Self { field, typed: word.to_lowercase(), parts })
     }
@@ -286,18 +313,13 @@ fn tokens(text: &str) -> impl Iterator<Item = String> {
     tokens.into_iter()
 }
 
-fn synonyms(word: &str) -> Option<&'static [&'static str]> {
-    SYNONYMS.iter().find(|names| names.contains(&word)).copied()
-}
-
 /// A word in the singular, and its other names. Where it is a type of the catalogue, no other type is the same.
-fn forms(token: &str, types: &HashSet<String>) -> Vec<String> {
+fn forms(token: &str, types: &HashSet<String>, synonyms: &Synonyms) -> Vec<String> {
     let own = singular(token);
     let is_type = types.contains(&own);
-    let is_same = |other: &&&str| **other != own && !(is_type && types.contains(**other));
-    let same = synonyms(&own).unwrap_or_default().iter().filter(is_same);
-    let kinds = KINDS.iter().find(|(name, _)| *name == own).map_or(&[][..], |(_, kinds)| kinds);
-    let others: Vec<String> = same.chain(kinds).map(|other| (*other).to_owned()).collect();
+    let is_same = |other: &&String| **other != own && !(is_type && types.contains(*other));
+    let same = synonyms.same(&own).unwrap_or_default().iter().filter(is_same);
+    let others: Vec<String> = same.chain(synonyms.kinds(&own)).cloned().collect();
     std::iter::once(own).chain(others).collect()
 }
 
@@ -305,8 +327,13 @@ fn forms(token: &str, types: &HashSet<String>) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn fit(search: &str, texts: &[(&str, &str)]) -> Fit {
-        Search::new(search, &[]).fit("c-0148", texts.iter().copied())
+    fn search(text: &str, types: &[&str]) -> Search {
+        let synonyms = Synonyms::parse(include_str!("../../docs/synonyms.txt")).unwrap();
+        Search::new(text, types, &synonyms)
+    }
+
+    fn fit(text: &str, texts: &[(&str, &str)]) -> Fit {
+        search(text, &[]).fit("c-0148", texts.iter().copied())
     }
 
     #[test]
@@ -333,7 +360,7 @@ mod tests {
         assert_eq!(fit("jeans", &[("type", "jeans")]), Fit::Whole);
         assert_eq!(fit("jeans", &[("type", "denim-jacket"), ("material", "denim")]), Fit::Not);
         // What the database is asked for is part of what fits.
-        let groups = Search::new("accessories trench-coats", &[]).groups();
+        let groups = search("accessories trench-coats", &[]).groups();
         assert_eq!(groups[0], ["accessor", "accessories"]);
         assert_eq!(groups[1], ["trench", "trench-coats"]);
     }
@@ -342,7 +369,7 @@ mod tests {
     fn words_of_a_shop_find_what_people_mean() {
         let boot = [("type", "boot"), ("gender", "women")];
         let tee = [("type", "t-shirt"), ("name", "White Tee"), ("gender", "men")];
-        for (search, is_boot, is_tee) in [
+        for (text, is_boot, is_tee) in [
             ("shoes", true, false),
             ("women's shoe", true, false),
             ("female", true, false),
@@ -353,28 +380,45 @@ mod tests {
             ("t-shirts", false, true),
             ("tees", false, true),
         ] {
-            let found = (fit(search, &boot) == Fit::Whole, fit(search, &tee) == Fit::Whole);
-            assert_eq!(found, (is_boot, is_tee), "{search}");
+            let found = (fit(text, &boot) == Fit::Whole, fit(text, &tee) == Fit::Whole);
+            assert_eq!(found, (is_boot, is_tee), "{text}");
         }
         assert_eq!(fit("tee", &[("type", "T shirt")]), Fit::Whole);
         assert_eq!(fit("pumps", &[("type", "heel")]), Fit::Whole);
         assert_eq!(fit("women", &[("gender", "female")]), Fit::Whole);
         assert_eq!(fit("men", &[("gender", "female")]), Fit::Not);
-        let groups = Search::new("tee", &[]).groups();
+        let groups = search("tee", &[]).groups();
         assert_eq!(groups[0], ["tee", "t shirt", "t-shirt", "tshirt", "tee"]);
     }
 
     #[test]
     fn types_of_the_catalogue_are_different_articles() {
-        let fit = |search: &str, types: &[&str], kind: &str| {
-            Search::new(search, types).fit("a", [("type", kind)].into_iter())
+        let fit = |text: &str, types: &[&str], kind: &str| {
+            search(text, types).fit("a", [("type", kind)].into_iter())
         };
         assert_eq!(fit("chinos", &["coat"], "trousers"), Fit::Whole);
-        for (search, kind) in [("chinos", "trousers"), ("trousers", "chinos")] {
-            assert_eq!(fit(search, &["chinos", "Trousers"], kind), Fit::Not, "{search}");
-            assert_eq!(fit(search, &["chinos", "Trousers"], search), Fit::Whole);
+        for (text, kind) in [("chinos", "trousers"), ("trousers", "chinos")] {
+            assert_eq!(fit(text, &["chinos", "Trousers"], kind), Fit::Not, "{text}");
+            assert_eq!(fit(text, &["chinos", "Trousers"], text), Fit::Whole);
         }
         // A name that is no type is all of them.
         assert_eq!(fit("pants", &["chinos", "trousers"], "trousers"), Fit::Whole);
+    }
+
+    #[test]
+    fn a_line_that_is_no_group_is_refused() {
+        for (text, reason) in [
+            ("# ours\n\nsweater", "line 3: expected words with commas between them"),
+            ("a, , b", "line 1: expected words"),
+            (": a", "line 1: expected words"),
+            ("shoe:", "line 1: expected words"),
+            ("bag, purse\nBags, sack", "line 2: \"bag\" is already in line 1"),
+            ("shoe: boot\nShoes: sandal", "line 2: \"shoe\" is already in line 1"),
+        ] {
+            let refused = Synonyms::parse(text).unwrap_err();
+            assert!(refused.starts_with(reason), "{text}: {refused}");
+        }
+        let search = |text| Search::new(text, &[], &Synonyms::default());
+        assert_eq!(search("tee").groups(), [["tee", "tee"]], "without a file a word is itself");
     }
 }

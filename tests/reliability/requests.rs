@@ -10,6 +10,7 @@ use atelier::{
         access::{Access, RequireKey, Token},
         live_release::Releases,
         profiles::Profiles,
+        search::Synonyms,
         tickets::Tickets,
     },
     store::{Name, Store},
@@ -206,6 +207,7 @@ async fn router(demo: &Path, folder: &Path) -> Result<(Router, Token)> {
         traces: Traces::default(),
         clock: Clock::default(),
         notation: ShopSettings::default().notation(),
+        synonyms: Synonyms::default(),
     });
     Ok((web::app(state), session))
 }

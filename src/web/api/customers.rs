@@ -84,7 +84,8 @@ async fn list(
     let n = paging::size(query.n, state.limits)?;
     let after = paging::cursor(query.cursor.as_deref(), |id| CustomerId::new(id).ok())?;
     let (store, schema) = (&state.store, state.schema());
-    let found = search::customers_after(store, &schema, &query.search, after.as_ref(), n + 1).await?;
+    let (words, after) = (&query.search, after.as_ref());
+    let found = search::customers_after(store, &schema, &state.synonyms, words, after, n + 1).await?;
     Ok(Json(Page::new(found, n, |customer| customer.id.to_string(), CustomerBody::from)))
 }
 

@@ -23,6 +23,7 @@ use crate::{
         asking::Times,
         live_release::{LiveRelease, Releases, ServedSchema},
         profiles::Profiles,
+        search::Synonyms,
         tickets::Tickets,
     },
     store::Store,
@@ -51,6 +52,8 @@ pub struct Parts {
     pub clock: Clock,
     /// How pages write prices and dates.
     pub notation: Notation,
+    /// Words that searches take as the same.
+    pub synonyms: Synonyms,
 }
 
 struct Shared {

@@ -293,6 +293,16 @@ async fn a_bad_setting_is_named_with_its_origin(db: TestDatabase) {
             "/nowhere",
             "models.folder (ATELIER__MODELS__FOLDER): cannot read the folder",
         ),
+        (
+            "ATELIER__SHOP__SYNONYMS",
+            "/nowhere",
+            "shop.synonyms (ATELIER__SHOP__SYNONYMS): cannot read the file of synonyms, /nowhere",
+        ),
+        (
+            "ATELIER__SHOP__SYNONYMS",
+            "Cargo.toml",
+            "shop.synonyms (ATELIER__SHOP__SYNONYMS): Cargo.toml, line 1: expected words with commas",
+        ),
         ("DATABASE_URL", "foo", "database.url (DATABASE_URL): \"foo\" is not a database URL"),
     ] {
         let mut command = atelier(&db, &[]);

@@ -59,6 +59,7 @@ use atelier::{
         access::{Access, RequireKey, Token},
         live_release::Releases,
         profiles::Profiles,
+        search::Synonyms,
         tickets::Tickets,
     },
     store::{AuditEntry, Name, Store},
@@ -219,6 +220,7 @@ impl Service {
             traces: Traces::default(),
             clock: Clock::default(),
             notation: config::Shop::default().notation(),
+            synonyms: Synonyms::parse(include_str!("../../../docs/synonyms.txt")).unwrap(),
         };
         let state = AppState::new(parts);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -386,7 +386,8 @@ struct FoundCustomers {
 /// The customers whose id or profile has every word.
 async fn find_customers(state: &AppState, view: &View, schema: &Schema) -> Result<FoundCustomers, Problem> {
     let skip = view.page.unwrap_or(1).saturating_sub(1).saturating_mul(FOUND).min(MOST_SKIPPED);
-    let found = search::customers(&state.store, schema, &view.find, (skip, FOUND)).await?;
+    let page = (skip, FOUND);
+    let found = search::customers(&state.store, schema, &state.synonyms, &view.find, page).await?;
     let pager = Pager::new(view.page, found.count, FOUND, found.is_cut, &state.notation, |page| {
         view.with(|view| view.page = Some(page)).href()
     });

@@ -68,7 +68,7 @@ pub(super) async fn pick(
     let is_search = !words.is_empty();
     let types = live.map(|live| live.catalogue.sets().types()).unwrap_or_default();
     let found = if is_search || live.is_none() {
-        search::articles(&state.store, words, &types).await?
+        search::articles(&state.store, &state.synonyms, words, &types).await?
     } else {
         search::Found::default()
     };
