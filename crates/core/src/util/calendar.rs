@@ -2,35 +2,29 @@
 
 use std::time::SystemTime;
 
+use chrono::{DateTime, NaiveDate, Utc};
+
 /// The time in UTC, in whole seconds. Times before 1970 become 1970.
 pub fn rfc3339(time: SystemTime) -> String {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     moment(i64::try_from(since.as_secs()).unwrap_or(i64::MAX), 1, true)
 }
 
-/// The time `count` units after 1970, of which a second has `parts`.
+/// The time `count` units after 1970, of which a second has `parts`. One beyond chrono's years, about 262,000 before and
+/// after, is the nearest that it has.
 pub fn moment(count: i64, parts: u32, utc: bool) -> String {
-    let seconds = count.div_euclid(parts.into());
-    let part = count.rem_euclid(parts.into());
-    let (day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    let digits = parts.ilog10() as usize;
-    let part = if part == 0 { String::new() } else { format!(".{part:0digits$}") };
-    let zone = if utc { "Z" } else { "" };
-    format!("{}T{hour:02}:{minute:02}:{second:02}{}{zone}", date(day), part.trim_end_matches('0'))
+    let part = u32::try_from(count.rem_euclid(parts.into())).expect("it is below the parts; this is a bug");
+    let time = DateTime::from_timestamp(count.div_euclid(parts.into()), part * (1_000_000_000 / parts));
+    let nearest = if count < 0 { DateTime::<Utc>::MIN_UTC } else { DateTime::<Utc>::MAX_UTC };
+    let text = time.unwrap_or(nearest).format("%Y-%m-%dT%H:%M:%S%.9f").to_string();
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{text}{}", if utc { "Z" } else { "" })
 }
 
-/// The date `days` days after 1970, by Howard Hinnant's `civil_from_days`.
+/// The date `days` days after 1970, or the nearest as in [`moment`].
 pub fn date(days: i64) -> String {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let (year, month) = if month < 10 { (0, month + 3) } else { (1, month - 9) };
-    format!("{:04}-{month:02}-{day:02}", era * 400 + year_of_era + year)
+    let nearest = if days < 0 { NaiveDate::MIN } else { NaiveDate::MAX };
+    i32::try_from(days).ok().and_then(NaiveDate::from_epoch_days).unwrap_or(nearest).to_string()
 }
 
 #[cfg(test)]

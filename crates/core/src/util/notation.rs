@@ -1,6 +1,6 @@
 //! Prices, numbers and dates as people of a country write them. A small table instead of a library: shops need no more.
 
-use super::calendar;
+use chrono::{DateTime, Utc};
 
 /// How prices, numbers and dates are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,38 +15,25 @@ struct Locale {
     name: &'static str,
     decimal: &'static str,
     group: &'static str,
-    currency: Place,
-    date: Date,
+    currency: SignPlace,
+    /// As `chrono` describes it.
+    date: &'static str,
 }
 
 /// Where the currency's sign is.
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum SignPlace {
     Before,
     BeforeSpace,
     After,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Date {
-    /// 23 Nov 2026
-    Day,
-    /// Nov 23, 2026
-    Month,
-    /// Day, month and year with this between them.
-    With(&'static str),
-    /// 2026-11-23
-    Iso,
-    /// 2026/11/23
-    Year,
 }
 
 const fn locale(
     name: &'static str,
     decimal: &'static str,
     group: &'static str,
-    currency: Place,
-    date: Date,
+    currency: SignPlace,
+    date: &'static str,
 ) -> Locale {
     Locale { name, decimal, group, currency, date }
 }
@@ -54,26 +41,23 @@ const fn locale(
 const SPACE: &str = "\u{a0}";
 
 const LOCALES: [Locale; 16] = [
-    locale("en", ".", ",", Place::Before, Date::Day),
-    locale("en-US", ".", ",", Place::Before, Date::Month),
-    locale("de", ",", ".", Place::After, Date::With(".")),
-    locale("de-CH", ".", "’", Place::BeforeSpace, Date::With(".")),
-    locale("fr", ",", SPACE, Place::After, Date::With("/")),
-    locale("it", ",", ".", Place::After, Date::With("/")),
-    locale("es", ",", ".", Place::After, Date::With("/")),
-    locale("pt", ",", ".", Place::After, Date::With("/")),
-    locale("nl", ",", ".", Place::BeforeSpace, Date::With("-")),
-    locale("sv", ",", SPACE, Place::After, Date::Iso),
-    locale("da", ",", ".", Place::After, Date::With(".")),
-    locale("nb", ",", SPACE, Place::After, Date::With(".")),
-    locale("fi", ",", SPACE, Place::After, Date::With(".")),
-    locale("pl", ",", SPACE, Place::After, Date::With(".")),
-    locale("cs", ",", SPACE, Place::After, Date::With(".")),
-    locale("ja", ".", ",", Place::Before, Date::Year),
+    locale("en", ".", ",", SignPlace::Before, "%-d %b %Y"),
+    locale("en-US", ".", ",", SignPlace::Before, "%b %-d, %Y"),
+    locale("de", ",", ".", SignPlace::After, "%d.%m.%Y"),
+    locale("de-CH", ".", "’", SignPlace::BeforeSpace, "%d.%m.%Y"),
+    locale("fr", ",", SPACE, SignPlace::After, "%d/%m/%Y"),
+    locale("it", ",", ".", SignPlace::After, "%d/%m/%Y"),
+    locale("es", ",", ".", SignPlace::After, "%d/%m/%Y"),
+    locale("pt", ",", ".", SignPlace::After, "%d/%m/%Y"),
+    locale("nl", ",", ".", SignPlace::BeforeSpace, "%d-%m-%Y"),
+    locale("sv", ",", SPACE, SignPlace::After, "%Y-%m-%d"),
+    locale("da", ",", ".", SignPlace::After, "%d.%m.%Y"),
+    locale("nb", ",", SPACE, SignPlace::After, "%d.%m.%Y"),
+    locale("fi", ",", SPACE, SignPlace::After, "%d.%m.%Y"),
+    locale("pl", ",", SPACE, SignPlace::After, "%d.%m.%Y"),
+    locale("cs", ",", SPACE, SignPlace::After, "%d.%m.%Y"),
+    locale("ja", ".", ",", SignPlace::Before, "%Y/%m/%d"),
 ];
-
-const MONTHS: [&str; 12] =
-    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 impl Notation {
     /// # Errors
@@ -103,34 +87,20 @@ impl Notation {
         let number = self.number(price, decimals(currency));
         let sign = sign(currency);
         match self.locale.currency {
-            Place::After => format!("{number}{SPACE}{sign}"),
-            Place::Before if !sign.ends_with(char::is_alphabetic) => format!("{sign}{number}"),
-            Place::Before | Place::BeforeSpace => format!("{sign}{SPACE}{number}"),
+            SignPlace::After => format!("{number}{SPACE}{sign}"),
+            SignPlace::Before if !sign.ends_with(char::is_alphabetic) => format!("{sign}{number}"),
+            SignPlace::Before | SignPlace::BeforeSpace => format!("{sign}{SPACE}{number}"),
         }
     }
 
     /// The day of a moment, in UTC.
     pub fn day(&self, millis: i64) -> String {
-        let iso = calendar::date(millis.div_euclid(86_400_000));
-        let mut parts = iso.rsplitn(3, '-');
-        let (Some(day), Some(month), Some(year)) = (parts.next(), parts.next(), parts.next()) else {
-            return iso;
-        };
-        let name = month.parse::<usize>().ok().and_then(|month| MONTHS.get(month - 1)).unwrap_or(&"");
-        let plain_day = day.trim_start_matches('0');
-        match self.locale.date {
-            Date::Day => format!("{plain_day} {name} {year}"),
-            Date::Month => format!("{name} {plain_day}, {year}"),
-            Date::With(between) => format!("{day}{between}{month}{between}{year}"),
-            Date::Iso => iso,
-            Date::Year => format!("{year}/{month}/{day}"),
-        }
+        moment(millis).format(self.locale.date).to_string()
     }
 
     /// The day and the minute of a moment, in UTC, which it says.
     pub fn minute(&self, millis: i64) -> String {
-        let minutes = millis.div_euclid(60_000).rem_euclid(24 * 60);
-        format!("{}, {:02}:{:02} UTC", self.day(millis), minutes / 60, minutes % 60)
+        moment(millis).format(&format!("{}, %H:%M UTC", self.locale.date)).to_string()
     }
 
     /// `546,432`
@@ -174,6 +144,10 @@ impl Notation {
         }
         written
     }
+}
+
+fn moment(millis: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(millis).unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 
 /// Whether it looks like an ISO 4217 code.
