@@ -5,9 +5,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    fmt,
+    fmt, iter,
 };
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{Article, Projection, fold, fold_for, write_embedding};
@@ -187,44 +188,22 @@ impl ArticleEncoder {
     /// If the text is something else.
     pub fn parse(text: &str) -> Result<Self, ArticleEncoderError> {
         let wrong = |what: &str| ArticleEncoderError(what.to_owned());
-        let json: Value = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
-        let object = |name: &str| {
-            json.get(name)
-                .and_then(Value::as_object)
-                .ok_or_else(|| wrong(&format!("it needs an object `{name}`")))
-        };
-        let texts = |name: &str, value: &Value| -> Option<(String, Vec<String>)> {
-            let words = value.as_array()?.iter().map(|word| Some(word.as_str()?.to_owned()));
-            Some((name.to_owned(), words.collect::<Option<_>>()?))
-        };
-        let edges = |value: &Value| -> Option<Vec<f64>> {
-            let edges: Vec<f64> = value.as_array()?.iter().map(Value::as_f64).collect::<Option<_>>()?;
-            edges.is_sorted().then_some(edges)
-        };
-        let ranges = |name: &str, value: &Value| -> Option<(String, Ranges)> {
-            let of_type = value.get("of_type")?.as_object()?.iter();
-            let of_type = of_type.map(|(kind, value)| Some((kind.clone(), edges(value)?)));
-            Some((
-                name.to_owned(),
-                Ranges { all: edges(value.get("all")?)?, of_type: of_type.collect::<Option<_>>()? },
-            ))
-        };
-        let values: Option<BTreeMap<_, _>> =
-            object("values")?.iter().map(|(name, value)| texts(name, value)).collect();
-        let ranges: Option<BTreeMap<_, _>> =
-            object("ranges")?.iter().map(|(name, value)| ranges(name, value)).collect();
-        let values = values.ok_or_else(|| wrong("`values` has lists of texts, by attribute"))?;
-        let words: usize = values.values().map(Vec::len).sum();
-        let distinct: HashSet<(&String, &String)> =
-            values.iter().flat_map(|(name, words)| words.iter().map(move |word| (name, word))).collect();
-        if distinct.len() != words {
+        let EncoderFile { values, ranges, embedding } =
+            serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
+        let has_twice = |words: &Vec<String>| words.iter().collect::<HashSet<_>>().len() != words.len();
+        if values.values().any(has_twice) {
             return Err(wrong("`values` has a word of an attribute twice"));
         }
-        let ranges = ranges.ok_or_else(|| {
-            wrong("`ranges` has `all` and, by type, `of_type`, lists of ascending numbers, by attribute")
-        })?;
-        let embedding = json.get("embedding").map(|embedding| {
-            read_projection(embedding).ok_or_else(|| {
+        let ranges =
+            ranges.into_iter().map(|(name, RangesFile { all, of_type })| (name, Ranges { all, of_type }));
+        let ranges: BTreeMap<String, Ranges> = ranges.collect();
+        let mut edges =
+            ranges.values().flat_map(|ranges| iter::once(&ranges.all).chain(ranges.of_type.values()));
+        if !edges.all(|edges| edges.is_sorted()) {
+            return Err(wrong("`ranges` has lists of ascending numbers"));
+        }
+        let embedding = embedding.map(|embedding| {
+            embedding.into_projection().ok_or_else(|| {
                 wrong("`embedding` has `mean`, a list of numbers, and `components`, lists as long")
             })
         });
@@ -307,17 +286,35 @@ impl ArticleEncoder {
     }
 }
 
-fn read_projection(json: &Value) -> Option<Projection> {
-    let numbers = |value: &Value| -> Option<Vec<f32>> {
-        #[expect(clippy::cast_possible_truncation, reason = "it was written in single precision")]
-        let numbers: Option<Vec<f32>> =
-            value.as_array()?.iter().map(|number| number.as_f64().map(|number| number as f32)).collect();
-        numbers.filter(|numbers| numbers.iter().all(|number| number.is_finite()))
-    };
-    let mean = numbers(json.get("mean")?)?;
-    let components = json.get("components")?.as_array()?.iter().map(numbers).collect::<Option<Vec<_>>>()?;
-    let fits = !components.is_empty() && components.iter().all(|component| component.len() == mean.len());
-    fits.then_some(Projection { mean, components })
+/// An encoder as the release's file has it.
+#[derive(Deserialize)]
+struct EncoderFile {
+    values: BTreeMap<String, Vec<String>>,
+    ranges: BTreeMap<String, RangesFile>,
+    embedding: Option<ProjectionFile>,
+}
+
+#[derive(Deserialize)]
+struct RangesFile {
+    all: Vec<f64>,
+    of_type: BTreeMap<String, Vec<f64>>,
+}
+
+#[derive(Deserialize)]
+struct ProjectionFile {
+    mean: Vec<f32>,
+    components: Vec<Vec<f32>>,
+}
+
+impl ProjectionFile {
+    fn into_projection(self) -> Option<Projection> {
+        let Self { mean, components } = self;
+        let is_finite = |numbers: &Vec<f32>| numbers.iter().all(|number| number.is_finite());
+        let fits = is_finite(&mean)
+            && !components.is_empty()
+            && components.iter().all(|component| component.len() == mean.len() && is_finite(component));
+        fits.then_some(Projection { mean, components })
+    }
 }
 
 impl Index {
@@ -466,7 +463,7 @@ mod tests {
         );
         assert!(refused("{").contains("EOF"));
         assert!(refused("{}").contains("`values`"));
-        assert!(refused(r#"{"values": {"a": [1]}, "ranges": {}}"#).contains("lists of texts"));
+        assert!(refused(r#"{"values": {"a": [1]}, "ranges": {}}"#).contains("expected a string"));
         assert!(refused(r#"{"values": {"a": ["x", "x"]}, "ranges": {}}"#).contains("twice"));
         let descending = r#"{"values": {}, "ranges": {"a": {"all": [2, 1], "of_type": {}}}}"#;
         assert!(refused(descending).contains("ascending"));
