@@ -10,10 +10,9 @@ use atelier_core::domain::{
     Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, FeatureWarning, OpenOutfit,
     Outfit, Schema, Split,
 };
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{FileError, RowError, Rows, Table, error::Unit};
+use super::{FileError, RowError, Rows, Table, error::Unit, table::features_to_fields};
 
 /// How many bad rows, and how many different warnings, a report lists. It counts the others.
 const LISTED: usize = 20;
@@ -424,12 +423,10 @@ impl Check for Outfit {
 /// Outfits are the same if their customer, set of articles and features are, as in the database. The split is not part
 /// of an outfit: it says how the outfit is used.
 fn outfit_digest(outfit: &Outfit, schema: &Schema) -> RowDigest {
-    let mut fields = outfit.to_fields(schema);
-    fields.remove("split");
-    if let Some(Value::Array(ids)) = fields.get_mut("articles") {
-        ids.sort_unstable_by(|a, b| a.as_str().cmp(&b.as_str()));
-    }
-    digest(serde_json::to_vec(&fields).expect("texts are JSON; this is a bug"))
+    let mut articles: Vec<&str> = outfit.articles().iter().map(ArticleId::as_str).collect();
+    articles.sort_unstable();
+    let same = (outfit.customer.as_str(), articles, features_to_fields(&outfit.features, schema));
+    digest(serde_json::to_vec(&same).expect("texts are JSON; this is a bug"))
 }
 
 impl Check for OpenOutfit {

@@ -328,7 +328,7 @@ fn features_from_field(
     }
 }
 
-fn features_to_fields(features: &Features, schema: &Schema) -> Fields {
+pub(super) fn features_to_fields(features: &Features, schema: &Schema) -> Fields {
     let field = |(name, value): (&str, _)| {
         // Features stored under another schema are written as this one expects them. NaN is not given.
         let value = match schema.feature(name) {

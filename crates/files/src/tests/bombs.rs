@@ -1,62 +1,37 @@
 //! Small files that expand to much more than they are.
 
-use std::{fs::File, path::Path, sync::Arc};
-
 use ::parquet::{
     basic::{Compression, ZstdLevel},
-    data_type::{ByteArray, ByteArrayType},
     file::{
-        properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder},
+        properties::{EnabledStatistics, WriterPropertiesBuilder},
         reader::FileReader,
         serialized_reader::SerializedFileReader,
-        writer::SerializedFileWriter,
     },
-    schema::parser::parse_message_type,
 };
-use atelier_core::domain::Article;
 
 use super::*;
 
-/// A text column that is called `x`, with its definition and repetition levels.
-struct Texts {
-    kind: &'static str,
-    values: Vec<ByteArray>,
-    levels: Option<(Vec<i16>, Vec<i16>)>,
-}
-
-/// Begins a Parquet file of articles with these columns besides id and type.
-fn begin(path: &Path, columns: &str, properties: WriterPropertiesBuilder) -> SerializedFileWriter<File> {
-    let schema = format!("message m {{ required binary id (UTF8); required binary type (UTF8); {columns} }}");
+/// Writes articles with these columns besides id and type.
+fn write(path: &Path, columns: &str, properties: WriterPropertiesBuilder, written: &[WriteColumn]) {
+    let message =
+        format!("message m {{ required binary id (UTF8); required binary type (UTF8); {columns} }}");
     let properties = properties
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_statistics_enabled(EnabledStatistics::None)
         .build();
-    let schema = Arc::new(parse_message_type(&schema).unwrap());
-    SerializedFileWriter::new(File::create(path).unwrap(), schema, Arc::new(properties)).unwrap()
+    write_parquet(path, &message, properties, written);
 }
 
-/// A Parquet file of articles, each value stored once if `dictionary`.
-fn articles(folder: &Folder, rows: usize, dictionary: bool, x: &Texts) -> PathBuf {
+/// A Parquet file of articles with one more column, each value stored once if `dictionary`.
+fn articles(folder: &Folder, rows: usize, dictionary: bool, x: (&str, WriteColumn)) -> PathBuf {
     let path = folder.path("articles.parquet");
     let properties = WriterProperties::builder()
         .set_dictionary_enabled(dictionary)
         .set_dictionary_page_size_limit(usize::MAX)
         .set_data_page_size_limit(usize::MAX);
-    let mut writer = begin(&path, x.kind, properties);
-    let mut group = writer.next_row_group().unwrap();
-    let ids: Vec<ByteArray> = (0..rows).map(|row| ByteArray::from(format!("a-{row}").as_str())).collect();
-    let (definitions, repetitions) = x.levels.as_ref().map(|(d, r)| (&d[..], &r[..])).unzip();
-    for (values, definitions, repetitions) in [
-        (&ids, None, None),
-        (&vec![ByteArray::from("coat"); rows], None, None),
-        (&x.values, definitions, repetitions),
-    ] {
-        let mut column = group.next_column().unwrap().unwrap();
-        column.typed::<ByteArrayType>().write_batch(values, definitions, repetitions).unwrap();
-        column.close().unwrap();
-    }
-    group.close().unwrap();
-    writer.close().unwrap();
+    let ids: Vec<String> = (0..rows).map(|row| format!("a-{row}")).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    write(&path, x.0, properties, &[texts(&ids), texts(&vec!["coat"; rows]), x.1]);
     path
 }
 
@@ -64,19 +39,23 @@ fn text(length: usize) -> ByteArray {
     ByteArray::from("x".repeat(length).as_str())
 }
 
+/// A required column of texts.
+fn plain(values: Vec<ByteArray>) -> (&'static str, WriteColumn) {
+    ("required binary x (UTF8);", column::<ByteArrayType>(values, None))
+}
+
 #[test]
 fn a_long_value_in_every_row_is_read_row_by_row_and_bounded() {
     let folder = Folder::new();
-    let x =
-        |length| Texts { kind: "required binary x (UTF8);", values: vec![text(length); 1100], levels: None };
-    let path = articles(&folder, 1100, true, &x(900_000));
+    let x = |length| plain(vec![text(length); 1100]);
+    let path = articles(&folder, 1100, true, x(900_000));
     assert!(fs::metadata(&path).unwrap().len() < 32_000);
     let mut rows = open::<Article>(&path);
     for number in 1..=5 {
         assert!(rows.next().unwrap().is_ok());
         assert!((number * 900_000..number * 901_000).contains(&rows.bytes()), "{}", rows.bytes());
     }
-    let path = articles(&folder, 1100, true, &x(2_000_000));
+    let path = articles(&folder, 1100, true, x(2_000_000));
     let mut rows = open::<Article>(&path);
     let error = rows.next().unwrap().unwrap_err();
     assert_eq!(error.to_string(), "row 1: column \"x\" makes the row longer than 1 MiB");
@@ -91,18 +70,15 @@ fn a_list_of_unreasonable_length_is_refused() {
         let first = std::iter::once(0);
         let repetitions = first.chain(std::iter::repeat_n(1, length - 1)).chain([0]).collect();
         let definitions = std::iter::repeat_n(1, length).chain([0]).collect();
-        Texts {
-            kind: "repeated binary x (UTF8);",
-            values: vec![text(1); length],
-            levels: Some((definitions, repetitions)),
-        }
+        let levels = Some((definitions, repetitions));
+        ("repeated binary x (UTF8);", column::<ByteArrayType>(vec![text(1); length], levels))
     };
-    let path = articles(&folder, 2, true, &x(5_000_000));
+    let path = articles(&folder, 2, true, x(5_000_000));
     assert!(fs::metadata(&path).unwrap().len() < 32_000);
     let error = open::<Article>(&path).next().unwrap().unwrap_err();
     assert!(error.is_fatal() && error.to_string().contains("more than 4194304 values at once"), "{error}");
     // A shorter one is one bad row.
-    let path = articles(&folder, 2, true, &x(500_000));
+    let path = articles(&folder, 2, true, x(500_000));
     let rows: Vec<_> = open::<Article>(&path).collect();
     let error = rows[0].as_ref().unwrap_err();
     assert_eq!(error.to_string(), "row 1: column \"x\" makes the row longer than 1 MiB");
@@ -112,8 +88,7 @@ fn a_list_of_unreasonable_length_is_refused() {
 #[test]
 fn a_page_of_unreasonable_size_is_refused_before_it_is_decompressed() {
     let folder = Folder::new();
-    let x = |length| Texts { kind: "required binary x (UTF8);", values: vec![text(length)], levels: None };
-    let path = articles(&folder, 1, false, &x(70 << 20));
+    let path = articles(&folder, 1, false, plain(vec![text(70 << 20)]));
     assert!(fs::metadata(&path).unwrap().len() < 32_000);
     let error = open::<Article>(&path).next().unwrap().unwrap_err().to_string();
     assert!(error.starts_with("row 1: the file is damaged here: a page has 734"), "{error}");
@@ -124,10 +99,9 @@ fn a_page_of_unreasonable_size_is_refused_before_it_is_decompressed() {
 #[test]
 fn a_page_with_two_sizes_is_refused() {
     let folder = Folder::new();
-    let x = Texts { kind: "required binary x (UTF8);", values: vec![text(70 << 20)], levels: None };
-    let path = articles(&folder, 1, false, &x);
+    let path = articles(&folder, 1, false, plain(vec![text(70 << 20)]));
     let mut bytes = fs::read(&path).unwrap();
-    let file = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
+    let file = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
     let column = file.metadata().row_group(0).column(2);
     let second = [0x15, 10, 0x05, 4];
     // The column is the last one, so only its length changes. The length follows the uncompressed one.
@@ -166,16 +140,9 @@ fn pages_of_all_columns_are_bounded_together() {
     let path = folder.path("articles.parquet");
     let names: Vec<String> = (0..5).map(|number| format!("required binary x{number} (UTF8);")).collect();
     let properties = WriterProperties::builder().set_dictionary_enabled(false);
-    let mut writer = begin(&path, &names.concat(), properties);
-    let mut group = writer.next_row_group().unwrap();
-    for column in 0..7 {
-        let mut writer = group.next_column().unwrap().unwrap();
-        let value = text(if column < 2 { 4 } else { 60 << 20 });
-        writer.typed::<ByteArrayType>().write_batch(&[value], None, None).unwrap();
-        writer.close().unwrap();
-    }
-    group.close().unwrap();
-    writer.close().unwrap();
+    let lengths = [4, 4].into_iter().chain([60 << 20; 5]);
+    let columns: Vec<_> = lengths.map(|length| column::<ByteArrayType>(vec![text(length)], None)).collect();
+    write(&path, &names.concat(), properties, &columns);
     let error = open::<Article>(&path).next().unwrap().unwrap_err().to_string();
     assert!(error.contains("the pages of its columns have more than 256 MiB"), "{error}");
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use atelier_core::domain::{Article, ArticleId, Customer, CustomerId, Features, Outfit};
+use atelier_core::domain::{Customer, CustomerId, Features, Outfit};
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use atelier_core::domain::{Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Outfit, Split};
+use atelier_core::domain::{Customer, CustomerId, FeatureValue, Features, Outfit, Split};
 use proptest::{collection::vec, prelude::*};
 use serde_json::json;
 
@@ -19,7 +19,7 @@ fn survive(name: &str, bytes: &[u8]) {
     survive_as::<Outfit>(&path);
 }
 
-fn survive_as<T: Table>(path: &std::path::Path) {
+fn survive_as<T: Table>(path: &Path) {
     let Ok(mut rows) = read::<T>(path, &SCHEMA) else { return };
     for row in rows.by_ref() {
         if let Err(error) = row {
@@ -37,10 +37,9 @@ fn healthy(name: &str) -> [Vec<u8>; 3] {
     let folder = Folder::new();
     let articles: Vec<Article> = (0..40)
         .map(|n| {
-            let attributes =
-                json!({"colour": "red", "price": 0.5 + f64::from(n), "new": true, "tags": ["a", "b"]});
-            let id = ArticleId::new(format!("a-{n}")).unwrap();
-            Article::new(id, "coat", attributes.as_object().unwrap().clone()).unwrap()
+            let price = 0.5 + f64::from(n);
+            let attributes = json!({"colour": "red", "price": price, "new": true, "tags": ["a", "b"]});
+            article(&format!("a-{n}"), &attributes)
         })
         .collect();
     let features: Features = [

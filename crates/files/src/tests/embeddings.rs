@@ -1,26 +1,14 @@
 //! Embeddings, in every format.
 
-use std::sync::Arc;
-
-use ::parquet::{
-    data_type::{ByteArray, ByteArrayType, FloatType},
-    file::writer::SerializedFileWriter,
-    schema::parser::parse_message_type,
-};
-use atelier_core::domain::{Article, ArticleId};
+use ::parquet::data_type::FloatType;
 use serde_json::json;
 
 use super::*;
 
-fn article(attributes: &serde_json::Value) -> Article {
-    let attributes = attributes.as_object().unwrap().clone();
-    Article::new(ArticleId::new("a").unwrap(), "coat", attributes).unwrap()
-}
-
 #[test]
 fn an_embedding_survives_every_format() {
     let folder = Folder::new();
-    let seen = article(&json!({"embedding": [0.1, -2, 3e-9, 16_777_216], "colour": "red"}));
+    let seen = article("a", &json!({"embedding": [0.1, -2, 3e-9, 16_777_216], "colour": "red"}));
     assert_eq!(seen.embedding().unwrap().len(), 4);
     for name in ["a.jsonl", "a.csv", "a.parquet"] {
         let path = folder.rows(name, std::slice::from_ref(&seen));
@@ -58,24 +46,10 @@ fn in_parquet_it_may_be_a_list_of_floats() {
     let path = folder.path("a.parquet");
     let message = "message articles { required binary id (UTF8); required binary type (UTF8);
         optional group embedding (LIST) { repeated group list { optional float element; } } }";
-    let schema = Arc::new(parse_message_type(message).unwrap());
-    let file = fs::File::create(&path).unwrap();
-    let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
-    let mut group = writer.next_row_group().unwrap();
-    for texts in [["a", "b"], ["coat", "hat"]] {
-        let mut column = group.next_column().unwrap().unwrap();
-        column.typed::<ByteArrayType>().write_batch(&texts.map(ByteArray::from), None, None).unwrap();
-        column.close().unwrap();
-    }
-    let mut column = group.next_column().unwrap().unwrap();
-    let (definitions, repetitions) = ([3, 3, 3, 0], [0, 1, 1, 0]);
-    column
-        .typed::<FloatType>()
-        .write_batch(&[0.1, -2.5, 3e-9], Some(&definitions), Some(&repetitions))
-        .unwrap();
-    column.close().unwrap();
-    group.close().unwrap();
-    writer.close().unwrap();
+    let levels = Some((vec![3, 3, 3, 0], vec![0, 1, 1, 0]));
+    let embeddings = column::<FloatType>(vec![0.1, -2.5, 3e-9], levels);
+    let columns = [texts(&["a", "b"]), texts(&["coat", "hat"]), embeddings];
+    write_parquet(&path, message, WriterProperties::default(), &columns);
     let read = values::<Article>(&path);
     assert_eq!(read[0].embedding(), Some(&[0.1, -2.5, 3e-9][..]));
     assert_eq!(read[1].embedding(), None);

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use atelier_core::domain::{Article, ArticlePatch, Customer, Timestamp};
+use atelier_core::domain::{ArticlePatch, Customer, Timestamp};
 use flate2::{Compression, write::GzEncoder};
 
 use super::*;
@@ -10,12 +10,8 @@ use super::*;
 /// 2026-11-23, within the sale of the fixture.
 const NOW: Timestamp = Timestamp::from_millis(1_795_460_000_000);
 
-fn fixture(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(name)
-}
-
 /// Articles as canonical JSON Lines, warnings and errors.
-fn read_feed(path: &std::path::Path, format: Option<InputFormat>, now: Timestamp) -> Vec<String> {
+fn read_feed(path: &Path, format: Option<InputFormat>, now: Timestamp) -> Vec<String> {
     let rows = read_any::<Article>(path, &SCHEMA, format, now).unwrap();
     rows.flat_map(|row| match row {
         Ok(row) => {

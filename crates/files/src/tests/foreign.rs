@@ -1,20 +1,13 @@
 //! Parquet files that other programs wrote (with `tests/fixtures/make_parquet.py`), and the columns of ours.
 
-use std::{path::Path, sync::Arc};
-
 use ::parquet::{
-    data_type::{ByteArray, ByteArrayType},
-    file::{reader::FileReader, serialized_reader::SerializedFileReader, writer::SerializedFileWriter},
-    schema::{parser::parse_message_type, printer::print_schema},
+    file::{reader::FileReader, serialized_reader::SerializedFileReader},
+    schema::printer::print_schema,
 };
-use atelier_core::domain::{Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Outfit, Split};
+use atelier_core::domain::{Customer, CustomerId, FeatureValue, Features, Outfit, Split};
 use serde_json::{Value as Json, json};
 
 use super::*;
-
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(name)
-}
 
 /// The rows as the canonical JSON Lines of them.
 pub(super) fn canonical<T: Table>(path: &Path) -> Vec<Json> {
@@ -121,21 +114,9 @@ fn lists_of_two_levels_and_of_one_are_read() {
         let message = format!("message m {{ required binary customer (UTF8); {articles} }}");
         let folder = Folder::new();
         let path = folder.path("o.parquet");
-        let file = fs::File::create(&path).unwrap();
-        let schema = Arc::new(parse_message_type(&message).unwrap());
-        let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
-        let mut group = writer.next_row_group().unwrap();
-        let texts = |texts: &[&str]| texts.iter().map(|text| ByteArray::from(*text)).collect::<Vec<_>>();
-        let mut column = group.next_column().unwrap().unwrap();
-        column.typed::<ByteArrayType>().write_batch(&texts(&["c-1", "c-2"]), None, None).unwrap();
-        column.close().unwrap();
-        let mut column = group.next_column().unwrap().unwrap();
-        let ids = texts(&["a", "b", "c", "d", "e"]);
-        let (definitions, repetitions) = ([1, 1, 1, 1, 1, 0], [0, 1, 1, 1, 1, 0]);
-        column.typed::<ByteArrayType>().write_batch(&ids, Some(&definitions), Some(&repetitions)).unwrap();
-        column.close().unwrap();
-        group.close().unwrap();
-        writer.close().unwrap();
+        let levels = Some((vec![1, 1, 1, 1, 1, 0], vec![0, 1, 1, 1, 1, 0]));
+        let ids = column::<ByteArrayType>(["a", "b", "c", "d", "e"].map(ByteArray::from).to_vec(), levels);
+        write_parquet(&path, &message, WriterProperties::default(), &[texts(&["c-1", "c-2"]), ids]);
         let rows: Vec<_> = open::<Outfit>(&path).collect();
         assert_eq!(rows[0].as_ref().unwrap().value.articles().len(), 5, "{message}");
         assert_eq!(

@@ -12,9 +12,21 @@ mod round_trip;
 mod words;
 mod writing;
 
-use std::{fs, path::PathBuf, sync::LazyLock};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, LazyLock},
+};
 
-use atelier_core::domain::Schema;
+use ::parquet::{
+    data_type::{ByteArray, ByteArrayType, DataType},
+    file::{
+        properties::WriterProperties,
+        writer::{SerializedColumnWriter, SerializedFileWriter},
+    },
+    schema::parser::parse_message_type,
+};
+use atelier_core::domain::{Article, ArticleId, Schema};
 use tempfile::TempDir;
 
 use super::*;
@@ -55,17 +67,54 @@ impl Folder {
     }
 }
 
-fn open<T: Table>(path: &std::path::Path) -> Rows<T> {
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(name)
+}
+
+fn article(id: &str, attributes: &serde_json::Value) -> Article {
+    Article::new(ArticleId::new(id).unwrap(), "coat", attributes.as_object().unwrap().clone()).unwrap()
+}
+
+type WriteColumn = Box<dyn Fn(&mut SerializedColumnWriter<'_>)>;
+
+/// A column of a Parquet file: its values, and their definition and repetition levels.
+fn column<D: DataType>(values: Vec<D::T>, levels: Option<(Vec<i16>, Vec<i16>)>) -> WriteColumn {
+    Box::new(move |column| {
+        let (definitions, repetitions) = levels.as_ref().map(|(d, r)| (&d[..], &r[..])).unzip();
+        column.typed::<D>().write_batch(&values, definitions, repetitions).unwrap();
+    })
+}
+
+fn texts(texts: &[&str]) -> WriteColumn {
+    column::<ByteArrayType>(texts.iter().map(|text| ByteArray::from(*text)).collect(), None)
+}
+
+/// Writes a Parquet file of one row group.
+fn write_parquet(path: &Path, message: &str, properties: WriterProperties, columns: &[WriteColumn]) {
+    let schema = Arc::new(parse_message_type(message).unwrap());
+    let file = fs::File::create(path).unwrap();
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties)).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    for write in columns {
+        let mut column = group.next_column().unwrap().unwrap();
+        write(&mut column);
+        column.close().unwrap();
+    }
+    group.close().unwrap();
+    writer.close().unwrap();
+}
+
+fn open<T: Table>(path: &Path) -> Rows<T> {
     read(path, &SCHEMA).unwrap()
 }
 
 /// The rows of a file, none of which is bad.
-fn values<T: Table>(path: &std::path::Path) -> Vec<T> {
+fn values<T: Table>(path: &Path) -> Vec<T> {
     open(path).map(|row| row.unwrap().value).collect()
 }
 
 /// The warnings and errors of a file.
-fn messages<T: Table>(path: &std::path::Path) -> Vec<String> {
+fn messages<T: Table>(path: &Path) -> Vec<String> {
     open::<T>(path)
         .flat_map(|row| match row {
             Ok(row) => row.warnings.iter().map(|warning| format!("{}: {warning}", row.line)).collect(),

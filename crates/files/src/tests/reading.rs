@@ -1,6 +1,6 @@
 //! Reading text files, and errors in their rows.
 
-use atelier_core::domain::{Article, Customer, FeatureValue, Outfit};
+use atelier_core::domain::{Customer, FeatureValue, Outfit};
 
 use super::*;
 

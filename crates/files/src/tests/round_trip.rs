@@ -1,6 +1,6 @@
 //! Rows that are written and read again are the same, in every format.
 
-use atelier_core::domain::{Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Outfit, Split};
+use atelier_core::domain::{Customer, CustomerId, FeatureValue, Features, Outfit, Split};
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Map, Value as Json, json};
 

@@ -1,12 +1,6 @@
 //! Numbers where the schema expects words, which shops write without quotes.
 
-use std::sync::Arc;
-
-use ::parquet::{
-    data_type::{ByteArray, ByteArrayType, Int64Type},
-    file::writer::SerializedFileWriter,
-    schema::parser::parse_message_type,
-};
+use ::parquet::data_type::Int64Type;
 use atelier_core::domain::{Customer, CustomerId, FeatureValue, Features};
 use serde_json::json;
 
@@ -47,20 +41,8 @@ fn whole_numbers_in_parquet(folder: &Folder) -> PathBuf {
     let path = folder.path("whole.parquet");
     let message = "message m { required binary id (UTF8); required int64 shoe_size; \
                    required group nogo_colours (LIST) { repeated group list { required int64 element; } } }";
-    let schema = Arc::new(parse_message_type(message).unwrap());
-    let mut writer =
-        SerializedFileWriter::new(fs::File::create(&path).unwrap(), schema, Arc::default()).unwrap();
-    let mut group = writer.next_row_group().unwrap();
-    let mut column = group.next_column().unwrap().unwrap();
-    column.typed::<ByteArrayType>().write_batch(&[ByteArray::from("c-1")], None, None).unwrap();
-    column.close().unwrap();
-    let mut column = group.next_column().unwrap().unwrap();
-    column.typed::<Int64Type>().write_batch(&[38], None, None).unwrap();
-    column.close().unwrap();
-    let mut column = group.next_column().unwrap().unwrap();
-    column.typed::<Int64Type>().write_batch(&[38, 39], Some(&[1, 1]), Some(&[0, 1])).unwrap();
-    column.close().unwrap();
-    group.close().unwrap();
-    writer.close().unwrap();
+    let sizes = column::<Int64Type>(vec![38], None);
+    let colours = column::<Int64Type>(vec![38, 39], Some((vec![1, 1], vec![0, 1])));
+    write_parquet(&path, message, WriterProperties::default(), &[texts(&["c-1"]), sizes, colours]);
     path
 }

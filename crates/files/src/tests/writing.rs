@@ -1,13 +1,9 @@
 //! The bytes of written files.
 
-use atelier_core::domain::{Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Outfit, Split};
+use atelier_core::domain::{Customer, CustomerId, FeatureValue, Features, Outfit, Split};
 use serde_json::json;
 
 use super::*;
-
-fn article(id: &str, attributes: &serde_json::Value) -> Article {
-    Article::new(ArticleId::new(id).unwrap(), "coat", attributes.as_object().unwrap().clone()).unwrap()
-}
 
 fn customer(id: &str, features: &[(&str, FeatureValue)]) -> Customer {
     let features = features.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
