@@ -10,7 +10,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use atelier_core::domain::{Article, ArticleId, Customer, Outfit, Schema};
-use atelier_files::{Columns, Files, Format, RETIRED, SCHEMA, Table, Writer, read_schema, write_retired};
+use atelier_files::{
+    Files, Format, RETIRED, SCHEMA, Table, TableColumns, Writer, read_schema, write_retired,
+};
 use clap::Args;
 use futures_util::{Stream, TryStreamExt};
 use indicatif::HumanCount;
@@ -107,7 +109,7 @@ impl Export {
         mut visit: impl FnMut(&T),
     ) -> Result<()> {
         let path = self.folder.join(format!("{}.{}", T::NAME, self.format.extension()));
-        let mut columns = Columns::new(schema);
+        let mut columns = TableColumns::new(schema);
         if self.format != Format::JsonLines {
             let mut rows = pin!(rows());
             while let Some(row) = rows.try_next().await? {

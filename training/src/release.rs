@@ -20,7 +20,7 @@ use atelier_engine::{
     onnx_runtime::OnnxRuntime,
     release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry, Release, check_name},
 };
-use atelier_files::{Columns, Format, SCHEMA, Table, Writer};
+use atelier_files::{Format, SCHEMA, Table, TableColumns, Writer};
 use serde::Serialize;
 use serde_json::{Map, Number, Value, json};
 
@@ -293,7 +293,7 @@ fn known(data: &Data) -> Option<usize> {
 }
 
 fn new_table<T: Table>(target: &Path, schema: &Schema) -> Result<Writer<T>> {
-    Ok(Writer::create(&target.join(table_file::<T>()), Format::JsonLines, &Columns::new(schema))?)
+    Ok(Writer::create(&target.join(table_file::<T>()), Format::JsonLines, &TableColumns::new(schema))?)
 }
 
 fn table_file<T: Table>() -> String {

@@ -14,7 +14,7 @@ use atelier_core::{
     domain::{Article, Customer, Outfit, Schema},
     util::digest,
 };
-use atelier_files::{Columns, Format, SCHEMA, Table, Writer};
+use atelier_files::{Format, SCHEMA, Table, TableColumns, Writer};
 use serde::{Deserialize, Serialize};
 
 use crate::world::{Plan, VERSION, World};
@@ -122,7 +122,7 @@ fn write<T: Table, I: Iterator<Item = T>>(
     rows: impl Fn() -> I,
     tell: Tell<'_>,
 ) -> Result<()> {
-    let mut columns = Columns::<T>::new(schema);
+    let mut columns = TableColumns::<T>::new(schema);
     if format != Format::JsonLines {
         rows().for_each(|row| columns.include(&row));
     }

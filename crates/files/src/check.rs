@@ -273,9 +273,9 @@ impl<T: Table> Iterator for Checked<'_, T> {
             }
             match checked {
                 Ok((row, repeat)) => {
-                    for (place, warning) in row.warnings.iter().enumerate() {
+                    for (index, warning) in row.warnings.iter().enumerate() {
                         // A row may list the same unknown value twice.
-                        if !row.warnings[..place].contains(warning) {
+                        if !row.warnings[..index].contains(warning) {
                             self.checker.warn(warning.clone(), path, unit, row.line);
                         }
                     }
@@ -318,7 +318,7 @@ fn digest(bytes: impl AsRef<[u8]>) -> RowDigest {
     *digest.first_chunk().expect("16 is less than 32; this is a bug")
 }
 
-/// The place of a row, and its schema.
+/// Where a row is, and its schema.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     unit: Unit,

@@ -16,15 +16,15 @@ use super::{
 const FEATURES: &str = "features";
 const PREFIX: &str = "features.";
 
-/// Where the value of a column belongs.
+/// Where the value of a column belongs in a row's fields.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum Target {
     /// In the field of this name: one of the table's, or an attribute.
     Field(String),
     Feature(String),
 }
 
-impl Place {
+impl Target {
     pub(super) fn from_column<T: Table>(column: &str) -> Self {
         let own = column == FEATURES || T::FIELDS.iter().any(|field| field.name == column);
         if !T::FEATURES || own {
@@ -35,23 +35,23 @@ impl Place {
     }
 }
 
-/// The places of the columns of a header.
+/// The targets of the columns of a header.
 ///
 /// # Errors
 /// Why these columns do not fit the table.
-pub(super) fn find_places<'c, T: Table>(
+pub(super) fn find_targets<'c, T: Table>(
     columns: impl Iterator<Item = &'c str> + Clone,
-) -> Result<Vec<Place>, String> {
-    let (mut places, mut seen) = (Vec::new(), HashSet::new());
+) -> Result<Vec<Target>, String> {
+    let (mut targets, mut seen) = (Vec::new(), HashSet::new());
     for (number, column) in (1..).zip(columns.clone()) {
         if column.is_empty() {
             return Err(format!("column {number} has no name; name it or remove it (pandas: `index=False`)"));
         }
-        let place = Place::from_column::<T>(column);
-        if !seen.insert(place.clone()) {
+        let target = Target::from_column::<T>(column);
+        if !seen.insert(target.clone()) {
             return Err(format!("column {column:?} appears twice"));
         }
-        places.push(place);
+        targets.push(target);
     }
     for field in T::FIELDS.iter().filter(|field| field.required) {
         if !columns.clone().any(|column| column == field.name) {
@@ -59,7 +59,7 @@ pub(super) fn find_places<'c, T: Table>(
             return Err(format!("{} need a column {:?}, found {}", T::NAME, field.name, found.join(", ")));
         }
     }
-    Ok(places)
+    Ok(targets)
 }
 
 /// Collects the cells of a flat row into its fields.
@@ -70,12 +70,12 @@ pub(super) struct RowFields {
 }
 
 impl RowFields {
-    /// `inside` is the path of a value that belongs into an object at the place.
-    pub(super) fn insert(&mut self, place: &Place, inside: &[String], value: Value) {
-        match place {
+    /// `inside` is the path of a value in an object of the target.
+    pub(super) fn insert(&mut self, target: &Target, inside: &[String], value: Value) {
+        match target {
             _ if value.is_null() => {}
-            Place::Field(name) => insert(&mut self.fields, name, inside, value),
-            Place::Feature(name) => insert(&mut self.features, name, inside, value),
+            Target::Field(name) => insert(&mut self.fields, name, inside, value),
+            Target::Feature(name) => insert(&mut self.features, name, inside, value),
         }
     }
 
@@ -138,22 +138,22 @@ pub(super) fn flatten<T: Table>(fields: Fields) -> impl Iterator<Item = (String,
 
 /// The feature of a column that is not a field of the table.
 pub(super) fn feature_name<T: Table>(column: String) -> String {
-    match Place::from_column::<T>(&column) {
-        Place::Feature(name) => name,
-        Place::Field(_) => column,
+    match Target::from_column::<T>(&column) {
+        Target::Feature(name) => name,
+        Target::Field(_) => column,
     }
 }
 
 fn column_name<T: Table>(feature: String) -> String {
-    match Place::from_column::<T>(&feature) {
-        Place::Feature(name) if name == feature => feature,
+    match Target::from_column::<T>(&feature) {
+        Target::Feature(name) if name == feature => feature,
         _ => format!("{PREFIX}{feature}"),
     }
 }
 
 /// The columns that a CSV or Parquet file needs for its rows. JSON Lines has no columns, so an empty set is enough.
 #[derive(Debug, Clone)]
-pub struct Columns<T> {
+pub struct TableColumns<T> {
     schema: Schema,
     seen: BTreeMap<String, Kind>,
     table: PhantomData<fn() -> T>,
@@ -185,7 +185,7 @@ pub(super) struct Column {
     pub(super) required: bool,
 }
 
-impl<T: Table> Columns<T> {
+impl<T: Table> TableColumns<T> {
     pub fn new(schema: &Schema) -> Self {
         Self { schema: schema.clone(), seen: BTreeMap::new(), table: PhantomData }
     }
@@ -209,9 +209,10 @@ impl<T: Table> Columns<T> {
             kind: if field.list { Kind::Texts } else { Kind::Text },
             required: field.required,
         });
-        let place = |name: &str| {
-            let place = self.schema.features().iter().position(|feature| T::FEATURES && feature.name == name);
-            place.unwrap_or(usize::MAX)
+        let position = |name: &str| {
+            let position =
+                self.schema.features().iter().position(|feature| T::FEATURES && feature.name == name);
+            position.unwrap_or(usize::MAX)
         };
         let mut others: Vec<Column> = self
             .seen
@@ -219,7 +220,7 @@ impl<T: Table> Columns<T> {
             .filter(|(name, _)| T::FIELDS.iter().all(|field| field.name != *name))
             .map(|(name, kind)| Column { name: name.clone(), kind: *kind, required: false })
             .collect();
-        others.sort_by_key(|column| place(&column.name));
+        others.sort_by_key(|column| position(&column.name));
         own.chain(others).collect()
     }
 }
@@ -260,17 +261,17 @@ mod tests {
 
     #[test]
     fn a_column_belongs_where_its_name_says() {
-        let field = |name: &str| Place::Field(name.into());
-        let feature = |name: &str| Place::Feature(name.into());
-        assert_eq!(Place::from_column::<Article>("features.age"), field("features.age"));
-        assert_eq!(Place::from_column::<Customer>("id"), field("id"));
-        assert_eq!(Place::from_column::<Customer>("age"), feature("age"));
-        assert_eq!(Place::from_column::<Customer>("features.age"), feature("age"));
-        assert_eq!(Place::from_column::<Customer>("features.id"), feature("id"));
-        assert_eq!(Place::from_column::<Outfit>("id"), feature("id"));
+        let field = |name: &str| Target::Field(name.into());
+        let feature = |name: &str| Target::Feature(name.into());
+        assert_eq!(Target::from_column::<Article>("features.age"), field("features.age"));
+        assert_eq!(Target::from_column::<Customer>("id"), field("id"));
+        assert_eq!(Target::from_column::<Customer>("age"), feature("age"));
+        assert_eq!(Target::from_column::<Customer>("features.age"), feature("age"));
+        assert_eq!(Target::from_column::<Customer>("features.id"), feature("id"));
+        assert_eq!(Target::from_column::<Outfit>("id"), feature("id"));
         for name in ["age", "id", "features", "features.age", "features.features.age"] {
             assert_eq!(
-                Place::from_column::<Customer>(&column_name::<Customer>(name.into())),
+                Target::from_column::<Customer>(&column_name::<Customer>(name.into())),
                 feature(name),
                 "{name}"
             );
@@ -279,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_wrong_header_says_why() {
-        let message = |columns: &[&str]| find_places::<Customer>(columns.iter().copied()).unwrap_err();
+        let message = |columns: &[&str]| find_targets::<Customer>(columns.iter().copied()).unwrap_err();
         assert_eq!(
             message(&["id", ""]),
             "column 2 has no name; name it or remove it (pandas: `index=False`)"
@@ -307,7 +308,7 @@ mod tests {
 
     #[test]
     fn columns_follow_the_schema_and_then_the_alphabet() {
-        let mut columns = Columns::new(&Schema::default_schema());
+        let mut columns = TableColumns::new(&Schema::default_schema());
         let features: Features = ["zeal", "country", "gender", "id"]
             .map(|name| (name.to_owned(), FeatureValue::Text("x".into())))
             .into_iter()

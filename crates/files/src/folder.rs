@@ -55,10 +55,10 @@ impl Files {
         let Some(path) = &self.retired else { return Ok(Vec::new()) };
         let text =
             fs::read_to_string(path).map_err(|source| FileError::Open { path: path.clone(), source })?;
-        let id = |(place, line)| {
+        let id = |(number, line)| {
             ArticleId::new(line).map_err(|error| FileError::Interrupted {
                 path: path.clone(),
-                error: RowError::fatal(Unit::Line, place, error.to_string()),
+                error: RowError::fatal(Unit::Line, number, error.to_string()),
             })
         };
         (1..).zip(text.lines()).map(id).collect()

@@ -173,11 +173,11 @@ pub fn explain_utf8_error(error: Utf8Error) -> String {
     format!("not UTF-8 text from byte {} on", error.valid_up_to() + 1)
 }
 
-/// Explains a JSON error in plain words, without the place: callers count lines, bytes or characters.
+/// Explains a JSON error in plain words, without its position: callers count lines, bytes or characters.
 pub fn explain_json_error(error: &serde_json::Error) -> String {
-    let place = format!(" at line {} column {}", error.line(), error.column());
+    let position = format!(" at line {} column {}", error.line(), error.column());
     let text = error.to_string();
-    let reason = text.strip_suffix(&place).unwrap_or(&text);
+    let reason = text.strip_suffix(&position).unwrap_or(&text);
     if error.is_data() {
         reason.to_owned()
     } else if error.is_eof() {
@@ -187,11 +187,11 @@ pub fn explain_json_error(error: &serde_json::Error) -> String {
     }
 }
 
-/// The number of characters up to a place. `serde_json` counts bytes; its lines and columns begin at 1.
+/// The number of characters up to a position. `serde_json` counts bytes; its lines and columns begin at 1.
 fn count_characters(text: &str, line: usize, column: usize) -> usize {
     let before: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     let end = (before + column).min(text.len());
-    text.char_indices().filter(|(place, _)| *place < end).count()
+    text.char_indices().filter(|(start, _)| *start < end).count()
 }
 
 /// Rewords `serde_json`'s messages, which are for programmers. They have no codes, so this compares their words; a

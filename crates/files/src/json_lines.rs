@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::{
-    Row, RowError, Table,
+    FileRow, RowError, Table,
     error::Unit,
     input::Input,
     json::{Fields, JsonError, describe_type, explain_utf8_error, parse},
@@ -19,14 +19,14 @@ use super::{
 };
 
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct JsonLinesReader {
     input: Input,
     line: u64,
     read: u64,
     buffer: Vec<u8>,
 }
 
-impl Reader {
+impl JsonLinesReader {
     pub(super) fn new(input: Input) -> Self {
         Self { input, line: 0, read: 0, buffer: Vec::new() }
     }
@@ -41,8 +41,8 @@ impl Reader {
 
     pub(super) fn next<T>(
         &mut self,
-        finish: impl FnOnce(u64, Result<Fields, String>) -> Result<Row<T>, RowError>,
-    ) -> Option<Result<Row<T>, RowError>> {
+        finish: impl FnOnce(u64, Result<Fields, String>) -> Result<FileRow<T>, RowError>,
+    ) -> Option<Result<FileRow<T>, RowError>> {
         let line = self.next_line()?;
         Some(line.and_then(|line| finish(line.number, line.object())))
     }

@@ -81,7 +81,7 @@ mod tests;
 mod write;
 
 pub use check::{BadRow, Checked, Checker, CountedWarning, Report, Warning};
-pub use columns::Columns;
+pub use columns::TableColumns;
 pub use error::{FileError, RowError, Unit};
 pub use feed::Feed;
 pub use folder::{Files, RETIRED, SCHEMA, read_folder_schema, read_schema, write_retired};
@@ -89,7 +89,7 @@ pub use format::Format;
 pub use json::{explain_json_error, explain_utf8_error, find_repeated_name};
 pub use json_lines::json_line;
 pub use parquet::catch_panic;
-pub use read::{InputFormat, Row, Rows, read, read_any, read_json_lines};
+pub use read::{FileRow, InputFormat, Rows, read, read_any, read_json_lines};
 pub use suggestions::{SuggestionRow, SuggestionWriter};
 pub use table::Table;
 pub use write::Writer;

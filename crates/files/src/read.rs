@@ -12,18 +12,19 @@ use atelier_core::domain::{Schema, Timestamp};
 use rayon::prelude::*;
 
 use super::{
-    Feed, FileError, Format, RowError, Table, Warning, csv,
+    Feed, FileError, Format, RowError, Table, Warning,
+    csv::CsvReader,
     error::Unit,
-    feed,
+    feed::FeedReader,
     input::Input,
     json::Fields,
-    json_lines::{self, Line},
-    parquet,
+    json_lines::{JsonLinesReader, Line},
+    parquet::ParquetReader,
 };
 
 /// A usable row.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row<T> {
+pub struct FileRow<T> {
     /// As in [`RowError`].
     pub line: u64,
     pub value: T,
@@ -43,10 +44,10 @@ pub struct Rows<T> {
 
 #[derive(Debug)]
 enum Source {
-    JsonLines(json_lines::Reader),
-    Csv(Box<csv::Reader>),
-    Parquet(parquet::Reader),
-    Feed(Box<feed::Reader>),
+    JsonLines(JsonLinesReader),
+    Csv(Box<CsvReader>),
+    Parquet(ParquetReader),
+    Feed(Box<FeedReader>),
 }
 
 /// The format of a file to read.
@@ -76,7 +77,7 @@ pub fn read<T: Table>(path: &Path, schema: &Schema) -> Result<Rows<T>, FileError
     let format = Format::from_input(path)?;
     let (file, length) = open(path)?;
     let source = match format {
-        Format::Parquet => Source::Parquet(parquet::Reader::new::<T>(file, path, schema)?),
+        Format::Parquet => Source::Parquet(ParquetReader::new::<T>(file, path, schema)?),
         format => table::<T>(format, inflate(file, length, path)?, path, schema)?,
     };
     Ok(Rows::new(source, path, schema))
@@ -97,7 +98,7 @@ pub fn read_any<T: Table>(
     if format == Some(InputFormat::Table(Format::Parquet))
         || format.is_none() && matches!(Format::from_input(path), Ok(Format::Parquet))
     {
-        let source = Source::Parquet(parquet::Reader::new::<T>(file, path, schema)?);
+        let source = Source::Parquet(ParquetReader::new::<T>(file, path, schema)?);
         return Ok(Rows::new(source, path, schema));
     }
     let mut input = inflate(file, length, path)?;
@@ -119,7 +120,7 @@ pub fn read_any<T: Table>(
             if !describes_articles::<T>() {
                 return Err(FileError::Feed { path: path.to_owned(), feed });
             }
-            Source::Feed(Box::new(feed::Reader::new(feed, input, path, now)?))
+            Source::Feed(Box::new(FeedReader::new(feed, input, path, now)?))
         }
     };
     Ok(Rows::new(source, path, schema))
@@ -138,7 +139,7 @@ pub fn read_json_lines<T: Table>(
 ) -> Result<Rows<T>, FileError> {
     let input =
         Input::plain(file, length).map_err(|source| FileError::Open { path: path.to_owned(), source })?;
-    let source = Source::JsonLines(json_lines::Reader::new(input));
+    let source = Source::JsonLines(JsonLinesReader::new(input));
     Ok(Rows::new(source, path, schema))
 }
 
@@ -168,8 +169,8 @@ fn inflate(file: File, length: u64, path: &Path) -> Result<Input, FileError> {
 
 fn table<T: Table>(format: Format, input: Input, path: &Path, schema: &Schema) -> Result<Source, FileError> {
     Ok(match format {
-        Format::JsonLines => Source::JsonLines(json_lines::Reader::new(input)),
-        Format::Csv => Source::Csv(Box::new(csv::Reader::new::<T>(input, path, schema)?)),
+        Format::JsonLines => Source::JsonLines(JsonLinesReader::new(input)),
+        Format::Csv => Source::Csv(Box::new(CsvReader::new::<T>(input, path, schema)?)),
         Format::Parquet => unreachable!("a Parquet file is not read from its beginning; this is a bug"),
     })
 }
@@ -233,7 +234,7 @@ impl<T> Rows<T> {
 
 impl<T: Table> Rows<T> {
     /// The next rows, at most `n` of them; none at the end. Those of JSON Lines are parsed on all cores.
-    pub fn next_rows(&mut self, n: usize) -> Vec<Result<Row<T>, RowError>>
+    pub fn next_rows(&mut self, n: usize) -> Vec<Result<FileRow<T>, RowError>>
     where
         T: Send,
     {
@@ -260,15 +261,15 @@ fn finish<T: Table>(
     line: u64,
     fields: Result<Fields, String>,
     schema: &Schema,
-) -> Result<Row<T>, RowError> {
+) -> Result<FileRow<T>, RowError> {
     let (value, warnings) = fields
         .and_then(|fields| T::from_fields(fields, schema))
         .map_err(|reason| RowError::new(unit, line, reason))?;
-    Ok(Row { line, value, warnings: warnings.into_iter().map(Warning::Feature).collect() })
+    Ok(FileRow { line, value, warnings: warnings.into_iter().map(Warning::Feature).collect() })
 }
 
 impl<T: Table> Iterator for Rows<T> {
-    type Item = Result<Row<T>, RowError>;
+    type Item = Result<FileRow<T>, RowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.ended {

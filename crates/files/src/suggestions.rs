@@ -52,7 +52,7 @@ pub struct SuggestionWriter {
 #[derive(Debug)]
 enum Sink {
     JsonLines(BufWriter<NamedTempFile>),
-    Parquet(Box<Columns>),
+    Parquet(Box<SuggestionColumns>),
 }
 
 impl SuggestionWriter {
@@ -63,7 +63,7 @@ impl SuggestionWriter {
         let sink = match Format::from_path(path)? {
             Format::JsonLines => Sink::JsonLines(buffered(create_beside(path).map_err(write)?)),
             Format::Parquet => {
-                let columns = create_beside(path).and_then(Columns::new);
+                let columns = create_beside(path).and_then(SuggestionColumns::new);
                 Sink::Parquet(Box::new(columns.map_err(write)?))
             }
             Format::Csv => return Err(FileError::Extension { path: path.to_owned() }),
@@ -97,7 +97,7 @@ impl SuggestionWriter {
 }
 
 /// The row group being filled.
-struct Columns {
+struct SuggestionColumns {
     file: SerializedFileWriter<NamedTempFile>,
     rows: Vec<i64>,
     customers: Vec<ByteArray>,
@@ -107,13 +107,13 @@ struct Columns {
     probabilities: Vec<f64>,
 }
 
-impl fmt::Debug for Columns {
+impl fmt::Debug for SuggestionColumns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Columns").field("rows", &self.rows.len()).finish_non_exhaustive()
+        f.debug_struct("SuggestionColumns").field("rows", &self.rows.len()).finish_non_exhaustive()
     }
 }
 
-impl Columns {
+impl SuggestionColumns {
     fn new(file: NamedTempFile) -> io::Result<Self> {
         let column = |name, physical, logical| {
             let column = Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);

@@ -10,7 +10,7 @@ use std::{
 use atelier_core::domain::Schema;
 use tempfile::NamedTempFile;
 
-use super::{Columns, FileError, Format, Table, csv, json_lines, parquet};
+use super::{FileError, Format, Table, TableColumns, csv::CsvWriter, json_lines, parquet::ParquetWriter};
 
 /// The end of the names of unfinished files.
 const PARTIAL: &str = ".partial";
@@ -28,8 +28,8 @@ pub struct Writer<T> {
 #[derive(Debug)]
 enum Sink {
     JsonLines(BufWriter<NamedTempFile>),
-    Csv(csv::Writer, BufWriter<NamedTempFile>),
-    Parquet(Box<parquet::Writer>),
+    Csv(CsvWriter, BufWriter<NamedTempFile>),
+    Parquet(Box<ParquetWriter>),
 }
 
 /// Why a row could not be written.
@@ -48,16 +48,16 @@ impl From<io::Error> for WriteError {
 impl<T: Table> Writer<T> {
     /// # Errors
     /// If the folder is missing or cannot be written to.
-    pub fn create(path: &Path, format: Format, columns: &Columns<T>) -> Result<Self, FileError> {
+    pub fn create(path: &Path, format: Format, columns: &TableColumns<T>) -> Result<Self, FileError> {
         let sink = || -> io::Result<Sink> {
             let file = create_beside(path)?;
             Ok(match format {
                 Format::JsonLines => Sink::JsonLines(buffered(file)),
                 Format::Csv => {
                     let mut output = buffered(file);
-                    Sink::Csv(csv::Writer::new(columns, &mut output)?, output)
+                    Sink::Csv(CsvWriter::new(columns, &mut output)?, output)
                 }
-                Format::Parquet => Sink::Parquet(Box::new(parquet::Writer::new(columns, file)?)),
+                Format::Parquet => Sink::Parquet(Box::new(ParquetWriter::new(columns, file)?)),
             })
         };
         Ok(Self {

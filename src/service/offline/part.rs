@@ -12,7 +12,7 @@ use atelier_engine::{
     catalogue::Catalogue,
     inference::{Articles, Serving},
 };
-use atelier_files::{Row, RowError, Rows, SuggestionRow, SuggestionWriter};
+use atelier_files::{FileRow, RowError, Rows, SuggestionRow, SuggestionWriter};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::{sync::mpsc, task};
 
@@ -104,7 +104,7 @@ pub async fn complete_part(
 
 /// Rows that are answered together.
 struct Chunk {
-    rows: Vec<Result<Row<OpenOutfit>, RowError>>,
+    rows: Vec<Result<FileRow<OpenOutfit>, RowError>>,
     progress: (u64, u64),
 }
 
@@ -136,7 +136,7 @@ struct Answered {
 
 async fn answer(
     job: &Job,
-    rows: Vec<Result<Row<OpenOutfit>, RowError>>,
+    rows: Vec<Result<FileRow<OpenOutfit>, RowError>>,
 ) -> Result<Vec<Answered>, OfflineError> {
     let ids: BTreeSet<_> = rows.iter().flatten().map(|row| &row.value.customer).collect();
     let profiles = job.profiles.get(ids).await?;
@@ -145,7 +145,7 @@ async fn answer(
     for row in rows {
         let (line, refused) = match row {
             Err(error) => (error.line, error.reason),
-            Ok(Row { line, value, .. }) => match profiles.get(&value.customer) {
+            Ok(FileRow { line, value, .. }) => match profiles.get(&value.customer) {
                 None if value.features.is_empty() => {
                     (line, format!("customer {} is unknown, and the row has no features", value.customer))
                 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use atelier_core::domain::{ArticleId, OpenOutfit, Outfit, Schema, Slot, Slots};
-use atelier_files::{Columns, Format, Writer};
+use atelier_files::{Format, TableColumns, Writer};
 use parquet::{file::reader::SerializedFileReader, record::RowAccessor};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -103,7 +103,7 @@ fn write_parquet(file: &Path, outfits: &[Outfit]) {
         }
     };
     let outfits: Vec<OpenOutfit> = outfits.iter().map(open).collect();
-    let mut columns = Columns::new(&Schema::default_schema());
+    let mut columns = TableColumns::new(&Schema::default_schema());
     for outfit in &outfits {
         columns.include(outfit);
     }

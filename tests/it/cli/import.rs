@@ -2,7 +2,7 @@ use std::{fs, io::Write, process::Stdio};
 
 use atelier::store::Actor;
 use atelier_core::domain::{Article, ArticleId, Schema};
-use atelier_files::{Columns, Format, Writer};
+use atelier_files::{Format, TableColumns, Writer};
 use serde_json::{Value, json};
 
 use super::{atelier, path, run, stderr, write_tables};
@@ -327,7 +327,7 @@ async fn a_price_and_stock_are_checked_in_every_format(db: TestDatabase) {
             Article::new(id, "coat", attributes.into_iter().collect()).unwrap()
         })
         .collect();
-    let mut columns = Columns::new(&Schema::default_schema());
+    let mut columns = TableColumns::new(&Schema::default_schema());
     for article in &articles {
         columns.include(article);
     }
@@ -387,7 +387,7 @@ async fn stock_by_size_is_read_in_every_format(db: TestDatabase) {
         Article::new(ArticleId::new(format!("a-{n}")).unwrap(), "coat", attributes).unwrap()
     });
     let articles: Vec<Article> = articles.collect();
-    let mut columns = Columns::new(&Schema::default_schema());
+    let mut columns = TableColumns::new(&Schema::default_schema());
     for article in &articles {
         columns.include(article);
     }

@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use atelier_core::domain::{Article, ArticleId, Customer, Outfit, Schema, Split};
-use atelier_files::{Checker, Columns, Files, Format, Report, SCHEMA, Table, Writer};
+use atelier_files::{Checker, Files, Format, Report, SCHEMA, Table, TableColumns, Writer};
 
 use crate::{
     files::NewFolder,
@@ -147,8 +147,11 @@ impl Import<'_> {
         mut change: impl FnMut(T) -> Result<Option<T>, String>,
     ) -> Result<()> {
         let path = require::<T>(path)?;
-        let mut writer =
-            Writer::create(&table_path::<T>(folder), Format::JsonLines, &Columns::<T>::new(self.schema))?;
+        let mut writer = Writer::create(
+            &table_path::<T>(folder),
+            Format::JsonLines,
+            &TableColumns::<T>::new(self.schema),
+        )?;
         let mut rows = checker.check(atelier_files::read::<T>(path, self.schema)?);
         let mut number: u32 = 0;
         while let Some(row) = rows.next() {
@@ -180,7 +183,8 @@ fn rewrite<T: Table>(
     mut change: impl FnMut(&mut T),
 ) -> Result<()> {
     let all = rows::<T>(folder, from)?;
-    let mut writer = Writer::create(&table_path::<T>(folder), Format::JsonLines, &Columns::<T>::new(to))?;
+    let mut writer =
+        Writer::create(&table_path::<T>(folder), Format::JsonLines, &TableColumns::<T>::new(to))?;
     for row in all {
         let mut row = row?;
         change(&mut row);

@@ -18,8 +18,8 @@ const WITH_TYPE: &str = "type and ";
 /// How the names of attributes end whose values are ranges of a number among the articles of one type.
 const FOR_TYPE: &str = " for its type";
 const TYPE: &str = "type";
-/// Attributes that say nothing of how an article is worn.
-const NOT_WORN: [&str; 8] =
+/// Attributes that say nothing about how an article looks and fits.
+const NOT_LOOKS: [&str; 8] =
     ["name", "description", "image", "url", "stock", "in_stock", "availability", "embedding"];
 
 /// Numbers the values that articles have, over all attributes: words, ranges of numbers, and both together with the type.
@@ -104,8 +104,8 @@ pub struct Facts {
 impl Facts {
     pub fn new(article: &Article) -> Self {
         let mut facts = Self { words: vec![(TYPE.to_owned(), fold(article.kind()))], numbers: Vec::new() };
-        let worn = article.attributes().iter().filter(|(name, _)| !NOT_WORN.contains(&name.as_str()));
-        for (name, value) in worn {
+        let described = article.attributes().iter().filter(|(name, _)| !NOT_LOOKS.contains(&name.as_str()));
+        for (name, value) in described {
             match value {
                 Value::Array(values) => {
                     facts.words.extend(values.iter().filter_map(word).map(|word| (name.clone(), word)));
@@ -261,14 +261,14 @@ impl ArticleEncoder {
         let find = |(name, word): &(String, String)| self.index.words.get(name)?.get(word).copied();
         let kind = find(&facts.words[0]);
         let mut encoded = EncodedArticle::default();
-        for (place, fact) in facts.words.iter().enumerate() {
+        for (index, fact) in facts.words.iter().enumerate() {
             let word = find(fact);
             let with_type = kind.zip(word).and_then(|both| self.index.with_type.get(&both));
             let alone = word.and_then(|word| self.index.alone.get(&word));
-            encoded.values.extend(alone.into_iter().chain(with_type.filter(|_| place > 0)));
+            encoded.values.extend(alone.into_iter().chain(with_type.filter(|_| index > 0)));
             let (name, word_of) = fact;
             // An attribute without any value says nothing that could be unknown, as does one that has ranges.
-            if word.is_none() && place < named && (place == 0 || self.index.words.contains_key(name)) {
+            if word.is_none() && index < named && (index == 0 || self.index.words.contains_key(name)) {
                 encoded.unknown.push(UnknownValue { attribute: name.clone(), word: word_of.clone() });
             }
         }
@@ -441,7 +441,7 @@ mod tests {
         assert_eq!(says(&boot), ["price 0"]);
         let unknown: Vec<String> = boot.unknown.iter().map(ToString::to_string).collect();
         assert_eq!(unknown, ["type \"boot\"", "colour \"mauve\""]);
-        assert_eq!([true, false], [0, 1].map(|place: usize| boot.unknown[place].is_type()));
+        assert_eq!([true, false], [0, 1].map(|index: usize| boot.unknown[index].is_type()));
     }
 
     #[test]

@@ -26,18 +26,18 @@ impl Mask {
     }
 
     pub fn insert(&mut self, article: u32) {
-        let place = self.place(article);
-        self.words[place / BITS] |= 1 << (place % BITS);
+        let index = self.index(article);
+        self.words[index / BITS] |= 1 << (index % BITS);
     }
 
     pub fn remove(&mut self, article: u32) {
-        let place = self.place(article);
-        self.words[place / BITS] &= !(1 << (place % BITS));
+        let index = self.index(article);
+        self.words[index / BITS] &= !(1 << (index % BITS));
     }
 
     pub fn contains(&self, article: u32) -> bool {
-        let place = self.place(article);
-        self.words[place / BITS] >> (place % BITS) & 1 == 1
+        let index = self.index(article);
+        self.words[index / BITS] >> (index % BITS) & 1 == 1
     }
 
     pub fn is_empty(&self) -> bool {
@@ -82,12 +82,12 @@ impl Mask {
 
     /// The indices of its articles, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u32> {
-        self.words.iter().zip(0u32..).flat_map(|(&word, place)| {
+        self.words.iter().zip(0u32..).flat_map(|(&word, index)| {
             std::iter::successors((word != 0).then_some(word), |rest| {
                 let rest = rest & (rest - 1);
                 (rest != 0).then_some(rest)
             })
-            .map(move |rest| place * u64::BITS + rest.trailing_zeros())
+            .map(move |rest| index * u64::BITS + rest.trailing_zeros())
         })
     }
 
@@ -98,10 +98,10 @@ impl Mask {
         }
     }
 
-    fn place(&self, article: u32) -> usize {
-        let place = article as usize;
-        assert!(place < self.length, "article {article} of {}; this is a bug", self.length);
-        place
+    fn index(&self, article: u32) -> usize {
+        let index = article as usize;
+        assert!(index < self.length, "article {article} of {}; this is a bug", self.length);
+        index
     }
 }
 
@@ -109,22 +109,22 @@ impl Mask {
 /// there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SparseMask {
-    /// Places in a mask's words, ascending, and the words, none of which is 0.
+    /// Indices in a mask's words, ascending, and the words, none of which is 0.
     words: Vec<(u32, u64)>,
 }
 
 impl SparseMask {
     pub fn insert(&mut self, article: u32) {
-        let (place, bit) = Self::place(article);
-        match self.words.binary_search_by_key(&place, |(place, _)| *place) {
+        let (index, bit) = Self::index(article);
+        match self.words.binary_search_by_key(&index, |(index, _)| *index) {
             Ok(at) => self.words[at].1 |= bit,
-            Err(at) => self.words.insert(at, (place, bit)),
+            Err(at) => self.words.insert(at, (index, bit)),
         }
     }
 
     pub fn remove(&mut self, article: u32) {
-        let (place, bit) = Self::place(article);
-        if let Ok(at) = self.words.binary_search_by_key(&place, |(place, _)| *place) {
+        let (index, bit) = Self::index(article);
+        if let Ok(at) = self.words.binary_search_by_key(&index, |(index, _)| *index) {
             self.words[at].1 &= !bit;
             if self.words[at].1 == 0 {
                 self.words.remove(at);
@@ -136,7 +136,7 @@ impl SparseMask {
         self.words.is_empty()
     }
 
-    fn place(article: u32) -> (u32, u64) {
+    fn index(article: u32) -> (u32, u64) {
         (article / u64::BITS, 1 << (article % u64::BITS))
     }
 }
@@ -145,19 +145,19 @@ impl Mask {
     /// # Panics
     /// If an article of the other set is not in the vocabulary; [`Mask::subtract_sparse`] does, too.
     pub fn unite_sparse(&mut self, other: &SparseMask) {
-        for (place, word) in &other.words {
-            self.words[*place as usize] |= word;
+        for (index, word) in &other.words {
+            self.words[*index as usize] |= word;
         }
     }
 
     /// Whether an article is in both.
     pub fn meets_sparse(&self, other: &SparseMask) -> bool {
-        other.words.iter().any(|(place, word)| self.words[*place as usize] & word != 0)
+        other.words.iter().any(|(index, word)| self.words[*index as usize] & word != 0)
     }
 
     pub fn subtract_sparse(&mut self, other: &SparseMask) {
-        for (place, word) in &other.words {
-            self.words[*place as usize] &= !word;
+        for (index, word) in &other.words {
+            self.words[*index as usize] &= !word;
         }
     }
 }

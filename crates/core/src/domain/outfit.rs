@@ -1,4 +1,4 @@
-//! Outfits: articles worn together, and outfits with blanks to fill.
+//! Outfits: articles that one person wears together, and outfits with blanks to fill.
 
 use std::{collections::HashSet, fmt, str::FromStr};
 
@@ -105,7 +105,7 @@ impl Outfit {
     }
 }
 
-/// One place of an open outfit.
+/// An entry of an open outfit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Slot {
     Article(ArticleId),
@@ -157,9 +157,9 @@ impl Slots {
         &self.0
     }
 
-    /// The places of the blanks.
+    /// The indices of the blanks.
     pub fn blanks(&self) -> impl Iterator<Item = usize> {
-        self.0.iter().enumerate().filter(|(_, slot)| **slot == Slot::Blank).map(|(place, _)| place)
+        self.0.iter().enumerate().filter(|(_, slot)| **slot == Slot::Blank).map(|(index, _)| index)
     }
 }
 

@@ -51,9 +51,9 @@ fn is_digits(text: &str) -> bool {
 /// The price with a decimal point and without groups.
 fn digits(text: &str) -> Option<String> {
     // A sign that appears twice separates groups.
-    let decimal = text.rfind(['.', ',']).filter(|place| text.find(&text[*place..=*place]) == Some(*place));
+    let decimal = text.rfind(['.', ',']).filter(|at| text.find(&text[*at..=*at]) == Some(*at));
     let (whole, decimals) = match decimal {
-        Some(place) => (&text[..place], &text[place + 1..]),
+        Some(at) => (&text[..at], &text[at + 1..]),
         None => (text, "0"),
     };
     let group = whole.chars().find(|c| !c.is_ascii_digit());

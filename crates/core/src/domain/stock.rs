@@ -59,11 +59,11 @@ pub(super) fn read_counts(value: &Value) -> Result<Vec<Counted>, String> {
         Value::Object(sizes) => {
             let counts = sizes.iter().map(|(size, count)| read_size(size, count));
             let counts = counts.collect::<Result<Vec<Counted>, String>>()?;
-            let is_again = |place: usize| {
-                let sizes = &counts[place].sizes;
-                !sizes.is_empty() && counts[..place].iter().any(|count| count.sizes == *sizes)
+            let is_again = |index: usize| {
+                let sizes = &counts[index].sizes;
+                !sizes.is_empty() && counts[..index].iter().any(|count| count.sizes == *sizes)
             };
-            match (0..).zip(sizes.keys()).find(|(place, _)| is_again(*place)) {
+            match (0..).zip(sizes.keys()).find(|(index, _)| is_again(*index)) {
                 None => Ok(counts),
                 Some((_, size)) => {
                     Err(format!("stock by size has the size {size:?} twice, in other spellings"))

@@ -28,9 +28,9 @@ impl Vocabulary {
             return Err(VocabularyError::Empty);
         }
         let mut index = HashMap::with_capacity(articles.len());
-        for (place, article) in articles.iter().enumerate() {
-            let place = u32::try_from(place).expect("fewer than four billion articles; this is a bug");
-            if index.insert(article.clone(), place).is_some() {
+        for (number, article) in articles.iter().enumerate() {
+            let number = u32::try_from(number).expect("fewer than four billion articles; this is a bug");
+            if index.insert(article.clone(), number).is_some() {
                 return Err(VocabularyError::Duplicate(article.clone()));
             }
         }

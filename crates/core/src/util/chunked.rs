@@ -46,7 +46,7 @@ impl<T: Clone> Chunked<T> {
     /// An item to change.
     ///
     /// # Panics
-    /// If there is none at this place.
+    /// If there is none at this index.
     pub fn get_mut(&mut self, at: usize) -> &mut T {
         &mut Arc::make_mut(&mut self.parts[at / PART])[at % PART]
     }

@@ -24,8 +24,8 @@ impl Lines {
     }
 
     pub fn push<C: AsRef<str>>(&mut self, cells: &[C]) {
-        for (place, cell) in cells.iter().enumerate() {
-            if place > 0 {
+        for (index, cell) in cells.iter().enumerate() {
+            if index > 0 {
                 self.text.push(',');
             }
             self.push_cell(cell.as_ref());

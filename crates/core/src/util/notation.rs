@@ -124,8 +124,8 @@ impl Notation {
     /// A whole number with its thousands apart.
     fn grouped(&self, digits: &str) -> String {
         let mut written = String::new();
-        for (place, digit) in digits.char_indices() {
-            if place > 0 && (digits.len() - place).is_multiple_of(3) {
+        for (index, digit) in digits.char_indices() {
+            if index > 0 && (digits.len() - index).is_multiple_of(3) {
                 written.push_str(self.locale.group);
             }
             written.push(digit);

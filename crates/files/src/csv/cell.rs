@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     Table,
-    columns::Place,
+    columns::Target,
     json::{JsonError, is_texts, make_canonical, parse},
 };
 
@@ -30,15 +30,15 @@ pub(super) enum Reading {
 }
 
 impl Reading {
-    pub(super) fn for_place<T: Table>(place: &Place, schema: &Schema) -> Self {
-        match place {
-            Place::Field(name) => match T::FIELDS.iter().find(|field| field.name == name) {
+    pub(super) fn for_target<T: Table>(target: &Target, schema: &Schema) -> Self {
+        match target {
+            Target::Field(name) => match T::FIELDS.iter().find(|field| field.name == name) {
                 Some(field) if field.list => Self::Ids,
                 Some(_) => Self::Text,
                 None if name == "price" => Self::Price,
                 None => Self::Attribute,
             },
-            Place::Feature(name) => match schema.feature(name).map(|feature| &feature.kind) {
+            Target::Feature(name) => match schema.feature(name).map(|feature| &feature.kind) {
                 Some(Kind::Category) => Self::Category,
                 Some(Kind::Set) => Self::Set,
                 Some(Kind::Number { .. }) => Self::Number,

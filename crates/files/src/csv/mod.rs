@@ -16,8 +16,8 @@ use csv_core::ReadRecordResult;
 
 use self::cell::Reading;
 use super::{
-    Columns, FileError, Row, RowError, Table,
-    columns::{Place, RowFields, find_places, flatten},
+    FileError, FileRow, RowError, Table, TableColumns,
+    columns::{RowFields, Target, find_targets, flatten},
     error::Unit,
     input::Input,
     json::Fields,
@@ -29,43 +29,30 @@ use super::{
 const MOST_CELLS: usize = 1 << 16;
 
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct CsvReader {
     records: Records,
-    columns: Vec<(Place, Reading, String)>,
+    columns: Vec<(Target, Reading, String)>,
 }
 
-impl Reader {
+impl CsvReader {
     /// # Errors
     /// If the header cannot be read, or does not fit the table.
     pub(crate) fn new<T: Table>(input: Input, path: &Path, schema: &Schema) -> Result<Self, FileError> {
         let refuse = |reason: String| FileError::Columns { path: path.to_owned(), reason };
         let mut records = Records::new(input, b',');
-        let header = match records.next() {
-            Ok(Some(line)) => line,
-            Ok(None) => {
-                return Err(refuse(
-                    "the file is empty; expected a header with the names of the columns".into(),
-                ));
-            }
-            Err(End::Disk(source)) => return Err(FileError::Open { path: path.to_owned(), source }),
-            Err(End::Format(reason)) => return Err(refuse(format!("in the header, {reason}"))),
-        };
-        let names = records.cells().map_err(|reason| refuse(format!("line {header}: {reason}")))?;
+        let names = records.read_header(path)?;
         if names.iter().any(|name| name.contains('\0')) {
             return Err(refuse("the name of a column contains the character NUL; remove it".into()));
         }
-        let places = find_places::<T>(names.iter().copied()).map_err(|reason| {
+        let targets = find_targets::<T>(names.iter().map(String::as_str)).map_err(|reason| {
             let hint = if names.len() == 1 { "; commas separate the columns" } else { "" };
             refuse(format!("{reason}{hint}"))
         })?;
-        let columns = places.into_iter().zip(&names);
-        let columns = columns
-            .map(|(place, name)| {
-                let reading = Reading::for_place::<T>(&place, schema);
-                (place, reading, (*name).to_owned())
-            })
-            .collect();
-        Ok(Self { records, columns })
+        let columns = targets.into_iter().zip(names).map(|(target, name)| {
+            let reading = Reading::for_target::<T>(&target, schema);
+            (target, reading, name)
+        });
+        Ok(Self { columns: columns.collect(), records })
     }
 
     pub(crate) fn progress(&self) -> (u64, u64) {
@@ -78,20 +65,12 @@ impl Reader {
 
     pub(crate) fn next<T: Table>(
         &mut self,
-        finish: impl FnOnce(u64, Result<Fields, String>) -> Result<Row<T>, RowError>,
-    ) -> Option<Result<Row<T>, RowError>> {
-        let begins = self.records.next_line();
-        let line = match self.records.next() {
-            Ok(None) => return None,
-            Ok(Some(line)) => line,
-            Err(End::Disk(error)) => {
-                return Some(Err(RowError::fatal(Unit::Line, begins, read_failure(&error))));
-            }
-            Err(End::Format(reason)) => {
-                return Some(Err(RowError::fatal(Unit::Line, self.records.begins, reason)));
-            }
-        };
-        Some(finish(line, self.fields::<T>()))
+        finish: impl FnOnce(u64, Result<Fields, String>) -> Result<FileRow<T>, RowError>,
+    ) -> Option<Result<FileRow<T>, RowError>> {
+        match self.records.next_record().transpose()? {
+            Ok(line) => Some(finish(line, self.fields::<T>())),
+            Err(error) => Some(Err(error)),
+        }
     }
 
     fn fields<T: Table>(&self) -> Result<Fields, String> {
@@ -107,16 +86,16 @@ impl Reader {
             return Err(format!("the header has {expected} cells, but this row has {found}{hint}"));
         }
         let mut fields = RowFields::default();
-        for ((place, reading, name), cell) in self.columns.iter().zip(cells) {
+        for ((target, reading, name), cell) in self.columns.iter().zip(cells) {
             let value = reading.read(cell).map_err(|reason| format!("column {name:?}: {reason}"))?;
-            fields.insert(place, &[], value);
+            fields.insert(target, &[], value);
         }
         fields.into_fields::<T>()
     }
 }
 
 /// Why a record cannot be read.
-pub(crate) enum End {
+enum End {
     Disk(io::Error),
     Format(String),
 }
@@ -162,18 +141,37 @@ impl Records {
         self.input.progress()
     }
 
-    /// The line on which the current record begins.
-    pub(crate) fn begins(&self) -> u64 {
-        self.begins
-    }
-
     /// The line of the next byte.
-    pub(crate) fn next_line(&self) -> u64 {
+    fn next_line(&self) -> u64 {
         self.line_ends + 1
     }
 
-    /// Reads the next record, and gives the line on which it begins.
-    pub(crate) fn next(&mut self) -> Result<Option<u64>, End> {
+    /// Reads the names of the columns.
+    pub(crate) fn read_header(&mut self, path: &Path) -> Result<Vec<String>, FileError> {
+        let refuse = |reason: String| FileError::Columns { path: path.to_owned(), reason };
+        match self.next() {
+            Ok(Some(line)) => {
+                let cells = self.cells().map_err(|reason| refuse(format!("line {line}: {reason}")))?;
+                Ok(cells.into_iter().map(str::to_owned).collect())
+            }
+            Ok(None) => {
+                Err(refuse("the file is empty; expected a header with the names of the columns".into()))
+            }
+            Err(End::Disk(source)) => Err(FileError::Open { path: path.to_owned(), source }),
+            Err(End::Format(reason)) => Err(refuse(format!("in the header, {reason}"))),
+        }
+    }
+
+    /// Reads the next record, and gives the line on which it begins. An error is fatal.
+    pub(crate) fn next_record(&mut self) -> Result<Option<u64>, RowError> {
+        let begins = self.next_line();
+        self.next().map_err(|end| match end {
+            End::Disk(error) => RowError::fatal(Unit::Line, begins, read_failure(&error)),
+            End::Format(reason) => RowError::fatal(Unit::Line, self.begins, reason),
+        })
+    }
+
+    fn next(&mut self) -> Result<Option<u64>, End> {
         if !self.skip_line_ends()? {
             return Ok(None);
         }
@@ -254,26 +252,21 @@ impl Records {
 }
 
 #[derive(Debug)]
-pub(crate) struct Writer {
-    /// By the names of the columns.
-    places: HashMap<String, usize>,
-    readings: Vec<Reading>,
+pub(crate) struct CsvWriter {
+    /// By the names of the columns: the index of the cell, and how it is read.
+    columns: HashMap<String, (usize, Reading)>,
     cells: Vec<String>,
     lines: Lines,
 }
 
-impl Writer {
+impl CsvWriter {
     /// Writes the header.
-    pub(crate) fn new<T: Table>(columns: &Columns<T>, output: &mut impl Write) -> io::Result<Self> {
+    pub(crate) fn new<T: Table>(columns: &TableColumns<T>, output: &mut impl Write) -> io::Result<Self> {
         let cells: Vec<String> = columns.columns().into_iter().map(|column| column.name).collect();
         let reading =
-            |name: &String| Reading::for_place::<T>(&Place::from_column::<T>(name), columns.schema());
-        let mut writer = Self {
-            readings: cells.iter().map(reading).collect(),
-            places: cells.iter().cloned().zip(0..).collect(),
-            cells,
-            lines: Lines::exact(),
-        };
+            |name: &str| Reading::for_target::<T>(&Target::from_column::<T>(name), columns.schema());
+        let columns = cells.iter().zip(0..).map(|(name, index)| (name.clone(), (index, reading(name))));
+        let mut writer = Self { columns: columns.collect(), cells, lines: Lines::exact() };
         writer.write_cells(output)?;
         Ok(writer)
     }
@@ -285,10 +278,10 @@ impl Writer {
     ) -> Result<(), WriteError> {
         self.cells.iter_mut().for_each(String::clear);
         for (name, value) in flatten::<T>(fields) {
-            let Some(&place) = self.places.get(&name) else {
+            let Some((index, reading)) = self.columns.get(&name) else {
                 return Err(WriteError::Column(name));
             };
-            self.cells[place].push_str(&self.readings[place].write(&value));
+            self.cells[*index].push_str(&reading.write(&value));
         }
         Ok(self.write_cells(output)?)
     }

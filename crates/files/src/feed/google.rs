@@ -35,9 +35,9 @@ const OWN: [(&str, &str); 3] = [("title", "name"), ("link", "url"), ("image_link
 
 /// The columns of a tab-separated feed.
 #[derive(Debug)]
-pub(super) struct Columns(Vec<String>);
+pub(super) struct MerchantColumns(Vec<String>);
 
-impl Columns {
+impl MerchantColumns {
     /// # Errors
     /// If there is no column for the id.
     pub(super) fn new(header: &[String]) -> Result<Self, String> {

@@ -19,12 +19,11 @@ use atelier_core::domain::Timestamp;
 
 use self::variants::{Article, Variant, Variants};
 use super::{
-    FileError, Row, RowError,
-    csv::{End, Records},
+    FileError, FileRow, RowError,
+    csv::Records,
     error::Unit,
     input::Input,
     json::{self, Fields},
-    read::read_failure,
 };
 
 /// A format of product feeds.
@@ -92,7 +91,7 @@ impl FromStr for Feed {
 
 /// Reads the articles of a feed.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct FeedReader {
     source: Source,
     variants: Variants,
     /// When the feed is read: prices may hold for a time.
@@ -108,8 +107,8 @@ pub(super) struct Reader {
 #[derive(Debug)]
 enum Source {
     Xml(Box<xml::Items>),
-    Tsv(Box<Records>, google::Columns),
-    Shopify(Box<Records>, shopify::Columns, shopify::Product),
+    Tsv(Box<Records>, google::MerchantColumns),
+    Shopify(Box<Records>, shopify::ProductColumns, shopify::Product),
 }
 
 /// An entry of a feed.
@@ -121,32 +120,21 @@ enum Entry {
     Nothing,
 }
 
-impl Reader {
+impl FeedReader {
     /// # Errors
     /// If the header cannot be read, or lacks a column.
     pub(super) fn new(feed: Feed, input: Input, path: &Path, now: Timestamp) -> Result<Self, FileError> {
         let refuse = |reason: String| FileError::Columns { path: path.to_owned(), reason };
-        let header = |records: &mut Records| match records.next() {
-            Ok(Some(_)) => {
-                let cells = records.cells().map_err(refuse)?;
-                Ok(cells.into_iter().map(str::to_owned).collect::<Vec<_>>())
-            }
-            Ok(None) => {
-                Err(refuse("the file is empty; expected a header with the names of the columns".into()))
-            }
-            Err(End::Disk(source)) => Err(FileError::Open { path: path.to_owned(), source }),
-            Err(End::Format(reason)) => Err(refuse(format!("in the header, {reason}"))),
-        };
         let source = match feed {
             Feed::GoogleXml => Source::Xml(Box::new(xml::Items::new(input))),
             Feed::GoogleTsv => {
                 let mut records = Records::new(input, b'\t');
-                let columns = google::Columns::new(&header(&mut records)?).map_err(refuse)?;
+                let columns = google::MerchantColumns::new(&records.read_header(path)?).map_err(refuse)?;
                 Source::Tsv(Box::new(records), columns)
             }
             Feed::ShopifyCsv => {
                 let mut records = Records::new(input, b',');
-                let columns = shopify::Columns::new(&header(&mut records)?).map_err(refuse)?;
+                let columns = shopify::ProductColumns::new(&records.read_header(path)?).map_err(refuse)?;
                 Source::Shopify(Box::new(records), columns, shopify::Product::default())
             }
         };
@@ -179,8 +167,8 @@ impl Reader {
 
     pub(super) fn next<T>(
         &mut self,
-        finish: impl FnOnce(u64, Result<Fields, String>) -> Result<Row<T>, RowError>,
-    ) -> Option<Result<Row<T>, RowError>> {
+        finish: impl FnOnce(u64, Result<Fields, String>) -> Result<FileRow<T>, RowError>,
+    ) -> Option<Result<FileRow<T>, RowError>> {
         loop {
             if let Some(Article { line, fields, warnings }) = self.variants.next() {
                 self.given += fields.values().map(json::size).sum::<usize>() as u64;
@@ -233,31 +221,23 @@ impl Source {
                     let fields = fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
                     google::read(fields, now).map(Box::new).map(Entry::Variant)
                 });
-                let entry = entry.map_err(|reason| match item.place {
-                    Some(place) => format!("in item {place} of the file, {reason}"),
+                let entry = entry.map_err(|reason| match item.number {
+                    Some(number) => format!("in item {number} of the file, {reason}"),
                     None => reason,
                 });
                 Ok(Some((item.line, entry)))
             }
             Self::Tsv(records, columns) => {
-                let Some(line) = next_record(records)? else { return Ok(None) };
+                let Some(line) = records.next_record()? else { return Ok(None) };
                 let entry = records
                     .cells()
                     .and_then(|cells| columns.read(&cells, now).map(Box::new).map(Entry::Variant));
                 Ok(Some((line, entry)))
             }
             Self::Shopify(records, columns, product) => {
-                let Some(line) = next_record(records)? else { return Ok(None) };
+                let Some(line) = records.next_record()? else { return Ok(None) };
                 Ok(Some((line, records.cells().and_then(|cells| columns.read(&cells, product)))))
             }
         }
     }
-}
-
-fn next_record(records: &mut Records) -> Result<Option<u64>, RowError> {
-    let begins = records.next_line();
-    records.next().map_err(|end| match end {
-        End::Disk(error) => RowError::fatal(Unit::Line, begins, read_failure(&error)),
-        End::Format(reason) => RowError::fatal(Unit::Line, records.begins(), reason),
-    })
 }

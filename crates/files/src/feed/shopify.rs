@@ -87,7 +87,7 @@ const COLOUR: [&str; 6] = ["color", "colour", "farbe", "couleur", "kleur", "colo
 
 /// Which column a cell belongs to.
 #[derive(Debug)]
-pub(super) struct Columns(Vec<Option<Column>>);
+pub(super) struct ProductColumns(Vec<Option<Column>>);
 
 /// What the first row of a product says for all.
 #[derive(Debug, Default)]
@@ -106,7 +106,7 @@ enum OptionKind {
     Colour,
 }
 
-impl Columns {
+impl ProductColumns {
     /// # Errors
     /// If there is no column for the handle or the price.
     pub(super) fn new(header: &[String]) -> Result<Self, String> {
@@ -131,12 +131,8 @@ impl Columns {
             return Err(format!("the header has {expected} cells, but this row has {found}"));
         }
         let find = |column: Column| {
-            let place = self
-                .0
-                .iter()
-                .zip(cells)
-                .find(|(other, cell)| **other == Some(column) && !cell.trim().is_empty());
-            place.map(|(_, cell)| cell.trim())
+            let mut cells = self.0.iter().zip(cells).filter(|(other, _)| **other == Some(column));
+            cells.find_map(|(_, cell)| Some(cell.trim()).filter(|cell| !cell.is_empty()))
         };
         let handle = find(Column::Handle).ok_or("the column \"Handle\" is empty")?;
         let is_new = handle != product.handle;
@@ -157,8 +153,8 @@ impl Product {
     fn new<'c>(handle: &str, find: impl Fn(Column) -> Option<&'c str>) -> Self {
         let kind = find(Column::Type).or_else(|| find(Column::Category).and_then(last_of_path));
         let kind = kind.map(str::to_owned);
-        let options = [0, 1, 2].map(|place| {
-            let name = fold(find(Column::OptionName(place))?);
+        let options = [0, 1, 2].map(|number| {
+            let name = fold(find(Column::OptionName(number))?);
             if SIZE.contains(&name.as_str()) {
                 return Some(OptionKind::Size);
             }
@@ -193,8 +189,8 @@ impl Product {
         find: impl Fn(Column) -> Option<&'c str>,
     ) -> Result<Variant, String> {
         let option = |wanted: OptionKind| {
-            let place = self.options.iter().position(|kind| *kind == Some(wanted))?;
-            find(Column::OptionValue(place))
+            let number = self.options.iter().position(|kind| *kind == Some(wanted))?;
+            find(Column::OptionValue(number))
         };
         let (mut shared, mut own) = (self.shared.clone(), self.own.clone());
         let colour = option(OptionKind::Colour);

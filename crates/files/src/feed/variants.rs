@@ -57,7 +57,7 @@ pub(super) struct Article {
 #[derive(Debug, Default)]
 pub(super) struct Variants {
     open: Vec<Group>,
-    /// The places of their articles in `open`, by their groups and ids. Two groups with the same id are two articles, which the
+    /// The indices of their articles in `open`, by their groups and ids. Two groups with the same id are two articles, which the
     /// check of repeated ids refuses.
     by_article: HashMap<(String, String), usize>,
     /// Entries that are parents if one of `groups` has their id.
@@ -130,10 +130,10 @@ impl Variants {
             return;
         };
         match self.by_article.entry((group, variant.article.clone())) {
-            Entry::Occupied(place) => self.open[*place.get()].add(line, variant),
-            Entry::Vacant(place) => {
+            Entry::Occupied(entry) => self.open[*entry.get()].add(line, variant),
+            Entry::Vacant(entry) => {
                 self.bytes += variant.bytes();
-                place.insert(self.open.len());
+                entry.insert(self.open.len());
                 self.open.push(Group::new(line, variant));
             }
         }

@@ -42,7 +42,7 @@ pub(super) struct Items {
 pub(super) struct Item {
     pub(super) line: u64,
     /// Its number in the file, if the item before it begins on the same line.
-    pub(super) place: Option<u64>,
+    pub(super) number: Option<u64>,
     /// Names and texts, or why they cannot be read.
     pub(super) fields: Result<Vec<(String, String)>, String>,
 }
@@ -100,8 +100,8 @@ impl Items {
                             self.count += 1;
                             let shares_line = line == self.last_line;
                             self.last_line = line;
-                            let place = shares_line.then_some(self.count);
-                            let item = Item { line, place, fields: Ok(Vec::new()) };
+                            let number = shares_line.then_some(self.count);
+                            let item = Item { line, number, fields: Ok(Vec::new()) };
                             self.item =
                                 Some(Open { item, depth: self.depth, field: None, others: Some(Vec::new()) });
                         }

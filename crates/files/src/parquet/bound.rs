@@ -66,7 +66,7 @@ impl ChunkReader for BoundedFile {
     }
 }
 
-/// The bytes from a place on.
+/// The bytes from a position on.
 #[derive(Debug)]
 pub(super) struct Start {
     bytes: BufReader<File>,

@@ -20,8 +20,8 @@ use ::parquet::{
 };
 use tempfile::NamedTempFile;
 
-pub(super) use read::Reader;
-pub(super) use write::Writer;
+pub(super) use read::ParquetReader;
+pub(super) use write::ParquetWriter;
 
 /// Calls into the `parquet` crate, which panics on some damaged files, and turns a panic into an error. The caller must
 /// not use the reader again.

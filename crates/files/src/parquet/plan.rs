@@ -8,7 +8,7 @@ use atelier_core::domain::{Schema, is_read_attribute};
 
 use crate::{
     Table,
-    columns::{Place, find_places},
+    columns::{Target, find_targets},
 };
 
 /// pandas stores its row numbers in columns whose names begin so.
@@ -19,8 +19,8 @@ const PANDAS_INDEX: &str = "__index_level_";
 pub(super) struct Leaf {
     /// The column's number in the file.
     pub(super) column: usize,
-    pub(super) place: Place,
-    /// The path of structs within the place.
+    pub(super) target: Target,
+    /// The path of structs within the target.
     pub(super) inside: Vec<String>,
     /// The name for messages.
     pub(super) name: String,
@@ -83,7 +83,7 @@ pub(super) fn find_columns<T: Table>(root: &Type, schema: &Schema) -> Result<Pla
         let path = found.path.clone();
         let leaf = found.leaf::<T>();
         // No feature is an object.
-        if matches!(leaf.place, Place::Feature(_)) && !leaf.inside.is_empty() {
+        if matches!(leaf.target, Target::Feature(_)) && !leaf.inside.is_empty() {
             let path = path[..path.len() - leaf.inside.len()].to_vec();
             if !walk.refused.iter().any(|refused| refused.path == path) {
                 walk.refused.push(Refused { path, found: "a struct".into() });
@@ -95,7 +95,7 @@ pub(super) fn find_columns<T: Table>(root: &Type, schema: &Schema) -> Result<Pla
     if let Some(needed) = walk.refused.iter().find(|refused| refused.is_needed::<T>(schema)) {
         return Err(needed.reason());
     }
-    find_places::<T>(names.iter().map(String::as_str))?;
+    find_targets::<T>(names.iter().map(String::as_str))?;
     let unread: Vec<String> = walk.refused.iter().map(Refused::describe).collect();
     let unread = (!unread.is_empty()).then(|| {
         format!(
@@ -125,22 +125,22 @@ impl Found {
     fn leaf<T: Table>(self) -> Leaf {
         let Self { column, path, holds, present, element } = self;
         let name = path.join(".");
-        let (place, inside) = find_place::<T>(path);
-        Leaf { column, place, inside, name, holds, present, element }
+        let (target, inside) = find_target::<T>(path);
+        Leaf { column, target, inside, name, holds, present, element }
     }
 }
 
-/// The place of a column's value, and its path of structs within it.
-fn find_place<T: Table>(path: Vec<String>) -> (Place, Vec<String>) {
+/// The target of a column's value, and its path of structs within it.
+fn find_target<T: Table>(path: Vec<String>) -> (Target, Vec<String>) {
     let mut path = path.into_iter();
     let outer = path.next().expect("a column has a name; this is a bug");
-    let place = match Place::from_column::<T>(&outer) {
-        Place::Field(name) if T::FEATURES && name == "features" => {
-            path.next().map_or(Place::Field(name), Place::Feature)
+    let target = match Target::from_column::<T>(&outer) {
+        Target::Field(name) if T::FEATURES && name == "features" => {
+            path.next().map_or(Target::Field(name), Target::Feature)
         }
-        place => place,
+        target => target,
     };
-    (place, path.collect())
+    (target, path.collect())
 }
 
 /// A column that cannot be read.
@@ -151,11 +151,11 @@ struct Refused {
 
 impl Refused {
     fn is_needed<T: Table>(&self, schema: &Schema) -> bool {
-        match find_place::<T>(self.path.clone()).0 {
-            Place::Feature(name) => schema.feature(&name).is_some(),
+        match find_target::<T>(self.path.clone()).0 {
+            Target::Feature(name) => schema.feature(&name).is_some(),
             // Every field but an article's attributes is the table's own.
-            Place::Field(_) if T::FEATURES => true,
-            Place::Field(name) => {
+            Target::Field(_) if T::FEATURES => true,
+            Target::Field(name) => {
                 T::FIELDS.iter().any(|field| field.name == name)
                     || is_read_attribute(&name)
                     || schema.names_attribute(&name)

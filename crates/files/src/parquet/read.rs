@@ -30,12 +30,14 @@ use super::{
     column::{self, Batch},
     plan::{Leaf, Plan, find_columns},
 };
-use crate::{FileError, Row, RowError, Table, columns::RowFields, error::Unit, json::Fields, read::LONGEST};
+use crate::{
+    FileError, FileRow, RowError, Table, columns::RowFields, error::Unit, json::Fields, read::LONGEST,
+};
 
 /// Rows of a batch: enough to read columns efficiently, few enough for the CPU cache.
 const BATCH: usize = 1024;
 
-pub(crate) struct Reader {
+pub(crate) struct ParquetReader {
     file: SerializedFileReader<BoundedFile>,
     leaves: Vec<Leaf>,
     unread: Option<String>,
@@ -45,7 +47,7 @@ pub(crate) struct Reader {
     /// The values of the pages that the column being read has loaded for the batch.
     loaded: Arc<AtomicUsize>,
     left: u64,
-    /// The current batch, column by column, and the place in it.
+    /// The current batch, column by column, and the next row of it.
     batch: Vec<Batch>,
     rows: usize,
     at: usize,
@@ -55,9 +57,9 @@ pub(crate) struct Reader {
     bytes: u64,
 }
 
-impl fmt::Debug for Reader {
+impl fmt::Debug for ParquetReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reader")
+        f.debug_struct("ParquetReader")
             .field("leaves", &self.leaves)
             .field("read", &self.read)
             .field("total", &self.total)
@@ -65,7 +67,7 @@ impl fmt::Debug for Reader {
     }
 }
 
-impl Reader {
+impl ParquetReader {
     /// # Errors
     /// If it is not a readable Parquet file, or its columns do not fit the table.
     pub(crate) fn new<T: Table>(file: File, path: &Path, schema: &Schema) -> Result<Self, FileError> {
@@ -108,8 +110,8 @@ impl Reader {
 
     pub(crate) fn next<T: Table>(
         &mut self,
-        finish: impl FnOnce(u64, Result<Fields, String>) -> Result<Row<T>, RowError>,
-    ) -> Option<Result<Row<T>, RowError>> {
+        finish: impl FnOnce(u64, Result<Fields, String>) -> Result<FileRow<T>, RowError>,
+    ) -> Option<Result<FileRow<T>, RowError>> {
         if self.at == self.rows {
             match self.fill() {
                 Ok(true) => {}
@@ -131,7 +133,7 @@ impl Reader {
         let (mut fields, mut wrong, mut left) = (RowFields::default(), None, LONGEST);
         for (leaf, batch) in self.leaves.iter().zip(&mut self.batch) {
             match batch.next_cell(leaf, &mut left)? {
-                Ok(value) => fields.insert(&leaf.place, &leaf.inside, value),
+                Ok(value) => fields.insert(&leaf.target, &leaf.inside, value),
                 Err(reason) => wrong = wrong.or(Some(reason)),
             }
         }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tempfile::NamedTempFile;
 
 use crate::{
-    Columns, Table,
+    Table, TableColumns,
     columns::{Column, Kind, flatten},
     json::Fields,
     write::WriteError,
@@ -22,27 +22,27 @@ use crate::{
 /// Rows of a row group. They are in memory at once, because a row group is written column by column.
 const GROUP: usize = 100_000;
 
-pub(crate) struct Writer {
+pub(crate) struct ParquetWriter {
     file: SerializedFileWriter<NamedTempFile>,
     /// By the names of the columns.
-    places: HashMap<String, usize>,
+    indices: HashMap<String, usize>,
     columns: Vec<Buffer>,
     rows: usize,
 }
 
-impl fmt::Debug for Writer {
+impl fmt::Debug for ParquetWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Writer").field("rows", &self.rows).finish_non_exhaustive()
+        f.debug_struct("ParquetWriter").field("rows", &self.rows).finish_non_exhaustive()
     }
 }
 
-impl Writer {
-    pub(crate) fn new<T: Table>(columns: &Columns<T>, file: NamedTempFile) -> io::Result<Self> {
+impl ParquetWriter {
+    pub(crate) fn new<T: Table>(columns: &TableColumns<T>, file: NamedTempFile) -> io::Result<Self> {
         let columns = columns.columns();
         let fields = columns.iter().map(field).collect::<Result<_, _>>()?;
         Ok(Self {
             file: super::create(T::NAME, fields, file)?,
-            places: columns.iter().map(|column| column.name.clone()).zip(0..).collect(),
+            indices: columns.iter().map(|column| column.name.clone()).zip(0..).collect(),
             columns: columns.into_iter().map(Buffer::new).collect(),
             rows: 0,
         })
@@ -50,7 +50,7 @@ impl Writer {
 
     pub(crate) fn write<T: Table>(&mut self, fields: Fields) -> Result<(), WriteError> {
         for (name, value) in flatten::<T>(fields) {
-            let fits = self.places.get(&name).is_some_and(|place| self.columns[*place].push(value));
+            let fits = self.indices.get(&name).is_some_and(|index| self.columns[*index].push(value));
             if !fits {
                 return Err(WriteError::Column(name));
             }
@@ -199,10 +199,10 @@ impl Buffer {
                 self.definitions.push(present);
                 self.repetitions.push(0);
             }
-            for (place, value) in values.iter().enumerate() {
+            for (index, value) in values.iter().enumerate() {
                 let Value::String(text) = value else { return false };
                 self.definitions.push(present + 1);
-                self.repetitions.push(i16::from(place > 0));
+                self.repetitions.push(i16::from(index > 0));
                 texts.push(text.as_str().into());
             }
             return true;

@@ -110,8 +110,8 @@ fn a_page_with_two_sizes_is_refused() {
         [&[0x16][..], &all, &[0x16], &stored, &[0x26]].concat()
     };
     let (before, after) = (lengths(0), lengths(3));
-    let place = bytes.windows(before.len()).rposition(|window| window == before).unwrap();
-    bytes.splice(place..place + before.len(), after.clone());
+    let start = bytes.windows(before.len()).rposition(|window| window == before).unwrap();
+    bytes.splice(start..start + before.len(), after.clone());
     assert_eq!(before.len(), after.len());
     let header = usize::try_from(column.data_page_offset()).unwrap();
     assert_eq!(bytes[header..header + 3], [0x15, 0, 0x15]);

@@ -12,7 +12,7 @@ fn a_csv_file_is_read_by_the_schema() {
         "\u{feff}customer,articles,split,features.occasion,mood\r\nc-1,a|b|c|d,train,wedding,\r\n\r\n\
          \"c-2\",\"a|b|c|d|e\",,\"two\r\nlines\",1|2\r\nc-3,a|b|c|d,validation,,7",
     );
-    let rows: Vec<Row<Outfit>> = open(&path).map(Result::unwrap).collect();
+    let rows: Vec<FileRow<Outfit>> = open(&path).map(Result::unwrap).collect();
     assert_eq!(rows.iter().map(|row| row.line).collect::<Vec<_>>(), [2, 4, 6]);
     assert_eq!(rows[0].value.split, Some(Split::Train));
     assert_eq!(rows[0].value.features.get("occasion"), Some(&FeatureValue::Text("wedding".into())));

@@ -105,9 +105,9 @@ proptest! {
     fn changed_bytes_never_panic(changes in vec((any::<proptest::sample::Index>(), any::<u8>()), 1..4)) {
         for (name, bytes) in &*HEALTHY {
             let mut bytes = bytes.clone();
-            for (place, byte) in &changes {
-                let place = place.index(bytes.len());
-                bytes[place] = *byte;
+            for (index, byte) in &changes {
+                let index = index.index(bytes.len());
+                bytes[index] = *byte;
             }
             survive(name, &bytes);
         }

@@ -54,7 +54,7 @@ impl Folder {
     /// Writes rows, after a pass for their columns.
     fn rows<T: Table>(&self, name: &str, rows: &[T]) -> PathBuf {
         let path = self.path(name);
-        let mut columns = Columns::new(&SCHEMA);
+        let mut columns = TableColumns::new(&SCHEMA);
         for row in rows {
             columns.include(row);
         }

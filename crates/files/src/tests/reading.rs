@@ -12,7 +12,7 @@ fn json_lines_are_read_over_blank_lines_and_a_byte_order_mark() {
         "\u{feff}{\"id\":\"c-1\",\"features\":{\"age\":28.0,\"gender\":null,\"preferred_colours\":\"red\"}}\r\n\r\n  \n\
          { \"features\" : { \"shoe_size\" : \"38\" } , \"id\" : \"c-2\" }",
     );
-    let rows: Vec<Row<Customer>> = open(&path).map(Result::unwrap).collect();
+    let rows: Vec<FileRow<Customer>> = open(&path).map(Result::unwrap).collect();
     assert_eq!(rows.iter().map(|row| row.line).collect::<Vec<_>>(), [1, 4]);
     let one = &rows[0].value;
     assert_eq!(one.id.as_str(), "c-1");

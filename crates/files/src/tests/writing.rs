@@ -79,7 +79,7 @@ fn csv_is_what_a_spreadsheet_expects() {
 fn a_file_appears_when_it_is_complete() {
     let folder = Folder::new();
     let path = folder.file("a.csv", "what was there");
-    let columns = Columns::<Article>::new(&SCHEMA);
+    let columns = TableColumns::<Article>::new(&SCHEMA);
     let mut writer = Writer::create(&path, Format::Csv, &columns).unwrap();
     writer.write(&article("a-1", &json!({}))).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "what was there");
@@ -97,7 +97,7 @@ fn a_file_appears_when_it_is_complete() {
 #[test]
 fn a_row_that_does_not_fit_the_columns_is_an_error() {
     let folder = Folder::new();
-    let mut columns = Columns::<Article>::new(&SCHEMA);
+    let mut columns = TableColumns::<Article>::new(&SCHEMA);
     columns.include(&article("a-1", &json!({"price": 79})));
     for (format, attributes, column) in [
         (Format::Csv, json!({"colour": "red"}), "colour"),

@@ -101,31 +101,29 @@ impl Schema {
         }
         let mut names = HashSet::new();
         let mut features = Vec::with_capacity(file.feature.len());
-        let (mut places, mut says_of) = (Vec::new(), false);
+        let (mut spans, mut says_of) = (Vec::new(), false);
         for table in file.feature {
             if !names.insert(table.name.clone()) {
                 return Err(SchemaError::Duplicate(table.name));
             }
-            let mut spans: Vec<Range<usize>> =
-                table.requires.as_ref().map(Spanned::span).into_iter().collect();
+            spans.extend(table.requires.as_ref().map(Spanned::span));
             spans.extend(table.of.as_ref().map(Spanned::span));
-            spans.sort_unstable_by_key(|span| span.start);
             says_of |= table.of.is_some();
-            places.extend(spans);
             features.push(feature(table)?);
         }
+        spans.sort_unstable_by_key(|span| span.start);
         if !says_of && let Some(usual) = features.iter_mut().find(|feature| feature.name == OF_OUTFITS) {
             usual.of_outfit = true;
         }
         let schema =
             Self { name: file.name, features, learned: source.to_owned(), source: source.to_owned() };
-        Ok(schema.with_learned(&places))
+        Ok(schema.with_learned(&spans))
     }
 
-    /// Finds the text that models depend on. `places` are the bytes of what `requires` and `of` say in the source.
-    fn with_learned(mut self, places: &[Range<usize>]) -> Self {
-        if !places.is_empty() {
-            let learned = without_values(&self.source, places);
+    /// Finds the text that models depend on. `spans` are the bytes of what `requires` and `of` say in the source.
+    fn with_learned(mut self, spans: &[Range<usize>]) -> Self {
+        if !spans.is_empty() {
+            let learned = without_values(&self.source, spans);
             let features = |schema: Self| {
                 let features = schema.features.into_iter();
                 let learned = |feature| Feature { requires: Vec::new(), of_outfit: false, ..feature };

@@ -136,11 +136,11 @@ impl Feature {
     /// # Panics
     /// If there is no such row.
     pub fn row_name(&self, row: u32) -> String {
-        let Some(place) = (row as usize).checked_sub(1) else { return "not given".to_owned() };
+        let Some(index) = (row as usize).checked_sub(1) else { return "not given".to_owned() };
         match &self.kind {
-            Kind::Category | Kind::Set => self.values[place].clone(),
+            Kind::Category | Kind::Set => self.values[index].clone(),
             Kind::Number { edges, unit } => {
-                let range = match (place.checked_sub(1).map(|below| edges[below]), edges.get(place)) {
+                let range = match (index.checked_sub(1).map(|below| edges[below]), edges.get(index)) {
                     (None, Some(to)) => format!("under {to}"),
                     (Some(from), Some(to)) => format!("{from} to under {to}"),
                     (Some(from), None) => format!("{from} and over"),
@@ -302,8 +302,8 @@ impl Schema {
         for (name, value) in features.iter() {
             match self.features.iter().position(|feature| feature.name == name) {
                 None => warnings.push(FeatureWarning::UnknownFeature { feature: name.to_owned() }),
-                Some(place) => match self.features[place].encode(value, &mut warnings) {
-                    Ok(found) => indices[place] = found,
+                Some(index) => match self.features[index].encode(value, &mut warnings) {
+                    Ok(found) => indices[index] = found,
                     Err(error) => errors.push(error),
                 },
             }

@@ -74,14 +74,14 @@ impl Requirement {
     }
 }
 
-/// The schema's text without the lines of some values, nor the comments right above them. `places` are the bytes of the
+/// The schema's text without the lines of some values, nor the comments right above them. `spans` are the bytes of the
 /// values.
-pub(super) fn without_values(source: &str, places: &[std::ops::Range<usize>]) -> String {
+pub(super) fn without_values(source: &str, spans: &[std::ops::Range<usize>]) -> String {
     let line_start = |at: usize| source[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let mut kept = String::with_capacity(source.len());
     let mut from = 0;
-    for place in places {
-        let mut start = line_start(place.start);
+    for span in spans {
+        let mut start = line_start(span.start);
         let above = |start: usize| start.checked_sub(1).map(line_start);
         let mut lines = iter::successors(above(start), |&start| above(start));
         while let Some(line) =
@@ -90,7 +90,7 @@ pub(super) fn without_values(source: &str, places: &[std::ops::Range<usize>]) ->
             start = line;
         }
         kept.push_str(&source[from.min(start)..start]);
-        from = source[place.end..].find('\n').map_or(source.len(), |newline| place.end + newline + 1);
+        from = source[span.end..].find('\n').map_or(source.len(), |newline| span.end + newline + 1);
     }
     kept.push_str(&source[from..]);
     kept

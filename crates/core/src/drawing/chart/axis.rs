@@ -28,8 +28,8 @@ impl Scale {
         Self::Linear { from: (low / step).floor() * step, to: (high / step).ceil() * step }
     }
 
-    /// The place of a number, from 0 at the start of the axis to 1 at its end. Numbers beyond an end lie at that end.
-    pub(super) fn place(self, number: f64) -> f64 {
+    /// The position of a number, from 0 at the start of the axis to 1 at its end. Numbers beyond an end lie at that end.
+    pub(super) fn position(self, number: f64) -> f64 {
         let share = match self {
             Self::Linear { from, to } => (number - from) / (to - from),
             Self::Log { from, to } => (number / from).ln() / (to / from).ln(),

@@ -32,12 +32,12 @@ const THICK: f64 = 12.0;
 pub fn bars(chart: &Bars<'_>) -> String {
     let rows = chart.bars.iter().fold(0.0, |height, _| height + ROW);
     let scale = super::Scale::Linear { from: chart.even - chart.reach, to: chart.even + chart.reach };
-    let place = |share: f64| LEFT + scale.place(share) * (RIGHT - LEFT);
+    let position = |share: f64| LEFT + scale.position(share) * (RIGHT - LEFT);
     let mut svg = Svg::new("bars", WIDTH, rows + 26.0, chart.title, chart.about);
-    let even = place(chart.even);
+    let even = position(chart.even);
     let mut top = 0.0;
     for Bar { name, share, written } in &chart.bars {
-        let (x, middle) = (place(*share), top + ROW / 2.0);
+        let (x, middle) = (position(*share), top + ROW / 2.0);
         svg.text("label", (0.0, middle + 4.0), Anchor::Start, name);
         svg.rect("share", (x.min(even), middle - THICK / 2.0), ((x - even).abs().max(1.0), THICK));
         svg.text("label", (WIDTH, middle + 4.0), Anchor::End, written);

@@ -53,16 +53,16 @@ pub fn line_chart(chart: &LineChart<'_>) -> String {
     let mut svg = Svg::new("lines", WIDTH, HEIGHT, chart.title, chart.about);
     let (x_name, x_scale, x_written) = chart.x;
     let (y_name, y_scale, y_written) = chart.y;
-    let place = |(x, y): (f64, f64)| {
-        (LEFT + x_scale.place(x) * (RIGHT - LEFT), BOTTOM - y_scale.place(y) * (BOTTOM - TOP))
+    let position = |(x, y): (f64, f64)| {
+        (LEFT + x_scale.position(x) * (RIGHT - LEFT), BOTTOM - y_scale.position(y) * (BOTTOM - TOP))
     };
     for tick in y_scale.ticks() {
-        let y = BOTTOM - y_scale.place(tick) * (BOTTOM - TOP);
+        let y = BOTTOM - y_scale.position(tick) * (BOTTOM - TOP);
         svg.line("grid", (LEFT, y), (RIGHT, y));
         svg.text("", (LEFT - 10.0, y + 4.0), Anchor::End, &y_written(tick));
     }
     for tick in x_scale.ticks() {
-        let x = LEFT + x_scale.place(tick) * (RIGHT - LEFT);
+        let x = LEFT + x_scale.position(tick) * (RIGHT - LEFT);
         svg.line("axis", (x, BOTTOM), (x, BOTTOM + 6.0));
         svg.text("", (x, BOTTOM + 22.0), Anchor::Middle, &x_written(tick));
     }
@@ -73,17 +73,17 @@ pub fn line_chart(chart: &LineChart<'_>) -> String {
     let ends: Vec<f64> = chart
         .series
         .iter()
-        .map(|series| series.points.last().map_or(BOTTOM, |point| place(*point).1))
+        .map(|series| series.points.last().map_or(BOTTOM, |point| position(*point).1))
         .collect();
     for (series, label) in chart.series.iter().zip(spread(&ends, TOP + 4.0, BOTTOM, LABEL)) {
         svg.start_series(series.kind);
-        let lows = series.band.iter().map(|&(x, low, _)| place((x, low)));
-        svg.area(lows.chain(series.band.iter().rev().map(|&(x, _, high)| place((x, high)))));
-        svg.polyline(series.points.iter().map(|&point| place(point)));
+        let lows = series.band.iter().map(|&(x, low, _)| position((x, low)));
+        svg.area(lows.chain(series.band.iter().rev().map(|&(x, _, high)| position((x, high)))));
+        svg.polyline(series.points.iter().map(|&point| position(point)));
         let marked = series.marked.iter().filter_map(|mark| series.points.get(mark.point));
-        svg.marks(series.kind, marked.map(|&point| place(point)), 3.6);
+        svg.marks(series.kind, marked.map(|&point| position(point)), 3.6);
         if let Some(&end) = series.points.last().filter(|_| !series.name.is_empty()) {
-            svg.line("leader", (RIGHT + 4.0, place(end).1), (RIGHT + 18.0, label));
+            svg.line("leader", (RIGHT + 4.0, position(end).1), (RIGHT + 18.0, label));
             svg.marks(series.kind, [(RIGHT + 26.0, label)].into_iter(), 3.6);
         }
         svg.end_series();
@@ -92,7 +92,7 @@ pub fn line_chart(chart: &LineChart<'_>) -> String {
     for series in &chart.series {
         for Mark { point, says } in &series.marked {
             let Some(&at) = series.points.get(*point) else { continue };
-            let (x, y) = place(at);
+            let (x, y) = position(at);
             let anchor = if x > f64::midpoint(LEFT, RIGHT) { Anchor::End } else { Anchor::Start };
             svg.spot((x, y.max(TOP + 8.0)), (x, y), anchor, says);
         }
@@ -100,12 +100,12 @@ pub fn line_chart(chart: &LineChart<'_>) -> String {
     svg.finish()
 }
 
-/// Moves places apart until no two are closer than `least`. They keep their order, and stay between `from` and `to`
+/// Moves positions apart until no two are closer than `least`. They keep their order, and stay between `from` and `to`
 /// if there is room.
-pub(super) fn spread(places: &[f64], from: f64, to: f64, least: f64) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..places.len()).collect();
-    order.sort_by(|&one, &other| places[one].total_cmp(&places[other]));
-    let mut spread = places.to_vec();
+pub(super) fn spread(positions: &[f64], from: f64, to: f64, least: f64) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..positions.len()).collect();
+    order.sort_by(|&one, &other| positions[one].total_cmp(&positions[other]));
+    let mut spread = positions.to_vec();
     let mut lowest = from;
     for &number in &order {
         spread[number] = spread[number].max(lowest);

@@ -19,10 +19,10 @@ fn ticks_are_round() {
 #[test]
 fn numbers_are_placed_between_the_ends() {
     let log = Scale::Log { from: 1.0, to: 100.0 };
-    assert!((log.place(10.0) - 0.5).abs() < 1e-12);
+    assert!((log.position(10.0) - 0.5).abs() < 1e-12);
     let linear = Scale::Linear { from: 2.0, to: 4.0 };
-    assert_eq!((linear.place(1.0), linear.place(3.0), linear.place(9.0)), (0.0, 0.5, 1.0));
-    assert!(Scale::Linear { from: 1.0, to: 1.0 }.place(1.0).abs() < 1e-12, "an axis of length 0");
+    assert_eq!((linear.position(1.0), linear.position(3.0), linear.position(9.0)), (0.0, 0.5, 1.0));
+    assert!(Scale::Linear { from: 1.0, to: 1.0 }.position(1.0).abs() < 1e-12, "an axis of length 0");
 }
 
 #[test]

@@ -54,12 +54,12 @@ pub fn whiskers(chart: &Whiskers<'_>) -> String {
     let dots = DOT * count(chart.kinds.len());
     let row_height = (dots + GAP).max(LEAST);
     let bottom = TOP + row_height * count(chart.rows.len());
-    let place = |number: f64| LEFT + scale.place(number) * (RIGHT - LEFT);
+    let position = |number: f64| LEFT + scale.position(number) * (RIGHT - LEFT);
     let mut svg = Svg::new("whiskers", WIDTH, bottom + 14.0, chart.title, chart.about);
     svg.text("name", (0.0, 14.0), Anchor::Start, name);
     for tick in scale.ticks() {
-        svg.line("grid", (place(tick), TOP - 8.0), (place(tick), bottom));
-        svg.text("", (place(tick), 16.0), Anchor::Middle, &written(tick));
+        svg.line("grid", (position(tick), TOP - 8.0), (position(tick), bottom));
+        svg.text("", (position(tick), 16.0), Anchor::Middle, &written(tick));
     }
     // One path for all rows of a series keeps the page small.
     let mut series = vec![(String::new(), Vec::new()); chart.kinds.len()];
@@ -80,11 +80,11 @@ pub fn whiskers(chart: &Whiskers<'_>) -> String {
         let mut y = middle - (dots - DOT) / 2.0;
         for (number, (dot, (lines, points))) in row.dots.iter().zip(&mut series).enumerate() {
             if let Some(Whisker { at, low, high }) = *dot {
-                let (from, to) = (place(low), place(high));
+                let (from, to) = (position(low), position(high));
                 write!(lines, "M{} {}H{}", Short(from), Short(y), Short(to))
                     .expect("writing to a String never fails; this is a bug");
-                points.push((place(at), y));
-                spots.extend(row.says.get(number).map(|says| ((place(at), y), says)));
+                points.push((position(at), y));
+                spots.extend(row.says.get(number).map(|says| ((position(at), y), says)));
             }
             y += DOT;
         }

@@ -31,9 +31,9 @@ fn every_type_has_a_drawing_of_its_own() {
 fn every_picture_is_small_and_self_contained() {
     let (colours, materials) = (values("preferred_colours"), values("nogo_materials"));
     for kind in values("nogo_types") {
-        for (place, colour) in colours.iter().enumerate() {
+        for (index, colour) in colours.iter().enumerate() {
             for pattern in PATTERNS {
-                let (material, gender) = (&materials[place % materials.len()], GENDERS[place % 3]);
+                let (material, gender) = (&materials[index % materials.len()], GENDERS[index % 3]);
                 let svg = garment(&Look { kind: &kind, colour, pattern, material, gender });
                 let case = format!("{colour} {pattern} {material} {kind} for {gender}");
                 assert!(svg.len() < 3200, "{case}: {} bytes", svg.len());
