@@ -74,22 +74,19 @@ mod tests {
 
     #[test]
     fn a_format_has_an_extension_and_a_name() {
-        let format = |path: &str| Format::from_path(Path::new(path));
-        assert_eq!(format("a/articles.jsonl").unwrap(), Format::JsonLines);
-        assert_eq!(format("articles.ndjson").unwrap(), Format::JsonLines);
-        assert_eq!(format("articles.v2.CSV").unwrap(), Format::Csv);
-        assert_eq!(format("articles.parquet").unwrap(), Format::Parquet);
-        assert_eq!(
-            format("articles.xlsx").unwrap_err().to_string(),
-            "articles.xlsx: unknown format; the file name must end in .jsonl, .ndjson, .csv or .parquet"
-        );
-        assert!(format("csv").is_err(), "a name without an extension");
-        let input = |path: &str| Format::from_input(Path::new(path));
-        assert_eq!(input("a/articles.CSV.GZ").unwrap(), Format::Csv);
-        assert_eq!(input("articles.jsonl").unwrap(), Format::JsonLines);
-        let refused = input("articles.parquet.gz").unwrap_err().to_string();
-        assert!(refused.starts_with("articles.parquet.gz: unknown format"), "{refused}");
-        assert!(format("articles.csv.gz").is_err(), "no file is written compressed");
+        for (path, written, read) in [
+            ("a/articles.jsonl", Some(Format::JsonLines), Some(Format::JsonLines)),
+            ("articles.ndjson", Some(Format::JsonLines), Some(Format::JsonLines)),
+            ("articles.v2.CSV", Some(Format::Csv), Some(Format::Csv)),
+            ("articles.parquet", Some(Format::Parquet), Some(Format::Parquet)),
+            ("articles.xlsx", None, None),
+            ("csv", None, None),
+            ("a/articles.CSV.GZ", None, Some(Format::Csv)),
+            ("articles.parquet.gz", None, None),
+        ] {
+            let found = (Format::from_path(Path::new(path)).ok(), Format::from_input(Path::new(path)).ok());
+            assert_eq!(found, (written, read), "{path}");
+        }
         for format in [Format::JsonLines, Format::Csv, Format::Parquet] {
             assert_eq!(format.to_string().parse::<Format>().unwrap(), format);
         }
