@@ -32,7 +32,7 @@ use atelier_engine::{
     inference::{DeviceChoice, Engine, Settings},
     onnx_runtime::OnnxRuntime,
 };
-use atelier_files::{Columns, Format, Table, Writer};
+use atelier_files::{Format, Table, TableColumns, Writer};
 use clap::Parser;
 use ort::{session::Session, value::Tensor};
 
@@ -133,7 +133,7 @@ fn rows<T: Table>(release: &Path) -> Result<Vec<T>> {
 }
 
 fn write(path: &Path, outfits: &[OpenOutfit]) -> Result<()> {
-    let mut columns = Columns::new(&Schema::default_schema());
+    let mut columns = TableColumns::new(&Schema::default_schema());
     for outfit in outfits {
         columns.include(outfit);
     }

@@ -108,15 +108,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     // The release was loaded without the articles that the database has since.
     releases.refresh().await?;
     let tickets = Tickets::start(&store, config.tickets.terms(), draw_key, SystemTime::now().into()).await?;
-    let live = releases.current();
-    tracing::info!(
-        database = store.kind(),
-        onnx_runtime = releases.engine().onnx_runtime(),
-        release = live.as_ref().map_or("none", |live| live.name()),
-        device = live.as_ref().map_or("none", |live| live.serving.device().as_str()),
-        "ready"
-    );
-    drop(live);
+    log_ready(&store, &releases);
     // Before the link is printed: its reader may stop the service at once.
     let mut signals = Signals::listen()?;
     let reloading = reload_on_hangup(tls.clone())?;
@@ -197,6 +189,17 @@ async fn listen(settings: &Settings) -> Result<TcpListener> {
         );
     }
     Ok(listener)
+}
+
+fn log_ready(store: &Store, releases: &Releases) {
+    let live = releases.current();
+    tracing::info!(
+        database = store.kind(),
+        onnx_runtime = releases.engine().onnx_runtime(),
+        release = live.as_ref().map_or("none", |live| live.name()),
+        device = live.as_ref().map_or("none", |live| live.serving.device().as_str()),
+        "ready"
+    );
 }
 
 fn read_synonyms(settings: &Settings) -> Result<Synonyms> {

@@ -264,12 +264,12 @@ impl Search {
 }
 
 impl Word {
-    fn new(typed: &str, types: &HashSet<String>, synonyms: &Synonyms) -> Option<Self> {
-        let (field, word) = match typed.split_once(':') {
+    fn new(text: &str, types: &HashSet<String>, synonyms: &Synonyms) -> Option<Self> {
+        let (field, word) = match text.split_once(':') {
             Some((field, word)) if !field.is_empty() && !word.is_empty() => {
                 (Some(fold(field).replace(' ', "_")), word)
             }
-            _ => (None, typed),
+            _ => (None, text),
         };
         let whole = hyphenated(word);
         let parts: Vec<Vec<String>> = if whole.contains('-') && synonyms.same(&singular(&whole)).is_some() {

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-/// Whole milliseconds since 1970. Callers of the store pass the time: it has no clock.
+/// Whole milliseconds since 1970, as columns hold them: chrono's time would check its range at every read. Callers of the
+/// store pass the time: it has no clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
