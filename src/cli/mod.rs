@@ -69,6 +69,8 @@ enum Verb {
     SignInLink(sign_in_link::SignInLink),
     /// Create API keys for programs.
     Key(key::KeyCommand),
+    /// Create the database, or migrate it to this version, without serving. `serve` does so, too.
+    Migrate,
     /// Check whether the service at the configured address is ready.
     CheckHealth,
 }
@@ -141,6 +143,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
         | Verb::Demo
         | Verb::SignInLink(_)
         | Verb::Key(_)
+        | Verb::Migrate
         | Verb::CheckHealth => {}
     }
     let (config, origins) = Config::read(cli.config.as_deref(), overrides)?;
@@ -154,6 +157,12 @@ fn run(cli: Cli) -> Result<ExitCode> {
             Verb::Demo => demo::run(&settings).await,
             Verb::SignInLink(link) => link.run(&settings).await,
             Verb::Key(key) => key.run(&settings.open_existing(settings.database()?).await?).await,
+            Verb::Migrate => {
+                let store = settings.open(settings.database()?).await?;
+                store.close().await;
+                eprintln!("{store} has this version's tables");
+                Ok(ExitCode::SUCCESS)
+            }
             Verb::CheckHealth => tokio::task::block_in_place(|| check_health::run(&settings.config.server)),
         }
     });

@@ -129,7 +129,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     let renewing_keys = tokio::spawn(renew_ticket_keys(tickets.clone()));
     let sampling = tokio::spawn(sample_metrics(metrics.clone()));
     let returning_memory = tokio::spawn(return_memory_periodically());
-    let removing_remains = tokio::spawn(store.clone().remove_remains());
+    let completing_erasures = tokio::spawn(store.clone().complete_erasures());
     let removing_outfits = tokio::spawn(remove_deleted_outfits(store.clone()));
     let traces = Traces::new(config.telemetry.collector().as_ref());
     let parts = Parts {
@@ -165,7 +165,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     reloading.abort();
     sampling.abort();
     returning_memory.abort();
-    removing_remains.abort();
+    completing_erasures.abort();
     removing_outfits.abort();
     if timeout(FLUSH, access.flush()).await.is_err() {
         tracing::warn!("the last failed sign-ins and uses of keys and sessions could not be stored in time");
@@ -233,10 +233,10 @@ async fn remember_address(
     scheme: &str,
     listening: SocketAddr,
 ) -> std::result::Result<(), StoreError> {
-    let (address, now) = (format!("{scheme}://{listening}"), SystemTime::now().into());
-    let known = store.settings().get_or_set(ADDRESS, &address, now).await?;
+    let address = format!("{scheme}://{listening}");
+    let known = store.settings().get_or_set(ADDRESS, &address).await?;
     // Also if it is the same: a database that cannot be written is found now, not at the first request that writes.
-    store.settings().replace(ADDRESS, &known, &address, now).await?;
+    store.settings().replace(ADDRESS, &known, &address).await?;
     Ok(())
 }
 

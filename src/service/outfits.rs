@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use atelier_core::domain::{ArticleId, OpenOutfit, Outfit, Slot, Timestamp};
+use atelier_core::domain::{ArticleId, OpenOutfit, Slot, Timestamp};
 
 use super::{
     access::Token,
     fault::{Fault, Field, ServiceError},
 };
-use crate::store::{Actor, Author, Conflict, Origin, PersonId, Put, SavedOutfit, Store, StoreError};
+use crate::store::{Actor, Author, Conflict, PersonId, Put, SavedOutfit, Store, StoreError};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -26,11 +26,7 @@ pub async fn save(
         Actor::Key(_) | Actor::Service | Actor::Visitor => None,
     };
     let store = store.by(author);
-    let saved = match whole(outfit) {
-        Some(outfit) => store.outfits().save(&outfit, Origin::Saved, by, now).await,
-        None => store.saved_outfits().save_draft(outfit, by, now).await,
-    };
-    saved.map_err(|error| match error {
+    store.saved_outfits().save(outfit, by, now).await.map_err(|error| match error {
         StoreError::Conflict(Conflict::UnknownCustomer) => {
             Fault::new(Field::Customer, error.to_string()).into()
         }
@@ -66,12 +62,6 @@ pub async fn shared(store: &Store, link: &str) -> Result<Option<SavedOutfit>, St
         Some(token) => store.saved_outfits().by_link(&token.hash()).await,
         None => Ok(None),
     }
-}
-
-fn whole(outfit: &OpenOutfit) -> Option<Outfit> {
-    let OpenOutfit { customer, slots, features } = outfit;
-    let articles = slots.as_slice().iter().map(|slot| slot.article().cloned()).collect::<Option<Vec<_>>>()?;
-    Outfit::new(customer.clone(), articles, None, features.clone()).ok()
 }
 
 async fn check_articles(store: &Store, outfit: &OpenOutfit) -> Result<(), ServiceError> {

@@ -12,7 +12,7 @@ use super::{Feedback, FeedbackEvent, FeedbackKind, StoreError, connect::Dialect,
 pub struct SuggestedArticle {
     /// None if the catalogue lacks the article.
     pub kind: Option<String>,
-    /// Whether the release that suggested it was not trained with it, if that is known.
+    /// Whether the release that suggested it was not trained with it; None if that release is no longer live.
     pub is_new: Option<bool>,
 }
 
@@ -45,7 +45,7 @@ pub enum CountedBy {
     Arm,
     /// Empty for an article that was not in the catalogue.
     ArticleType,
-    /// `1` for articles that the release was not trained with, `0` for others, `-1` where that is not known.
+    /// `1` for articles that the release was not trained with, `0` for others, `-1` if it was no longer live.
     IsNew,
 }
 
@@ -181,62 +181,36 @@ pub(super) async fn count_shown(
     Ok(())
 }
 
-/// Counts an event that was stored just now, for the first time, and its suggestion if no version counted it before.
-pub(super) async fn count(
+/// Counts an event that was stored just now, for the first time, about a suggestion that was counted as shown.
+pub(super) async fn count_outcome(
     connection: &mut AnyConnection,
     key_hash: &[u8; 32],
-    event: &FeedbackEvent,
-    article: &SuggestedArticle,
+    kind: FeedbackKind,
+    shown_fact: &[u8; 32],
 ) -> Result<(), StoreError> {
-    let shown: Option<(Vec<u8>, i64, Option<i64>)> = sqlx::query_as(
-        "select key_hash, at, counts_id from feedback_events
-         where completion_id = $1 and slot = $2 and article_id = $3 and kind = 'shown' and repeated = 0",
+    sqlx::query(
+        "update feedback_events set shown_day = (select shown_day from feedback_events where fact = $2)
+         where key_hash = $1",
     )
-    .bind(event.completion_id.as_str())
-    .bind(i64::from(event.slot))
-    .bind(event.article.as_str())
-    .fetch_optional(&mut *connection)
+    .bind(&key_hash[..])
+    .bind(&shown_fact[..])
+    .execute(&mut *connection)
     .await?;
-    let Some((shown_hash, shown_at, counts_id)) = shown else { return Ok(()) };
-    if counts_id.is_none() {
-        let shown_hash = shown_hash.try_into().expect("a digest has 32 bytes; this is a bug");
-        let shown = FeedbackEvent { at: Timestamp::from_millis(shown_at), ..event.clone() };
-        count_shown(connection, &[(shown_hash, &shown, article)]).await?;
-    }
-    if event.kind == FeedbackKind::Shown {
-        return Ok(());
-    }
-    sqlx::query("update feedback_events set shown_day = $2 where key_hash = $1")
-        .bind(&key_hash[..])
-        .bind(day_of(Timestamp::from_millis(shown_at)))
-        .execute(&mut *connection)
-        .await?;
-    add(connection, event.kind, &event.completion_id, event.slot, event.article.as_str(), 1).await
+    add(connection, kind, shown_fact, 1).await
 }
 
 /// Adds to the counts of a suggestion's outcome.
 pub(super) async fn add(
     connection: &mut AnyConnection,
     kind: FeedbackKind,
-    completion_id: &str,
-    slot: u32,
-    article: &str,
+    shown_fact: &[u8; 32],
     more: i64,
 ) -> Result<(), StoreError> {
     let column = kind.as_str();
     let sql = format!(
-        "update feedback_counts set {column} = {column} + $4
-         where id = (
-            select counts_id from feedback_events
-            where completion_id = $1 and slot = $2 and article_id = $3 and kind = 'shown' and repeated = 0
-         )"
+        "update feedback_counts set {column} = {column} + $2
+         where id = (select counts_id from feedback_events where fact = $1)"
     );
-    sqlx::query(AssertSqlSafe(sql))
-        .bind(completion_id)
-        .bind(i64::from(slot))
-        .bind(article)
-        .bind(more)
-        .execute(connection)
-        .await?;
+    sqlx::query(AssertSqlSafe(sql)).bind(&shown_fact[..]).bind(more).execute(connection).await?;
     Ok(())
 }

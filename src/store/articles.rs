@@ -370,16 +370,14 @@ pub(super) struct ArticleRow<'a> {
 }
 
 impl upsert::Row for ArticleRow<'_> {
-    const INSERT: &'static str =
-        "insert into articles (id, type, attributes, name_key, created_at, updated_at) values";
-    const COLUMNS: usize = 6;
+    const INSERT: &'static str = "insert into articles (id, type, attributes, name_key, created_at) values";
+    const COLUMNS: usize = 5;
     const ON_CONFLICT: &'static str = "
         on conflict (id) do update set
             type = excluded.type,
             attributes = excluded.attributes,
             name_key = excluded.name_key,
-            revision = articles.revision + 1,
-            updated_at = excluded.updated_at
+            revision = articles.revision + 1
         where (articles.type, articles.attributes, articles.name_key)
             <> (excluded.type, excluded.attributes, excluded.name_key)";
     const NAME: &'static str = "id";
@@ -394,7 +392,6 @@ impl upsert::Row for ArticleRow<'_> {
         values.add(self.article.kind())?;
         values.add(json::text(&self.article.kept_attributes()))?;
         values.add(name_key(self.article))?;
-        values.add(self.millis)?;
         values.add(self.millis)
     }
 }

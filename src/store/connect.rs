@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use super::{
     OpenError, Store,
     address::{self, Address},
-    ids, postgres, sqlite,
+    postgres, sqlite,
 };
 
 /// How long to wait for a connection, a lock, or a server that does not answer.
@@ -41,14 +41,11 @@ pub(super) enum IfMissing {
 
 pub(super) async fn open(url: &str, if_missing: IfMissing) -> Result<Store, OpenError> {
     sqlx::any::install_default_drivers();
-    let store = match Address::parse(url) {
-        Ok(Address::Sqlite(path)) => sqlite::open(&path, if_missing).await?,
-        Ok(Address::Postgres(url)) => postgres::open(&url).await?,
-        Err(reason) => return Err(OpenError::Url { database: address::redact(url), reason }),
-    };
-    let failed = |error| OpenError::Other { database: store.to_string(), error };
-    ids::normalise(&store).await.map_err(failed)?;
-    Ok(store)
+    match Address::parse(url) {
+        Ok(Address::Sqlite(path)) => sqlite::open(&path, if_missing).await,
+        Ok(Address::Postgres(url)) => postgres::open(&url).await,
+        Err(reason) => Err(OpenError::Url { database: address::redact(url), reason }),
+    }
 }
 
 /// Turns off sqlx's logging of statements, slow ones included, which does not belong into a shop's log.

@@ -86,6 +86,11 @@ impl From<sqlx::Error> for StoreError {
             | sqlx::Error::Tls(_)
             | sqlx::Error::PoolClosed
             | sqlx::Error::WorkerCrashed) => StoreError::Unreachable { reason: error.to_string() },
+            // A row that could not be read (`record.rs`).
+            sqlx::Error::Decode(error) => match error.downcast() {
+                Ok(damaged) => *damaged,
+                Err(error) => StoreError::Other(error.to_string()),
+            },
             error => StoreError::Other(error.to_string()),
         }
     }

@@ -141,15 +141,20 @@ impl Feedback<'_> {
         article: &SuggestedArticle,
     ) -> Result<Recorded, StoreError> {
         let key_hash = hash(key);
-        let recorded = insert_counted(transaction, &key_hash, event).await?;
+        let recorded = insert(transaction, &key_hash, event, Some(&fact(event))).await?;
         let inserted = recorded || insert(transaction, &key_hash, event, None).await?;
-        if recorded && event.kind != FeedbackKind::Shown {
-            let shown = FeedbackEvent { kind: FeedbackKind::Shown, ..event.clone() };
-            // Its fact serves as its key: no caller's key has that digest.
-            insert_counted(transaction, &fact(&shown), &shown).await?;
-        }
         if recorded {
-            acceptance::count(transaction, &key_hash, event, article).await?;
+            if event.kind == FeedbackKind::Shown {
+                acceptance::count_shown(transaction, &[(key_hash, event, article)]).await?;
+            } else {
+                let shown = FeedbackEvent { kind: FeedbackKind::Shown, ..event.clone() };
+                let shown_fact = fact(&shown);
+                // Its fact serves as its key: no caller's key has that digest.
+                if insert(transaction, &shown_fact, &shown, Some(&shown_fact)).await? {
+                    acceptance::count_shown(transaction, &[(shown_fact, &shown, article)]).await?;
+                }
+                acceptance::count_outcome(transaction, &key_hash, event.kind, &shown_fact).await?;
+            }
         }
         if event.kind == FeedbackKind::Rejected && matches!(self.store.author.actor, Actor::Person(_)) {
             let again = sqlx::query(
@@ -269,19 +274,18 @@ impl Feedback<'_> {
     ) -> Result<(), StoreError> {
         let key_hash = hash(key);
         let mut transaction = self.store.write().await?;
-        let deleted: Vec<(String, i64, i64)> = sqlx::query_as(
+        let deleted: Vec<(String, i64, Option<Vec<u8>>)> = sqlx::query_as(
             "delete from feedback_events
              where kind = 'rejected' and article_id = $1 and key_hash = $2
-             returning completion_id, slot, repeated",
+             returning completion_id, slot, fact",
         )
         .bind(article.as_str())
         .bind(&key_hash[..])
         .fetch_all(&mut *transaction)
         .await?;
-        for (completion_id, slot, _) in deleted.iter().filter(|(.., repeated)| *repeated == 0) {
-            let slot = u32::try_from(*slot).expect("slots are counted from 0; this is a bug");
-            let kind = FeedbackKind::Rejected;
-            acceptance::add(&mut transaction, kind, completion_id, slot, article.as_str(), -1).await?;
+        for (completion_id, slot, _) in deleted.iter().filter(|(.., fact)| fact.is_some()) {
+            let shown = fact_of(FeedbackKind::Shown, completion_id, *slot, article);
+            acceptance::add(&mut transaction, FeedbackKind::Rejected, &shown, -1).await?;
         }
         let kept = sqlx::query(
             "update feedback_events set withdrawn_at = $3
@@ -402,34 +406,17 @@ fn check_completion_id(id: &str) -> Result<&str, StoreError> {
     long_line("a completion's id", id)
 }
 
-/// Inserts the event if it is the first to say what it says. False if it is not, or if the key has an event already.
-async fn insert_counted(
-    connection: &mut AnyConnection,
-    key_hash: &[u8; 32],
-    event: &FeedbackEvent,
-) -> Result<bool, StoreError> {
-    // Events of older versions have no digest that would conflict.
-    let said: i64 = sqlx::query_scalar(
-        "select count(*) from feedback_events
-         where completion_id = $1 and slot = $2 and article_id = $3 and kind = $4",
-    )
-    .bind(check_completion_id(&event.completion_id)?)
-    .bind(i64::from(event.slot))
-    .bind(event.article.as_str())
-    .bind(event.kind.as_str())
-    .fetch_one(&mut *connection)
-    .await?;
-    Ok(said == 0 && insert(connection, key_hash, event, Some(&fact(event))).await?)
-}
-
 /// All that is stored of a caller's key.
 fn hash(key: &str) -> [u8; 32] {
     Sha256::digest(key).into()
 }
 
 /// The digest of what an event says, without the caller's id. Events with the same digest count once.
-fn fact(event: &FeedbackEvent) -> [u8; 32] {
-    let FeedbackEvent { kind, completion_id, slot, article, .. } = event;
+fn fact(FeedbackEvent { kind, completion_id, slot, article, .. }: &FeedbackEvent) -> [u8; 32] {
+    fact_of(*kind, completion_id, (*slot).into(), article)
+}
+
+fn fact_of(kind: FeedbackKind, completion_id: &str, slot: i64, article: &ArticleId) -> [u8; 32] {
     // No part contains a line break.
     Sha256::digest(format!("{}\n{completion_id}\n{slot}\n{article}", kind.as_str())).into()
 }
@@ -444,8 +431,8 @@ async fn insert(
     let arm = event.arm.as_deref().map(|arm| short_line("an arm", arm)).transpose()?;
     let inserted = sqlx::query(
         "insert into feedback_events
-            (key_hash, kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at, fact, repeated)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+            (key_hash, kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at, fact)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
          on conflict do nothing",
     )
     .bind(&key_hash[..])
@@ -460,7 +447,6 @@ async fn insert(
     .bind(event.customer.as_ref().map(CustomerId::as_str))
     .bind(event.at.millis())
     .bind(fact.map(|fact| &fact[..]))
-    .bind(i64::from(fact.is_none()))
     .execute(connection)
     .await
     .map_err(StoreError::for_missing_reference(StoreError::Conflict(Conflict::UnknownCustomer)))?;

@@ -14,7 +14,7 @@ use sqlx::{Any, AssertSqlSafe, Transaction};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    Author, Counts, Entry, Origin, Store, StoreError,
+    Author, Counts, Entry, Store, StoreError,
     articles::{self, ArticleRow, article_id},
     connect::Dialect,
     customers::{self, CustomerRow, customer_id},
@@ -192,7 +192,7 @@ impl Import {
     pub async fn outfits(&mut self, outfits: &[Outfit]) -> Result<Counts, StoreError> {
         let (repeated, millis) = (&mut self.repeated, self.now.millis());
         let rows = outfits.iter().map(|outfit| {
-            let row = OutfitRow::new(outfit, Origin::Imported, None, millis)?;
+            let row = OutfitRow::imported(outfit, millis)?;
             let half = *row.digest().first_chunk().expect("16 is less than 32; this is a bug");
             let times = repeated.entry(half).or_insert(0);
             *times += 1;

@@ -5,87 +5,63 @@ use sqlx::{
     migrate::{MigrateError, Migration, MigrationType, Migrator},
 };
 
-use super::StoreError;
+use super::{StoreError, connect::Dialect};
 
-/// One migration, in the SQL of each database.
-struct Step {
-    version: i64,
-    name: &'static str,
-    sqlite: &'static str,
-    postgres: &'static str,
-}
-
-macro_rules! step {
-    ($version:literal, $number:literal, $name:literal) => {
-        Step {
-            version: $version,
-            name: $name,
-            sqlite: include_str!(concat!("../../migrations/sqlite/", $number, "_", $name, ".sql")),
-            postgres: include_str!(concat!("../../migrations/postgres/", $number, "_", $name, ".sql")),
-        }
-    };
-}
-
+/// The name and the SQL of a database's migrations, of which the first has the version 1.
+///
 /// Not listed by `sqlx::migrate!`, because its macros would compile most of sqlx a second time.
-const STEPS: [Step; 13] = [
-    step!(1, "0001", "access"),
-    step!(2, "0002", "catalogue"),
-    step!(3, "0003", "feedback"),
-    step!(4, "0004", "settings"),
-    step!(5, "0005", "sign_in_links"),
-    step!(7, "0007", "audit_peer"),
-    step!(8, "0008", "feedback_counts"),
-    step!(9, "0009", "ids"),
-    step!(10, "0010", "erasures"),
-    step!(11, "0011", "article_changes"),
-    step!(12, "0012", "saved_outfits"),
-    step!(13, "0013", "acceptance"),
-    step!(14, "0014", "queue"),
-];
+type Migrations = [(&'static str, &'static str); 1];
 
-fn migrator(text: impl Fn(&Step) -> &'static str) -> Migrator {
-    let migration = |step: &Step| {
-        let text = text(step).into_sql_str();
-        Migration::new(step.version, step.name.into(), MigrationType::Simple, text, false)
+const SQLITE: Migrations = [("atelier", include_str!("../../migrations/sqlite/0001_atelier.sql"))];
+const POSTGRES: Migrations = [("atelier", include_str!("../../migrations/postgres/0001_atelier.sql"))];
+
+fn migrator(migrations: Migrations) -> Migrator {
+    let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
+        Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
     };
-    Migrator::with_migrations(STEPS.iter().map(migration).collect())
+    Migrator::with_migrations((1..).zip(migrations).map(migration).collect())
 }
 
-/// Runs all migrations in one exclusive transaction: sqlx takes no lock on `SQLite`, so two processes that open a new
-/// file would both create its tables. It waits longer than writers do, so that a program can start during an import.
-pub(super) async fn sqlite(connection: &mut AnyConnection) -> Result<(), StoreError> {
-    let migrator = migrator(|step| step.sqlite);
-    let count_table = "select count(*) from sqlite_schema where name = '_sqlx_migrations'";
-    if is_current(&migrator, count_table, connection).await? {
+/// Applies the migrations that the database lacks.
+pub(super) async fn run(connection: &mut AnyConnection, dialect: Dialect) -> Result<(), StoreError> {
+    let migrator = migrator(match dialect {
+        Dialect::Sqlite => SQLITE,
+        Dialect::Postgres => POSTGRES,
+    });
+    if is_current(&migrator, connection, dialect).await? {
         return Ok(());
     }
-    sqlx::raw_sql("pragma busy_timeout = 60000").execute(&mut *connection).await?;
-    let mut transaction = connection.begin_with("begin immediate").await?;
-    run(&migrator, &mut transaction).await?;
-    transaction.commit().await?;
-    Ok(())
-}
-
-/// Bounds the wait for the advisory lock that sqlx takes.
-pub(super) async fn postgres(connection: &mut AnyConnection) -> Result<(), StoreError> {
-    let migrator = migrator(|step| step.postgres);
-    if is_current(&migrator, "select count(to_regclass('_sqlx_migrations'))", connection).await? {
-        return Ok(());
+    match dialect {
+        // One exclusive transaction: sqlx takes no lock on SQLite, so two processes that open a new file would both create
+        // its tables. It waits longer than writers do, so that a program can start during an import.
+        Dialect::Sqlite => {
+            sqlx::raw_sql("pragma busy_timeout = 60000").execute(&mut *connection).await?;
+            let mut transaction = connection.begin_with("begin immediate").await?;
+            apply(&migrator, &mut transaction).await?;
+            Ok(transaction.commit().await?)
+        }
+        // The first setting bounds the wait for the advisory lock that sqlx takes. Without the second one Postgres would
+        // log that the table of migrations exists.
+        Dialect::Postgres => {
+            let settings = "set lock_timeout = '60s'; set client_min_messages = warning";
+            sqlx::raw_sql(settings).execute(&mut *connection).await?;
+            apply(&migrator, connection).await
+        }
     }
-    // Without the second setting Postgres would log that the table of migrations exists.
-    sqlx::raw_sql("set lock_timeout = '60s'; set client_min_messages = warning")
-        .execute(&mut *connection)
-        .await?;
-    run(&migrator, connection).await
 }
 
 /// Whether exactly these migrations have been applied. It only reads, so it needs no lock and no right to write.
 async fn is_current(
     migrator: &Migrator,
-    count_table: &'static str,
     connection: &mut AnyConnection,
+    dialect: Dialect,
 ) -> Result<bool, StoreError> {
-    let tables: i64 = sqlx::query_scalar(count_table).fetch_one(&mut *connection).await?;
+    let tables: i64 = sqlx::query_scalar(match dialect {
+        Dialect::Sqlite => "select count(*) from sqlite_schema where name = '_sqlx_migrations'",
+        Dialect::Postgres => "select count(to_regclass('_sqlx_migrations'))",
+    })
+    .fetch_one(&mut *connection)
+    .await?;
     if tables == 0 {
         return Ok(false);
     }
@@ -97,7 +73,7 @@ async fn is_current(
     Ok(applied.iter().map(|(version, checksum)| (*version, &checksum[..])).eq(expected))
 }
 
-async fn run(migrator: &Migrator, connection: &mut AnyConnection) -> Result<(), StoreError> {
+async fn apply(migrator: &Migrator, connection: &mut AnyConnection) -> Result<(), StoreError> {
     // The lifetimes of `Migrator::run` keep its future from being `Send`.
     match migrator.run_direct(None, &mut *connection, false).await {
         Ok(()) => Ok(()),
@@ -123,14 +99,14 @@ mod tests {
 
     #[test]
     fn every_migration_is_listed() {
-        for folder in ["sqlite", "postgres"] {
+        for (folder, migrations) in [("sqlite", SQLITE), ("postgres", POSTGRES)] {
             let path = format!("{}/migrations/{folder}", env!("CARGO_MANIFEST_DIR"));
             let entries = std::fs::read_dir(path).unwrap();
             let mut files: Vec<_> =
                 entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
             files.sort();
-            let listed = STEPS.map(|step| format!("{:04}_{}.sql", step.version, step.name));
-            assert_eq!(files, listed, "{folder}");
+            let listed = (1..).zip(migrations).map(|(version, (name, _))| format!("{version:04}_{name}.sql"));
+            assert_eq!(files, listed.collect::<Vec<_>>(), "{folder}");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Whole outfits that were imported, saved in the studio, or accepted from suggestions. The catalogue may no longer have
-//! their articles. `saved_outfits.rs` has those that stylists work with: named, drafts, deleted.
+//! Complete outfits, imported or saved, as training, exports and pages of figures read them. The catalogue may no longer
+//! have their articles. `saved_outfits.rs` has what stylists work with: names, drafts, deleted outfits.
 
 use atelier_core::{
-    domain::{ArticleId, CustomerId, OpenOutfit, Outfit, Split, Timestamp},
+    domain::{ArticleId, CustomerId, OpenOutfit, Outfit, Slot, Split, Timestamp},
     named,
 };
 use futures_util::Stream;
@@ -11,30 +11,27 @@ use sha2::{Digest, Sha256};
 use sqlx::{AnyConnection, Arguments, any::AnyArguments};
 
 use super::{
-    Conflict, Entry, PersonId, Put, Store, StoreError,
+    Conflict, Entry, PersonId, SavedOutfit, Store, StoreError,
     customers::customer_id,
     json,
     pages::{self, PAGE},
-    search::name_key,
+    saved_outfits::select,
     upsert,
 };
 
-/// The outfits of a [`Store`].
+/// The complete outfits of a [`Store`].
 #[derive(Debug, Clone, Copy)]
 pub struct Outfits<'a> {
     pub(super) store: &'a Store,
 }
 
-/// A stored outfit.
+/// A stored outfit without blanks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutfitRecord {
-    /// The outfit's place in the order of arrival, which is the cursor of lists.
+    /// Numbers outfits in the order of arrival, and is the cursor of lists.
     pub seq: i64,
     pub outfit: Outfit,
     pub origin: Origin,
-    /// The person who saved it, if any.
-    pub person: Option<PersonId>,
-    pub created_at: Timestamp,
 }
 
 /// Where an outfit came from.
@@ -42,86 +39,16 @@ pub struct OutfitRecord {
 pub enum Origin {
     Imported,
     Saved,
-    Accepted,
 }
 
 impl<'a> Outfits<'a> {
-    /// Stores the outfit, and gives its place. Outfits with the same customer, articles and features are the same: saving
-    /// one again keeps its place, and moves it to the new split, if given. An imported one that a person saves is theirs.
-    ///
-    /// # Errors
-    /// If there is no such customer (`Conflict`), or the database fails.
-    pub async fn save(
-        self,
-        outfit: &Outfit,
-        origin: Origin,
-        person: Option<PersonId>,
-        now: Timestamp,
-    ) -> Result<(i64, Put), StoreError> {
-        let row = OutfitRow::new(outfit, origin, person, now.millis())?;
-        self.save_row(row, false, now).await
-    }
-
-    /// The same for a draft.
-    pub(super) async fn save_row(
-        self,
-        row: OutfitRow<'_>,
-        is_draft: bool,
-        now: Timestamp,
-    ) -> Result<(i64, Put), StoreError> {
-        let (digest, customer, origin, person) = (row.digest, row.customer, row.origin, row.person);
-        let articles = row.articles.iter().filter(|id| !id.is_empty()).count();
-        let mut transaction = self.store.write().await?;
-        let mut put = upsert::write_one(&mut transaction, self.store.dialect, row).await?;
-        let mut is_new = put == Put::Added;
-        if put != Put::Added && origin == Origin::Saved {
-            let taken_over = sqlx::query(
-                "update outfits set origin = 'saved', person_id = $2, created_at = $3, revision = revision + 1
-                 where digest = $1 and origin = 'imported'",
-            )
-            .bind(&digest[..])
-            .bind(person.map(|person| person.0))
-            .bind(now.millis())
-            .execute(&mut *transaction)
-            .await?;
-            if taken_over.rows_affected() > 0 {
-                (put, is_new) = (Put::Changed, true);
-            }
-        }
-        let seq = sqlx::query_scalar("select seq from outfits where digest = $1")
-            .bind(&digest[..])
-            .fetch_one(&mut *transaction)
-            .await?;
-        if is_new {
-            sqlx::query(
-                "update outfits set draft = $2, changed_at = created_at, name_key = $3 || coalesce(
-                    (select ' ' || people.name_key from people where people.id = outfits.person_id), '')
-                 where seq = $1",
-            )
-            .bind(seq)
-            .bind(i64::from(is_draft))
-            .bind(name_key(std::iter::once(customer.as_str())))
-            .execute(&mut *transaction)
-            .await?;
-        }
-        if put != Put::Unchanged {
-            let subject = i64::to_string(&seq);
-            let entry = Entry::new("outfit.save", &subject, json!({"articles": articles})).about(customer);
-            entry.write(&mut transaction, self.store.author, now).await?;
-        }
-        transaction.commit().await?;
-        Ok((seq, put))
-    }
-
     pub async fn get(self, seq: i64) -> Result<Option<OutfitRecord>, StoreError> {
-        let row = sqlx::query_as(
-            "select seq, customer_id, articles, split, features, origin, person_id, created_at
-             from outfits where seq = $1 and draft = 0 and deleted_at is null",
-        )
-        .bind(seq)
-        .fetch_optional(&self.store.readers)
-        .await?;
-        row.map(record).transpose()
+        sqlx::query_as(select!("where seq = $1 and draft = 0 and deleted_at is null"))
+            .bind(seq)
+            .fetch_optional(&self.store.readers)
+            .await?
+            .map(complete)
+            .transpose()
     }
 
     /// The first `n` outfits.
@@ -129,25 +56,23 @@ impl<'a> Outfits<'a> {
         self.after(0, n).await
     }
 
-    /// Up to `n` of the customer's outfits after the place `after` (0 for the first ones).
+    /// Up to `n` of the customer's outfits after the outfit `after` (0 for the first ones).
     pub async fn for_customer(
         self,
         customer: &CustomerId,
         after: i64,
         n: u32,
     ) -> Result<Vec<OutfitRecord>, StoreError> {
-        sqlx::query_as(
-            "select seq, customer_id, articles, split, features, origin, person_id, created_at
-             from outfits where customer_id = $1 and seq > $2 and draft = 0 and deleted_at is null
-             order by seq limit $3",
-        )
+        sqlx::query_as(select!(
+            "where customer_id = $1 and seq > $2 and draft = 0 and deleted_at is null order by seq limit $3"
+        ))
         .bind(customer.as_str())
         .bind(after)
         .bind(i64::from(n))
         .fetch_all(&self.store.readers)
         .await?
         .into_iter()
-        .map(record)
+        .map(complete)
         .collect()
     }
 
@@ -186,18 +111,27 @@ impl<'a> Outfits<'a> {
     }
 
     async fn after(self, seq: i64, n: u32) -> Result<Vec<OutfitRecord>, StoreError> {
-        sqlx::query_as(
-            "select seq, customer_id, articles, split, features, origin, person_id, created_at
-             from outfits where seq > $1 and draft = 0 and deleted_at is null order by seq limit $2",
-        )
-        .bind(seq)
-        .bind(i64::from(n))
-        .fetch_all(&self.store.readers)
-        .await?
-        .into_iter()
-        .map(record)
-        .collect()
+        sqlx::query_as(select!("where seq > $1 and draft = 0 and deleted_at is null order by seq limit $2"))
+            .bind(seq)
+            .bind(i64::from(n))
+            .fetch_all(&self.store.readers)
+            .await?
+            .into_iter()
+            .map(complete)
+            .collect()
     }
+}
+
+/// An outfit that is marked as no draft has all of its articles, unless the row is damaged.
+fn complete(SavedOutfit { seq, outfit, split, origin, .. }: SavedOutfit) -> Result<OutfitRecord, StoreError> {
+    let OpenOutfit { customer, slots, features } = outfit;
+    let articles = slots.articles().cloned().collect();
+    let outfit = Outfit::new(customer, articles, split, features).map_err(|error| StoreError::Damaged {
+        table: "outfits",
+        id: seq.to_string(),
+        reason: error.to_string(),
+    })?;
+    Ok(OutfitRecord { seq, outfit, origin })
 }
 
 /// Gives a deleted outfit's digest to its last repetition, because an import finds repetitions by their numbers.
@@ -226,43 +160,59 @@ async fn close_gap(connection: &mut AnyConnection, first: [u8; 32], freed: &[u8]
     Ok(())
 }
 
+/// An outfit that is added.
 pub(super) struct OutfitRow<'a> {
     customer: &'a CustomerId,
     /// Empty ids are blanks.
     articles: Vec<&'a str>,
+    is_draft: bool,
     split: Option<Split>,
     features: String,
     digest: [u8; 32],
     origin: Origin,
     person: Option<PersonId>,
+    name_key: &'a str,
     millis: i64,
 }
 
 impl<'a> OutfitRow<'a> {
-    pub(super) fn new(
-        outfit: &'a Outfit,
-        origin: Origin,
-        person: Option<PersonId>,
-        millis: i64,
-    ) -> Result<Self, StoreError> {
+    pub(super) fn imported(outfit: &'a Outfit, millis: i64) -> Result<Self, StoreError> {
         let features = json::features_text(&outfit.features)?;
         let articles: Vec<&str> = outfit.articles().iter().map(ArticleId::as_str).collect();
-        let digest = digest(outfit.customer.as_str(), articles.iter().copied(), &features);
-        let (customer, split) = (&outfit.customer, outfit.split);
-        Ok(Self { customer, articles, split, features, digest, origin, person, millis })
+        Ok(Self {
+            customer: &outfit.customer,
+            digest: digest(outfit.customer.as_str(), articles.iter().copied(), &features),
+            articles,
+            is_draft: false,
+            split: outfit.split,
+            features,
+            origin: Origin::Imported,
+            person: None,
+            name_key: "",
+            millis,
+        })
     }
 
-    /// A saved outfit that may have blanks.
-    pub(super) fn open(
+    pub(super) fn saved(
         outfit: &'a OpenOutfit,
         person: Option<PersonId>,
+        name_key: &'a str,
         millis: i64,
     ) -> Result<Self, StoreError> {
         let features = json::features_text(&outfit.features)?;
         let articles = slot_ids(outfit);
-        let digest = digest(outfit.customer.as_str(), articles.iter().copied(), &features);
-        let (customer, origin) = (&outfit.customer, Origin::Saved);
-        Ok(Self { customer, articles, split: None, features, digest, origin, person, millis })
+        Ok(Self {
+            customer: &outfit.customer,
+            digest: digest(outfit.customer.as_str(), articles.iter().copied(), &features),
+            articles,
+            is_draft: outfit.slots.is_draft(),
+            split: None,
+            features,
+            origin: Origin::Saved,
+            person,
+            name_key,
+            millis,
+        })
     }
 
     pub(super) fn digest(&self) -> [u8; 32] {
@@ -276,14 +226,14 @@ impl<'a> OutfitRow<'a> {
     }
 }
 
-pub(super) fn repeated_digest(digest: [u8; 32], times: u32) -> [u8; 32] {
+fn repeated_digest(digest: [u8; 32], times: u32) -> [u8; 32] {
     Sha256::new_with_prefix(digest).chain_update(times.to_be_bytes()).finalize().into()
 }
 
 impl upsert::Row for OutfitRow<'_> {
-    const INSERT: &'static str = "insert into outfits
-        (digest, customer_id, articles, split, features, origin, person_id, created_at) values";
-    const COLUMNS: usize = 8;
+    const INSERT: &'static str = "insert into outfits (digest, customer_id, articles, draft, split, features, origin, \
+         person_id, name_key, created_at, changed_at) values";
+    const COLUMNS: usize = 11;
     const ON_CONFLICT: &'static str = "
         on conflict (digest) do update set
             split = excluded.split,
@@ -300,10 +250,13 @@ impl upsert::Row for OutfitRow<'_> {
         values.add(&self.digest[..])?;
         values.add(self.customer.as_str())?;
         values.add(json::text(&self.articles))?;
+        values.add(i64::from(self.is_draft))?;
         values.add(self.split.map(Split::as_str))?;
         values.add(self.features)?;
         values.add(self.origin.as_str())?;
         values.add(self.person.map(|person| person.0))?;
+        values.add(self.name_key)?;
+        values.add(self.millis)?;
         values.add(self.millis)
     }
 
@@ -315,6 +268,14 @@ impl upsert::Row for OutfitRow<'_> {
 /// The articles' ids, and an empty text for each blank.
 pub(super) fn slot_ids(outfit: &OpenOutfit) -> Vec<&str> {
     outfit.slots.as_slice().iter().map(|slot| slot.article().map_or("", ArticleId::as_str)).collect()
+}
+
+/// The reverse of [`slot_ids`], for one slot.
+pub(super) fn parse_slot(id: String) -> Result<Slot, String> {
+    if id.is_empty() {
+        return Ok(Slot::Blank);
+    }
+    ArticleId::new(id).map(Slot::Article).map_err(|error| error.to_string())
 }
 
 /// Identifies an outfit. No field contains an unescaped control character, so NUL separates them.
@@ -333,38 +294,4 @@ pub(super) fn digest<'a>(
     hash.finalize().into()
 }
 
-type Columns = (i64, String, String, Option<String>, String, String, Option<i64>, i64);
-
-fn record(row: Columns) -> Result<OutfitRecord, StoreError> {
-    let seq = row.0;
-    parse(row).map_err(|reason| StoreError::Damaged { table: "outfits", id: seq.to_string(), reason })
-}
-
-fn parse(
-    (seq, customer, articles, split, features, origin, person, created_at): Columns,
-) -> Result<OutfitRecord, String> {
-    let articles = json::parse::<Vec<String>>(&articles)?
-        .into_iter()
-        .map(ArticleId::new)
-        .collect::<Result<_, _>>()
-        .map_err(|error| error.to_string())?;
-    let customer = CustomerId::new(customer).map_err(|error| error.to_string())?;
-    let split = split.map(|split| split.parse::<Split>()).transpose().map_err(|error| error.to_string())?;
-    let outfit = Outfit::new(customer, articles, split, json::parse_features(&features)?)
-        .map_err(|error| error.to_string())?;
-    Ok(OutfitRecord {
-        seq,
-        outfit,
-        origin: origin.parse()?,
-        person: person.map(PersonId),
-        created_at: Timestamp::from_millis(created_at),
-    })
-}
-
-named!(
-    Origin,
-    "an origin is imported, saved or accepted",
-    Imported = "imported",
-    Saved = "saved",
-    Accepted = "accepted",
-);
+named!(Origin, "an origin is imported or saved", Imported = "imported", Saved = "saved");

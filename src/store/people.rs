@@ -118,7 +118,7 @@ impl People<'_> {
     }
 
     /// Disables or enables the account. Either ends the person's sessions and cancels their
-    /// sign-in link, so that none of before comes back: an earlier version kept those of disabled people.
+    /// sign-in link, so that none of before comes back.
     ///
     /// # Errors
     /// If the person is the last admin (`Conflict`), or the database fails.

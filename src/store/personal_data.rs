@@ -22,7 +22,7 @@ use super::{
 pub const PERSONAL_TABLES: [&str; 5] =
     ["audit_log", "customer_notes", "customers", "feedback_events", "outfits"];
 
-/// How long an erasure waits for the log to be emptied; [`super::Store::remove_remains`] tries again.
+/// How long an erasure waits for the log to be emptied; [`super::Store::complete_erasures`] tries again.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// All data about a customer. Rows are read as needed: there may be millions of events.
@@ -79,7 +79,7 @@ impl Customers<'_> {
     /// log's entries about them. If there is no such customer it still blanks the entries, and returns false.
     ///
     /// On `SQLite` it then empties the log, unless another program reads the database; the rest of the files follows in
-    /// [`super::Store::remove_remains`].
+    /// [`super::Store::complete_erasures`].
     pub async fn erase(self, id: &CustomerId, now: Timestamp) -> Result<bool, StoreError> {
         match self.erase_expected(id, &Expected::default(), now).await {
             Ok(erased) => Ok(erased),

@@ -38,7 +38,7 @@ pub(super) async fn open(url: &str) -> Result<Store, OpenError> {
         }
         error => failed(error.into()),
     })?;
-    migrate::postgres(&mut first).await.map_err(failed)?;
+    migrate::run(&mut first, Dialect::Postgres).await.map_err(failed)?;
     first.close().await.map_err(|error| failed(error.into()))?;
     let pool = AnyPoolOptions::new()
         .max_connections(CONNECTIONS)

@@ -6,15 +6,20 @@ use std::{
     time::Duration,
 };
 
-use atelier_core::domain::{ArticleId, CustomerId, OpenOutfit, Slot, Slots, Split, Timestamp};
+use atelier_core::domain::{CustomerId, OpenOutfit, Slot, Slots, Split, Timestamp};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use sqlx::{AnyConnection, AssertSqlSafe};
+use sqlx::{AnyConnection, AssertSqlSafe, FromRow, Row, any::AnyRow};
 
 use super::{
-    Conflict, Entry, Name, Note, Origin, PersonId, Put, Store, StoreError, TokenHash, json,
-    outfits::{OutfitRow, digest, slot_ids},
+    Conflict, Entry, Name, Note, Origin, PersonId, Put, Store, StoreError, TokenHash,
+    customers::customer_id,
+    json,
+    outfits::{OutfitRow, digest, parse_slot, slot_ids},
+    people,
+    record::Record,
     search::{self, name_key},
+    upsert,
 };
 
 /// How long a deleted outfit can be brought back.
@@ -67,38 +72,74 @@ pub enum Which {
     All,
 }
 
-/// Begins a statement that [`record`] reads.
+/// Begins a statement that gives [`SavedOutfit`]s.
 macro_rules! select {
     ($rest:literal) => {
         concat!(
             "select seq, customer_id, articles, split, features, origin, name, note,
-                (select people.name from people where people.id = person_id),
+                (select people.name from people where people.id = person_id) as author,
                 created_at, changed_at, deleted_at, link_expires_at, revision
              from outfits ",
             $rest
         )
     };
 }
+pub(super) use select;
 
 impl SavedOutfits<'_> {
-    /// Stores a draft, and gives its place. The same draft is stored once.
+    /// Stores an outfit, or a draft if it has blanks or too few articles, and gives its number. Outfits with the same
+    /// customer, articles and features are the same: the second one changes nothing, but an imported one that is saved
+    /// becomes the person's.
     ///
     /// # Errors
     /// If there is no such customer (`Conflict`), or the database fails.
-    pub async fn save_draft(
+    pub async fn save(
         self,
-        draft: &OpenOutfit,
+        outfit: &OpenOutfit,
         person: Option<PersonId>,
         now: Timestamp,
     ) -> Result<(i64, Put), StoreError> {
-        self.store.outfits().save_row(OutfitRow::open(draft, person, now.millis())?, true, now).await
+        let mut transaction = self.store.write().await?;
+        let mut key = name_key(std::iter::once(outfit.customer.as_str()));
+        if let Some(person) = person {
+            let author = people::find(&mut transaction, person).await?.name;
+            key = name_key([&key, author.as_str()].into_iter());
+        }
+        let row = OutfitRow::saved(outfit, person, &key, now.millis())?;
+        let digest = row.digest();
+        let mut put = upsert::write_one(&mut transaction, self.store.dialect, row).await?;
+        if put == Put::Unchanged {
+            let taken_over = sqlx::query(
+                "update outfits set origin = 'saved', person_id = $2, name_key = $3, created_at = $4, changed_at = $4,
+                    revision = revision + 1
+                 where digest = $1 and origin = 'imported'",
+            )
+            .bind(&digest[..])
+            .bind(person.map(|person| person.0))
+            .bind(&key)
+            .bind(now.millis())
+            .execute(&mut *transaction)
+            .await?;
+            if taken_over.rows_affected() > 0 {
+                put = Put::Changed;
+            }
+        }
+        let seq: i64 = sqlx::query_scalar("select seq from outfits where digest = $1")
+            .bind(&digest[..])
+            .fetch_one(&mut *transaction)
+            .await?;
+        if put != Put::Unchanged {
+            let (subject, details) = (seq.to_string(), json!({"articles": outfit.slots.articles().count()}));
+            let entry = Entry::new("outfit.save", &subject, details).about(&outfit.customer);
+            entry.write(&mut transaction, self.store.author, now).await?;
+        }
+        transaction.commit().await?;
+        Ok((seq, put))
     }
 
     /// An outfit, even a deleted one.
     pub async fn get(self, seq: i64) -> Result<Option<SavedOutfit>, StoreError> {
-        let row =
-            sqlx::query_as(select!("where seq = $1")).bind(seq).fetch_optional(&self.store.readers).await?;
-        row.map(record).transpose()
+        Ok(sqlx::query_as(select!("where seq = $1")).bind(seq).fetch_optional(&self.store.readers).await?)
     }
 
     /// The customer's outfit with the same articles and features, unless it is deleted.
@@ -112,14 +153,13 @@ impl SavedOutfits<'_> {
 
     /// The outfit of a customer's link, which may have run out.
     pub async fn by_link(self, link: &TokenHash) -> Result<Option<SavedOutfit>, StoreError> {
-        let row = sqlx::query_as(select!("where link_hash = $1 and deleted_at is null"))
+        Ok(sqlx::query_as(select!("where link_hash = $1 and deleted_at is null"))
             .bind(link.bytes())
             .fetch_optional(&self.store.readers)
-            .await?;
-        row.map(record).transpose()
+            .await?)
     }
 
-    /// Up to `n` of the customer's outfits after the place `after` (0 for the first ones).
+    /// Up to `n` of the customer's outfits after the outfit `after` (0 for the first ones).
     pub async fn for_customer(
         self,
         customer: &CustomerId,
@@ -127,7 +167,7 @@ impl SavedOutfits<'_> {
         after: i64,
         n: u32,
     ) -> Result<Vec<SavedOutfit>, StoreError> {
-        let rows: Vec<Columns> = sqlx::query_as(select!(
+        Ok(sqlx::query_as(select!(
             "where customer_id = $1 and seq > $2 and (draft = 0 or $4 >= 1) and (deleted_at is null or $4 >= 2)
              order by seq limit $3"
         ))
@@ -136,20 +176,18 @@ impl SavedOutfits<'_> {
         .bind(i64::from(n))
         .bind(which as i64)
         .fetch_all(&self.store.readers)
-        .await?;
-        rows.into_iter().map(record).collect()
+        .await?)
     }
 
     /// The customer's latest outfits and drafts, the latest first.
     pub async fn latest_for(self, customer: &CustomerId, n: u32) -> Result<Vec<SavedOutfit>, StoreError> {
-        let rows: Vec<Columns> = sqlx::query_as(select!(
+        Ok(sqlx::query_as(select!(
             "where customer_id = $1 and deleted_at is null order by seq desc limit $2"
         ))
         .bind(customer.as_str())
         .bind(i64::from(n))
         .fetch_all(&self.store.readers)
-        .await?;
-        rows.into_iter().map(record).collect()
+        .await?)
     }
 
     /// The saved outfits of all customers without the first `skip`, up to `n`, the latest change first; and how many there are.
@@ -181,37 +219,37 @@ impl SavedOutfits<'_> {
             (counting, listing) = (counting.bind(word.clone()), listing.bind(word));
         }
         let count: i64 = counting.persistent(false).fetch_one(&self.store.readers).await?;
-        let rows: Vec<Columns> = listing.persistent(false).fetch_all(&self.store.readers).await?;
-        Ok((rows.into_iter().map(record).collect::<Result<_, _>>()?, count.unsigned_abs()))
+        let found = listing.persistent(false).fetch_all(&self.store.readers).await?;
+        Ok((found, count.unsigned_abs()))
     }
 
     /// Customers whose last saved outfit is the oldest, with its time.
     pub async fn longest_ago(self, n: u32) -> Result<Vec<(CustomerId, Timestamp)>, StoreError> {
-        let rows: Vec<(String, i64)> = sqlx::query_as(
+        self.customers(
             "select customer_id, max(created_at) from outfits
              where origin <> 'imported' and deleted_at is null and draft = 0
              group by customer_id order by max(created_at), customer_id limit $1",
+            n,
         )
-        .bind(i64::from(n))
-        .fetch_all(&self.store.readers)
-        .await?;
-        let parse = |(id, at)| Ok((super::customers::customer_id(id)?, Timestamp::from_millis(at)));
-        rows.into_iter().map(parse).collect()
+        .await
     }
 
     /// Customers without a saved outfit, and when they were added. The newest come first.
     pub async fn never(self, n: u32) -> Result<Vec<(CustomerId, Timestamp)>, StoreError> {
-        let rows: Vec<(String, i64)> = sqlx::query_as(
+        self.customers(
             "select id, created_at from customers where not exists (
                 select 1 from outfits
                 where customer_id = customers.id and origin <> 'imported' and deleted_at is null and draft = 0)
              order by created_at desc, id desc limit $1",
+            n,
         )
-        .bind(i64::from(n))
-        .fetch_all(&self.store.readers)
-        .await?;
-        let parse = |(id, at)| Ok((super::customers::customer_id(id)?, Timestamp::from_millis(at)));
-        rows.into_iter().map(parse).collect()
+        .await
+    }
+
+    async fn customers(self, sql: &'static str, n: u32) -> Result<Vec<(CustomerId, Timestamp)>, StoreError> {
+        let rows: Vec<(String, i64)> =
+            sqlx::query_as(sql).bind(i64::from(n)).fetch_all(&self.store.readers).await?;
+        rows.into_iter().map(|(id, at)| Ok((customer_id(id)?, Timestamp::from_millis(at)))).collect()
     }
 
     /// Changes an outfit in place, if it has this revision.
@@ -357,8 +395,8 @@ impl SavedOutfits<'_> {
     /// Reads an outfit that no other transaction changes before this one ends.
     async fn lock(self, connection: &mut AnyConnection, seq: i64) -> Result<SavedOutfit, StoreError> {
         let sql = format!("{}{}", select!("where seq = $1"), self.store.dialect.for_update());
-        let row = sqlx::query_as(AssertSqlSafe(sql)).bind(seq).fetch_optional(connection).await?;
-        record(row.ok_or(StoreError::NotFound("outfit"))?)
+        let found = sqlx::query_as(AssertSqlSafe(sql)).bind(seq).fetch_optional(connection).await?;
+        found.ok_or(StoreError::NotFound("outfit"))
     }
 
     async fn note(
@@ -410,67 +448,30 @@ fn changes(before: &SavedOutfit, after: &SavedOutfit) -> serde_json::Value {
     details
 }
 
-type Columns = (
-    i64,
-    String,
-    String,
-    Option<String>,
-    String,
-    String,
-    String,
-    String,
-    Option<String>,
-    i64,
-    i64,
-    Option<i64>,
-    Option<i64>,
-    i64,
-);
-
-fn record(row: Columns) -> Result<SavedOutfit, StoreError> {
-    let seq = row.0;
-    parse(row).map_err(|reason| StoreError::Damaged { table: "outfits", id: seq.to_string(), reason })
-}
-
-fn parse(
-    (
-        seq,
-        customer,
-        articles,
-        split,
-        features,
-        origin,
-        name,
-        note,
-        author,
-        created,
-        changed,
-        deleted,
-        link,
-        revision,
-    ): Columns,
-) -> Result<SavedOutfit, String> {
-    let slot = |id: String| match id.as_str() {
-        "" => Ok(Slot::Blank),
-        id => ArticleId::new(id).map(Slot::Article).map_err(|error| error.to_string()),
-    };
-    let slots = json::parse::<Vec<String>>(&articles)?.into_iter().map(slot).collect::<Result<_, _>>()?;
-    Ok(SavedOutfit {
-        seq,
-        outfit: OpenOutfit {
-            customer: CustomerId::new(customer).map_err(|error| error.to_string())?,
-            slots: Slots::new(slots).map_err(|error| error.to_string())?,
-            features: json::parse_features(&features)?,
-        },
-        split: split.map(|split| split.parse::<Split>()).transpose().map_err(|error| error.to_string())?,
-        name: (!name.is_empty()).then(|| Name::new(name)).transpose().map_err(|error| error.to_string())?,
-        note: Note::new(&note).map_err(|error| error.to_string())?,
-        origin: origin.parse()?,
-        author,
-        created_at: Timestamp::from_millis(created),
-        changed_at: Timestamp::from_millis(changed.max(created)),
-        deleted_at: deleted.map(Timestamp::from_millis),
-        link_until: link.map(Timestamp::from_millis),
-        revision,
-    })
+impl FromRow<'_, AnyRow> for SavedOutfit {
+    fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
+        let seq = row.try_get("seq")?;
+        let row = Record::new(row, "outfits", &seq);
+        let slots: Vec<Slot> = row.parse("articles", |articles: String| {
+            json::parse::<Vec<String>>(&articles)?.into_iter().map(parse_slot).collect::<Result<_, _>>()
+        })?;
+        Ok(Self {
+            seq,
+            outfit: OpenOutfit {
+                customer: row.parse("customer_id", |id: String| CustomerId::new(id))?,
+                slots: Slots::new(slots).map_err(|error| row.damaged(&error))?,
+                features: row.parse("features", json::parse_features)?,
+            },
+            split: row.parse_optional("split", str::parse)?,
+            name: row.parse("name", |name: &str| (!name.is_empty()).then(|| Name::new(name)).transpose())?,
+            note: row.parse("note", Note::new)?,
+            origin: row.parse("origin", str::parse)?,
+            author: row.get("author")?,
+            created_at: row.time("created_at")?,
+            changed_at: row.time("changed_at")?,
+            deleted_at: row.optional_time("deleted_at")?,
+            link_until: row.optional_time("link_expires_at")?,
+            revision: row.get("revision")?,
+        })
+    }
 }

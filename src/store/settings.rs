@@ -28,12 +28,11 @@ impl Settings<'_> {
     ) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
         sqlx::query(
-            "insert into settings (name, value, changed) values ($1, $2, $3)
-             on conflict (name) do update set value = excluded.value, changed = excluded.changed",
+            "insert into settings (name, value) values ($1, $2)
+             on conflict (name) do update set value = excluded.value",
         )
         .bind(name)
         .bind(value)
-        .bind(now.millis())
         .execute(&mut *transaction)
         .await?;
         entry.write(&mut transaction, self.store.author, now).await?;
@@ -42,24 +41,16 @@ impl Settings<'_> {
     }
 
     /// The stored value; if there is none, stores this one. Replicas that start together get the same value.
-    pub async fn get_or_set(
-        self,
-        name: &'static str,
-        value: &str,
-        now: Timestamp,
-    ) -> Result<String, StoreError> {
+    pub async fn get_or_set(self, name: &'static str, value: &str) -> Result<String, StoreError> {
         if let Some(stored) = self.get(name).await? {
             return Ok(stored);
         }
         let mut transaction = self.store.write().await?;
-        sqlx::query(
-            "insert into settings (name, value, changed) values ($1, $2, $3) on conflict (name) do nothing",
-        )
-        .bind(name)
-        .bind(value)
-        .bind(now.millis())
-        .execute(&mut *transaction)
-        .await?;
+        sqlx::query("insert into settings (name, value) values ($1, $2) on conflict (name) do nothing")
+            .bind(name)
+            .bind(value)
+            .execute(&mut *transaction)
+            .await?;
         let stored = sqlx::query_scalar("select value from settings where name = $1")
             .bind(name)
             .fetch_one(&mut *transaction)
@@ -70,19 +61,11 @@ impl Settings<'_> {
     }
 
     /// Replaces the value `old`. False if the setting has another value by now, as when another replica replaced it.
-    pub async fn replace(
-        self,
-        name: &'static str,
-        old: &str,
-        new: &str,
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let statement =
-            sqlx::query("update settings set value = $1, changed = $2 where name = $3 and value = $4")
-                .bind(new)
-                .bind(now.millis())
-                .bind(name)
-                .bind(old);
+    pub async fn replace(self, name: &'static str, old: &str, new: &str) -> Result<bool, StoreError> {
+        let statement = sqlx::query("update settings set value = $1 where name = $2 and value = $3")
+            .bind(new)
+            .bind(name)
+            .bind(old);
         Ok(self.store.execute(statement).await? > 0)
     }
 

@@ -128,7 +128,7 @@ async fn prepare(options: &AnyConnectOptions) -> Result<(), StoreError> {
     let mut first = connect(options).await?;
     configure(&mut first).await?;
     set_write_ahead(&mut first).await?;
-    migrate::sqlite(&mut first).await?;
+    migrate::run(&mut first, Dialect::Sqlite).await?;
     Ok(first.close().await?)
 }
 
@@ -139,7 +139,7 @@ async fn configure(connection: &mut AnyConnection) -> sqlx::Result<()> {
         "pragma synchronous = full;
          pragma foreign_keys = on;
          pragma busy_timeout = 10000;
-         -- What is erased is overwritten in the file, not merely unlinked; `remains.rs` does what this leaves.
+         -- What is erased is overwritten in the file, not merely unlinked; `erasures.rs` does what this leaves.
          pragma secure_delete = on;
          -- A large import lets the log grow to its own size; this gives the disk back afterwards.
          pragma journal_size_limit = 67108864;",

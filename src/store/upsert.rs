@@ -9,7 +9,7 @@ use sqlx::{AnyConnection, Arguments, AssertSqlSafe, any::AnyArguments};
 
 use super::{StoreError, connect::Dialect};
 
-/// Rows of a statement: with eight columns 4,000 values, below the limits of both databases (32,766 and 65,535).
+/// Rows of a statement: with eleven columns 5,500 values, below the limits of both databases (32,766 and 65,535).
 pub(super) const ROWS: usize = 500;
 
 /// A row of a table.

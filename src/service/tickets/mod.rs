@@ -108,7 +108,7 @@ impl Tickets {
         now: Timestamp,
     ) -> Result<Self, KeysError> {
         let first = Keys::first(random(), now).text();
-        let stored = store.settings().get_or_set(SETTING, &first, now).await?;
+        let stored = store.settings().get_or_set(SETTING, &first).await?;
         let keys = Keys::parse(&stored).ok_or(KeysError::Damaged)?;
         let seed = u64::from_be_bytes(random()[..8].try_into().expect("eight bytes; this is a bug"));
         let tickets = Self(Arc::new(Shared {
@@ -135,7 +135,7 @@ impl Tickets {
                 return Ok(());
             };
             // Another replica may be first; then its keys are read.
-            if self.0.store.settings().replace(SETTING, &stored, &renewed.text(), now).await? {
+            if self.0.store.settings().replace(SETTING, &stored, &renewed.text()).await? {
                 self.set_keys(renewed);
                 return Ok(());
             }

@@ -394,8 +394,7 @@ async fn a_refused_release_is_loaded_again_when_its_files_change(db: TestDatabas
     *unsound.last_mut().unwrap() ^= 1;
     fs::write(&model, unsound).unwrap();
     let store = db.open().await;
-    let now = std::time::SystemTime::now().into();
-    store.settings().get_or_set("release", "next", now).await.unwrap();
+    store.settings().get_or_set("release", "next").await.unwrap();
     store.close().await;
     let command = atelier(&db, &["serve", "--address", "127.0.0.1:0", "--models", path(models.path())]);
     let served = Served::launch(command, models.path()).await;

@@ -82,8 +82,7 @@ async fn a_service_that_is_gone_leaves_the_settings_address(db: TestDatabase) {
     add(&db, "Root", Role::Admin).await;
     let store = db.open().await;
     // Nothing listens on this port.
-    let now = SystemTime::now().into();
-    store.settings().get_or_set("address", "http://127.0.0.1:9", now).await.unwrap();
+    store.settings().get_or_set("address", "http://127.0.0.1:9").await.unwrap();
     store.close().await;
     assert_eq!(holder(&db, &["sign-in-link"]).await, "Root");
 }
@@ -96,7 +95,7 @@ async fn another_program_at_the_address_is_not_taken_for_the_service(db: TestDat
     let address = format!("http://{}", listener.local_addr().unwrap());
     let other = tokio::spawn(async move { axum::serve(listener, Router::new().fallback(answers)).await });
     let store = db.open().await;
-    store.settings().get_or_set("address", &address, SystemTime::now().into()).await.unwrap();
+    store.settings().get_or_set("address", &address).await.unwrap();
     store.close().await;
     assert_eq!(holder(&db, &["sign-in-link"]).await, "Root");
     other.abort();

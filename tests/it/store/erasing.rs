@@ -6,8 +6,8 @@ use std::{
 };
 
 use atelier::store::{
-    AuditFilter, Conflict, Entry, FeedbackEvent, FeedbackKind, Note, Origin, PERSONAL_TABLES, PersonalData,
-    Recorded, Store, StoreError, SuggestedArticle, TokenHash,
+    AuditFilter, Conflict, Entry, FeedbackEvent, FeedbackKind, Note, PERSONAL_TABLES, PersonalData, Recorded,
+    Store, StoreError, SuggestedArticle, TokenHash,
 };
 use atelier_core::domain::{Customer, Features, Role};
 use futures_util::StreamExt;
@@ -118,13 +118,13 @@ async fn copies_in_the_file_are_overwritten(db: TestDatabase) {
     }
     let found = count(folder, "-gone");
     assert!(found > 0, "without copies there is nothing to show: change the ids");
-    let removing = tokio::spawn(store.clone().remove_remains());
+    let completing = tokio::spawn(store.clone().complete_erasures());
     let began = Instant::now();
     while count(folder, "-gone") > 0 {
         assert!(began.elapsed() < Duration::from_mins(1), "{found} copies stay");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    removing.abort();
+    completing.abort();
     assert_eq!(store.customers().count().await, Ok(4800));
 }
 
@@ -250,8 +250,8 @@ async fn fill(db: &TestDatabase) -> Store {
     let ada = store.people().create(&name("Ada"), Role::Stylist, NOW).await.unwrap().id;
     let saved = store.saved_outfits();
     let draft = |ids: &[&str]| open_outfit(ERASED, ids);
-    saved.save_draft(&draft(&["a", ""]), Some(ada), NOW).await.unwrap();
-    let (deleted, _) = saved.save_draft(&draft(&["b"]), Some(ada), NOW).await.unwrap();
+    saved.save(&draft(&["a", ""]), Some(ada), NOW).await.unwrap();
+    let (deleted, _) = saved.save(&draft(&["b"]), Some(ada), NOW).await.unwrap();
     saved.set_link(deleted, Some((&TokenHash::new("link"), LATER)), NOW).await.unwrap();
     saved.delete(deleted, NOW).await.unwrap();
     store
@@ -260,8 +260,7 @@ async fn fill(db: &TestDatabase) -> Store {
         .await
         .unwrap();
     for customer in [ERASED, OTHER] {
-        let outfit = outfit(customer, ["a", "b", "c", "d"], None);
-        store.outfits().save(&outfit, Origin::Saved, None, NOW).await.unwrap();
+        saved.save(&open_outfit(customer, &["a", "b", "c", "d"]), None, NOW).await.unwrap();
         store
             .feedback()
             .record(&format!("{customer} 1"), &event(customer), &SuggestedArticle::default())

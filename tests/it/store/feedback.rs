@@ -174,66 +174,6 @@ async fn what_was_accepted_was_shown(db: TestDatabase) {
     assert_eq!((counts.outcomes.shown, counts.outcomes.accepted, counts.outcomes.bought), (1, 1, 1));
 }
 
-/// The table as the version before left it, with what could happen to it then.
-#[apply(contract)]
-async fn events_of_older_versions_count_once(db: TestDatabase) {
-    db.open().await.close().await;
-    let mut raw = db.raw().await;
-    for statement in [
-        "drop table feedback_counts",
-        "alter table feedback_events drop column counts_id",
-        "drop index feedback_events_by_customer",
-        "alter table feedback_events drop column shown_day",
-        "create index feedback_events_by_customer on feedback_events (customer_id) where customer_id is not null",
-        "drop index feedback_events_fact_unique",
-        "alter table feedback_events drop column fact",
-        "alter table feedback_events drop column repeated",
-        "create index feedback_events_by_method on feedback_events (release, method, arm, kind)",
-        "delete from _sqlx_migrations where version in (8, 13)",
-    ] {
-        sqlx::query(statement).execute(&mut raw).await.unwrap();
-    }
-    for (key, kind, article) in [
-        (1, "accepted", "a"),
-        (2, "accepted", "a"),
-        (3, "bought", "b"),
-        (4, "bought", "b"),
-        (5, "shown", "b"),
-        (6, "rejected", "c"),
-    ] {
-        sqlx::query(
-            "insert into feedback_events
-                (key_hash, kind, completion_id, slot, article_id, rank, release, method, at)
-             values ($1, $2, 'old', 1, $3, 1, 'demo', 'gsu', 5)",
-        )
-        .bind(&[key; 32][..])
-        .bind(kind)
-        .bind(article)
-        .execute(&mut raw)
-        .await
-        .unwrap();
-    }
-    sqlx::Connection::close(raw).await.unwrap();
-    let store = db.open().await;
-    let feedback = store.feedback();
-    let counts = async || {
-        let [counts] = &feedback.counts().await.unwrap()[..] else { panic!("one method") };
-        {
-            let Outcomes { shown, accepted, rejected, bought } = counts.outcomes;
-            [shown, accepted, rejected, bought]
-        }
-    };
-    assert_eq!(counts().await, [3, 1, 1, 1]);
-    let again = FeedbackEvent {
-        completion_id: "old".into(),
-        article: article_id("b"),
-        rank: 1,
-        ..event(FeedbackKind::Bought, "gsu", None)
-    };
-    assert_eq!(feedback.record("new", &again, &SuggestedArticle::default()).await, Ok(Recorded::Before));
-    assert_eq!(counts().await, [3, 1, 1, 1]);
-}
-
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
 fn on_day(day: i64, event: FeedbackEvent) -> FeedbackEvent {

@@ -105,9 +105,9 @@ async fn what_is_left_of_repeated_outfits_is_known_again(db: TestDatabase) {
     };
     import(&file, counts(4, 0, 0)).await;
     // The first one, one in the middle, and the last one.
-    for (place, left) in [(0, 3), (1, 2), (1, 1)] {
+    for (index, left) in [(0, 3), (1, 2), (1, 1)] {
         let stored: Vec<_> = store.outfits().all().try_collect().await.unwrap();
-        assert_eq!(store.outfits().delete(stored[place].seq, NOW).await, Ok(true));
+        assert_eq!(store.outfits().delete(stored[index].seq, NOW).await, Ok(true));
         import(&file[..left], counts(0, 0, u32::try_from(left).unwrap())).await;
     }
 }

@@ -1,26 +1,29 @@
-use atelier::store::{Conflict, Origin, Put, StoreError};
-use atelier_core::domain::{FeatureValue, Outfit, Role, Split};
+use atelier::store::{Conflict, Counts, Origin, Put, Store, StoreError};
+use atelier_core::domain::{ArticleId, FeatureValue, Role, Split};
 use futures_util::TryStreamExt;
 
-use super::{LATER, NOW, article_id, coat, customer_id, name, outfit, with_customers};
+use super::{LATER, NOW, article_id, coat, customer_id, name, open_outfit, outfit, with_customers};
 use crate::harness::{TestDatabase, apply, contract};
 
 const ABCD: [&str; 4] = ["a", "b", "c", "d"];
+
+async fn save(store: &Store, customer: &str, ids: [&str; 4]) -> (i64, Put) {
+    store.saved_outfits().save(&open_outfit(customer, &ids), None, NOW).await.unwrap()
+}
 
 #[apply(contract)]
 async fn a_saved_outfit_is_read_back(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
-    let person = store.people().create(&name("Ada"), Role::Stylist, NOW).await.unwrap();
-    let features = [("occasion".into(), FeatureValue::Text("Hochzeit 💒".into()))].into_iter().collect();
-    let given = Outfit::new(customer_id("c"), ["z", "b", "😀", "a"].map(article_id).to_vec(), None, features);
-    let given = given.unwrap();
-    let (seq, put) = store.outfits().save(&given, Origin::Saved, Some(person.id), NOW).await.unwrap();
+    let ada = store.people().create(&name("Ada"), Role::Stylist, NOW).await.unwrap();
+    let mut given = open_outfit("c", &["z", "b", "😀", "a"]);
+    given.features.insert("occasion", FeatureValue::Text("Hochzeit 💒".into()));
+    let (seq, put) = store.saved_outfits().save(&given, Some(ada.id), NOW).await.unwrap();
     assert_eq!(put, Put::Added);
     let kept = store.outfits().get(seq).await.unwrap().unwrap();
-    assert_eq!(kept.outfit, given);
-    assert_eq!((kept.seq, kept.origin, kept.person), (seq, Origin::Saved, Some(person.id)));
-    assert_eq!(kept.created_at, NOW);
+    assert_eq!((kept.seq, kept.origin, kept.outfit.split), (seq, Origin::Saved, None));
+    assert!(kept.outfit.articles().iter().map(ArticleId::as_str).eq(["z", "b", "😀", "a"]));
+    assert_eq!((kept.outfit.customer, kept.outfit.features), (customer_id("c"), given.features));
     assert_eq!(store.outfits().get(seq + 1).await, Ok(None));
 }
 
@@ -28,14 +31,13 @@ async fn a_saved_outfit_is_read_back(db: TestDatabase) {
 async fn the_same_outfit_is_kept_once(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c", "d"]).await;
-    let save = async |outfit| store.outfits().save(&outfit, Origin::Saved, None, NOW).await.unwrap();
-    let (first, put) = save(outfit("c", ABCD, None)).await;
+    let (first, put) = save(&store, "c", ABCD).await;
     assert_eq!(put, Put::Added);
-    assert_eq!(save(outfit("c", ["d", "b", "a", "c"], None)).await, (first, Put::Unchanged));
-    let mut for_a_wedding = outfit("c", ABCD, None);
+    assert_eq!(save(&store, "c", ["d", "b", "a", "c"]).await, (first, Put::Unchanged));
+    let mut for_a_wedding = open_outfit("c", &ABCD);
     for_a_wedding.features.insert("occasion", FeatureValue::Text("wedding".into()));
-    for other in [outfit("d", ABCD, None), outfit("c", ["a", "b", "c", "e"], None), for_a_wedding] {
-        let (seq, put) = save(other).await;
+    for other in [open_outfit("d", &ABCD), open_outfit("c", &["a", "b", "c", "e"]), for_a_wedding] {
+        let (seq, put) = store.saved_outfits().save(&other, None, NOW).await.unwrap();
         assert_eq!(put, Put::Added);
         assert_ne!(seq, first);
     }
@@ -43,32 +45,41 @@ async fn the_same_outfit_is_kept_once(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn saving_again_changes_only_the_split(db: TestDatabase) {
+async fn importing_again_changes_only_the_split(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
-    let save = async |split, origin, now| {
-        store.outfits().save(&outfit("c", ABCD, split), origin, None, now).await.unwrap()
-    };
-    let (seq, _) = save(Some(Split::Train), Origin::Imported, NOW).await;
-    assert_eq!(save(Some(Split::Validation), Origin::Imported, LATER).await, (seq, Put::Changed));
-    assert_eq!(save(None, Origin::Imported, LATER).await, (seq, Put::Unchanged));
-    let kept = store.outfits().get(seq).await.unwrap().unwrap();
-    assert_eq!(kept.outfit.split, Some(Split::Validation));
-    assert_eq!((kept.origin, kept.created_at), (Origin::Imported, NOW));
+    let (train, validation) = (Some(Split::Train), Some(Split::Validation));
+    for (split, counted, kept) in [
+        (train, Counts { added: 1, ..Counts::default() }, train),
+        (validation, Counts { changed: 1, ..Counts::default() }, validation),
+        (None, Counts { unchanged: 1, ..Counts::default() }, validation),
+    ] {
+        let mut import = store.import(NOW).await.unwrap();
+        assert_eq!(import.outfits(&[outfit("c", ABCD, split)]).await, Ok(counted));
+        import.commit().await.unwrap();
+        let records = store.outfits().first(9).await.unwrap();
+        let [imported] = &records[..] else { panic!("one outfit: {records:?}") };
+        assert_eq!((imported.outfit.split, imported.origin), (kept, Origin::Imported));
+    }
     // A person who saves it takes it over.
-    assert_eq!(save(None, Origin::Saved, LATER).await, (seq, Put::Changed));
-    assert_eq!(save(None, Origin::Saved, LATER).await, (seq, Put::Unchanged));
-    let taken = store.outfits().get(seq).await.unwrap().unwrap();
+    let seq = store.outfits().first(1).await.unwrap()[0].seq;
+    let ada = store.people().create(&name("Ada"), Role::Stylist, NOW).await.unwrap();
+    for put in [Put::Changed, Put::Unchanged] {
+        let saved = store.saved_outfits().save(&open_outfit("c", &ABCD), Some(ada.id), LATER).await;
+        assert_eq!(saved, Ok((seq, put)));
+    }
+    let taken = store.saved_outfits().get(seq).await.unwrap().unwrap();
     assert_eq!(
-        (taken.origin, taken.created_at, taken.outfit.split),
-        (Origin::Saved, LATER, kept.outfit.split)
+        (taken.origin, taken.split, taken.author.as_deref()),
+        (Origin::Saved, validation, Some("Ada"))
     );
+    assert_eq!((taken.created_at, taken.changed_at), (LATER, LATER));
 }
 
 #[apply(contract)]
 async fn an_unknown_customer_is_a_conflict(db: TestDatabase) {
     let store = db.open().await;
-    let refused = store.outfits().save(&outfit("nobody", ABCD, None), Origin::Saved, None, NOW).await;
+    let refused = store.saved_outfits().save(&open_outfit("nobody", &ABCD), None, NOW).await;
     assert_eq!(refused, Err(StoreError::Conflict(Conflict::UnknownCustomer)));
     let mut import = store.import(NOW).await.unwrap();
     let refused = import.outfits(&[outfit("nobody", ABCD, None)]).await;
@@ -83,8 +94,7 @@ async fn outfits_of_a_customer_are_ordered(db: TestDatabase) {
     with_customers(&store, &["c", "d"]).await;
     for n in 0..5 {
         for whose in ["c", "d"] {
-            let articles = [&format!("{n}"), "x", "y", "z"];
-            store.outfits().save(&outfit(whose, articles, None), Origin::Saved, None, NOW).await.unwrap();
+            save(&store, whose, [&n.to_string(), "x", "y", "z"]).await;
         }
     }
     let first = store.outfits().for_customer(&customer_id("c"), 0, 3).await.unwrap();
@@ -103,8 +113,7 @@ async fn first_returns_the_oldest(db: TestDatabase) {
     with_customers(&store, &["c", "d"]).await;
     let mut seqs = Vec::new();
     for (whose, article) in [("d", "1"), ("c", "2"), ("d", "3")] {
-        let outfit = outfit(whose, [article, "x", "y", "z"], None);
-        seqs.push(store.outfits().save(&outfit, Origin::Saved, None, NOW).await.unwrap().0);
+        seqs.push(save(&store, whose, [article, "x", "y", "z"]).await.0);
     }
     for n in [0, 2, 3] {
         let first = store.outfits().first(n).await.unwrap();
@@ -118,7 +127,7 @@ async fn outfits_outlive_their_articles(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
     store.articles().put(&coat("a"), NOW).await.unwrap();
-    let (seq, _) = store.outfits().save(&outfit("c", ABCD, None), Origin::Saved, None, NOW).await.unwrap();
+    let (seq, _) = save(&store, "c", ABCD).await;
     store.articles().delete(&article_id("a"), NOW).await.unwrap();
     let kept = store.outfits().get(seq).await.unwrap().unwrap();
     assert_eq!(kept.outfit.articles(), ABCD.map(article_id));
@@ -128,12 +137,11 @@ async fn outfits_outlive_their_articles(db: TestDatabase) {
 async fn a_deleted_outfit_is_gone(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
-    let (seq, _) = store.outfits().save(&outfit("c", ABCD, None), Origin::Accepted, None, NOW).await.unwrap();
+    let (seq, _) = save(&store, "c", ABCD).await;
     assert_eq!(store.outfits().delete(seq, NOW).await, Ok(true));
     assert_eq!(store.outfits().delete(seq, NOW).await, Ok(false));
     assert_eq!(store.outfits().get(seq).await, Ok(None));
-    let (again, put) =
-        store.outfits().save(&outfit("c", ABCD, None), Origin::Saved, None, NOW).await.unwrap();
+    let (again, put) = save(&store, "c", ABCD).await;
     assert_eq!(put, Put::Added);
     assert!(again > seq, "a number is never used again");
 }

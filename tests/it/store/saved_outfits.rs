@@ -26,13 +26,26 @@ async fn get(store: &Store, seq: i64) -> SavedOutfit {
     store.saved_outfits().get(seq).await.unwrap().unwrap()
 }
 
+/// Saves an outfit of the customer `c`.
+async fn save(store: &Store, ids: &[&str]) -> (i64, Put) {
+    store.saved_outfits().save(&open_outfit("c", ids), None, NOW).await.unwrap()
+}
+
+/// Imports an outfit, and gives its number.
+async fn import(store: &Store, outfit: Outfit) -> i64 {
+    let mut import = store.import(NOW).await.unwrap();
+    import.outfits(&[outfit]).await.unwrap();
+    import.commit().await.unwrap();
+    store.outfits().all().try_collect::<Vec<_>>().await.unwrap().last().unwrap().seq
+}
+
 #[apply(contract)]
 async fn a_draft_is_no_outfit_yet(db: TestDatabase) {
     let (store, ada) = start(&db).await;
     let draft = open_outfit("c", &["a", "", "b", ""]);
-    let (seq, put) = store.saved_outfits().save_draft(&draft, Some(ada), NOW).await.unwrap();
+    let (seq, put) = store.saved_outfits().save(&draft, Some(ada), NOW).await.unwrap();
     assert_eq!(put, Put::Added);
-    let again = store.saved_outfits().save_draft(&draft, Some(ada), LATER).await.unwrap();
+    let again = store.saved_outfits().save(&draft, Some(ada), LATER).await.unwrap();
     assert_eq!(again, (seq, Put::Unchanged), "a double click makes one");
     let kept = get(&store, seq).await;
     assert_eq!(kept.outfit, draft);
@@ -51,7 +64,7 @@ async fn a_draft_is_no_outfit_yet(db: TestDatabase) {
     let whole = open_outfit("c", &ABCD).slots;
     store.saved_outfits().change(seq, 1, |saved| saved.outfit.slots = whole, LATER).await.unwrap();
     assert_eq!((store.outfits().count().await, all(Which::Whole).await), (Ok(1), 1));
-    let refused = store.saved_outfits().save_draft(&open_outfit("nobody", &["a"]), None, NOW).await;
+    let refused = store.saved_outfits().save(&open_outfit("nobody", &["a"]), None, NOW).await;
     assert_eq!(refused, Err(StoreError::Conflict(Conflict::UnknownCustomer)));
 }
 
@@ -59,7 +72,7 @@ async fn a_draft_is_no_outfit_yet(db: TestDatabase) {
 async fn a_change_in_place_is_complete_and_in_the_history(db: TestDatabase) {
     let (store, ada) = start(&db).await;
     let by = store.by(Author { actor: atelier::store::Actor::Person(ada), peer: None });
-    let (seq, _) = by.outfits().save(&outfit("c", ABCD, None), Origin::Saved, Some(ada), NOW).await.unwrap();
+    let (seq, _) = by.saved_outfits().save(&open_outfit("c", &ABCD), Some(ada), NOW).await.unwrap();
     let edit = |saved: &mut SavedOutfit| {
         saved.name = Some(name("Autumn office"));
         saved.note = Note::new("Boots in 38\nCall her").unwrap();
@@ -81,19 +94,15 @@ async fn a_change_in_place_is_complete_and_in_the_history(db: TestDatabase) {
     let expected = json!({"added": ["x", "y"], "removed": ["d"], "name": "Autumn office", "note": true});
     assert_eq!(serde_json::Value::from(history[0].details.clone()), expected);
     // What it was before can be saved as another outfit.
-    let (other, put) =
-        store.outfits().save(&outfit("c", ABCD, None), Origin::Saved, None, NOW).await.unwrap();
+    let (other, put) = save(&store, &ABCD).await;
     assert!(other != seq && put == Put::Added);
 }
 
 #[apply(contract)]
 async fn changes_that_conflict_are_refused(db: TestDatabase) {
     let (store, _) = start(&db).await;
-    let save = async |articles, origin| {
-        store.outfits().save(&outfit("c", articles, None), origin, None, NOW).await.unwrap().0
-    };
-    let (first, second) = (save(ABCD, Origin::Saved).await, save(["a", "b", "c", "e"], Origin::Saved).await);
-    let imported = save(["a", "b", "c", "f"], Origin::Imported).await;
+    let (first, second) = (save(&store, &ABCD).await.0, save(&store, &["a", "b", "c", "e"]).await.0);
+    let imported = import(&store, outfit("c", ["a", "b", "c", "f"], None)).await;
     let change = async |seq, revision, slots: Slots| {
         store.saved_outfits().change(seq, revision, |saved| saved.outfit.slots = slots, LATER).await
     };
@@ -110,9 +119,7 @@ async fn changes_that_conflict_are_refused(db: TestDatabase) {
 #[apply(contract)]
 async fn a_deleted_outfit_can_be_brought_back(db: TestDatabase) {
     let (store, _) = start(&db).await;
-    let save =
-        async || store.outfits().save(&outfit("c", ABCD, None), Origin::Saved, None, NOW).await.unwrap();
-    let (seq, _) = save().await;
+    let (seq, _) = save(&store, &ABCD).await;
     let saved = store.saved_outfits();
     saved.delete(seq, LATER).await.unwrap();
     assert_eq!((get(&store, seq).await.deleted_at, store.outfits().count().await), (Some(LATER), Ok(0)));
@@ -120,11 +127,11 @@ async fn a_deleted_outfit_can_be_brought_back(db: TestDatabase) {
     assert_eq!(saved.list(&SavedFilter::default(), 0, 9).await, Ok((vec![], 0)));
     saved.restore(seq, LATER).await.unwrap();
     assert_eq!((get(&store, seq).await.deleted_at, store.outfits().count().await), (None, Ok(1)));
-    assert_eq!(save().await, (seq, Put::Unchanged), "it is the same outfit again");
+    assert_eq!(save(&store, &ABCD).await, (seq, Put::Unchanged), "it is the same outfit again");
 
     // Saved again meanwhile, it stays deleted.
     saved.delete(seq, LATER).await.unwrap();
-    let (again, put) = save().await;
+    let (again, put) = save(&store, &ABCD).await;
     assert!(again != seq && put == Put::Added);
     assert_eq!(saved.restore(seq, LATER).await, Err(StoreError::Conflict(Conflict::SameOutfit)));
 
@@ -139,7 +146,7 @@ async fn a_deleted_outfit_can_be_brought_back(db: TestDatabase) {
 #[apply(contract)]
 async fn a_link_is_replaced_withdrawn_and_ends_with_the_outfit(db: TestDatabase) {
     let (store, _) = start(&db).await;
-    let (seq, _) = store.outfits().save(&outfit("c", ABCD, None), Origin::Saved, None, NOW).await.unwrap();
+    let (seq, _) = save(&store, &ABCD).await;
     let saved = store.saved_outfits();
     let [first, second] = ["first", "second"].map(TokenHash::new);
     let found = async |link: &TokenHash| saved.by_link(link).await.unwrap().map(|saved| saved.seq);
@@ -164,12 +171,10 @@ async fn a_link_is_replaced_withdrawn_and_ends_with_the_outfit(db: TestDatabase)
 async fn lists_are_searched_by_name_customer_and_author(db: TestDatabase) {
     let (store, ada) = start(&db).await;
     let saved = store.saved_outfits();
-    let (first, _) = saved.save_draft(&open_outfit("c", &["a"]), Some(ada), NOW).await.unwrap();
-    let (second, _) = saved.save_draft(&open_outfit("d", &["b"]), None, NOW).await.unwrap();
-    let (third, _) = store.outfits().save(&outfit("d", ABCD, None), Origin::Saved, None, NOW).await.unwrap();
-    let (imported, _) =
-        store.outfits().save(&outfit("c", ABCD, None), Origin::Imported, None, NOW).await.unwrap();
-    assert!(imported > third);
+    let (first, _) = saved.save(&open_outfit("c", &["a"]), Some(ada), NOW).await.unwrap();
+    let (second, _) = saved.save(&open_outfit("d", &["b"]), None, NOW).await.unwrap();
+    let (third, _) = saved.save(&open_outfit("d", &ABCD), None, NOW).await.unwrap();
+    assert!(import(&store, outfit("c", ABCD, None)).await > third);
     let rename = |saved: &mut SavedOutfit| saved.name = Some(name("Ärmel & Öl_100%"));
     saved.change(second, 1, rename, LATER).await.unwrap();
     let list = async |search, only_drafts, by| {
@@ -215,11 +220,9 @@ async fn the_queue_knows_who_waits(db: TestDatabase) {
     refuse("d", "b", LATER).await;
     let waiting = async || store.feedback().refused_since_last_outfit(9).await.unwrap();
     assert_eq!(waiting().await, [(customer_id("c"), 1), (customer_id("d"), 2)]);
-    let save = async |outfit: &Outfit, at| {
-        store.outfits().save(outfit, Origin::Saved, None, at).await.unwrap();
-    };
-    save(&outfit("c", ABCD, None), LATER).await;
-    save(&outfit("d", ABCD, None), NOW).await;
+    for (customer, at) in [("c", LATER), ("d", NOW)] {
+        store.saved_outfits().save(&open_outfit(customer, &ABCD), None, at).await.unwrap();
+    }
     assert_eq!(waiting().await, [(customer_id("d"), 2)], "refused after the last outfit");
     let longest = store.saved_outfits().longest_ago(9).await.unwrap();
     assert_eq!(longest, [(customer_id("d"), NOW), (customer_id("c"), LATER)]);
@@ -243,8 +246,12 @@ async fn notes_are_kept_in_order(db: TestDatabase) {
     assert_eq!(left, kept[1..]);
     let refused = store.notes().add(&customer_id("nobody"), &note("x"), ada, NOW).await;
     assert_eq!(refused, Err(StoreError::Conflict(Conflict::UnknownCustomer)));
-    let log = store.audit().list(None, 3).await.unwrap();
-    assert!(
-        log.iter().all(|entry| entry.action == "customer.note" && entry.customer == Some(customer_id("c")))
-    );
+    let log = store.audit().list(None, 9).await.unwrap().into_iter();
+    let details: Vec<_> = log
+        .filter(|entry| entry.action == "customer.note" && entry.customer == Some(customer_id("c")))
+        .map(|entry| serde_json::Value::from(entry.details))
+        .collect();
+    let [first, second] = [kept[0].id, kept[1].id];
+    let expected = [json!({"note": first, "deleted": true}), json!({"note": second}), json!({"note": first})];
+    assert_eq!(details, expected, "the latest first");
 }

@@ -118,16 +118,3 @@ async fn an_unused_session_ends(db: TestDatabase) {
     store.sessions().touch(&token, LATER).await.unwrap();
     assert!(store.sessions().find_valid(&token, LATER, after).await.unwrap().is_some());
 }
-
-#[apply(contract)]
-async fn what_an_earlier_version_kept_of_disabled_people_does_not_come_back(db: TestDatabase) {
-    let store = db.open().await;
-    let ada = store.people().create(&name("Ada"), Role::Analyst, NOW).await.unwrap();
-    let (token, link) = (TokenHash::new("secret"), TokenHash::new("link"));
-    begin(&store, &token, ada.id, LATER).await;
-    store.sign_in_links().create(&link, ada.id, NOW, LATER).await.unwrap();
-    sqlx::raw_sql("update people set disabled_at = 1").execute(&mut db.raw().await).await.unwrap();
-    store.people().set_disabled(ada.id, false, NOW).await.unwrap();
-    assert_eq!(store.sessions().find_valid(&token, NOW, NOW).await, Ok(None));
-    assert_eq!(store.sign_in_links().find_valid(&link, NOW).await, Ok(None));
-}

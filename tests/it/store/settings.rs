@@ -20,7 +20,7 @@ async fn a_setting_is_read_back(db: TestDatabase) {
     settings.set("routing", "{\"a\": \"ä'\"}", &entry, NOW).await.unwrap();
     assert_eq!(settings.get("routing").await, Ok(Some("{\"a\": \"ä'\"}".into())));
     assert_eq!(settings.revision().await, Ok(before + 2), "holders of a copy see that it is old");
-    assert_eq!(settings.get_or_set("routing", "other", NOW).await, Ok("{\"a\": \"ä'\"}".into()));
+    assert_eq!(settings.get_or_set("routing", "other").await, Ok("{\"a\": \"ä'\"}".into()));
     assert_eq!(settings.get("release").await, Ok(None));
 }
 
@@ -30,7 +30,7 @@ async fn concurrent_starts_agree_on_a_value(db: TestDatabase) {
     let secrets: Vec<String> = (0..8).map(|number| format!("secret {number}")).collect();
     let all = secrets.iter().enumerate().map(|(place, secret)| {
         let store = &stores[place % 2];
-        async move { store.settings().get_or_set("tickets", secret, NOW).await.unwrap() }
+        async move { store.settings().get_or_set("tickets", secret).await.unwrap() }
     });
     let got: HashSet<String> = join_all(all).await.into_iter().collect();
     assert_eq!(got.len(), 1, "{got:?}");

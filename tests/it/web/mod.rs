@@ -201,7 +201,7 @@ impl Service {
         let offers = Arc::new(Releases::new(engine, store.clone(), models, "EUR"));
         let now = SystemTime::now().into();
         // As the version before left it. The first start makes another key.
-        store.settings().get_or_set("tickets", &hex::encode(SECRET), now).await.unwrap();
+        store.settings().get_or_set("tickets", &hex::encode(SECRET)).await.unwrap();
         let terms = config::Tickets::default().terms();
         let tickets = Tickets::start(&store, terms, draw_key, now).await.unwrap();
         let metrics = Metrics::new(&offers);

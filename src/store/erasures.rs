@@ -1,4 +1,4 @@
-//! Removing what erasures leave in the files of `SQLite`.
+//! Completing erasures in the files of `SQLite`.
 //!
 //! `secure_delete` overwrites deleted rows, but not everything: the log has pages from before the deletion, and a page
 //! that was split keeps copies of the rows that moved away in its free space, where nothing overwrites them. So after
@@ -18,8 +18,8 @@ const SHARE: u32 = 60;
 const PATIENCE: Duration = Duration::from_mins(1);
 
 impl Store {
-    /// Removes what erasures leave in the files of `SQLite`, until `run` aborts it. On Postgres it returns at once.
-    pub async fn remove_remains(self) {
+    /// Removes what erasures leave in the files of `SQLite`, until it is aborted. On Postgres it returns at once.
+    pub async fn complete_erasures(self) {
         if self.dialect == Dialect::Postgres {
             return;
         }
@@ -28,7 +28,7 @@ impl Store {
         loop {
             sleep(PAUSE).await;
             let began = Instant::now();
-            let error = match self.remove_once(&mut rewritten).await {
+            let error = match self.complete_once(&mut rewritten).await {
                 Ok(took) => {
                     failing = None;
                     sleep_until(Instant::now() + took * SHARE).await;
@@ -49,9 +49,9 @@ impl Store {
         }
     }
 
-    /// Removes the remains, if there are any. `rewritten` is the number of erasures when the file was last rewritten. Gives
-    /// how long writes had to wait.
-    async fn remove_once(&self, rewritten: &mut i64) -> Result<Duration, StoreError> {
+    /// Completes the erasures, if there are any. `rewritten` is the number of erasures when the file was last rewritten.
+    /// Gives how long writes had to wait.
+    async fn complete_once(&self, rewritten: &mut i64) -> Result<Duration, StoreError> {
         let erasures = revisions::read(self, revisions::ERASURES).await?;
         if erasures == 0 {
             return Ok(Duration::ZERO);

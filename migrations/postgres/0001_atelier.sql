@@ -1,0 +1,218 @@
+-- The tables of migrations/sqlite/0001_atelier.sql, which gives the reason for each table, column and index. Here is only what
+-- Postgres needs otherwise: `collate "C"` wherever text is ordered or compared, so that it sorts by its bytes as in SQLite,
+-- whatever the server's locale; and identity columns.
+
+-- ## People and programs
+
+create table people (
+    id bigint generated always as identity primary key,
+    name text collate "C" not null,
+    name_key text collate "C" not null,
+    role text collate "C" not null,
+    password_hash text,
+    created_at bigint not null,
+    disabled_at bigint,
+    constraint people_name_unique unique (name_key),
+    constraint people_role_valid check (role in ('stylist', 'analyst', 'admin'))
+);
+
+create table sessions (
+    token_hash bytea not null,
+    person_id bigint not null,
+    created_at bigint not null,
+    expires_at bigint not null,
+    last_seen_at bigint not null,
+    constraint sessions_token_unique primary key (token_hash),
+    constraint sessions_person_known foreign key (person_id) references people (id) on delete cascade
+);
+
+create index sessions_by_person on sessions (person_id);
+create index sessions_by_expiry on sessions (expires_at);
+
+create table sign_in_links (
+    token_hash bytea not null,
+    person_id bigint not null,
+    created_at bigint not null,
+    expires_at bigint not null,
+    constraint sign_in_links_token_unique primary key (token_hash),
+    constraint sign_in_links_person_unique unique (person_id),
+    constraint sign_in_links_person_known foreign key (person_id) references people (id) on delete cascade
+);
+
+create table api_keys (
+    id bigint generated always as identity primary key,
+    token_hash bytea not null,
+    label text collate "C" not null,
+    scopes text not null,
+    created_at bigint not null,
+    expires_at bigint,
+    last_used_at bigint,
+    revoked_at bigint,
+    constraint api_keys_token_unique unique (token_hash)
+);
+
+create table audit_log (
+    seq bigint generated always as identity primary key,
+    at bigint not null,
+    person_id bigint,
+    key_id bigint,
+    peer text collate "C",
+    action text collate "C" not null,
+    subject text collate "C" not null,
+    details text collate "C" not null,
+    customer_id text collate "C",
+    constraint audit_log_person_known foreign key (person_id) references people (id),
+    constraint audit_log_key_known foreign key (key_id) references api_keys (id),
+    constraint audit_log_actor_valid check (person_id is null or key_id is null)
+);
+
+create index audit_log_by_customer on audit_log (customer_id) where customer_id is not null;
+
+create function audit_log_is_append_only() returns trigger language plpgsql as $$
+begin
+    raise exception 'audit_log is append-only';
+end
+$$;
+create trigger audit_log_keeps_entries before delete or truncate on audit_log
+    for each statement execute function audit_log_is_append_only();
+create trigger audit_log_keeps_facts before update of seq, at, person_id, key_id, peer, action on audit_log
+    for each statement execute function audit_log_is_append_only();
+
+-- ## What replicas share
+
+create table settings (
+    name text collate "C" not null,
+    value text not null,
+    constraint settings_name_unique primary key (name)
+);
+
+create table revisions (
+    name text collate "C" not null,
+    value bigint not null,
+    constraint revisions_name_unique primary key (name)
+);
+
+insert into revisions (name, value) values ('articles', 0), ('settings', 0), ('erasures', 0);
+
+create table article_changes (
+    revision bigint not null,
+    article_id text collate "C" not null,
+    constraint article_changes_unique primary key (revision, article_id)
+);
+
+-- ## The catalogue and the customers
+
+create table articles (
+    id text collate "C" not null,
+    type text collate "C" not null,
+    attributes text not null,
+    name_key text collate "C" not null,
+    revision bigint not null default 1,
+    created_at bigint not null,
+    constraint articles_id_unique primary key (id)
+);
+
+create table customers (
+    id text collate "C" not null,
+    features text not null,
+    name_key text collate "C" not null,
+    revision bigint not null default 1,
+    created_at bigint not null,
+    updated_at bigint not null,
+    constraint customers_id_unique primary key (id)
+);
+
+create index customers_by_age on customers (created_at, id);
+
+create table customer_notes (
+    id bigint generated always as identity primary key,
+    customer_id text collate "C" not null,
+    person_id bigint not null,
+    note text collate "C" not null,
+    at bigint not null,
+    constraint customer_notes_customer_known
+        foreign key (customer_id) references customers (id) on delete cascade,
+    constraint customer_notes_person_known foreign key (person_id) references people (id)
+);
+
+create index customer_notes_by_customer on customer_notes (customer_id, id);
+
+-- ## Outfits
+
+create table outfits (
+    seq bigint generated always as identity primary key,
+    digest bytea not null,
+    customer_id text collate "C" not null,
+    articles text not null,
+    split text collate "C",
+    features text not null,
+    origin text collate "C" not null,
+    person_id bigint,
+    name text collate "C" not null default '',
+    note text collate "C" not null default '',
+    name_key text collate "C" not null,
+    draft bigint not null,
+    revision bigint not null default 1,
+    created_at bigint not null,
+    changed_at bigint not null,
+    deleted_at bigint,
+    link_hash bytea,
+    link_expires_at bigint,
+    constraint outfits_digest_unique unique (digest),
+    constraint outfits_customer_known foreign key (customer_id) references customers (id) on delete cascade,
+    constraint outfits_person_known foreign key (person_id) references people (id),
+    constraint outfits_split_valid check (split in ('train', 'validation')),
+    constraint outfits_origin_valid check (origin in ('imported', 'saved'))
+);
+
+create index outfits_by_customer on outfits (customer_id, seq);
+create index outfits_saved on outfits (changed_at, seq) where origin <> 'imported';
+create index outfits_saved_for on outfits (customer_id, created_at) where origin <> 'imported';
+create index outfits_deleted on outfits (deleted_at) where deleted_at is not null;
+create unique index outfits_link_unique on outfits (link_hash) where link_hash is not null;
+
+-- ## Feedback
+
+create table feedback_events (
+    key_hash bytea not null,
+    fact bytea,
+    kind text collate "C" not null,
+    completion_id text collate "C" not null,
+    slot bigint not null,
+    article_id text collate "C" not null,
+    rank bigint not null,
+    release text collate "C" not null,
+    method text collate "C" not null,
+    arm text collate "C",
+    customer_id text collate "C",
+    at bigint not null,
+    shown_day bigint,
+    counts_id bigint,
+    withdrawn_at bigint,
+    constraint feedback_events_key_unique primary key (key_hash),
+    constraint feedback_events_fact_unique unique (fact),
+    constraint feedback_events_customer_known
+        foreign key (customer_id) references customers (id) on delete set null,
+    constraint feedback_events_kind_valid check (kind in ('shown', 'accepted', 'rejected', 'bought'))
+);
+
+create index feedback_events_by_completion on feedback_events (completion_id);
+create index feedback_events_by_customer on feedback_events (customer_id, shown_day, kind)
+    where customer_id is not null;
+create index feedback_events_refused on feedback_events (customer_id, at)
+    where kind = 'rejected' and customer_id is not null;
+
+create table feedback_counts (
+    id bigint generated always as identity primary key,
+    shown_day bigint not null,
+    release text collate "C" not null,
+    method text collate "C" not null,
+    arm text collate "C" not null,
+    article_type text collate "C" not null,
+    is_new bigint not null,
+    shown bigint not null,
+    accepted bigint not null default 0,
+    rejected bigint not null default 0,
+    bought bigint not null default 0,
+    constraint feedback_counts_key_unique unique (shown_day, release, method, arm, article_type, is_new)
+);

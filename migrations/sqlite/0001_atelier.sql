@@ -1,0 +1,322 @@
+-- Everything that the service stores: who may do what, the shop's catalogue and customers, outfits, and what became of
+-- suggestions. migrations/postgres/ has the same tables for Postgres; this file gives the reasons.
+--
+-- Times are milliseconds since 1970 and come from the program: one clock rules, and both databases store the same. JSON
+-- is text, because its meaning is the program's; one statement looks inside, for acceptance by a customer's feature.
+-- Tables are strict: SQLite would otherwise take any type in any column. Constraints have names, by which the program
+-- turns a violated one into an answer for the client.
+
+-- ## People and programs
+
+create table people (
+    id integer primary key autoincrement,
+    -- As the person writes it, and in lower case: "Ada" and "ada" are one account, so no capital makes an impostor.
+    name text not null,
+    name_key text not null,
+    role text not null,
+    -- argon2id's own text form. Null until a password is set: the person signs in with a link.
+    password_hash text,
+    created_at integer not null,
+    -- Accounts are disabled, never deleted: the audit log keeps naming them.
+    disabled_at integer,
+    constraint people_name_unique unique (name_key),
+    constraint people_role_valid check (role in ('stylist', 'analyst', 'admin'))
+) strict;
+
+create table sessions (
+    -- SHA-256 of the cookie's token: a reader of this table cannot sign in with it.
+    token_hash blob not null,
+    person_id integer not null,
+    created_at integer not null,
+    expires_at integer not null,
+    -- A session that is not used for some hours ends.
+    last_seen_at integer not null,
+    constraint sessions_token_unique primary key (token_hash),
+    constraint sessions_person_known foreign key (person_id) references people (id) on delete cascade
+) strict;
+
+-- A new password ends the person's sessions.
+create index sessions_by_person on sessions (person_id);
+-- Expired ones are deleted now and then.
+create index sessions_by_expiry on sessions (expires_at);
+
+-- Links that sign a person in once: the first admin's, a new colleague's, that of a person who forgot a password.
+create table sign_in_links (
+    -- SHA-256 of the link's token.
+    token_hash blob not null,
+    person_id integer not null,
+    created_at integer not null,
+    expires_at integer not null,
+    constraint sign_in_links_token_unique primary key (token_hash),
+    -- A newer link replaces the earlier one, which may have gone astray.
+    constraint sign_in_links_person_unique unique (person_id),
+    constraint sign_in_links_person_known foreign key (person_id) references people (id) on delete cascade
+) strict;
+
+create table api_keys (
+    id integer primary key autoincrement,
+    -- SHA-256 of the key, which is shown once. Keys are long and random, so a fast hash is safe.
+    token_hash blob not null,
+    label text not null,
+    -- A JSON array of texts.
+    scopes text not null,
+    created_at integer not null,
+    expires_at integer,
+    last_used_at integer,
+    -- Revoked, never deleted: the audit log keeps naming them.
+    revoked_at integer,
+    constraint api_keys_token_unique unique (token_hash)
+) strict;
+
+-- What people and programs changed. The transaction of a change writes its entry.
+create table audit_log (
+    -- The order of entries, and the cursor of lists.
+    seq integer primary key autoincrement,
+    at integer not null,
+    -- At most one of the two; neither when the service itself acted, or a visitor who could not sign in.
+    person_id integer,
+    key_id integer,
+    -- The IP address that the request came from; null for what the service did itself. Behind a proxy it is the proxy's,
+    -- because an address in a header proves nothing.
+    peer text,
+    action text not null,
+    subject text not null,
+    -- A JSON object.
+    details text not null,
+    -- The customer that the entry is about, if there is one: a search of subjects and details could not find them for
+    -- certain. No foreign key, because the entry may come after the customer is gone.
+    customer_id text,
+    constraint audit_log_person_known foreign key (person_id) references people (id),
+    constraint audit_log_key_known foreign key (key_id) references api_keys (id),
+    constraint audit_log_actor_valid check (person_id is null or key_id is null)
+) strict;
+
+-- Erasing a customer must find the entries about them; most entries are about no customer.
+create index audit_log_by_customer on audit_log (customer_id) where customer_id is not null;
+
+-- The database itself keeps the log append-only. Only subject, details and customer change: they are blanked when the
+-- customer is erased.
+create trigger audit_log_keeps_entries before delete on audit_log
+begin
+    select raise(abort, 'audit_log is append-only');
+end;
+create trigger audit_log_keeps_facts before update of seq, at, person_id, key_id, peer, action on audit_log
+begin
+    select raise(abort, 'audit_log is append-only');
+end;
+
+-- ## What replicas share
+
+-- One row a setting: the active release, the routing, the keys that sign tickets. They are few and read whole, so their
+-- values are JSON or plain text that only the program understands.
+create table settings (
+    name text not null,
+    value text not null,
+    constraint settings_name_unique primary key (name)
+) strict;
+
+-- Numbers that grow with every change. A holder of a copy in memory, in this process or another one, compares the number
+-- instead of reading the table.
+create table revisions (
+    name text not null,
+    value integer not null,
+    constraint revisions_name_unique primary key (name)
+) strict;
+
+-- Erasures since the file was last rewritten: an erasure leaves copies of rows in the free space of pages, which only a
+-- rewrite removes (src/store/erasures.rs).
+insert into revisions (name, value) values ('articles', 0), ('settings', 0), ('erasures', 0);
+
+-- Which article each revision of the catalogue changed. A replica keeps the catalogue in memory; reading 300,000 articles
+-- after each change would take seconds, so it reads this table and the articles that changed.
+--
+-- The transaction that counts a change in `revisions` writes these rows with the new count. An empty id stands for all
+-- articles, after an import that changes many. Only the latest revisions are kept; a replica that is further behind reads
+-- the whole catalogue.
+create table article_changes (
+    revision integer not null,
+    -- No foreign key: the article may be gone.
+    article_id text not null,
+    constraint article_changes_unique primary key (revision, article_id)
+) strict, without rowid;
+
+-- ## The catalogue and the customers
+
+create table articles (
+    -- The shop's own key. Bytes order it: lists, cursors and exports are the same on both databases.
+    id text not null,
+    type text not null,
+    -- A JSON object: every shop's attributes differ.
+    attributes text not null,
+    -- What a search looks at: id, type and textual attributes, lower-cased by the program, because SQLite's lower() leaves
+    -- Ä alone. No B-tree helps a search that begins in the middle of a word, so there is no index: the table is read along
+    -- its primary key until a page is full.
+    name_key text not null,
+    -- 1 when the row is new, one more for each change: an upsert says in one statement whether it added, changed or left
+    -- the row alone. With created_at it makes the row's version (ETag).
+    revision integer not null default 1,
+    created_at integer not null,
+    constraint articles_id_unique primary key (id)
+) strict;
+
+create table customers (
+    id text not null,
+    -- A JSON object: text, number or list of texts by name. Profiles outlive schemas, so the database does not know what
+    -- the features mean.
+    features text not null,
+    -- As in articles, of the id and the features' texts.
+    name_key text not null,
+    revision integer not null default 1,
+    created_at integer not null,
+    -- A customer's export says when the profile changed.
+    updated_at integer not null,
+    constraint customers_id_unique primary key (id)
+) strict;
+
+-- The latest customers, for the queue of those who have no saved outfit.
+create index customers_by_age on customers (created_at, id);
+
+-- Stylists' notes about customers, in order.
+create table customer_notes (
+    id integer primary key autoincrement,
+    customer_id text not null,
+    -- Who wrote it.
+    person_id integer not null,
+    note text not null,
+    at integer not null,
+    constraint customer_notes_customer_known
+        foreign key (customer_id) references customers (id) on delete cascade,
+    constraint customer_notes_person_known foreign key (person_id) references people (id)
+) strict;
+
+create index customer_notes_by_customer on customer_notes (customer_id, id);
+
+-- ## Outfits
+
+-- Outfits that were imported, or saved by a stylist or a program. Stylists name saved ones,
+-- change them, delete them, bring them back and show them to customers. An imported outfit stays as it is.
+create table outfits (
+    -- The order of arrival, for exports and cursors. autoincrement: a number is never used again, so a cursor does not
+    -- point at another outfit after a deletion.
+    seq integer primary key autoincrement,
+    -- SHA-256 over customer, sorted articles and features: a file that is imported twice, or an outfit that is saved twice,
+    -- is stored once. It leaves the split out, so that a later file may move the outfit into another. Of an outfit that one
+    -- file repeats, the repetitions hash their number too, and come back as often as they were there. A deleted outfit has
+    -- another digest, so that the same outfit can be saved again.
+    digest blob not null,
+    -- An outfit is about a person: erasing the customer erases it.
+    customer_id text not null,
+    -- A JSON array of article ids, in which an empty id is a blank. An outfit is a value, so there is no table of its
+    -- articles, and it keeps an article that leaves the catalogue.
+    articles text not null,
+    split text,
+    -- A JSON object as in customers, of what belongs to the outfit, such as the occasion.
+    features text not null,
+    origin text not null,
+    -- Who saved it, if a person did.
+    person_id integer,
+    -- Empty for none. The customer sees the name; the note is the shop's own.
+    name text not null default '',
+    note text not null default '',
+    -- What a search looks in: name, customer and author in lower case. Empty for imported outfits, which no list of saved
+    -- outfits has.
+    name_key text not null,
+    -- 1 for an outfit with blanks or too few articles. Training and exports leave drafts out.
+    draft integer not null,
+    -- As in articles. A change names the revision that it was made from, so colleagues do not undo each other's work.
+    revision integer not null default 1,
+    created_at integer not null,
+    -- When it was changed last, or created.
+    changed_at integer not null,
+    -- A deleted outfit can be brought back for a while.
+    deleted_at integer,
+    -- The customer's link: SHA-256 of its token, so that this table does not give the address away.
+    link_hash blob,
+    link_expires_at integer,
+    constraint outfits_digest_unique unique (digest),
+    constraint outfits_customer_known foreign key (customer_id) references customers (id) on delete cascade,
+    constraint outfits_person_known foreign key (person_id) references people (id),
+    constraint outfits_split_valid check (split in ('train', 'validation')),
+    constraint outfits_origin_valid check (origin in ('imported', 'saved'))
+) strict;
+
+-- A customer's page lists their outfits in order; erasing a customer finds them.
+create index outfits_by_customer on outfits (customer_id, seq);
+-- Lists of saved outfits, the latest change first; a shop may have imported a million others.
+create index outfits_saved on outfits (changed_at, seq) where origin <> 'imported';
+-- The customers whose last saved outfit is the oldest.
+create index outfits_saved_for on outfits (customer_id, created_at) where origin <> 'imported';
+-- Those to remove for good.
+create index outfits_deleted on outfits (deleted_at) where deleted_at is not null;
+create unique index outfits_link_unique on outfits (link_hash) where link_hash is not null;
+
+-- ## Feedback
+
+-- What became of suggestions. One row is one report of what happened to one suggested article.
+create table feedback_events (
+    -- SHA-256 of the caller's idempotency key: a report that is sent again changes nothing. Only its hash, because such keys
+    -- may contain a customer's id, and events keep no trace of an erased person.
+    key_hash blob not null,
+    -- SHA-256 over completion, slot, article and kind, in the first report that says so. Null in repeats, which figures leave
+    -- out; they stay because a suggestion may be accepted, rejected and accepted again.
+    fact blob,
+    kind text not null,
+    completion_id text not null,
+    slot integer not null,
+    article_id text not null,
+    rank integer not null,
+    -- What made the suggestion: releases come and go, the counts stay true.
+    release text not null,
+    method text not null,
+    -- The experiment's arm, if one was running.
+    arm text,
+    -- Forgotten when the customer is erased; the event still counts.
+    customer_id text,
+    at integer not null,
+    -- In events that count: the day on which the suggestion was shown. Null in repeats.
+    shown_day integer,
+    -- In events `shown` that count: the row of feedback_counts that counts the suggestion and its outcomes.
+    counts_id integer,
+    -- When a stylist took the customer's refusal back: the article is suggested again. The event still counts.
+    withdrawn_at integer,
+    constraint feedback_events_key_unique primary key (key_hash),
+    -- Two replicas that record the same purchase at the same time count it once. It also finds the event `shown` of a
+    -- suggestion.
+    constraint feedback_events_fact_unique unique (fact),
+    constraint feedback_events_customer_known
+        foreign key (customer_id) references customers (id) on delete set null,
+    constraint feedback_events_kind_valid check (kind in ('shown', 'accepted', 'rejected', 'bought'))
+) strict;
+
+-- All that happened to one completion.
+create index feedback_events_by_completion on feedback_events (completion_id);
+-- Erasing a customer must find their events; most rows of a shop without accounts name nobody. Acceptance by a feature of the
+-- customers is counted from this index alone.
+create index feedback_events_by_customer on feedback_events (customer_id, shown_day, kind)
+    where customer_id is not null;
+-- The customers who refused suggestions since their last outfit.
+create index feedback_events_refused on feedback_events (customer_id, at)
+    where kind = 'rejected' and customer_id is not null;
+
+-- What became of the suggestions of a day, because reading half a million events would take a second. Outcomes count for the
+-- day on which the suggestion was shown, whenever they come, so nothing is accepted more often than shown. Nothing here is
+-- about a customer.
+create table feedback_counts (
+    id integer primary key,
+    -- Days since 1970, in UTC.
+    shown_day integer not null,
+    release text not null,
+    method text not null,
+    -- Empty without an experiment.
+    arm text not null,
+    -- The type when the article was shown: a later change of the catalogue moves no figure. Empty if the catalogue lacked it.
+    article_type text not null,
+    -- 1 if the release was not trained with the article, 0 if it was. -1 if the release was no longer live when the event
+    -- came: only the live release's vocabulary is at hand.
+    is_new integer not null,
+    shown integer not null,
+    accepted integer not null default 0,
+    rejected integer not null default 0,
+    bought integer not null default 0,
+    constraint feedback_counts_key_unique unique (shown_day, release, method, arm, article_type, is_new)
+) strict;
