@@ -13,7 +13,6 @@
 //! Must not know the web layer, the database, customers, or anything about an article but its index.
 
 mod articles;
-mod choose;
 mod cores;
 mod device;
 mod head;
@@ -27,7 +26,6 @@ mod remote;
 mod scorer;
 mod serving;
 mod signature;
-mod softmax;
 mod trial;
 mod weights;
 mod worker;

@@ -16,7 +16,7 @@ use atelier_core::{
 };
 
 use super::{
-    Answer, Articles, BLANK, Device, PADDING, Question, choose,
+    Answer, Articles, BLANK, Device, PADDING, Question,
     cores::{Cores, RunCores},
     head::{self, Boosts, Read},
     inputs::Inputs,
@@ -428,7 +428,7 @@ fn choose(
     match form {
         Form::Whole { articles: count } => {
             let rows = outputs.last.chunks_exact(*count).zip(questions);
-            rows.map(|(logits, question)| choose::choose(&articles.by_position(logits), known, question))
+            rows.map(|(logits, question)| head::choose(articles.by_position(logits), known, question))
                 .collect()
         }
         Form::Trunk(tables) => {

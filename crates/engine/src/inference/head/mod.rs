@@ -10,6 +10,7 @@
 //!
 //! Must not know ONNX, sessions or files.
 
+mod best;
 mod pass;
 mod rounded;
 mod row;
@@ -18,15 +19,13 @@ mod table;
 
 use atelier_core::domain::Mask;
 
+pub(super) use self::table::{NO_ARTICLE, Table};
 use self::{
-    pass::{All, Pass},
+    pass::{All, Pass, Stored},
     rounded::Input,
     row::Row,
     simd::dispatch,
-};
-pub(super) use self::{
-    simd::exp,
-    table::{NO_ARTICLE, Table},
+    table::PANEL,
 };
 use super::{Answer, Question, cores::RunCores};
 
@@ -60,7 +59,7 @@ pub(super) struct Read<'a> {
     pub(super) boosts: &'a [Boosts],
 }
 
-/// One answer per question, or None if a logit is not finite. `known` are the places of articles, of which all may be
+/// One answer per question, or None if a logit is not finite. `known` are the positions of articles, of which all may be
 /// suggested if a question does not say which.
 pub(super) fn answer(
     table: &Table,
@@ -94,6 +93,14 @@ pub(super) fn answer(
         answers[place] = row.answer(|article| table.logit(article as usize, input.numbers));
     }
     answers
+}
+
+/// The same for one question whose logits, one for each position, a whole model has computed.
+pub(super) fn choose(mut logits: Vec<f32>, known: &Mask, question: &Question) -> Option<Answer> {
+    let mut row = Row::new(question, known, &[], 0.0);
+    logits.resize(logits.len().next_multiple_of(PANEL), NO_ARTICLE);
+    dispatch(Stored { panels: logits.as_chunks().0, row: &mut row });
+    row.answer(|article| logits[article as usize])
 }
 
 /// The order in which questions are computed: first those about all articles, then those about some, of which neighbours

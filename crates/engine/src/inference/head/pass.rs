@@ -83,6 +83,44 @@ impl All<'_> {
     }
 }
 
+/// Panels of logits that a whole model computed, for one question.
+#[derive(Debug)]
+pub(super) struct Stored<'a, 'q> {
+    pub(super) panels: &'a [[f32; PANEL]],
+    pub(super) row: &'a mut Row<'q>,
+}
+
+impl WithPairs for Stored<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_pairs<S: Pairs>(self, simd: S) {
+        match S::F32_LANES {
+            16 => self.run::<S, 2>(simd),
+            8 => self.run::<S, 4>(simd),
+            4 => self.run::<S, 8>(simd),
+            _ => self.run::<S, 32>(simd),
+        }
+    }
+}
+
+impl Stored<'_, '_> {
+    #[inline(always)]
+    fn run<S: Pairs, const VECTORS: usize>(self, simd: S) {
+        let Self { panels, row } = self;
+        let load = |panel: usize| {
+            let mut logits = [simd.splat_f32s(0.0); VECTORS];
+            logits.copy_from_slice(S::as_simd_f32s(&panels[panel]).0);
+            logits
+        };
+        row.find_named(simd, load);
+        for panel in 0..panels.len() {
+            row.add_panel(simd, panel, load(panel));
+        }
+        row.end_part();
+    }
+}
+
 /// Rows that are computed together, with the words of their inputs transposed.
 struct Group {
     first: usize,

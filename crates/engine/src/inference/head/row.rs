@@ -5,13 +5,11 @@ use atelier_core::domain::Mask;
 use pulp::Simd;
 
 use super::{
+    best::{Best, Contender},
     simd::{any_above, exp, lanes, largest, numbers},
     table::{NO_ARTICLE, PANEL},
 };
-use crate::inference::{
-    Answer, Candidate, Placement, Question,
-    choose::{Best, Contender},
-};
+use crate::inference::{Answer, Candidate, Placement, Question};
 
 /// The number of panels that are summed in single precision before they are added in double precision.
 const FLUSH: usize = 64;

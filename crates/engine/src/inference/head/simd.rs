@@ -153,7 +153,7 @@ pub(super) fn logits<S: Pairs, const ROWS: usize, const VECTORS: usize>(
 /// e^x for x up to 0, to about two units in the last place, and at least the smallest normal number.
 #[inline(always)]
 #[expect(clippy::excessive_precision, reason = "the coefficients of a known polynomial (Cephes)")]
-pub(in super::super) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+pub(super) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     /// Rounds to the nearest integer when added and subtracted again: it shifts the fraction out.
     const ROUND: f32 = 12_582_912.0;
     let number = |number| simd.splat_f32s(number);
@@ -224,4 +224,32 @@ pub(super) fn largest<S: Simd>(simd: S, vectors: &[S::f32s]) -> S::f32s {
         largest = simd.max_f32s(largest, vector);
     }
     largest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Exp(f32);
+
+    impl WithPairs for Exp {
+        type Output = f32;
+
+        #[inline(always)]
+        fn with_pairs<S: Pairs>(self, simd: S) -> f32 {
+            simd.reduce_max_f32s(exp(simd, simd.splat_f32s(self.0)))
+        }
+    }
+
+    #[test]
+    fn exp_is_exp() {
+        let exp = |x: f32| f64::from(dispatch(Exp(x)));
+        for step in 0..43_000_u16 {
+            let x = -2e-3 * f32::from(step);
+            let (found, expected) = (exp(x), f64::from(x).exp());
+            assert!((found / expected - 1.0).abs() < 3e-7, "{x}: {found} {expected}");
+        }
+        assert!(exp(-200.0).abs() < 1e-30);
+        assert!((exp(0.0) - 1.0).abs() < 1e-7);
+    }
 }
