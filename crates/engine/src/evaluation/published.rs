@@ -57,44 +57,20 @@ pub struct PaperRow {
 }
 
 pub const PAPER: [PaperRow; 5] = [
-    PaperRow {
-        method: Method::None,
-        cross_entropy: (5.2636, 0.0038),
-        recall_at_1: (8.53, 0.06),
-        recall_at_5: (21.44, 0.04),
-        recall_at_250: (87.14, 0.09),
-        parameters: 546_432,
-    },
-    PaperRow {
-        method: Method::C,
-        cross_entropy: (4.9428, 0.0047),
-        recall_at_1: (10.26, 0.16),
-        recall_at_5: (25.75, 0.09),
-        recall_at_250: (90.76, 0.10),
-        parameters: 673_664,
-    },
-    PaperRow {
-        method: Method::Np,
-        cross_entropy: (4.9260, 0.0078),
-        recall_at_1: (10.53, 0.06),
-        recall_at_5: (26.27, 0.25),
-        recall_at_250: (90.80, 0.11),
-        parameters: 640_768,
-    },
-    PaperRow {
-        method: Method::Gs,
-        cross_entropy: (4.8542, 0.0084),
-        recall_at_1: (11.19, 0.06),
-        recall_at_5: (27.56, 0.28),
-        recall_at_250: (91.35, 0.13),
-        parameters: 723_328,
-    },
-    PaperRow {
-        method: Method::Gsu,
-        cross_entropy: (4.7459, 0.0043),
-        recall_at_1: (12.21, 0.17),
-        recall_at_5: (29.40, 0.06),
-        recall_at_250: (92.19, 0.08),
-        parameters: 921_856,
-    },
+    row(Method::None, (5.2636, 0.0038), [(8.53, 0.06), (21.44, 0.04), (87.14, 0.09)], 546_432),
+    row(Method::C, (4.9428, 0.0047), [(10.26, 0.16), (25.75, 0.09), (90.76, 0.10)], 673_664),
+    row(Method::Np, (4.9260, 0.0078), [(10.53, 0.06), (26.27, 0.25), (90.80, 0.11)], 640_768),
+    row(Method::Gs, (4.8542, 0.0084), [(11.19, 0.06), (27.56, 0.28), (91.35, 0.13)], 723_328),
+    row(Method::Gsu, (4.7459, 0.0043), [(12.21, 0.17), (29.40, 0.06), (92.19, 0.08)], 921_856),
 ];
+
+/// `recall` is at 1, 5 and 250.
+const fn row(
+    method: Method,
+    cross_entropy: (f64, f64),
+    recall: [(f64, f64); 3],
+    parameters: u64,
+) -> PaperRow {
+    let [recall_at_1, recall_at_5, recall_at_250] = recall;
+    PaperRow { method, cross_entropy, recall_at_1, recall_at_5, recall_at_250, parameters }
+}
