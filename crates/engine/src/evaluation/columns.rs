@@ -18,11 +18,11 @@ use parquet::{
 const CHUNK: usize = 8192;
 
 /// An open file, whose columns are read by their names.
-pub(super) struct Columns {
+pub(super) struct ParquetColumns {
     file: SerializedFileReader<File>,
 }
 
-impl Columns {
+impl ParquetColumns {
     /// # Errors
     /// Here and below, a description of the defect in the file.
     pub(super) fn open(path: &Path) -> Result<Self, String> {

@@ -11,7 +11,7 @@ use std::{
 
 use atelier_core::domain::{ArticleId, CustomerId, IdError, MAX_SLOTS, Method};
 
-use super::columns::Columns;
+use super::columns::ParquetColumns;
 
 /// The largest k of recall@k.
 pub const MAX_RANK: usize = 250;
@@ -159,7 +159,7 @@ impl Ranks {
     /// # Errors
     /// A description of the defect, if the file is not valid.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
-        let columns = Columns::open(path)?;
+        let columns = ParquetColumns::open(path)?;
         let table = Table::read(&columns)?;
         let methods = methods(&columns)?;
         let rows = table.outfit.len();
@@ -185,7 +185,7 @@ struct Table {
 }
 
 impl Table {
-    fn read(columns: &Columns) -> Result<Self, String> {
+    fn read(columns: &ParquetColumns) -> Result<Self, String> {
         let plain = |text: &str| Ok::<_, IdError>(text.to_owned());
         Ok(Self {
             outfit: columns.numbers("outfit")?,
@@ -285,7 +285,7 @@ struct Named<T> {
 
 impl<T> Named<T> {
     fn read<E: fmt::Display>(
-        columns: &Columns,
+        columns: &ParquetColumns,
         name: &str,
         parse: impl Fn(&str) -> Result<T, E>,
     ) -> Result<Self, String> {
@@ -317,7 +317,7 @@ impl<T> Names<T> {
 }
 
 /// The methods with a column of ranks.
-fn methods(columns: &Columns) -> Result<Vec<Answers>, String> {
+fn methods(columns: &ParquetColumns) -> Result<Vec<Answers>, String> {
     let of_ranks = columns.names().filter_map(|name| name.strip_suffix(".rank"));
     let evaluated: BTreeSet<Method> = of_ranks.filter_map(|name| name.parse().ok()).collect();
     let methods =
@@ -329,7 +329,7 @@ fn methods(columns: &Columns) -> Result<Vec<Answers>, String> {
 }
 
 impl Answers {
-    fn read(columns: &Columns, method: Method) -> Result<Self, String> {
+    fn read(columns: &ParquetColumns, method: Method) -> Result<Self, String> {
         let ranks = columns.floats(&format!("{method}.rank"))?;
         let mut log_probabilities = columns.floats(&format!("{method}.cross_entropy"))?;
         for entropy in &mut log_probabilities {

@@ -13,7 +13,7 @@ use ort::{
 use super::{
     Device, ModelError,
     inputs::{ArticleCells, Inputs},
-    model::{Contract, OptionalOutputs, Outputs},
+    model::{Contract, Found, OptionalOutputs, Outputs},
     signature::Port,
     weights,
 };
@@ -71,7 +71,7 @@ impl Local {
         let batch = inputs.batch;
         let tensors = tensors(inputs).map_err(|error| rejected(&error))?;
         let outputs = session.run(SessionInputs::from(tensors)).map_err(|error| rejected(&error))?;
-        Ok(read(read_outputs(path, &outputs, batch, last, optional)?))
+        Ok(read(Outputs::find(path, batch, last, optional, |name| find(&outputs, name))?))
     }
 }
 
@@ -99,54 +99,11 @@ fn tensors(inputs: Inputs) -> ort::Result<Vec<(&'static str, DynValue)>> {
     Ok(tensors)
 }
 
-fn read_outputs<'a>(
-    path: &Path,
-    outputs: &'a SessionOutputs<'_>,
-    batch: usize,
-    (name, width): (&'static str, usize),
-    optional: OptionalOutputs,
-) -> Result<Outputs<'a>, ModelError> {
-    Ok(Outputs {
-        last: floats(path, outputs, name, &[batch, width])?,
-        personas: optional.personas.then(|| rows(path, outputs, "personas", batch)).transpose()?,
-        steps: optional.steps.then(|| floats(path, outputs, "steps", &[batch])).transpose()?,
-    })
-}
-
-fn floats<'a>(
-    path: &Path,
-    outputs: &'a SessionOutputs<'_>,
-    name: &'static str,
-    shape: &[usize],
-) -> Result<&'a [f32], ModelError> {
-    let found = outputs[name].try_extract_tensor::<f32>();
-    match found {
-        Ok((found, values))
-            if found.iter().map(|&d| usize::try_from(d).ok()).eq(shape.iter().map(|&d| Some(d))) =>
-        {
-            Ok(values)
-        }
-        Ok((found, _)) => {
-            Err(ModelError::Output { path: path.to_owned(), found: format!("{name} of shape {found:?}") })
-        }
-        Err(error) => {
-            Err(ModelError::Output { path: path.to_owned(), found: format!("{name} that {error}") })
-        }
+fn find<'a>(outputs: &'a SessionOutputs<'_>, name: &str) -> Found<'a> {
+    match outputs[name].try_extract_tensor::<f32>() {
+        Ok((shape, numbers)) => Ok((shape, numbers)),
+        Err(error) => Err(format!("that {error}")),
     }
-}
-
-/// An output with any number of columns, and that number.
-fn rows<'a>(
-    path: &Path,
-    outputs: &'a SessionOutputs<'_>,
-    name: &'static str,
-    batch: usize,
-) -> Result<(usize, &'a [f32]), ModelError> {
-    let columns = match outputs[name].try_extract_tensor::<f32>() {
-        Ok((shape, _)) => shape.get(1).and_then(|&columns| usize::try_from(columns).ok()).unwrap_or(0),
-        Err(_) => 0,
-    };
-    floats(path, outputs, name, &[batch, columns]).map(|values| (columns, values))
 }
 
 fn check_metadata(session: &Session, path: &Path, contract: Contract<'_>) -> Result<(), ModelError> {

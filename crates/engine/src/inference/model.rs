@@ -225,7 +225,41 @@ pub(super) struct Outputs<'a> {
     pub(super) steps: Option<&'a [f32]>,
 }
 
-impl Outputs<'_> {
+/// An output's shape and numbers, or what is wrong with it.
+pub(super) type Found<'a> = Result<(&'a [i64], &'a [f32]), String>;
+
+impl<'a> Outputs<'a> {
+    /// Finds the outputs of a batch, and checks their shapes. `last` is the name and length of the one that answers are made
+    /// from.
+    pub(super) fn find(
+        path: &Path,
+        batch: usize,
+        (last, width): (&'static str, usize),
+        optional: OptionalOutputs,
+        find: impl Fn(&'static str) -> Found<'a>,
+    ) -> Result<Self, ModelError> {
+        let checked = |name: &'static str, axes: &[Option<usize>]| {
+            let wrong = |found: String| ModelError::Output { path: path.to_owned(), found };
+            let (shape, numbers) = find(name).map_err(|reason| wrong(format!("{name} {reason}")))?;
+            let mut lengths = shape.iter().zip(axes).map(|(&found, axis)| (usize::try_from(found), axis));
+            let fits =
+                lengths.all(|(found, axis)| found.is_ok_and(|found| axis.is_none_or(|axis| axis == found)));
+            let columns = numbers.len().checked_div(batch).unwrap_or(0);
+            let is_whole = shape.iter().product::<i64>() == i64::try_from(numbers.len()).unwrap_or(i64::MAX);
+            if shape.len() == axes.len() && fits && is_whole {
+                return Ok((columns, numbers));
+            }
+            Err(wrong(format!("{name} of shape {shape:?} with {} numbers", numbers.len())))
+        };
+        let personas = optional.personas.then(|| checked("personas", &[Some(batch), None]));
+        let steps = optional.steps.then(|| checked("steps", &[Some(batch)]));
+        Ok(Self {
+            last: checked(last, &[Some(batch), Some(width)])?.1,
+            personas: personas.transpose()?,
+            steps: steps.transpose()?.map(|(_, steps)| steps),
+        })
+    }
+
     /// Adds the optional outputs to the answers. An answer is None if its logits are not finite; the optional outputs
     /// must be finite, too.
     pub(super) fn complete(
@@ -386,7 +420,8 @@ impl Model {
             }
             Backend::Remote(remote) => {
                 let inferred = remote.infer(&inputs, last, *optional, deadline)?;
-                let outputs = inferred.outputs(batch, last, *optional, remote.path())?;
+                let outputs =
+                    Outputs::find(remote.path(), batch, last, *optional, |name| inferred.find(name))?;
                 Ok(read(outputs, &cores.start_run()))
             }
         }

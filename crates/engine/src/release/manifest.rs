@@ -6,7 +6,7 @@ use atelier_core::domain::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ReleaseError, file_error};
+use super::{ReleaseError, file_error, invalid};
 
 /// The file name of the manifest.
 pub const MANIFEST: &str = "release.json";
@@ -108,7 +108,7 @@ impl Manifest {
         let json = |source| ReleaseError::Json { path: path.to_owned(), source };
         let Format { format } = serde_json::from_str(text).map_err(json)?;
         if !FORMATS.contains(&format) {
-            return Err(ReleaseError::Format { path: path.to_owned(), found: format });
+            return Err(invalid(path, &format!("format {format}, expected 1 or {FORMAT}")));
         }
         serde_json::from_str(text).map_err(json)
     }
@@ -116,8 +116,7 @@ impl Manifest {
     /// Checks that the names in it are consistent.
     fn check_entries(&self, path: &Path) -> Result<(), ReleaseError> {
         let reject = |name: &str, reason: &str| {
-            let (path, name, reason) = (path.to_owned(), name.to_owned(), reason.to_owned());
-            Err(ReleaseError::Entry { path, name, reason })
+            Err(invalid(path, &format!("the manifest names {name:?} but {reason}")))
         };
         // A release is a flat folder. A name with a path could lead out of it.
         if let Some(name) = self.files.keys().find(|name| !is_plain(name)) {

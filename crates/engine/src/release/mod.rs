@@ -17,13 +17,10 @@ use std::{
 pub use manifest::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry};
 
 use atelier_core::{
-    domain::{
-        Article, ArticleEncoder, ArticleEncoderError, EncodedArticle, Schema, SchemaError, Vocabulary,
-        VocabularyError,
-    },
+    domain::{Article, ArticleEncoder, EncodedArticle, Schema, Vocabulary},
     util::digest,
 };
-use atelier_files::{FileError, RowError};
+use atelier_files::FileError;
 use rayon::prelude::*;
 
 use crate::{averages::Averages, packed_article::PackedArticle, tables::Composition};
@@ -49,31 +46,15 @@ pub enum ReleaseError {
     NoManifest { path: PathBuf },
     #[error("{path} is not a release manifest: {source}", path = .path.display())]
     Json { path: PathBuf, source: serde_json::Error },
-    #[error("{path}: format {found}, expected 1 or {expected}", path = .path.display(), expected = manifest::FORMAT)]
-    Format { path: PathBuf, found: u32 },
-    #[error("{path}: {articles} articles are known, but the release has {found}", path = .path.display())]
-    Known { path: PathBuf, articles: usize, found: usize },
-    #[error("{path}: {source}", path = .path.display())]
-    Encoder { path: PathBuf, source: ArticleEncoderError },
+    #[error("{path}: {reason}", path = .path.display())]
+    Invalid { path: PathBuf, reason: String },
     #[error(
         "the folder {folder} holds a release called {found:?}; a release and its folder must have the same name",
         folder = .folder.display()
     )]
     Name { folder: PathBuf, found: String },
-    #[error("{path}: the manifest names {name:?} but {reason}", path = .path.display())]
-    Entry { path: PathBuf, name: String, reason: String },
-    #[error("{path}: {found} bytes, the manifest says {expected}", path = .path.display())]
-    Size { path: PathBuf, found: u64, expected: u64 },
-    #[error("{path}: SHA-256 {found}, the manifest says {expected}", path = .path.display())]
-    Digest { path: PathBuf, found: String, expected: String },
-    #[error("{path}: {source}", path = .path.display())]
-    Schema { path: PathBuf, source: SchemaError },
     #[error(transparent)]
     Rows(#[from] FileError),
-    #[error("{path}: {source}", path = .path.display())]
-    Article { path: PathBuf, source: RowError },
-    #[error("{path}: {source}", path = .path.display())]
-    Vocabulary { path: PathBuf, source: VocabularyError },
 }
 
 /// Articles that are read together.
@@ -294,7 +275,7 @@ fn vocabulary_mark(manifest: &Manifest) -> VocabularyMark {
 
 fn read_encoder(path: &Path) -> Result<ArticleEncoder, ReleaseError> {
     let text = fs::read_to_string(path).map_err(file_error(path))?;
-    ArticleEncoder::parse(&text).map_err(|source| ReleaseError::Encoder { path: path.to_owned(), source })
+    ArticleEncoder::parse(&text).map_err(|error| invalid(path, &error))
 }
 
 /// The articles in vocabulary order, and the vocabulary: the first `known` of them, or all.
@@ -313,7 +294,7 @@ fn read_articles(
         let packed =
             chunk.into_par_iter().map(|row| row.map(|row| Arc::new(PackedArticle::from(&row.value))));
         let packed: Result<Vec<_>, _> = packed.collect();
-        articles.extend(packed.map_err(|source| ReleaseError::Article { path: path.to_owned(), source })?);
+        articles.extend(packed.map_err(|error| invalid(path, &error))?);
     }
     let vocabulary = vocabulary(path, &articles, known)?;
     Ok((articles, vocabulary))
@@ -326,10 +307,11 @@ fn vocabulary(
 ) -> Result<Vocabulary, ReleaseError> {
     let known = known.unwrap_or(articles.len());
     if known > articles.len() {
-        return Err(ReleaseError::Known { path: path.to_owned(), articles: known, found: articles.len() });
+        let reason = format!("{known} articles are known, but the release has {}", articles.len());
+        return Err(invalid(path, &reason));
     }
     Vocabulary::new(articles[..known].iter().map(|article| article.id.clone()).collect())
-        .map_err(|source| ReleaseError::Vocabulary { path: path.to_owned(), source })
+        .map_err(|error| invalid(path, &error))
 }
 
 /// The sizes and times of change of a release's files. Files that have changed since have another state.
@@ -356,10 +338,14 @@ fn file_error(path: &Path) -> impl FnOnce(io::Error) -> ReleaseError {
     move |source| ReleaseError::File { path: path.to_owned(), source }
 }
 
+fn invalid(path: &Path, reason: &impl ToString) -> ReleaseError {
+    ReleaseError::Invalid { path: path.to_owned(), reason: reason.to_string() }
+}
+
 fn check_size(path: &Path, entry: &FileEntry) -> Result<(), ReleaseError> {
     let found = fs::metadata(path).map_err(file_error(path))?.len();
     if found != entry.bytes {
-        return Err(ReleaseError::Size { path: path.to_owned(), found, expected: entry.bytes });
+        return Err(invalid(path, &format!("{found} bytes, the manifest says {}", entry.bytes)));
     }
     Ok(())
 }
@@ -369,15 +355,14 @@ fn check_file(path: &Path, entry: &FileEntry) -> Result<(), ReleaseError> {
     check_size(path, entry)?;
     let found = digest::sha256_of_file(path).map_err(file_error(path))?;
     if found != entry.sha256 {
-        let expected = entry.sha256.clone();
-        return Err(ReleaseError::Digest { path: path.to_owned(), found, expected });
+        return Err(invalid(path, &format!("SHA-256 {found}, the manifest says {}", entry.sha256)));
     }
     Ok(())
 }
 
 fn read_schema(path: &Path) -> Result<Schema, ReleaseError> {
     let text = fs::read_to_string(path).map_err(file_error(path))?;
-    Schema::parse(&text).map_err(|source| ReleaseError::Schema { path: path.to_owned(), source })
+    Schema::parse(&text).map_err(|error| invalid(path, &error))
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@
 mod best;
 mod pass;
 mod rounded;
-mod row;
 mod simd;
 mod table;
+mod tally;
 
 use atelier_core::domain::Mask;
 
@@ -23,9 +23,9 @@ pub(super) use self::table::{NO_ARTICLE, Table};
 use self::{
     pass::{All, Pass, Stored},
     rounded::Input,
-    row::Row,
     simd::dispatch,
     table::PANEL,
+    tally::Tally,
 };
 use super::{Answer, Question, cores::RunCores};
 
@@ -77,9 +77,9 @@ pub(super) fn answer(
     let passes = cores.map_ranges(table.parts(), |parts| {
         let row = |(place, input): (&usize, &Input<'_>)| {
             let boosts = read.boosts.get(*place).map_or(&[][..], Boosts::as_slice);
-            Row::new(&questions[*place], known, boosts, bounds.error(input))
+            Tally::new(&questions[*place], known, boosts, bounds.error(input))
         };
-        let mut rows: Vec<Row<'_>> = order.iter().zip(&inputs).map(row).collect();
+        let mut rows: Vec<Tally<'_>> = order.iter().zip(&inputs).map(row).collect();
         dispatch(Pass { table, parts, inputs: &inputs, rows: &mut rows });
         rows
     });
@@ -97,7 +97,7 @@ pub(super) fn answer(
 
 /// The same for one question whose logits, one for each position, a whole model has computed.
 pub(super) fn choose(mut logits: Vec<f32>, known: &Mask, question: &Question) -> Option<Answer> {
-    let mut row = Row::new(question, known, &[], 0.0);
+    let mut row = Tally::new(question, known, &[], 0.0);
     logits.resize(logits.len().next_multiple_of(PANEL), NO_ARTICLE);
     dispatch(Stored { panels: logits.as_chunks().0, row: &mut row });
     row.answer(|article| logits[article as usize])

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use super::{
     rounded::Input,
-    row::Row,
     simd::{Pairs, WithPairs, logits, numbers},
     table::{PANEL, Table},
+    tally::Tally,
 };
 
 /// A pass over some parts of the table.
@@ -17,7 +17,7 @@ pub(super) struct Pass<'a, 'q> {
     pub(super) parts: Range<usize>,
     /// One per question.
     pub(super) inputs: &'a [Input<'a>],
-    pub(super) rows: &'a mut [Row<'q>],
+    pub(super) rows: &'a mut [Tally<'q>],
 }
 
 impl WithPairs for Pass<'_, '_> {
@@ -87,7 +87,7 @@ impl All<'_> {
 #[derive(Debug)]
 pub(super) struct Stored<'a, 'q> {
     pub(super) panels: &'a [[f32; PANEL]],
-    pub(super) row: &'a mut Row<'q>,
+    pub(super) row: &'a mut Tally<'q>,
 }
 
 impl WithPairs for Stored<'_, '_> {
@@ -148,8 +148,8 @@ impl Group {
 }
 
 /// What any of the rows needs.
-fn needs(rows: &[Row<'_>]) -> Option<Vec<u64>> {
-    let mut masks = rows.iter().map(Row::needs);
+fn needs(rows: &[Tally<'_>]) -> Option<Vec<u64>> {
+    let mut masks = rows.iter().map(Tally::needs);
     let mut needs = masks.next()??.words().to_vec();
     for mask in masks {
         needs.iter_mut().zip(mask?.words()).for_each(|(word, more)| *word |= more);
@@ -181,7 +181,7 @@ impl Pass<'_, '_> {
                     }
                 }
             }
-            rows.iter_mut().for_each(Row::end_part);
+            rows.iter_mut().for_each(Tally::end_part);
         }
     }
 }
@@ -192,7 +192,7 @@ fn step<S: Pairs, const ROWS: usize, const VECTORS: usize>(
     place: usize,
     panel: &[i32],
     group: &Group,
-    rows: &mut [Row<'_>],
+    rows: &mut [Tally<'_>],
 ) {
     let logits = logits::<S, ROWS, VECTORS>(simd, panel, group.inputs.as_chunks().0);
     for at in 0..ROWS {
@@ -201,7 +201,7 @@ fn step<S: Pairs, const ROWS: usize, const VECTORS: usize>(
 }
 
 /// Divides the batch into groups of these sizes, the largest first.
-fn groups(rows: &[Row<'_>], sizes: &[usize], inputs: &[Input<'_>]) -> Vec<Group> {
+fn groups(rows: &[Tally<'_>], sizes: &[usize], inputs: &[Input<'_>]) -> Vec<Group> {
     let mut groups = Vec::new();
     let mut first = 0;
     for &size in sizes {

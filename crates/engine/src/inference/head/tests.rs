@@ -150,10 +150,10 @@ fn answer_with(case: &Case, run: impl FnOnce(Pass<'_, '_>)) -> Vec<Option<Answer
     let inputs: Vec<Input<'_>> = rows_of(&table, case.read(), joined.as_deref()).map(Input::new).collect();
     let mut rows = Vec::new();
     for ((question, input), boosts) in case.questions.iter().zip(&inputs).zip(&case.boosts) {
-        rows.push(Row::new(question, &known, boosts.as_slice(), table.bounds().error(input)));
+        rows.push(Tally::new(question, &known, boosts.as_slice(), table.bounds().error(input)));
     }
     run(Pass { table: &table, parts: 0..table.parts(), inputs: &inputs, rows: &mut rows });
-    let answer = |(row, input): (Row<'_>, &Input<'_>)| {
+    let answer = |(row, input): (Tally<'_>, &Input<'_>)| {
         row.answer(|article| table.logit(article as usize, input.numbers))
     };
     rows.into_iter().zip(&inputs).map(answer).collect()

@@ -19,7 +19,7 @@ use ureq::http::{
 
 use super::{
     inputs::{ArticleCells, FeatureCells, Inputs},
-    model::{ModelError, OptionalOutputs, Outputs},
+    model::{Found, ModelError, OptionalOutputs},
     signature::{Element, Port},
 };
 
@@ -97,7 +97,7 @@ struct InferAnswer<'a> {
 struct OutputBody<'a> {
     name: String,
     datatype: String,
-    shape: Vec<usize>,
+    shape: Vec<i64>,
     #[serde(borrow)]
     data: Option<&'a RawValue>,
     #[serde(default)]
@@ -116,7 +116,7 @@ pub(super) struct Inferred(Vec<Output>);
 #[derive(Debug)]
 struct Output {
     name: String,
-    shape: Vec<usize>,
+    shape: Vec<i64>,
     values: Vec<f32>,
 }
 
@@ -256,35 +256,9 @@ fn numbers(list: &RawValue) -> Result<Vec<f32>, serde_json::Error> {
 }
 
 impl Inferred {
-    /// The outputs, if their shapes are as expected.
-    pub(super) fn outputs(
-        &self,
-        batch: usize,
-        (last, width): (&str, usize),
-        optional: OptionalOutputs,
-        path: &Path,
-    ) -> Result<Outputs<'_>, ModelError> {
-        let find = |name: &str, shape: &[Option<usize>]| {
-            let wrong = |found: String| ModelError::Output { path: path.to_owned(), found };
-            let output = self.0.iter().find(|output| output.name == name);
-            let output = output.ok_or_else(|| wrong(format!("no {name}")))?;
-            let fits = output.shape.len() == shape.len()
-                && output.shape.iter().zip(shape).all(|(found, axis)| axis.is_none_or(|axis| axis == *found))
-                && output.shape.iter().product::<usize>() == output.values.len();
-            if fits {
-                Ok((output.shape.last().copied().unwrap_or(0), output.values.as_slice()))
-            } else {
-                Err(wrong(format!("{name} of shape {:?} with {} numbers", output.shape, output.values.len())))
-            }
-        };
-        Ok(Outputs {
-            last: find(last, &[Some(batch), Some(width)])?.1,
-            personas: optional.personas.then(|| find("personas", &[Some(batch), None])).transpose()?,
-            steps: optional
-                .steps
-                .then(|| find("steps", &[Some(batch)]).map(|(_, steps)| steps))
-                .transpose()?,
-        })
+    pub(super) fn find(&self, name: &str) -> Found<'_> {
+        let found = self.0.iter().find(|output| output.name == name);
+        found.map(|output| (&*output.shape, &*output.values)).ok_or_else(|| "that are missing".to_owned())
     }
 }
 

@@ -20,7 +20,7 @@ const LANES: usize = 16;
 const LIKELIEST: usize = 8;
 
 #[derive(Debug)]
-pub(super) struct Row<'q> {
+pub(super) struct Tally<'q> {
     question: &'q Question,
     /// The articles that may be suggested.
     mask: &'q Mask,
@@ -75,7 +75,7 @@ fn kept(question: &Question) -> usize {
     question.k.max(LIKELIEST)
 }
 
-impl<'q> Row<'q> {
+impl<'q> Tally<'q> {
     /// The pass's logits are at most `error` from the exact ones.
     pub(super) fn new(question: &'q Question, known: &'q Mask, boosts: &'q [(u32, f32)], error: f32) -> Self {
         let mask = question.admissible.as_deref().unwrap_or(known);
