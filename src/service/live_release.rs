@@ -259,9 +259,8 @@ impl Releases {
         let _changing = self.changing.lock().await;
         let before = self.current().map(|live| live.name().to_owned());
         let next = self.prepare(self.load(name).await?).await?;
-        let coverage = next.catalogue.coverage();
-        if coverage.is_none() && !force {
-            let (name, articles) = (name.to_owned(), coverage.only_catalogue);
+        if next.catalogue.is_all_new() && !force {
+            let (name, articles) = (name.to_owned(), next.catalogue.sets().present().count());
             return Err(ActivateError::CoversNothing { name, articles, effect: next.lack_of_articles() });
         }
         let entry = Entry::new("release.activate", name, json!({"before": before, "after": name}));
@@ -420,10 +419,9 @@ fn warn(before: Option<&LiveRelease>, next: &LiveRelease) {
              as not in stock unless it is a number above 0; store these articles again"
         );
     }
-    let coverage = next.catalogue.coverage();
-    let was_said =
-        |before: &LiveRelease| before.name() == next.name() && before.catalogue.coverage().is_none();
-    if coverage.is_none() && !before.is_some_and(was_said) {
+    let was_said = |before: &LiveRelease| before.name() == next.name() && before.catalogue.is_all_new();
+    if next.catalogue.is_all_new() && !before.is_some_and(was_said) {
+        let coverage = next.catalogue.coverage();
         tracing::error!(
             release = next.name(),
             only_in_catalogue = coverage.only_catalogue,

@@ -37,13 +37,6 @@ pub struct Coverage {
     pub only_release: usize,
 }
 
-impl Coverage {
-    /// Whether there are articles, and the release was trained with none of them.
-    pub fn is_none(self) -> bool {
-        self.both == 0 && self.only_catalogue > 0
-    }
-}
-
 #[derive(Debug, Clone)]
 pub struct Catalogue {
     index: ArticleIndex,
@@ -255,6 +248,12 @@ impl Catalogue {
     /// The sets of the shop's articles.
     pub fn sets(&self) -> &Sets {
         &self.sets
+    }
+
+    /// Whether there are articles, and the release was trained with none of them.
+    pub fn is_all_new(&self) -> bool {
+        let present = self.sets.present();
+        !present.is_empty() && !self.index.vocabulary().iter().any(|position| present.contains(*position))
     }
 
     pub fn coverage(&self) -> Coverage {

@@ -61,10 +61,7 @@ pub(super) async fn page(
         tab: Tab::Live,
         at: time_of_day(now),
         release: live.as_ref().map(|live| live.name().to_owned()),
-        lack: live
-            .as_ref()
-            .filter(|live| live.catalogue.coverage().is_none())
-            .map(|live| live.lack_of_articles()),
+        lack: live.as_ref().filter(|live| live.catalogue.is_all_new()).map(|live| live.lack_of_articles()),
         figures: totals(&state, &requests, live.as_deref()).await?,
         sparks: sparks(&state.metrics.moments()),
         methods: live
