@@ -88,7 +88,7 @@ def articles(chance, count):
     made = []
     while len(made) < count:
         series = f"{chance.choice('BDFGKLMRSTV')}{chance.choice('aeiouäöü')}{chance.choice('lmnrst')}{chance.choice('aeo')}-{len(made)}"
-        maker, wood, dear = chance.choice(MAKERS), chance.choice(WOODS), math.exp(chance.gauss(0, 0.4))
+        maker, wood, level = chance.choice(MAKERS), chance.choice(WOODS), math.exp(chance.gauss(0, 0.4))
         for kind in chance.sample(list(TYPES), chance.randint(5, 10)):
             (least, most), price, materials = TYPES[kind]
             made.append(
@@ -100,7 +100,7 @@ def articles(chance, count):
                     "wood": wood,
                     "material": chance.choice(materials),
                     "width_cm": chance.randint(least, most),
-                    "price": round(price * dear * math.exp(chance.gauss(0, 0.2)), 2),
+                    "price": round(price * level * math.exp(chance.gauss(0, 0.2)), 2),
                     "sought": 1 / (1 + chance.randrange(40)),
                 }
             )
@@ -145,10 +145,10 @@ def furnish(chance, by_type, who, room):
 
 
 def weight(article, who, usual):
-    dear = math.log(article["price"] / usual) - (who["floor_area"] - 18) / 25
+    level = math.log(article["price"] / usual) - (who["floor_area"] - 18) / 25
     liked = 5.0 if article["wood"] in who["likes"] else 1.0
     soft = 3.0 if "children" in who["lives_with"] and article["material"] in ("felt", "cotton") else 1.0
-    return article["sought"] * liked * soft * math.exp(-2.0 * dear * dear)
+    return article["sought"] * liked * soft * math.exp(-2.0 * level * level)
 
 
 def main():

@@ -27,28 +27,36 @@ struct Cli {
     verb: Verb,
 }
 
+/// In the order in which a shop needs them.
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Make a synthetic fashion world of articles, customers and outfits (docs/world.md).
-    Synthesise(synthesise::Synthesise),
-    /// Compute the best possible scores on a synthetic world, with and without knowing the customer.
-    Oracle(oracle::Oracle),
-    /// Evaluate baselines that count on a data folder.
-    Baselines(baselines::Baselines),
-    /// Train a method on a data folder; the result goes into a run's folder.
-    Fit(fit::Fit),
-    /// Export a run's best weights as an ONNX file.
-    Export(export::Export),
-    /// Evaluate exported models on the validation split, with ONNX Runtime.
-    Evaluate(evaluate::Evaluate),
-    /// Combine evaluations of many runs in one table.
-    Table(table::Table),
-    /// Make a release from runs, for the service.
-    Release(release::Release),
     /// Check your own tables and make a data folder from them.
     Import(import::Import),
     /// Print a data folder's marginals, and outfits in words.
     Survey(survey::Survey),
+    /// Train a method on a data folder; the result goes into a run's folder.
+    Fit(fit::Fit),
+    /// Evaluate exported models on the validation split, with ONNX Runtime.
+    Evaluate(evaluate::Evaluate),
+    /// Export a run's best weights as an ONNX file.
+    Export(export::Export),
+    /// Make a release from runs, for the service.
+    Release(release::Release),
+    /// Evaluate baselines that count on a data folder.
+    Baselines(baselines::Baselines),
+    /// Combine evaluations of many runs in one table.
+    Table(table::Table),
+    /// Make a synthetic fashion world of articles, customers and outfits (docs/world.md).
+    Synthesise(synthesise::Synthesise),
+    /// What only our own tables need (training/research).
+    #[command(subcommand)]
+    Research(Research),
+}
+
+#[derive(Debug, Subcommand)]
+enum Research {
+    /// Compute the best possible scores on a synthetic world, with and without knowing the customer.
+    Oracle(oracle::Oracle),
 }
 
 /// Runs the program.
@@ -65,7 +73,6 @@ pub fn main() -> ExitCode {
 fn run(verb: Verb) -> Result<()> {
     match verb {
         Verb::Synthesise(verb) => verb.run(),
-        Verb::Oracle(verb) => verb.run(),
         Verb::Baselines(verb) => verb.run(),
         Verb::Fit(verb) => verb.run(),
         Verb::Export(verb) => verb.run(),
@@ -74,6 +81,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Release(verb) => verb.run(),
         Verb::Import(verb) => verb.run(),
         Verb::Survey(verb) => verb.run(),
+        Verb::Research(Research::Oracle(verb)) => verb.run(),
     }
 }
 

@@ -6,7 +6,6 @@ mod evaluation;
 mod few_outfits;
 mod new_articles;
 mod pairs;
-mod personas;
 mod pytorch;
 mod shop;
 mod telemetry;
@@ -37,7 +36,7 @@ impl Home {
 
     /// Makes a variant of a data folder with `vary.py`.
     fn vary(&self, arguments: &str) {
-        let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("vary.py");
+        let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("research/vary.py");
         let made = Command::new("python3")
             .arg(script)
             .args(arguments.split(' '))

@@ -24,7 +24,7 @@ fn a_small_world_goes_through_every_verb() {
     assert!(survey.starts_with("300 articles, 200 customers, 3150 outfits"), "{survey}");
     assert_eq!(survey.lines().filter(|line| line.starts_with("c-")).count(), 3);
 
-    let answers = home.output_of("oracle --data world --slots 60 --customers 64 --json oracle.json");
+    let answers = home.output_of("research oracle --data world --slots 60 --customers 64 --json oracle.json");
     assert!(answers.contains("overstates the cross-entropy"), "explains the finite draw:\n{answers}");
     home.output_of("baselines --data world --json baselines.json");
 
@@ -86,7 +86,7 @@ fn errors_say_what_to_do() {
         let error = home.error_of(command);
         assert!(error.contains(text), "{error}");
     };
-    assert_fails("oracle --data .", "the oracle needs a folder made by `synthesise`");
+    assert_fails("research oracle --data .", "the oracle needs a folder made by `synthesise`");
     assert_fails("baselines --data .", "has no articles.jsonl, articles.csv or articles.parquet");
     assert_fails(
         "synthesise --out tiny --articles 10",

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Trains every method of Table 1 on one data folder: a small search for each, then the seeds. Needs Python 3.10.
 
-    python3 training/table1.py --data data/fifth --runs runs/fifth --epochs 30 --jobs 4
+    python3 training/research/table1.py --data data/fifth --runs runs/fifth --epochs 30 --jobs 4
 
 The search gives each method some learning rates and seeds, over short runs with a complete schedule. The rate with the
 best mean cross-entropy on the development split is used for the method's runs; the script says so if it is the smallest
 or the largest. All state is in the run folders: stop the script at any time (Ctrl-C leaves checkpoints), and
-run the same command again to resume. While the file PAUSE is in the folder of the runs, all of them stand still.
+run the same command again to resume.
 """
 
 import argparse
@@ -104,14 +104,10 @@ class Grid:
             fit = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=log, env=environment, start_new_session=True
             )
-            stopped = paused = False
+            stopped = False
             while fit.poll() is None:
-                if (self.runs / "PAUSE").exists() != paused and not stopped:
-                    paused = not paused
-                    fit.send_signal(signal.SIGSTOP if paused else signal.SIGCONT)
                 if self.stopping.is_set() and not stopped:
                     fit.terminate()
-                    fit.send_signal(signal.SIGCONT)
                     stopped = True
                 time.sleep(1)
         if fit.returncode not in (0, INTERRUPTED):

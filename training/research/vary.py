@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """Makes a variant of a data folder with one difference, to find out why methods rank as they do.
 
-    python3 training/vary.py --data data/fifth --shuffle-contexts --out data/fifth-shuffled
-    python3 training/vary.py --data data/fifth --outfits 19000 --out data/fifth-less
-    python3 training/vary.py --data data/fifth --noise 0.3 --out data/fifth-noisy
-    python3 training/vary.py --data data/journey --withhold 0.1 --out data/journey-new
-    python3 training/vary.py --data data/demo --groups 8 --out data/demo-groups
+    python3 training/research/vary.py --data data/fifth --shuffle-contexts --out data/fifth-shuffled
+    python3 training/research/vary.py --data data/fifth --outfits 19000 --out data/fifth-less
+    python3 training/research/vary.py --data data/fifth --noise 0.3 --out data/fifth-noisy
+    python3 training/research/vary.py --data data/journey --withhold 0.1 --out data/journey-new
+    python3 training/research/vary.py --data data/demo --groups 8 --out data/demo-groups
 
 --shuffle-contexts gives each outfit the customer and the occasion of another outfit in its split, which removes all
 information of the context and nothing else. --outfits keeps the first N training outfits. --noise replaces this share
-of the articles in training outfits by another of their type, drawn by how often it is worn. --withhold takes this share
+of the articles in training outfits by another of their type, drawn by how often outfits have it. --withhold takes this share
 of all articles out of the training outfits, so that they are new to a model; outfits of fewer than four are left out. --groups
-N divides the worn articles of each type into N groups at random, draws a group for each outfit, and replaces each article, also in
+N divides the articles of each type that outfits have into N groups at random, draws a group for each outfit, and replaces each article, also in
 validation outfits, with a chance of 0.8 by one of its type and the outfit's group: what latent personas should find.
 planted-groups.json has the groups. Training outfits include those that `fit` sets aside for development. Validation outfits
 change only with --shuffle-contexts and --groups. The same arguments write the same bytes.
@@ -108,9 +108,9 @@ def plant_groups(outfits, articles, count, draw):
     if count < 2:
         sys.exit(f"--groups must be at least 2, not {count}")
     type_of = {article["id"]: article["type"] for article in articles}
-    worn = worn_by_type(outfits, type_of)
+    by_type = count_by_type(outfits, type_of)
     group_of, choices = {}, {}
-    for kind, counts in sorted(worn.items()):
+    for kind, counts in sorted(by_type.items()):
         shuffled = sorted(counts)
         draw.shuffle(shuffled)
         for place, article in enumerate(shuffled):
@@ -131,29 +131,29 @@ def plant_groups(outfits, articles, count, draw):
     return {"articles": group_of, "outfits": drawn}
 
 
-def worn_by_type(outfits, type_of):
-    worn = defaultdict(Counter)
+def count_by_type(outfits, type_of):
+    counts = defaultdict(Counter)
     for outfit in filter(is_training, outfits):
         for article in outfit["articles"]:
-            worn[type_of[article]][article] += 1
-    return worn
+            counts[type_of[article]][article] += 1
+    return counts
 
 
 def add_noise(outfits, articles, share, draw):
     if not 0 < share <= 1:
         sys.exit(f"--noise must be above 0 and at most 1, not {share}")
     type_of = {article["id"]: article["type"] for article in articles}
-    kinds = {kind: (list(counts), list(counts.values())) for kind, counts in worn_by_type(outfits, type_of).items()}
+    kinds = {kind: (list(counts), list(counts.values())) for kind, counts in count_by_type(outfits, type_of).items()}
     for outfit in filter(is_training, outfits):
-        worn_together = outfit["articles"]
-        for place, article in enumerate(worn_together):
+        together = outfit["articles"]
+        for place, article in enumerate(together):
             if draw.random() < share:
                 others, counts = kinds[type_of[article]]
-                if set(others) <= set(worn_together):
+                if set(others) <= set(together):
                     continue
-                while (other := draw.choices(others, counts)[0]) in worn_together:
+                while (other := draw.choices(others, counts)[0]) in together:
                     pass
-                worn_together[place] = other
+                together[place] = other
 
 
 if __name__ == "__main__":
