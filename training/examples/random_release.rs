@@ -64,7 +64,7 @@ fn main() -> Result<()> {
         validation: 0,
         new: 0,
     };
-    synthesise(plan, Format::JsonLines, out, true, &mut |_, _, _| {})?;
+    synthesise(plan, Format::JsonLines, out, &mut |_, _, _| {})?;
     let schema = Schema::default_schema();
     write_encoded(&World::new(plan)?, &schema, &out.with_file_name("encoded.jsonl"))?;
     let mut methods = Vec::new();

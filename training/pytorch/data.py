@@ -106,16 +106,12 @@ def draw(split: Split, fit: dict, epoch: int, rank: int, ranks: int):
     blanks = (random.random(count) * lengths).astype(np.int64)
     others = (blanks + 1 + (random.random(count) * (lengths - 1)).astype(np.int64)) % lengths
     others[random.random(count) >= fit["second_blank"]] = -1
-    dropped = random.random((count, split.features.shape[1]), np.float32) < fit.get("drop_feature", 0)
-    dropped |= random.random((count, 1)) < fit.get("drop_profile", 0)
+    dropped = random.random((count, split.features.shape[1]), np.float32) < fit["drop_feature"]
+    dropped |= random.random((count, 1)) < fit["drop_profile"]
     whole = (outfits, blanks, others, dropped, np.ones(count, np.float32))
     whole = [torch.from_numpy(array).to(split.device) for array in whole]
     for start in range(0, count, size):
         step = Draw(*(part[start : start + size] for part in whole))
-        if fit.get("predict_second", False):
-            second = torch.from_numpy(np.flatnonzero(others[start : start + size] >= 0)).to(split.device)
-            swapped = step._replace(blanks=step.others, others=step.blanks)
-            step = Draw(*(torch.cat([part, other[second]]) for part, other in zip(step, swapped)))
         step = step._replace(share=step.share / len(step.share))
         yield Draw(*(part[rank::ranks] for part in step)), int(lengths[start : start + size].max())
 

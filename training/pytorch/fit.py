@@ -73,7 +73,7 @@ class Run:
         self.model.to(device)
         if self.data.attributes is not None:
             self.model.attributes = self.data.attributes
-            if self.fit_config.get("drop_own", 0) > 0:
+            if self.fit_config["drop_own"] > 0:
                 self.model.kept = torch.ones(model["articles"], device=device)
         self.parallel = DistributedDataParallel(self.model) if ranks > 1 else self.model
         adamw, on_gpu = self.adamw, device.type == "cuda"
@@ -153,8 +153,6 @@ class Run:
         self.optimiser.zero_grad(set_to_none=True)
         # The processes' gradients are averaged, so each takes its share of the whole batch times their number.
         ((losses * batch.weight).sum() * self.ranks).backward()
-        if self.adamw["clip"] > 0:
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.adamw["clip"])
         self.optimiser.step()
         counts = (part.share > 0).float()
         return torch.stack([(losses.detach() * counts).sum(), counts.sum()])
@@ -188,7 +186,7 @@ class Run:
 
     def third(self) -> int:
         """A third of the epochs with `shorten`, or 0."""
-        return self.fit_config["epochs"] // 3 if self.fit_config.get("shorten", False) else 0
+        return self.fit_config["epochs"] // 3 if self.fit_config["shorten"] else 0
 
     def rate(self, step: int) -> float:
         """Rises linearly over the warm-up, then falls along half a cosine; with `shorten` it falls twice, the second time after
@@ -239,7 +237,7 @@ class Run:
         torch.save(state, self.folder / "pytorch.partial")
         os.replace(self.folder / "pytorch.partial", self.checkpoint)
         (self.folder / "metrics.jsonl").write_text("".join(json.dumps(epoch) + "\n" for epoch in self.epochs))
-        running = {"outfits": 0, "cross_entropy": 0.0, "total": 0.0, "steps": None, "seconds": 0.0}
+        running = {"outfits": 0, "cross_entropy": 0.0, "total": 0.0, "steps": None, "pairs": 0, "pair": None, "seconds": 0.0}
         state = {"checkpoint": self.checkpoint.name, "running": running, "epochs": self.epochs}
         (self.folder / "state.json").write_text(json.dumps(state))
 

@@ -288,13 +288,13 @@ class Model(nn.Module):
         if self.config["method"] != "none":
             context = self.context(features)
         if self.concat is not None:
-            x = self.concat(self.meeting(x), self.meeting(context))
+            x = self.concat(x, context)
         elif self.position is not None:
-            x = torch.cat([self.meeting(self.position(context))[:, None], self.meeting(x)], 1)
+            x = torch.cat([self.position(context)[:, None], x], 1)
             padded = F.pad(padded, (1, 0))
             blank = blank + 1
         elif self.state is not None:
-            state = self.meeting(self.state(context))
+            state = self.state(context)
         mask = ~padded[:, None, None, :]
         for place, block in enumerate(self.blocks):
             last = place + 1 == len(self.blocks)
@@ -333,9 +333,6 @@ class Model(nn.Module):
 
     def context(self, features: Tensor) -> Tensor:
         return self.features.sums(features, 1).flatten(1)
-
-    def meeting(self, x: Tensor) -> Tensor:
-        return normalised(x) if self.config.get("normalise_context", False) else x
 
 
 def decayed(model: nn.Module, decay: float) -> list[dict]:

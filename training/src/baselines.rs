@@ -68,8 +68,7 @@ pub struct Baseline {
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub knows_type: bool,
     /// The same answers with the missing article's type known and the outfit's articles left out.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub told_type: Option<Summary>,
+    pub told_type: Summary,
 }
 
 impl Baseline {
@@ -80,7 +79,7 @@ impl Baseline {
             name: name.into(),
             summary: tallies.any.summary(),
             knows_type: baseline.knows_type(),
-            told_type: Some(tallies.told_type.summary()),
+            told_type: tallies.told_type.summary(),
         }
     }
 }

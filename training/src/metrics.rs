@@ -47,9 +47,7 @@ pub struct Summary {
     pub recall_at_250: Estimate,
     pub mrr: Estimate,
     pub ndcg_at_10: Estimate,
-    /// Evaluations of earlier versions lack it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub mean_rank: Option<Estimate>,
+    pub mean_rank: Estimate,
 }
 
 /// Figures of the same answers twice.
@@ -108,7 +106,7 @@ impl Tally {
 
     pub fn summary(&self) -> Summary {
         let estimates = self.scores.map(|moments| moments.estimate(self.outfits));
-        let [cross_entropy, recall_at_1, recall_at_5, recall_at_250, mrr, ndcg_at_10, rank] = estimates;
+        let [cross_entropy, recall_at_1, recall_at_5, recall_at_250, mrr, ndcg_at_10, mean_rank] = estimates;
         Summary {
             slots: self.slots,
             cross_entropy,
@@ -117,7 +115,7 @@ impl Tally {
             recall_at_250,
             mrr,
             ndcg_at_10,
-            mean_rank: Some(rank),
+            mean_rank,
         }
     }
 }
@@ -129,22 +127,11 @@ pub fn rank(scores: &[f64], target: usize) -> f64 {
 }
 
 vectorised! {
-    /// Counts scores above and equal to `own`.
+    /// Counts scores above and equal to `own`. Counts may be added in any order, so the compiler vectorises this.
     #[expect(clippy::float_cmp, reason = "ties are equal to the bit")]
     fn count_above_and_equal<'a>(scores: &'a [f64], own: f64) -> (u64, u64) {
-        let (mut above, mut equal) = ([0; 8], [0; 8]);
-        let chunks = scores.chunks_exact(8);
-        for score in chunks.remainder() {
-            above[0] += u64::from(*score > own);
-            equal[0] += u64::from(*score == own);
-        }
-        for chunk in chunks {
-            for lane in 0..8 {
-                above[lane] += u64::from(chunk[lane] > own);
-                equal[lane] += u64::from(chunk[lane] == own);
-            }
-        }
-        (above.iter().sum(), equal.iter().sum())
+        let counted = scores.iter().map(|score| (u64::from(*score > own), u64::from(*score == own)));
+        counted.fold((0, 0), |(above, equal), (more, same)| (above + more, equal + same))
     }
 }
 

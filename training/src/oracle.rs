@@ -34,8 +34,7 @@ pub struct Report {
     /// Customer and occasion known: exact.
     pub known: Summary,
     /// The same, with the missing article's type known, too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub known_told_type: Option<Summary>,
+    pub known_told_type: Summary,
     /// The same as `known`, for customers with training outfits.
     pub known_seen: Summary,
     /// The same, for customers without training outfits.
@@ -71,8 +70,7 @@ pub struct AtSize {
     pub effective_contexts: f64,
     pub answers: Summary,
     /// The same, with the missing article's type known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told_type: Option<Summary>,
+    pub told_type: Summary,
 }
 
 /// Questions answered at once; bounds the memory.
@@ -136,7 +134,7 @@ pub fn consult(world: &World, effort: Effort, tell: &mut dyn FnMut(usize)) -> Re
     };
     Report {
         known: summarise(&known),
-        known_told_type: Some(summarise_told_type(&known)),
+        known_told_type: summarise_told_type(&known),
         known_seen: known_where(true),
         known_unseen: known_where(false),
         unknown: unknown.compare_with(&known, &sizes),
@@ -233,7 +231,7 @@ impl Mixed {
                 contexts: *contexts,
                 effective_contexts: effective / real(answers.len().max(1)),
                 answers: summarise(answers),
-                told_type: Some(summarise_told_type(answers)),
+                told_type: summarise_told_type(answers),
             })
             .collect();
         let worth = |answers: &[Answer]| {
@@ -393,7 +391,7 @@ mod tests {
         assert_eq!(contexts(&report.occasion), [6, 12, 25, 50]);
         assert!(known + 0.3 < unknown[3], "{known} {unknown:?}");
         assert!(unknown[3] < unknown[0], "{unknown:?}");
-        let told_type = report.known_told_type.unwrap();
+        let told_type = &report.known_told_type;
         assert!(
             told_type.cross_entropy.mean < known
                 && told_type.recall_at_1.mean >= report.known.recall_at_1.mean

@@ -28,8 +28,8 @@ use crate::{
     baselines::Baseline,
     data::{Data, Folder},
     evaluate::{
-        Answers, Cases, Comparison, Evaluation, NewArticles, PairCases, Subject, ask, ask_about_new,
-        ask_pairs, compare, write_ranks,
+        Answers, Cases, Comparison, Evaluation, NewArticles, PairCases, Subject, compare, measure,
+        write_ranks,
     },
     export::{Metadata, Storage, export, export_pair},
     files::{self, NewFolder},
@@ -86,8 +86,8 @@ impl Plan<'_> {
         let place = out.join(self.name);
         let folder = NewFolder::new(&place)?;
         let cases = Cases::of_validation(self.data);
-        // Made only if a run learned from pairs.
-        let mut pairs: Option<Option<PairCases>> = None;
+        let has_pairs = chosen.iter().any(|chosen| chosen.config.model.pair);
+        let pairs = has_pairs.then(|| PairCases::of_validation(self.data)).flatten();
         let mut results: Vec<(Evaluation, Answers)> = Vec::new();
         let mut methods = Vec::new();
         for Chosen { run, config, .. } in &chosen {
@@ -96,21 +96,16 @@ impl Plan<'_> {
             let entry = export_run(run, config, self.data, &metadata, folder.path())?;
             let release = assemble(folder.path(), self.name, self.data, entry.clone())?;
             let subject = Subject::new(self.data, &release, &entry);
-            let answers = ask(runtime, &subject, self.data, &cases, &|done| tell(method, done))?;
-            let mut evaluation = Evaluation::new(self.data, &cases, &answers, Some(config.fit.seed));
+            let tell = |done| tell(method, done);
+            let (mut evaluation, answers) =
+                measure(runtime, &subject, self.data, &cases, pairs.as_ref(), &tell)?;
+            evaluation.seed = Some(config.fit.seed);
             evaluation.attributes = config.fit.attributes;
-            evaluation.new_articles =
-                ask_about_new(runtime, &subject, self.data, (&cases, &answers), &|_| {})?;
-            if let Some(path) = release.pair_path(&entry)
-                && let Some(cases) = pairs.get_or_insert_with(|| PairCases::of_validation(self.data))
-            {
-                evaluation.pair = Some(ask_pairs(runtime, &path, &subject, self.data, cases)?);
-            }
             results.push((evaluation, answers));
             methods.push(entry);
         }
         let mut comparison = compare(self.data, &cases, &results, self.baselines.clone());
-        if let Some(new) = NewArticles::of(self.data) {
+        if let Some(new) = NewArticles::find(self.data) {
             comparison.new_article_baselines = new.baselines(self.data);
         }
         // A release has one run per method, so its figures name methods only.
@@ -238,7 +233,7 @@ impl Plan<'_> {
             },
             schema: SCHEMA.to_owned(),
             articles: table_file::<Article>(),
-            known: known(self.data),
+            known: count_known(self.data),
             encoder: target.join(ENCODER).is_file().then(|| ENCODER.to_owned()),
             default_method: self.default_method.unwrap_or(best),
             methods: methods.collect(),
@@ -277,7 +272,7 @@ pub fn assemble(folder: &Path, name: &str, data: &Data, method: MethodEntry) -> 
         data: DataSource { name: data.name().to_owned(), fingerprint: data.fingerprint().to_owned() },
         schema: SCHEMA.to_owned(),
         articles: table_file::<Article>(),
-        known: known(data),
+        known: count_known(data),
         encoder: None,
         default_method: method.method,
         methods: vec![method],
@@ -288,8 +283,8 @@ pub fn assemble(folder: &Path, name: &str, data: &Data, method: MethodEntry) -> 
 }
 
 /// The number of articles that models know, if there are others.
-fn known(data: &Data) -> Option<usize> {
-    Some(data.known()).filter(|known| *known < data.articles().len())
+fn count_known(data: &Data) -> Option<usize> {
+    Some(data.count_known()).filter(|known| *known < data.articles().len())
 }
 
 fn new_table<T: Table>(target: &Path, schema: &Schema) -> Result<Writer<T>> {

@@ -1,23 +1,17 @@
 //! Writes a world as a data folder: the three tables, the schema, and `world.json`, from which the oracle
 //! makes the same world again.
-//!
-//! The folder is written under a temporary name and then renamed, so that it is never seen incomplete.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::{Context, Result, bail};
-use atelier_core::{
-    domain::{Article, Customer, Outfit, Schema},
-    util::digest,
-};
+use atelier_core::{domain::Schema, util::digest};
 use atelier_files::{Format, SCHEMA, Table, TableColumns, Writer};
 use serde::{Deserialize, Serialize};
 
-use crate::world::{Plan, VERSION, World};
+use crate::{
+    files::NewFolder,
+    world::{Plan, VERSION, World},
+};
 
 /// The content of `world.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,21 +40,12 @@ const SLICE: usize = 16_384;
 /// Receives progress: the table, the number of rows done, and their total.
 pub type Tell<'a> = &'a mut dyn FnMut(&'static str, usize, usize);
 
-/// Makes a world and writes it to a folder. With `force` it replaces a world that is there.
-pub fn synthesise(plan: Plan, format: Format, out: &Path, force: bool, tell: Tell<'_>) -> Result<WorldFile> {
-    refuse_to_replace(out, force)?;
+/// Makes a world and writes it to a new folder.
+pub fn synthesise(plan: Plan, format: Format, out: &Path, tell: Tell<'_>) -> Result<WorldFile> {
+    let made = NewFolder::new(out)?;
     let world = World::new(plan)?;
     let schema = Schema::default_schema();
-    let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
-    let name = out.file_name().with_context(|| format!("{} is not the name of a folder", out.display()))?;
-    let prefix = format!(".{}.", name.to_string_lossy());
-    let partial = tempfile::Builder::new()
-        .prefix(&prefix)
-        .suffix(".partial")
-        .tempdir_in(parent)
-        .with_context(|| format!("cannot write to {}", parent.display()))?;
-    let folder = partial.path();
+    let folder = made.path();
 
     write(folder, format, &schema, plan.articles, || world.articles(), tell)?;
     write(folder, format, &schema, plan.customers, || world.customers(), tell)?;
@@ -79,7 +64,7 @@ pub fn synthesise(plan: Plan, format: Format, out: &Path, force: bool, tell: Tel
     };
     let text = serde_json::to_string_pretty(&file).context("world.json")? + "\n";
     fs::write(folder.join(WORLD_FILE), text).context("cannot write world.json")?;
-    move_into_place(partial, out)?;
+    made.finish()?;
     Ok(file)
 }
 
@@ -148,66 +133,14 @@ fn command_line(plan: Plan, format: Format) -> String {
     )
 }
 
-fn file_names(folder: &Path) -> Result<Vec<String>> {
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let mut names = Vec::new();
-    for entry in entries {
-        let entry = entry.with_context(|| folder.display().to_string())?;
-        names.push(entry.file_name().to_string_lossy().into_owned());
-    }
-    names.sort_unstable();
-    Ok(names)
-}
-
 fn digests(folder: &Path) -> Result<BTreeMap<String, String>> {
-    file_names(folder)?
-        .into_iter()
-        .map(|name| {
-            let digest = digest::sha256_of_file(&folder.join(&name)).with_context(|| name.clone())?;
-            Ok((name, digest))
-        })
-        .collect()
-}
-
-/// Fails unless `out` is missing or empty, or `force` is given and it holds a world and nothing else.
-fn refuse_to_replace(out: &Path, force: bool) -> Result<()> {
-    if !out.exists() {
-        return Ok(());
-    }
-    let names = file_names(out)?;
-    if names.is_empty() {
-        return Ok(());
-    }
-    if !force {
-        bail!("{} is not empty; choose another --out, or replace it with --force", out.display());
-    }
-    let is_ours = |name: &str| {
-        let table = [Article::NAME, Customer::NAME, Outfit::NAME].iter().any(|table| {
-            Path::new(name).file_stem().is_some_and(|stem| stem == *table)
-                && Format::from_path(Path::new(name)).is_ok()
-        });
-        table || name == WORLD_FILE || name == SCHEMA
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let digest = |entry: std::io::Result<fs::DirEntry>| {
+        let entry = entry?;
+        Ok((entry.file_name().to_string_lossy().into_owned(), digest::sha256_of_file(&entry.path())?))
     };
-    match names.iter().find(|name| !is_ours(name)) {
-        Some(other) => bail!(
-            "{} holds {other}, which is not part of a world; --force only replaces a world, choose another --out",
-            out.display()
-        ),
-        None => Ok(()),
-    }
-}
-
-fn move_into_place(partial: tempfile::TempDir, out: &Path) -> Result<()> {
-    let move_folder = || -> std::io::Result<()> {
-        let made: PathBuf = partial.keep();
-        #[cfg(unix)]
-        fs::set_permissions(&made, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-        if out.exists() {
-            fs::remove_dir_all(out)?;
-        }
-        fs::rename(made, out)
-    };
-    move_folder().with_context(|| format!("cannot move the world to {}", out.display()))
+    let digests: std::io::Result<_> = entries.map(digest).collect();
+    digests.with_context(|| folder.display().to_string())
 }
 
 #[cfg(test)]
@@ -217,8 +150,8 @@ mod tests {
 
     const PLAN: Plan = Plan { seed: 4, articles: 120, customers: 60, outfits: 150, validation: 20, new: 0 };
 
-    fn make(out: &Path, plan: Plan, format: Format, force: bool) -> Result<WorldFile> {
-        synthesise(plan, format, out, force, &mut |_, _, _| {})
+    fn make(out: &Path, plan: Plan, format: Format) -> Result<WorldFile> {
+        synthesise(plan, format, out, &mut |_, _, _| {})
     }
 
     #[test]
@@ -226,13 +159,13 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let on = |threads: usize, name: &str| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| make(&home.path().join(name), PLAN, Format::JsonLines, false).unwrap())
+            pool.install(|| make(&home.path().join(name), PLAN, Format::JsonLines).unwrap())
         };
         let (one, four) = (on(1, "one"), on(4, "four"));
         assert_eq!(one, four);
         assert_eq!(one.files.len(), 4);
         let other = Plan { seed: 5, ..PLAN };
-        let other = make(&home.path().join("other"), other, Format::JsonLines, false).unwrap();
+        let other = make(&home.path().join("other"), other, Format::JsonLines).unwrap();
         for table in ["articles.jsonl", "customers.jsonl", "outfits.jsonl"] {
             assert_ne!(one.files[table], other.files[table], "{table}");
         }
@@ -243,7 +176,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let read = |format: Format| {
             let out = home.path().join(format.extension());
-            make(&out, PLAN, format, false).unwrap();
+            make(&out, PLAN, format).unwrap();
             (Rows::read(&out).unwrap(), Data::load(&out).unwrap())
         };
         let (rows, data) = read(Format::JsonLines);
@@ -258,30 +191,10 @@ mod tests {
     }
 
     #[test]
-    fn only_force_replaces_a_folder_and_only_if_it_holds_a_world() {
-        let home = tempfile::tempdir().unwrap();
-        let out = home.path().join("world");
-        make(&out, PLAN, Format::JsonLines, false).unwrap();
-        let refused = make(&out, PLAN, Format::JsonLines, false).unwrap_err().to_string();
-        assert!(refused.ends_with("is not empty; choose another --out, or replace it with --force"));
-        make(&out, PLAN, Format::Csv, true).unwrap();
-        assert_eq!(
-            file_names(&out).unwrap(),
-            ["articles.csv", "customers.csv", "outfits.csv", "schema.toml", "world.json"]
-        );
-        fs::write(out.join("thesis.txt"), "years of work").unwrap();
-        let refused = make(&out, PLAN, Format::JsonLines, true).unwrap_err().to_string();
-        assert!(refused.contains("holds thesis.txt, which is not part of a world"), "{refused}");
-        assert_eq!(fs::read_to_string(out.join("thesis.txt")).unwrap(), "years of work");
-        let left: Vec<String> = file_names(home.path()).unwrap();
-        assert_eq!(left, ["world"], "no partial folder is left");
-    }
-
-    #[test]
     fn rebuild_makes_the_same_world_or_fails() {
         let home = tempfile::tempdir().unwrap();
         let out = home.path().join("world");
-        make(&out, PLAN, Format::JsonLines, false).unwrap();
+        make(&out, PLAN, Format::JsonLines).unwrap();
         assert_eq!(rebuild(&out).unwrap().plan(), PLAN);
         let outfits = out.join("outfits.jsonl");
         let text = fs::read_to_string(&outfits).unwrap();

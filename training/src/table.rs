@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 use anyhow::{Result, bail};
 use atelier_engine::evaluation::{PAPER, PaperRow};
+use indicatif::HumanCount;
 use serde::Serialize;
 
 use crate::{
@@ -37,12 +38,10 @@ pub struct Table {
 pub struct Bounds {
     /// Customer and occasion known: no method can be better.
     pub known: Summary,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub known_told_type: Option<Summary>,
+    pub known_told_type: Summary,
     /// Nothing known, with the largest draw: overstates the cross-entropy a little.
     pub unknown: Summary,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unknown_told_type: Option<Summary>,
+    pub unknown_told_type: Summary,
     /// The cross-entropy with nothing known, extrapolated to an infinite draw.
     pub unknown_limit: Option<f64>,
 }
@@ -132,22 +131,19 @@ impl Table {
                 pair(row.recall_at_1, 2),
                 pair(row.recall_at_5, 2),
                 pair(row.recall_at_250, 2),
-                with_commas(row.parameters)
+                HumanCount(row.parameters)
             );
         }
         text
     }
 
-    /// The figures with the type known, if the evaluations have them.
+    /// The figures with the type known.
     fn write_told_type(&self, text: &mut String) {
-        if self.methods.iter().all(|method| method.told_type.is_none()) {
-            return;
-        }
         *text += "\nWith the missing article's type known, among the articles that are not in the outfit. The \
                   cross-entropy is in two parts: of the type, and within it.\n\n\
                   | method | of the type | within the type | recall@1 % | recall@5 % |\n|---|---|---|---|---|\n";
         for method in &self.methods {
-            let Some(told) = &method.told_type else { continue };
+            let told = &method.told_type;
             let _ = writeln!(
                 text,
                 "| {} | {:.4} | {} | {} | {} |",
@@ -168,8 +164,7 @@ impl Table {
                 ("oracle, customer known", &bounds.known, &bounds.known_told_type),
             ]
         });
-        for (name, summary, told_type) in baselines.chain(bounds) {
-            let Some(told) = told_type else { continue };
+        for (name, summary, told) in baselines.chain(bounds) {
             let _ = writeln!(
                 text,
                 "| *{name}* | {:.4} | {:.4} | {:.2} | {:.2} |",
@@ -197,7 +192,8 @@ impl Table {
             let methods = open().map(|(name, figures)| (name, of_method(figures).clone()));
             let baselines = self.new_article_baselines.iter().map(|baseline| {
                 let Answered { any, told_type } = of_baseline(baseline);
-                let answered = Answered { any: Scores::of(any), told_type: Scores::of(told_type) };
+                let answered =
+                    Answered { any: Scores::from_summary(any), told_type: Scores::from_summary(told_type) };
                 (format!("*{}*", baseline.name), answered)
             });
             let lines: Vec<(String, Answered<Scores>)> = methods.chain(baselines).collect();
@@ -208,7 +204,7 @@ impl Table {
             }
         }
         if open().next().is_some() {
-            *text += "\nThe share of new articles, in %. If they are suggested as often as they are worn, the last three are \
+            *text += "\nThe share of new articles, in %. If they are suggested as often as they are the answer, the last three are \
                       like that of the answers.\n\n\
                       | method | of articles | of answers | of the probability | of it within the type | of the first five |\n\
                       |---|---|---|---|---|---|\n";
@@ -273,7 +269,7 @@ impl Table {
             format_spread(result.ndcg_at_10, 4),
             format_percent(result.coverage_at_5),
             format_spread(result.calibration_error, 4),
-            with_commas(result.parameters),
+            HumanCount(result.parameters),
         );
         if let Some(bounds) = &self.bounds {
             let _ = write!(text, " {:.0} % |", 100.0 * bounds.share_of_gap(result.cross_entropy.mean));
@@ -285,12 +281,12 @@ impl Table {
 impl Bounds {
     fn new(report: &Report) -> Self {
         let unknown = &report.unknown;
-        let largest = unknown.sizes.last();
+        let largest = unknown.sizes.last().expect("the oracle draws at least eight contexts; this is a bug");
         Self {
             known: report.known.clone(),
             known_told_type: report.known_told_type.clone(),
-            unknown: largest.map_or(&unknown.with_own, |size| &size.answers).clone(),
-            unknown_told_type: largest.and_then(|size| size.told_type.clone()),
+            unknown: largest.answers.clone(),
+            unknown_told_type: largest.told_type.clone(),
             unknown_limit: unknown.limit,
         }
     }
@@ -347,15 +343,4 @@ fn format_spread(Spread { mean, standard_error }: Spread, digits: usize) -> Stri
 fn format_percent(Spread { mean, standard_error }: Spread) -> String {
     let standard_error = standard_error.map(|error| 100.0 * error);
     format_spread(Spread { mean: 100.0 * mean, standard_error }, 2)
-}
-
-fn with_commas(number: u64) -> String {
-    let digits = number.to_string();
-    let groups: Vec<&str> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .map(|group| std::str::from_utf8(group).unwrap_or_default())
-        .collect();
-    groups.join(",")
 }

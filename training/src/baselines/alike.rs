@@ -8,7 +8,7 @@ use crate::{data::Data, number::real};
 /// How many articles an article without outfits is like.
 const NEAREST: usize = 10;
 
-/// Another baseline, in which an article that no training outfit has is worn as often as the mean of some others.
+/// Another baseline, in which an article that no training outfit has is chosen as often as the mean of some others.
 #[derive(Debug)]
 pub struct Alike<'a, A> {
     inner: &'a A,
@@ -35,7 +35,7 @@ impl<'a, A> Alike<'a, A> {
     }
 
     fn new(data: &Data, inner: &'a A, nearest: impl Fn(u32, Vec<u32>) -> Vec<u32> + Sync) -> Self {
-        let known = data.known();
+        let known = data.count_known();
         let like = |article: usize| {
             let article = u32::try_from(article).expect("articles are counted in 32 bits; this is a bug");
             let of_type = data.articles_of_type(data.type_of(article));

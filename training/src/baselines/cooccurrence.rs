@@ -16,10 +16,10 @@ pub struct Pairs {
 impl Pairs {
     /// Counts pairs in the training split.
     pub fn count(data: &Data) -> Self {
-        Self::of(data, data.training())
+        Self::count_in(data, data.training())
     }
 
-    pub(super) fn of(data: &Data, outfits: &[u32]) -> Self {
+    pub(super) fn count_in(data: &Data, outfits: &[u32]) -> Self {
         let mut pairs: Vec<(u32, u32)> = Vec::new();
         for &outfit in outfits {
             let articles = data.outfits().articles(outfit);

@@ -211,7 +211,7 @@ impl<'a> Counts<'a> {
             data,
             attributes,
             popularity: articles.iter().map(|count| ((count + 0.5) / total).ln()).collect(),
-            pairs: Pairs::of(data, outfits),
+            pairs: Pairs::count_in(data, outfits),
             histories: count_histories(data, outfits),
             chance: articles.iter().map(|count| count / total).collect(),
             compared,

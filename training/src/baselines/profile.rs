@@ -1,6 +1,6 @@
 //! Popularity given the type, the customer's gender and price band.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::{Answers, Question, TypePopularity, choose};
 use crate::data::Data;
@@ -91,8 +91,9 @@ fn choose_price_features(data: &Data) -> Vec<Option<usize>> {
     let prices = features.filter(|(_, feature)| feature.name.starts_with("price")).map(|(index, _)| index);
     let mut best: Vec<(Option<usize>, f64)> = vec![(None, f64::NEG_INFINITY); data.types().len()];
     for feature in prices.map(Some) {
-        let mut joint = HashMap::<(u32, Value), f64>::new();
-        let mut bands = HashMap::<(usize, Value), f64>::new();
+        // In order, so that equal sums are equal to the bit, and the first of equally good features is chosen.
+        let mut joint = BTreeMap::<(u32, Value), f64>::new();
+        let mut bands = BTreeMap::<(usize, Value), f64>::new();
         for_each_trained(data, |features, article| {
             let band = first_value(features, feature);
             *joint.entry((article, band)).or_default() += 1.0;

@@ -22,8 +22,8 @@ use crate::{
     baselines::beside_methods,
     data::Data,
     evaluate::{
-        Answers, Cases, Evaluation, NewArticles, PairCases, Subject, ask, ask_about_new, ask_pairs, compare,
-        name, pair_table, write_ranks,
+        Answers, Cases, Evaluation, NewArticles, PairCases, Subject, compare, measure, name, pair_table,
+        write_ranks,
     },
     export::{Metadata, Storage},
     files,
@@ -53,7 +53,7 @@ pub(super) struct Evaluate {
     /// Write every answer here as Parquet.
     #[arg(long, value_name = "FILE")]
     ranks: Option<PathBuf>,
-    /// Count those articles as new that no training outfit of this data folder has, made by `vary.py --withhold` from --data:
+    /// Count those articles as new that no training outfit of this data folder has, made by `training/research/vary.py --withhold` from --data:
     /// how well a run suggests them that was trained with them.
     #[arg(long, value_name = "DIR")]
     new_in: Option<PathBuf>,
@@ -85,7 +85,7 @@ impl Evaluate {
         let pairs = has_pairs.then(|| PairCases::of_validation(&data)).flatten();
         let new = match &self.new_in {
             Some(folder) => NewArticles::of_other(&data, &timed("reading", || Data::load(folder))?),
-            None => NewArticles::of(&data),
+            None => NewArticles::find(&data),
         };
         let runtime = runtime()?;
         let mut results: Vec<(Evaluation, Answers)> = Vec::new();
@@ -95,14 +95,13 @@ impl Evaluate {
             if self.without_profiles {
                 subject = subject.without_features();
             }
-            let answers = answers(&runtime, &subject, &candidate.name, &data, &cases)?;
-            let mut evaluation = Evaluation::new(&data, &cases, &answers, candidate.seed);
+            let bar = Progress::new(&candidate.name, cases.as_slice().len());
+            let (mut evaluation, answers) =
+                measure(&runtime, &subject, &data, &cases, pairs.as_ref(), &|done| bar.set(done))?;
+            bar.finish();
+            evaluation.seed = candidate.seed;
             evaluation.attributes = candidate.attributes;
             evaluation.synthetic = is_world(&self.data);
-            evaluation.new_articles = ask_about_new(&runtime, &subject, &data, (&cases, &answers), &|_| {})?;
-            if let (Some(path), Some(cases)) = (candidate.release.pair_path(&candidate.method), &pairs) {
-                evaluation.pair = Some(ask_pairs(&runtime, &path, &subject, &data, cases)?);
-            }
             if let Some(run) = &candidate.run {
                 let path = if self.without_profiles { run.without_profiles() } else { run.evaluation() };
                 write_json(&path, &evaluation)?;
@@ -157,20 +156,6 @@ pub(super) fn runtime() -> Result<OnnxRuntime> {
     Ok(OnnxRuntime::load(&cache_folder(), |notice| eprintln!("{notice}"))?)
 }
 
-/// Evaluates a method on all cases, with a progress bar.
-pub(super) fn answers(
-    runtime: &OnnxRuntime,
-    subject: &Subject<'_>,
-    name: &str,
-    data: &Data,
-    cases: &Cases,
-) -> Result<Answers> {
-    let bar = Progress::new(name, cases.as_slice().len());
-    let answers = ask(runtime, subject, data, cases, &|done| bar.set(done))?;
-    bar.finish();
-    Ok(answers)
-}
-
 /// Exports each run's best weights to its folder.
 fn export_runs(folders: &[PathBuf], data: &Data) -> Result<Vec<Candidate>> {
     if let Some((_, folder)) =
@@ -211,7 +196,7 @@ pub(super) fn note_unfinished(runs: &[RunFolder]) -> Result<()> {
 
 fn models_of_release(folder: &Path, data: &Data) -> Result<Vec<Candidate>> {
     let release = Arc::new(Release::open(folder)?);
-    if !release.vocabulary().iter().eq(data.vocabulary().iter().take(data.known())) {
+    if !release.vocabulary().iter().eq(data.vocabulary().iter().take(data.count_known())) {
         bail!("{} has other articles than {}, or has them in another order", folder.display(), data.name());
     }
     if release.schema().features() != data.schema().features() {

@@ -6,8 +6,9 @@ use anyhow::{Result, bail};
 use atelier_core::domain::Schema;
 use atelier_files::{Files, Report, read_folder_schema, read_schema};
 use clap::Args;
-use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use indicatif::HumanCount;
 
+use super::progress::bar;
 use crate::import::{Import as Plan, Imported};
 
 #[derive(Debug, Args)]
@@ -63,9 +64,7 @@ impl Import {
                 retired: None,
             },
         };
-        let style = ProgressStyle::with_template("{msg:30} {bar:40} {percent:>3} % {eta:>6} left")
-            .expect("the template is constant; this is a bug");
-        let bar = ProgressBar::new(1).with_style(style);
+        let bar = bar(1);
         let mut show_progress = |table: &'static str, done: u64, total: u64| {
             bar.set_message(table);
             bar.set_length(total);

@@ -1,4 +1,4 @@
-//! `atelier-training oracle`.
+//! `atelier-training research oracle`.
 
 use std::{fs, path::PathBuf};
 
@@ -51,9 +51,7 @@ impl Oracle {
         println!("oracle of world version {VERSION}, {} validation slots\n", report.known.slots);
         tables::print_header("known");
         tables::print_row("customer and occasion", &report.known);
-        if let Some(told_type) = &report.known_told_type {
-            tables::print_row("  and the type", told_type);
-        }
+        tables::print_row("  and the type", &report.known_told_type);
         tables::print_row("  customers with training outfits", &report.known_seen);
         tables::print_row("  customers without", &report.known_unseen);
         print_mixture("occasion alone", &report.occasion);

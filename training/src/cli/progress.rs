@@ -14,9 +14,7 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn new(name: impl Into<String>, total: usize) -> Self {
         let name = name.into();
-        let style = ProgressStyle::with_template("{msg:30} {bar:40} {percent:>3} % {eta:>6} left")
-            .expect("the template is constant; this is a bug");
-        let bar = ProgressBar::new(total as u64).with_style(style).with_message(name.clone());
+        let bar = bar(total as u64).with_message(name.clone());
         Self { name, bar, start: Instant::now() }
     }
 
@@ -28,6 +26,13 @@ impl Progress {
         self.bar.finish_and_clear();
         eprintln!("{}: {:.1} s", self.name, self.start.elapsed().as_secs_f64());
     }
+}
+
+/// A bar with its message before it and the time left behind it.
+pub(super) fn bar(total: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg:30} {bar:40} {percent:>3} % {eta:>6} left")
+        .expect("the template is constant; this is a bug");
+    ProgressBar::new(total).with_style(style)
 }
 
 /// Shows work that has no steps to count.

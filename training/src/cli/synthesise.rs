@@ -36,9 +36,6 @@ pub(super) struct Synthesise {
     /// jsonl, csv or parquet.
     #[arg(long, default_value_t = Format::JsonLines)]
     format: Format,
-    /// Replace an existing world.
-    #[arg(long)]
-    force: bool,
 }
 
 impl Synthesise {
@@ -52,10 +49,9 @@ impl Synthesise {
             new: self.new,
         };
         let mut stages = Stages::default();
-        let file =
-            synthesise::synthesise(plan, self.format, &self.out, self.force, &mut |table, done, total| {
-                stages.set(&format!("{table} ({total})"), done, total);
-            })?;
+        let file = synthesise::synthesise(plan, self.format, &self.out, &mut |table, done, total| {
+            stages.set(&format!("{table} ({total})"), done, total);
+        })?;
         stages.finish();
         println!("world version {} in {}", file.version, self.out.display());
         for (name, digest) in &file.files {

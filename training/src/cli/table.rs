@@ -10,7 +10,7 @@ use super::{
     baselines::BaselineFigures,
     evaluate::{read_json, write_json},
 };
-use crate::{evaluate::Evaluation, files, fit::RunFolder, oracle::Report, table::Table as Figures};
+use crate::{evaluate::Evaluation, fit::RunFolder, oracle::Report, table::Table as Figures};
 
 #[derive(Debug, Args)]
 pub(super) struct Table {
@@ -20,13 +20,10 @@ pub(super) struct Table {
     /// A file written by `baselines --json` or `evaluate --out`.
     #[arg(long, value_name = "FILE")]
     baselines: Option<PathBuf>,
-    /// A file written by `oracle --json` for the same data.
+    /// A file written by `research oracle --json` for the same data.
     #[arg(long, value_name = "FILE")]
     oracle: Option<PathBuf>,
-    /// Also write the table here as Markdown.
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
-    /// Also write it here as JSON.
+    /// Also write the table here as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -55,14 +52,10 @@ impl Table {
         };
         let oracle: Option<OracleFile> = self.oracle.as_deref().map(read_json).transpose()?;
         let table = Figures::new(&evaluations, baselines, of_new, oracle.as_ref().map(|file| &file.report))?;
-        let text = table.markdown();
-        if let Some(path) = &self.markdown {
-            files::write(path, text.as_bytes())?;
-        }
         if let Some(path) = &self.json {
             write_json(path, &table)?;
         }
-        print!("{text}");
+        print!("{}", table.markdown());
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use atelier_core::domain::{Article, ArticleEncoder, Facts, Ranges};
 use super::{
     embeddings,
     fingerprint::Fingerprint,
-    outfits::{FeatureTable, place},
+    outfits::{FeatureTable, to_index},
 };
 
 /// A numeric attribute is split into this many ranges with equally many articles.
@@ -71,7 +71,7 @@ impl Attributes {
 
     /// The values of an article.
     pub fn for_article(&self, article: usize) -> &[u32] {
-        self.values.values(place(article), 0)
+        self.values.values(to_index(article), 0)
     }
 
     /// How many numbers models take of an article's embedding.

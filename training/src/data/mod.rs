@@ -23,7 +23,7 @@ use atelier_core::domain::{
 use crate::random::{Table, choose};
 
 use fingerprint::Fingerprint;
-use outfits::{FeatureTable, place};
+use outfits::{FeatureTable, to_index};
 
 pub use attributes::Attributes;
 pub use folder::Folder;
@@ -60,7 +60,7 @@ impl Data {
         let (customers, profiles) = read_customers(&mut folder, &mut fingerprint)?;
         let index: HashMap<&CustomerId, u32> = customers.iter().zip(0..).collect();
         let (mut outfits, split_of) = read_outfits(&mut folder, &read, &index, &mut fingerprint)?;
-        let is_known = known_articles(&outfits, &split_of, read.len());
+        let is_known = find_known_articles(&outfits, &split_of, read.len());
         let known = is_known.iter().filter(|known| **known).count();
         let vocabulary = if known == 0 || known == read.len() {
             read
@@ -124,7 +124,7 @@ impl Data {
     }
 
     /// How many articles are in training outfits: the first of the vocabulary. The others are new to a model.
-    pub fn known(&self) -> usize {
+    pub fn count_known(&self) -> usize {
         self.known
     }
 
@@ -205,7 +205,7 @@ impl Data {
     }
 
     /// Whether this customer has an outfit outside validation.
-    pub fn seen(&self, customer: u32) -> bool {
+    pub fn is_seen(&self, customer: u32) -> bool {
         self.splits.seen[customer as usize]
     }
 }
@@ -249,7 +249,7 @@ fn vocabulary(articles: &[Article]) -> Result<Vocabulary, VocabularyError> {
 }
 
 /// The articles that are in an outfit that may be learned from.
-fn known_articles(outfits: &Outfits, split_of: &[Split], articles: usize) -> Vec<bool> {
+fn find_known_articles(outfits: &Outfits, split_of: &[Split], articles: usize) -> Vec<bool> {
     let mut is_known = vec![false; articles];
     for (outfit, _) in (0..).zip(split_of).filter(|(_, split)| **split == Split::Train) {
         outfits.articles(outfit).iter().for_each(|&article| is_known[article as usize] = true);
@@ -268,7 +268,7 @@ fn number_types(articles: &[Article]) -> (Vec<String>, Vec<u32>) {
     let mut types: Vec<(&str, &str)> = spellings.into_iter().map(|(folded, first)| (first, folded)).collect();
     types.sort_unstable();
     let places: HashMap<&str, u32> =
-        types.iter().enumerate().map(|(at, (_, folded))| (*folded, place(at))).collect();
+        types.iter().enumerate().map(|(at, (_, folded))| (*folded, to_index(at))).collect();
     let type_of = folded.iter().map(|folded| places[folded.as_str()]).collect();
     (types.into_iter().map(|(first, _)| first.to_owned()).collect(), type_of)
 }

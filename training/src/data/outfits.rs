@@ -32,13 +32,17 @@ impl Outfits {
     ) {
         self.customers.push(customer);
         self.articles.extend(articles);
-        self.article_ends.push(place(self.articles.len()));
+        self.article_ends.push(to_index(self.articles.len()));
         for (feature, values) in overrides {
-            let start = place(self.values.len());
+            let start = to_index(self.values.len());
             self.values.extend(values);
-            self.overrides.push(Override { feature: place(feature), start, end: place(self.values.len()) });
+            self.overrides.push(Override {
+                feature: to_index(feature),
+                start,
+                end: to_index(self.values.len()),
+            });
         }
-        self.override_ends.push(place(self.overrides.len()));
+        self.override_ends.push(to_index(self.overrides.len()));
     }
 
     /// Gives each article another index.
@@ -90,7 +94,7 @@ impl FeatureTable {
         assert_eq!(row.len(), self.features, "one entry per feature; this is a bug");
         for values in row {
             self.values.extend_from_slice(values);
-            self.starts.push(place(self.values.len()));
+            self.starts.push(to_index(self.values.len()));
         }
     }
 
@@ -108,6 +112,6 @@ fn range(ends: &[u32], outfit: u32) -> std::ops::Range<usize> {
 }
 
 /// An index into a flat array: half the memory of `usize`, and enough for 500 million outfits.
-pub(super) fn place(at: usize) -> u32 {
+pub(super) fn to_index(at: usize) -> u32 {
     u32::try_from(at).expect("over four billion values do not fit in this machine's memory; this is a bug")
 }

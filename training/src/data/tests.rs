@@ -90,7 +90,7 @@ fn every_outfit_is_in_one_split() {
     let mut learnable = [data.training(), data.development()].concat();
     learnable.sort_unstable();
     assert_eq!(learnable, [0, 1, 4]);
-    assert_eq!((0..3).map(|customer| data.seen(customer)).collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!((0..3).map(|customer| data.is_seen(customer)).collect::<Vec<_>>(), [true, true, false]);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn articles_that_no_training_outfit_has_come_last() {
         r#"["a-5","a-3","a-2","a-1"],"split":"train""#,
     );
     let data = Data::load(folder(&outfits).path()).unwrap();
-    assert_eq!(data.known(), 4);
+    assert_eq!(data.count_known(), 4);
     let ids: Vec<&str> = data.vocabulary().iter().map(atelier_core::domain::ArticleId::as_str).collect();
     assert_eq!(ids, ["a-1", "a-2", "a-3", "a-5", "a-4"], "a-4 is in a validation outfit only");
     assert_eq!(data.outfits().articles(0), [0, 1, 2, 3]);
@@ -214,7 +214,7 @@ fn articles_that_no_training_outfit_has_come_last() {
     assert_eq!(data.articles_of_type(data.type_of(4)), [0, 4]);
     assert_eq!(data.attributes().count(), 0, "two hats, but only one of them is known");
     let all = Data::load(folder(OUTFITS).path()).unwrap();
-    assert_eq!((all.known(), all.attributes().count()), (5, 1), "the hats' type");
+    assert_eq!((all.count_known(), all.attributes().count()), (5, 1), "the hats' type");
 }
 
 #[test]

@@ -18,14 +18,11 @@ pub struct AdamWConfig {
     pub epsilon: f32,
     /// Of matrices; biases, scales and shifts do not decay.
     pub weight_decay: f32,
-    /// The largest norm of all gradients together; longer ones are scaled down to it. 0 is no limit.
-    #[serde(default)]
-    pub clip: f32,
 }
 
 impl Default for AdamWConfig {
     fn default() -> Self {
-        Self { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01, clip: 0.0 }
+        Self { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 }
     }
 }
 
@@ -64,11 +61,8 @@ impl AdamW {
         Self { config, steps: 0, first: zeros.clone(), second: zeros }
     }
 
-    pub(crate) fn step(&mut self, weights: &mut Weights, gradients: &mut Gradients, rate: f32) {
+    pub(crate) fn step(&mut self, weights: &mut Weights, gradients: &Gradients, rate: f32) {
         self.steps += 1;
-        if self.config.clip > 0.0 {
-            gradients.clip(self.config.clip);
-        }
         let tensors = weights.0.iter_mut().zip(&gradients.dense);
         for ((tensor, gradient), (first, second)) in tensors.zip(self.first.iter_mut().zip(&mut self.second))
         {
@@ -88,7 +82,7 @@ impl AdamW {
 
 #[expect(clippy::cast_possible_wrap, reason = "fewer than 2^31 steps")]
 fn step_constants(config: AdamWConfig, steps: u32, rate: f32, decays: bool) -> Step {
-    let AdamWConfig { beta1, beta2, epsilon, weight_decay, .. } = config;
+    let AdamWConfig { beta1, beta2, epsilon, weight_decay } = config;
     let correction = |beta: f32| 1.0 - f64::from(beta).powi(steps as i32);
     #[expect(clippy::cast_possible_truncation, reason = "near one")]
     let (first, second) = (correction(beta1) as f32, correction(beta2) as f32);
@@ -153,7 +147,7 @@ mod tests {
             let mut gradients = Gradients::new(&weights);
             gradients.articles = RowGradients { rows: seen, values };
             gradients.fold(Param(0), None, &weights);
-            adamw.step(&mut weights, &mut gradients, rate);
+            adamw.step(&mut weights, &gradients, rate);
             let (beta1, beta2) = (f64::from(config.beta1), f64::from(config.beta2));
             let steps = f64::from(step);
             for at in 0..count {
@@ -167,20 +161,6 @@ mod tests {
         }
         for (found, expected) in weights.data(Param(0)).iter().zip(expected) {
             assert!((f64::from(*found) - expected).abs() < 1e-5, "found {found}, expected {expected}");
-        }
-    }
-
-    #[test]
-    fn long_gradients_are_scaled_down_together() {
-        let tensor = |name: &str| Tensor { name: name.into(), shape: vec![1], data: vec![0.0] };
-        let weights = Weights(vec![tensor("a"), tensor("b")]);
-        let mut gradients = Gradients::new(&weights);
-        gradients.dense = vec![vec![3.0], vec![-4.0]];
-        gradients.clip(10.0);
-        assert_eq!(gradients.dense, [[3.0], [-4.0]]);
-        gradients.clip(1.0);
-        for (found, expected) in gradients.dense.iter().flatten().zip([0.6, -0.8]) {
-            assert!((found - expected).abs() < 1e-6, "{found}");
         }
     }
 }

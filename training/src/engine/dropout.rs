@@ -32,7 +32,6 @@ impl Dropout {
         let rate = match kind {
             Residue::Read => self.rate,
             Residue::Computed => self.elsewhere,
-            Residue::Kept => 0.0,
         };
         let threshold = (f64::from(rate) * f64::from(u32::MAX)) as u32;
         let key = (self.key ^ (node as u32).wrapping_mul(0x85eb_ca6b)).wrapping_mul(0xc2b2_ae35);

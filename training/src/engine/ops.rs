@@ -40,8 +40,6 @@ pub(crate) enum Residue {
     Read,
     /// A feed-forward network's value.
     Computed,
-    /// Never dropped.
-    Kept,
 }
 
 /// The result of adaptive computation.
@@ -78,11 +76,6 @@ pub(crate) trait Ops {
     /// x + dropout(y), normalised.
     fn add_norm(&mut self, x: Self::Value, y: Self::Value, norm: Option<&Norm>, kind: Residue)
     -> Self::Value;
-
-    /// Each row normalised, without scale or shift.
-    fn normalised(&mut self, x: Self::Value) -> Self::Value {
-        self.add_norm(x, x, None, Residue::Kept)
-    }
 
     /// Multi-head attention within each outfit, without its output layer: queries come from `x`, keys and values,
     /// side by side, from `source`.

@@ -102,21 +102,6 @@ impl Gradients {
         }
     }
 
-    /// Scales all gradients down to this norm if they are longer.
-    pub(crate) fn clip(&mut self, most: f32) {
-        let squares = self
-            .dense
-            .par_iter()
-            .map(|gradient| gradient.iter().map(|value| f64::from(*value) * f64::from(*value)).sum::<f64>());
-        // In order, so that the sum does not depend on the number of threads.
-        let norm = squares.collect::<Vec<f64>>().into_iter().sum::<f64>().sqrt();
-        #[expect(clippy::cast_possible_truncation, reason = "a factor below one")]
-        let factor = (f64::from(most) / norm) as f32;
-        if factor < 1.0 {
-            self.dense.par_iter_mut().flatten().for_each(|value| *value *= factor);
-        }
-    }
-
     /// A dense gradient, to add to; zeros at first.
     pub(crate) fn dense_mut(&mut self, param: Param, weights: &Weights) -> &mut [f32] {
         let gradient = &mut self.dense[param.0];

@@ -3,6 +3,7 @@
 use std::{
     fs, io,
     num::NonZero,
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -138,7 +139,7 @@ impl<'a> Subject<'a> {
                 .expect("the catalogue is made of these articles; this is a bug")
         };
         let position_of = data.articles().iter().map(position).collect();
-        let (index, new) = (catalogue.index().clone(), NewArticles::of(data));
+        let (index, new) = (catalogue.index().clone(), NewArticles::find(data));
         Self { release, method, index, position_of, new, with_features: true }
     }
 
@@ -164,6 +165,11 @@ impl<'a> Subject<'a> {
         let sizes = files.into_iter().flatten().map(|path| Ok(fs::metadata(path)?.len()));
         let bytes = sizes.sum::<io::Result<u64>>()?;
         Ok(About { method: self.method.method, parameters: self.method.parameters, bytes })
+    }
+
+    /// The method's pair file, if it has one.
+    pub(super) fn pair_path(&self) -> Option<PathBuf> {
+        self.release.pair_path(self.method)
     }
 
     /// The position of an article of the data.
@@ -219,7 +225,7 @@ pub fn ask(
         subject.about().map_err(|error| refused(&subject.release.model_path(subject.method), &error))?;
     let first = subject.open(runtime)?;
     // A closed method has logits of the articles that it was trained with, which come first.
-    let count = if first.is_open() { data.articles().len() } else { data.known() };
+    let count = if first.is_open() { data.articles().len() } else { data.count_known() };
     let new = subject.new_articles().filter(|new| new.are_among(count));
     let batches = cases.batches(data);
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -242,14 +248,14 @@ pub fn ask(
                 let mut verdict = judge(&logits, target);
                 let own = logits[target as usize];
                 let weight = |article: u32| f64::from(logits[article as usize] - own).exp();
-                let worn = data.outfits().articles(outfit);
-                verdict.within_type = Some(judge_within(of_type, worn, target, weight));
+                let beside = data.outfits().articles(outfit);
+                verdict.within_type = Some(judge_within(of_type, beside, target, weight));
                 verdict.new_articles = new.map(|new| {
                     let sum = |articles: &mut dyn Iterator<Item = u32>| articles.map(weight).sum::<f64>();
                     let choice = of_type
                         .iter()
                         .copied()
-                        .filter(|article| *article == target || !worn.contains(article));
+                        .filter(|article| *article == target || !beside.contains(article));
                     ShareOfNew {
                         any: verdict.probability() * sum(&mut new.iter()),
                         within_type: sum(&mut choice.clone().filter(|article| new.contains(*article)))

@@ -49,9 +49,8 @@ pub struct MethodResult {
     pub calibration_error: Spread,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub steps: Option<Spread>,
-    /// With the missing article's type known; evaluations of earlier versions lack it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub told_type: Option<ToldType>,
+    /// With the missing article's type known.
+    pub told_type: ToldType,
     /// Of articles that no training outfit has, if there are any and the method can suggest them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub new_articles: Option<NewArticleFigures<Scores, Spread>>,
@@ -152,7 +151,6 @@ impl MethodResult {
         let spread = |figure: &dyn Fn(&Evaluation) -> f64| {
             Spread::over(&runs.iter().map(|run| figure(run)).collect::<Vec<_>>())
         };
-        let told: Option<Vec<&Summary>> = runs.iter().map(|run| run.told_type.as_ref()).collect();
         let steps: Option<Vec<f64>> = runs.iter().map(|run| run.steps).collect();
         Some(Self {
             method,
@@ -168,16 +166,11 @@ impl MethodResult {
             coverage_at_5: spread(&|run| run.coverage_at_5),
             calibration_error: spread(&|run| run.calibration.expected_error),
             steps: steps.map(|steps| Spread::over(&steps)),
-            told_type: told.map(|told| {
-                let spread = |figure: fn(&Summary) -> f64| {
-                    Spread::over(&told.iter().map(|summary| figure(summary)).collect::<Vec<_>>())
-                };
-                ToldType {
-                    cross_entropy: spread(|summary| summary.cross_entropy.mean),
-                    recall_at_1: spread(|summary| summary.recall_at_1.mean),
-                    recall_at_5: spread(|summary| summary.recall_at_5.mean),
-                }
-            }),
+            told_type: ToldType {
+                cross_entropy: spread(&|run| run.told_type.cross_entropy.mean),
+                recall_at_1: spread(&|run| run.told_type.recall_at_1.mean),
+                recall_at_5: spread(&|run| run.told_type.recall_at_5.mean),
+            },
             new_articles: NewArticleFigures::over(&runs),
         })
     }
@@ -214,7 +207,7 @@ impl NewArticleFigures<Scores, Spread> {
 
 impl Scores {
     /// The figures of one run.
-    pub fn of(summary: &Summary) -> Self {
+    pub fn from_summary(summary: &Summary) -> Self {
         Self::over(&[summary])
     }
 
@@ -228,12 +221,7 @@ impl Scores {
             recall_at_1: spread(&|summary| summary.recall_at_1.mean),
             recall_at_5: spread(&|summary| summary.recall_at_5.mean),
             recall_at_250: spread(&|summary| summary.recall_at_250.mean),
-            mean_rank: spread(&|summary| {
-                summary
-                    .mean_rank
-                    .expect("written since there are figures of new articles; this is a bug")
-                    .mean
-            }),
+            mean_rank: spread(&|summary| summary.mean_rank.mean),
         }
     }
 }

@@ -16,6 +16,7 @@ mod ranks;
 mod segments;
 
 use atelier_core::domain::Method;
+use atelier_engine::onnx_runtime::OnnxRuntime;
 use serde::{Deserialize, Serialize};
 
 pub use bootstrap::Difference;
@@ -23,11 +24,12 @@ pub use calibration::{Bin, Calibration};
 pub use cases::{Answers, Case, Cases, Subject, ask};
 pub use compare::{Comparison, MethodResult, Scores, Spread, ToldType, compare, name};
 pub use model_file::{About, Refusal};
-pub use new_articles::{NewArticleFigures, NewArticles, Shares, ask_about_new};
-pub use pairs::{PairCases, PairEvaluation, ask_pairs, pair_table};
+pub use new_articles::{NewArticleFigures, NewArticles, Shares};
+pub use pairs::{PairCases, PairEvaluation, pair_table};
 pub use ranks::write_ranks;
 pub use segments::Segment;
 
+use self::{new_articles::ask_about_new, pairs::ask_pairs};
 use crate::{data::Data, judge::FIRST, metrics::Summary, number::real};
 
 /// The figures of one file on a validation split.
@@ -44,14 +46,12 @@ pub struct Evaluation {
     pub data: String,
     pub fingerprint: String,
     /// Whether the data is one of the project's own worlds, beside which the paper's figures are of interest.
-    #[serde(default)]
     pub synthetic: bool,
     pub outfits: usize,
     pub summary: Summary,
     /// The same answers with the missing article's type known and the outfit's articles left out, as they are served.
     /// Its cross-entropy is the part within the type; the rest of `summary`'s is the type's.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub told_type: Option<Summary>,
+    pub told_type: Summary,
     /// The share of the catalogue that is in the top five of at least one answer.
     pub coverage_at_5: f64,
     pub calibration: Calibration,
@@ -67,6 +67,28 @@ pub struct Evaluation {
     pub pair: Option<PairEvaluation>,
 }
 
+/// Asks a method about all cases, about new articles and, if it has a pair file, about pairs. Calls `tell` with the number of
+/// cases done.
+///
+/// # Errors
+/// If the method's files break the contract.
+pub fn measure(
+    runtime: &OnnxRuntime,
+    subject: &Subject<'_>,
+    data: &Data,
+    cases: &Cases,
+    pairs: Option<&PairCases>,
+    tell: &(dyn Fn(usize) + Sync),
+) -> Result<(Evaluation, Answers), Refusal> {
+    let answers = ask(runtime, subject, data, cases, tell)?;
+    let mut evaluation = Evaluation::new(data, cases, &answers, None);
+    evaluation.new_articles = ask_about_new(runtime, subject, data, (cases, &answers), &|_| {})?;
+    if let (Some(path), Some(cases)) = (subject.pair_path(), pairs) {
+        evaluation.pair = Some(ask_pairs(runtime, &path, subject, data, cases)?);
+    }
+    Ok((evaluation, answers))
+}
+
 impl Evaluation {
     pub fn new(data: &Data, cases: &Cases, answers: &Answers, seed: Option<u64>) -> Self {
         Self {
@@ -78,7 +100,7 @@ impl Evaluation {
             synthetic: false,
             outfits: data.validation().len(),
             summary: segments::summary(cases, answers),
-            told_type: Some(segments::told_type(cases, answers)),
+            told_type: segments::told_type(cases, answers),
             coverage_at_5: coverage(data, answers),
             calibration: Calibration::new(&answers.verdicts),
             steps: answers.steps,
@@ -95,7 +117,7 @@ impl Evaluation {
 }
 
 fn coverage(data: &Data, answers: &Answers) -> f64 {
-    let mut shown = vec![false; data.known()];
+    let mut shown = vec![false; data.count_known()];
     let first = answers.verdicts.iter().flat_map(|verdict| verdict.first.iter().take(FIRST));
     for article in first {
         // Out of bounds if the catalogue has fewer than five articles.

@@ -22,15 +22,15 @@ pub struct NewArticles {
 
 impl NewArticles {
     /// Those that no training outfit has. `None` if there are none.
-    pub fn of(data: &Data) -> Option<Self> {
-        Self::not_empty((0..data.articles().len()).map(|article| article >= data.known()).collect())
+    pub fn find(data: &Data) -> Option<Self> {
+        Self::not_empty((0..data.articles().len()).map(|article| article >= data.count_known()).collect())
     }
 
     /// Those that no training outfit of `other` has, data with the same articles. So the answers of a run that was trained
     /// with all articles are compared with those of one that was trained without some, on the same slots.
     pub fn of_other(data: &Data, other: &Data) -> Option<Self> {
         let new: HashSet<&str> =
-            other.articles()[other.known()..].iter().map(|article| article.id.as_str()).collect();
+            other.articles()[other.count_known()..].iter().map(|article| article.id.as_str()).collect();
         Self::not_empty(data.articles().iter().map(|article| new.contains(article.id.as_str())).collect())
     }
 
@@ -67,7 +67,7 @@ pub struct NewArticleFigures<T, S> {
     pub shares: Shares<S>,
 }
 
-/// New articles' shares: if they are suggested as often as they are worn, the others are like that of the answers.
+/// New articles' shares: if they are suggested as often as they are the answer, the others are like that of the answers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shares<S> {
@@ -87,7 +87,7 @@ pub struct Shares<S> {
 ///
 /// # Errors
 /// If the method's files break the contract.
-pub fn ask_about_new(
+pub(super) fn ask_about_new(
     runtime: &OnnxRuntime,
     subject: &Subject<'_>,
     data: &Data,
@@ -174,7 +174,7 @@ mod tests {
             ],
         );
         let figures = NewArticleFigures::new(&new, [(&cases[..], &answers[..])].into_iter());
-        let rank = |answered: &Summary| answered.mean_rank.unwrap().mean;
+        let rank = |answered: &Summary| answered.mean_rank.mean;
         assert_eq!((figures.new.any.slots, figures.known.any.slots), (1, 2));
         let near =
             |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found}, {expected}");

@@ -24,13 +24,12 @@ use crate::{
 pub struct PairEvaluation {
     pub about: About,
     pub figures: PairFigures,
-    /// The figures of counting how often the halves' articles were worn together, with the threshold that is best
+    /// The figures of counting how often the halves' articles were in one outfit, with the threshold that is best
     /// on the development split.
     pub cooccurrence: PairFigures,
     /// The figures of the same method's masked model: how much likelier the first half makes the articles of the second,
     /// log p(second | first) − log p(second), with the threshold that is best on the development split.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub likelihood: Option<PairFigures>,
+    pub likelihood: PairFigures,
 }
 
 /// The questions, and the baseline's figures.
@@ -66,7 +65,7 @@ impl PairCases {
 }
 
 /// Asks a file about all pairs, and the method's masked model, on one thread.
-pub fn ask_pairs(
+pub(super) fn ask_pairs(
     runtime: &OnnxRuntime,
     path: &Path,
     subject: &Subject<'_>,
@@ -91,7 +90,7 @@ pub fn ask_pairs(
         PairFigures::best_threshold(&likelier(&mut masked, subject, data, &cases.development)?, &same)
     };
     let scores = likelier(&mut masked, subject, data, &cases.pairs)?;
-    let likelihood = Some(PairFigures::new(&scores, &cases.same, threshold));
+    let likelihood = PairFigures::new(&scores, &cases.same, threshold);
     Ok(PairEvaluation { about, figures, cooccurrence: cases.cooccurrence, likelihood })
 }
 
@@ -119,8 +118,9 @@ fn likelier(
             let sum: f64 = targets
                 .zip(answers)
                 .map(|((sign, target), answer)| {
-                    let logits: Vec<f32> =
-                        (0..data.known()).map(|article| answer.logits[subject.position(article)]).collect();
+                    let logits: Vec<f32> = (0..data.count_known())
+                        .map(|article| answer.logits[subject.position(article)])
+                        .collect();
                     -sign * judge(&logits, target).cross_entropy
                 })
                 .sum();
@@ -148,9 +148,7 @@ pub fn pair_table(evaluations: &[Evaluation]) -> Option<String> {
         let seed = evaluation.seed.map_or_else(String::new, |seed| seed.to_string());
         let name = evaluation.about.method.as_str();
         row(name, &seed, &pair.figures);
-        if let Some(figures) = &pair.likelihood {
-            row(&format!("{name}, by the likelihood of the halves"), &seed, figures);
-        }
+        row(&format!("{name}, by the likelihood of the halves"), &seed, &pair.likelihood);
     }
     row("*co-occurrence*", "", &first.cooccurrence);
     Some(table)
@@ -161,7 +159,7 @@ fn ask_batch(path: &Path, session: &mut Session, data: &Data, pairs: &[Pair]) ->
     let slots = pairs.iter().map(|pair| pair.first.len().max(pair.second.len())).max().unwrap_or_default();
     let half = |articles: fn(&Pair) -> &[u32]| {
         let padding =
-            u32::try_from(data.known() + 1).expect("a vocabulary is counted in 32 bits; this is a bug");
+            u32::try_from(data.count_known() + 1).expect("a vocabulary is counted in 32 bits; this is a bug");
         let padding = std::iter::repeat(padding);
         let flat =
             pairs.iter().flat_map(|pair| articles(pair).iter().copied().chain(padding.clone()).take(slots));

@@ -75,7 +75,7 @@ fn case_columns(data: &Data, cases: &Cases) -> Vec<Column> {
         ("outfit", numbers(&|case| case.outfit)),
         ("slot", numbers(&|case| case.slot)),
         ("customer", texts(&|case| data.customers()[customer(case) as usize].to_string())),
-        ("seen", Cells::Truths(cases.iter().map(|case| data.seen(customer(case))).collect())),
+        ("seen", Cells::Truths(cases.iter().map(|case| data.is_seen(customer(case))).collect())),
         ("articles", texts(&outfit)),
         ("article", texts(&|case| id(case.target).to_owned())),
         ("type", texts(&|case| data.types()[data.type_of(case.target)].clone())),

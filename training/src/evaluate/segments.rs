@@ -58,7 +58,7 @@ pub(super) fn segments(data: &Data, cases: &Cases, answers: &Answers) -> Vec<Seg
         }
         let number = outfit[0].outfit;
         let customer = data.outfits().customer(number);
-        add(&mut seen[usize::from(data.seen(customer))], verdicts);
+        add(&mut seen[usize::from(data.is_seen(customer))], verdicts);
         add(lengths.entry(outfit.len()).or_default(), verdicts);
         data.features_of(number, &mut encoded);
         for (tallies, indices) in values.iter_mut().zip(&encoded) {

@@ -39,32 +39,26 @@ impl<'a> Masks<'a> {
         for &outfit in outfits {
             let articles = self.data.outfits().articles(outfit);
             let mut slots = articles.to_vec();
-            let blanks = self.mask(config.blank(), epoch, outfit, &mut slots);
+            let blank = self.mask(config.blank(), epoch, outfit, &mut slots);
             self.data.features_of(outfit, &mut features);
             self.drop_features(epoch, outfit, &mut features);
-            let predicted = if self.config.fit.predict_second { blanks.len() } else { 1 };
-            for &blank in &blanks[..predicted] {
-                let target = articles[blank];
-                let weight = self.weights[self.data.type_of(target)];
-                batch.push(Example { slots: &slots, features: &features, blank, target, weight });
-            }
+            let target = articles[blank];
+            let weight = self.weights[self.data.type_of(target)];
+            batch.push(Example { slots: &slots, features: &features, blank, target, weight });
         }
         batch
     }
 
-    /// Blanks one slot and sometimes a second, and returns them.
-    fn mask(&self, empty: u32, epoch: u32, outfit: u32, slots: &mut [u32]) -> Vec<usize> {
+    /// Blanks one slot and sometimes a second, and returns the first.
+    fn mask(&self, empty: u32, epoch: u32, outfit: u32, slots: &mut [u32]) -> usize {
         let mut stream = self.stream(Table::Masks, epoch, outfit);
-        let mut blanks = Vec::with_capacity(2);
         let blank = stream.below(slots.len());
         slots[blank] = empty;
-        blanks.push(blank);
         if stream.chance(self.config.fit.second_blank) {
             let other = (blank + 1 + stream.below(slots.len() - 1)) % slots.len();
             slots[other] = empty;
-            blanks.push(other);
         }
-        blanks
+        blank
     }
 
     /// Leaves out single features, or all, so that the model learns to do without them.

@@ -20,7 +20,6 @@ pub struct RunConfig {
     pub fit: FitConfig,
     /// By article type: the factor of a masked article's loss. The default is 1.
     pub task_weights: BTreeMap<String, f32>,
-    #[serde(default)]
     pub pair: PairConfig,
     pub adamw: AdamWConfig,
     pub model: ModelConfig,
@@ -58,7 +57,6 @@ pub struct FitConfig {
     /// The maximum; the learning rate decays over all of them.
     pub epochs: u32,
     /// Whether the run ends after a third of the epochs if training is far ahead of development then.
-    #[serde(default)]
     pub shorten: bool,
     /// Outfits per step.
     pub batch: usize,
@@ -70,45 +68,23 @@ pub struct FitConfig {
     pub patience: u32,
     /// The probability that a second slot of an outfit is blank.
     pub second_blank: f64,
-    /// Whether a second blank is predicted, too.
-    #[serde(default)]
-    pub predict_second: bool,
     /// The probability that an outfit's features are all left out, so that the model can do without a profile, as for
     /// `lift`, reasons and unknown customers.
-    #[serde(default)]
     pub drop_profile: f64,
     /// The probability of each feature of the others to be left out.
-    #[serde(default)]
     pub drop_feature: f64,
     /// Whether the last biases begin at the logarithm of the articles' counts instead of at 0.
-    #[serde(default)]
     pub count_bias: bool,
     /// Whether a match begins at a conditional logit over counts instead of at random.
-    #[serde(default)]
     pub begin_at_logit: bool,
     /// Whether latent personas begin at the parts of a mixture that is fitted to the outfits.
-    #[serde(default)]
     pub mixture: bool,
     /// Whether articles with common attributes share what they learn.
-    #[serde(default)]
     pub attributes: bool,
     /// The probability of an article to be made of its attributes alone in a step, so that new articles can be, too.
-    #[serde(default)]
     pub drop_own: f64,
     /// Whether the finished model is made as sure of its answers as it is right on the development split.
-    #[serde(default)]
     pub calibrate: bool,
-    /// Configurations of earlier versions name a device; only the CPU is left.
-    #[serde(default, skip_serializing)]
-    pub device: Device,
-}
-
-/// The device that a run computes on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Device {
-    #[default]
-    Cpu,
 }
 
 /// Learning from pairs of halves.
@@ -130,7 +106,6 @@ impl Default for FitConfig {
             warm_up: 1.0,
             patience: 5,
             second_blank: 0.15,
-            predict_second: false,
             drop_profile: 0.1,
             drop_feature: 0.05,
             count_bias: false,
@@ -139,7 +114,6 @@ impl Default for FitConfig {
             attributes: false,
             drop_own: 0.1,
             calibrate: true,
-            device: Device::Cpu,
         }
     }
 }
@@ -179,7 +153,7 @@ impl RunConfig {
         overrides: Overrides<'_>,
         flags: impl FnOnce(&mut FitConfig),
     ) -> Result<Self> {
-        let default = ModelConfig::new(method, data.known(), data.schema());
+        let default = ModelConfig::new(method, data.count_known(), data.schema());
         let data_config = DataConfig {
             folder: folder.to_owned(),
             name: data.name().to_owned(),

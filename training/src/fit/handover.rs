@@ -14,18 +14,18 @@ use crate::data::Data;
 
 pub(super) fn write(data: &Data, config: &RunConfig, path: &Path) -> Result<()> {
     let weights = config.weights(data);
-    let by_article = (0..).take(data.known()).map(|article| weights[data.type_of(article)]);
+    let by_article = (0..).take(data.count_known()).map(|article| weights[data.type_of(article)]);
     let by_article: Vec<u8> = by_article.flat_map(f32::to_le_bytes).collect();
     let mut arrays = vec![("task_weights".to_owned(), Dtype::F32, by_article)];
     if config.fit.attributes {
         let mut values = Ragged::default();
-        (0..data.known()).for_each(|article| values.push(data.attributes().for_article(article)));
+        (0..data.count_known()).for_each(|article| values.push(data.attributes().for_article(article)));
         arrays.push(("values".to_owned(), Dtype::U32, values.values));
         arrays.push(("value_starts".to_owned(), Dtype::U32, values.starts));
         let factors = data.attributes().factors().into_iter().flat_map(f32::to_le_bytes).collect();
         arrays.push(("value_factors".to_owned(), Dtype::F32, factors));
         if config.model.embedding > 0 {
-            let embeddings = data.attributes().embeddings(0..data.known());
+            let embeddings = data.attributes().embeddings(0..data.count_known());
             let embeddings = embeddings.iter().flat_map(|number| number.to_le_bytes()).collect();
             arrays.push(("embeddings".to_owned(), Dtype::F32, embeddings));
         }

@@ -33,7 +33,7 @@ use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use config::Difference;
-pub use config::{DataConfig, Device, FitConfig, Overrides, PairConfig, RunConfig};
+pub use config::{DataConfig, FitConfig, Overrides, PairConfig, RunConfig};
 pub use development::Scores;
 pub use folder::RunFolder;
 
@@ -46,6 +46,7 @@ use crate::{
     data::Data,
     engine::ValueRows,
     model::{Loss, Model, Trainer},
+    number::real,
     pair::PairFigures,
 };
 
@@ -363,7 +364,7 @@ fn outcome(config: &FitConfig, epochs: &[EpochRecord]) -> Option<Outcome> {
 
 /// Which article has which values, and what models take of its embedding, for articles that models know.
 fn value_rows(data: &Data) -> Arc<ValueRows> {
-    value_rows_of(data, 0..data.known(), |article| data.attributes().for_article(article))
+    value_rows_of(data, 0..data.count_known(), |article| data.attributes().for_article(article))
 }
 
 /// Which values articles count as having. `values` are those of one.
@@ -382,7 +383,7 @@ fn value_rows_of<R: AsRef<[u32]>>(
 /// The logarithm of how often each article occurs in the training outfits; one that never does counts as one.
 fn log_counts(data: &Data) -> Vec<f32> {
     let mut counts = data.count_articles(data.training());
-    counts.truncate(data.known());
+    counts.truncate(data.count_known());
     let all = counts.iter().map(|count| count.max(1.0)).sum::<f64>();
     #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
     counts.into_iter().map(|count| (count.max(1.0) / all).ln() as f32).collect()
@@ -403,36 +404,29 @@ struct State {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Running {
-    outfits: u64,
+    outfits: usize,
     cross_entropy: f64,
     total: f64,
     steps: Option<f64>,
-    #[serde(default)]
-    pairs: u64,
-    #[serde(default)]
+    pairs: usize,
     pair: Option<f64>,
     seconds: f64,
 }
 
 impl Running {
     fn add(&mut self, loss: Loss, outfits: usize, pairs: usize) {
-        let count = real(outfits as u64);
-        self.outfits += outfits as u64;
+        let count = real(outfits);
+        self.outfits += outfits;
         self.cross_entropy += loss.cross_entropy * count;
         self.total += loss.total * count;
         self.steps = loss.steps.map(|steps| self.steps.unwrap_or_default() + steps * count);
         if let Some(pair) = loss.pair {
-            self.pairs += pairs as u64;
-            self.pair = Some(self.pair.unwrap_or_default() + pair * real(pairs as u64));
+            self.pairs += pairs;
+            self.pair = Some(self.pair.unwrap_or_default() + pair * real(pairs));
         }
     }
 
     fn mean(&self, sum: f64) -> f64 {
         sum / real(self.outfits.max(1))
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "outfits are counted in millions")]
-fn real(count: u64) -> f64 {
-    count as f64
 }

@@ -24,7 +24,7 @@ const MOST: f64 = 6.0;
 /// Moves the logits of articles without training outfits, so that their share of the probability is the one that
 /// [`Data::share_of_unseen`] estimates. The logits of all other articles stay.
 pub(super) fn set(model: &mut Model, data: &Data, config: &RunConfig) {
-    let new = data.known()..data.articles().len();
+    let new = data.count_known()..data.articles().len();
     if config.model.values == 0 || new.is_empty() {
         return;
     }
@@ -69,9 +69,9 @@ pub(super) fn set(model: &mut Model, data: &Data, config: &RunConfig) {
 /// its type; here it has one of its values, drawn as often as articles of the type have it.
 fn rows_of_new(data: &Data) -> Arc<ValueRows> {
     let attributes = data.attributes();
-    let known = (0..data.known()).map(|article| attributes.for_article(article));
+    let known = (0..data.count_known()).map(|article| attributes.for_article(article));
     let averages = Averages::count(attributes.encoder(), known);
-    value_rows_of(data, data.known()..data.articles().len(), |article| {
+    value_rows_of(data, data.count_known()..data.articles().len(), |article| {
         let own = attributes.for_article(article);
         let mut stream = Stream::new(1, Table::Unsaid, article);
         let mut values = own.to_vec();
@@ -134,7 +134,7 @@ mod tests {
         };
         let (before, after) = (logits(&first), logits(&model));
         assert!(before.iter().zip(&after).all(|(before, after)| (before - after).abs() < 1e-4));
-        let (known, all) = (data.known(), data.articles().len());
+        let (known, all) = (data.count_known(), data.articles().len());
         let new = model.with_last_layer_of(&rows_of_new(data), all - known);
         let of_known = after.chunks_exact(known).map(log_sum);
         let shares: Vec<f64> = of_known

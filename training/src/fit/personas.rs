@@ -70,7 +70,7 @@ pub(super) fn first_biases(data: &Data, parts: usize, seed: u64) -> Vec<f32> {
 /// Each known article's share of the training outfits' articles; one that is only in development counts as half an article.
 fn shares(data: &Data) -> Vec<f64> {
     let counts = data.count_articles(data.training());
-    let counts: Vec<f64> = counts[..data.known()].iter().map(|count| count + 0.5).collect();
+    let counts: Vec<f64> = counts[..data.count_known()].iter().map(|count| count + 0.5).collect();
     let total: f64 = counts.iter().sum();
     counts.into_iter().map(|count| count / total).collect()
 }
@@ -81,7 +81,7 @@ mod tests {
     use crate::data::tests::patterned;
 
     #[test]
-    fn articles_that_are_worn_together_are_in_one_part() {
+    fn articles_of_one_outfit_are_in_one_part() {
         let data = Data::load(patterned(100).path()).unwrap();
         let biases = first_biases(&data, 2, 1);
         let is_first = |&article: &u32| biases[2 * article as usize] > biases[2 * article as usize + 1];
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn articles_that_no_training_outfit_has_get_none() {
         let data = Data::load(patterned(9).path()).unwrap();
-        assert!(data.known() < 40);
-        assert_eq!(first_biases(&data, 3, 1).len(), 3 * data.known());
+        assert!(data.count_known() < 40);
+        assert_eq!(first_biases(&data, 3, 1).len(), 3 * data.count_known());
     }
 }

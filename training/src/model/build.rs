@@ -76,7 +76,6 @@ impl Builder<'_> {
             tables,
             composed: self.composed,
             conditioned,
-            normalises: config.normalise_context,
             blocks,
             halting,
             transform,

@@ -24,20 +24,14 @@ pub struct ModelConfig {
     pub hidden: usize,
     /// Of what attention and the global state say, as in the paper.
     pub dropout: f32,
-    /// Of articles' vectors and of what feed-forward networks say; models without this setting had 0.1.
-    #[serde(default = "tenth")]
+    /// Of articles' vectors and of what feed-forward networks say.
     pub dropout_elsewhere: f32,
-    /// Whether context and articles are normalised, without parameters, where they meet. The paper does not.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub normalise_context: bool,
     pub universal: UniversalConfig,
     /// Number of latent personas, if the method has them.
     pub personas: usize,
     /// Number of values that articles share; 0 if each article has only its own vectors.
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub values: usize,
     /// How many numbers models take of an article's embedding; 0 if articles have none.
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub embedding: usize,
     /// Width of the match of what the customer and the visible articles say with each article's values; 0 is none.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -46,10 +40,8 @@ pub struct ModelConfig {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub memory: usize,
     /// Features whose values are articles, such as what the customer had; the memory boosts these articles.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub of_articles: Vec<String>,
     /// Whether the model also judges if two halves were one outfit.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pair: bool,
     pub initial: InitialScales,
 }
@@ -107,7 +99,6 @@ impl ModelConfig {
             hidden: 256,
             dropout: 0.1,
             dropout_elsewhere: 0.1,
-            normalise_context: false,
             universal: UniversalConfig {
                 blocks: 3,
                 most_steps: 8,
@@ -170,10 +161,6 @@ impl ModelConfig {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &usize) -> bool {
     *count == 0
-}
-
-fn tenth() -> f32 {
-    0.1
 }
 
 /// As large as every other matrix, a last layer takes a method out of its first plateau, the articles' frequencies, in half

@@ -69,11 +69,6 @@ impl PairBatch {
 }
 
 impl Model {
-    /// Whether the model judges pairs.
-    pub fn has_pair(&self) -> bool {
-        self.structure.pair.is_some()
-    }
-
     /// The probability of each pair to have been one outfit.
     pub fn pair_probabilities(&self, pairs: &PairBatch) -> Vec<f32> {
         let judge = |shard: &Shard| {

@@ -82,7 +82,7 @@ impl Trainer {
         seed: u64,
     ) -> Loss {
         let key = key(seed, self.adamw.steps);
-        let kept = (self.drop_own > 0.0).then(|| self.kept(key));
+        let kept = (self.drop_own > 0.0).then(|| self.draw_kept(key));
         self.model.compose(kept);
         let (mut loss, mut gradients) = self.model.gradients(batch, Some(key), &mut self.scratch);
         if let Some((pairs, weight)) = pairs.filter(|(pairs, _)| !pairs.is_empty()) {
@@ -91,12 +91,12 @@ impl Trainer {
             loss.total += of_pairs.total;
             loss.pair = of_pairs.pair;
         }
-        self.adamw.step(&mut self.model.weights, &mut gradients, learning_rate);
+        self.adamw.step(&mut self.model.weights, &gradients, learning_rate);
         loss
     }
 
     /// The articles that keep their own vectors in a step.
-    fn kept(&self, key: u64) -> Vec<bool> {
+    fn draw_kept(&self, key: u64) -> Vec<bool> {
         let mut stream = Stream::new(key, Table::Own, self.adamw.steps as usize);
         (0..self.model.config.articles).map(|_| !stream.chance(self.drop_own)).collect()
     }

@@ -11,8 +11,6 @@ pub(crate) struct Structure {
     /// Tables that are sums of articles' own vectors and their values'.
     pub(crate) composed: Vec<Composed>,
     pub(crate) conditioned: Conditioned,
-    /// Whether context and articles are normalised where they meet.
-    pub(crate) normalises: bool,
     pub(crate) blocks: Vec<Block>,
     /// Of a universal trunk.
     pub(crate) halting: Option<Linear>,
@@ -128,7 +126,6 @@ impl Structure {
             Conditioned::None => (x, None),
             Conditioned::Concat { article, context, out } => {
                 let c = ops.context();
-                let (x, c) = (self.meeting(ops, x), self.meeting(ops, c));
                 let c = ops.linear(c, context, Activation::Identity);
                 let x = ops.linear(x, article, Activation::Identity);
                 let x = ops.add_relu(x, c);
@@ -137,20 +134,13 @@ impl Structure {
             Conditioned::Position { context } => {
                 let c = ops.context();
                 let c = ops.linear(c, context, Activation::Identity);
-                let (x, c) = (self.meeting(ops, x), self.meeting(ops, c));
                 (ops.with_position(x, c), None)
             }
             Conditioned::State { context, .. } => {
                 let c = ops.context();
-                let state = fnn(ops, context, c);
-                (x, Some(self.meeting(ops, state)))
+                (x, Some(fnn(ops, context, c)))
             }
         }
-    }
-
-    /// A value as it is where context and articles meet.
-    fn meeting<O: Ops>(&self, ops: &mut O, x: O::Value) -> O::Value {
-        if self.normalises { ops.normalised(x) } else { x }
     }
 
     /// Applies the blocks one after the other, the last one only at the blank.

@@ -1,34 +1,20 @@
-//! The baseline: how often the halves' articles were worn together in training.
-
-use std::collections::HashMap;
+//! The baseline: how often the halves' articles were in one training outfit.
 
 use super::Pair;
-use crate::{data::Data, number::real};
+use crate::{baselines::Pairs, data::Data, number::real};
 
-/// Counts of articles and of pairs of articles in the training outfits.
+/// Counts of articles and of pairs of articles in the training outfits, without the development split.
 #[derive(Debug)]
 pub struct Cooccurrence {
-    alone: Vec<u32>,
-    /// The lower index first.
-    together: HashMap<(u32, u32), u32>,
+    alone: Vec<f64>,
+    together: Pairs,
     outfits: usize,
 }
 
 impl Cooccurrence {
-    /// Counts the training outfits, without the development split.
     pub fn count(data: &Data) -> Self {
-        let mut alone = vec![0; data.vocabulary().len()];
-        let mut together = HashMap::new();
-        for &outfit in data.training() {
-            let articles = data.outfits().articles(outfit);
-            for (place, &a) in articles.iter().enumerate() {
-                alone[a as usize] += 1;
-                for &b in &articles[place + 1..] {
-                    *together.entry(ordered(a, b)).or_default() += 1;
-                }
-            }
-        }
-        Self { alone, together, outfits: data.training().len() }
+        let training = data.training();
+        Self { alone: data.count_articles(training), together: Pairs::count(data), outfits: training.len() }
     }
 
     /// The mean of ln((times together + 1) / (times expected + 1)) over all pairs of an article of each half; the
@@ -36,15 +22,12 @@ impl Cooccurrence {
     pub fn score(&self, pair: &Pair) -> f64 {
         let all = pair.first.iter().flat_map(|&a| pair.second.iter().map(move |&b| (a, b)));
         let score = |(a, b): (u32, u32)| {
-            let count = |article: u32| f64::from(self.alone[article as usize]);
-            let expected = count(a) * count(b) / real(self.outfits.max(1));
-            let found = f64::from(self.together.get(&ordered(a, b)).copied().unwrap_or_default());
+            let expected = self.alone[a as usize] * self.alone[b as usize] / real(self.outfits.max(1));
+            let beside = self.together.beside(a);
+            let found =
+                beside.binary_search_by_key(&b, |(other, _)| *other).map_or(0.0, |place| beside[place].1);
             ((found + 1.0) / (expected + 1.0)).ln()
         };
         all.map(score).sum::<f64>() / real(pair.first.len() * pair.second.len())
     }
-}
-
-fn ordered(a: u32, b: u32) -> (u32, u32) {
-    (a.min(b), a.max(b))
 }

@@ -15,7 +15,7 @@ pub struct Pair {
     pub same: bool,
 }
 
-/// The outfits of one split, which lend each other halves.
+/// The outfits of one split, from which strangers' halves come.
 #[derive(Debug)]
 pub struct Halves<'a> {
     data: &'a Data,
@@ -86,11 +86,11 @@ impl<'a> Halves<'a> {
         let second = first.split_off(first.len() / 2 + odd);
         let types: Vec<usize> = second.iter().map(|&article| self.data.type_of(article)).collect();
         let rarest = types.iter().min_by_key(|&&kind| (self.by_type[kind].len(), kind))?;
-        let lenders = &self.by_type[*rarest];
-        let begin = stream.below(lenders.len());
-        let around = lenders[begin..].iter().chain(&lenders[..begin]).take(SEARCH_LIMIT);
-        for &lender in around.filter(|&&lender| lender != outfit) {
-            let Some(stranger) = self.borrow(lender, &types, stream) else { continue };
+        let others = &self.by_type[*rarest];
+        let begin = stream.below(others.len());
+        let around = others[begin..].iter().chain(&others[..begin]).take(SEARCH_LIMIT);
+        for &other in around.filter(|&&other| other != outfit) {
+            let Some(stranger) = self.find_half(other, &types, stream) else { continue };
             // An outfit has no article twice, so a repeated one would give the stranger away.
             let repeats = stranger.iter().any(|article| first.contains(article));
             let same = second.iter().all(|article| stranger.contains(article));
@@ -102,8 +102,8 @@ impl<'a> Halves<'a> {
     }
 
     /// Articles of these types, in this order, if the outfit has them all.
-    fn borrow(&self, lender: u32, types: &[usize], stream: &mut Stream) -> Option<Vec<u32>> {
-        let mut left = self.data.outfits().articles(lender).to_vec();
+    fn find_half(&self, outfit: u32, types: &[usize], stream: &mut Stream) -> Option<Vec<u32>> {
+        let mut left = self.data.outfits().articles(outfit).to_vec();
         let mut half = Vec::with_capacity(types.len());
         for &kind in types {
             let of_kind = |article: &u32| self.data.type_of(*article) == kind;

@@ -26,11 +26,11 @@ fn a_strangers_half_has_the_same_types_and_another_outfit() {
         assert_eq!(types(&data, &own.second), types(&data, &other.second));
         assert_ne!(own.second, other.second);
         assert!(other.second.iter().all(|article| !own.first.contains(article)));
-        let lenders = data.training().iter().filter(|&&lender| {
-            lender != own.outfit
-                && other.second.iter().all(|article| data.outfits().articles(lender).contains(article))
+        let owners = data.training().iter().filter(|&&owner| {
+            owner != own.outfit
+                && other.second.iter().all(|article| data.outfits().articles(owner).contains(article))
         });
-        assert!(lenders.count() > 0, "the half is from an outfit of the split");
+        assert!(owners.count() > 0, "the half is from an outfit of the split");
     }
 }
 
@@ -58,14 +58,14 @@ fn an_outfit_without_a_stranger_is_left_out() {
 }
 
 #[test]
-fn counting_recognises_halves_worn_together() {
+fn counting_recognises_halves_of_one_outfit() {
     let home = patterned(200);
     let data = Data::load(home.path()).unwrap();
     let questions = Halves::new(&data, data.training()).questions();
     let counted = Cooccurrence::count(&data);
     let scores: Vec<f64> = questions.iter().map(|pair| counted.score(pair)).collect();
     let same: Vec<bool> = questions.iter().map(|pair| pair.same).collect();
-    // A pattern's articles are worn with no others, so counting separates the pairs.
+    // A pattern's articles are in no other outfits, so counting separates the pairs.
     let figures = PairFigures::new(&scores, &same, PairFigures::best_threshold(&scores, &same));
     assert!(figures.auc > 0.999 && figures.accuracy > 0.999, "{figures:?}");
     let turned =

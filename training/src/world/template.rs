@@ -486,7 +486,9 @@ impl Affinity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{number::real, random::Table, world::lexicon::Words};
+    use crate::number::real;
+    use crate::random::Table;
+    use crate::world::lexicon::Words;
 
     fn templates(affinity: &Affinity) -> Templates<'_> {
         let profile = Profile {

@@ -44,7 +44,7 @@ fn new_articles_have_figures_of_their_own() {
     let of_answers = slots as f64 / (slots + of_known) as f64;
     assert!((share("of_answers") - of_answers).abs() < 1e-9, "{shares}");
     let data = Data::load(&home.at("part")).unwrap();
-    let new = data.articles().len() - data.known();
+    let new = data.articles().len() - data.count_known();
     assert!(new >= 12, "a tenth of 120, and those that no outfit has anyway");
     #[expect(clippy::cast_precision_loss, reason = "articles are few")]
     let of_articles = new as f64 / 120.0;

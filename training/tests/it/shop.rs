@@ -404,7 +404,7 @@ fn the_guides_furnished_rooms_import_without_a_bad_row() {
     assert_eq!(data.schema().context_width(), 6 * 32);
     assert_eq!((data.vocabulary().len(), data.types().len(), data.validation().len()), (400, 12, 40));
     assert!(data.vocabulary().index_of("möbel-0001").is_some());
-    let new = data.validation().iter().filter(|&&outfit| !data.seen(data.outfits().customer(outfit)));
+    let new = data.validation().iter().filter(|&&outfit| !data.is_seen(data.outfits().customer(outfit)));
     assert!((4..25).contains(&new.count()), "some customers are new in validation");
     let households: Vec<Vec<u32>> = data
         .training()
