@@ -167,7 +167,7 @@ impl Complete {
         let folder = config.models.folder.join(&config.models.release);
         let loaded = Engine::new(models, settings).load(&folder);
         let serving =
-            loaded.map_err(|error| name_setting(error, config.engine.remote().is_some(), &all.origins))?;
+            loaded.map_err(|error| name_setting(error, config.engine.remote.is_some(), &all.origins))?;
         let method = self.method.unwrap_or(serving.release().manifest().default_method);
         if !serving.has(method) {
             let has = list_methods(serving.methods());

@@ -203,7 +203,7 @@ impl Settings {
 
     /// Where models run. ONNX Runtime is found, or downloaded, only if it is needed.
     fn load_models(&self, notice: impl FnOnce(&str)) -> Result<Models> {
-        let Some(server) = self.config.engine.remote() else {
+        let Some(server) = self.config.engine.remote.clone() else {
             let loaded = OnnxRuntime::load(&self.config.cache.folder, notice);
             return loaded.map(Models::from).map_err(|error| match error {
                 LibraryError::Fetch { source: FetchError::File { path, source }, .. } => anyhow!(

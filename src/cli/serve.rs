@@ -17,7 +17,7 @@ use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
     sync::oneshot,
-    task::{self, JoinHandle},
+    task::{self, JoinHandle, JoinSet},
     time::{MissedTickBehavior, interval, sleep, timeout},
 };
 use tracing_subscriber::EnvFilter;
@@ -111,7 +111,9 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     log_ready(&store, &releases);
     // Before the link is printed: its reader may stop the service at once.
     let mut signals = Signals::listen()?;
-    let reloading = reload_on_hangup(tls.clone())?;
+    // Until the service stops.
+    let mut background = JoinSet::new();
+    background.spawn(reload_on_hangup(tls.clone())?);
     let listening = listener.local_addr()?;
     let access = guard(&store, &config.access, is_demo);
     warn_without_tls(tls.as_deref(), listening);
@@ -122,16 +124,16 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
         stored => stored?,
     }
     announce(config.server.scheme(), listening, &access).await?;
-    let following = tokio::spawn(follow_replicas(Arc::clone(&releases)));
+    background.spawn(follow_replicas(Arc::clone(&releases)));
     let metrics = Metrics::new(&releases);
     let profiles = Profiles::new(store.clone(), config.profiles.keep());
     let limits = fit_open_files(config.limits);
-    let renewing_keys = tokio::spawn(renew_ticket_keys(tickets.clone()));
-    let sampling = tokio::spawn(sample_metrics(metrics.clone()));
-    let returning_memory = tokio::spawn(return_memory_periodically());
-    let completing_erasures = tokio::spawn(store.clone().complete_erasures());
-    let removing_outfits = tokio::spawn(remove_deleted_outfits(store.clone()));
-    let traces = Traces::new(config.telemetry.collector().as_ref());
+    background.spawn(renew_ticket_keys(tickets.clone()));
+    background.spawn(sample_metrics(metrics.clone()));
+    background.spawn(return_memory_periodically());
+    background.spawn(store.clone().complete_erasures());
+    background.spawn(remove_deleted_outfits(store.clone()));
+    let traces = Traces::new(config.telemetry.collector.as_ref());
     let parts = Parts {
         store: store.clone(),
         profiles,
@@ -154,19 +156,13 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     }));
     tokio::select! {
         ended = &mut serving => ended??,
-        () = told_to_stop(&state, &mut signals, config.server.unready()) => {
+        () = wait_for_stop(&state, &mut signals, config.server.unready()) => {
             tracing::info!("stopping: running requests finish, new ones are refused");
             let _ = stop.send(());
             drain(serving, &mut signals, config.server.drain()).await?;
         }
     }
-    following.abort();
-    renewing_keys.abort();
-    reloading.abort();
-    sampling.abort();
-    returning_memory.abort();
-    completing_erasures.abort();
-    removing_outfits.abort();
+    background.abort_all();
     if timeout(FLUSH, access.flush()).await.is_err() {
         tracing::warn!("the last failed sign-ins and uses of keys and sessions could not be stored in time");
     }
@@ -303,14 +299,12 @@ async fn serve_first_release(
                 origins.name("models.release")
             )
         }
-        Err(ActivateError::Load(error)) => {
-            Err(name_setting(error, config.engine.remote().is_some(), origins))
-        }
+        Err(ActivateError::Load(error)) => Err(name_setting(error, config.engine.remote.is_some(), origins)),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Applies the changes of other replicas until `run` aborts it.
+/// Applies the changes of other replicas.
 async fn follow_replicas(releases: Arc<Releases>) {
     /// With the time that it takes to read what changed, a change is here within a second.
     const PERIOD: Duration = Duration::from_millis(300);
@@ -324,7 +318,7 @@ async fn follow_replicas(releases: Arc<Releases>) {
     }
 }
 
-/// Replaces the key that signs tickets when it is old, and follows the other replicas, until `run` aborts it.
+/// Replaces the key that signs tickets when it is old, and follows the other replicas.
 async fn renew_ticket_keys(tickets: Tickets) {
     const PAUSE: Duration = Duration::from_mins(1);
     loop {
@@ -335,7 +329,7 @@ async fn renew_ticket_keys(tickets: Tickets) {
     }
 }
 
-/// Removes for good what can no longer be brought back, until `run` aborts it.
+/// Removes for good what can no longer be brought back.
 async fn remove_deleted_outfits(store: Store) {
     const PAUSE: Duration = Duration::from_hours(1);
     loop {
@@ -346,7 +340,7 @@ async fn remove_deleted_outfits(store: Store) {
     }
 }
 
-/// Records the last quarter of an hour for the operations page until `run` aborts it.
+/// Records the last quarter of an hour for the operations page.
 async fn sample_metrics(metrics: Metrics) {
     loop {
         metrics.sample(SystemTime::now().into());
@@ -397,7 +391,7 @@ async fn announce(scheme: &str, address: SocketAddr, access: &Access) -> Result<
 
 /// Waits for a signal, and then until load balancers have seen that the service is not ready any more. A second signal ends
 /// the wait.
-async fn told_to_stop(state: &AppState, signals: &mut Signals, unready: Duration) {
+async fn wait_for_stop(state: &AppState, signals: &mut Signals, unready: Duration) {
     signals.next().await;
     state.stop();
     if !unready.is_zero() {

@@ -2,10 +2,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc};
 
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    task::JoinHandle,
-};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     config::Server,
@@ -26,11 +23,11 @@ pub(super) fn warn_without_tls(tls: Option<&Tls>, listening: SocketAddr) {
     }
 }
 
-/// Reads certificate and key again at each SIGHUP, until the task is aborted. Without TLS the signal ends the process, as
-/// usual.
-pub(super) fn reload_on_hangup(tls: Option<Arc<Tls>>) -> io::Result<JoinHandle<()>> {
+/// Reads certificate and key again at each SIGHUP from now on, until the future is dropped. Without TLS the signal ends the
+/// process, as usual.
+pub(super) fn reload_on_hangup(tls: Option<Arc<Tls>>) -> io::Result<impl Future<Output = ()> + Send> {
     let hangup = tls.as_ref().map(|_| signal(SignalKind::hangup())).transpose()?;
-    Ok(tokio::spawn(async move {
+    Ok(async move {
         let (Some(tls), Some(mut hangup)) = (tls, hangup) else { return };
         while hangup.recv().await.is_some() {
             match tls.reload() {
@@ -38,5 +35,5 @@ pub(super) fn reload_on_hangup(tls: Option<Arc<Tls>>) -> io::Result<JoinHandle<(
                 Err(error) => tracing::error!(%error, "the certificate in use stays"),
             }
         }
-    }))
+    })
 }

@@ -1,13 +1,11 @@
 //! Where models run, and their batches and queues.
 
-use std::fmt;
-
 use atelier_core::util::http_client::Origin;
 use atelier_engine::inference::{self, DeviceChoice};
 use serde::Deserialize;
 
 /// The section `[engine]`.
-#[derive(Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Engine {
     pub device: DeviceChoice,
@@ -19,24 +17,12 @@ pub struct Engine {
     pub queue: usize,
     /// `http://host:port` or `https://user:password@host:port` of a model server, which answers instead of sessions
     /// of the service's own.
-    pub remote: Option<String>,
+    pub remote: Option<Origin>,
 }
 
 impl Default for Engine {
     fn default() -> Self {
         Self { device: DeviceChoice::Auto, workers: 0, batch: 64, queue: 1024, remote: None }
-    }
-}
-
-/// Not derived: a password in the URL must reach no log.
-impl fmt::Debug for Engine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine")
-            .field("device", &self.device)
-            .field("workers", &self.workers)
-            .field("batch", &self.batch)
-            .field("queue", &self.queue)
-            .finish_non_exhaustive()
     }
 }
 
@@ -50,21 +36,11 @@ impl Engine {
         inference::Settings { workers, batch: self.batch, queue: self.queue, device: self.device }
     }
 
-    /// The model server, if the settings name one.
-    pub fn remote(&self) -> Option<Origin> {
-        self.remote.as_ref().map(|url| Origin::parse(url).expect("checked when it was read; this is a bug"))
-    }
-
     pub(super) fn check(&self) -> Result<(), String> {
-        if let Some(url) = &self.remote {
-            Origin::parse(url).map_err(|error| format!("engine.remote: {error}"))?;
-            if self.device != DeviceChoice::Auto {
-                return Err(
-                    "engine.device sets the device of local models, and engine.remote uses a model server instead: \
-                            remove one of them"
-                        .into(),
-                );
-            }
+        if self.remote.is_some() && self.device != DeviceChoice::Auto {
+            return Err("engine.device sets the device of local models, and engine.remote uses a model server instead: \
+                        remove one of them"
+                .into());
         }
         if self.batch == 0 || self.queue < self.batch {
             return Err(format!(

@@ -24,6 +24,7 @@ use std::{
 use atelier_core::util::folders::{cache_folder, data_folder};
 use serde::Deserialize;
 use toml::{Table, Value};
+use url::Url;
 
 use crate::{service::access::Lifetimes, telemetry::AVAILABLE};
 
@@ -177,10 +178,10 @@ impl Access {
         /// The last use of a session is stored once a minute.
         const LEAST_IDLE: u32 = 300;
         let Self { session_idle_s, session_s, .. } = self;
-        // As browsers send it: without a path, and in lower case.
+        // As browsers send it: in lower case, without a path or the scheme's own port.
         let is_origin = |text: &str| {
-            let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-            host.is_some_and(|host| !host.is_empty() && !host.contains('/')) && text.to_lowercase() == text
+            text.starts_with("http")
+                && Url::parse(text).is_ok_and(|url| url.origin().ascii_serialization() == text)
         };
         if let Some(wrong) = self.cross_origins().find(|text| !is_origin(text)) {
             return Err(format!(

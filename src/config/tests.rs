@@ -145,10 +145,6 @@ fn limits_that_contradict_each_other_are_refused() {
             "engine.queue (100) must be at least limits.batch_items (256): the queue would refuse a full batch",
         ),
         (
-            "[engine]\nremote = \"triton:8000\"",
-            "engine.remote: expected http://HOST:PORT or https://HOST:PORT, found \"triton:8000\"",
-        ),
-        (
             "[engine]\nremote = \"http://triton:8000\"\ndevice = \"cuda\"",
             "engine.device sets the device of local models, and engine.remote uses a model server instead: \
              remove one of them",
@@ -162,6 +158,12 @@ fn limits_that_contradict_each_other_are_refused() {
         assert!(error.starts_with(&format!("invalid settings: {reason} (")), "{error}");
         assert!(error.contains(" is from the configuration file /"), "{error}");
     }
+    let error = message("[engine]\nremote = \"triton:8000\"").unwrap_err().to_string();
+    assert!(error.starts_with("engine.remote (the configuration file /"), "{error}");
+    assert!(
+        error.ends_with("expected http://HOST:PORT or https://HOST:PORT, found \"triton:8000\""),
+        "{error}"
+    );
     // Settings from all origins are checked together.
     let overrides = variables(&[("ATELIER__SERVER__DRAIN_MS", "30000")]).unwrap();
     let named = file("[limits]\ndeadline_ms = 25000\n[engine]\nqueue = 256");

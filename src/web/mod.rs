@@ -107,13 +107,13 @@ async fn outer(State(state): State<AppState>, mut request: Request, next: Next) 
 
 /// Refuses a request without a host, gives a problem its body, and every answer its security headers.
 async fn inner(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
-    let reader = pages::problem::Reader::new(&mut request, state.is_demo());
+    let rendering = pages::problem::Rendering::new(&mut request, state.is_demo());
     let https = is_https(request.headers(), request.extensions());
     let response = match host::check(&request) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
-    security::harden(reader.render(response), https)
+    security::harden(rendering.render(response), https)
 }
 
 /// Every API route with its description. Routes cannot be added without one, so the document is complete.

@@ -239,7 +239,7 @@ impl Connection {
         let accepted = tokio::select! {
             accepted = tls.acceptor().accept(stream) => accepted,
             // A handshake counts towards the time for the head of the first request.
-            () = bodies.traffic.told_to_leave() => return,
+            () = bodies.traffic.wait_for_cut() => return,
             _ = self.stages.wait_for(|stage| *stage == Stage::End) => return,
         };
         // A failed handshake is the caller's concern: it may not trust the certificate.
@@ -278,7 +278,7 @@ impl Connection {
             // A broken connection is the caller's concern.
             _ = &mut connection => return,
             () = bodies.discard_rests() => {}
-            () = bodies.traffic.told_to_leave() => return,
+            () = bodies.traffic.wait_for_cut() => return,
             // The stage's sender lives as long as the server does.
             _ = self.stages.wait_for(|stage| *stage == Stage::End) => {}
         }
@@ -292,7 +292,7 @@ impl Connection {
         };
         tokio::select! {
             () = flushed => {}
-            () = bodies.traffic.told_to_leave() => {}
+            () = bodies.traffic.wait_for_cut() => {}
         }
     }
 }

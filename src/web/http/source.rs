@@ -70,8 +70,8 @@ fn check_site(method: &Method, headers: &HeaderMap, scheme: &str, host: Option<&
 
 /// Whether an origin or an address belongs to the host that a request was sent to.
 fn is_page_of(value: &HeaderValue, scheme: &str, host: &str) -> bool {
-    let place = value.to_str().ok().and_then(|text| text.strip_prefix(scheme));
-    place.and_then(|place| place.split('/').next()).is_some_and(|place| place.eq_ignore_ascii_case(host))
+    let rest = value.to_str().ok().and_then(|text| text.strip_prefix(scheme));
+    rest.and_then(|rest| rest.split('/').next()).is_some_and(|named| named.eq_ignore_ascii_case(host))
 }
 
 /// Whether a host such as `localhost:8080`, `127.0.0.1` or `[::1]:8080` cannot be the name of another site: names of sites

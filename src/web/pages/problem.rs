@@ -44,14 +44,14 @@ impl ProblemPage<'_> {
 
 /// How to render the problem that a request may end in.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct Rendering {
     wants_page: bool,
     is_for_customer: bool,
     frame: Frame,
     id: RequestId,
 }
 
-impl Reader {
+impl Rendering {
     pub(crate) fn new(request: &mut Request, demo: bool) -> Self {
         let wants_page = wants_page(request.headers());
         let frame = Frame::new(demo);

@@ -12,6 +12,7 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use percent_encoding::percent_decode_str;
+use serde::Deserialize;
 use ureq::{
     Agent, AsSendBody, Error,
     config::Config,
@@ -41,7 +42,8 @@ pub struct Client {
 }
 
 /// A server's `http://host:port` or `https://host:port`, with a path that it may be mounted under, and credentials.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Origin {
     /// Without the credentials, and without a slash at the end.
     url: String,
@@ -247,6 +249,14 @@ impl Origin {
     /// `path` starts with a slash.
     fn uri(&self, path: &str) -> Uri {
         format!("{}{path}", self.url).parse().expect("an origin with a path is a URI; this is a bug")
+    }
+}
+
+impl TryFrom<String> for Origin {
+    type Error = NoOrigin;
+
+    fn try_from(url: String) -> Result<Self, NoOrigin> {
+        Self::parse(&url)
     }
 }
 

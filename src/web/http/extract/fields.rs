@@ -51,7 +51,7 @@ where
     D: Deserializer<'de>,
     T: TryFrom<u64>,
 {
-    deserializer.deserialize_any(Integer(PhantomData))
+    Whole::deserialize(deserializer).map(|whole| whole.0)
 }
 
 /// Reads an integer or null; with `#[serde(default)]` the field may also be missing.
@@ -60,7 +60,7 @@ where
     D: Deserializer<'de>,
     T: TryFrom<u64>,
 {
-    deserializer.deserialize_option(OptionalInteger(PhantomData))
+    Option::<Whole<T>>::deserialize(deserializer).map(|whole| whole.map(|whole| whole.0))
 }
 
 struct Object<T>(T);
@@ -82,6 +82,14 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
         T::deserialize(MapAccessDeserializer::new(map))
+    }
+}
+
+struct Whole<T>(T);
+
+impl<'de, T: TryFrom<u64>> Deserialize<'de> for Whole<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Integer(PhantomData)).map(Self)
     }
 }
 
@@ -114,28 +122,6 @@ impl<T: TryFrom<u64>> Visitor<'_> for Integer<T> {
         let integer = (number.fract() == 0.0 && (0.0..EXACT).contains(&number)).then_some(number as u64);
         let integer = integer.and_then(|number| T::try_from(number).ok());
         integer.ok_or_else(|| E::invalid_value(Unexpected::Float(number), &self))
-    }
-}
-
-struct OptionalInteger<T>(PhantomData<T>);
-
-impl<'de, T: TryFrom<u64>> Visitor<'de> for OptionalInteger<T> {
-    type Value = Option<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a whole number from 0, or null")
-    }
-
-    fn visit_none<E: Error>(self) -> Result<Option<T>, E> {
-        Ok(None)
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Option<T>, E> {
-        Ok(None)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<T>, D::Error> {
-        read_integer(deserializer).map(Some)
     }
 }
 

@@ -181,7 +181,7 @@ impl Traffic {
     }
 
     /// Completes when the connection is to be cut and no request would be lost.
-    pub(super) async fn told_to_leave(&self) {
+    pub(super) async fn wait_for_cut(&self) {
         loop {
             self.leave.notified().await;
             if self.state().awaited(Instant::now()).is_some() {
