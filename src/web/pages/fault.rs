@@ -15,9 +15,9 @@ pub(super) fn problem(error: ServiceError) -> Problem {
 
 pub(super) fn words(faults: &[Fault]) -> String {
     let words = |fault: &Fault| match fault.field {
-        Field::ArticleAt(place) => format!(
+        Field::ArticleAt(index) => format!(
             "piece {} is no longer in the catalogue. Replace it or remove it, then save again",
-            place + 1
+            index + 1
         ),
         _ => fault.detail.clone(),
     };

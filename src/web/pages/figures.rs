@@ -57,8 +57,8 @@ pub(super) fn moment(at: Timestamp) -> String {
 pub(super) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut written = String::new();
-    for (place, digit) in digits.char_indices() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.char_indices() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             written.push(',');
         }
         written.push(digit);

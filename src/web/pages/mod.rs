@@ -1,8 +1,8 @@
 //! The pages for stylists, analysts and admins.
 //!
 //! Each page is a private template struct with its handler, in the module of its name; its template mirrors the
-//! URL. A view's whole state is in its address, so every view is a link and works without a script; htmx only
-//! avoids reloading the full page. Pages call `service` and `store`, as the JSON endpoints do; they are not part of
+//! URL. A view's whole state is in its address, so every view is a link and works without a script (`address` describes
+//! its parameters); htmx only avoids reloading the full page. Pages call `service` and `store`, as the JSON endpoints do; they are not part of
 //! `/openapi.json`.
 
 mod access;

@@ -150,7 +150,7 @@ async fn content(
 
 /// How far the mixes are from even, in sentences.
 fn distinctness(live: &LiveRelease, portrait: &Portrait) -> String {
-    let Some((place, index, share)) = portrait.largest() else { return String::new() };
+    let Some((persona, index, share)) = portrait.largest() else { return String::new() };
     let name = live
         .serving
         .release()
@@ -163,7 +163,7 @@ fn distinctness(live: &LiveRelease, portrait: &Portrait) -> String {
          is {}.",
         name.unwrap_or_default(),
         percent(share),
-        place + 1,
+        persona + 1,
         percent(even),
         percent(portrait.mean_largest),
     );

@@ -64,15 +64,15 @@ impl Rendering {
 
     /// Adds the body if the response is a problem.
     pub(crate) fn render(self, mut response: Response) -> Response {
-        let Some(told) = response.extensions_mut().remove::<PublicProblem>() else { return response };
+        let Some(problem) = response.extensions_mut().remove::<PublicProblem>() else { return response };
         let Self { wants_page, is_for_customer, frame, id } = self;
-        let (kind, retry_after) = (told.kind, told.retry_after);
+        let (kind, retry_after) = (problem.kind, problem.retry_after);
         let mut rendered = if wants_page {
-            let (detail, findings) = (&*told.detail, &told.findings[..]);
+            let (detail, findings) = (&*problem.detail, &problem.findings[..]);
             let (shell, request_id) = (frame.shell(), id.as_str());
             page(&ProblemPage { shell, kind, detail, findings, is_for_customer, request_id })
         } else {
-            let body = ProblemBody::new(told, &id);
+            let body = ProblemBody::new(problem, &id);
             let json = serde_json::to_vec(&body).expect("a problem is plain JSON; this is a bug");
             ([(header::CONTENT_TYPE, "application/problem+json")], json).into_response()
         };

@@ -12,7 +12,7 @@ pub struct Lines {
 impl Lines {
     /// For spreadsheets: lines end in CRLF, and no cell is run as a formula, also where a semicolon or a tab separates
     /// cells.
-    pub fn new(header: &[&str]) -> Self {
+    pub fn new<C: AsRef<str>>(header: &[C]) -> Self {
         let mut lines = Self { text: String::new(), for_spreadsheets: true };
         lines.push(header);
         lines

@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::{extract::State, response::Html};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Tab;
@@ -12,7 +12,7 @@ use crate::{
         http::{AppState, Finding, Problem},
         pages::{
             figures,
-            form::PageQuery,
+            form::{self, PageQuery},
             shell::{Page, Shell},
             visitor::Admin,
         },
@@ -48,7 +48,7 @@ struct EntryView {
     details: Vec<(String, String)>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 pub(super) struct AuditQuery {
     #[serde(default)]
     action: String,
@@ -68,9 +68,8 @@ pub(super) async fn page(
     let more = entries.len() > PAGE as usize;
     entries.truncate(PAGE as usize);
     let older = entries.last().filter(|_| more).map(|last| {
-        let mut query = form_urlencoded::Serializer::new("/access/audit?".to_owned());
-        query.append_pair("action", &filter.action).append_pair("actor", &actor);
-        query.append_pair("before", &last.seq.to_string()).finish()
+        let (action, actor) = (filter.action.clone(), actor.clone());
+        form::address("/access/audit", &AuditQuery { action, actor, before: Some(last.seq) })
     });
     let page = AuditPage {
         shell: visitor.shell(Page::Access),

@@ -37,7 +37,9 @@ const ROLES: [Role; 3] = [Role::Stylist, Role::Analyst, Role::Admin];
 struct PeoplePage {
     shell: Shell,
     tab: Tab,
-    people: Vec<PersonView>,
+    people: Vec<Person>,
+    /// Who is signed in.
+    own: PersonId,
     roles: [Role; 3],
     /// The name and the role in the form, and why adding them failed.
     name: String,
@@ -45,29 +47,6 @@ struct PeoplePage {
     /// Names this form, so that one that is sent twice adds one person.
     form: Uuid,
     refused: Option<String>,
-}
-
-struct PersonView {
-    id: i64,
-    name: String,
-    role: Role,
-    since: String,
-    disabled: Option<String>,
-    /// Whether this is the signed-in person.
-    own: bool,
-}
-
-impl PersonView {
-    fn new(person: &Person, visitor: &Visitor) -> Self {
-        Self {
-            id: person.id.0,
-            name: person.name.to_string(),
-            role: person.role,
-            since: figures::moment(person.created_at),
-            disabled: person.disabled_at.map(figures::moment),
-            own: person.id == visitor.person.id,
-        }
-    }
 }
 
 pub(super) async fn page(
@@ -83,10 +62,17 @@ async fn people_page(
     (name, role): (String, Role),
     refused: Option<String>,
 ) -> Result<Html<String>, Problem> {
-    let people = state.store.people().list().await?;
-    let people = people.iter().map(|person| PersonView::new(person, visitor)).collect();
-    let (shell, form) = (visitor.shell(Page::Access), Uuid::new_v4());
-    let page = PeoplePage { shell, tab: Tab::People, people, roles: ROLES, name, role, form, refused };
+    let page = PeoplePage {
+        shell: visitor.shell(Page::Access),
+        tab: Tab::People,
+        people: state.store.people().list().await?,
+        own: visitor.person.id,
+        roles: ROLES,
+        name,
+        role,
+        form: Uuid::new_v4(),
+        refused,
+    };
     Ok(Html(page.render()?))
 }
 
@@ -139,10 +125,10 @@ pub(super) async fn create(
 
 #[derive(Template)]
 #[template(path = "access/link.html")]
-struct LinkPage {
+struct LinkPage<'a> {
     shell: Shell,
     tab: Tab,
-    person: PersonView,
+    person: &'a Person,
     link: String,
     hours: u64,
 }
@@ -162,7 +148,7 @@ fn link_page(visitor: &Visitor, person: &Person, token: &Token, base_url: &str) 
     let page = LinkPage {
         shell: visitor.shell(Page::Access),
         tab: Tab::People,
-        person: PersonView::new(person, visitor),
+        person,
         link: format!("{base_url}/sign-in/{}", token.as_str()),
         hours: LINK.as_secs() / 3600,
     };
@@ -171,25 +157,20 @@ fn link_page(visitor: &Visitor, person: &Person, token: &Token, base_url: &str) 
 
 #[derive(Template)]
 #[template(path = "access/person.html")]
-struct PersonPage {
+struct PersonPage<'a> {
     shell: Shell,
     tab: Tab,
-    person: PersonView,
+    person: &'a Person,
+    own: PersonId,
     roles: [Role; 3],
     /// Why the change failed, if it was tried.
     refused: Option<String>,
 }
 
-impl PersonPage {
-    fn new(person: &Person, visitor: &Visitor, refused: Option<String>) -> Self {
-        Self {
-            shell: visitor.shell(Page::Access),
-            tab: Tab::People,
-            person: PersonView::new(person, visitor),
-            roles: ROLES,
-            refused,
-        }
-    }
+fn show_person(person: &Person, visitor: &Visitor, refused: Option<String>) -> Result<Html<String>, Problem> {
+    let (shell, own) = (visitor.shell(Page::Access), visitor.person.id);
+    let page = PersonPage { shell, tab: Tab::People, person, own, roles: ROLES, refused };
+    Ok(Html(page.render()?))
 }
 
 pub(super) async fn person_page(
@@ -197,8 +178,7 @@ pub(super) async fn person_page(
     State(state): State<AppState>,
     Path(id): Path<PersonId>,
 ) -> Result<Html<String>, Problem> {
-    let person = find(&state, id).await?;
-    Ok(Html(PersonPage::new(&person, &visitor, None).render()?))
+    show_person(&find(&state, id).await?, &visitor, None)
 }
 
 #[derive(Deserialize)]
@@ -242,8 +222,8 @@ pub(super) async fn change(
             match store.people().set_role(id, role, state.now()).await {
                 Ok(()) => {}
                 Err(error @ StoreError::Conflict(Conflict::LastAdmin)) => {
-                    let page = PersonPage::new(&person, &visitor, Some(error.to_string()));
-                    return Ok((StatusCode::CONFLICT, Html(page.render()?)).into_response());
+                    let page = show_person(&person, &visitor, Some(error.to_string()))?;
+                    return Ok((StatusCode::CONFLICT, page).into_response());
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -257,12 +237,15 @@ pub(super) async fn confirm_disable(
     State(state): State<AppState>,
     Path(id): Path<PersonId>,
 ) -> Result<Html<String>, Problem> {
-    let person = find(&state, id).await?;
-    Ok(Html(disable_page(&person, &visitor, None).render()?))
+    show_disable(&find(&state, id).await?, &visitor, None)
 }
 
-fn disable_page(person: &Person, visitor: &Visitor, refused: Option<String>) -> ConfirmPage {
-    ConfirmPage {
+fn show_disable(
+    person: &Person,
+    visitor: &Visitor,
+    refused: Option<String>,
+) -> Result<Html<String>, Problem> {
+    let page = ConfirmPage {
         shell: visitor.shell(Page::Access),
         tab: Tab::People,
         title: format!("Disable {}?", person.name),
@@ -271,7 +254,8 @@ fn disable_page(person: &Person, visitor: &Visitor, refused: Option<String>) -> 
         refused,
         button: "Disable",
         back: format!("/access/people/{}", person.id.0),
-    }
+    };
+    Ok(Html(page.render()?))
 }
 
 pub(super) async fn disable(
@@ -285,8 +269,8 @@ pub(super) async fn disable(
     match store.people().set_disabled(id, true, state.now()).await {
         Ok(()) => {}
         Err(error @ StoreError::Conflict(Conflict::LastAdmin)) => {
-            let page = disable_page(&person, &visitor, Some(error.to_string()));
-            return Ok((StatusCode::CONFLICT, Html(page.render()?)).into_response());
+            let page = show_disable(&person, &visitor, Some(error.to_string()))?;
+            return Ok((StatusCode::CONFLICT, page).into_response());
         }
         Err(error) => return Err(error.into()),
     }

@@ -212,7 +212,7 @@ fn table(ranks: &Ranks, query: &CaseQuery, known: &[bool]) -> String {
     let of_method = |what: &'static str| query.shown.iter().map(move |method| format!("{method}.{what}"));
     let heads = heads.into_iter().chain(of_method("rank")).chain(of_method("log_probability"));
     let heads: Vec<String> = heads.chain(["difference".to_owned()]).collect();
-    let mut lines = Lines::new(&heads.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut lines = Lines::new(&heads);
     for CaseDifference { row, difference } in find(ranks, query, known) {
         let case = ranks.case(row);
         let answers: Vec<(f32, f32)> =

@@ -10,11 +10,11 @@ use super::{format, series_kind};
 pub(super) struct KnownType {
     pub(super) words: Vec<String>,
     /// Methods, then baselines; the best first.
-    pub(super) groups: [Vec<Row>; 2],
+    pub(super) groups: [Vec<KnownTypeRow>; 2],
 }
 
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct KnownTypeRow {
     pub(super) name: String,
     pub(super) mark: String,
     pub(super) is_default: bool,
@@ -59,7 +59,7 @@ impl KnownType {
                 (format::figure(metric, figure.mean), format::error(metric, figure))
             });
             let mark = method.map_or_else(String::new, |method| chart::mark(series_kind(method)));
-            Row { name, mark, is_default: method == Some(default), cells }
+            KnownTypeRow { name, mark, is_default: method == Some(default), cells }
         };
         Some(Self { words, groups: groups.map(|group| group.into_iter().map(row).collect()) })
     }

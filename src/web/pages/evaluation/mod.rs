@@ -223,3 +223,27 @@ struct Drawn {
     svg: String,
     numbers: Numbers,
 }
+
+/// A difference between two figures, as a cell of a table.
+#[derive(Debug)]
+pub(super) struct Difference {
+    pub(super) class: &'static str,
+    pub(super) sign: &'static str,
+    pub(super) words: &'static str,
+    pub(super) written: String,
+    pub(super) interval: String,
+}
+
+impl Difference {
+    /// `ends` are the difference and its interval.
+    pub(super) fn new(metric: Metric, is_significant: bool, ends: [f64; 3]) -> Self {
+        let [difference, low, high] = ends;
+        let (class, sign, words) = match () {
+            () if !is_significant => ("quiet", "≈", "no significant difference"),
+            () if metric.better(difference, 0.0) => ("good", "▲", "better"),
+            () => ("bad", "▼", "worse"),
+        };
+        let interval = format::interval(metric, low, high);
+        Self { class, sign, words, written: format::signed(metric, difference), interval }
+    }
+}

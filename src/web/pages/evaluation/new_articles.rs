@@ -12,13 +12,13 @@ pub(super) struct NewArticlesTable {
     /// Their share of all slots, if a method can suggest new articles.
     pub(super) share: Option<String>,
     /// Methods, then baselines.
-    pub(super) groups: [Vec<Row>; 2],
+    pub(super) groups: [Vec<NewArticlesRow>; 2],
     /// The methods that cannot suggest new articles.
     pub(super) closed: Vec<String>,
 }
 
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct NewArticlesRow {
     pub(super) name: String,
     /// Recall at 1 and 5, mean rank and cross-entropy among all articles; the same within the type.
     pub(super) cells: Vec<String>,
@@ -36,10 +36,10 @@ impl NewArticlesTable {
             open().map(|(_, figures)| figures.new).chain(baselines.iter().map(|one| one.new)).next()?;
         let closed = results.iter().filter(|result| result.new_articles.is_none()).map(MethodResult::name);
         let methods = open().map(|(name, figures)| {
-            Row::new(name, &figures.new, format::percent(figures.shares.of_probability.mean))
+            NewArticlesRow::new(name, &figures.new, format::percent(figures.shares.of_probability.mean))
         });
         let of_baseline =
-            |baseline: &NewBaseline| Row::new(baseline.name.clone(), &baseline.new, String::new());
+            |baseline: &NewBaseline| NewArticlesRow::new(baseline.name.clone(), &baseline.new, String::new());
         Some(Self {
             slots: format::count(answered.any.slots),
             share: open().next().map(|(_, figures)| format::percent(figures.shares.of_answers.mean)),
@@ -49,7 +49,7 @@ impl NewArticlesTable {
     }
 }
 
-impl Row {
+impl NewArticlesRow {
     fn new(name: String, Answered { any, told_type }: &Answered, share: String) -> Self {
         let recall = |figure: Figure| format::figure(Metric::RecallAt1, figure.mean);
         let rank = |figure: Figure| format!("{:.1}", figure.mean);

@@ -9,7 +9,7 @@ use atelier_engine::evaluation::{Bin, Comparison, Figures, Interval, MAX_RANK, M
 use axum::{extract::State, response::Html};
 
 use super::{
-    Choice, ChoiceQuery, Drawn, Numbers, Tab, format,
+    Choice, ChoiceQuery, Difference, Drawn, Numbers, Tab, format,
     known_type::{self, KnownType},
     new_articles::NewArticlesTable,
     read_figures, series_kind, summary,
@@ -115,7 +115,7 @@ fn curves(choice: &Choice, ranks: &Ranks) -> Drawn {
         kind: series_kind(*method),
         points: POINTS.iter().map(|&k| (number(k), recall(*method, k))).collect(),
         marked: (0..POINTS.len())
-            .filter(|&place| MARKED.contains(&POINTS[place]))
+            .filter(|&index| MARKED.contains(&POINTS[index]))
             .map(|point| {
                 let k = POINTS[point];
                 Mark { point, says: format!("{method}: {} at {k}", format::percent(recall(*method, k))) }
@@ -123,24 +123,26 @@ fn curves(choice: &Choice, ranks: &Ranks) -> Drawn {
             .collect(),
         band: Vec::new(),
     });
-    let chart = LineChart {
-        title: "Recall curves",
-        about: "How often the missing article is among a method's first k suggestions, for k from 1 to 250.",
-        x: ("first k suggestions", Scale::Log { from: 1.0, to: number(MAX_RANK) }, format::plain),
-        y: ("recall@k", Scale::Linear { from: 0.0, to: 1.0 }, format::percent),
-        series: series.collect(),
-    };
     let row = |&method: &Method| {
         let cells = MARKED.map(|k| format!("{:.2}", 100.0 * recall(method, k)));
         (method.to_string(), cells.into())
     };
+    let about = "How often the missing article is among a method's first k suggestions, for k from 1 to 250.";
+    let y = ("recall@k", Scale::Linear { from: 0.0, to: 1.0 }, format::percent as Written);
+    let svg = draw_over_k("Recall curves", about, y, series.collect());
+    let rows = methods.iter().map(row).collect();
+    Drawn { svg, numbers: numbers_over_k("Recall at k, in percent of all slots", rows) }
+}
+
+fn draw_over_k(title: &str, about: &str, y: (&str, Scale, Written), series: Vec<Series<'_>>) -> String {
+    let x = ("first k suggestions", Scale::Log { from: 1.0, to: number(MAX_RANK) }, format::plain as Written);
+    line_chart(&LineChart { title, about, x, y, series })
+}
+
+/// A row for each method, with the figures of the marked points.
+fn numbers_over_k(caption: &str, rows: Vec<(String, Vec<String>)>) -> Numbers {
     let columns = std::iter::once("method".to_owned()).chain(MARKED.map(|k| format!("@{k}")));
-    let numbers = Numbers {
-        caption: "Recall at k, in percent of all slots".to_owned(),
-        columns: columns.collect(),
-        rows: methods.iter().map(row).collect(),
-    };
-    Drawn { svg: line_chart(&chart), numbers }
+    Numbers { caption: caption.to_owned(), columns: columns.collect(), rows }
 }
 
 fn number(k: usize) -> f64 {
@@ -185,17 +187,10 @@ fn curves_above(choice: &Choice, ranks: &Ranks) -> Option<Drawn> {
     }
     let ends = series.iter().flat_map(|series| &series.points).map(|(_, above)| *above);
     let y = ("recall@k above none, points", Scale::around(ends.chain([0.0])), format::points as Written);
-    let svg = line_chart(&LineChart {
-        title: "Recall above that of none",
-        about: "How much more often than with none, which ignores the customer, the missing article is among the first k.",
-        x: ("first k suggestions", Scale::Log { from: 1.0, to: number(MAX_RANK) }, format::plain),
-        y,
-        series,
-    });
-    let columns = std::iter::once("method".to_owned()).chain(MARKED.map(|k| format!("@{k}")));
+    let about = "How much more often than with none, which ignores the customer, the missing article is among the first k.";
+    let svg = draw_over_k("Recall above that of none", about, y, series);
     let caption = "Difference to none’s recall at k, in percentage points, with 95 % intervals over outfits";
-    let numbers = Numbers { caption: caption.to_owned(), columns: columns.collect(), rows };
-    (!numbers.rows.is_empty()).then_some(Drawn { svg, numbers })
+    (!rows.is_empty()).then(|| Drawn { svg, numbers: numbers_over_k(caption, rows) })
 }
 
 fn calibration(choice: &Choice, figures: &Figures) -> (Vec<Calibrated>, Numbers) {
@@ -245,63 +240,20 @@ struct Matrix {
     rows: Vec<(Method, Vec<Option<Cell>>)>,
 }
 
-/// The row's figure minus the column's.
+/// The row's figure minus the column's, and p.
 #[derive(Debug)]
 struct Cell {
-    difference: String,
-    interval: String,
+    difference: Difference,
     p: String,
-    verdict: Verdict,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    Better,
-    Worse,
-    Unsure,
-}
-
-impl Verdict {
-    fn class(self) -> &'static str {
-        match self {
-            Self::Better => "good",
-            Self::Worse => "bad",
-            Self::Unsure => "quiet",
-        }
-    }
-
-    fn sign(self) -> &'static str {
-        match self {
-            Self::Better => "▲",
-            Self::Worse => "▼",
-            Self::Unsure => "≈",
-        }
-    }
-
-    fn words(self) -> &'static str {
-        match self {
-            Self::Better => "better",
-            Self::Worse => "worse",
-            Self::Unsure => "no significant difference",
-        }
-    }
 }
 
 impl Matrix {
     fn new(choice: &Choice, comparison: &Comparison) -> Self {
         let cell = |row, column| {
-            let difference = comparison.difference(choice.metric, row, column)?;
-            let verdict = match () {
-                () if !difference.is_significant() => Verdict::Unsure,
-                () if choice.metric.better(difference.difference, 0.0) => Verdict::Better,
-                () => Verdict::Worse,
-            };
-            Some(Cell {
-                difference: format::signed(choice.metric, difference.difference),
-                interval: format::interval(choice.metric, difference.low, difference.high),
-                p: format::p(difference.p, comparison.draws),
-                verdict,
-            })
+            let found = comparison.difference(choice.metric, row, column)?;
+            let p = format::p(found.p, comparison.draws);
+            let ends = [found.difference, found.low, found.high];
+            Some(Cell { difference: Difference::new(choice.metric, found.is_significant(), ends), p })
         };
         let methods = choice.chosen.clone();
         let rows =

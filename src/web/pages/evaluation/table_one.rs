@@ -10,14 +10,14 @@ use super::{format, series_kind};
 /// The rows of the table.
 #[derive(Debug)]
 pub(super) struct TableOne {
-    pub(super) methods: Vec<Row>,
-    pub(super) baselines: Vec<Row>,
+    pub(super) methods: Vec<TableOneRow>,
+    pub(super) baselines: Vec<TableOneRow>,
     /// The source of the standard errors.
     pub(super) errors: &'static str,
 }
 
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct TableOneRow {
     pub(super) name: String,
     /// A method's mark in charts.
     pub(super) mark: String,
@@ -47,7 +47,7 @@ impl TableOne {
         Self {
             methods: results
                 .iter()
-                .map(|result| Row::from_method(result, over_outfits(result.method), results))
+                .map(|result| TableOneRow::from_method(result, over_outfits(result.method), results))
                 .collect(),
             baselines: baselines(&figures.comparison.baselines),
             errors: if over_runs { "over runs" } else { "over outfits, one run per method" },
@@ -59,22 +59,22 @@ impl TableOne {
         let results = &published.methods;
         let mut baselines = baselines(&published.baselines);
         if let Some(Bounds { known, unknown }) = &published.bounds {
-            baselines.push(Row::from_baseline("oracle, customer unknown", &unknown.scores));
-            baselines.push(Row::from_baseline("oracle, customer known", &known.scores));
+            baselines.push(TableOneRow::from_baseline("oracle, customer unknown", &unknown.scores));
+            baselines.push(TableOneRow::from_baseline("oracle, customer known", &known.scores));
         }
         Self {
-            methods: results.iter().map(|result| Row::from_method(result, None, results)).collect(),
+            methods: results.iter().map(|result| TableOneRow::from_method(result, None, results)).collect(),
             baselines,
             errors: "over runs, if a method has several",
         }
     }
 }
 
-fn baselines(baselines: &[Baseline]) -> Vec<Row> {
-    baselines.iter().map(|baseline| Row::from_baseline(&baseline.name, &baseline.answers)).collect()
+fn baselines(baselines: &[Baseline]) -> Vec<TableOneRow> {
+    baselines.iter().map(|baseline| TableOneRow::from_baseline(&baseline.name, &baseline.answers)).collect()
 }
 
-impl Row {
+impl TableOneRow {
     /// A single run has no error over runs; its row shows the error over outfits instead, if known.
     fn from_method(result: &MethodResult, over_outfits: Option<Scores>, all: &[MethodResult]) -> Self {
         let cell = |metric: Metric| {

@@ -66,7 +66,7 @@ pub(super) fn cells(figure: Figure) -> [String; 2] {
 pub(super) fn headed(first: &[&str], metrics: &[Metric]) -> Lines {
     let metrics = metrics.iter().flat_map(|metric| [metric.to_string(), format!("{metric}.standard_error")]);
     let heads: Vec<String> = first.iter().map(ToString::to_string).chain(metrics).collect();
-    Lines::new(&heads.iter().map(String::as_str).collect::<Vec<_>>())
+    Lines::new(&heads)
 }
 
 fn known_types(figures: &Figures, default: Method) -> Lines {
@@ -96,7 +96,7 @@ fn new_articles(figures: &Figures) -> Lines {
     let heads = ["any", "of_its_type"].into_iter().flat_map(|of| names.map(|name| format!("{of}.{name}")));
     let heads: Vec<String> =
         ["name".to_owned()].into_iter().chain(heads).chain(["share_of_probability".to_owned()]).collect();
-    let mut lines = Lines::new(&heads.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut lines = Lines::new(&heads);
     for row in NewArticlesTable::new(&figures.comparison).into_iter().flat_map(|table| table.groups).flatten()
     {
         lines.push(&[vec![row.name], row.cells, vec![row.share]].concat());
@@ -114,7 +114,7 @@ fn recall(choice: &Choice, ranks: &Ranks) -> Lines {
             let mut row = vec![method.to_string(), k.to_string()];
             row.push(ranks.recall(method, k).map_or_else(String::new, |recall| format!("{recall:.6}")));
             row.extend(
-                (0..3).map(|place| above.map_or_else(String::new, |ends| format!("{:.6}", ends[place]))),
+                (0..3).map(|index| above.map_or_else(String::new, |ends| format!("{:.6}", ends[index]))),
             );
             lines.push(&row);
         }

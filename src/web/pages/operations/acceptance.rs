@@ -7,7 +7,7 @@ use atelier_core::{
     drawing::chart::{
         LineChart, Mark, Scale, Series, Whisker, WhiskerRow, Whiskers, Written, line_chart, whiskers,
     },
-    util::{calendar, csv::Lines, notation::Notation},
+    util::{calendar, csv::Lines},
 };
 use axum::{
     extract::State,
@@ -15,7 +15,7 @@ use axum::{
 };
 use serde::Deserialize;
 
-use super::Tab;
+use super::{Tab, rows::OutcomesRow};
 use crate::{
     service::acceptance::{self, Acceptance, By, USUAL_DAYS, share},
     store::{Outcomes, day_of},
@@ -52,26 +52,8 @@ struct AcceptancePage {
     of_customers: bool,
     svg: String,
     drawn: usize,
-    rows: Vec<Row>,
-    total: Row,
-}
-
-struct Row {
-    value: String,
-    /// Shown, accepted, rejected, bought.
-    counts: [String; 4],
-    acceptance: String,
-}
-
-impl Row {
-    fn new(value: &str, outcomes: Outcomes, notation: &Notation) -> Self {
-        let Outcomes { shown, accepted, rejected, bought } = outcomes;
-        Self {
-            value: value.to_owned(),
-            counts: [shown, accepted, rejected, bought].map(|count| notation.count(count)),
-            acceptance: share(accepted, shown).map_or_else(|| "–".to_owned(), figures::share),
-        }
-    }
+    rows: Vec<OutcomesRow>,
+    total: OutcomesRow,
 }
 
 #[derive(Debug, Deserialize)]
@@ -125,8 +107,8 @@ pub(super) async fn page(
         of_customers: matches!(by, By::Feature(_)),
         svg,
         drawn,
-        rows: rows.iter().map(|(value, outcomes)| Row::new(value, *outcomes, notation)).collect(),
-        total: Row::new("all", total, notation),
+        rows: rows.iter().map(|(value, outcomes)| OutcomesRow::new(value, *outcomes, notation)).collect(),
+        total: OutcomesRow::new("all", total, notation),
         label,
     };
     Ok(Html(page.render()?))
@@ -141,7 +123,7 @@ pub(super) async fn download(
     let (by, days, Acceptance { rows, .. }) = query.read(&state).await?;
     let by = by.to_string();
     let mut lines =
-        Lines::new(&[&by, "shown", "accepted", "rejected", "bought", "acceptance", "low", "high"]);
+        Lines::new(&[by.as_str(), "shown", "accepted", "rejected", "bought", "acceptance", "low", "high"]);
     for (value, outcomes) in rows {
         let Outcomes { shown, accepted, rejected, bought } = outcomes;
         let mut cells = vec![value];

@@ -4,17 +4,12 @@ use askama::Template;
 use atelier_core::{domain::list_methods, util::notation::Notation};
 use axum::{extract::State, response::Html};
 
-use super::Tab;
+use super::{Tab, rows::OutcomesRow};
 use crate::{
-    service::{
-        acceptance::share,
-        coverage::{self, Report},
-    },
-    store::Outcomes,
+    service::coverage::{self, Report},
     web::{
         http::{AppState, Problem},
         pages::{
-            figures,
             shell::{Page, Shell},
             visitor::Analyst,
         },
@@ -39,14 +34,7 @@ struct CoverageView {
     /// The number of values not shown.
     others: usize,
     /// Known articles, then new ones.
-    feedback: Vec<FeedbackView>,
-}
-
-struct FeedbackView {
-    articles: &'static str,
-    /// Shown, accepted, rejected, bought.
-    counts: [String; 4],
-    acceptance: Option<String>,
+    feedback: Vec<OutcomesRow>,
 }
 
 /// The most unknown values on the page.
@@ -82,18 +70,9 @@ impl CoverageView {
                 .map(|(value, articles)| (value.attribute, value.word, notation.count(articles)))
                 .collect(),
             feedback: vec![
-                FeedbackView::new("known", feedback_on_known, notation),
-                FeedbackView::new("new", feedback_on_new, notation),
+                OutcomesRow::new("known", feedback_on_known, notation),
+                OutcomesRow::new("new", feedback_on_new, notation),
             ],
         }
-    }
-}
-
-impl FeedbackView {
-    fn new(articles: &'static str, counts: Outcomes, notation: &Notation) -> Self {
-        let Outcomes { shown, accepted, rejected, bought } = counts;
-        let acceptance = share(accepted, shown).map(figures::share);
-        let counts = [shown, accepted, rejected, bought].map(|count| notation.count(count));
-        Self { articles, counts, acceptance }
     }
 }

@@ -27,7 +27,7 @@ use crate::{
         },
         pages::{
             article_view::ArticleView,
-            evaluation::format,
+            evaluation::{Difference, format},
             figures,
             form::PageQuery,
             shell::{Page, Shell},
@@ -55,7 +55,7 @@ struct Compared {
     /// Where the intervals come from.
     basis: &'static str,
     other_data: bool,
-    rows: Vec<Row>,
+    rows: Vec<MethodDifference>,
     /// Methods of only one of the releases.
     lost: String,
     gained: String,
@@ -66,20 +66,11 @@ struct Compared {
     cases: Option<[Vec<CaseView>; 2]>,
 }
 
-struct Row {
+/// The new release's figures minus the live one's, by metric.
+struct MethodDifference {
     name: String,
     is_default: bool,
-    cells: Vec<Option<Cell>>,
-}
-
-/// The new release's figure minus the live one's.
-struct Cell {
-    class: &'static str,
-    sign: &'static str,
-    words: &'static str,
-    difference: String,
-    interval: String,
-    found: Interval,
+    cells: Vec<Option<(Interval, Difference)>>,
 }
 
 struct Types {
@@ -186,9 +177,10 @@ impl Compared {
                     Some(pair) => pair.difference(metric)?,
                     None => apart(new, method, now, other, metric)?,
                 };
-                Some(Cell::new(metric, found))
+                let ends = [found.difference, found.low, found.high];
+                Some((found, Difference::new(metric, found.is_significant(), ends)))
             };
-            Row { name, is_default: method == new.default, cells: Metric::ALL.map(cell).into() }
+            MethodDifference { name, is_default: method == new.default, cells: Metric::ALL.map(cell).into() }
         };
         let mut rows = vec![row(new.default, now.default)];
         let both = |side: &Side<'_>, other: &Side<'_>| {
@@ -202,7 +194,7 @@ impl Compared {
             shared
                 .into_iter()
                 .filter(|method| !(*method == new.default && new.default == now.default))
-                .map(|method| Row { is_default: false, ..row(method, method) }),
+                .map(|method| MethodDifference { is_default: false, ..row(method, method) }),
         );
         let default = pair(new.default, now.default);
         let types = match default {
@@ -235,9 +227,7 @@ impl Compared {
         let mut lines = Lines::new(&["method", "default", "metric", "difference", "low", "high"]);
         for row in &self.rows {
             for (metric, cell) in Metric::ALL.iter().zip(&row.cells) {
-                let Some(Interval { difference, low, high }) = cell.as_ref().map(|cell| cell.found) else {
-                    continue;
-                };
+                let Some((Interval { difference, low, high }, _)) = cell else { continue };
                 let ends = [difference, low, high].map(|end| format!("{end:.6}"));
                 let default = if row.is_default { "true" } else { "" };
                 lines.push(&[&row.name, default, metric.label(), &ends[0], &ends[1], &ends[2]]);
@@ -279,19 +269,6 @@ fn stored_types(new: &Side<'_>, now: &Side<'_>) -> Vec<(String, u64, Interval)> 
     found
 }
 
-impl Cell {
-    fn new(metric: Metric, found: Interval) -> Self {
-        let (class, sign, words) = match () {
-            () if !found.is_significant() => ("quiet", "≈", "no clear difference"),
-            () if metric.better(found.difference, 0.0) => ("good", "▲", "better"),
-            () => ("bad", "▼", "worse"),
-        };
-        let difference = format::signed(metric, found.difference);
-        let interval = format::interval(metric, found.low, found.high);
-        Self { class, sign, words, difference, interval, found }
-    }
-}
-
 /// How many times as likely.
 fn times(log_ratio: f64) -> String {
     figures::times(log_ratio.exp())
@@ -312,7 +289,7 @@ impl Types {
     fn new(all: Vec<(String, u64, Interval)>) -> Self {
         let others = all.len().saturating_sub(2 * TYPES);
         let last = all.len() - TYPES.min(all.len());
-        let ends = all.iter().enumerate().filter(|(place, _)| *place < TYPES || *place >= last);
+        let ends = all.iter().enumerate().filter(|(index, _)| *index < TYPES || *index >= last);
         let says = |name: &str, found: &Interval| {
             let Interval { difference, low, high } = *found;
             format!("{name}: {} ({} to {})", times(difference), times(low), times(high))

@@ -264,8 +264,8 @@ impl Proposal {
         let present = live.routing.experiment.iter().flat_map(|experiment| &experiment.arms);
         let present: Vec<Method> = present.map(|arm| arm.method).collect();
         arms.sort_by_key(|arm| {
-            let place = present.iter().position(|method| *method == arm.method);
-            (place.unwrap_or(present.len()), arm.method)
+            let index = present.iter().position(|method| *method == arm.method);
+            (index.unwrap_or(present.len()), arm.method)
         });
         let default = Some(self.default_method.as_str()).filter(|method| !method.is_empty());
         let default_method = default.map(str::parse::<Method>).transpose().unwrap_or_else(|error| {

@@ -4,12 +4,16 @@ use std::cmp::Reverse;
 
 use atelier_core::{
     domain::Method,
-    util::histogram::{Distribution, Estimate},
+    util::{
+        histogram::{Distribution, Estimate},
+        notation::Notation,
+    },
 };
 use atelier_engine::inference::{EngineMetrics, QueueState};
 
 use crate::{
-    service::live_release::LiveRelease,
+    service::{acceptance::share, live_release::LiveRelease},
+    store::Outcomes,
     web::{http::metrics::RequestLabels, pages::figures},
 };
 
@@ -41,6 +45,25 @@ pub(super) struct RouteRow {
     pub(super) answers: String,
     pub(super) half: String,
     pub(super) most: String,
+}
+
+/// What became of suggestions.
+pub(super) struct OutcomesRow {
+    pub(super) name: String,
+    /// Shown, accepted, rejected, bought.
+    pub(super) counts: [String; 4],
+    pub(super) acceptance: String,
+}
+
+impl OutcomesRow {
+    pub(super) fn new(name: &str, outcomes: Outcomes, notation: &Notation) -> Self {
+        let Outcomes { shown, accepted, rejected, bought } = outcomes;
+        Self {
+            name: name.to_owned(),
+            counts: [shown, accepted, rejected, bought].map(|count| notation.count(count)),
+            acceptance: share(accepted, shown).map_or_else(|| "–".to_owned(), figures::share),
+        }
+    }
 }
 
 /// In the methods' own order.

@@ -69,13 +69,13 @@ fn path(values: &[Option<f64>]) -> String {
     let top = most(values);
     let mut path = String::new();
     let mut drawing = false;
-    for (place, value) in values.iter().enumerate() {
+    for (index, value) in values.iter().enumerate() {
         let Some(value) = value else {
             drawing = false;
             continue;
         };
         #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
-        let x = WIDTH - (values.len() - 1 - place) as f64 * WIDTH / (MOMENTS - 1) as f64;
+        let x = WIDTH - (values.len() - 1 - index) as f64 * WIDTH / (MOMENTS - 1) as f64;
         let y = if top > 0.0 { HEIGHT - 2.0 - value / top * (HEIGHT - 4.0) } else { HEIGHT - 2.0 };
         // A single moment is a dot.
         let step = if drawing { "L" } else { "M" };

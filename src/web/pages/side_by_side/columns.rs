@@ -99,11 +99,11 @@ impl Compared {
         let placements: Vec<[Option<Followed>; 2]> =
             columns.iter().map(|column| followed(view, column)).collect();
         let best = placements.iter().filter_map(|[truth, _]| rank(truth.as_ref())).min();
-        let column_view = |(place, (column, [truth, mark])): (usize, (&Column, &[Option<Followed>; 2]))| {
-            let before = place.checked_sub(1).map(|before| &columns[before].blank);
+        let column_view = |(index, (column, [truth, mark])): (usize, (&Column, &[Option<Followed>; 2]))| {
+            let before = index.checked_sub(1).map(|before| &columns[before].blank);
             ColumnView {
                 title: title(view, column),
-                cells: cells(view, column, columns.first().filter(|_| place > 0), notation),
+                cells: cells(view, column, columns.first().filter(|_| index > 0), notation),
                 truth: truth.as_ref().map(|truth| describe_placement(truth, notation)),
                 mark: mark.as_ref().map(|mark| describe_placement(mark, notation)),
                 links: before.map_or_else(Vec::new, |before| links(view, before, &column.blank)),
@@ -154,7 +154,7 @@ fn cells(view: &View, column: &Column, first: Option<&Column>, notation: &Notati
                 .suggestions
                 .iter()
                 .position(|other| other.index == suggestion.index)
-                .map(|place| place + 1)
+                .map(|index| index + 1)
         });
         CellView {
             rank,
@@ -193,7 +193,7 @@ fn describe_placement((_, placement): &Followed, notation: &Notation) -> String 
 
 impl PairView {
     fn new(view: &View, columns: &[Column], pair: Pair, notation: &Notation) -> Self {
-        let [one, other] = pair.columns.map(|place| title(view, &columns[place]));
+        let [one, other] = pair.columns.map(|index| title(view, &columns[index]));
         Self {
             one,
             other,
@@ -233,7 +233,7 @@ fn number(probability: Option<f64>) -> String {
 pub(super) fn similarity_csv(view: &View, Comparison { columns, pairs, .. }: &Comparison) -> String {
     let mut lines = Lines::new(&["first", "second", "in_common", "rank_biased_overlap"]);
     for pair in pairs {
-        let [one, other] = pair.columns.map(|place| title(view, &columns[place]));
+        let [one, other] = pair.columns.map(|index| title(view, &columns[index]));
         lines.push(&[one, other, pair.overlap.to_string(), pair.rank_biased_overlap.to_string()]);
     }
     lines.into_text()

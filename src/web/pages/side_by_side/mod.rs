@@ -81,9 +81,8 @@ async fn page(
     State(state): State<AppState>,
     mut view: View,
 ) -> Result<Html<String>, Problem> {
-    let live = leave_out_what_is_gone(&state, &mut view).await?;
+    let (live, result) = read(&state, &mut view).await?;
     let schema = state.schema();
-    let result = compare(&state, live.as_deref(), &view).await?;
     let first = view.customers.first();
     let stored = match first {
         Some(id) => state.store.customers().get(id).await?,
@@ -123,11 +122,11 @@ async fn page(
     Ok(Html(page.render()?))
 }
 
-/// Leaves out what the live release does not have, and customers who are not stored.
-async fn leave_out_what_is_gone(
+/// Compares, after it leaves out what the live release does not have, and customers who are not stored.
+async fn read(
     state: &AppState,
     view: &mut View,
-) -> Result<Option<Arc<LiveRelease>>, Problem> {
+) -> Result<(Option<Arc<LiveRelease>>, Option<ComparedOutfit>), Problem> {
     let live = state.releases.current();
     if let Some(live) = &live {
         view.leave_out_what_is_gone(live);
@@ -135,7 +134,8 @@ async fn leave_out_what_is_gone(
     let stored = state.store.customers().existing_ids(&view.customers).await?;
     let gone = view.customers.extract_if(.., |id| !stored.contains(id));
     view.ignored.extend(gone.map(|id| format!("the customer {id}")));
-    Ok(live)
+    let compared = compare(state, live.as_deref(), view).await?;
+    Ok((live, compared))
 }
 
 /// The same comparison as a file.
@@ -144,8 +144,7 @@ async fn download(
     State(state): State<AppState>,
     mut view: View,
 ) -> Result<Response, Problem> {
-    let live = leave_out_what_is_gone(&state, &mut view).await?;
-    let result = compare(&state, live.as_deref(), &view).await?;
+    let (_, result) = read(&state, &mut view).await?;
     let columns = result.map(|result| result.comparison.columns).unwrap_or_default();
     Ok(csv_file("side-by-side.csv", columns::csv(&view, &columns)))
 }
@@ -155,8 +154,7 @@ async fn download_similarity(
     State(state): State<AppState>,
     mut view: View,
 ) -> Result<Response, Problem> {
-    let live = leave_out_what_is_gone(&state, &mut view).await?;
-    let result = compare(&state, live.as_deref(), &view).await?;
+    let (_, result) = read(&state, &mut view).await?;
     let text = result.map(|result| columns::similarity_csv(&view, &result.comparison)).unwrap_or_default();
     Ok(csv_file("similarity.csv", text))
 }

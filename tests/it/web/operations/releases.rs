@@ -163,7 +163,10 @@ async fn two_releases_are_compared(db: TestDatabase) {
     assert!(default[0].contains("▼") && default[0].contains("+0.800"), "{default:?}");
     assert!(default[1].contains("−6.46") && default[1].contains("worse"), "{default:?}");
     let same = row(&html, "<th scope=\"row\">gsu</th>");
-    assert!(same.iter().all(|cell| cell.contains("≈") && cell.contains("no clear difference")), "{same:?}");
+    assert!(
+        same.iter().all(|cell| cell.contains("≈") && cell.contains("no significant difference")),
+        "{same:?}"
+    );
     assert!(html.contains("They were trained on different data"), "{html}");
     assert_eq!(
         html.matches("→ ").count() - html.matches("match → gsx").count(),
