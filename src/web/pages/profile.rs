@@ -154,6 +154,11 @@ pub(super) fn value_words(feature: &Feature, value: &FeatureValue) -> String {
     }
 }
 
+/// A feature's label, or the name of one that the schema does not have.
+pub(super) fn label(name: &str, schema: &Schema) -> String {
+    schema.feature(name).map_or_else(|| spaced(name), |feature| feature.label.clone())
+}
+
 /// `trench-coat` as `trench coat`.
 pub(super) fn spaced(word: &str) -> String {
     word.replace(['-', '_'], " ")

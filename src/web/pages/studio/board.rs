@@ -39,7 +39,7 @@ pub(super) struct Board {
 }
 
 pub(super) struct SlotView {
-    pub(super) place: usize,
+    pub(super) index: usize,
     /// None for a blank.
     pub(super) article: Option<ArticleView>,
     /// The only type that the blank takes.
@@ -61,16 +61,16 @@ pub(super) async fn board(
     let ids: Vec<ArticleId> = view.slots.iter().flatten().cloned().collect();
     let stored = state.store.articles().get_many(&ids).await?;
     let mut articles = article_view::views(&ids, &stored, &state.notation).into_iter();
-    let slot = |(place, id): (usize, &Option<ArticleId>)| {
+    let slot = |(index, id): (usize, &Option<ArticleId>)| {
         let kind = id.as_ref().and_then(|id| stored.iter().find(|article| article.id == *id));
         let kind = kind.map(Article::kind);
         SlotView {
-            place,
+            index,
             article: id.as_ref().and_then(|_| articles.next()).map(|article| mark(article, live)),
-            kind: view.types.get(&place).map(|kind| spaced(kind)),
-            blanked: view.blanked(place, kind).href(),
-            without: view.without(place).href(),
-            pick: view.picking(place).href(),
+            kind: view.types.get(&index).map(|kind| spaced(kind)),
+            blanked: view.blanked(index, kind).href(),
+            without: view.without(index).href(),
+            pick: view.picking(index).href(),
             placement: None,
             is_weak: false,
         }

@@ -1,21 +1,22 @@
 //! A customer's page: sizes, notes, outfits, and what they bought and refused.
 
-use atelier_core::domain::{ArticleId, CustomerId, Features, Schema, Timestamp};
+use askama::Template;
+use atelier_core::domain::{ArticleId, CustomerId, Timestamp};
 use axum::{
     extract::State,
     http::StatusCode,
-    response::{IntoResponse, Redirect, Response},
+    response::{Html, IntoResponse, Redirect, Response},
 };
 use futures_util::TryStreamExt;
 use serde::Deserialize;
 
 use super::{
-    View,
-    saved::{self, OutfitCard},
+    Content, Named, StudioPage, View,
+    saved::{self, OutfitCard, SavedQuery},
     view::Refusal,
 };
 use crate::{
-    store::{CustomerNote, FeedbackKind, Note, SavedFilter},
+    store::{CustomerNote, FeedbackKind, Note},
     web::{
         http::{AppState, Finding, Kind, Problem},
         pages::{
@@ -64,12 +65,10 @@ pub(super) struct NoteView {
 
 pub(super) async fn known(
     state: &AppState,
-    view: &View,
-    profile: &Features,
-    schema: &Schema,
-    refusals: &[(ArticleId, Timestamp)],
+    Named { view, schema, customer, refusals, .. }: &Named,
 ) -> Result<Known, Problem> {
-    let id = view.customer.as_ref().expect("the customer is chosen; this is a bug");
+    let customer = customer.as_ref().expect("the customer is chosen; this is a bug");
+    let id = &customer.id;
     let store = &state.store;
     let outfits = store.saved_outfits().latest_for(id, OUTFITS).await?;
     let notes: Vec<CustomerNote> = store.notes().for_customer(id).try_collect().await?;
@@ -90,11 +89,11 @@ pub(super) async fn known(
         refused.iter().map(|(article, _)| Refusal::of(article.clone()).to_string()).collect();
     let refused = dated(state, refused).await?.into_iter().zip(undone);
     Ok(Known {
-        sizes: profile::sizes(profile, schema),
+        sizes: profile::sizes(&customer.features, schema),
         notes: notes.into_iter().rev().map(note).collect(),
         refused_note: None,
         outfits: saved::cards(state, outfits, schema).await?,
-        all_outfits: saved::list_href(&SavedFilter { customer: Some(id), ..SavedFilter::default() }, 1),
+        all_outfits: SavedQuery::for_customer(id).href(1),
         bought: dated(state, bought).await?,
         refused: refused.map(|((article, day), undone)| (article, day, undone)).collect(),
         refused_pager,
@@ -144,8 +143,12 @@ pub(super) async fn note(
                 Err(reason) => {
                     let view = View { customer: Some(customer), ..View::default() };
                     let refused = RefusedNote { typed: note, reason };
-                    let page = super::studio_page(&state, &visitor, view, Some(refused), None).await?;
-                    return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
+                    let mut page = StudioPage::new(&state, &visitor, view).await?;
+                    if let Content::Customer(known) = &mut page.content {
+                        known.refused_note = Some(refused);
+                    }
+                    let status = StatusCode::UNPROCESSABLE_ENTITY;
+                    return Ok((status, Html(page.render()?)).into_response());
                 }
             }
         }

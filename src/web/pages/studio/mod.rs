@@ -12,8 +12,10 @@ mod suggest;
 mod view;
 mod what_if;
 
+use std::sync::Arc;
+
 use askama::Template;
-use atelier_core::domain::{ArticleId, Customer, Features, Method, Schema, Slot};
+use atelier_core::domain::{ArticleId, Customer, Features, Method, Schema, Slot, Timestamp};
 use axum::{
     Router,
     extract::State,
@@ -25,7 +27,7 @@ use serde::Deserialize;
 pub(super) use self::view::View;
 use self::{
     board::Board,
-    customer::{Known, RefusedNote},
+    customer::Known,
     pick::Pick,
     queue::Queue,
     saved::Unsaved,
@@ -39,7 +41,7 @@ use crate::{
         completion::Request,
         fault::ServiceError,
         feedback::{judge, withdraw_refusal},
-        live_release::LiveRelease,
+        live_release::{LiveRelease, ServedSchema},
         search,
     },
     store::{FeedbackKind, SavedOutfit},
@@ -86,12 +88,21 @@ struct StudioPage {
     view: View,
     /// The chosen customer, if there is one and they exist.
     customer: Option<CustomerView>,
-    /// The customers found, if none is chosen.
-    found: Option<FoundCustomers>,
-    /// What is known of the customer besides their profile, if no outfit is on the board.
-    known: Option<Known>,
-    /// Who is next, if no customer is chosen.
-    queue: Option<Queue>,
+    content: Content,
+}
+
+enum Content {
+    /// The queue is there until a search narrows the customers.
+    Find {
+        found: FoundCustomers,
+        queue: Option<Queue>,
+    },
+    Customer(Known),
+    Outfit(Box<Desk>),
+}
+
+/// An outfit, what is suggested for it, and how that can be changed.
+struct Desk {
     board: Board,
     /// What the outfit is for.
     purposes: Vec<Purpose>,
@@ -117,104 +128,124 @@ async fn page(
     State(state): State<AppState>,
     view: View,
 ) -> Result<Html<String>, Problem> {
-    studio_page(&state, &visitor, view, None, None).await
+    Ok(Html(StudioPage::new(&state, &visitor, view).await?.render()?))
 }
 
-/// The page, perhaps with a note about the customer that was refused, or with why the outfit was not saved.
-async fn studio_page(
-    state: &AppState,
-    visitor: &Visitor,
-    mut view: View,
-    refused_note: Option<RefusedNote>,
-    unsaved: Option<Unsaved>,
-) -> Result<Html<String>, Problem> {
-    let live = state.releases.current();
-    let schema = state.schema();
-    view.saved = confirm_saved(state, &view, &schema).await?;
-    let is_outdated = is_outdated(state, &mut view, &schema).await?;
-    let customer = chosen_customer(state, &view, &schema).await?;
-    let stored = customer.as_ref().map(|customer| customer.features.clone()).unwrap_or_default();
-    let found = match &customer {
-        None if view.slots.is_empty() => Some(find_customers(state, &view, &schema).await?),
-        _ => None,
-    };
-    let mut refusals = Vec::new();
-    if let (Some(id), Some(_)) = (&view.customer, &customer) {
-        refusals = state.store.feedback().refused_by(id).await?;
+impl StudioPage {
+    async fn new(state: &AppState, visitor: &Visitor, view: View) -> Result<Self, Problem> {
+        let named = Named::read(state, view).await?;
+        let content = match &named.customer {
+            None if named.view.slots.is_empty() => find(state, visitor, &named).await?,
+            Some(_) if named.view.slots.is_empty() => {
+                Content::Customer(customer::known(state, &named).await?)
+            }
+            _ => Content::Outfit(Box::new(Desk::new(state, visitor, &named).await?)),
+        };
+        let Named { view, customer, schema, .. } = named;
+        let customer = customer.map(|customer| CustomerView::new(&customer, &schema));
+        Ok(Self { shell: visitor.shell(Page::Studio), view, customer, content })
+    }
+}
+
+/// What the address names, as it is stored now.
+struct Named {
+    /// Without what is gone.
+    view: View,
+    live: Option<Arc<LiveRelease>>,
+    schema: ServedSchema,
+    customer: Option<Customer>,
+    /// What they refused of the catalogue, the latest first.
+    refusals: Vec<(ArticleId, Timestamp)>,
+    is_outdated: bool,
+}
+
+impl Named {
+    async fn read(state: &AppState, mut view: View) -> Result<Self, Problem> {
+        let (live, schema) = (state.releases.current(), state.schema());
+        view.saved = confirm_saved(state, &view, &schema).await?;
+        let is_outdated = is_outdated(state, &mut view, &schema).await?;
+        let customer = match &view.customer {
+            Some(id) => state.store.customers().get(id).await?,
+            None => None,
+        };
+        let mut refusals = match &customer {
+            Some(customer) => state.store.feedback().refused_by(&customer.id).await?,
+            None => Vec::new(),
+        };
+        if let Some(live) = &live {
+            leave_out_what_is_gone(&mut view, live);
+            refusals.retain(|(article, _)| live.catalogue.position_of(article.as_str()).is_some());
+        }
         view.refused_before = refusals.iter().map(|(article, _)| article.clone()).collect();
         // Links from Side by side name them.
-        let before = &view.refused_before;
-        view.filter.exclude.retain(|article| !before.contains(article));
+        view.filter.exclude.retain(|article| !view.refused_before.contains(article));
+        Ok(Self { view, live, schema, customer, refusals, is_outdated })
     }
-    if let Some(live) = &live {
-        leave_out_what_is_gone(&mut view, live);
+
+    /// The customer's stored features.
+    fn profile(&self) -> Features {
+        self.customer.as_ref().map(|customer| customer.features.clone()).unwrap_or_default()
     }
-    let mut known = match &customer {
-        Some(_) if view.slots.is_empty() => {
-            refusals.retain(|(article, _)| view.refused_before.contains(article));
-            Some(customer::known(state, &view, &stored, &schema, &refusals).await?)
-        }
-        _ => None,
+}
+
+impl Desk {
+    async fn new(state: &AppState, visitor: &Visitor, named: &Named) -> Result<Self, Problem> {
+        let (Named { view, schema, .. }, profile) = (named, named.profile());
+        let live = named.live.as_deref();
+        let stores = live.map(|live| live.catalogue.sets().supply().stores()).unwrap_or_default();
+        let mut board = board::board(state, view, live).await?;
+        let (suggested, silent) = match answer(state, visitor, named, &mut board).await? {
+            Ok(suggested) => (suggested, None),
+            Err(reason) => (None, Some(reason)),
+        };
+        Ok(Self {
+            board,
+            purposes: what_if::purposes(view, schema),
+            pick: pick::pick(state, view, live, &profile).await?,
+            refused: refused(state, view).await?,
+            what_if: what_if::what_if(view, &profile, schema),
+            fit: profile::fitting(&shown_features(view, profile, schema), schema),
+            suggested,
+            methods: live.map(|live| live.serving.methods().collect()).unwrap_or_default(),
+            stores: stores.into_iter().map(str::to_owned).collect(),
+            silent,
+            is_outdated: named.is_outdated,
+            unsaved: None,
+        })
+    }
+}
+
+/// Suggestions for the blanks, or why there are none. A whole outfit is scored instead.
+async fn answer(
+    state: &AppState,
+    visitor: &Visitor,
+    named: &Named,
+    board: &mut Board,
+) -> Result<Result<Option<Suggested>, String>, Problem> {
+    let (Named { view, customer, .. }, profile) = (named, &named.profile());
+    let Some(live) = &named.live else {
+        let reason = "No release is live, so there are no suggestions. An admin can activate one.";
+        return Ok(if view.blanks() > 0 { Err(reason.to_owned()) } else { Ok(None) });
     };
-    if let Some(known) = &mut known {
-        known.refused_note = refused_note;
+    if board.is_complete() {
+        board.score(state, live, view, profile).await?;
     }
-    let queue = match &found {
-        Some(_) if view.find.is_empty() => Some(queue::queue(state, visitor.person.id, &schema).await?),
-        _ => None,
-    };
-    let refused = refused(state, &view).await?;
-    let mut board = board::board(state, &view, live.as_deref()).await?;
-    let (mut suggested, mut silent) = (None, None);
-    match &live {
-        Some(live) if view.blanks() > 0 => {
-            let known = view.customer.as_ref().filter(|_| customer.is_some());
-            let asker = Asker { person: visitor.person.id, customer: known, profile: &stored };
-            match suggest::suggest(state, live, &view, asker, &board).await {
-                Ok(found) => suggested = Some(found),
-                // The outfit and the filters stay on the page, so that they can be corrected.
-                Err(ServiceError::Faults(faults)) => silent = Some(fault::words(&faults)),
-                Err(error) => return Err(fault::problem(error)),
-            }
-        }
-        Some(live) if board.is_complete() => board.score(state, live, &view, &stored).await?,
-        None if view.blanks() > 0 => {
-            silent =
-                Some("No release is live, so there are no suggestions. An admin can activate one.".into());
-        }
-        _ => {}
+    if view.blanks() == 0 {
+        return Ok(Ok(None));
     }
-    let pick = pick::pick(state, &view, live.as_deref(), &stored).await?;
-    let page = StudioPage {
-        shell: visitor.shell(Page::Studio),
-        pick,
-        refused,
-        fit: profile::fitting(&shown_features(&view, stored.clone(), &schema), &schema),
-        purposes: what_if::purposes(&view, &schema),
-        what_if: what_if::what_if(&view, &stored, &schema),
-        stores: live
-            .as_ref()
-            .map(|live| live.catalogue.sets().supply().stores().into_iter().map(str::to_owned).collect())
-            .unwrap_or_default(),
-        methods: live.map(|live| live.serving.methods().collect()).unwrap_or_default(),
-        view,
-        customer,
-        found,
-        known,
-        queue,
-        board,
-        suggested,
-        silent,
-        is_outdated,
-        unsaved,
-    };
-    Ok(Html(page.render()?))
+    let customer = customer.as_ref().map(|customer| &customer.id);
+    let asker = Asker { person: visitor.person.id, customer, profile };
+    match suggest::suggest(state, live, view, asker, board).await {
+        Ok(suggested) => Ok(Ok(Some(suggested))),
+        // The outfit and the filters stay on the page, so that they can be corrected.
+        Err(ServiceError::Faults(faults)) => Ok(Err(fault::words(&faults))),
+        Err(error) => Err(fault::problem(error)),
+    }
 }
 
 /// Leaves out the parts of an old link that the release or the catalogue no longer has.
 fn leave_out_what_is_gone(view: &mut View, live: &LiveRelease) {
     let catalogue = &live.catalogue;
-    view.refused_before.retain(|id| catalogue.position_of(id.as_str()).is_some());
     view.filter.exclude.retain(|id| catalogue.position_of(id.as_str()).is_some());
     view.left_out.retain(|refusal| catalogue.position_of(refusal.article.as_str()).is_some());
     if let Some(method) = view.method.take_if(|method| !live.serving.has(*method)) {
@@ -347,20 +378,14 @@ const MOST_SKIPPED: usize = 10_000_000;
 struct CustomerView {
     id: String,
     words: Vec<ProfileWord>,
-    features: Features,
     /// The studio for this customer.
     href: String,
 }
 
 impl CustomerView {
-    fn new(customer: Customer, schema: &Schema) -> Self {
+    fn new(customer: &Customer, schema: &Schema) -> Self {
         let href = View { customer: Some(customer.id.clone()), ..View::default() }.href();
-        Self {
-            id: customer.id.to_string(),
-            words: profile::describe(&customer.features, schema),
-            features: customer.features,
-            href,
-        }
+        Self { id: customer.id.to_string(), words: profile::describe(&customer.features, schema), href }
     }
 
     fn line(&self) -> String {
@@ -368,31 +393,30 @@ impl CustomerView {
     }
 }
 
-async fn chosen_customer(
-    state: &AppState,
-    view: &View,
-    schema: &Schema,
-) -> Result<Option<CustomerView>, Problem> {
-    let Some(id) = &view.customer else { return Ok(None) };
-    let customer = state.store.customers().get(id).await?;
-    Ok(customer.map(|customer| CustomerView::new(customer, schema)))
-}
-
 struct FoundCustomers {
     on_page: Vec<CustomerView>,
     pager: Pager,
 }
 
-/// The customers whose id or profile has every word.
-async fn find_customers(state: &AppState, view: &View, schema: &Schema) -> Result<FoundCustomers, Problem> {
+/// The customers whose id or profile has every word, and without words the queue.
+async fn find(
+    state: &AppState,
+    visitor: &Visitor,
+    Named { view, schema, .. }: &Named,
+) -> Result<Content, Problem> {
     let skip = view.page.unwrap_or(1).saturating_sub(1).saturating_mul(FOUND).min(MOST_SKIPPED);
     let page = (skip, FOUND);
     let found = search::customers(&state.store, schema, &state.synonyms, &view.find, page).await?;
     let pager = Pager::new(view.page, found.count, FOUND, found.is_cut, &state.notation, |page| {
         view.with(|view| view.page = Some(page)).href()
     });
-    let on_page = found.rows.into_iter().map(|customer| CustomerView::new(customer, schema));
-    Ok(FoundCustomers { on_page: on_page.collect(), pager })
+    let on_page = found.rows.iter().map(|customer| CustomerView::new(customer, schema));
+    let found = FoundCustomers { on_page: on_page.collect(), pager };
+    let queue = match &*view.find {
+        "" => Some(queue::queue(state, visitor.person.id, schema).await?),
+        _ => None,
+    };
+    Ok(Content::Find { found, queue })
 }
 
 #[derive(Deserialize)]
@@ -447,6 +471,6 @@ async fn feedback(
         _ => return Err(Problem::new(Kind::Invalid, "send either `refused` or `undone`")),
     };
     // Without scripts the browser goes to where the click was.
-    let place = if next.slots.is_empty() { "refused-title".to_owned() } else { format!("blank-{slot}") };
-    Ok(Redirect::to(&format!("{}#{place}", next.href())).into_response())
+    let part = if next.slots.is_empty() { "refused-title".to_owned() } else { format!("blank-{slot}") };
+    Ok(Redirect::to(&format!("{}#{part}", next.href())).into_response())
 }

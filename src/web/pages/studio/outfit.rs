@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{View, saved};
 use crate::{
     service::{fault::ServiceError, outfits},
-    store::{AuditEntry, Conflict, Name, Note, Origin, SavedOutfit, StoreError},
+    store::{AuditEntry, Conflict, Name, Note, Origin, SavedOutfit, Store, StoreError},
     web::{
         http::{
             AppState, Kind, Problem,
@@ -191,12 +191,12 @@ async fn unsuitable(
     let mut sold_out = catalogue.sets().out_of_stock().clone();
     sold_out.unite(&catalogue.sets().supply().sold_out(Some(features), None, length));
     let words = |piece: &ArticleView| {
-        let place = catalogue.position_of(&piece.id)?;
+        let index = catalogue.position_of(&piece.id)?;
         let reasons =
             [(&no_gos, "is a no-go"), (&unfit, "does not fit"), (&sold_out, "is not in stock in their size")];
         let found: Vec<String> = reasons
             .into_iter()
-            .filter(|(articles, _)| articles.contains(place))
+            .filter(|(articles, _)| articles.contains(index))
             .map(|(_, words)| words.to_owned())
             .collect();
         (!found.is_empty()).then(|| format!("{} {}.", piece.name, profile::list(&found, "and")))
@@ -271,17 +271,10 @@ fn words(entry: &AuditEntry, articles: &HashMap<String, String>, schema: &Schema
     if entry.details.contains_key("note") {
         parts.push("changed the note".to_owned());
     }
-    match entry.details.get("features") {
-        Some(Value::Array(names)) => {
-            let label = |name: &str| {
-                schema.feature(name).map_or_else(|| profile::spaced(name), |feature| feature.label.clone())
-            };
-            let labels: Vec<String> = names.iter().filter_map(Value::as_str).map(label).collect();
-            parts.push(format!("changed the {}", profile::list(&labels, "and")));
-        }
-        // Older entries do not say which.
-        Some(_) => parts.push("changed what the outfit is for".to_owned()),
-        None => {}
+    if let Some(Value::Array(names)) = entry.details.get("features") {
+        let labels: Vec<String> =
+            names.iter().filter_map(Value::as_str).map(|name| profile::label(name, schema)).collect();
+        parts.push(format!("changed the {}", profile::list(&labels, "and")));
     }
     if parts.is_empty() {
         parts.push("changed the blanks or the order".to_owned());
@@ -317,6 +310,18 @@ enum Change {
     Withdraw,
 }
 
+/// What follows a change.
+enum Next {
+    Go(String),
+    Stay(StatusCode, Notice),
+}
+
+impl Next {
+    fn refuse(status: StatusCode, reason: impl Into<String>) -> Self {
+        Self::Stay(status, Notice { refused: Some(reason.into()), ..Notice::default() })
+    }
+}
+
 pub(super) async fn change(
     Stylist(visitor): Stylist,
     State(state): State<AppState>,
@@ -325,62 +330,65 @@ pub(super) async fn change(
     headers: HeaderMap,
     Form(form): Form<ChangeForm>,
 ) -> Result<Response, Problem> {
-    let store = state.store.by(visitor.author());
-    let (saved, now) = (store.saved_outfits(), state.now());
-    let here = format!("/studio/outfits/{seq}");
-    let invalid = StatusCode::UNPROCESSABLE_ENTITY;
-    let refuse = async |status: StatusCode, reason: String, form: ChangeForm| {
-        let notice = Notice { refused: Some(reason), typed: Some(form), ..Notice::default() };
-        Ok((status, outfit_page(&state, &visitor, seq, notice).await?).into_response())
-    };
+    let (store, now) = (state.store.by(visitor.author()), state.now());
+    let saved = store.saved_outfits();
     let next = match form.change {
-        Change::Words => match (read_name(&form.name), Note::new(&form.note)) {
-            (Ok(name), Ok(note)) => {
-                let edit = |saved: &mut SavedOutfit| (saved.name, saved.note) = (name, note);
-                match saved.change(seq, form.revision, edit, now).await {
-                    Ok(()) => format!("{here}?saved=on"),
-                    Err(StoreError::Conflict(Conflict::OutfitChanged)) => {
-                        let reason = "this outfit was changed after you opened it. The name and the note below are \
-                                      yours: save again to keep them";
-                        return refuse(StatusCode::CONFLICT, reason.to_owned(), form).await;
-                    }
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            (Err(reason), _) => return refuse(invalid, reason, form).await,
-            (_, Err(error)) => return refuse(invalid, error.to_string(), form).await,
-        },
+        Change::Words => change_words(&store, seq, &form, now).await?,
         Change::Delete => {
             saved.delete(seq, now).await?;
-            format!("/studio/outfits?deleted={seq}")
+            Next::Go(format!("/studio/outfits?deleted={seq}"))
         }
-        Change::Restore => match saved.restore(seq, now).await {
-            Ok(()) => here,
-            Err(StoreError::Conflict(conflict)) => {
-                let same = saved.same_as(&find(&state, seq).await?.outfit).await?;
-                let notice = Notice { refused: Some(conflict.to_string()), same, ..Notice::default() };
-                let page = outfit_page(&state, &visitor, seq, notice).await?;
-                return Ok((StatusCode::CONFLICT, page).into_response());
-            }
-            Err(error) => return Err(error.into()),
-        },
-        Change::Copy => match copy(&state, &visitor, seq, &form.customer).await? {
-            Ok(copied) => format!("/studio/outfits/{copied}"),
-            Err(reason) => return refuse(invalid, reason, form).await,
-        },
+        Change::Restore => restore(&state, &store, seq, now).await?,
+        Change::Copy => copy(&state, &visitor, seq, &form.customer).await?,
         Change::Share => {
             let days = form.days.filter(|days| DAYS.contains(days)).unwrap_or(DAYS[0]);
             let token = outfits::share(&store, seq, days, now).await?;
-            let link = format!("{}/shared/{}", base_url(&headers, https), token.as_str());
-            let notice = Notice { link: Some(link), ..Notice::default() };
-            return Ok(outfit_page(&state, &visitor, seq, notice).await?.into_response());
+            let link = Some(format!("{}/shared/{}", base_url(&headers, https), token.as_str()));
+            Next::Stay(StatusCode::OK, Notice { link, ..Notice::default() })
         }
         Change::Withdraw => {
             saved.set_link(seq, None, now).await?;
-            here
+            Next::Go(format!("/studio/outfits/{seq}"))
         }
     };
-    Ok(Redirect::to(&next).into_response())
+    match next {
+        Next::Go(next) => Ok(Redirect::to(&next).into_response()),
+        Next::Stay(status, notice) => {
+            let notice = Notice { typed: Some(form), ..notice };
+            Ok((status, outfit_page(&state, &visitor, seq, notice).await?).into_response())
+        }
+    }
+}
+
+async fn change_words(store: &Store, seq: i64, form: &ChangeForm, now: Timestamp) -> Result<Next, Problem> {
+    let invalid = StatusCode::UNPROCESSABLE_ENTITY;
+    let (name, note) = match (read_name(&form.name), Note::new(&form.note)) {
+        (Ok(name), Ok(note)) => (name, note),
+        (Err(reason), _) => return Ok(Next::refuse(invalid, reason)),
+        (_, Err(error)) => return Ok(Next::refuse(invalid, error.to_string())),
+    };
+    let edit = |saved: &mut SavedOutfit| (saved.name, saved.note) = (name, note);
+    match store.saved_outfits().change(seq, form.revision, edit, now).await {
+        Ok(()) => Ok(Next::Go(format!("/studio/outfits/{seq}?saved=on"))),
+        Err(StoreError::Conflict(Conflict::OutfitChanged)) => Ok(Next::refuse(
+            StatusCode::CONFLICT,
+            "this outfit was changed after you opened it. The name and the note below are yours: save again to keep them",
+        )),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn restore(state: &AppState, store: &Store, seq: i64, now: Timestamp) -> Result<Next, Problem> {
+    let saved = store.saved_outfits();
+    match saved.restore(seq, now).await {
+        Ok(()) => Ok(Next::Go(format!("/studio/outfits/{seq}"))),
+        Err(StoreError::Conflict(conflict)) => {
+            let same = saved.same_as(&find(state, seq).await?.outfit).await?;
+            let notice = Notice { refused: Some(conflict.to_string()), same, ..Notice::default() };
+            Ok(Next::Stay(StatusCode::CONFLICT, notice))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn read_name(text: &str) -> Result<Option<Name>, String> {
@@ -389,25 +397,21 @@ fn read_name(text: &str) -> Result<Option<Name>, String> {
 }
 
 /// Saves the outfit for another customer, with its name, or says why not.
-async fn copy(
-    state: &AppState,
-    visitor: &Visitor,
-    seq: i64,
-    customer: &str,
-) -> Result<Result<i64, String>, Problem> {
+async fn copy(state: &AppState, visitor: &Visitor, seq: i64, customer: &str) -> Result<Next, Problem> {
+    let refuse = |reason: String| Ok(Next::refuse(StatusCode::UNPROCESSABLE_ENTITY, reason));
     let saved = find(state, seq).await?;
     let customer = match CustomerId::new(customer.trim()) {
         Ok(customer) => customer,
-        Err(error) => return Ok(Err(error.to_string())),
+        Err(error) => return refuse(error.to_string()),
     };
     if customer == saved.outfit.customer {
-        return Ok(Err(format!("{customer} already has this outfit; enter another customer")));
+        return refuse(format!("{customer} already has this outfit; enter another customer"));
     }
     let outfit = OpenOutfit { customer, ..saved.outfit };
     let (author, now) = (visitor.author(), state.now());
     let copied = match outfits::save(&state.store, author, &outfit, now).await {
         Ok((copied, _)) => copied,
-        Err(ServiceError::Faults(faults)) => return Ok(Err(fault::words(&faults))),
+        Err(ServiceError::Faults(faults)) => return refuse(fault::words(&faults)),
         Err(error) => return Err(fault::problem(error)),
     };
     let copy = find(state, copied).await?;
@@ -415,5 +419,5 @@ async fn copy(
         let edit = |copy: &mut SavedOutfit| copy.name = saved.name;
         state.store.by(author).saved_outfits().change(copied, copy.revision, edit, now).await?;
     }
-    Ok(Ok(copied))
+    Ok(Next::Go(format!("/studio/outfits/{copied}")))
 }

@@ -62,8 +62,8 @@ pub(super) async fn pick(
     let Some(slot) = view.pick.filter(|slot| *slot < view.slots.len()) else { return Ok(None) };
     let words = view.search.trim();
     let example = view.similar.as_ref().zip(live).and_then(|(id, live)| {
-        let place = live.catalogue.position_of(id.as_str())?;
-        Some(live.catalogue.any_article(place)?.unpack())
+        let index = live.catalogue.position_of(id.as_str())?;
+        Some(live.catalogue.any_article(index)?.unpack())
     });
     let is_search = !words.is_empty();
     let types = live.map(|live| live.catalogue.sets().types()).unwrap_or_default();
@@ -121,7 +121,7 @@ pub(super) async fn pick(
     }))
 }
 
-/// The place in the list of the page's first article. A page past the end is the last.
+/// How many articles come before the page. A page past the end is the last.
 fn first_on_page(view: &View, length: usize) -> usize {
     let last = length.saturating_sub(1) / ON_A_PAGE;
     view.page.unwrap_or(1).saturating_sub(1).min(last) * ON_A_PAGE
@@ -167,10 +167,10 @@ async fn ranked(
 ) -> Result<Listed, ServiceError> {
     // The other blanks are left out: only this slot is being filled.
     let mut outfit: Vec<Option<ArticleId>> = Vec::new();
-    let mut place = 0;
+    let mut index = 0;
     for (other, article) in view.slots.iter().enumerate() {
         if other == slot {
-            place = outfit.len();
+            index = outfit.len();
             outfit.push(None);
         } else if article.is_some() {
             outfit.push(article.clone());
@@ -180,7 +180,7 @@ async fn ranked(
         similar.map(|similar| similar.iter().zip(0..).collect());
     let mut filters = view.filters();
     let kind = view.types.get(&slot).cloned();
-    filters.types = kind.into_iter().map(|kind| (place, vec![kind])).collect();
+    filters.types = kind.into_iter().map(|kind| (index, vec![kind])).collect();
     filters.only = match (similar, found) {
         (Some(_), Some(mut found)) => {
             found.retain(|id| likeness.as_ref().is_some_and(|likeness| likeness.contains_key(id)));

@@ -72,7 +72,7 @@ async fn waiting(
     let ids: Vec<CustomerId> = found.iter().map(|(id, _)| id.clone()).collect();
     let customers = state.store.customers().get_many(&ids).await?;
     let one = |(id, why): (CustomerId, String)| {
-        let customer = customers.iter().find(|customer| customer.id == id)?.clone();
+        let customer = customers.iter().find(|customer| customer.id == id)?;
         Some(Waiting { customer: CustomerView::new(customer, schema), why })
     };
     Ok(found.into_iter().filter_map(one).collect())

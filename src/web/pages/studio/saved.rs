@@ -7,10 +7,13 @@ use axum::{
     http::StatusCode,
     response::{Html, IntoResponse, Redirect, Response},
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tracing::warn;
 
-use super::view::{Edited, View};
+use super::{
+    Content, StudioPage,
+    view::{Edited, View},
+};
 use crate::{
     service::{fault::ServiceError, feedback::judge, outfits},
     store::{Conflict, FeedbackKind, Origin, SavedFilter, SavedOutfit, Store, StoreError},
@@ -20,7 +23,7 @@ use crate::{
             address::{self, Address},
             article_view::{self, ArticleView},
             fault,
-            form::{Form, PageQuery},
+            form::{self, Form, PageQuery},
             pager::Pager,
             profile,
             shell::{Page, Shell},
@@ -36,11 +39,8 @@ const ON_A_PAGE: u32 = 24;
 #[template(path = "studio/saved.html")]
 struct SavedPage {
     shell: Shell,
-    find: String,
-    only_drafts: bool,
-    only_mine: bool,
-    /// The only customer, or an empty text.
-    customer: String,
+    query: SavedQuery,
+    customer: Option<CustomerId>,
     /// Whether there is no such customer.
     is_unknown: bool,
     outfits: Vec<OutfitCard>,
@@ -49,41 +49,57 @@ struct SavedPage {
     deleted: Option<i64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Default, Deserialize, Serialize)]
 pub(super) struct SavedQuery {
-    #[serde(default)]
-    find: String,
+    find: Option<String>,
+    /// The only customer.
     customer: Option<String>,
+    /// Only drafts.
     drafts: Option<String>,
+    /// Only the visitor's own.
     mine: Option<String>,
-    #[serde(default)]
-    page: String,
-    #[serde(default)]
-    deleted: String,
+    page: Option<String>,
+    deleted: Option<String>,
+}
+
+impl SavedQuery {
+    pub(super) fn for_customer(customer: &CustomerId) -> Self {
+        Self { customer: Some(customer.to_string()), ..Self::default() }
+    }
+
+    /// The list's address.
+    pub(super) fn href(&self, page: usize) -> String {
+        let page = (page > 1).then(|| page.to_string());
+        form::address("/studio/outfits", &Self { page, deleted: None, ..self.clone() })
+    }
+
+    fn find(&self) -> &str {
+        self.find.as_deref().unwrap_or_default()
+    }
 }
 
 pub(super) async fn page(
     Stylist(visitor): Stylist,
     State(state): State<AppState>,
-    PageQuery(SavedQuery { find, customer, drafts, mine, page, deleted }): PageQuery<SavedQuery>,
+    PageQuery(query): PageQuery<SavedQuery>,
 ) -> Result<Html<String>, Problem> {
-    let (only_drafts, only_mine) = (drafts.is_some(), mine.is_some());
-    let customer = customer.and_then(|id| CustomerId::new(id).ok());
-    let by = only_mine.then_some(visitor.person.id);
-    let filter = SavedFilter { search: &find, customer: customer.as_ref(), only_drafts, by };
+    let customer = query.customer.as_deref().and_then(|id| CustomerId::new(id).ok());
+    let filter = SavedFilter {
+        search: query.find(),
+        customer: customer.as_ref(),
+        only_drafts: query.drafts.is_some(),
+        by: query.mine.is_some().then_some(visitor.person.id),
+    };
     let saved = state.store.saved_outfits();
     let (_, count) = saved.list(&filter, 0, 0).await?;
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     // A link that says something else shows the first page.
-    let pager = Pager::new(page.parse().ok(), count, ON_A_PAGE as usize, false, &state.notation, |page| {
-        list_href(&filter, page)
-    });
+    let page = query.page.as_ref().and_then(|page| page.parse().ok());
+    let pager = Pager::new(page, count, ON_A_PAGE as usize, false, &state.notation, |page| query.href(page));
     let skip = u32::try_from(pager.first()).unwrap_or(u32::MAX);
     let (found, _) = saved.list(&filter, skip, ON_A_PAGE).await?;
-    let deleted = match deleted.parse().ok() {
-        Some(seq) => {
-            saved.get(seq).await?.filter(|outfit| outfit.deleted_at.is_some()).map(|outfit| outfit.seq)
-        }
+    let deleted = match query.deleted.as_ref().and_then(|seq| seq.parse().ok()) {
+        Some(seq) => saved.get(seq).await?.filter(|outfit| outfit.deleted_at.is_some()),
         None => None,
     };
     let is_unknown = match &customer {
@@ -93,36 +109,13 @@ pub(super) async fn page(
     let page = SavedPage {
         shell: visitor.shell(Page::Studio),
         outfits: cards(&state, found, &state.schema()).await?,
-        find,
-        only_drafts,
-        only_mine,
+        query,
+        customer,
         is_unknown,
-        customer: customer.map(|id| id.to_string()).unwrap_or_default(),
         pager,
-        deleted,
+        deleted: deleted.map(|outfit| outfit.seq),
     };
     Ok(Html(page.render()?))
-}
-
-/// The list's address. A filter by person is for the visitor's own.
-pub(super) fn list_href(filter: &SavedFilter<'_>, page: usize) -> String {
-    let path = "/studio/outfits?";
-    let mut query = form_urlencoded::Serializer::for_suffix(path.to_owned(), path.len());
-    if !filter.search.is_empty() {
-        query.append_pair("find", filter.search);
-    }
-    if let Some(customer) = filter.customer {
-        query.append_pair("customer", customer.as_str());
-    }
-    for (name, is_on) in [("drafts", filter.only_drafts), ("mine", filter.by.is_some())] {
-        if is_on {
-            query.append_pair(name, "on");
-        }
-    }
-    if page > 1 {
-        query.append_pair("page", &page.to_string());
-    }
-    query.finish()
 }
 
 /// A saved outfit in a list.
@@ -269,8 +262,11 @@ async fn refuse(
     unsaved: Unsaved,
 ) -> Result<Response, Problem> {
     let status = unsaved.status;
-    let page = super::studio_page(state, visitor, view, None, Some(unsaved)).await?;
-    Ok((status, page).into_response())
+    let mut page = StudioPage::new(state, visitor, view).await?;
+    if let Content::Outfit(desk) = &mut page.content {
+        desk.unsaved = Some(unsaved);
+    }
+    Ok((status, Html(page.render()?)).into_response())
 }
 
 async fn count_accepted(state: &AppState, view: &View, now: Timestamp) {

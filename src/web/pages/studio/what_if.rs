@@ -5,7 +5,7 @@ use atelier_core::domain::{Feature, FeatureValue, Features, Kind, Schema};
 use super::View;
 use crate::web::pages::{
     address::{self, Address},
-    profile::{spaced, value_words},
+    profile::{self, spaced, value_words},
 };
 
 pub(super) struct WhatIf {
@@ -114,7 +114,7 @@ fn change(
     let own_features = address::features(&view.own, schema);
     let before = own_features.get(name).filter(|_| !own).or_else(|| stored.get(name));
     Change {
-        label: feature.map_or_else(|| spaced(name), |feature| feature.label.clone()),
+        label: profile::label(name, schema),
         now: if words.iter().any(|word| word == address::NOT_GIVEN) {
             "not given".into()
         } else {
