@@ -290,7 +290,7 @@ create table feedback_events (
 
 -- All that happened to one completion.
 create index feedback_events_by_completion on feedback_events (completion_id);
--- Erasing a customer must find their events; most rows of a shop without accounts name nobody. Acceptance by a feature of the
+-- Erasing a customer must find their events; most events of a shop without accounts have none. Acceptance by a feature of the
 -- customers is counted from this index alone.
 create index feedback_events_by_customer on feedback_events (customer_id, shown_day, kind)
     where customer_id is not null;

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use atelier_core::domain::{FeatureValue, Timestamp};
-use sqlx::{AnyConnection, AssertSqlSafe};
+use sqlx::{AnyConnection, AssertSqlSafe, FromRow, Row, any::AnyRow};
 
-use super::{Feedback, FeedbackEvent, FeedbackKind, StoreError, connect::Dialect, json, text::short_line};
+use super::{
+    Feedback, FeedbackEvent, FeedbackKind, StoreError, connect::Dialect, json, record::Record,
+    text::short_line,
+};
 
 /// What an article was when it was suggested.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -73,18 +76,15 @@ impl Feedback<'_> {
             CountedBy::IsNew => "is_new",
         };
         let sql = format!(
-            "select cast({column} as text), {SUMS} from feedback_counts
+            "select cast({column} as text) as value, {SUMS} from feedback_counts
              where shown_day >= $1 and (release = $2 or $2 = '') group by {column} order by {column}"
         );
-        let rows: Vec<(String, i64, i64, i64, i64)> = sqlx::query_as(AssertSqlSafe(sql))
+        let rows = sqlx::query(AssertSqlSafe(sql))
             .bind(since_day)
             .bind(short_line("a release", release.unwrap_or_default())?)
             .fetch_all(&self.store.readers)
             .await?;
-        let row = |(value, shown, accepted, rejected, bought)| {
-            (value, outcomes([shown, accepted, rejected, bought]))
-        };
-        Ok(rows.into_iter().map(row).collect())
+        rows.iter().map(|row| Ok((row.try_get("value")?, Outcomes::from_row(row)?))).collect()
     }
 
     /// Outcomes of suggestions that were shown to known customers on this day or later, by the present value of a feature. The
@@ -99,7 +99,7 @@ impl Feedback<'_> {
             Dialect::Postgres => "cast(features as jsonb) -> $2",
         };
         let sql = format!(
-            "select cast({value} as text), {SUMS}
+            "select cast({value} as text) as value, {SUMS}
              from (
                 select customer_id,
                     count(case when kind = 'shown' then 1 end) as shown,
@@ -112,31 +112,34 @@ impl Feedback<'_> {
              ) as counted join customers on customers.id = customer_id
              group by 1"
         );
-        let rows: Vec<(Option<String>, i64, i64, i64, i64)> = sqlx::query_as(AssertSqlSafe(sql))
+        let rows = sqlx::query(AssertSqlSafe(sql))
             .bind(since_day)
             .bind(feature)
             .fetch_all(&self.store.readers)
             .await?;
-        let row = |(value, shown, accepted, rejected, bought): (Option<String>, _, _, _, _)| {
-            let value = value.map(|text| json::parse_feature(&text)).transpose();
-            let value = value.map_err(|reason| StoreError::Damaged {
-                table: "customers",
-                id: "with feedback".into(),
-                reason,
-            })?;
-            Ok((value, outcomes([shown, accepted, rejected, bought])))
+        let read = |row: &AnyRow| {
+            let value = Record::new(row, "customers", &"with feedback")
+                .parse_optional("value", json::parse_feature)?;
+            Ok((value, Outcomes::from_row(row)?))
         };
-        rows.into_iter().map(row).collect()
+        rows.iter().map(read).collect()
     }
 }
 
-/// The sums of a group of rows, in the order of [`outcomes`].
-pub(super) const SUMS: &str = "cast(sum(shown) as bigint), cast(sum(accepted) as bigint), \
-     cast(sum(rejected) as bigint), cast(sum(bought) as bigint)";
+/// The sums of a group of rows, of which [`Outcomes`] are read.
+pub(super) const SUMS: &str = "cast(sum(shown) as bigint) as shown, cast(sum(accepted) as bigint) as accepted, \
+     cast(sum(rejected) as bigint) as rejected, cast(sum(bought) as bigint) as bought";
 
-pub(super) fn outcomes(counts: [i64; 4]) -> Outcomes {
-    let [shown, accepted, rejected, bought] = counts.map(i64::unsigned_abs);
-    Outcomes { shown, accepted, rejected, bought }
+impl FromRow<'_, AnyRow> for Outcomes {
+    fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
+        let count = |column| row.try_get(column).map(i64::unsigned_abs);
+        Ok(Self {
+            shown: count("shown")?,
+            accepted: count("accepted")?,
+            rejected: count("rejected")?,
+            bought: count("bought")?,
+        })
+    }
 }
 
 /// Counts suggestions that were stored as shown just now, by their articles. Writers of the same rows meet in the same order,

@@ -9,13 +9,9 @@ use std::net::IpAddr;
 use atelier_core::domain::{CustomerId, Timestamp};
 use futures_util::Stream;
 use serde_json::{Map, Value};
-use sqlx::AnyConnection;
+use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
-use super::{
-    KeyId, PersonId, Store, StoreError, json,
-    pages::{self, PAGE},
-    text::short_line,
-};
+use super::{KeyId, PersonId, Store, StoreError, json, pages, record::Record, text::short_line};
 
 /// The subject of entries about an erased customer.
 pub(super) const ERASED: &str = "erased customer";
@@ -30,7 +26,7 @@ pub struct Audit<'a> {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditEntry {
-    /// The entry's place in the log, which is the cursor of lists.
+    /// Numbers the entries of the log, and is the cursor of lists.
     pub seq: i64,
     pub at: Timestamp,
     pub actor: Actor,
@@ -130,9 +126,7 @@ pub struct AuditFilter {
 impl Audit<'_> {
     /// Adds an entry about something that changes no data, such as a failed attempt. Changes write their own.
     pub async fn append(self, entry: &Entry<'_>, now: Timestamp) -> Result<(), StoreError> {
-        let mut transaction = self.store.write().await?;
-        entry.write(&mut transaction, self.store.author, now).await?;
-        Ok(transaction.commit().await?)
+        self.store.commit(self.store.write().await?, entry, now).await
     }
 
     /// The entries about a customer, oldest first, read page by page as needed.
@@ -140,22 +134,8 @@ impl Audit<'_> {
         self,
         customer: &CustomerId,
     ) -> impl Stream<Item = Result<AuditEntry, StoreError>> + Send + use<> {
-        let (store, customer) = (self.store.clone(), customer.clone());
-        pages::stream(0, move |after| {
-            let (store, customer) = (store.clone(), customer.clone());
-            async move {
-                let rows = sqlx::query_as(
-                    "select seq, at, person_id, key_id, action, subject, customer_id, details, peer from audit_log
-                     where customer_id = $1 and seq > $2 order by seq limit $3",
-                )
-                .bind(customer.as_str())
-                .bind(after)
-                .bind(i64::from(PAGE))
-                .fetch_all(&store.readers)
-                .await?;
-                rows.into_iter().map(|row| parse(row).map(|entry| (entry.seq, entry))).collect()
-            }
-        })
+        let sql = "select * from audit_log where customer_id = $1 and seq > $2 order by seq limit $3";
+        pages::for_customer(self.store, customer, sql, |entry: &AuditEntry| entry.seq)
     }
 
     /// The latest `n` entries about a customer's outfit, newest first.
@@ -165,8 +145,8 @@ impl Audit<'_> {
         outfit: i64,
         n: u32,
     ) -> Result<Vec<AuditEntry>, StoreError> {
-        sqlx::query_as(
-            "select seq, at, person_id, key_id, action, subject, customer_id, details, peer from audit_log
+        Ok(sqlx::query_as(
+            "select * from audit_log
              where customer_id = $1 and subject = $2 and substr(action, 1, 7) = 'outfit.'
              order by seq desc limit $3",
         )
@@ -174,10 +154,7 @@ impl Audit<'_> {
         .bind(outfit.to_string())
         .bind(i64::from(n))
         .fetch_all(&self.store.readers)
-        .await?
-        .into_iter()
-        .map(parse)
-        .collect()
+        .await?)
     }
 
     /// Up to `n` entries, newest first, before the entry `before` if given.
@@ -199,8 +176,8 @@ impl Audit<'_> {
             Some(Actor::Service) => ("service", 0),
             Some(Actor::Visitor) => ("visitor", 0),
         };
-        sqlx::query_as(
-            "select seq, at, person_id, key_id, action, subject, customer_id, details, peer from audit_log
+        Ok(sqlx::query_as(
+            "select * from audit_log
              where seq < $1 and substr(action, 1, length($3)) = $3
                 and case $4
                     when 'person' then person_id = $5
@@ -218,10 +195,7 @@ impl Audit<'_> {
         .bind(id)
         .bind(SIGN_IN_FAILED)
         .fetch_all(&self.store.readers)
-        .await?
-        .into_iter()
-        .map(parse)
-        .collect()
+        .await?)
     }
 }
 
@@ -240,27 +214,26 @@ pub(super) async fn erase_customer(
     Ok(blanked.rows_affected())
 }
 
-type Columns = (i64, i64, Option<i64>, Option<i64>, String, String, Option<String>, String, Option<String>);
-
-fn parse(
-    (seq, at, person, key, action, subject, customer, details, peer): Columns,
-) -> Result<AuditEntry, StoreError> {
-    let damaged = |reason| StoreError::Damaged { table: "audit_log", id: seq.to_string(), reason };
-    let actor = match (person, key) {
-        (Some(id), _) => Actor::Person(PersonId(id)),
-        (None, Some(id)) => Actor::Key(KeyId(id)),
-        (None, None) if action == SIGN_IN_FAILED => Actor::Visitor,
-        (None, None) => Actor::Service,
-    };
-    let peer = peer.map(|peer| peer.parse()).transpose();
-    Ok(AuditEntry {
-        seq,
-        at: Timestamp::from_millis(at),
-        actor,
-        peer: peer.map_err(|_| damaged("its peer is no IP address".to_owned()))?,
-        action,
-        subject,
-        customer: customer.map(CustomerId::new).transpose().map_err(|error| damaged(error.to_string()))?,
-        details: json::parse(&details).map_err(damaged)?,
-    })
+impl FromRow<'_, AnyRow> for AuditEntry {
+    fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
+        let seq = row.try_get("seq")?;
+        let row = Record::new(row, "audit_log", &seq);
+        let action: String = row.get("action")?;
+        let actor = match (row.get("person_id")?, row.get("key_id")?) {
+            (Some(id), _) => Actor::Person(PersonId(id)),
+            (None, Some(id)) => Actor::Key(KeyId(id)),
+            (None, None) if action == SIGN_IN_FAILED => Actor::Visitor,
+            (None, None) => Actor::Service,
+        };
+        Ok(Self {
+            seq,
+            at: row.time("at")?,
+            actor,
+            peer: row.parse_optional("peer", str::parse)?,
+            action,
+            subject: row.get("subject")?,
+            customer: row.parse_optional("customer_id", |id: String| CustomerId::new(id))?,
+            details: row.parse("details", json::parse)?,
+        })
+    }
 }

@@ -7,14 +7,15 @@ use atelier_core::{
 use futures_util::Stream;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use sqlx::{AnyConnection, AssertSqlSafe, Connection, FromRow, Row, any::AnyRow};
+use sqlx::{Any, AnyConnection, AssertSqlSafe, Connection, Executor, FromRow, Row, any::AnyRow};
 
 use super::{
     Actor, Conflict, Entry, Outcomes, Store, StoreError, SuggestedArticle,
-    acceptance::{self, SUMS, outcomes},
+    acceptance::{self, SUMS},
     connect::Dialect,
     customers::customer_id,
     pages::{self, PAGE},
+    record::Record,
     text::{long_line, short_line},
 };
 
@@ -172,14 +173,8 @@ impl Feedback<'_> {
             }
         }
         if !inserted {
-            let stored = sqlx::query_as(
-                "select kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at
-                 from feedback_events where key_hash = $1",
-            )
-            .bind(&key_hash[..])
-            .fetch_one(&mut *transaction)
-            .await?;
-            if !repeats(event, &parse(stored)?) {
+            let stored = find_event(&key_hash, &mut *transaction).await?;
+            if !stored.is_some_and(|stored| repeats(event, &stored)) {
                 return Err(StoreError::Conflict(Conflict::FeedbackDiffers));
             }
         }
@@ -212,7 +207,7 @@ impl Feedback<'_> {
     /// The articles that a customer refused, and neither accepted nor bought later, with the time of the refusal; the latest
     /// first.
     pub async fn refused_by(self, customer: &CustomerId) -> Result<Vec<(ArticleId, Timestamp)>, StoreError> {
-        let rows: Vec<(String, i64)> = sqlx::query_as(
+        let rows = sqlx::query_as(
             "select article_id, max(case when kind = 'rejected' then at end) from feedback_events
              where customer_id = $1 and kind in ('rejected', 'accepted', 'bought') and withdrawn_at is null
              group by article_id
@@ -223,7 +218,7 @@ impl Feedback<'_> {
         .bind(customer.as_str())
         .fetch_all(&self.store.readers)
         .await?;
-        rows.into_iter().map(|(id, at)| Ok((article_id(id)?, Timestamp::from_millis(at)))).collect()
+        parse_times(rows)
     }
 
     /// The articles that something happened to for a customer, up to `n`, with the time; the latest first.
@@ -233,7 +228,7 @@ impl Feedback<'_> {
         kind: FeedbackKind,
         n: u32,
     ) -> Result<Vec<(ArticleId, Timestamp)>, StoreError> {
-        let rows: Vec<(String, i64)> = sqlx::query_as(
+        let rows = sqlx::query_as(
             "select article_id, max(at) from feedback_events
              where customer_id = $1 and kind = $2 and withdrawn_at is null
              group by article_id order by max(at) desc, article_id limit $3",
@@ -243,7 +238,7 @@ impl Feedback<'_> {
         .bind(i64::from(n))
         .fetch_all(&self.store.readers)
         .await?;
-        rows.into_iter().map(|(id, at)| Ok((article_id(id)?, Timestamp::from_millis(at)))).collect()
+        parse_times(rows)
     }
 
     /// Customers who refused suggestions since their last outfit was saved, with the number of articles; who has waited
@@ -306,30 +301,16 @@ impl Feedback<'_> {
 
     /// The event that was recorded under a key.
     pub async fn by_key(self, key: &str) -> Result<Option<FeedbackEvent>, StoreError> {
-        let key_hash = hash(key);
-        sqlx::query_as(
-            "select kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at
-             from feedback_events where key_hash = $1",
-        )
-        .bind(&key_hash[..])
-        .fetch_optional(&self.store.readers)
-        .await?
-        .map(parse)
-        .transpose()
+        find_event(&hash(key), &self.store.readers).await
     }
 
     /// The events about a completion's suggestions, oldest first.
     pub async fn for_completion(self, completion_id: &str) -> Result<Vec<FeedbackEvent>, StoreError> {
-        sqlx::query_as(
-            "select kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at
-             from feedback_events where completion_id = $1 order by at, slot, rank, kind",
-        )
-        .bind(check_completion_id(completion_id)?)
-        .fetch_all(&self.store.readers)
-        .await?
-        .into_iter()
-        .map(parse)
-        .collect()
+        let sql = "select * from feedback_events where completion_id = $1 order by at, slot, rank, kind";
+        Ok(sqlx::query_as(sql)
+            .bind(check_completion_id(completion_id)?)
+            .fetch_all(&self.store.readers)
+            .await?)
     }
 
     /// The events about a customer, oldest first, read page by page as needed.
@@ -342,8 +323,7 @@ impl Feedback<'_> {
             let (store, customer) = (store.clone(), customer.clone());
             async move {
                 let rows = sqlx::query(
-                    "select kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at, key_hash
-                     from feedback_events where customer_id = $1 and (at, key_hash) > ($2, $3)
+                    "select * from feedback_events where customer_id = $1 and (at, key_hash) > ($2, $3)
                      order by at, key_hash limit $4",
                 )
                 .bind(customer.as_str())
@@ -353,7 +333,7 @@ impl Feedback<'_> {
                 .fetch_all(&store.readers)
                 .await?;
                 let read = |row: &AnyRow| {
-                    let event = parse(Columns::from_row(row)?)?;
+                    let event = FeedbackEvent::from_row(row)?;
                     Ok(((event.at.millis(), row.try_get("key_hash")?), event))
                 };
                 rows.iter().map(read).collect()
@@ -381,24 +361,27 @@ impl Feedback<'_> {
             "select release, method, arm, {SUMS} from feedback_counts
              group by release, method, arm order by release, method, arm"
         );
-        let rows: Vec<(String, String, String, i64, i64, i64, i64)> =
-            sqlx::query_as(AssertSqlSafe(sql)).fetch_all(&self.store.readers).await?;
-        let counts = |(release, method, arm, shown, accepted, rejected, bought)| FeedbackCounts {
-            release,
-            method,
-            arm: Some(arm).filter(|arm: &String| !arm.is_empty()),
-            outcomes: outcomes([shown, accepted, rejected, bought]),
-        };
-        Ok(rows.into_iter().map(counts).collect())
+        Ok(sqlx::query_as(AssertSqlSafe(sql)).fetch_all(&self.store.readers).await?)
     }
 }
 
-fn article_id(id: String) -> Result<ArticleId, StoreError> {
-    ArticleId::new(id.clone()).map_err(|error| StoreError::Damaged {
-        table: "feedback_events",
-        id,
-        reason: error.to_string(),
-    })
+impl FromRow<'_, AnyRow> for FeedbackCounts {
+    fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
+        Ok(Self {
+            release: row.try_get("release")?,
+            method: row.try_get("method")?,
+            arm: Some(row.try_get("arm")?).filter(|arm: &String| !arm.is_empty()),
+            outcomes: Outcomes::from_row(row)?,
+        })
+    }
+}
+
+fn parse_times(rows: Vec<(String, i64)>) -> Result<Vec<(ArticleId, Timestamp)>, StoreError> {
+    let parse = |(id, at): (String, i64)| match ArticleId::new(&id) {
+        Ok(id) => Ok((id, Timestamp::from_millis(at))),
+        Err(error) => Err(StoreError::Damaged { table: "feedback_events", id, reason: error.to_string() }),
+    };
+    rows.into_iter().map(parse).collect()
 }
 
 /// The id of a completion contains the signed suggestions, so it is longer than other texts.
@@ -460,28 +443,32 @@ fn repeats(event: &FeedbackEvent, stored: &FeedbackEvent) -> bool {
     FeedbackEvent { at: stored.at, customer, ..event.clone() } == *stored
 }
 
-type Columns = (String, String, i64, String, i64, String, String, Option<String>, Option<String>, i64);
+async fn find_event(
+    key_hash: &[u8; 32],
+    executor: impl Executor<'_, Database = Any>,
+) -> Result<Option<FeedbackEvent>, StoreError> {
+    let sql = "select * from feedback_events where key_hash = $1";
+    Ok(sqlx::query_as(sql).bind(&key_hash[..]).fetch_optional(executor).await?)
+}
 
-fn parse(
-    (kind, completion_id, slot, article, rank, release, method, arm, customer, at): Columns,
-) -> Result<FeedbackEvent, StoreError> {
-    let damaged = |reason| StoreError::Damaged {
-        table: "feedback_events",
-        id: format!("of completion {completion_id}"),
-        reason,
-    };
-    Ok(FeedbackEvent {
-        kind: kind.parse().map_err(damaged)?,
-        slot: u32::try_from(slot).map_err(|error| damaged(error.to_string()))?,
-        article: ArticleId::new(article).map_err(|error| damaged(error.to_string()))?,
-        rank: u32::try_from(rank).map_err(|error| damaged(error.to_string()))?,
-        customer: customer.map(CustomerId::new).transpose().map_err(|error| damaged(error.to_string()))?,
-        release,
-        method,
-        arm,
-        at: Timestamp::from_millis(at),
-        completion_id,
-    })
+impl FromRow<'_, AnyRow> for FeedbackEvent {
+    fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
+        let completion_id: String = row.try_get("completion_id")?;
+        let id = format!("of completion {completion_id}");
+        let row = Record::new(row, "feedback_events", &id);
+        Ok(Self {
+            kind: row.parse("kind", str::parse)?,
+            slot: row.parse("slot", |slot: i64| u32::try_from(slot))?,
+            article: row.parse("article_id", |id: String| ArticleId::new(id))?,
+            rank: row.parse("rank", |rank: i64| u32::try_from(rank))?,
+            release: row.get("release")?,
+            method: row.get("method")?,
+            arm: row.get("arm")?,
+            customer: row.parse_optional("customer_id", |id: String| CustomerId::new(id))?,
+            at: row.time("at")?,
+            completion_id,
+        })
+    }
 }
 
 named!(

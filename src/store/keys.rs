@@ -2,8 +2,9 @@
 
 use atelier_core::domain::Timestamp;
 use serde_json::json;
+use sqlx::{FromRow, Row, any::AnyRow};
 
-use super::{Entry, Name, Store, StoreError, TokenHash, json};
+use super::{Entry, Name, Store, StoreError, TokenHash, json, record::Record};
 
 /// The API keys of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -50,8 +51,7 @@ impl ApiKeys<'_> {
         let days = expires_at.map(|end| (end.millis() - now.millis()) / 86_400_000);
         let details = json!({"key": id, "scopes": scopes, "days": days});
         let entry = Entry::new("key.create", label.as_str(), details);
-        entry.write(&mut transaction, self.store.author, now).await?;
-        transaction.commit().await?;
+        self.store.commit(transaction, &entry, now).await?;
         Ok(ApiKey {
             id: KeyId(id),
             label: label.clone(),
@@ -65,28 +65,19 @@ impl ApiKeys<'_> {
 
     /// The key with this token, unless it is expired or revoked.
     pub async fn find_valid(self, token: &TokenHash, now: Timestamp) -> Result<Option<ApiKey>, StoreError> {
-        let row = sqlx::query_as(
-            "select id, label, scopes, created_at, expires_at, last_used_at, revoked_at from api_keys
+        Ok(sqlx::query_as(
+            "select * from api_keys
              where token_hash = $1 and revoked_at is null and (expires_at is null or expires_at > $2)",
         )
         .bind(token.bytes())
         .bind(now.millis())
         .fetch_optional(&self.store.readers)
-        .await?;
-        row.map(parse).transpose()
+        .await?)
     }
 
     /// All keys, including expired and revoked ones, newest first.
     pub async fn list(self) -> Result<Vec<ApiKey>, StoreError> {
-        sqlx::query_as(
-            "select id, label, scopes, created_at, expires_at, last_used_at, revoked_at from api_keys
-             order by id desc",
-        )
-        .fetch_all(&self.store.readers)
-        .await?
-        .into_iter()
-        .map(parse)
-        .collect()
+        Ok(sqlx::query_as("select * from api_keys order by id desc").fetch_all(&self.store.readers).await?)
     }
 
     /// Records that the key was used. No request should wait for it: it writes.
@@ -119,24 +110,22 @@ impl ApiKeys<'_> {
             return known.map(drop).ok_or(StoreError::NotFound("API key"));
         };
         let entry = Entry::new("key.revoke", &label, json!({"key": id.0}));
-        entry.write(&mut transaction, self.store.author, now).await?;
-        Ok(transaction.commit().await?)
+        self.store.commit(transaction, &entry, now).await
     }
 }
 
-type Columns = (i64, String, String, i64, Option<i64>, Option<i64>, Option<i64>);
-
-fn parse(
-    (id, label, scopes, created_at, expires_at, last_used_at, revoked_at): Columns,
-) -> Result<ApiKey, StoreError> {
-    let damaged = |reason| StoreError::Damaged { table: "api_keys", id: id.to_string(), reason };
-    Ok(ApiKey {
-        id: KeyId(id),
-        label: Name::new(label).map_err(|error| damaged(error.to_string()))?,
-        scopes: json::parse(&scopes).map_err(damaged)?,
-        created_at: Timestamp::from_millis(created_at),
-        expires_at: expires_at.map(Timestamp::from_millis),
-        last_used_at: last_used_at.map(Timestamp::from_millis),
-        revoked_at: revoked_at.map(Timestamp::from_millis),
-    })
+impl FromRow<'_, AnyRow> for ApiKey {
+    fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
+        let id = row.try_get("id")?;
+        let row = Record::new(row, "api_keys", &id);
+        Ok(Self {
+            id: KeyId(id),
+            label: row.parse("label", |name: &str| Name::new(name))?,
+            scopes: row.parse("scopes", json::parse)?,
+            created_at: row.time("created_at")?,
+            expires_at: row.optional_time("expires_at")?,
+            last_used_at: row.optional_time("last_used_at")?,
+            revoked_at: row.optional_time("revoked_at")?,
+        })
+    }
 }

@@ -67,7 +67,7 @@ pub use self::{
     people::{People, Person, PersonId},
     personal_data::{PERSONAL_TABLES, PersonalData},
     revisions::Revisions,
-    saved_outfits::{KEPT, SavedFilter, SavedOutfit, SavedOutfits, Which},
+    saved_outfits::{KEPT, SavedFilter, SavedOutfit, SavedOutfits},
     sessions::{NewSession, Proof, Session, Sessions},
     settings::Settings,
     sign_in_links::SignInLinks,
@@ -214,6 +214,17 @@ impl Store {
         let done = statement.execute(&mut *transaction).await?;
         transaction.commit().await?;
         Ok(done.rows_affected())
+    }
+
+    /// Commits a change with its entry in the audit log.
+    async fn commit(
+        &self,
+        mut transaction: Transaction<'_, Any>,
+        entry: &Entry<'_>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        entry.write(&mut transaction, self.author, now).await?;
+        Ok(transaction.commit().await?)
     }
 
     /// Begins a write. Dropping it without `commit` rolls it back.

@@ -5,12 +5,10 @@ use std::time::Duration;
 use atelier_core::domain::{CustomerId, Timestamp};
 use futures_util::Stream;
 use serde_json::json;
-use sqlx::AssertSqlSafe;
+use sqlx::{AssertSqlSafe, FromRow, Row, any::AnyRow};
 
 use super::{
-    Conflict, Entry, Note, PersonId, Store, StoreError,
-    customers::customer_id,
-    pages::{self, PAGE},
+    Conflict, Entry, Note, PersonId, Store, StoreError, customers::customer_id, pages, record::Record,
 };
 
 /// How far apart the two requests of a double click are at most.
@@ -71,8 +69,7 @@ impl Notes<'_> {
         .await
         .map_err(StoreError::for_missing_reference(StoreError::Conflict(Conflict::UnknownCustomer)))?;
         let entry = Entry::new("customer.note", customer.as_str(), json!({"note": id})).about(customer);
-        entry.write(&mut transaction, self.store.author, now).await?;
-        Ok(transaction.commit().await?)
+        self.store.commit(transaction, &entry, now).await
     }
 
     /// Deletes a note for good. False if there is none.
@@ -87,8 +84,7 @@ impl Notes<'_> {
         let customer = customer_id(customer)?;
         let details = json!({"note": id, "deleted": true});
         let entry = Entry::new("customer.note", customer.as_str(), details).about(&customer);
-        entry.write(&mut transaction, self.store.author, now).await?;
-        transaction.commit().await?;
+        self.store.commit(transaction, &entry, now).await?;
         Ok(true)
     }
 
@@ -97,28 +93,17 @@ impl Notes<'_> {
         self,
         customer: &CustomerId,
     ) -> impl Stream<Item = Result<CustomerNote, StoreError>> + Send + use<> {
-        let (store, customer) = (self.store.clone(), customer.clone());
-        pages::stream(0, move |after| {
-            let (store, customer) = (store.clone(), customer.clone());
-            async move {
-                let rows: Vec<(i64, String, String, i64)> = sqlx::query_as(
-                    "select customer_notes.id, people.name, note, at
-                     from customer_notes join people on people.id = person_id
-                     where customer_id = $1 and customer_notes.id > $2 order by customer_notes.id limit $3",
-                )
-                .bind(customer.as_str())
-                .bind(after)
-                .bind(i64::from(PAGE))
-                .fetch_all(&store.readers)
-                .await?;
-                rows.into_iter().map(|row| parse(row).map(|note| (note.id, note))).collect()
-            }
-        })
+        let sql = "select customer_notes.id, people.name as author, note, at
+             from customer_notes join people on people.id = person_id
+             where customer_id = $1 and customer_notes.id > $2 order by customer_notes.id limit $3";
+        pages::for_customer(self.store, customer, sql, |note: &CustomerNote| note.id)
     }
 }
 
-fn parse((id, author, note, at): (i64, String, String, i64)) -> Result<CustomerNote, StoreError> {
-    let damaged = |reason| StoreError::Damaged { table: "customer_notes", id: id.to_string(), reason };
-    let note = Note::new(&note).map_err(|error| damaged(error.to_string()))?;
-    Ok(CustomerNote { id, author, note, at: Timestamp::from_millis(at) })
+impl FromRow<'_, AnyRow> for CustomerNote {
+    fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
+        let id = row.try_get("id")?;
+        let row = Record::new(row, "customer_notes", &id);
+        Ok(Self { id, author: row.get("author")?, note: row.parse("note", Note::new)?, at: row.time("at")? })
+    }
 }

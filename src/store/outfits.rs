@@ -2,19 +2,23 @@
 //! have their articles. `saved_outfits.rs` has what stylists work with: names, drafts, deleted outfits.
 
 use atelier_core::{
-    domain::{ArticleId, CustomerId, OpenOutfit, Outfit, Slot, Split, Timestamp},
+    domain::{ArticleId, CustomerId, Features, OpenOutfit, Outfit, Slot, Split, Timestamp},
     named,
 };
 use futures_util::Stream;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use sqlx::{AnyConnection, Arguments, any::AnyArguments};
+use sqlx::{
+    AnyConnection, Arguments, FromRow,
+    any::{AnyArguments, AnyRow},
+};
 
 use super::{
     Conflict, Entry, PersonId, SavedOutfit, Store, StoreError,
     customers::customer_id,
     json,
     pages::{self, PAGE},
+    record::Record,
     saved_outfits::select,
     upsert,
 };
@@ -43,12 +47,10 @@ pub enum Origin {
 
 impl<'a> Outfits<'a> {
     pub async fn get(self, seq: i64) -> Result<Option<OutfitRecord>, StoreError> {
-        sqlx::query_as(select!("where seq = $1 and draft = 0 and deleted_at is null"))
+        Ok(sqlx::query_as(select!("where seq = $1 and draft = 0 and deleted_at is null"))
             .bind(seq)
             .fetch_optional(&self.store.readers)
-            .await?
-            .map(complete)
-            .transpose()
+            .await?)
     }
 
     /// The first `n` outfits.
@@ -63,17 +65,14 @@ impl<'a> Outfits<'a> {
         after: i64,
         n: u32,
     ) -> Result<Vec<OutfitRecord>, StoreError> {
-        sqlx::query_as(select!(
+        Ok(sqlx::query_as(select!(
             "where customer_id = $1 and seq > $2 and draft = 0 and deleted_at is null order by seq limit $3"
         ))
         .bind(customer.as_str())
         .bind(after)
         .bind(i64::from(n))
         .fetch_all(&self.store.readers)
-        .await?
-        .into_iter()
-        .map(complete)
-        .collect()
+        .await?)
     }
 
     /// Deletes an outfit or a draft for good. False if there is none.
@@ -93,8 +92,7 @@ impl<'a> Outfits<'a> {
         close_gap(&mut transaction, first, &freed).await?;
         let (subject, customer) = (seq.to_string(), customer_id(customer)?);
         let entry = Entry::new("outfit.delete", &subject, json!({})).about(&customer);
-        entry.write(&mut transaction, self.store.author, now).await?;
-        transaction.commit().await?;
+        self.store.commit(transaction, &entry, now).await?;
         Ok(true)
     }
 
@@ -111,27 +109,21 @@ impl<'a> Outfits<'a> {
     }
 
     async fn after(self, seq: i64, n: u32) -> Result<Vec<OutfitRecord>, StoreError> {
-        sqlx::query_as(select!("where seq > $1 and draft = 0 and deleted_at is null order by seq limit $2"))
-            .bind(seq)
-            .bind(i64::from(n))
-            .fetch_all(&self.store.readers)
-            .await?
-            .into_iter()
-            .map(complete)
-            .collect()
+        let page = select!("where seq > $1 and draft = 0 and deleted_at is null order by seq limit $2");
+        Ok(sqlx::query_as(page).bind(seq).bind(i64::from(n)).fetch_all(&self.store.readers).await?)
     }
 }
 
-/// An outfit that is marked as no draft has all of its articles, unless the row is damaged.
-fn complete(SavedOutfit { seq, outfit, split, origin, .. }: SavedOutfit) -> Result<OutfitRecord, StoreError> {
-    let OpenOutfit { customer, slots, features } = outfit;
-    let articles = slots.articles().cloned().collect();
-    let outfit = Outfit::new(customer, articles, split, features).map_err(|error| StoreError::Damaged {
-        table: "outfits",
-        id: seq.to_string(),
-        reason: error.to_string(),
-    })?;
-    Ok(OutfitRecord { seq, outfit, origin })
+impl FromRow<'_, AnyRow> for OutfitRecord {
+    fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
+        let SavedOutfit { seq, outfit, split, origin, .. } = SavedOutfit::from_row(row)?;
+        let OpenOutfit { customer, slots, features } = outfit;
+        let articles = slots.articles().cloned().collect();
+        // An outfit that is marked as no draft has no blanks and enough articles.
+        let outfit = Outfit::new(customer, articles, split, features)
+            .map_err(|error| Record::new(row, "outfits", &seq).damaged(&error))?;
+        Ok(Self { seq, outfit, origin })
+    }
 }
 
 /// Gives a deleted outfit's digest to its last repetition, because an import finds repetitions by their numbers.
@@ -177,20 +169,9 @@ pub(super) struct OutfitRow<'a> {
 
 impl<'a> OutfitRow<'a> {
     pub(super) fn imported(outfit: &'a Outfit, millis: i64) -> Result<Self, StoreError> {
-        let features = json::features_text(&outfit.features)?;
-        let articles: Vec<&str> = outfit.articles().iter().map(ArticleId::as_str).collect();
-        Ok(Self {
-            customer: &outfit.customer,
-            digest: digest(outfit.customer.as_str(), articles.iter().copied(), &features),
-            articles,
-            is_draft: false,
-            split: outfit.split,
-            features,
-            origin: Origin::Imported,
-            person: None,
-            name_key: "",
-            millis,
-        })
+        let articles = outfit.articles().iter().map(ArticleId::as_str).collect();
+        let row = Self::new(&outfit.customer, articles, &outfit.features, Origin::Imported, millis)?;
+        Ok(Self { split: outfit.split, ..row })
     }
 
     pub(super) fn saved(
@@ -199,20 +180,21 @@ impl<'a> OutfitRow<'a> {
         name_key: &'a str,
         millis: i64,
     ) -> Result<Self, StoreError> {
-        let features = json::features_text(&outfit.features)?;
-        let articles = slot_ids(outfit);
-        Ok(Self {
-            customer: &outfit.customer,
-            digest: digest(outfit.customer.as_str(), articles.iter().copied(), &features),
-            articles,
-            is_draft: outfit.slots.is_draft(),
-            split: None,
-            features,
-            origin: Origin::Saved,
-            person,
-            name_key,
-            millis,
-        })
+        let row = Self::new(&outfit.customer, slot_ids(outfit), &outfit.features, Origin::Saved, millis)?;
+        Ok(Self { is_draft: outfit.slots.is_draft(), person, name_key, ..row })
+    }
+
+    fn new(
+        customer: &'a CustomerId,
+        articles: Vec<&'a str>,
+        features: &Features,
+        origin: Origin,
+        millis: i64,
+    ) -> Result<Self, StoreError> {
+        let features = json::features_text(features)?;
+        let digest = digest(customer.as_str(), articles.iter().copied(), &features);
+        let (is_draft, split, person, name_key) = (false, None, None, "");
+        Ok(Self { customer, articles, is_draft, split, features, digest, origin, person, name_key, millis })
     }
 
     pub(super) fn digest(&self) -> [u8; 32] {

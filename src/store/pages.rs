@@ -2,6 +2,7 @@
 
 use std::future::Future;
 
+use atelier_core::domain::CustomerId;
 use futures_util::{Stream, TryStreamExt};
 use sqlx::{
     Any, AnyConnection, AssertSqlSafe, FromRow,
@@ -38,6 +39,32 @@ where
         }
     })
     .try_flatten()
+}
+
+/// The rows about a customer in the order of their numbers. The statement takes the customer, the number that the page begins
+/// after, and the most rows.
+pub(super) fn for_customer<Row>(
+    store: &Store,
+    customer: &CustomerId,
+    sql: &'static str,
+    number: fn(&Row) -> i64,
+) -> impl Stream<Item = Result<Row, StoreError>> + Send + use<Row>
+where
+    Row: for<'r> FromRow<'r, AnyRow> + Send + Unpin + 'static,
+{
+    let (store, customer) = (store.clone(), customer.clone());
+    stream(0, move |after| {
+        let (store, customer) = (store.clone(), customer.clone());
+        async move {
+            let rows: Vec<Row> = sqlx::query_as(sql)
+                .bind(customer.as_str())
+                .bind(after)
+                .bind(i64::from(PAGE))
+                .fetch_all(&store.readers)
+                .await?;
+            Ok(rows.into_iter().map(|row| (number(&row), row)).collect())
+        }
+    })
 }
 
 /// The rows after the id `after` whose `name_key` contains a text of each group, in the order of their ids. `select` names the
@@ -94,8 +121,8 @@ where
 {
     let mut rows = Vec::with_capacity(ids.len());
     for ids in ids.chunks(upsert::ROWS) {
-        let places = upsert::placeholders(dialect, 1, ids.len());
-        let sql = format!("{select} {places}{}", dialect.for_update());
+        let values = upsert::placeholders(dialect, 1, ids.len());
+        let sql = format!("{select} {values}{}", dialect.for_update());
         rows.extend(bind(&sql, ids).fetch_all(&mut *connection).await?);
     }
     Ok(rows)

@@ -2,9 +2,9 @@
 
 use atelier_core::domain::{Role, Timestamp};
 use serde_json::json;
-use sqlx::AnyConnection;
+use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
-use super::{Conflict, Entry, Name, Proof, Store, StoreError, sessions};
+use super::{Conflict, Entry, Name, Proof, Store, StoreError, record::Record, sessions};
 
 /// The people of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +25,12 @@ pub struct Person {
     pub disabled_at: Option<Timestamp>,
 }
 
+macro_rules! select {
+    ($rest:literal) => {
+        concat!("select id, name, role, created_at, disabled_at, password_hash from people ", $rest)
+    };
+}
+
 impl People<'_> {
     /// # Errors
     /// If another person has that name in any case (`Conflict`), or the database fails.
@@ -40,26 +46,12 @@ impl People<'_> {
         .fetch_one(&mut *transaction)
         .await?;
         let entry = Entry::new("person.create", name.as_str(), json!({"role": role.as_str()}));
-        entry.write(&mut transaction, self.store.author, now).await?;
-        transaction.commit().await?;
+        self.store.commit(transaction, &entry, now).await?;
         Ok(Person { id: PersonId(id), name: name.clone(), role, created_at: now, disabled_at: None })
     }
 
     pub async fn get(self, id: PersonId) -> Result<Option<Person>, StoreError> {
-        let row = sqlx::query_as("select id, name, role, created_at, disabled_at from people where id = $1")
-            .bind(id.0)
-            .fetch_optional(&self.store.readers)
-            .await?;
-        row.map(parse).transpose()
-    }
-
-    pub async fn find_by_name(self, name: &Name) -> Result<Option<Person>, StoreError> {
-        let row =
-            sqlx::query_as("select id, name, role, created_at, disabled_at from people where name_key = $1")
-                .bind(name.key())
-                .fetch_optional(&self.store.readers)
-                .await?;
-        row.map(parse).transpose()
+        Ok(sqlx::query_as(select!("where id = $1")).bind(id.0).fetch_optional(&self.store.readers).await?)
     }
 
     /// The person with that name and the hash of their password, in one statement: a name that exists
@@ -68,25 +60,18 @@ impl People<'_> {
         self,
         name: &Name,
     ) -> Result<Option<(Person, Option<String>)>, StoreError> {
-        type Row = (i64, String, String, i64, Option<i64>, Option<String>);
-        let row: Option<Row> = sqlx::query_as(
-            "select id, name, role, created_at, disabled_at, password_hash from people where name_key = $1",
-        )
-        .bind(name.key())
-        .fetch_optional(&self.store.readers)
-        .await?;
-        let Some((id, name, role, created, disabled, hash)) = row else { return Ok(None) };
-        Ok(Some((parse((id, name, role, created, disabled))?, hash)))
+        let row = sqlx::query(select!("where name_key = $1"))
+            .bind(name.key())
+            .fetch_optional(&self.store.readers)
+            .await?;
+        Ok(row
+            .map(|row| Ok::<_, sqlx::Error>((Person::from_row(&row)?, row.try_get("password_hash")?)))
+            .transpose()?)
     }
 
     /// All people, including disabled ones, sorted by name.
     pub async fn list(self) -> Result<Vec<Person>, StoreError> {
-        sqlx::query_as("select id, name, role, created_at, disabled_at from people order by name_key")
-            .fetch_all(&self.store.readers)
-            .await?
-            .into_iter()
-            .map(parse)
-            .collect()
+        Ok(sqlx::query_as(select!("order by name_key")).fetch_all(&self.store.readers).await?)
     }
 
     /// The hash of the person's password; None if they have no password yet.
@@ -113,8 +98,7 @@ impl People<'_> {
             .await?;
         let details = json!({"before": person.role.as_str(), "after": role.as_str()});
         let entry = Entry::new("person.role", person.name.as_str(), details);
-        entry.write(&mut transaction, self.store.author, now).await?;
-        Ok(transaction.commit().await?)
+        self.store.commit(transaction, &entry, now).await
     }
 
     /// Disables or enables the account. Either ends the person's sessions and cancels their
@@ -136,8 +120,7 @@ impl People<'_> {
         sessions::end_all(&mut transaction, id).await?;
         let action = if disabled { "person.disable" } else { "person.enable" };
         let entry = Entry::new(action, person.name.as_str(), json!({}));
-        entry.write(&mut transaction, self.store.author, now).await?;
-        Ok(transaction.commit().await?)
+        self.store.commit(transaction, &entry, now).await
     }
 }
 
@@ -195,33 +178,26 @@ async fn keep_an_admin(connection: &mut AnyConnection, id: PersonId) -> Result<(
 
 /// Reads the person in a transaction.
 pub(super) async fn find(connection: &mut AnyConnection, id: PersonId) -> Result<Person, StoreError> {
-    let row = sqlx::query_as("select id, name, role, created_at, disabled_at from people where id = $1")
-        .bind(id.0)
-        .fetch_optional(connection)
-        .await?;
-    row.map(parse).transpose()?.ok_or(StoreError::NotFound("person"))
+    let found = sqlx::query_as(select!("where id = $1")).bind(id.0).fetch_optional(connection).await?;
+    found.ok_or(StoreError::NotFound("person"))
 }
 
 /// Like [`find`], and keeps other transactions from changing them before this one ends.
 async fn lock(connection: &mut AnyConnection, id: PersonId) -> Result<Person, StoreError> {
-    let row = sqlx::query_as(
-        "update people set role = role where id = $1 returning id, name, role, created_at, disabled_at",
-    )
-    .bind(id.0)
-    .fetch_optional(connection)
-    .await?;
-    row.map(parse).transpose()?.ok_or(StoreError::NotFound("person"))
+    sqlx::query("update people set role = role where id = $1").bind(id.0).execute(&mut *connection).await?;
+    find(connection, id).await
 }
 
-pub(super) type Columns = (i64, String, String, i64, Option<i64>);
-
-pub(super) fn parse((id, name, role, created_at, disabled_at): Columns) -> Result<Person, StoreError> {
-    let damaged = |reason| StoreError::Damaged { table: "people", id: id.to_string(), reason };
-    Ok(Person {
-        id: PersonId(id),
-        name: Name::new(name).map_err(|error| damaged(error.to_string()))?,
-        role: role.parse().map_err(damaged)?,
-        created_at: Timestamp::from_millis(created_at),
-        disabled_at: disabled_at.map(Timestamp::from_millis),
-    })
+impl FromRow<'_, AnyRow> for Person {
+    fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
+        let id = row.try_get("id")?;
+        let row = Record::new(row, "people", &id);
+        Ok(Self {
+            id: PersonId(id),
+            name: row.parse("name", |name: &str| Name::new(name))?,
+            role: row.parse("role", str::parse)?,
+            created_at: row.time("created_at")?,
+            disabled_at: row.optional_time("disabled_at")?,
+        })
+    }
 }

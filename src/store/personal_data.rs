@@ -12,10 +12,7 @@ use tokio::time::timeout;
 
 use super::{
     AuditEntry, ChangeError, CustomerNote, Customers, Entry, Expected, FeedbackEvent, SavedOutfit,
-    StoreError, Which, audit,
-    connect::Dialect,
-    pages::{self, PAGE},
-    revisions,
+    StoreError, audit, connect::Dialect, pages, revisions, saved_outfits::select,
 };
 
 /// The tables with data of customers.
@@ -56,14 +53,12 @@ impl Customers<'_> {
         let (Some((created, updated)), Some(customer)) = (times, self.get(id).await?) else {
             return Ok(None);
         };
-        let (all, owner) = (store.clone(), id.clone());
-        let outfits = pages::stream(0, move |after| {
-            let (store, customer) = (all.clone(), owner.clone());
-            async move {
-                let page = store.saved_outfits().for_customer(&customer, Which::All, after, PAGE).await?;
-                Ok(page.into_iter().map(|record| (record.seq, record)).collect())
-            }
-        });
+        let outfits = pages::for_customer(
+            store,
+            id,
+            select!("where customer_id = $1 and seq > $2 order by seq limit $3"),
+            |outfit: &SavedOutfit| outfit.seq,
+        );
         Ok(Some(PersonalData {
             customer,
             created_at: Timestamp::from_millis(created),

@@ -11,12 +11,12 @@ use super::StoreError;
 pub(super) struct Record<'r> {
     row: &'r AnyRow,
     table: &'static str,
-    id: String,
+    id: &'r dyn Display,
 }
 
 impl<'r> Record<'r> {
-    pub(super) fn new(row: &'r AnyRow, table: &'static str, id: &dyn Display) -> Self {
-        Self { row, table, id: id.to_string() }
+    pub(super) fn new(row: &'r AnyRow, table: &'static str, id: &'r dyn Display) -> Self {
+        Self { row, table, id }
     }
 
     pub(super) fn get<T: Decode<'r, Any> + Type<Any>>(&self, column: &str) -> sqlx::Result<T> {
@@ -58,7 +58,7 @@ impl<'r> Record<'r> {
 
     /// The error of a damaged row, which [`StoreError`] takes out of sqlx's again.
     pub(super) fn damaged(&self, reason: &dyn Display) -> sqlx::Error {
-        let (table, id, reason) = (self.table, self.id.clone(), reason.to_string());
+        let (table, id, reason) = (self.table, self.id.to_string(), reason.to_string());
         sqlx::Error::Decode(Box::new(StoreError::Damaged { table, id, reason }))
     }
 }

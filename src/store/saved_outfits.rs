@@ -9,7 +9,7 @@ use std::{
 use atelier_core::domain::{CustomerId, OpenOutfit, Slot, Slots, Split, Timestamp};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use sqlx::{AnyConnection, AssertSqlSafe, FromRow, Row, any::AnyRow};
+use sqlx::{Any, AnyConnection, AssertSqlSafe, FromRow, Row, Transaction, any::AnyRow};
 
 use super::{
     Conflict, Entry, Name, Note, Origin, PersonId, Put, Store, StoreError, TokenHash,
@@ -61,15 +61,6 @@ pub struct SavedFilter<'a> {
     pub customer: Option<&'a CustomerId>,
     pub only_drafts: bool,
     pub by: Option<PersonId>,
-}
-
-/// Which of a customer's outfits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
-    Whole,
-    WithDrafts,
-    /// Deleted ones too.
-    All,
 }
 
 /// Begins a statement that gives [`SavedOutfit`]s.
@@ -163,18 +154,17 @@ impl SavedOutfits<'_> {
     pub async fn for_customer(
         self,
         customer: &CustomerId,
-        which: Which,
+        with_drafts: bool,
         after: i64,
         n: u32,
     ) -> Result<Vec<SavedOutfit>, StoreError> {
         Ok(sqlx::query_as(select!(
-            "where customer_id = $1 and seq > $2 and (draft = 0 or $4 >= 1) and (deleted_at is null or $4 >= 2)
-             order by seq limit $3"
+            "where customer_id = $1 and seq > $2 and draft <= $4 and deleted_at is null order by seq limit $3"
         ))
         .bind(customer.as_str())
         .bind(after)
         .bind(i64::from(n))
-        .bind(which as i64)
+        .bind(i64::from(with_drafts))
         .fetch_all(&self.store.readers)
         .await?)
     }
@@ -301,8 +291,7 @@ impl SavedOutfits<'_> {
         .await?;
         let (subject, details) = (seq.to_string(), changes(&before, &after));
         let entry = Entry::new("outfit.change", &subject, details).about(&outfit.customer);
-        entry.write(&mut transaction, self.store.author, now).await?;
-        Ok(transaction.commit().await?)
+        self.store.commit(transaction, &entry, now).await
     }
 
     /// Deletes an outfit, which can be brought back for [`KEPT`], and withdraws its link.
@@ -332,8 +321,7 @@ impl SavedOutfits<'_> {
         .bind(&digest.finalize()[..])
         .execute(&mut *transaction)
         .await?;
-        self.note("outfit.delete", &outfit, &mut transaction, now).await?;
-        Ok(transaction.commit().await?)
+        self.commit(transaction, "outfit.delete", &outfit, now).await
     }
 
     /// Removes for good what was deleted longer than [`KEPT`] ago, and counts it.
@@ -359,8 +347,7 @@ impl SavedOutfits<'_> {
         .bind(&own_digest(&outfit.outfit)?[..])
         .execute(&mut *transaction)
         .await?;
-        self.note("outfit.restore", &outfit, &mut transaction, now).await?;
-        Ok(transaction.commit().await?)
+        self.commit(transaction, "outfit.restore", &outfit, now).await
     }
 
     /// Sets the customer's link, which replaces an earlier one, or withdraws it.
@@ -388,8 +375,7 @@ impl SavedOutfits<'_> {
             .execute(&mut *transaction)
             .await?;
         let action = if link.is_some() { "outfit.share" } else { "outfit.withdraw" };
-        self.note(action, &outfit, &mut transaction, now).await?;
-        Ok(transaction.commit().await?)
+        self.commit(transaction, action, &outfit, now).await
     }
 
     /// Reads an outfit that no other transaction changes before this one ends.
@@ -399,16 +385,17 @@ impl SavedOutfits<'_> {
         found.ok_or(StoreError::NotFound("outfit"))
     }
 
-    async fn note(
+    /// Commits a change with its entry, which has no details.
+    async fn commit(
         self,
+        transaction: Transaction<'_, Any>,
         action: &str,
         outfit: &SavedOutfit,
-        connection: &mut AnyConnection,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let subject = outfit.seq.to_string();
         let entry = Entry::new(action, &subject, json!({})).about(&outfit.outfit.customer);
-        entry.write(connection, self.store.author, now).await
+        self.store.commit(transaction, &entry, now).await
     }
 }
 

@@ -54,8 +54,8 @@ fn pattern(word: &str) -> String {
 /// The condition for `count` patterns bound from `$first`: ` and … like …` for each.
 pub(super) fn condition(first: usize, count: usize) -> String {
     let mut condition = String::new();
-    for place in first..first + count {
-        write!(condition, " and name_key like ${place} escape '\\'")
+    for number in first..first + count {
+        write!(condition, " and name_key like ${number} escape '\\'")
             .expect("writing to a String never fails; this is a bug");
     }
     condition
@@ -64,13 +64,13 @@ pub(super) fn condition(first: usize, count: usize) -> String {
 /// The condition for a word of each group, bound from `$first`: ` and (… like … or …)` for each.
 pub(super) fn any_of(first: usize, groups: &[Vec<String>]) -> String {
     let mut condition = String::new();
-    let mut place = first;
+    let mut number = first;
     for group in groups {
-        for (number, _) in group.iter().enumerate() {
-            let before = if number == 0 { " and (" } else { " or " };
-            write!(condition, "{before}name_key like ${place} escape '\\'")
+        for (index, _) in group.iter().enumerate() {
+            let before = if index == 0 { " and (" } else { " or " };
+            write!(condition, "{before}name_key like ${number} escape '\\'")
                 .expect("writing to a String never fails; this is a bug");
-            place += 1;
+            number += 1;
         }
         condition.push(')');
     }

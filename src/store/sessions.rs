@@ -2,9 +2,12 @@
 
 use atelier_core::domain::Timestamp;
 use serde_json::json;
-use sqlx::AnyConnection;
+use sqlx::{AnyConnection, FromRow, any::AnyRow};
 
-use super::{Actor, Author, Entry, Person, PersonId, Store, StoreError, TokenHash, people, sign_in_links};
+use super::{
+    Actor, Author, Entry, Person, PersonId, Store, StoreError, TokenHash, people, record::Record,
+    sign_in_links,
+};
 
 /// The sessions of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +78,7 @@ impl Sessions<'_> {
         let changed = new_password.map(|_| "password.set");
         for action in used.into_iter().chain(changed).chain(["sign-in"]) {
             let entry = Entry::new(action, name.as_str(), json!({}));
-            entry.write(&mut transaction, self.of(person), now).await?;
+            entry.write(&mut transaction, self.as_author(person), now).await?;
         }
         transaction.commit().await?;
         Ok(true)
@@ -88,9 +91,9 @@ impl Sessions<'_> {
         now: Timestamp,
         idle_since: Timestamp,
     ) -> Result<Option<Session>, StoreError> {
-        let row: Option<Columns> = sqlx::query_as(
+        Ok(sqlx::query_as(
             "select people.id, name, role, people.created_at, disabled_at,
-                sessions.created_at, expires_at, last_seen_at
+                sessions.created_at as began_at, expires_at, last_seen_at
              from sessions join people on people.id = person_id
              where token_hash = $1 and expires_at > $2 and last_seen_at >= $3 and disabled_at is null",
         )
@@ -98,16 +101,7 @@ impl Sessions<'_> {
         .bind(now.millis())
         .bind(idle_since.millis())
         .fetch_optional(&self.store.readers)
-        .await?;
-        let Some((id, name, role, person_created, disabled, created, expires, seen)) = row else {
-            return Ok(None);
-        };
-        Ok(Some(Session {
-            person: people::parse((id, name, role, person_created, disabled))?,
-            created_at: Timestamp::from_millis(created),
-            expires_at: Timestamp::from_millis(expires),
-            last_seen_at: Timestamp::from_millis(seen),
-        }))
+        .await?)
     }
 
     /// Records that the session was used. No request should wait for it: it writes.
@@ -131,7 +125,7 @@ impl Sessions<'_> {
         let Some(person) = person else { return Ok(false) };
         let person = people::find(&mut transaction, PersonId(person)).await?;
         let entry = Entry::new("sign-out", person.name.as_str(), json!({}));
-        entry.write(&mut transaction, self.of(person.id), now).await?;
+        entry.write(&mut transaction, self.as_author(person.id), now).await?;
         transaction.commit().await?;
         Ok(true)
     }
@@ -155,7 +149,7 @@ impl Sessions<'_> {
     }
 
     /// People sign in and out themselves.
-    fn of(self, person: PersonId) -> Author {
+    fn as_author(self, person: PersonId) -> Author {
         Author { actor: Actor::Person(person), ..self.store.author }
     }
 }
@@ -167,5 +161,15 @@ pub(super) async fn end_all(connection: &mut AnyConnection, person: PersonId) ->
     Ok(())
 }
 
-/// The columns of the person, then of the session.
-type Columns = (i64, String, String, i64, Option<i64>, i64, i64, i64);
+impl FromRow<'_, AnyRow> for Session {
+    fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
+        let person = Person::from_row(row)?;
+        let row = Record::new(row, "sessions", &person.name);
+        Ok(Self {
+            created_at: row.time("began_at")?,
+            expires_at: row.time("expires_at")?,
+            last_seen_at: row.time("last_seen_at")?,
+            person,
+        })
+    }
+}

@@ -39,13 +39,12 @@ impl SignInLinks<'_> {
         .map_err(StoreError::for_missing_reference(StoreError::NotFound("person")))?;
         let person = people::find(&mut transaction, person).await?;
         let entry = Entry::new("person.link", person.name.as_str(), json!({}));
-        entry.write(&mut transaction, self.store.author, now).await?;
-        Ok(transaction.commit().await?)
+        self.store.commit(transaction, &entry, now).await
     }
 
     /// The person of the link, unless it is used or expired, or the person is disabled.
     pub async fn find_valid(self, token: &TokenHash, now: Timestamp) -> Result<Option<Person>, StoreError> {
-        sqlx::query_as(
+        Ok(sqlx::query_as(
             "select people.id, name, role, people.created_at, disabled_at
              from sign_in_links join people on people.id = person_id
              where token_hash = $1 and expires_at > $2 and disabled_at is null",
@@ -53,9 +52,7 @@ impl SignInLinks<'_> {
         .bind(token.bytes())
         .bind(now.millis())
         .fetch_optional(&self.store.readers)
-        .await?
-        .map(people::parse)
-        .transpose()
+        .await?)
     }
 }
 

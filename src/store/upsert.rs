@@ -132,16 +132,16 @@ async fn write_chunk<R: Row>(
 /// For `SQLite` it uses `?`, because binding a numbered placeholder searches all of them by name.
 pub(super) fn placeholders(dialect: Dialect, rows: usize, columns: usize) -> String {
     let mut values = String::with_capacity(rows * columns * 7);
-    for place in 0..rows * columns {
-        values.push_str(match place {
+    for index in 0..rows * columns {
+        values.push_str(match index {
             0 => "(",
-            _ if place % columns == 0 => "), (",
+            _ if index % columns == 0 => "), (",
             _ => ", ",
         });
         match dialect {
             Dialect::Sqlite => values.push('?'),
             Dialect::Postgres => {
-                write!(values, "${}", place + 1).expect("writing to a String never fails; this is a bug");
+                write!(values, "${}", index + 1).expect("writing to a String never fails; this is a bug");
             }
         }
     }

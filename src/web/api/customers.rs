@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     service::{access::Scope, customers, search},
-    store::{Actor, AuditEntry, ChangeError, CustomerNote, PersonalData, Put, StoreError, Stored, Which},
+    store::{Actor, AuditEntry, ChangeError, CustomerNote, PersonalData, Put, StoreError, Stored},
     web::http::{
         AppState, Finding, Kind, Problem,
         conditions::{self, ChangeHeaders, Conditions, PutHeaders, ReadHeaders, etag},
@@ -425,10 +425,10 @@ async fn outfits(
     Path(id): Path<CustomerId>,
     Query(query): Query<OutfitsQuery>,
 ) -> Result<Json<Page<OutfitBody>>, Problem> {
-    let which = if query.drafts { Which::WithDrafts } else { Which::Whole };
     let n = paging::size(query.n, state.limits)?;
     let after = paging::cursor(query.cursor.as_deref(), |seq| seq.parse().ok())?;
-    let found = state.store.saved_outfits().for_customer(&id, which, after.unwrap_or(0), n + 1).await?;
+    let found =
+        state.store.saved_outfits().for_customer(&id, query.drafts, after.unwrap_or(0), n + 1).await?;
     if found.is_empty() && state.store.customers().get(&id).await?.is_none() {
         return Err(unknown(&id));
     }

@@ -55,7 +55,7 @@ async fn an_unknown_person_is_reported(db: TestDatabase) {
     add(&db, "Bo", Role::Admin).await;
     add(&db, "Ada", Role::Analyst).await;
     let store = db.open().await;
-    let ada = store.people().find_by_name(&Name::new("Ada").unwrap()).await.unwrap().unwrap();
+    let (ada, _) = store.people().find_with_password(&Name::new("Ada").unwrap()).await.unwrap().unwrap();
     store.people().set_disabled(ada.id, true, SystemTime::now().into()).await.unwrap();
     store.close().await;
     let output = run(atelier(&db, &["sign-in-link", "Ada"])).await;

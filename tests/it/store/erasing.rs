@@ -41,7 +41,6 @@ async fn leaves_no_byte_of_the_id(db: TestDatabase) {
     }
 }
 
-/// Walks the schema, so that a table of a later migration cannot be forgotten.
 #[apply(contract)]
 async fn the_documented_vacuum_has_these_tables(db: TestDatabase) {
     let docs = include_str!("../../../docs/security.md");
@@ -56,6 +55,7 @@ async fn the_documented_vacuum_has_these_tables(db: TestDatabase) {
     }
 }
 
+/// Walks the schema, so that a table of a later migration cannot be forgotten.
 #[apply(contract)]
 async fn every_table_about_customers_is_exported_and_erased(db: TestDatabase) {
     let store = fill(&db).await;

@@ -1,5 +1,5 @@
 use atelier::store::{
-    Conflict, CountedBy, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes, Recorded, StoreError,
+    Conflict, CountedBy, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes, Recorded, Store, StoreError,
     SuggestedArticle,
 };
 use atelier_core::domain::{Customer, FeatureValue, Timestamp};
@@ -23,14 +23,19 @@ fn event(kind: FeedbackKind, method: &str, arm: Option<&str>) -> FeedbackEvent {
     }
 }
 
+/// Records an event about an article that the catalogue lacks.
+async fn record(store: &Store, key: &str, event: &FeedbackEvent) -> Result<Recorded, StoreError> {
+    store.feedback().record(key, event, &SuggestedArticle::default()).await
+}
+
 #[apply(contract)]
 async fn recorded_feedback_is_read_back(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
     let shown = FeedbackEvent { customer: Some(customer_id("c")), ..event(FeedbackKind::Shown, "gsu", None) };
     let bought = FeedbackEvent { at: LATER, ..event(FeedbackKind::Bought, "gsu", Some("b")) };
-    assert_eq!(store.feedback().record("1", &shown, &SuggestedArticle::default()).await, Ok(Recorded::Now));
-    assert_eq!(store.feedback().record("2", &bought, &SuggestedArticle::default()).await, Ok(Recorded::Now));
+    assert_eq!(record(&store, "1", &shown).await, Ok(Recorded::Now));
+    assert_eq!(record(&store, "2", &bought).await, Ok(Recorded::Now));
     assert_eq!(store.feedback().for_customer(&customer_id("c")).try_collect().await, Ok(vec![shown.clone()]));
     assert_eq!(store.feedback().for_completion("k-1").await, Ok(vec![shown, bought]));
     assert_eq!(store.feedback().for_completion("k-2").await, Ok(vec![]));
@@ -43,14 +48,12 @@ async fn the_same_key_counts_once(db: TestDatabase) {
     let again = FeedbackEvent { at: LATER, ..first.clone() };
     // Two concurrent requests, as of an impatient client.
     let feedback = store.feedback();
-    let article = SuggestedArticle::default();
-    let (one, other) =
-        tokio::join!(feedback.record("key", &first, &article), feedback.record("key", &first, &article));
+    let (one, other) = tokio::join!(record(&store, "key", &first), record(&store, "key", &first));
     assert!(matches!(
         (one.unwrap(), other.unwrap()),
         (Recorded::Now, Recorded::Before) | (Recorded::Before, Recorded::Now)
     ));
-    assert_eq!(feedback.record("key", &again, &SuggestedArticle::default()).await, Ok(Recorded::Before));
+    assert_eq!(record(&store, "key", &again).await, Ok(Recorded::Before));
     assert_eq!(feedback.for_completion("k-1").await, Ok(vec![first]));
     assert_eq!(feedback.counts().await.unwrap()[0].outcomes.shown, 1);
 }
@@ -59,7 +62,7 @@ async fn the_same_key_counts_once(db: TestDatabase) {
 async fn the_same_key_for_another_event_is_a_conflict(db: TestDatabase) {
     let store = db.open().await;
     let first = event(FeedbackKind::Shown, "gsu", None);
-    store.feedback().record("key", &first, &SuggestedArticle::default()).await.unwrap();
+    record(&store, "key", &first).await.unwrap();
     for other in [
         event(FeedbackKind::Rejected, "gsu", None),
         event(FeedbackKind::Shown, "gs", None),
@@ -67,7 +70,7 @@ async fn the_same_key_for_another_event_is_a_conflict(db: TestDatabase) {
         FeedbackEvent { slot: 2, ..first.clone() },
         FeedbackEvent { rank: 3, ..first.clone() },
     ] {
-        let refused = store.feedback().record("key", &other, &SuggestedArticle::default()).await;
+        let refused = record(&store, "key", &other).await;
         assert_eq!(refused, Err(StoreError::Conflict(Conflict::FeedbackDiffers)));
     }
     assert_eq!(store.feedback().for_completion("k-1").await, Ok(vec![first]));
@@ -88,7 +91,7 @@ async fn counts_are_by_release_method_and_arm(db: TestDatabase) {
         for _ in 0..times {
             key += 1;
             let event = FeedbackEvent { completion_id: format!("k-{key}"), ..event(kind, method, arm) };
-            store.feedback().record(&key.to_string(), &event, &SuggestedArticle::default()).await.unwrap();
+            record(&store, &key.to_string(), &event).await.unwrap();
         }
     }
     let counts = |method: &str, arm: Option<&str>, [shown, accepted, rejected, bought]: [u64; 4]| {
@@ -115,20 +118,14 @@ async fn the_same_event_under_another_key_counts_once(db: TestDatabase) {
     let store = db.open().await;
     let feedback = store.feedback();
     let bought = event(FeedbackKind::Bought, "gsu", None);
-    let article = SuggestedArticle::default();
     // Two programs that report the same purchase at the same time.
     let keys: Vec<String> = (0..8).map(|n| n.to_string()).collect();
-    let all =
-        futures_util::future::join_all(keys.iter().map(|key| feedback.record(key, &bought, &article))).await;
+    let all = futures_util::future::join_all(keys.iter().map(|key| record(&store, key, &bought))).await;
     assert_eq!(all.iter().filter(|recorded| **recorded == Ok(Recorded::Now)).count(), 1, "{all:?}");
-    assert_eq!(
-        feedback.record("3", &bought, &SuggestedArticle::default()).await,
-        Ok(Recorded::Before),
-        "and again"
-    );
+    assert_eq!(record(&store, "3", &bought).await, Ok(Recorded::Before), "and again");
     let rejected = event(FeedbackKind::Rejected, "gsu", None);
     assert_eq!(
-        feedback.record("3", &rejected, &SuggestedArticle::default()).await,
+        record(&store, "3", &rejected).await,
         Err(StoreError::Conflict(Conflict::FeedbackDiffers)),
         "a repeat's key is its own"
     );
@@ -145,10 +142,7 @@ async fn the_same_event_under_another_key_counts_once(db: TestDatabase) {
     .iter()
     .enumerate()
     {
-        assert_eq!(
-            feedback.record(&format!("other-{n}"), other, &SuggestedArticle::default()).await,
-            Ok(Recorded::Now)
-        );
+        assert_eq!(record(&store, &format!("other-{n}"), other).await, Ok(Recorded::Now));
     }
 }
 
@@ -156,20 +150,10 @@ async fn the_same_event_under_another_key_counts_once(db: TestDatabase) {
 async fn what_was_accepted_was_shown(db: TestDatabase) {
     let store = db.open().await;
     let feedback = store.feedback();
-    feedback
-        .record("1", &event(FeedbackKind::Accepted, "gsu", None), &SuggestedArticle::default())
-        .await
-        .unwrap();
-    feedback
-        .record("2", &event(FeedbackKind::Bought, "gsu", None), &SuggestedArticle::default())
-        .await
-        .unwrap();
+    record(&store, "1", &event(FeedbackKind::Accepted, "gsu", None)).await.unwrap();
+    record(&store, "2", &event(FeedbackKind::Bought, "gsu", None)).await.unwrap();
     let shown = event(FeedbackKind::Shown, "gsu", None);
-    assert_eq!(
-        feedback.record("3", &shown, &SuggestedArticle::default()).await,
-        Ok(Recorded::Before),
-        "it counts as shown already"
-    );
+    assert_eq!(record(&store, "3", &shown).await, Ok(Recorded::Before), "it counts as shown already");
     let [counts] = &feedback.counts().await.unwrap()[..] else { panic!("one method") };
     assert_eq!((counts.outcomes.shown, counts.outcomes.accepted, counts.outcomes.bought), (1, 1, 1));
 }
@@ -253,14 +237,14 @@ async fn a_withdrawn_refusal_counts_no_more(db: TestDatabase) {
     let rejected = event(FeedbackKind::Rejected, "gsu", None);
     let refused = async || feedback.counts().await.unwrap()[0].outcomes.rejected;
     for key in ["1", "2"] {
-        feedback.record(key, &rejected, &SuggestedArticle::default()).await.unwrap();
+        record(&store, key, &rejected).await.unwrap();
     }
     assert_eq!(refused().await, 1);
     feedback.withdraw_refusal("2", None, &rejected.article, NOW).await.unwrap();
     assert_eq!(refused().await, 1, "the repeat did not count");
     feedback.withdraw_refusal("1", None, &rejected.article, NOW).await.unwrap();
     assert_eq!(refused().await, 0);
-    feedback.record("3", &rejected, &SuggestedArticle::default()).await.unwrap();
+    record(&store, "3", &rejected).await.unwrap();
     assert_eq!(refused().await, 1);
 }
 
@@ -269,7 +253,7 @@ async fn an_unknown_customer_is_a_conflict(db: TestDatabase) {
     let store = db.open().await;
     let event =
         FeedbackEvent { customer: Some(customer_id("nobody")), ..event(FeedbackKind::Shown, "gs", None) };
-    let refused = store.feedback().record("1", &event, &SuggestedArticle::default()).await;
+    let refused = record(&store, "1", &event).await;
     assert_eq!(refused, Err(StoreError::Conflict(Conflict::UnknownCustomer)));
 }
 
@@ -278,13 +262,10 @@ async fn texts_that_the_database_cannot_store_are_refused(db: TestDatabase) {
     let store = db.open().await;
     for completion_id in ["a\0b".to_owned(), "x".repeat(10_000)] {
         let event = FeedbackEvent { completion_id, ..event(FeedbackKind::Shown, "gs", None) };
-        let refused = store.feedback().record("1", &event, &SuggestedArticle::default()).await.unwrap_err();
+        let refused = record(&store, "1", &event).await.unwrap_err();
         assert!(matches!(refused, StoreError::Unfit { what: "a completion's id", .. }), "{refused}");
     }
     // A key may be any text, because its digest is stored.
     let fine = event(FeedbackKind::Shown, "gs", None);
-    assert_eq!(
-        store.feedback().record(&"\0".repeat(10_000), &fine, &SuggestedArticle::default()).await,
-        Ok(Recorded::Now)
-    );
+    assert_eq!(record(&store, &"\0".repeat(10_000), &fine).await, Ok(Recorded::Now));
 }

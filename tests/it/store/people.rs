@@ -11,8 +11,8 @@ async fn a_created_person_is_found(db: TestDatabase) {
     let ada = store.people().create(&name("Ada 'quote\" 😀"), Role::Admin, NOW).await.unwrap();
     assert_eq!((zoe.role, zoe.created_at, zoe.disabled_at), (Role::Stylist, NOW, None));
     assert_eq!(store.people().get(zoe.id).await, Ok(Some(zoe.clone())));
-    assert_eq!(store.people().find_by_name(&name("ZOË")).await, Ok(Some(zoe.clone())));
-    assert_eq!(store.people().find_by_name(&name("Zo")).await, Ok(None));
+    assert_eq!(store.people().find_with_password(&name("ZOË")).await, Ok(Some((zoe.clone(), None))));
+    assert_eq!(store.people().find_with_password(&name("Zo")).await, Ok(None));
     assert_eq!(store.people().list().await, Ok(vec![ada, zoe]));
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use atelier::store::{
     Author, Conflict, FeedbackEvent, FeedbackKind, KEPT, Name, Note, Origin, PersonId, Put, SavedFilter,
-    SavedOutfit, Store, StoreError, SuggestedArticle, TokenHash, Which,
+    SavedOutfit, Store, StoreError, SuggestedArticle, TokenHash,
 };
 use atelier_core::domain::{Outfit, Role, Slots};
 use futures_util::TryStreamExt;
@@ -57,13 +57,14 @@ async fn a_draft_is_no_outfit_yet(db: TestDatabase) {
     assert_eq!(store.outfits().first(9).await, Ok(vec![]));
     assert!(store.outfits().all().try_collect::<Vec<_>>().await.unwrap().is_empty());
     assert_eq!(store.outfits().for_customer(&customer_id("c"), 0, 9).await, Ok(vec![]));
-    let all =
-        async |which| store.saved_outfits().for_customer(&customer_id("c"), which, 0, 9).await.unwrap().len();
-    assert_eq!((all(Which::Whole).await, all(Which::WithDrafts).await), (0, 1));
+    let all = async |with_drafts| {
+        store.saved_outfits().for_customer(&customer_id("c"), with_drafts, 0, 9).await.unwrap().len()
+    };
+    assert_eq!((all(false).await, all(true).await), (0, 1));
 
-    let whole = open_outfit("c", &ABCD).slots;
-    store.saved_outfits().change(seq, 1, |saved| saved.outfit.slots = whole, LATER).await.unwrap();
-    assert_eq!((store.outfits().count().await, all(Which::Whole).await), (Ok(1), 1));
+    let complete = open_outfit("c", &ABCD).slots;
+    store.saved_outfits().change(seq, 1, |saved| saved.outfit.slots = complete, LATER).await.unwrap();
+    assert_eq!((store.outfits().count().await, all(false).await), (Ok(1), 1));
     let refused = store.saved_outfits().save(&open_outfit("nobody", &["a"]), None, NOW).await;
     assert_eq!(refused, Err(StoreError::Conflict(Conflict::UnknownCustomer)));
 }

@@ -28,8 +28,8 @@ async fn a_setting_is_read_back(db: TestDatabase) {
 async fn concurrent_starts_agree_on_a_value(db: TestDatabase) {
     let stores = [db.open().await, db.open().await];
     let secrets: Vec<String> = (0..8).map(|number| format!("secret {number}")).collect();
-    let all = secrets.iter().enumerate().map(|(place, secret)| {
-        let store = &stores[place % 2];
+    let all = secrets.iter().enumerate().map(|(index, secret)| {
+        let store = &stores[index % 2];
         async move { store.settings().get_or_set("tickets", secret).await.unwrap() }
     });
     let got: HashSet<String> = join_all(all).await.into_iter().collect();

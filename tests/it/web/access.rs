@@ -29,7 +29,7 @@ async fn log(service: &Service, n: usize) -> Vec<(Actor, String, String, Value)>
 }
 
 async fn id_of(service: &Service, name: &str) -> PersonId {
-    service.store.people().find_by_name(&Name::new(name).unwrap()).await.unwrap().unwrap().id
+    service.store.people().find_with_password(&Name::new(name).unwrap()).await.unwrap().unwrap().0.id
 }
 
 #[apply(contract)]

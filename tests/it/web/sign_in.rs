@@ -164,7 +164,7 @@ async fn a_session_does_not_help_to_guess_the_password(db: TestDatabase) {
     assert_eq!(send(&service, "/sign-in", &fields).await.status(), 429);
     // A stranger can cause this, too. A link does not wait.
     let name = Name::new("Some stylist").unwrap();
-    let id = service.store.people().find_by_name(&name).await.unwrap().unwrap().id;
+    let id = service.store.people().find_with_password(&name).await.unwrap().unwrap().0.id;
     let link = service.state.access.link(id, now()).await.unwrap();
     assert_eq!(send(&service, "/sign-in/link", &[("link", link.as_str())]).await.status(), 303);
 }

@@ -22,7 +22,7 @@ async fn start(db: &TestDatabase, folder: &TempDir) -> (Service, Browser, Actor)
     service.releases.serve("demo").await.unwrap();
     let admin = service.signed_in(Role::Admin).await;
     let name = Name::new("Some admin").unwrap();
-    let me = service.store.people().find_by_name(&name).await.unwrap().unwrap().id;
+    let me = service.store.people().find_with_password(&name).await.unwrap().unwrap().0.id;
     (service, admin, Actor::Person(me))
 }
 
