@@ -114,7 +114,7 @@ pub fn may_commit(report: &Report, skip_bad: bool) -> bool {
 /// A table that can be imported.
 pub trait Importable: Table + Send + Sync {
     /// Whether its rows refer to rows of other tables.
-    const REFERS: bool;
+    const REFERS: bool = false;
 
     fn put(
         import: &mut store::Import,
@@ -126,10 +126,8 @@ pub trait Importable: Table + Send + Sync {
 }
 
 impl Importable for Article {
-    const REFERS: bool = false;
-
     async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Merged, StoreError> {
-        import.articles(rows).await.map(Merged::from)
+        import.put(rows).await.map(Merged::from)
     }
 
     fn count_unknown(rows: &[Self], census: &mut Census) {
@@ -140,26 +138,20 @@ impl Importable for Article {
 }
 
 impl Importable for Customer {
-    const REFERS: bool = false;
-
     async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Merged, StoreError> {
-        import.customers(rows).await.map(Merged::from)
+        import.put(rows).await.map(Merged::from)
     }
 }
 
 impl Importable for ArticlePatch {
-    const REFERS: bool = false;
-
     async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Merged, StoreError> {
-        import.merge_articles(rows).await
+        import.merge::<Article>(rows).await
     }
 }
 
 impl Importable for CustomerPatch {
-    const REFERS: bool = false;
-
     async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Merged, StoreError> {
-        import.merge_customers(rows).await
+        import.merge::<Customer>(rows).await
     }
 }
 

@@ -3,13 +3,12 @@
 pub mod acceptance;
 pub mod access;
 pub mod administration;
-pub mod articles;
 pub mod asking;
 mod cache;
+pub mod changes;
 pub mod comparison;
 pub mod completion;
 pub mod coverage;
-pub mod customers;
 pub mod exposure;
 pub mod fault;
 pub mod feedback;

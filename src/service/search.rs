@@ -100,7 +100,7 @@ pub async fn articles(
         let texts = names.flat_map(|name| article.words(name).map(move |word| (name, word)));
         search.fit(article.id.as_str(), texts)
     };
-    collect(store.articles().with_words(search.groups()), fit, MOST_READ).await
+    collect(store.articles().with_words(search.groups(), None), fit, MOST_READ).await
 }
 
 /// Words that mean the same to the shop's people, in the singular, with hyphens.

@@ -2,171 +2,17 @@
 
 use std::{collections::HashMap, fmt::Write};
 
-use atelier_core::domain::{Article, ArticleId, ArticlePatch, Timestamp};
-use futures_util::{Stream, StreamExt};
-use serde_json::{Map, Value, json};
-use sqlx::{AnyConnection, Arguments, AssertSqlSafe, any::AnyArguments};
+use atelier_core::domain::{Article, ArticleId, ArticlePatch, CustomerId, PatchError};
+use futures_util::Stream;
+use serde_json::{Map, Value};
+use sqlx::AssertSqlSafe;
 
-use super::{
-    ChangeError, Entry, Expected, Put, Store, StoreError, Stored, Version, json,
-    pages::{self, PAGE},
-    revisions::{self, Changed},
-    search, upsert,
-};
+use super::{Resource, Resources, StoreError, json, pages::PAGE, revisions, search};
 
-const SELECT_STORED: &str = "select id, type, attributes, revision, created_at from articles where id = $1";
-type StoredColumns = (String, String, String, i64, i64);
-
-/// The articles of a [`Store`].
-#[derive(Debug, Clone, Copy)]
-pub struct Articles<'a> {
-    pub(super) store: &'a Store,
-}
+/// The articles of a [`Store`](super::Store).
+pub type Articles<'a> = Resources<'a, Article>;
 
 impl<'a> Articles<'a> {
-    pub async fn get(self, id: &ArticleId) -> Result<Option<Article>, StoreError> {
-        let row = sqlx::query_as("select id, type, attributes from articles where id = $1")
-            .bind(id.as_str())
-            .fetch_optional(&self.store.readers)
-            .await?;
-        row.map(parse).transpose()
-    }
-
-    /// The articles with these ids, in the order of the ids, without duplicates. Unknown ids are skipped.
-    pub async fn get_many(self, ids: &[ArticleId]) -> Result<Vec<Article>, StoreError> {
-        let ids: Vec<&str> = ids.iter().map(ArticleId::as_str).collect();
-        let rows =
-            pages::by_ids(self.store, "select id, type, attributes from articles where id in", &ids).await?;
-        let mut found = HashMap::with_capacity(ids.len());
-        for row in rows {
-            let article = parse(row)?;
-            found.insert(article.id.clone(), article);
-        }
-        Ok(ids.iter().filter_map(|id| found.remove(*id)).collect())
-    }
-
-    /// The article with its version.
-    pub async fn get_stored(self, id: &ArticleId) -> Result<Option<Stored<Article>>, StoreError> {
-        let row = sqlx::query_as(SELECT_STORED).bind(id.as_str()).fetch_optional(&self.store.readers).await?;
-        row.map(parse_stored).transpose()
-    }
-
-    /// Adds the article, or replaces the one with its id.
-    pub async fn put(self, article: &Article, now: Timestamp) -> Result<Put, StoreError> {
-        match self.put_expected(article, &Expected::default(), now).await {
-            Ok((put, _)) => Ok(put),
-            Err(ChangeError::Store(error)) => Err(error),
-            Err(error) => unreachable!("every row is expected, but {error}; this is a bug"),
-        }
-    }
-
-    /// Adds the article, or replaces the one with its id if that is as expected. Also gives its version.
-    pub async fn put_expected(
-        self,
-        article: &Article,
-        expected: &Expected,
-        now: Timestamp,
-    ) -> Result<(Put, Version), ChangeError> {
-        let mut transaction = self.store.write().await?;
-        let mut found = false;
-        if !expected.is_anything() {
-            let current = self.lock(&mut transaction, &article.id).await?;
-            expected.check(current.as_ref().map(|stored| &stored.version))?;
-            found = current.is_some();
-        }
-        let written = self.write(&mut transaction, article, now).await?;
-        expected.check_put(written.0, found)?;
-        transaction.commit().await?;
-        Ok(written)
-    }
-
-    /// Changes the article with the patch's id, if it is as expected. No other change comes between reading and writing.
-    pub async fn patch(
-        self,
-        patch: &ArticlePatch,
-        expected: &Expected,
-        now: Timestamp,
-    ) -> Result<Stored<Article>, ChangeError> {
-        let mut transaction = self.store.write().await?;
-        let stored = self.lock(&mut transaction, &patch.id).await?.ok_or(ChangeError::Missing)?;
-        expected.check(Some(&stored.version))?;
-        let value = patch.apply(Some(stored.value))?;
-        let (_, version) = self.write(&mut transaction, &value, now).await?;
-        transaction.commit().await?;
-        Ok(Stored { value, version })
-    }
-
-    /// Removes the article from the catalogue, but not from outfits. False if there is no such article.
-    pub async fn delete(self, id: &ArticleId, now: Timestamp) -> Result<bool, StoreError> {
-        match self.delete_expected(id, &Expected::default(), now).await {
-            Ok(()) => Ok(true),
-            Err(ChangeError::Missing) => Ok(false),
-            Err(ChangeError::Store(error)) => Err(error),
-            Err(error) => unreachable!("every row is expected, but {error}; this is a bug"),
-        }
-    }
-
-    /// Removes the article from the catalogue, but not from outfits, if it is as expected.
-    pub async fn delete_expected(
-        self,
-        id: &ArticleId,
-        expected: &Expected,
-        now: Timestamp,
-    ) -> Result<(), ChangeError> {
-        let mut transaction = self.store.write().await?;
-        if !expected.is_anything() {
-            let stored = self.lock(&mut transaction, id).await?.ok_or(ChangeError::Missing)?;
-            expected.check(Some(&stored.version))?;
-        }
-        let deleted = sqlx::query("delete from articles where id = $1")
-            .bind(id.as_str())
-            .execute(&mut *transaction)
-            .await?;
-        if deleted.rows_affected() == 0 {
-            return Err(ChangeError::Missing);
-        }
-        let entry = Entry::new("article.delete", id.as_str(), json!({}));
-        entry.write(&mut transaction, self.store.author, now).await?;
-        self.count_change(&mut transaction, id).await?;
-        Ok(transaction.commit().await?)
-    }
-
-    /// The article, which no other transaction changes before this one ends.
-    async fn lock(
-        self,
-        connection: &mut AnyConnection,
-        id: &ArticleId,
-    ) -> Result<Option<Stored<Article>>, StoreError> {
-        let sql = format!("{SELECT_STORED}{}", self.store.dialect.for_update());
-        let row =
-            sqlx::query_as(AssertSqlSafe(sql)).bind(id.as_str()).fetch_optional(&mut *connection).await?;
-        row.map(parse_stored).transpose()
-    }
-
-    /// Writes the article at the end of a transaction.
-    async fn write(
-        self,
-        connection: &mut AnyConnection,
-        article: &Article,
-        now: Timestamp,
-    ) -> Result<(Put, Version), StoreError> {
-        let row = ArticleRow { article, millis: now.millis() };
-        let put = upsert::write_one(&mut *connection, self.store.dialect, row).await?;
-        let written: StoredColumns =
-            sqlx::query_as(SELECT_STORED).bind(article.id.as_str()).fetch_one(&mut *connection).await?;
-        if put != Put::Unchanged {
-            let entry = Entry::new("article.put", article.id.as_str(), json!({"new": put == Put::Added}));
-            entry.write(&mut *connection, self.store.author, now).await?;
-            self.count_change(&mut *connection, &article.id).await?;
-        }
-        Ok((put, version(&written)))
-    }
-
-    async fn count_change(self, connection: &mut AnyConnection, id: &ArticleId) -> Result<(), StoreError> {
-        let changed = Changed::Articles([id.to_string()].into());
-        revisions::change_articles(connection, self.store.dialect, changed).await
-    }
-
     /// A number that grows with every change of the catalogue. A copy of the catalogue that was begun after reading
     /// this number is current until the number changes.
     pub async fn revision(self) -> Result<i64, StoreError> {
@@ -184,9 +30,9 @@ impl<'a> Articles<'a> {
         let found = revisions::articles_changed_since(self.store, before, now).await?;
         let Some(ids) = found.filter(|ids| ids.len() <= most) else { return Ok(None) };
         let ids: Vec<ArticleId> = ids.into_iter().map(article_id).collect::<Result<_, _>>()?;
-        let found = self.get_many(&ids).await?;
+        let found = self.get_many(&ids).await?.into_iter();
         let mut found: HashMap<ArticleId, Article> =
-            found.into_iter().map(|article| (article.id.clone(), article)).collect();
+            found.map(|article| (article.id.clone(), article)).collect();
         Ok(Some(ids.into_iter().map(|id| (id.clone(), found.remove(&id))).collect()))
     }
 
@@ -257,29 +103,6 @@ impl<'a> Articles<'a> {
             }
             page = PAGE;
         }
-    }
-
-    /// The articles whose id, type or text attributes contain a text of each group, in the order of their ids. The texts
-    /// are in lower case.
-    pub fn with_words(
-        self,
-        groups: Vec<Vec<String>>,
-    ) -> impl Stream<Item = Result<Article, StoreError>> + Send + use<'a> {
-        pages::with_words(self.store, "select id, type, attributes from articles", groups, "", parse, |row| {
-            row.id.as_str()
-        })
-    }
-
-    pub async fn count(self) -> Result<u64, StoreError> {
-        self.store.count("select count(*) from articles").await
-    }
-
-    /// Every article in the byte order of their ids, read page by page as needed.
-    pub fn all(self) -> impl Stream<Item = Result<Article, StoreError>> + Send + use<'a> {
-        self.all_unparsed().flat_map(|page| {
-            let rows = page.map(|page| page.rows().map(UnparsedArticle::parse).collect::<Vec<_>>());
-            futures_util::stream::iter(rows.unwrap_or_else(|error| vec![Err(error)]))
-        })
     }
 
     /// Every article, page by page, for a reader that parses many at once.
@@ -364,14 +187,15 @@ impl ArticleFilter {
     }
 }
 
-pub(super) struct ArticleRow<'a> {
-    pub(super) article: &'a Article,
-    pub(super) millis: i64,
-}
+impl Resource for Article {
+    type Id = ArticleId;
+    type Patch = ArticlePatch;
+    type Columns = (String, String, String);
 
-impl upsert::Row for ArticleRow<'_> {
+    const TABLE: &'static str = "articles";
+    const COLUMNS: &'static str = "id, type, attributes";
     const INSERT: &'static str = "insert into articles (id, type, attributes, name_key, created_at) values";
-    const COLUMNS: usize = 5;
+    const VALUES: usize = 5;
     const ON_CONFLICT: &'static str = "
         on conflict (id) do update set
             type = excluded.type,
@@ -380,19 +204,32 @@ impl upsert::Row for ArticleRow<'_> {
             revision = articles.revision + 1
         where (articles.type, articles.attributes, articles.name_key)
             <> (excluded.type, excluded.attributes, excluded.name_key)";
-    const NAME: &'static str = "id";
-    type Key = ArticleId;
+    const PUT: &'static str = "article.put";
+    const DELETE: &'static str = "article.delete";
+    const IS_FOLLOWED: bool = true;
 
-    fn key(&self) -> ArticleId {
-        self.article.id.clone()
+    fn id(&self) -> &ArticleId {
+        &self.id
     }
 
-    fn bind(self, values: &mut AnyArguments) -> Result<(), sqlx::error::BoxDynError> {
-        values.add(self.article.id.as_str())?;
-        values.add(self.article.kind())?;
-        values.add(json::text(&self.article.kept_attributes()))?;
-        values.add(name_key(self.article))?;
-        values.add(self.millis)
+    fn parse(columns: Self::Columns) -> Result<Self, StoreError> {
+        parse(columns)
+    }
+
+    fn texts(&self) -> Result<Vec<String>, StoreError> {
+        Ok(vec![self.kind().to_owned(), json::text(&self.kept_attributes()), name_key(self)])
+    }
+
+    fn target(patch: &ArticlePatch) -> &ArticleId {
+        &patch.id
+    }
+
+    fn apply(patch: &ArticlePatch, stored: Option<Self>) -> Result<Self, PatchError> {
+        patch.apply(stored)
+    }
+
+    fn owner(_: &ArticleId) -> Option<&CustomerId> {
+        None
     }
 }
 
@@ -405,16 +242,6 @@ pub(super) fn parse((id, kind, attributes): (String, String, String)) -> Result<
     let damaged = |reason| StoreError::Damaged { table: "articles", id: id.clone(), reason };
     let attributes: Map<String, Value> = json::parse(&attributes).map_err(damaged)?;
     Article::new(article_id(id.clone())?, kind, attributes).map_err(|error| damaged(error.to_string()))
-}
-
-fn version((_, kind, attributes, revision, created_at): &StoredColumns) -> Version {
-    Version::new(*created_at, *revision, &[kind, attributes])
-}
-
-fn parse_stored(columns: StoredColumns) -> Result<Stored<Article>, StoreError> {
-    let version = version(&columns);
-    let (id, kind, attributes, ..) = columns;
-    Ok(Stored { value: parse((id, kind, attributes))?, version })
 }
 
 pub(super) fn article_id(id: String) -> Result<ArticleId, StoreError> {

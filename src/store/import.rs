@@ -1,25 +1,25 @@
 //! Importing whole files, all or nothing.
 
 use std::{
+    borrow::Borrow,
     collections::{BTreeMap, HashMap},
     time::Duration,
 };
 
-use atelier_core::domain::{
-    Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, Outfit, PatchError, Timestamp,
-};
+use atelier_core::domain::{ArticleId, CustomerId, Outfit, PatchError, Timestamp};
 use futures_util::TryStreamExt;
 use serde_json::json;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    Author, Counts, Entry, Store, StoreError,
-    articles::{self, ArticleRow, article_id},
+    Author, Counts, Entry, Resource, Store, StoreError,
+    articles::article_id,
     connect::Dialect,
-    customers::{self, CustomerRow, customer_id},
+    customers::customer_id,
     outfits::OutfitRow,
     pages,
+    resource::{ResourceRow, by_id},
     revisions::{self, Changed},
     upsert,
 };
@@ -59,12 +59,11 @@ struct TableCounts {
 #[derive(Debug)]
 pub struct Merged {
     pub counts: Counts,
-    /// The places of the patches that were not applied, and why.
+    /// The patches that were not applied, by their indices, and why.
     pub refused: Vec<(usize, PatchError)>,
 }
 
 const ARTICLES: &str = "articles";
-const CUSTOMERS: &str = "customers";
 const OUTFITS: &str = "outfits";
 
 impl From<Counts> for Merged {
@@ -119,47 +118,31 @@ impl Import {
             .await
     }
 
-    pub async fn articles(&mut self, articles: &[Article]) -> Result<Counts, StoreError> {
+    /// Adds values, or replaces those with their ids.
+    pub async fn put<R: Resource>(&mut self, values: &[R]) -> Result<Counts, StoreError> {
         let millis = self.now.millis();
-        let rows = articles.iter().map(|article| Ok(ArticleRow { article, millis }));
+        let rows = values.iter().map(|value| ResourceRow::new(value, millis));
         let written = upsert::write_all(&mut self.transaction, self.dialect, rows).await?;
-        self.changed.add(written.names);
-        Ok(self.count(ARTICLES, written.counts))
+        if R::IS_FOLLOWED {
+            self.changed.add(written.names);
+        }
+        Ok(self.count(R::TABLE, written.counts))
     }
 
-    /// Changes articles, or adds those whose patches have a type.
-    pub async fn merge_articles(&mut self, patches: &[ArticlePatch]) -> Result<Merged, StoreError> {
-        let select = "select id, type, attributes from articles where id in";
-        let ids: Vec<&str> = patches.iter().map(|patch| patch.id.as_str()).collect();
-        let rows = pages::lock_by_ids(&mut self.transaction, self.dialect, select, &ids).await?;
-        let mut stored = HashMap::with_capacity(rows.len());
-        for row in rows {
-            let article = articles::parse(row)?;
-            stored.insert(article.id.clone(), article);
-        }
+    /// Changes values, or adds those that a patch says enough of: of an article, its type.
+    pub async fn merge<R: Resource>(&mut self, patches: &[R::Patch]) -> Result<Merged, StoreError> {
+        let select = format!("select {} from {} where id in", R::COLUMNS, R::TABLE);
+        let ids: Vec<&str> = patches.iter().map(|patch| R::target(patch).borrow()).collect();
+        let rows = pages::lock_by_ids(&mut self.transaction, self.dialect, &select, &ids).await?;
+        let mut stored = by_id::<R>(rows)?;
         let (mut changed, mut refused) = (Vec::with_capacity(patches.len()), Vec::new());
-        for (place, patch) in patches.iter().enumerate() {
-            match patch.apply(stored.remove(&patch.id)) {
-                Ok(article) => changed.push(article),
-                Err(error) => refused.push((place, error)),
+        for (index, patch) in patches.iter().enumerate() {
+            match R::apply(patch, stored.remove::<str>(R::target(patch).borrow())) {
+                Ok(value) => changed.push(value),
+                Err(error) => refused.push((index, error)),
             }
         }
-        Ok(Merged { counts: self.articles(&changed).await?, refused })
-    }
-
-    /// Changes customers, or adds them.
-    pub async fn merge_customers(&mut self, patches: &[CustomerPatch]) -> Result<Merged, StoreError> {
-        let select = "select id, features from customers where id in";
-        let ids: Vec<&str> = patches.iter().map(|patch| patch.id.as_str()).collect();
-        let rows = pages::lock_by_ids(&mut self.transaction, self.dialect, select, &ids).await?;
-        let mut stored = HashMap::with_capacity(rows.len());
-        for row in rows {
-            let customer = customers::parse(row)?;
-            stored.insert(customer.id.clone(), customer);
-        }
-        let changed: Vec<Customer> =
-            patches.iter().map(|patch| patch.apply(stored.remove(&patch.id))).collect();
-        self.customers(&changed).await.map(Merged::from)
+        Ok(Merged { counts: self.put(&changed).await?, refused })
     }
 
     /// Removes articles from the catalogue, but not from outfits.
@@ -176,13 +159,6 @@ impl Import {
             self.tables.entry(ARTICLES).or_default().retired += deleted;
         }
         Ok(())
-    }
-
-    pub async fn customers(&mut self, customers: &[Customer]) -> Result<Counts, StoreError> {
-        let millis = self.now.millis();
-        let rows = customers.iter().map(|customer| CustomerRow::new(customer, millis));
-        let written = upsert::write_all(&mut self.transaction, self.dialect, rows).await?;
-        Ok(self.count(CUSTOMERS, written.counts))
     }
 
     /// Adds outfits. It does not check whether the catalogue has their articles.

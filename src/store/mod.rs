@@ -33,6 +33,7 @@ mod people;
 mod personal_data;
 mod postgres;
 mod record;
+mod resource;
 mod revisions;
 mod saved_outfits;
 mod search;
@@ -48,7 +49,7 @@ mod version;
 use std::{fmt, time::Duration};
 
 use atelier_core::domain::Timestamp;
-use sqlx::{Any, AnyPool, Transaction, any::AnyArguments, query::Query};
+use sqlx::{Any, AnyPool, SqlSafeStr, Transaction, any::AnyArguments, query::Query};
 use tokio::time::timeout;
 
 use self::connect::{Dialect, IfMissing};
@@ -66,6 +67,7 @@ pub use self::{
     outfits::{Origin, OutfitRecord, Outfits},
     people::{People, Person, PersonId},
     personal_data::{PERSONAL_TABLES, PersonalData},
+    resource::{Resource, Resources},
     revisions::Revisions,
     saved_outfits::{KEPT, SavedFilter, SavedOutfit, SavedOutfits},
     sessions::{NewSession, Proof, Session, Sessions},
@@ -147,12 +149,16 @@ impl Store {
         self.cleaner.close().await;
     }
 
+    pub fn resources<R: Resource>(&self) -> Resources<'_, R> {
+        Resources::new(self)
+    }
+
     pub fn articles(&self) -> Articles<'_> {
-        Articles { store: self }
+        self.resources()
     }
 
     pub fn customers(&self) -> Customers<'_> {
-        Customers { store: self }
+        self.resources()
     }
 
     pub fn outfits(&self) -> Outfits<'_> {
@@ -203,7 +209,7 @@ impl Store {
         Import::begin(self, now).await
     }
 
-    async fn count(&self, sql: &'static str) -> Result<u64, StoreError> {
+    async fn count(&self, sql: impl SqlSafeStr) -> Result<u64, StoreError> {
         let count: i64 = sqlx::query_scalar(sql).fetch_one(&self.readers).await?;
         Ok(count.unsigned_abs())
     }

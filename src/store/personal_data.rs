@@ -1,26 +1,19 @@
 //! Everything that the database keeps of a customer, which exports give and erasures delete.
 //!
-//! A table with data of customers belongs here: into [`PERSONAL_TABLES`], [`PersonalData`] and [`Customers::erase`].
+//! A table with data of customers belongs here: into [`PERSONAL_TABLES`], [`PersonalData`] and [`Customers::delete_expected`].
 //! `tests/it/store/erasing.rs` compares all three with the database's schema.
-
-use std::time::Duration;
 
 use atelier_core::domain::{Customer, CustomerId, Timestamp};
 use futures_util::{StreamExt, stream::BoxStream};
-use serde_json::json;
-use tokio::time::timeout;
 
 use super::{
-    AuditEntry, ChangeError, CustomerNote, Customers, Entry, Expected, FeedbackEvent, SavedOutfit,
-    StoreError, audit, connect::Dialect, pages, revisions, saved_outfits::select,
+    AuditEntry, CustomerNote, Customers, FeedbackEvent, SavedOutfit, StoreError, pages,
+    saved_outfits::select,
 };
 
 /// The tables with data of customers.
 pub const PERSONAL_TABLES: [&str; 5] =
     ["audit_log", "customer_notes", "customers", "feedback_events", "outfits"];
-
-/// How long an erasure waits for the log to be emptied; [`super::Store::complete_erasures`] tries again.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// All data about a customer. Rows are read as needed: there may be millions of events.
 #[expect(missing_debug_implementations, reason = "streams have none")]
@@ -70,52 +63,8 @@ impl Customers<'_> {
         }))
     }
 
-    /// Erases the customer: deletes the profile, outfits and notes, removes the customer from feedback, and blanks the audit
-    /// log's entries about them. If there is no such customer it still blanks the entries, and returns false.
-    ///
-    /// On `SQLite` it then empties the log, unless another program reads the database; the rest of the files follows in
-    /// [`super::Store::complete_erasures`].
+    /// Erases the customer: see [`Customers::delete_expected`].
     pub async fn erase(self, id: &CustomerId, now: Timestamp) -> Result<bool, StoreError> {
-        match self.erase_expected(id, &Expected::default(), now).await {
-            Ok(erased) => Ok(erased),
-            Err(ChangeError::Store(error)) => Err(error),
-            Err(error) => unreachable!("every row is expected, but {error}; this is a bug"),
-        }
-    }
-
-    /// Like [`Customers::erase`], if the customer is as expected.
-    pub async fn erase_expected(
-        self,
-        id: &CustomerId,
-        expected: &Expected,
-        now: Timestamp,
-    ) -> Result<bool, ChangeError> {
-        let mut transaction = self.store.write().await?;
-        if !expected.is_anything()
-            && let Some(stored) = self.lock(&mut transaction, id).await?
-        {
-            expected.check(Some(&stored.version))?;
-        }
-        // The foreign keys of outfits, notes and feedback events do the rest.
-        let erased = sqlx::query("delete from customers where id = $1")
-            .bind(id.as_str())
-            .execute(&mut *transaction)
-            .await?;
-        let blanked = audit::erase_customer(&mut transaction, id).await?;
-        let found = erased.rows_affected() > 0;
-        if found {
-            // The log must not say which customer was erased.
-            let entry = Entry::new("customer.erase", audit::ERASED, json!({}));
-            entry.write(&mut transaction, self.store.author, now).await?;
-        }
-        if found || blanked > 0 {
-            revisions::increment(&mut transaction, revisions::ERASURES).await?;
-        }
-        transaction.commit().await?;
-        if found && self.store.dialect == Dialect::Sqlite {
-            // The customer is erased; a failure here is tried again in the background.
-            let _ = timeout(PATIENCE, self.store.empty_log()).await;
-        }
-        Ok(found)
+        self.delete(id, now).await
     }
 }

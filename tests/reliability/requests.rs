@@ -181,8 +181,8 @@ fn page_requests(session: &Token) -> impl Iterator<Item = String> {
 async fn router(demo: &Path, folder: &Path) -> Result<(Router, Token)> {
     let store = Store::open(&format!("sqlite:{}", folder.join("a.db").display())).await?;
     let mut import = store.import(Timestamp::from_millis(1)).await?;
-    import.articles(&rows::<Article>(demo)?).await?;
-    import.customers(&rows::<Customer>(demo)?).await?;
+    import.put(&rows::<Article>(demo)?).await?;
+    import.put(&rows::<Customer>(demo)?).await?;
     import.commit().await?;
     let cache = atelier::config::Cache::default().folder;
     let runtime = tokio::task::spawn_blocking(move || OnnxRuntime::load(&cache, |_| {})).await??;

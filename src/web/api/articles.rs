@@ -3,38 +3,37 @@
 use std::{borrow::Cow, sync::Arc};
 
 use atelier_core::{
-    domain::{Article, ArticleError, ArticleId, ArticlePatch, PatchError, json_number},
+    domain::{Article, ArticleError, ArticleId, ArticlePatch, PatchError, Schema, json_number},
     util::json_pointer::step,
 };
 use atelier_engine::packed_article::PackedArticle;
 use axum::{
     extract::{Request, State},
     http::StatusCode,
-    response::{IntoResponse, Response},
+    response::Response,
 };
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value, json};
 use utoipa::{
     PartialSchema, ToSchema,
-    openapi::{RefOr, Schema},
+    openapi::{self, RefOr},
 };
 use utoipa_axum::routes;
 
 use super::{
-    bulk::{self, ImportBody, Mode, TableQuery},
-    customers::check_id,
+    bulk::{ImportBody, TableQuery},
+    resource::{self, Resource, Target, check_id},
 };
 use crate::{
     service::{
         access::Scope,
-        articles,
         coverage::{Unknown, find_misfits, find_unknown},
         live_release::LiveRelease,
     },
-    store::{ArticleFilter, ChangeError, Put, Stored},
+    store::ArticleFilter,
     web::http::{
         AppState, Finding, Kind, Problem,
-        conditions::{self, ChangeHeaders, Conditions, PutHeaders, ReadHeaders, etag},
+        conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders},
         extract::{ConditionalQuery, Json, MergePatch, Path, Query},
         keys::Caller,
         paging::{self, ArticleQuery, Page},
@@ -43,7 +42,6 @@ use crate::{
             ArticleIdSchema, ArticleTypeSchema, ConditionSchema, EmbeddingSchema, InStockSchema, PriceSchema,
             StockSchema,
         },
-        uncancelled::uncancelled,
     },
 };
 
@@ -51,7 +49,7 @@ pub(crate) fn router() -> Routes {
     Routes::new()
         .scoped(Scope::Catalogue, routes!(list))
         .scoped(Scope::Catalogue, routes!(get, put, patch, delete))
-        .streaming(Scope::Catalogue, routes!(bring_in))
+        .streaming(Scope::Catalogue, routes!(import))
         .also_at(
             "/articles/{id}",
             "/articles/bulk",
@@ -82,7 +80,7 @@ struct ArticleFields {
 }
 
 impl PartialSchema for ArticleBody {
-    fn schema() -> RefOr<Schema> {
+    fn schema() -> RefOr<openapi::Schema> {
         ArticleFields::schema()
     }
 }
@@ -137,21 +135,16 @@ async fn list(
     ),
 )]
 async fn get(
-    State(state): State<AppState>,
-    Path(id): Path<ArticleId>,
+    state: State<AppState>,
+    id: Path<ArticleId>,
     conditions: Conditions,
 ) -> Result<Response, Problem> {
-    let stored = state.store.articles().get_stored(&id).await?.ok_or_else(|| unknown(&id))?;
-    let tag = etag(&stored.version);
-    if conditions.has(&stored.version)? {
-        return Ok((StatusCode::NOT_MODIFIED, tag).into_response());
-    }
-    Ok((tag, Json(ArticleBody::from(stored.value))).into_response())
+    resource::get::<Article>(state, id, conditions).await
 }
 
 /// A stored article, and warnings about it.
 #[derive(Debug, ToSchema)]
-struct ArticleStored {
+pub(crate) struct ArticleStored {
     #[serde(flatten)]
     #[schema(value_type = ArticleBody)]
     article: Article,
@@ -179,7 +172,7 @@ const WARNINGS: &str = "warnings";
 impl ArticleStored {
     fn new(article: Article, live: Option<&LiveRelease>) -> Self {
         let warnings = live.map_or_else(Vec::new, |live| {
-            let place = |unknown: &Unknown| match unknown {
+            let pointer = |unknown: &Unknown| match unknown {
                 Unknown::Article | Unknown::Unsaid { .. } => String::new(),
                 Unknown::Value(value) => step(&value.attribute),
                 Unknown::Embedding { .. } | Unknown::FarEmbedding => "/embedding".to_owned(),
@@ -189,7 +182,7 @@ impl ArticleStored {
             let release = live.serving.release();
             let found = find_unknown(release, &article).into_iter().chain(find_misfits(release, &article));
             let found: Vec<Unknown> = found.collect();
-            found.iter().map(|unknown| Finding::at(place(unknown), unknown.describe(live.name()))).collect()
+            found.iter().map(|unknown| Finding::at(pointer(unknown), unknown.describe(live.name()))).collect()
         });
         Self { article, warnings }
     }
@@ -227,25 +220,8 @@ struct ArticlePut {
         (status = 412, description = "The article has another version, or exists already"),
     ),
 )]
-async fn put(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Path(id): Path<ArticleId>,
-    Conditions(expected): Conditions,
-    Json(body): Json<Map<String, Value>>,
-) -> Result<Response, Problem> {
-    let article = read(id, body)?;
-    let releases = Arc::clone(&state.releases);
-    let (article, put) = uncancelled(async move {
-        let put =
-            articles::put(&state.store, &state.releases, author, &article, &expected, state.now()).await;
-        (article, put)
-    })
-    .await;
-    let (put, version) = put.map_err(|error| unchanged(&article.id, error))?;
-    let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
-    let body = ArticleStored::new(article, releases.current().as_deref());
-    Ok((status, etag(&version), Json(body)).into_response())
+async fn put(target: Target<ArticleId>, Json(body): Json<Map<String, Value>>) -> Result<Response, Problem> {
+    resource::put::<Article>(target, body).await
 }
 
 /// A change of an article: attributes to set, or with null to remove. An object is merged into a stored object.
@@ -283,21 +259,10 @@ struct ArticleChange {
     ),
 )]
 async fn patch(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Path(id): Path<ArticleId>,
-    Conditions(expected): Conditions,
+    target: Target<ArticleId>,
     MergePatch(body): MergePatch<Map<String, Value>>,
 ) -> Result<Response, Problem> {
-    let patch = read_patch(id.clone(), body)?;
-    let releases = Arc::clone(&state.releases);
-    let stored = uncancelled(async move {
-        articles::patch(&state.store, &state.releases, author, &patch, &expected, state.now()).await
-    })
-    .await;
-    let Stored { value, version } = stored.map_err(|error| unchanged(&id, error))?;
-    let body = ArticleStored::new(value, releases.current().as_deref());
-    Ok((etag(&version), Json(body)).into_response())
+    resource::patch::<Article>(target, body).await
 }
 
 /// Delete an article
@@ -311,19 +276,8 @@ async fn patch(
         (status = 412, description = "The article has another version"),
     ),
 )]
-async fn delete(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Path(id): Path<ArticleId>,
-    Conditions(expected): Conditions,
-) -> Result<StatusCode, Problem> {
-    uncancelled(async move {
-        let deleted =
-            articles::delete(&state.store, &state.releases, author, &id, &expected, state.now()).await;
-        deleted.map_err(|error| unchanged(&id, error))?;
-        Ok(StatusCode::NO_CONTENT)
-    })
-    .await
+async fn delete(target: Target<ArticleId>) -> Result<StatusCode, Problem> {
+    resource::delete::<Article>(target).await
 }
 
 /// Import articles
@@ -336,33 +290,63 @@ async fn delete(
         "{\"id\": \"a-new\", \"type\": \"hat\", \"price\": 29.9, \"in_stock\": true}\n"),
     responses((status = 200, description = "The articles are stored", body = ImportBody)),
 )]
-async fn bring_in(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Query(TableQuery { skip_bad, mode }): Query<TableQuery>,
+async fn import(
+    state: State<AppState>,
+    caller: Caller,
+    query: Query<TableQuery>,
     request: Request,
 ) -> Result<Json<ImportBody>, Problem> {
-    let brought = match mode {
-        Mode::Replace => bulk::import::<Article>(&state, author, skip_bad, request).await,
-        Mode::Merge => bulk::import::<ArticlePatch>(&state, author, skip_bad, request).await,
-    };
-    brought.map(Json)
+    resource::import::<Article>(state, caller, query, request).await
 }
 
-fn unchanged(id: &ArticleId, error: ChangeError) -> Problem {
-    let invalid = |error| match error {
-        PatchError::Untyped(id) => unknown(&id),
-        PatchError::Article(error) => refuse(&error),
-    };
-    conditions::problem(error, || unknown(id), invalid)
+impl Resource for Article {
+    type Body = ArticleBody;
+    type StoredBody = ArticleStored;
+    type PutBody = Map<String, Value>;
+    type PatchBody = Map<String, Value>;
+
+    fn unknown(id: &ArticleId) -> Problem {
+        Problem::new(Kind::NotFound, format!("there is no article {id:?} in the catalogue"))
+    }
+
+    /// Reads an article in the same way as a row of a file: an attribute that is null is left out, numbers are normalized.
+    fn read(
+        mut body: Map<String, Value>,
+        id: ArticleId,
+        _: &Schema,
+    ) -> Result<(Self, Vec<Finding>), Problem> {
+        let kind = take_type(&id, &mut body)?.ok_or_else(|| wrong("", "missing field `type`".into()))?;
+        body.retain(|_, value| !value.is_null());
+        check_attributes(&mut body)?;
+        let mut article = Article::new(id, kind, body).map_err(|error| refuse(&error))?;
+        article.normalise().map_err(|error| refuse(&error))?;
+        Ok((article, Vec::new()))
+    }
+
+    fn read_patch(
+        mut body: Map<String, Value>,
+        id: ArticleId,
+        _: &Schema,
+    ) -> Result<(ArticlePatch, Vec<Finding>), Problem> {
+        let kind = take_type(&id, &mut body)?;
+        check_attributes(&mut body)?;
+        Ok((ArticlePatch { id, kind, attributes: body }, Vec::new()))
+    }
+
+    fn refuse(error: PatchError) -> Problem {
+        match error {
+            PatchError::Untyped(id) => Self::unknown(&id),
+            PatchError::Article(error) => refuse(&error),
+        }
+    }
+
+    fn stored(self, _: Vec<Finding>, live: Option<&LiveRelease>) -> ArticleStored {
+        ArticleStored::new(self, live)
+    }
 }
 
-fn unknown(id: &ArticleId) -> Problem {
-    Problem::new(Kind::NotFound, format!("there is no article {id:?} in the catalogue"))
-}
-
-fn wrong(place: &str, detail: String) -> Problem {
-    Problem::invalid(vec![Finding::at(place, detail)])
+fn wrong(pointer: &str, detail: String) -> Problem {
+    Problem::invalid(vec![Finding::at(pointer, detail)])
 }
 
 fn refuse(error: &ArticleError) -> Problem {
@@ -371,22 +355,6 @@ fn refuse(error: &ArticleError) -> Problem {
         ArticleError::Reserved(_) => wrong("", error.to_string()),
         ArticleError::Attribute { name, reason } => wrong(&step(name), reason.clone()),
     }
-}
-
-/// Reads an article in the same way as a row of a file: an attribute that is null is left out, numbers are normalized.
-fn read(id: ArticleId, mut body: Map<String, Value>) -> Result<Article, Problem> {
-    let kind = take_type(&id, &mut body)?.ok_or_else(|| wrong("", "missing field `type`".into()))?;
-    body.retain(|_, value| !value.is_null());
-    check_attributes(&mut body)?;
-    let mut article = Article::new(id, kind, body).map_err(|error| refuse(&error))?;
-    article.normalise().map_err(|error| refuse(&error))?;
-    Ok(article)
-}
-
-fn read_patch(id: ArticleId, mut body: Map<String, Value>) -> Result<ArticlePatch, Problem> {
-    let kind = take_type(&id, &mut body)?;
-    check_attributes(&mut body)?;
-    Ok(ArticlePatch { id, kind, attributes: body })
 }
 
 /// Takes the fields that are not attributes out of the body.

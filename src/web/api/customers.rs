@@ -1,6 +1,6 @@
 //! `/customers`: the customers and their features.
 
-use std::{fmt, future::ready};
+use std::future::ready;
 
 use atelier_core::{
     domain::{Customer, CustomerId, CustomerPatch, PatchError, Schema},
@@ -19,23 +19,23 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
 use super::{
-    bulk::{self, ImportBody, Mode, TableQuery},
+    bulk::{ImportBody, TableQuery},
     features,
     feedback::FeedbackStored,
     outfits::OutfitBody,
+    resource::{self, Resource, Target, check_id},
 };
 use crate::{
-    service::{access::Scope, customers, search},
-    store::{Actor, AuditEntry, ChangeError, CustomerNote, PersonalData, Put, StoreError, Stored},
+    service::{access::Scope, live_release::LiveRelease, search},
+    store::{Actor, AuditEntry, CustomerNote, PersonalData, StoreError},
     web::http::{
         AppState, Finding, Kind, Problem,
-        conditions::{self, ChangeHeaders, Conditions, PutHeaders, ReadHeaders, etag},
-        extract::{Json, MergePatch, Path, PathParameter, Query},
+        conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders},
+        extract::{Json, MergePatch, Path, Query},
         keys::Caller,
         paging::{self, Page, SearchQuery},
         routes::Routes,
         schema::{CustomerIdSchema, FeaturesSchema, free_object},
-        uncancelled::uncancelled,
     },
 };
 
@@ -45,7 +45,7 @@ pub(crate) fn router() -> Routes {
         .scoped(Scope::Catalogue, routes!(get, put, patch, erase))
         .streaming(Scope::Catalogue, routes!(export))
         .scoped(Scope::Catalogue, routes!(outfits))
-        .streaming(Scope::Catalogue, routes!(bring_in))
+        .streaming(Scope::Catalogue, routes!(import))
         .also_at(
             "/customers/{id}",
             "/customers/bulk",
@@ -100,16 +100,11 @@ async fn list(
     ),
 )]
 async fn get(
-    State(state): State<AppState>,
-    Path(id): Path<CustomerId>,
+    state: State<AppState>,
+    id: Path<CustomerId>,
     conditions: Conditions,
 ) -> Result<Response, Problem> {
-    let stored = state.store.customers().get_stored(&id).await?.ok_or_else(|| unknown(&id))?;
-    let tag = etag(&stored.version);
-    if conditions.has(&stored.version)? {
-        return Ok((StatusCode::NOT_MODIFIED, tag).into_response());
-    }
-    Ok((tag, Json(CustomerBody::from(stored.value))).into_response())
+    resource::get::<Customer>(state, id, conditions).await
 }
 
 /// A customer to store.
@@ -118,7 +113,7 @@ async fn get(
 #[schema(as = CustomerPut, example = json!({
     "features": {"gender": "female", "age": 28, "preferred_colours": ["grey", "red"]},
 }))]
-struct CustomerPut {
+pub(crate) struct CustomerPut {
     /// Optional; must be the id in the path.
     #[schema(value_type = Option<CustomerIdSchema>)]
     id: Option<String>,
@@ -129,7 +124,7 @@ struct CustomerPut {
 
 /// A stored customer, and warnings about them.
 #[derive(Debug, Serialize, ToSchema)]
-struct CustomerStored {
+pub(crate) struct CustomerStored {
     #[serde(flatten)]
     customer: CustomerBody,
     /// Features that the schema does not have. They are stored, but models do not see them.
@@ -148,31 +143,15 @@ struct CustomerStored {
         (status = 412, description = "The customer has another version, or exists already"),
     ),
 )]
-async fn put(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Path(id): Path<CustomerId>,
-    Conditions(expected): Conditions,
-    Json(body): Json<CustomerPut>,
-) -> Result<Response, Problem> {
-    let (customer, warnings) = body.read(id, &state.schema())?;
-    let (customer, put) = uncancelled(async move {
-        let put =
-            customers::put(&state.store, &state.profiles, author, &customer, &expected, state.now()).await;
-        (customer, put)
-    })
-    .await;
-    let (put, version) = put.map_err(|error| unchanged(&customer.id, error))?;
-    let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
-    let body = CustomerStored { customer: customer.into(), warnings };
-    Ok((status, etag(&version), Json(body)).into_response())
+async fn put(target: Target<CustomerId>, Json(body): Json<CustomerPut>) -> Result<Response, Problem> {
+    resource::put::<Customer>(target, body).await
 }
 
 /// A change of a customer.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = CustomerPatch, example = json!({"features": {"age": 29, "fit": null}}))]
-struct CustomerChange {
+pub(crate) struct CustomerChange {
     /// Optional; must be the id in the path.
     #[schema(value_type = Option<CustomerIdSchema>)]
     id: Option<String>,
@@ -198,57 +177,47 @@ struct CustomerChange {
     ),
 )]
 async fn patch(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Path(id): Path<CustomerId>,
-    Conditions(expected): Conditions,
+    target: Target<CustomerId>,
     MergePatch(body): MergePatch<CustomerChange>,
 ) -> Result<Response, Problem> {
-    let (patch, warnings) = body.read(id.clone(), &state.schema())?;
-    let stored = uncancelled(async move {
-        customers::patch(&state.store, &state.profiles, author, &patch, &expected, state.now()).await
-    })
-    .await;
-    let Stored { value, version } = stored.map_err(|error| unchanged(&id, error))?;
-    Ok((etag(&version), Json(CustomerStored { customer: value.into(), warnings })).into_response())
+    resource::patch::<Customer>(target, body).await
 }
 
-impl CustomerChange {
-    fn read(self, id: CustomerId, schema: &Schema) -> Result<(CustomerPatch, Vec<Finding>), Problem> {
-        check_id(self.id.as_deref(), &id)?;
+impl Resource for Customer {
+    type Body = CustomerBody;
+    type StoredBody = CustomerStored;
+    type PutBody = CustomerPut;
+    type PatchBody = CustomerChange;
+
+    fn unknown(id: &CustomerId) -> Problem {
+        Problem::new(Kind::NotFound, format!("there is no customer {id:?}"))
+    }
+
+    fn read(body: CustomerPut, id: CustomerId, schema: &Schema) -> Result<(Self, Vec<Finding>), Problem> {
+        check_id(body.id.as_deref(), &id)?;
+        let read = features::read(body.features, schema, "/features").map_err(Problem::invalid)?;
+        Ok((Customer { id, features: read.features }, read.warnings))
+    }
+
+    fn read_patch(
+        body: CustomerChange,
+        id: CustomerId,
+        schema: &Schema,
+    ) -> Result<(CustomerPatch, Vec<Finding>), Problem> {
+        check_id(body.id.as_deref(), &id)?;
         let (removed, set): (Map<_, _>, Map<_, _>) =
-            self.features.into_iter().partition(|(_, value)| value.is_null());
+            body.features.into_iter().partition(|(_, value)| value.is_null());
         let read = features::read(set, schema, "/features").map_err(Problem::invalid)?;
         let remove = removed.into_iter().map(|(name, _)| name).collect();
         Ok((CustomerPatch { id, set: read.features, remove }, read.warnings))
     }
-}
 
-fn unchanged(id: &CustomerId, error: ChangeError) -> Problem {
-    let invalid = |error: PatchError| Problem::invalid(vec![Finding::at("", error.to_string())]);
-    conditions::problem(error, || unknown(id), invalid)
-}
-
-impl CustomerPut {
-    fn read(self, id: CustomerId, schema: &Schema) -> Result<(Customer, Vec<Finding>), Problem> {
-        check_id(self.id.as_deref(), &id)?;
-        let read = features::read(self.features, schema, "/features").map_err(Problem::invalid)?;
-        Ok((Customer { id, features: read.features }, read.warnings))
+    fn refuse(error: PatchError) -> Problem {
+        Problem::invalid(vec![Finding::at("", error.to_string())])
     }
-}
 
-/// Checks that an id in the body is the one in the path.
-pub(crate) fn check_id<Id: PathParameter + PartialEq + fmt::Debug>(
-    in_body: Option<&str>,
-    in_path: &Id,
-) -> Result<(), Problem> {
-    match in_body {
-        Some(id) if !Id::parse(id).is_ok_and(|id| id == *in_path) => {
-            let detail =
-                format!("the body's id is {id:?}, the path's {in_path:?}: leave it out or make them equal");
-            Err(Problem::invalid(vec![Finding::at("/id", detail)]))
-        }
-        _ => Ok(()),
+    fn stored(self, warnings: Vec<Finding>, _: Option<&LiveRelease>) -> CustomerStored {
+        CustomerStored { customer: self.into(), warnings }
     }
 }
 
@@ -265,22 +234,8 @@ pub(crate) fn check_id<Id: PathParameter + PartialEq + fmt::Debug>(
         (status = 412, description = "The customer has another version"),
     ),
 )]
-async fn erase(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Path(id): Path<CustomerId>,
-    Conditions(expected): Conditions,
-) -> Result<StatusCode, Problem> {
-    uncancelled(async move {
-        let erased =
-            customers::erase(&state.store, &state.profiles, author, &id, &expected, state.now()).await;
-        match erased {
-            Ok(true) => Ok(StatusCode::NO_CONTENT),
-            Ok(false) => Err(unknown(&id)),
-            Err(error) => Err(unchanged(&id, error)),
-        }
-    })
-    .await
+async fn erase(target: Target<CustomerId>) -> Result<StatusCode, Problem> {
+    resource::delete::<Customer>(target).await
 }
 
 /// All data about a customer.
@@ -361,7 +316,7 @@ impl From<AuditEntry> for AuditBody {
     ),
 )]
 async fn export(State(state): State<AppState>, Path(id): Path<CustomerId>) -> Result<Response, Problem> {
-    let data = state.store.customers().personal_data(&id).await?.ok_or_else(|| unknown(&id))?;
+    let data = state.store.customers().personal_data(&id).await?.ok_or_else(|| Customer::unknown(&id))?;
     let PersonalData { customer, created_at, updated_at, outfits, notes, feedback, audit } = data;
     let [created_at, updated_at] =
         [created_at, updated_at].map(|at| json_text(&calendar::moment(at.millis(), 1000, true)));
@@ -384,8 +339,8 @@ fn json_list<Row: Serialize>(
     rows: impl Stream<Item = Result<Row, StoreError>> + Send,
 ) -> impl Stream<Item = Result<String, StoreError>> + Send {
     let begin = format!(",\"{name}\":[");
-    let items = rows.enumerate().map(|(place, row)| {
-        let comma = if place == 0 { "" } else { "," };
+    let items = rows.enumerate().map(|(index, row)| {
+        let comma = if index == 0 { "" } else { "," };
         row.map(|row| format!("{comma}{}", json_text(&row)))
     });
     stream::once(ready(Ok(begin))).chain(items).chain(stream::once(ready(Ok("]".to_owned()))))
@@ -430,7 +385,7 @@ async fn outfits(
     let found =
         state.store.saved_outfits().for_customer(&id, query.drafts, after.unwrap_or(0), n + 1).await?;
     if found.is_empty() && state.store.customers().get(&id).await?.is_none() {
-        return Err(unknown(&id));
+        return Err(Customer::unknown(&id));
     }
     Ok(Json(Page::new(found, n, |record| record.seq.to_string(), OutfitBody::from)))
 }
@@ -445,19 +400,11 @@ async fn outfits(
         "{\"id\": \"c-new\", \"features\": {\"gender\": \"male\", \"fit\": \"slim\"}}\n"),
     responses((status = 200, description = "The customers are stored", body = ImportBody)),
 )]
-async fn bring_in(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Query(TableQuery { skip_bad, mode }): Query<TableQuery>,
+async fn import(
+    state: State<AppState>,
+    caller: Caller,
+    query: Query<TableQuery>,
     request: Request,
 ) -> Result<Json<ImportBody>, Problem> {
-    let brought = match mode {
-        Mode::Replace => bulk::import::<Customer>(&state, author, skip_bad, request).await,
-        Mode::Merge => bulk::import::<CustomerPatch>(&state, author, skip_bad, request).await,
-    };
-    brought.map(Json)
-}
-
-pub(crate) fn unknown(id: &CustomerId) -> Problem {
-    Problem::new(Kind::NotFound, format!("there is no customer {id:?}"))
+    resource::import::<Customer>(state, caller, query, request).await
 }

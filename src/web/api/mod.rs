@@ -14,5 +14,6 @@ pub(crate) mod health;
 pub(crate) mod openapi;
 pub(crate) mod outfits;
 pub(crate) mod releases;
+mod resource;
 pub(crate) mod routing;
 pub(crate) mod score;

@@ -38,7 +38,7 @@ pub(crate) fn router() -> Routes {
     Routes::new()
         .scoped(Scope::Catalogue, routes!(save))
         .scoped(Scope::Catalogue, routes!(get, delete))
-        .streaming(Scope::Catalogue, routes!(bring_in))
+        .streaming(Scope::Catalogue, routes!(import))
 }
 
 /// A stored outfit.
@@ -290,7 +290,7 @@ async fn delete(
         "{\"customer\": \"c-000010\", \"articles\": [\"a-00134\", \"a-01243\", \"a-00568\", \"a-00259\"]}\n"),
     responses((status = 200, description = "The outfits are stored", body = ImportBody)),
 )]
-async fn bring_in(
+async fn import(
     State(state): State<AppState>,
     Caller(author): Caller,
     Query(query): Query<BulkQuery>,

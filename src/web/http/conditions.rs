@@ -1,6 +1,5 @@
 //! Conditional requests (RFC 9110, section 13): `ETag`, `If-Match` and `If-None-Match`.
 
-use atelier_core::domain::PatchError;
 use axum::{
     body::Bytes,
     extract::FromRequestParts,
@@ -10,7 +9,7 @@ use axum::{
 use utoipa::IntoParams;
 
 use super::{Finding, Kind, Problem, compression};
-use crate::store::{ChangeError, Expected, Version, Versions};
+use crate::store::{Expected, Version, Versions};
 
 /// The versions that a request expects of what it reads or changes.
 #[derive(Debug, Clone)]
@@ -112,21 +111,8 @@ pub(crate) fn etag(version: &Version) -> [(HeaderName, HeaderValue); 1] {
     [(header::ETAG, value.expect("a version has only hexadecimal digits; this is a bug"))]
 }
 
-/// The problem of a change that was not made. `Missing` and `Invalid` are the resource's own.
-pub(crate) fn problem(
-    error: ChangeError,
-    missing: impl FnOnce() -> Problem,
-    invalid: impl FnOnce(PatchError) -> Problem,
-) -> Problem {
-    match error {
-        ChangeError::Missing => missing(),
-        ChangeError::Differs(current) => differs(current.as_ref()),
-        ChangeError::Invalid(error) => invalid(error),
-        ChangeError::Store(error) => error.into(),
-    }
-}
-
-fn differs(current: Option<&Version>) -> Problem {
+/// The problem of a change that was not made because the row has another version.
+pub(crate) fn differs(current: Option<&Version>) -> Problem {
     let found = match current {
         Some(current) => format!("the current ETag is \"{current}\""),
         None => "it does not exist, or another caller has just added it".to_owned(),

@@ -28,7 +28,7 @@ async fn many_can_be_read_at_once(db: TestDatabase) {
     let store = db.open().await;
     let articles: Vec<_> = (0..1201).map(|n| coat(&format!("a-{n:04}"))).collect();
     let mut import = store.import(NOW).await.unwrap();
-    import.articles(&articles).await.unwrap();
+    import.put(&articles).await.unwrap();
     import.commit().await.unwrap();
     let asked = ["a-0007", "gone", "a-0003", "a-0007"].map(article_id);
     let found = store.articles().get_many(&asked).await.unwrap();
@@ -96,7 +96,7 @@ async fn all_reads_every_page(db: TestDatabase) {
     let store = db.open().await;
     let articles: Vec<_> = (0..2000).map(|n| coat(&format!("a-{n:05}"))).collect();
     let mut import = store.import(NOW).await.unwrap();
-    import.articles(&articles).await.unwrap();
+    import.put(&articles).await.unwrap();
     import.commit().await.unwrap();
     let all: Vec<_> = store.articles().all().try_collect().await.unwrap();
     assert_eq!(all, articles);
@@ -193,13 +193,13 @@ async fn the_revision_grows_with_every_change(db: TestDatabase) {
     articles.delete(&article_id("a"), NOW).await.unwrap();
     changed(true).await;
     let mut import = store.import(NOW).await.unwrap();
-    import.articles(&[coat("b"), coat("c")]).await.unwrap();
+    import.put(&[coat("b"), coat("c")]).await.unwrap();
     changed(false).await;
-    import.articles(&[coat("d")]).await.unwrap();
+    import.put(&[coat("d")]).await.unwrap();
     import.commit().await.unwrap();
     changed(true).await;
     let mut import = store.import(NOW).await.unwrap();
-    import.articles(&[coat("b")]).await.unwrap();
+    import.put(&[coat("b")]).await.unwrap();
     import.commit().await.unwrap();
     changed(false).await;
 }
@@ -226,7 +226,7 @@ async fn changes_are_named_while_they_are_few(db: TestDatabase) {
     assert_eq!(changes(start).await.as_deref(), Some("a gone, b hat"));
     assert_eq!(changes(middle).await.as_deref(), Some("a gone"));
     let mut import = store.import(NOW).await.unwrap();
-    import.articles(&[coat("c"), coat("d")]).await.unwrap();
+    import.put(&[coat("c"), coat("d")]).await.unwrap();
     import.commit().await.unwrap();
     assert_eq!(changes(middle).await.as_deref(), Some("a gone, c coat, d coat"));
     // More than the caller would read.
@@ -236,7 +236,7 @@ async fn changes_are_named_while_they_are_few(db: TestDatabase) {
         let mut import = store.import(NOW).await.unwrap();
         // The service imports in slices, too.
         for slice in articles.chunks(2000) {
-            import.articles(slice).await.unwrap();
+            import.put(slice).await.unwrap();
         }
         import.commit().await.unwrap();
     };
@@ -308,7 +308,7 @@ async fn concurrent_changes_are_serialised(db: TestDatabase) {
             }
             let mut import = store.import(NOW).await.unwrap();
             let rows = ["c", "a", "b"].map(|id| article(id, "hat", json!({"n": n})));
-            import.articles(&rows).await.unwrap();
+            import.put(&rows).await.unwrap();
             import.commit().await.unwrap();
         }
     };

@@ -111,7 +111,7 @@ async fn copies_in_the_file_are_overwritten(db: TestDatabase) {
         .collect();
     let customer = |id: &String| Customer { id: customer_id(id), features: Features::default() };
     let mut import = store.import(NOW).await.unwrap();
-    import.customers(&ids.iter().map(customer).collect::<Vec<_>>()).await.unwrap();
+    import.put(&ids.iter().map(customer).collect::<Vec<_>>()).await.unwrap();
     import.commit().await.unwrap();
     for id in ids.iter().filter(|id| id.ends_with("gone")) {
         assert_eq!(store.customers().erase(&customer_id(id), NOW).await, Ok(true));

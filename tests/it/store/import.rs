@@ -31,10 +31,10 @@ async fn imports_all_tables(db: TestDatabase) {
     let store = db.open().await;
     let (articles, customers, outfits) = world();
     let mut import = store.import(NOW).await.unwrap();
-    assert_eq!(import.articles(&articles).await, Ok(counts(MANY, 0, 0)));
-    assert_eq!(import.customers(&customers).await, Ok(counts(MANY, 0, 0)));
+    assert_eq!(import.put(&articles).await, Ok(counts(MANY, 0, 0)));
+    assert_eq!(import.put(&customers).await, Ok(counts(MANY, 0, 0)));
     assert_eq!(import.outfits(&outfits).await, Ok(counts(MANY, 0, 0)));
-    assert_eq!(import.articles(&[]).await, Ok(counts(0, 0, 0)));
+    assert_eq!(import.put::<Article>(&[]).await, Ok(counts(0, 0, 0)));
     import.commit().await.unwrap();
     assert_eq!(store.articles().all().try_collect::<Vec<_>>().await.unwrap(), articles);
     assert_eq!(store.customers().all().try_collect::<Vec<_>>().await.unwrap(), customers);
@@ -48,9 +48,9 @@ async fn a_dropped_import_leaves_nothing(db: TestDatabase) {
     store.articles().put(&coat("before"), NOW).await.unwrap();
     let (articles, customers, outfits) = world();
     let mut import = store.import(NOW).await.unwrap();
-    import.articles(&articles).await.unwrap();
-    import.articles(&[article("before", "hat", json!({}))]).await.unwrap();
-    import.customers(&customers).await.unwrap();
+    import.put(&articles).await.unwrap();
+    import.put(&[article("before", "hat", json!({}))]).await.unwrap();
+    import.put(&customers).await.unwrap();
     import.outfits(&outfits).await.unwrap();
     drop(import);
     assert_eq!(store.articles().all().try_collect::<Vec<_>>().await.unwrap(), [coat("before")]);
@@ -66,8 +66,8 @@ async fn a_second_import_doubles_nothing(db: TestDatabase) {
     let (articles, customers, outfits) = world();
     for expected in [counts(MANY, 0, 0), counts(0, 0, MANY)] {
         let mut import = store.import(LATER).await.unwrap();
-        assert_eq!(import.articles(&articles).await, Ok(expected));
-        assert_eq!(import.customers(&customers).await, Ok(expected));
+        assert_eq!(import.put(&articles).await, Ok(expected));
+        assert_eq!(import.put(&customers).await, Ok(expected));
         assert_eq!(import.outfits(&outfits).await, Ok(expected));
         import.commit().await.unwrap();
     }
@@ -117,8 +117,8 @@ async fn counts_what_changed(db: TestDatabase) {
     let store = db.open().await;
     let (mut articles, customers, mut outfits) = world();
     let mut import = store.import(NOW).await.unwrap();
-    import.articles(&articles[..1000]).await.unwrap();
-    import.customers(&customers).await.unwrap();
+    import.put(&articles[..1000]).await.unwrap();
+    import.put(&customers).await.unwrap();
     import.outfits(&outfits[..1000]).await.unwrap();
     import.commit().await.unwrap();
 
@@ -127,7 +127,7 @@ async fn counts_what_changed(db: TestDatabase) {
     outfits[1].split = Some(Split::Validation);
     outfits[2].split = None;
     let mut import = store.import(LATER).await.unwrap();
-    assert_eq!(import.articles(&articles).await, Ok(counts(MANY - 1000, 2, 998)));
+    assert_eq!(import.put(&articles).await, Ok(counts(MANY - 1000, 2, 998)));
     assert_eq!(import.outfits(&outfits).await, Ok(counts(MANY - 1000, 1, 999)));
     import.commit().await.unwrap();
     assert_eq!(store.articles().get(&articles[0].id).await, Ok(Some(articles[0].clone())));
@@ -138,7 +138,7 @@ async fn the_later_of_two_rows_wins(db: TestDatabase) {
     let store = db.open().await;
     let rows = [coat("a"), coat("b"), article("a", "hat", json!({})), article("a", "hat", json!({}))];
     let mut import = store.import(NOW).await.unwrap();
-    assert_eq!(import.articles(&rows).await, Ok(counts(2, 1, 1)));
+    assert_eq!(import.put(&rows).await, Ok(counts(2, 1, 1)));
     import.commit().await.unwrap();
     assert_eq!(store.articles().get(&rows[0].id).await, Ok(Some(rows[2].clone())));
 }
@@ -147,7 +147,7 @@ async fn the_later_of_two_rows_wins(db: TestDatabase) {
 async fn is_invisible_until_committed(db: TestDatabase) {
     let store = db.open().await;
     let mut import = store.import(NOW).await.unwrap();
-    import.articles(&[coat("a")]).await.unwrap();
+    import.put(&[coat("a")]).await.unwrap();
     assert_eq!(store.articles().count().await, Ok(0), "readers go on meanwhile");
     import.commit().await.unwrap();
     assert_eq!(store.articles().count().await, Ok(1));
@@ -158,14 +158,14 @@ async fn sees_existing_and_imported_rows(db: TestDatabase) {
     let store = db.open().await;
     let mut import = store.import(NOW).await.unwrap();
     assert_eq!(import.is_empty().await, Ok(true));
-    import.customers(&[customer("c")]).await.unwrap();
+    import.put(&[customer("c")]).await.unwrap();
     assert_eq!(import.is_empty().await, Ok(false), "a customer is something");
     import.commit().await.unwrap();
 
     let mut import = store.import(NOW).await.unwrap();
     assert_eq!(import.article_ids().await, Ok(vec![]));
-    import.articles(&ODD_IDS.map(coat)).await.unwrap();
-    import.customers(&[customer("Ä")]).await.unwrap();
+    import.put(&ODD_IDS.map(coat)).await.unwrap();
+    import.put(&[customer("Ä")]).await.unwrap();
     assert_eq!(import.article_ids().await, Ok(ODD_IDS.map(article_id).to_vec()));
     assert_eq!(import.customer_ids().await, Ok(["c", "Ä"].map(customer_id).to_vec()));
     drop(import);
@@ -182,8 +182,8 @@ async fn two_first_imports_run_one_after_the_other(db: TestDatabase) {
         let first = import.is_empty().await.unwrap();
         if first {
             let (articles, customers, outfits) = world();
-            import.articles(&articles).await.unwrap();
-            import.customers(&customers).await.unwrap();
+            import.put(&articles).await.unwrap();
+            import.put(&customers).await.unwrap();
             import.outfits(&outfits).await.unwrap();
         }
         import.commit().await.unwrap();

@@ -80,7 +80,7 @@ async fn a_changed_migration_is_refused(db: TestDatabase) {
 #[apply(contract)]
 async fn a_database_opens_during_an_import(db: TestDatabase) {
     let mut import = db.open().await.import(NOW).await.unwrap();
-    import.articles(&[coat("a")]).await.unwrap();
+    import.put(&[coat("a")]).await.unwrap();
     for _ in 0..3 {
         let store = timeout(Duration::from_secs(5), Store::open(&db.url)).await.unwrap().unwrap();
         assert_eq!(store.articles().count().await, Ok(0));

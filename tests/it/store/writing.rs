@@ -46,7 +46,7 @@ async fn a_cancelled_write_blocks_nothing(db: TestDatabase) {
 async fn a_write_times_out(db: TestDatabase) {
     let (here, elsewhere) = (db.open().await, db.open().await);
     let mut import = here.import(NOW).await.unwrap();
-    import.articles(&[coat("a")]).await.unwrap();
+    import.put(&[coat("a")]).await.unwrap();
     let patient = db.open().await;
     let next = tokio::spawn(async move { patient.import(NOW).await?.article_ids().await });
     let (started, coat) = (Instant::now(), coat("a"));

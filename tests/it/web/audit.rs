@@ -102,7 +102,7 @@ async fn start(db: &TestDatabase) -> (Service, Vec<Change>, AnyConnection) {
     let service = Service::start(db).await;
     let mut import = service.store.import(now()).await.unwrap();
     let customers: Vec<_> = (0..CUSTOMERS).map(|number| customer(&format!("many-{number}"))).collect();
-    import.customers(&customers).await.unwrap();
+    import.put(&customers).await.unwrap();
     import.commit().await.unwrap();
     let admin = service.signed_in(Role::Admin).await;
     let bo = service.store.people().create(&Name::new("Bo").unwrap(), Role::Analyst, now()).await.unwrap();

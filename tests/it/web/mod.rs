@@ -248,8 +248,8 @@ impl Service {
 
     pub async fn bring_in_demo(&self) {
         let mut import = self.store.import(Timestamp::from_millis(1)).await.unwrap();
-        import.articles(&rows::<Article>()).await.unwrap();
-        import.customers(&rows::<Customer>()).await.unwrap();
+        import.put(&rows::<Article>()).await.unwrap();
+        import.put(&rows::<Customer>()).await.unwrap();
         import.outfits(&rows::<Outfit>()).await.unwrap();
         import.commit().await.unwrap();
     }

@@ -1,0 +1,330 @@
+//! What articles and customers have in common: rows that are read, put, changed and deleted by their ids, each with a
+//! version.
+
+use std::{borrow::Borrow, collections::HashMap, fmt, hash::Hash, marker::PhantomData, time::Duration};
+
+use atelier_core::domain::{CustomerId, PatchError, Timestamp};
+use futures_util::Stream;
+use serde_json::json;
+use sqlx::{AnyConnection, Arguments, AssertSqlSafe, FromRow, Row, any::AnyArguments, any::AnyRow};
+use tokio::time::timeout;
+
+use super::{
+    ChangeError, Entry, Expected, Put, Store, StoreError, Stored, Version,
+    audit::{self, ERASED},
+    connect::Dialect,
+    pages::{self, PAGE},
+    revisions::{self, Changed},
+    upsert,
+};
+
+/// How long an erasure waits for the log to be emptied; [`Store::complete_erasures`] tries again.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A domain type whose values are the rows of a table.
+pub trait Resource: Send + Sync + Sized + 'static {
+    type Id: Borrow<str> + Clone + Eq + Hash + Send + Sync;
+    type Patch: Send + Sync;
+    /// The texts that a value is read from, its id first.
+    type Columns: for<'r> FromRow<'r, AnyRow> + Send + Unpin;
+
+    const TABLE: &'static str;
+    /// The names of `Columns`.
+    const COLUMNS: &'static str;
+    /// `insert into … (…) values`, for the id, the texts of [`Resource::texts`], and times.
+    const INSERT: &'static str;
+    /// How many values that takes.
+    const VALUES: usize;
+    const ON_CONFLICT: &'static str;
+    /// The actions of entries in the audit log.
+    const PUT: &'static str;
+    const DELETE: &'static str;
+    /// Whether copies in memory follow the table, so each change is counted and names its rows.
+    const IS_FOLLOWED: bool;
+
+    fn id(&self) -> &Self::Id;
+    fn parse(columns: Self::Columns) -> Result<Self, StoreError>;
+    /// # Errors
+    /// If the database cannot hold the value (`Unfit`).
+    fn texts(&self) -> Result<Vec<String>, StoreError>;
+    /// The id of the value that a patch changes.
+    fn target(patch: &Self::Patch) -> &Self::Id;
+    fn apply(patch: &Self::Patch, stored: Option<Self>) -> Result<Self, PatchError>;
+    /// The customer whose data a row is.
+    fn owner(id: &Self::Id) -> Option<&CustomerId>;
+}
+
+/// The articles or the customers of a [`Store`].
+pub struct Resources<'a, R> {
+    pub(super) store: &'a Store,
+    kind: PhantomData<fn() -> R>,
+}
+
+impl<'a, R: Resource> Resources<'a, R> {
+    pub(super) fn new(store: &'a Store) -> Self {
+        Self { store, kind: PhantomData }
+    }
+
+    pub async fn get(self, id: &R::Id) -> Result<Option<R>, StoreError> {
+        let sql = format!("select {} from {} where id = $1", R::COLUMNS, R::TABLE);
+        let row =
+            sqlx::query_as(AssertSqlSafe(sql)).bind(id.borrow()).fetch_optional(&self.store.readers).await?;
+        row.map(R::parse).transpose()
+    }
+
+    /// The values with these ids, in the order of the ids, without duplicates. Unknown ids are skipped.
+    pub async fn get_many(self, ids: &[R::Id]) -> Result<Vec<R>, StoreError> {
+        let select = format!("select {} from {} where id in", R::COLUMNS, R::TABLE);
+        let texts: Vec<&str> = ids.iter().map(Borrow::borrow).collect();
+        let mut found = by_id::<R>(pages::by_ids(self.store, &select, &texts).await?)?;
+        Ok(ids.iter().filter_map(|id| found.remove::<str>(id.borrow())).collect())
+    }
+
+    /// The value with its version.
+    pub async fn get_stored(self, id: &R::Id) -> Result<Option<Stored<R>>, StoreError> {
+        let row = sqlx::query(AssertSqlSafe(select_stored::<R>()))
+            .bind(id.borrow())
+            .fetch_optional(&self.store.readers)
+            .await?;
+        row.as_ref().map(parse_stored).transpose()
+    }
+
+    /// Up to `n` values after the id `after`, in the byte order of their ids.
+    pub async fn list(self, after: Option<&R::Id>, n: u32) -> Result<Vec<R>, StoreError> {
+        let sql = format!("select {} from {} where id > $1 order by id limit $2", R::COLUMNS, R::TABLE);
+        let rows = sqlx::query_as(AssertSqlSafe(sql))
+            // Every id comes after the empty string.
+            .bind(after.map_or("", Borrow::borrow))
+            .bind(i64::from(n))
+            .fetch_all(&self.store.readers)
+            .await?;
+        rows.into_iter().map(R::parse).collect()
+    }
+
+    /// Every value in the byte order of their ids, read page by page as needed.
+    pub fn all(self) -> impl Stream<Item = Result<R, StoreError>> + Send + use<'a, R> {
+        pages::stream(None::<R::Id>, move |after| async move {
+            let page = self.list(after.as_ref(), PAGE).await?;
+            Ok(page.into_iter().map(|value| (Some(value.id().clone()), value)).collect())
+        })
+    }
+
+    /// The values after the id `after` whose id or texts contain a text of each group, in the order of their ids. The texts
+    /// are in lower case.
+    pub fn with_words(
+        self,
+        groups: Vec<Vec<String>>,
+        after: Option<&R::Id>,
+    ) -> impl Stream<Item = Result<R, StoreError>> + Send + use<'a, R> {
+        let select = format!("select {} from {}", R::COLUMNS, R::TABLE);
+        let after = after.map_or("", Borrow::borrow);
+        pages::with_words(self.store, &select, groups, after, R::parse, |value| value.id().borrow())
+    }
+
+    pub async fn count(self) -> Result<u64, StoreError> {
+        self.store.count(AssertSqlSafe(format!("select count(*) from {}", R::TABLE))).await
+    }
+
+    /// Adds the value, or replaces the one with its id.
+    ///
+    /// # Errors
+    /// If the database cannot hold the value (`Unfit`), or fails.
+    pub async fn put(self, value: &R, now: Timestamp) -> Result<Put, StoreError> {
+        let put = self.put_expected(value, &Expected::default(), now).await;
+        put.map(|(put, _)| put).map_err(ChangeError::into_store_error)
+    }
+
+    /// Adds the value, or replaces the one with its id if that is as expected. Also gives its version.
+    pub async fn put_expected(
+        self,
+        value: &R,
+        expected: &Expected,
+        now: Timestamp,
+    ) -> Result<(Put, Version), ChangeError> {
+        let row = ResourceRow::new(value, now.millis())?;
+        let mut transaction = self.store.write().await?;
+        let mut found = false;
+        if !expected.is_anything() {
+            let current = self.lock(&mut transaction, value.id()).await?;
+            expected.check(current.as_ref().map(|stored| &stored.version))?;
+            found = current.is_some();
+        }
+        let written = self.write(&mut transaction, row, now).await?;
+        expected.check_put(written.0, found)?;
+        transaction.commit().await?;
+        Ok(written)
+    }
+
+    /// Changes the value with the patch's id, if it is as expected. No other change comes between reading and writing.
+    pub async fn patch(
+        self,
+        patch: &R::Patch,
+        expected: &Expected,
+        now: Timestamp,
+    ) -> Result<Stored<R>, ChangeError> {
+        let mut transaction = self.store.write().await?;
+        let stored = self.lock(&mut transaction, R::target(patch)).await?.ok_or(ChangeError::Missing)?;
+        expected.check(Some(&stored.version))?;
+        let value = R::apply(patch, Some(stored.value))?;
+        let row = ResourceRow::new(&value, now.millis())?;
+        let (_, version) = self.write(&mut transaction, row, now).await?;
+        transaction.commit().await?;
+        Ok(Stored { value, version })
+    }
+
+    /// Deletes the value. False if there is none. See [`Resources::delete_expected`].
+    pub async fn delete(self, id: &R::Id, now: Timestamp) -> Result<bool, StoreError> {
+        let deleted = self.delete_expected(id, &Expected::default(), now).await;
+        deleted.map_err(ChangeError::into_store_error)
+    }
+
+    /// Deletes the value, if it is as expected. False if there is none.
+    ///
+    /// Outfits keep an article that is deleted. A customer is erased: outfits and notes are deleted, feedback loses the
+    /// customer, and the audit log's entries about them are blanked, also if there is no such customer. On `SQLite` it then
+    /// empties the log, unless another program reads the database; the rest of the files follows in
+    /// [`Store::complete_erasures`].
+    pub async fn delete_expected(
+        self,
+        id: &R::Id,
+        expected: &Expected,
+        now: Timestamp,
+    ) -> Result<bool, ChangeError> {
+        let mut transaction = self.store.write().await?;
+        if !expected.is_anything()
+            && let Some(stored) = self.lock(&mut transaction, id).await?
+        {
+            expected.check(Some(&stored.version))?;
+        }
+        // The foreign keys of outfits, notes and feedback events do the rest.
+        let sql = format!("delete from {} where id = $1", R::TABLE);
+        let deleted = sqlx::query(AssertSqlSafe(sql)).bind(id.borrow()).execute(&mut *transaction).await?;
+        let found = deleted.rows_affected() > 0;
+        let customer = R::owner(id);
+        let mut forgotten = found && customer.is_some();
+        if let Some(customer) = customer {
+            forgotten |= audit::erase_customer(&mut transaction, customer).await? > 0;
+        }
+        if found {
+            // The log must not say which customer was erased.
+            let subject = if customer.is_some() { ERASED } else { id.borrow() };
+            let entry = Entry::new(R::DELETE, subject, json!({}));
+            entry.write(&mut transaction, self.store.author, now).await?;
+            self.count_change(&mut transaction, id).await?;
+        }
+        if forgotten {
+            revisions::increment(&mut transaction, revisions::ERASURES).await?;
+        }
+        transaction.commit().await?;
+        if found && customer.is_some() && self.store.dialect == Dialect::Sqlite {
+            // The customer is erased; a failure here is tried again in the background.
+            let _ = timeout(PATIENCE, self.store.empty_log()).await;
+        }
+        Ok(found)
+    }
+
+    /// The value, which no other transaction changes before this one ends.
+    async fn lock(self, connection: &mut AnyConnection, id: &R::Id) -> Result<Option<Stored<R>>, StoreError> {
+        let sql = format!("{}{}", select_stored::<R>(), self.store.dialect.for_update());
+        let row = sqlx::query(AssertSqlSafe(sql)).bind(id.borrow()).fetch_optional(&mut *connection).await?;
+        row.as_ref().map(parse_stored).transpose()
+    }
+
+    /// Writes the value at the end of a transaction.
+    async fn write(
+        self,
+        connection: &mut AnyConnection,
+        row: ResourceRow<'_, R>,
+        now: Timestamp,
+    ) -> Result<(Put, Version), StoreError> {
+        let id = row.value.id();
+        let put = upsert::write_one(&mut *connection, self.store.dialect, row).await?;
+        let written = sqlx::query(AssertSqlSafe(select_stored::<R>()))
+            .bind(id.borrow())
+            .fetch_one(&mut *connection)
+            .await?;
+        if put != Put::Unchanged {
+            let details = json!({"new": put == Put::Added});
+            let entry = Entry { customer: R::owner(id), ..Entry::new(R::PUT, id.borrow(), details) };
+            entry.write(&mut *connection, self.store.author, now).await?;
+            self.count_change(&mut *connection, id).await?;
+        }
+        Ok((put, version(&written)?))
+    }
+
+    async fn count_change(self, connection: &mut AnyConnection, id: &R::Id) -> Result<(), StoreError> {
+        if !R::IS_FOLLOWED {
+            return Ok(());
+        }
+        let changed = Changed::Articles([id.borrow().to_owned()].into());
+        revisions::change_articles(connection, self.store.dialect, changed).await
+    }
+}
+
+/// A value as it is written.
+pub(super) struct ResourceRow<'a, R> {
+    value: &'a R,
+    texts: Vec<String>,
+    millis: i64,
+}
+
+impl<'a, R: Resource> ResourceRow<'a, R> {
+    pub(super) fn new(value: &'a R, millis: i64) -> Result<Self, StoreError> {
+        Ok(Self { value, texts: value.texts()?, millis })
+    }
+}
+
+impl<R: Resource> upsert::Row for ResourceRow<'_, R> {
+    const INSERT: &'static str = R::INSERT;
+    const COLUMNS: usize = R::VALUES;
+    const ON_CONFLICT: &'static str = R::ON_CONFLICT;
+    const NAME: &'static str = if R::IS_FOLLOWED { "id" } else { "''" };
+    type Key = R::Id;
+
+    fn key(&self) -> R::Id {
+        self.value.id().clone()
+    }
+
+    fn bind(self, values: &mut AnyArguments) -> Result<(), sqlx::error::BoxDynError> {
+        values.add(self.value.id().borrow())?;
+        let times = R::VALUES - 1 - self.texts.len();
+        for text in self.texts {
+            values.add(text)?;
+        }
+        (0..times).try_for_each(|_| values.add(self.millis))
+    }
+}
+
+/// Values from their rows, by their ids.
+pub(super) fn by_id<R: Resource>(rows: Vec<R::Columns>) -> Result<HashMap<R::Id, R>, StoreError> {
+    rows.into_iter().map(|row| R::parse(row).map(|value| (value.id().clone(), value))).collect()
+}
+
+fn select_stored<R: Resource>() -> String {
+    format!("select {}, revision, created_at from {} where id = $1", R::COLUMNS, R::TABLE)
+}
+
+fn parse_stored<R: Resource>(row: &AnyRow) -> Result<Stored<R>, StoreError> {
+    Ok(Stored { version: version(row)?, value: R::parse(R::Columns::from_row(row)?)? })
+}
+
+/// The version of a row of [`select_stored`].
+fn version(row: &AnyRow) -> Result<Version, StoreError> {
+    let texts = 1..row.len() - 2;
+    let contents: Vec<&str> = texts.map(|column| row.try_get(column)).collect::<Result<_, _>>()?;
+    Ok(Version::new(row.try_get("created_at")?, row.try_get("revision")?, &contents))
+}
+
+impl<R> Clone for Resources<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for Resources<'_, R> {}
+
+impl<R> fmt::Debug for Resources<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Resources").field(self.store).finish()
+    }
+}

@@ -1,0 +1,157 @@
+//! What `/articles` and `/customers` have in common: reading, putting, patching, deleting and importing.
+
+use std::fmt;
+
+use atelier_core::domain::{PatchError, Schema};
+use axum::{
+    extract::{Request, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+
+use super::bulk::{self, ImportBody, Mode, TableQuery};
+use crate::{
+    service::{
+        changes::{self, Copied, Copies},
+        import::Importable,
+        live_release::LiveRelease,
+    },
+    store::{ChangeError, Put, Stored},
+    web::http::{
+        AppState, Finding, Problem,
+        conditions::{Conditions, differs, etag},
+        extract::{Json, Path, PathParameter, Query},
+        keys::Caller,
+        uncancelled::uncancelled,
+    },
+};
+
+/// A resource with bodies.
+pub(crate) trait Resource:
+    Copied<Id: PathParameter + fmt::Debug, Patch: Importable> + Importable
+{
+    /// The body of an answer.
+    type Body: From<Self> + Serialize;
+    /// The body of an answer to a change, with warnings.
+    type StoredBody: Serialize;
+    /// The bodies of PUT and PATCH.
+    type PutBody;
+    type PatchBody;
+
+    /// The problem of an id without a value.
+    fn unknown(id: &Self::Id) -> Problem;
+    /// Gives the value, and warnings about it.
+    fn read(body: Self::PutBody, id: Self::Id, schema: &Schema) -> Result<(Self, Vec<Finding>), Problem>;
+    fn read_patch(
+        body: Self::PatchBody,
+        id: Self::Id,
+        schema: &Schema,
+    ) -> Result<(Self::Patch, Vec<Finding>), Problem>;
+    /// The problem of a patch that cannot be applied.
+    fn refuse(error: PatchError) -> Problem;
+    /// Adds warnings about what the live release does not know.
+    fn stored(self, warnings: Vec<Finding>, live: Option<&LiveRelease>) -> Self::StoredBody;
+}
+
+/// What a request that changes a value has beside its body.
+pub(crate) type Target<Id> = (State<AppState>, Caller, Path<Id>, Conditions);
+
+pub(crate) async fn get<R: Resource>(
+    State(state): State<AppState>,
+    Path(id): Path<R::Id>,
+    conditions: Conditions,
+) -> Result<Response, Problem> {
+    let stored = state.store.resources::<R>().get_stored(&id).await?.ok_or_else(|| R::unknown(&id))?;
+    let tag = etag(&stored.version);
+    if conditions.has(&stored.version)? {
+        return Ok((StatusCode::NOT_MODIFIED, tag).into_response());
+    }
+    Ok((tag, Json(R::Body::from(stored.value))).into_response())
+}
+
+pub(crate) async fn put<R: Resource>(
+    (State(state), Caller(author), Path(id), Conditions(expected)): Target<R::Id>,
+    body: R::PutBody,
+) -> Result<Response, Problem> {
+    let (value, warnings) = R::read(body, id, &state.schema())?;
+    uncancelled(async move {
+        let store = state.store.by(author);
+        let put = changes::put(&store, copies(&state), &value, &expected, state.now()).await;
+        let (put, version) = put.map_err(|error| unchanged::<R>(value.id(), error))?;
+        let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
+        let body = value.stored(warnings, state.releases.current().as_deref());
+        Ok((status, etag(&version), Json(body)).into_response())
+    })
+    .await
+}
+
+pub(crate) async fn patch<R: Resource>(
+    (State(state), Caller(author), Path(id), Conditions(expected)): Target<R::Id>,
+    body: R::PatchBody,
+) -> Result<Response, Problem> {
+    let (patch, warnings) = R::read_patch(body, id, &state.schema())?;
+    uncancelled(async move {
+        let store = state.store.by(author);
+        let stored = changes::patch::<R>(&store, copies(&state), &patch, &expected, state.now()).await;
+        let Stored { value, version } = stored.map_err(|error| unchanged::<R>(R::target(&patch), error))?;
+        let body = value.stored(warnings, state.releases.current().as_deref());
+        Ok((etag(&version), Json(body)).into_response())
+    })
+    .await
+}
+
+pub(crate) async fn delete<R: Resource>(
+    (State(state), Caller(author), Path(id), Conditions(expected)): Target<R::Id>,
+) -> Result<StatusCode, Problem> {
+    uncancelled(async move {
+        let store = state.store.by(author);
+        match changes::delete::<R>(&store, copies(&state), &id, &expected, state.now()).await {
+            Ok(true) => Ok(StatusCode::NO_CONTENT),
+            Ok(false) => Err(R::unknown(&id)),
+            Err(error) => Err(unchanged::<R>(&id, error)),
+        }
+    })
+    .await
+}
+
+pub(crate) async fn import<R: Resource>(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Query(TableQuery { skip_bad, mode }): Query<TableQuery>,
+    request: Request,
+) -> Result<Json<ImportBody>, Problem> {
+    let imported = match mode {
+        Mode::Replace => bulk::import::<R>(&state, author, skip_bad, request).await,
+        Mode::Merge => bulk::import::<R::Patch>(&state, author, skip_bad, request).await,
+    };
+    imported.map(Json)
+}
+
+/// Checks that an id in the body is the one in the path.
+pub(crate) fn check_id<Id: PathParameter + PartialEq + fmt::Debug>(
+    in_body: Option<&str>,
+    in_path: &Id,
+) -> Result<(), Problem> {
+    match in_body {
+        Some(id) if !Id::parse(id).is_ok_and(|id| id == *in_path) => {
+            let detail =
+                format!("the body's id is {id:?}, the path's {in_path:?}: leave it out or make them equal");
+            Err(Problem::invalid(vec![Finding::at("/id", detail)]))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn copies(state: &AppState) -> Copies<'_> {
+    Copies { profiles: &state.profiles, releases: &state.releases }
+}
+
+fn unchanged<R: Resource>(id: &R::Id, error: ChangeError) -> Problem {
+    match error {
+        ChangeError::Missing => R::unknown(id),
+        ChangeError::Differs(current) => differs(current.as_ref()),
+        ChangeError::Invalid(error) => R::refuse(error),
+        ChangeError::Store(error) => error.into(),
+    }
+}
