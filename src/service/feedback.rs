@@ -14,7 +14,7 @@ use super::{
     exposure::Exposure,
     fault::{Fault, Field},
     live_release::{LiveRelease, Releases},
-    tickets::{Blank, Key, Mark, Ticket, TicketError, Tickets, read_recorded},
+    tickets::{Blank, Key, Ticket, TicketError, Tickets, read_recorded},
 };
 use crate::store::{
     Conflict, FeedbackEvent, FeedbackKind, PersonId, Recorded, Store, StoreError, SuggestedArticle, day_of,
@@ -106,7 +106,7 @@ async fn confirm(
     now: Timestamp,
 ) -> Result<Confirmed, ReportError> {
     check_id(&report.id).map_err(ReportError::Fault)?;
-    let (ticket, key) = tickets.open(&report.completion_id, releases, now).await?;
+    let (ticket, key) = tickets.open(&report.completion_id, now).await?;
     let rank = find_rank(&ticket, &key, &report).map_err(ReportError::Fault)?;
     if let Rank::Claimed(_) = rank
         && store.articles().get(&report.article).await?.is_none()
@@ -318,10 +318,10 @@ fn find_rank(ticket: &Ticket, key: &Key, report: &Report) -> Result<Rank, Fault>
     if report.rank == Some(0) {
         return Err(Fault::new(Field::Rank, "a rank is 1 or more, found 0"));
     }
-    let place = blank.rank_of(key.mark(article.as_str()));
-    let place = place.map(|place| u32::try_from(place).expect("a ticket is short; this is a bug"));
-    let in_outfit = ticket.outfit.iter().flatten().flatten().any(|worn| worn == article);
-    match (place, report.rank) {
+    let rank = blank.rank_of(key.mark(article.as_str()));
+    let rank = rank.map(|rank| u32::try_from(rank).expect("a ticket is short; this is a bug"));
+    let in_outfit = ticket.outfit.iter().flatten().flatten().any(|other| other == article);
+    match (rank, report.rank) {
         (Some(rank), Some(said)) if rank != said => {
             Err(Fault::new(Field::Rank, format!("{article:?} was suggested at rank {rank}, not {said}")))
         }
@@ -348,9 +348,6 @@ fn not_suggested(article: &ArticleId, Blank { slot, count, first, .. }: &Blank) 
     }
 }
 
-/// Accepted outfits that cannot be exported without their release's folder, by release.
-pub type Unreadable = BTreeMap<String, u64>;
-
 /// A page of accepted outfits as JSON Lines, and the completion that the next page begins after, if there is one.
 ///
 /// An outfit counts if it belongs to a known customer, and every blank has an accepted or bought article. Neither the live
@@ -359,21 +356,12 @@ pub async fn accepted_outfits(
     store: &Store,
     releases: &Releases,
     after: &str,
-    unreadable: &mut Unreadable,
 ) -> Result<(String, Option<String>), StoreError> {
     let feedback = store.feedback();
     let ids = feedback.accepted_completions(after, PAGE).await?;
     let mut lines = String::new();
     for id in &ids {
-        let Some(recorded) = read_recorded(id) else { continue };
-        // No mark is compared here.
-        let ticket = match recorded.name(releases, |_| Mark::default()).await {
-            Ok(ticket) => ticket,
-            Err(release) => {
-                *unreadable.entry(release).or_insert(0) += 1;
-                continue;
-            }
-        };
+        let Some(ticket) = read_recorded(id) else { continue };
         let events = feedback.for_completion(id).await?;
         if let Some(outfit) = accepted_outfit(&ticket, &events) {
             lines.push_str(&atelier_files::json_line(&outfit, &releases.schema()));

@@ -11,8 +11,6 @@ use super::{Mark, Terms};
 
 /// Bytes of the signature in a ticket: too many to guess.
 pub(super) const SIGNATURE: usize = 16;
-/// The key of versions that had only one. Their tickets name no key.
-pub(super) const FIRST_VERSIONS: u32 = 0;
 /// Domain separation: a ticket begins with its version, which is never 0.
 const ARTICLE: [u8; 1] = [0];
 
@@ -69,15 +67,11 @@ struct StoredKey {
 
 impl Keys {
     pub(super) fn first(bytes: [u8; 32], now: Timestamp) -> Self {
-        Self(vec![Arc::new(Key::new(FIRST_VERSIONS + 1, now, bytes))])
+        Self(vec![Arc::new(Key::new(1, now, bytes))])
     }
 
-    /// Reads what [`Keys::text`] wrote, or the one key of the first versions.
+    /// Reads what [`Keys::text`] wrote.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let mut only = [0; 32];
-        if hex::decode_to_slice(text, &mut only).is_ok() {
-            return Some(Self(vec![Arc::new(Key::new(FIRST_VERSIONS, Timestamp::from_millis(0), only))]));
-        }
         let stored: Vec<StoredKey> = serde_json::from_str(text).ok()?;
         let key = |StoredKey { id, made, key }: StoredKey| {
             let mut bytes = [0; 32];
@@ -142,8 +136,7 @@ mod tests {
     fn a_key_signs_for_its_age_and_opens_until_its_last_ticket_expires() {
         let (random, start) = (|| [9; 32], Timestamp::from_millis(1_790_000_000_000));
         let ids = |keys: &Keys| keys.0.iter().map(|key| key.id).collect::<Vec<_>>();
-        let mut keys = Keys::parse(&"07".repeat(32)).unwrap();
-        assert_eq!(ids(&keys), [0], "the key of the version before");
+        let mut keys = Keys::first([7; 32], start);
         let mut seen = Vec::new();
         for day in 0..200 {
             let now = start + DAY * day;
@@ -152,20 +145,18 @@ mod tests {
                 seen.push((day, ids(&keys)));
             }
         }
-        let expected: [(u32, &[u32]); 9] = [
-            (0, &[0, 1]),
-            (30, &[0, 1, 2]),
-            (60, &[0, 1, 2, 3]),
-            (90, &[0, 1, 2, 3, 4]),
-            (91, &[1, 2, 3, 4]),
+        let expected: [(u32, &[u32]); 7] = [
+            (30, &[1, 2]),
+            (60, &[1, 2, 3]),
+            (90, &[1, 2, 3, 4]),
             (120, &[1, 2, 3, 4, 5]),
             (121, &[2, 3, 4, 5]),
             (150, &[2, 3, 4, 5, 6]),
             (151, &[3, 4, 5, 6]),
         ];
         let expected: Vec<_> = expected.iter().map(|(day, ids)| (*day, ids.to_vec())).collect();
-        assert_eq!(seen[..9], expected[..]);
-        assert!(keys.has_retired(0) && !keys.has_retired(keys.signing().id));
+        assert_eq!(seen[..7], expected[..]);
+        assert!(keys.has_retired(1) && !keys.has_retired(keys.signing().id));
         // A service that was stopped for years.
         let late = keys.renewed(TERMS, random, start + DAY * 2000).unwrap();
         assert_eq!(ids(&late), [7, 8], "the last key may have signed until now");

@@ -7,7 +7,6 @@
 
 mod bytes;
 mod keys;
-mod old;
 mod ticket;
 
 use std::{
@@ -22,18 +21,13 @@ use atelier_core::domain::Timestamp;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use self::{
-    bytes::Reader,
-    keys::{FIRST_VERSIONS, Keys, SIGNATURE},
-    old::OldTicket,
+    keys::{Keys, SIGNATURE},
 };
 pub use self::{
     keys::Key,
     ticket::{Blank, Mark, REMEMBERED, Suggested, SuggestedFor, Ticket},
 };
-use crate::{
-    service::live_release::Releases,
-    store::{Store, StoreError},
-};
+use crate::store::{Store, StoreError};
 
 /// The name of the setting that holds the keys.
 const SETTING: &str = "tickets";
@@ -78,11 +72,6 @@ pub enum TicketError {
          again"
     )]
     Expired { days: u64 },
-    #[error(
-        "this completion id was issued by an older version and names articles by their numbers in release {release:?}, \
-         which is not in the models folder as it was then; put the release back there"
-    )]
-    ReleaseGone { release: String },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -160,26 +149,18 @@ impl Tickets {
         id
     }
 
-    /// Opens a completion id, with the key that made its marks. `releases` give the numbers in tickets of older versions
-    /// their meaning.
-    pub async fn open(
-        &self,
-        id: &str,
-        releases: &Releases,
-        now: Timestamp,
-    ) -> Result<(Ticket, Arc<Key>), TicketError> {
+    /// Opens a completion id, with the key that made its marks.
+    pub async fn open(&self, id: &str, now: Timestamp) -> Result<(Ticket, Arc<Key>), TicketError> {
         let bytes = URL_SAFE_NO_PAD.decode(id).map_err(|_| TicketError::Unknown)?;
         let (body, signature) = split(&bytes).ok_or(TicketError::Unknown)?;
-        let key = self.find_key(key_id(body).ok_or(TicketError::Unknown)?, now).await?;
+        let key = self.find_key(ticket::key_id(body).ok_or(TicketError::Unknown)?, now).await?;
         if !key.has_signed(body, signature) {
             return Err(TicketError::Unknown);
         }
-        let contents = read(body).ok_or(TicketError::Unknown)?;
-        if contents.at() + self.0.terms.lifetime <= now {
+        let ticket = Ticket::decode(body).ok_or(TicketError::Unknown)?;
+        if ticket.at + self.0.terms.lifetime <= now {
             return Err(self.expired());
         }
-        let named = contents.name(releases, |id| key.mark(id)).await;
-        let ticket = named.map_err(|release| TicketError::ReleaseGone { release })?;
         Ok((ticket, key))
     }
 
@@ -212,54 +193,12 @@ impl Tickets {
 }
 
 /// Reads the completion id of a recorded event. Its signature was checked then; its key may be gone and its time past.
-pub fn read_recorded(id: &str) -> Option<Contents> {
+pub fn read_recorded(id: &str) -> Option<Ticket> {
     let bytes = URL_SAFE_NO_PAD.decode(id).ok()?;
-    read(split(&bytes)?.0)
+    Ticket::decode(split(&bytes)?.0)
 }
 
 /// A ticket's bytes without the signature, and the signature.
 fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     bytes.split_at_checked(bytes.len().wrapping_sub(SIGNATURE))
-}
-
-fn key_id(body: &[u8]) -> Option<u32> {
-    match *body.first()? {
-        ticket::VERSION => Reader(&body[1..]).number()?.try_into().ok(),
-        _ => Some(FIRST_VERSIONS),
-    }
-}
-
-/// A ticket that may be of an older version.
-#[derive(Debug)]
-pub struct Contents(Versions);
-
-#[derive(Debug)]
-enum Versions {
-    This(Ticket),
-    Old(OldTicket),
-}
-
-impl Contents {
-    fn at(&self) -> Timestamp {
-        match &self.0 {
-            Versions::This(ticket) => ticket.at,
-            Versions::Old(old) => old.at,
-        }
-    }
-
-    /// The ticket with articles by their names. An error is the name of the release that is gone.
-    pub async fn name(self, releases: &Releases, mark: impl Fn(&str) -> Mark) -> Result<Ticket, String> {
-        match self.0 {
-            Versions::This(ticket) => Ok(ticket),
-            Versions::Old(old) => old.name(releases, mark).await.ok_or(old.release),
-        }
-    }
-}
-
-fn read(body: &[u8]) -> Option<Contents> {
-    match *body.first()? {
-        ticket::VERSION => Ticket::decode(body).map(Versions::This),
-        _ => OldTicket::decode(body).map(Versions::Old),
-    }
-    .map(Contents)
 }

@@ -1,4 +1,4 @@
-//! The ticket of this version. It names methods and the outfit's own articles by their names, and suggested articles by
+//! A ticket's contents. It names methods and the outfit's own articles by their names, and suggested articles by
 //! marks: the first bytes of a keyed hash of their ids. So it needs no release to be read, and stays small.
 
 use atelier_core::domain::{ArticleId, Timestamp};
@@ -8,7 +8,8 @@ use super::{
     bytes::{Reader, optional, put, put_text},
 };
 
-pub(super) const VERSION: u8 = 3;
+/// The first byte of a ticket. A new format has another one.
+const VERSION: u8 = 3;
 /// How many suggestions a ticket remembers, divided evenly among its blanks: twenty each of seven, and all of one blank's
 /// first 140.
 pub const REMEMBERED: usize = 140;
@@ -45,7 +46,7 @@ pub struct Ticket {
     pub method: String,
     pub arm: Option<String>,
     pub at: Timestamp,
-    /// The outfit, where None is a blank. None if its ids were too long for a ticket, or not all are known any more.
+    /// The outfit, where None is a blank. None if its ids were too long for a ticket.
     pub outfit: Option<Vec<Option<ArticleId>>>,
     pub blanks: Vec<Blank>,
 }
@@ -134,8 +135,7 @@ impl Ticket {
     /// Reads what [`Suggested::encode`] wrote.
     pub(super) fn decode(body: &[u8]) -> Option<Self> {
         let mut reader = Reader(body);
-        let _version = reader.take(1)?;
-        let _key = reader.number()?;
+        let _key = read_key_id(&mut reader)?;
         let _number = reader.array::<8>()?;
         let at = Timestamp::from_millis(i64::from_be_bytes(reader.array()?));
         let (release, method, arm) = (reader.text()?, reader.text()?, optional(reader.text()?));
@@ -149,6 +149,18 @@ impl Ticket {
         let blanks = reader.list(Blank::decode)?;
         Some(Self { release, method, arm, at, outfit, blanks })
     }
+}
+
+/// The key that signed a ticket.
+pub(super) fn key_id(body: &[u8]) -> Option<u32> {
+    read_key_id(&mut Reader(body))
+}
+
+fn read_key_id(reader: &mut Reader<'_>) -> Option<u32> {
+    if reader.take(1)? != [VERSION] {
+        return None;
+    }
+    reader.number()?.try_into().ok()
 }
 
 impl Blank {
@@ -165,7 +177,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::service::tickets::{keys::Keys, read};
+    use crate::service::tickets::keys::Keys;
 
     fn key() -> Key {
         Key::clone(Keys::first([7; 32], Timestamp::from_millis(0)).signing())
@@ -229,10 +241,10 @@ mod tests {
         #[test]
         fn damaged_tickets_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..100), place in 0..200_usize) {
             // As if the signature were valid.
-            let _ = read(&bytes);
+            let _ = Ticket::decode(&bytes);
             let mut ticket = suggested().encode(&key(), 1, PARTS[0]);
             ticket[place] ^= bytes.first().copied().unwrap_or(1);
-            let _ = read(&ticket);
+            let _ = Ticket::decode(&ticket);
         }
     }
 }

@@ -318,23 +318,11 @@ impl From<FeedbackCounts> for CountBody {
     (status = 200, description = "The outfits", body = String, content_type = "application/x-ndjson"),
 ))]
 async fn accepted(State(state): State<AppState>) -> Response {
-    let first = (Some(String::new()), feedback::Unreadable::new());
-    let pages = stream::try_unfold(first, move |(after, mut unreadable)| {
+    let pages = stream::try_unfold(Some(String::new()), move |after| {
         let state = state.clone();
         async move {
-            let Some(after) = after else {
-                for (release, completions) in unreadable {
-                    tracing::warn!(
-                        release,
-                        completions,
-                        "accepted outfits from before the upgrade need the release's folder"
-                    );
-                }
-                return Ok(None);
-            };
-            let page =
-                feedback::accepted_outfits(&state.store, &state.releases, &after, &mut unreadable).await?;
-            Ok(Some((page.0, (page.1, unreadable))))
+            let Some(after) = after else { return Ok(None) };
+            feedback::accepted_outfits(&state.store, &state.releases, &after).await.map(Some)
         }
     });
     // The answer has already started, so an error can only cut it off and be logged.

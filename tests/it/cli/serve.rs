@@ -9,8 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier::store::{FeedbackEvent, FeedbackKind, SuggestedArticle};
-use atelier_core::domain::{Article, ArticleId, Customer, CustomerId, Features, Timestamp};
+use atelier_core::domain::{Article, ArticleId, Timestamp};
 use atelier_engine::release::Release;
 use serde_json::{Value, json};
 
@@ -631,43 +630,6 @@ async fn stored_prices_that_no_rule_reads_are_counted_in_the_log(db: TestDatabas
         (&line["articles"], &line["first"], &line["level"]),
         (&json!(2), &json!("a-1"), &json!("WARN"))
     );
-}
-
-#[apply(contract)]
-async fn outfits_without_their_release_are_logged_once_a_download(db: TestDatabase) {
-    let folder = tempfile::tempdir().unwrap();
-    let store = db.open().await;
-    let customer = CustomerId::new("c").unwrap();
-    let known = Customer { id: customer.clone(), features: Features::default() };
-    store.customers().put(&known, Timestamp::from_millis(1)).await.unwrap();
-    for number in 0..3 {
-        let at = Timestamp::from_millis(number);
-        let event = FeedbackEvent {
-            kind: FeedbackKind::Accepted,
-            completion_id: tickets::old_ticket("gone", None, at, &[1, 0, 5, 6], &[9, 7]),
-            slot: 1,
-            article: ArticleId::new("a").unwrap(),
-            rank: 1,
-            release: "gone".into(),
-            method: "gsu".into(),
-            arm: None,
-            customer: Some(customer.clone()),
-            at,
-        };
-        store.feedback().record(&number.to_string(), &event, &SuggestedArticle::default()).await.unwrap();
-    }
-    store.close().await;
-    let served = Served::start(&db, folder.path()).await;
-    for _ in 0..2 {
-        assert_eq!(served.get("feedback/outfits.jsonl").await, "");
-    }
-    let log = served.stop().await;
-    let warnings: Vec<_> = log.lines().filter(|line| line.contains("from before the upgrade")).collect();
-    assert_eq!(warnings.len(), 2, "{log}");
-    for warning in warnings {
-        let warning: serde_json::Value = serde_json::from_str(warning).unwrap();
-        assert_eq!((&warning["release"], &warning["completions"]), (&json!("gone"), &json!(3)));
-    }
 }
 
 /// The first is stored at once, the others of the minute together.

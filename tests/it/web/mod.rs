@@ -100,8 +100,6 @@ pub static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
         .expect("ONNX Runtime loads")
 });
 
-/// The key that signed the completion ids of the version before.
-pub const SECRET: [u8; 32] = [7; 32];
 /// A site whose pages may call the service.
 pub const FRIEND: &str = "https://shop.example";
 const SETTINGS: Settings = Settings { workers: 2, batch: 64, queue: 1024, device: DeviceChoice::Auto };
@@ -119,7 +117,7 @@ fn engine() -> Engine {
 
 /// Keys that sign completion ids: each is another one.
 pub fn draw_key() -> [u8; 32] {
-    static DRAWN: AtomicU8 = AtomicU8::new(SECRET[0] + 1);
+    static DRAWN: AtomicU8 = AtomicU8::new(1);
     [DRAWN.fetch_add(1, Ordering::Relaxed); 32]
 }
 
@@ -200,8 +198,6 @@ impl Service {
         let engine = tokio::task::spawn_blocking(engine).await.unwrap();
         let offers = Arc::new(Releases::new(engine, store.clone(), models, "EUR"));
         let now = SystemTime::now().into();
-        // As the version before left it. The first start makes another key.
-        store.settings().get_or_set("tickets", &hex::encode(SECRET)).await.unwrap();
         let terms = config::Tickets::default().terms();
         let tickets = Tickets::start(&store, terms, draw_key, now).await.unwrap();
         let metrics = Metrics::new(&offers);

@@ -1,7 +1,7 @@
 //! `/studio` by its HTML; tests/it/browser uses it in a browser.
 
 use atelier::{
-    service::feedback::{Unreadable, accepted_outfits},
+    service::feedback::accepted_outfits,
     store::{FeedbackKind, Origin, Outcomes},
 };
 use atelier_core::domain::{ArticleId, CustomerId, Role};
@@ -232,8 +232,7 @@ async fn a_set_of_suggestions_is_accepted_with_its_outfit(db: TestDatabase) {
     // They make up an outfit for training.
     let customer = CustomerId::new("c-014871").unwrap();
     let saved = service.store.outfits().for_customer(&customer, 0, 100).await.unwrap().pop().unwrap();
-    let mut unreadable = Unreadable::new();
-    let (lines, _) = accepted_outfits(&service.store, &service.releases, "", &mut unreadable).await.unwrap();
+    let (lines, _) = accepted_outfits(&service.store, &service.releases, "").await.unwrap();
     let exported: Value = serde_json::from_str(lines.trim()).unwrap();
     let mut ids: Vec<&str> =
         exported["articles"].as_array().unwrap().iter().filter_map(Value::as_str).collect();

@@ -11,14 +11,11 @@ use atelier_core::{
     util::digest,
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
-use sha2::Sha256;
 use tempfile::TempDir;
 
 use super::{
-    SECRET, Service, draw_key,
-    evaluation::lack::{demo_but, replace},
+    Service, draw_key,
     feedback::{event, report, suggested},
     models,
     releases::copy,
@@ -140,172 +137,6 @@ async fn feedback_outlives_the_release(db: TestDatabase) {
     assert_eq!(exported(&other).await, both);
     let counts = service.json("/feedback/counts").await;
     assert_eq!((&counts["items"][0]["release"], &counts["items"][0]["shown"]), (&json!("demo"), &json!(3)));
-}
-
-/// A ticket of the version before, byte by byte.
-pub(crate) fn old_ticket(
-    release: &str,
-    mark: Option<[u8; 4]>,
-    at: Timestamp,
-    slots: &[usize],
-    suggested: &[usize],
-) -> String {
-    fn put(bytes: &mut Vec<u8>, mut number: usize) {
-        while number >= 128 {
-            bytes.push(u8::try_from(number % 128).unwrap() | 128);
-            number /= 128;
-        }
-        bytes.push(u8::try_from(number).unwrap());
-    }
-    // The version, the method gsu, the release.
-    let mut bytes = vec![if mark.is_some() { 2 } else { 1 }, 4];
-    put(&mut bytes, release.len());
-    bytes.extend(release.as_bytes());
-    bytes.extend(mark.iter().flatten());
-    // No arm.
-    bytes.push(0);
-    bytes.extend(at.millis().to_be_bytes());
-    put(&mut bytes, slots.len());
-    for slot in slots {
-        put(&mut bytes, *slot);
-    }
-    // One blank, in slot 1.
-    bytes.extend([1, 1]);
-    put(&mut bytes, suggested.len());
-    for index in suggested {
-        put(&mut bytes, *index);
-    }
-    let mut mac = Hmac::<Sha256>::new_from_slice(&SECRET).unwrap();
-    mac.update(&bytes);
-    bytes.extend(&mac.finalize().into_bytes()[..16]);
-    URL_SAFE_NO_PAD.encode(bytes)
-}
-
-/// An event about such a ticket.
-fn about_old(ticket: &str, id: &str, article: &str) -> Value {
-    json!({"id": id, "completion_id": ticket, "kind": "accepted", "slot": 1, "article": article, "customer": CUSTOMER})
-}
-
-#[apply(contract)]
-async fn tickets_of_the_version_before_are_accepted(db: TestDatabase) {
-    let (service, _folder) = two_releases(&db).await;
-    let mark = service.releases.current().unwrap().serving.release().vocabulary_mark();
-    let now = service.state.clock.now().into();
-    // Articles 0, 4 and 5 of the vocabulary are a-00001, a-00005 and a-00006; a slot is one more than its article.
-    let slots = [1, 0, 5, 6];
-    let ticket = old_ticket("demo", Some(mark), now, &slots, &[9, 7]);
-    let oldest = old_ticket("demo", None, now, &slots, &[9, 7]);
-    let refused =
-        [("a-00011", None, "/article"), ("a-00011", Some(1), "/article"), ("a-00008", Some(1), "/rank")];
-    for live in ["demo", "next"] {
-        service.ask_ok(&format!("/releases/{live}/activate"), &json!({})).await;
-        for (ticket, name) in [(&ticket, "new"), (&oldest, "old")] {
-            let (status, taken) =
-                report(&service, &about_old(ticket, &format!("{live}-{name}"), "a-00008")).await;
-            assert_eq!(status, 200, "{live}, {name}: {taken}");
-            for (article, rank, pointer) in refused {
-                let mut event = about_old(ticket, "refused", article);
-                event["rank"] = rank.into();
-                let (status, problem) = report(&service, &event).await;
-                assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!(pointer)), "{problem}");
-            }
-        }
-        let accepted = outfit(["a-00001", "a-00005", "a-00006", "a-00008"]);
-        assert_eq!(exported(&service).await, [accepted.clone(), accepted], "with {live} live");
-    }
-    let stored = service.store.feedback().for_completion(&ticket).await.unwrap();
-    assert!(stored.iter().all(|event| event.rank == 2 && event.method == "gsu"), "{stored:?}");
-
-    // Past its twenty suggestions such a ticket does not know how many there were.
-    let long = old_ticket("demo", Some(mark), now, &slots, &(100..120).collect::<Vec<_>>());
-    for (article, rank, status) in [
-        ("a-00120", Value::Null, 200),
-        ("a-00200", Value::Null, 422),
-        ("a-00200", json!(20), 422),
-        ("a-00200", json!(251), 422),
-        ("a-00001", json!(21), 422),
-        ("nowhere", json!(21), 422),
-        ("a-00200", json!(21), 200),
-    ] {
-        let mut event = about_old(&long, &format!("long-{article}"), article);
-        event["rank"] = rank.clone();
-        assert_eq!(report(&service, &event).await.0, status, "{article} at {rank}");
-    }
-}
-
-/// Made by version 0.1.0 with this key, for c-014871 and a-00134, a blank, a-00568 and a-00259.
-#[apply(contract)]
-async fn a_ticket_that_the_version_before_made_opens(db: TestDatabase) {
-    const TICKET: &str = "AgQEZGVtb0pw4zgAAAABogRuV8YEhgEAuASDAgEBFLoC_QrOCNEFtge5AqoIuAa3CscI0gajCd4BjAmQB6AL1gefCG2\
-                          XBd61HZF9myXfzcJ7Nyt_Rdc";
-    // That version's demo release had the same articles, in the order of their ids.
-    let folder = demo_but(|demo, manifest| {
-        let text = fs::read_to_string(demo.join("articles.jsonl")).unwrap();
-        let mut lines: Vec<&str> = text.lines().collect();
-        lines.sort_unstable();
-        replace(demo, manifest, "articles.jsonl", format!("{}\n", lines.join("\n")).as_bytes());
-        manifest.as_object_mut().unwrap().remove("known");
-    });
-    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
-    let then = Timestamp::from_millis(1_795_370_670_022);
-    let (ticket, key) = service.state.tickets.open(TICKET, &service.releases, then + DAY * 89).await.unwrap();
-    assert_eq!((ticket.release.as_str(), ticket.method.as_str(), ticket.at), ("demo", "gsu", then));
-    let rank = |article: &str| ticket.blanks[0].rank_of(key.mark(article));
-    assert_eq!(
-        [rank("a-00315"), rank("a-01406"), rank("a-00664"), rank("a-00001")],
-        [Some(1), Some(2), Some(20), None]
-    );
-    let worn: Vec<_> = ticket.outfit.unwrap().into_iter().map(|slot| slot.map(|id| id.to_string())).collect();
-    let id = |id: &str| Some(id.to_owned());
-    assert_eq!(worn, [id("a-00134"), None, id("a-00568"), id("a-00259")]);
-    let late = service.state.tickets.open(TICKET, &service.releases, then + DAY * 90).await.map(drop);
-    assert!(late.unwrap_err().to_string().contains("has expired"));
-}
-
-#[apply(contract)]
-async fn an_old_ticket_needs_its_release(db: TestDatabase) {
-    let (service, folder) = two_releases(&db).await;
-    let now = service.state.clock.now().into();
-    let rebuilt = old_ticket("demo", Some([0; 4]), now, &[1, 0, 5, 6], &[9, 7]);
-    let gone = old_ticket("gone", None, now, &[1, 0, 5, 6], &[9, 7]);
-    for ticket in [&rebuilt, &gone] {
-        let mut event = about_old(ticket, "e", "a-00008");
-        event["rank"] = 2.into();
-        let (status, problem) = report(&service, &event).await;
-        assert_eq!((status, &problem["code"]), (409, &json!("conflict")), "{problem}");
-        assert!(problem["detail"].as_str().unwrap().contains("put the release back there"), "{problem}");
-    }
-    assert_eq!(service.json("/feedback/counts").await, json!({"items": []}));
-    let foreign = old_ticket("../demo", None, now, &[1, 0, 5, 6], &[9, 7]);
-    assert_eq!(report(&service, &about_old(&foreign, "e", "a-00008")).await.0, 409, "not outside the folder");
-    drop(folder);
-}
-
-/// Events about the completions of three releases do not read each release again.
-#[apply(contract)]
-async fn several_older_releases_are_remembered(db: TestDatabase) {
-    let (service, folder) = two_releases(&db).await;
-    service.ask_ok("/releases/next/activate", &json!({})).await;
-    let now = service.state.clock.now().into();
-    for name in ["older", "oldest"] {
-        copy(&models().join("demo"), &folder.path().join(name));
-        let path = folder.path().join(name).join("release.json");
-        let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-        manifest["name"] = name.into();
-        fs::write(path, manifest.to_string()).unwrap();
-    }
-    for round in 0..2 {
-        for name in ["demo", "older", "oldest"] {
-            let ticket = old_ticket(name, None, now, &[1, 0, 5, 6], &[9, 7]);
-            let (status, taken) =
-                report(&service, &about_old(&ticket, &format!("{name}-{round}"), "a-00008")).await;
-            assert_eq!(status, 200, "{name}, {round}: {taken}");
-        }
-        // What was read is remembered for a minute.
-        for name in ["demo", "older", "oldest"].into_iter().filter(|_| round == 0) {
-            fs::remove_dir_all(folder.path().join(name)).unwrap();
-        }
-    }
 }
 
 #[apply(contract)]
@@ -445,13 +276,11 @@ async fn tickets_expire(db: TestDatabase) {
     for (id, at) in [("e-89", days_ago(89)), ("e-0", now + Duration::from_secs(30))] {
         assert_eq!(report(&service, &event(&issued(at), id, "shown")).await.0, 200, "{id}");
     }
-    for ticket in [issued(days_ago(90)), old_ticket("demo", None, days_ago(91), &[1, 0], &[1])] {
-        let (status, problem) = report(&service, &event(&ticket, "late", "shown")).await;
-        assert_eq!((status, &problem["code"]), (410, &json!("completion-expired")), "{problem}");
-        let detail = "this completion id has expired: feedback is accepted for 90 days after the completion; complete \
-                      the outfit again";
-        assert_eq!(problem["detail"], detail);
-    }
+    let (status, problem) = report(&service, &event(&issued(days_ago(90)), "late", "shown")).await;
+    assert_eq!((status, &problem["code"]), (410, &json!("completion-expired")), "{problem}");
+    let detail = "this completion id has expired: feedback is accepted for 90 days after the completion; complete \
+                  the outfit again";
+    assert_eq!(problem["detail"], detail);
     assert_eq!(service.json("/feedback/counts").await["items"][0]["shown"], 2);
 }
 
@@ -464,16 +293,16 @@ async fn keys_rotate_on_all_replicas(db: TestDatabase) {
         let keys: Vec<Value> = serde_json::from_str(&text).unwrap();
         keys.iter().map(|key| key["id"].as_u64().unwrap()).collect::<Vec<_>>()
     };
-    assert_eq!(stored().await, [0, 1], "two starts made one key beside that of the version before");
+    assert_eq!(stored().await, [1], "two starts made one key");
     let first = one.state.tickets.issue(&suggested("gsu", None));
     // Both find that it is time for another key.
     let at = now + DAY * 31;
     let (a, b) = tokio::join!(one.state.tickets.refresh(at), other.state.tickets.refresh(at));
     a.unwrap();
     b.unwrap();
-    assert_eq!(stored().await, [0, 1, 2]);
+    assert_eq!(stored().await, [1, 2]);
     one.state.tickets.refresh(at + DAY * 31).await.unwrap();
-    assert_eq!(stored().await, [0, 1, 2, 3]);
+    assert_eq!(stored().await, [1, 2, 3]);
     let third = one.state.tickets.issue(&suggested("gsu", None));
     assert_eq!(
         report(&other, &event(&third, "e-3", "shown")).await.0,
@@ -485,15 +314,12 @@ async fn keys_rotate_on_all_replicas(db: TestDatabase) {
     // Long after the last ticket of the first keys.
     one.state.tickets.refresh(now + DAY * 130).await.unwrap();
     assert_eq!(stored().await, [2, 3, 4]);
-    let old = old_ticket("demo", None, now, &[1, 0], &[1]);
-    for ticket in [&first, &old] {
-        let (status, problem) = report(&one, &event(ticket, "late", "shown")).await;
-        assert_eq!((status, &problem["code"]), (410, &json!("completion-expired")), "{problem}");
-    }
+    let (status, problem) = report(&one, &event(&first, "late", "shown")).await;
+    assert_eq!((status, &problem["code"]), (410, &json!("completion-expired")), "{problem}");
     assert_eq!(report(&one, &event(&third, "late", "shown")).await.0, 200);
     let terms = Settings::default().terms();
     let restarted = Tickets::start(&one.store, terms, draw_key, now + DAY * 131).await.unwrap();
-    assert!(restarted.open(&third, &one.releases, now + DAY).await.is_ok());
+    assert!(restarted.open(&third, now + DAY).await.is_ok());
 }
 
 /// A shop's own method may have any name, also one that this version does not know.

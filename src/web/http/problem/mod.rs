@@ -140,7 +140,6 @@ impl From<TicketError> for Problem {
         let kind = match error {
             TicketError::Unknown => Kind::NotFound,
             TicketError::Expired { .. } => Kind::Expired,
-            TicketError::ReleaseGone { .. } => Kind::Conflict,
             TicketError::Store(error) => return error.into(),
         };
         Self::new(kind, error.to_string())
