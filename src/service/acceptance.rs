@@ -6,6 +6,8 @@ use atelier_core::{
     domain::{Feature, Schema, Timestamp},
     util::calendar,
 };
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::store::{CountedBy, Outcomes, Store, StoreError, day_of};
 
@@ -171,8 +173,8 @@ async fn by_feature(store: &Store, feature: &Feature, since: i64) -> Result<Acce
     Ok(Acceptance { rows, total })
 }
 
-/// A share with its 95 % interval (Wilson's).
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// A share with its 95 % confidence interval (Wilson's).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
 pub struct Share {
     pub value: f64,
     pub low: f64,

@@ -55,15 +55,16 @@ pub async fn activate(
 /// What is wrong with a routing, for the release that is being served.
 pub fn check_routing(routing: &Routing, live: &LiveRelease) -> Vec<Fault> {
     let arms = routing.experiment.iter().flat_map(|experiment| experiment.arms.iter().enumerate());
-    let arms = arms.map(|(place, arm)| (Field::ArmMethod(place), arm.method));
-    let default = routing.default_method.map(|method| (Field::DefaultMethod, method));
+    let arms =
+        arms.map(|(index, arm)| (Field::from("experiment.arms").item(&index).item("method"), arm.method));
+    let default = routing.default_method.map(|method| ("default_method".into(), method));
     let missing = |(field, method): (Field, Method)| {
         let detail = format!("the release {} has no method {method}", live.name());
         (!live.serving.has(method)).then(|| Fault::new(field, detail))
     };
     let mut faults: Vec<Fault> = default.into_iter().chain(arms).filter_map(missing).collect();
     if let Some(Err(error)) = routing.experiment.as_ref().map(Experiment::check) {
-        faults.push(Fault::new(Field::Experiment, error.to_string()));
+        faults.push(Fault::new("experiment", error.to_string()));
     }
     faults
 }

@@ -114,7 +114,7 @@ async fn resolve(
     let Question { customer, method, profile, request } = question;
     let (stored, stale) = match (profile, &customer) {
         (Some(profile), _) => (profile, None),
-        (None, Some(id)) => stored_features(profiles, id, Field::Customer, &request, now).await?,
+        (None, Some(id)) => stored_features(profiles, id, None, &request, now).await?,
         (None, None) => (Features::default(), None),
     };
     let Choice { method, arm } = live.choose_unless(method, customer.as_ref());
@@ -122,11 +122,12 @@ async fn resolve(
 }
 
 /// A stored customer's features, with a warning if the database could not confirm them, or if the features that come
-/// with the request are all that is known. They may be none: a request that has them, even so, wants an answer.
+/// with the request are all that is known. They may be none: a request that has them, even so, wants an answer. `index` is
+/// the customer's among several.
 pub async fn stored_features(
     profiles: &Profiles,
     id: &CustomerId,
-    field: Field,
+    index: Option<usize>,
     request: &Request,
     now: Instant,
 ) -> Result<(Features, Option<Warning>), ServiceError> {
@@ -138,6 +139,7 @@ pub async fn stored_features(
         let detail = format!(
             "there is no customer {id}; add one with PUT /customers/{{id}}, or describe them in `features`"
         );
+        let field = index.map_or("customer".into(), |index| Field::from("customers").item(&index));
         return Err(Fault::new(field, detail).into());
     };
     let warning = profile.stale.map(|age| {

@@ -1,9 +1,9 @@
 //! Changing articles and customers: the database, and the copies in memory that the caller's next completion must see.
 
-use atelier_core::domain::{Article, ArticleId, Customer, CustomerId, Timestamp};
+use atelier_core::domain::{Article, ArticleId, Customer, CustomerId};
 
 use super::{live_release::Releases, profiles::Profiles};
-use crate::store::{ChangeError, Expected, Put, Resource, Store, StoreError, Stored, Version};
+use crate::store::{ChangeError, Resource, StoreError};
 
 /// What requests are answered from instead of the database.
 #[derive(Debug, Clone, Copy)]
@@ -31,45 +31,13 @@ impl Copied for Customer {
     }
 }
 
-/// Adds the value, or replaces the one with its id if that is as expected. Also gives its version.
-pub async fn put<R: Copied>(
-    store: &Store,
-    copies: Copies<'_>,
-    value: &R,
-    expected: &Expected,
-    now: Timestamp,
-) -> Result<(Put, Version), ChangeError> {
-    finish::<R, _>(copies, value.id(), store.resources().put_expected(value, expected, now).await).await
-}
-
-/// Changes the value with the patch's id, if it is as expected.
-pub async fn patch<R: Copied>(
-    store: &Store,
-    copies: Copies<'_>,
-    patch: &R::Patch,
-    expected: &Expected,
-    now: Timestamp,
-) -> Result<Stored<R>, ChangeError> {
-    finish::<R, _>(copies, R::target(patch), store.resources::<R>().patch(patch, expected, now).await).await
-}
-
-/// Deletes the value, if it is as expected. False if there is none.
-pub async fn delete<R: Copied>(
-    store: &Store,
-    copies: Copies<'_>,
-    id: &R::Id,
-    expected: &Expected,
-    now: Timestamp,
-) -> Result<bool, ChangeError> {
-    finish::<R, _>(copies, id, store.resources::<R>().delete_expected(id, expected, now).await).await
-}
-
-async fn finish<R: Copied, T>(
+/// Ends a change of the value with this id: brings its copy up to date, also after an error, because the value may have been
+/// stored.
+pub async fn finish<R: Copied, T>(
     copies: Copies<'_>,
     id: &R::Id,
     changed: Result<T, ChangeError>,
 ) -> Result<T, ChangeError> {
-    // Also after an error: the value may have been stored.
     let refreshed = R::refresh(copies, id).await;
     let changed = changed?;
     refreshed?;

@@ -2,6 +2,8 @@
 
 use atelier_core::domain::{CustomerId, Features, Method, list_methods};
 use futures_util::future::try_join_all;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{
     asking::{Times, stored_features},
@@ -37,16 +39,19 @@ pub struct Column {
     pub warnings: Vec<Warning>,
 }
 
-#[derive(Debug, Clone, Copy)]
+/// How alike two columns are.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub struct Pair {
-    /// The columns, by their places.
+    /// The columns, by their indices.
     pub columns: [usize; 2],
+    /// Share of the k suggestions that both columns have.
     pub overlap: f64,
+    /// Rank-biased overlap (p = 0.9): 1 for the same order, 0 for no common suggestion.
     pub rank_biased_overlap: f64,
 }
 
 impl Subjects {
-    /// `named` are methods with their places in the request. Without a named method, all methods of the release are compared,
+    /// `named` are methods with their indices in the request. Without a named method, all methods of the release are compared,
     /// or the default method answers if there is a list of customers.
     pub fn new(
         live: &LiveRelease,
@@ -57,16 +62,16 @@ impl Subjects {
     ) -> Result<Self, Vec<Fault>> {
         let mut faults = Vec::new();
         let mut methods = Vec::new();
-        for (place, method) in named {
+        for (index, method) in named {
             if methods.contains(&method) {
                 let detail = format!("the method {method} is listed twice");
-                faults.push(Fault::new(Field::MethodAt(place), detail));
+                faults.push(Fault::new(Field::from("methods").item(&index), detail));
             } else if live.serving.has(method) {
                 methods.push(method);
             } else {
                 let has = list_methods(live.serving.methods());
                 let detail = format!("this release has no method {method}; it has {has}");
-                faults.push(Fault::new(Field::MethodAt(place), detail));
+                faults.push(Fault::new(Field::from("methods").item(&index), detail));
             }
         }
         if methods.is_empty() && faults.is_empty() {
@@ -76,7 +81,7 @@ impl Subjects {
                 live.serving.methods().collect()
             };
         }
-        for (field, length) in [(Field::Methods, methods.len()), (Field::Customers, customers.len())] {
+        for (field, length) in [("methods", methods.len()), ("customers", customers.len())] {
             if length > limit {
                 let detail = format!("at most {limit} columns are compared at once, found {length}");
                 faults.push(Fault::new(field, detail));
@@ -84,7 +89,7 @@ impl Subjects {
         }
         if customers.len() > 1 && methods.len() > 1 {
             let detail = "customers are compared with one method; name only one";
-            faults.push(Fault::new(Field::Methods, detail));
+            faults.push(Fault::new("methods", detail));
         }
         if faults.is_empty() { Ok(Self { methods, customers }) } else { Err(faults) }
     }
@@ -98,9 +103,8 @@ pub async fn compare(
     request: &Request,
     times: Times,
 ) -> Result<Comparison, ServiceError> {
-    let people = subjects.customers.iter().enumerate().map(async |(place, id)| {
-        let field = Field::CustomerAt(place);
-        let (features, stale) = stored_features(profiles, id, field, request, times.begun).await?;
+    let people = subjects.customers.iter().enumerate().map(async |(index, id)| {
+        let (features, stale) = stored_features(profiles, id, Some(index), request, times.begun).await?;
         Ok::<_, ServiceError>((Some(id.clone()), features, stale))
     });
     let mut people = try_join_all(people).await?;
@@ -145,6 +149,6 @@ fn pairs(columns: &[Column]) -> Vec<Pair> {
         overlap: overlap(&rankings[one], &rankings[other]),
         rank_biased_overlap: rank_biased_overlap(&rankings[one], &rankings[other]),
     };
-    let places = 0..columns.len();
-    places.clone().flat_map(|one| (one + 1..places.end).map(move |other| pair([one, other]))).collect()
+    let indices = 0..columns.len();
+    indices.clone().flat_map(|one| (one + 1..indices.end).map(move |other| pair([one, other]))).collect()
 }

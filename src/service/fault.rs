@@ -15,79 +15,48 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub fn new(field: Field, detail: impl Into<String>) -> Self {
-        Self { field, detail: detail.into() }
+    pub fn new(field: impl Into<Field>, detail: impl Into<String>) -> Self {
+        Self { field: field.into(), detail: detail.into() }
     }
 }
 
-/// The part of a request that a [`Fault`] is about. Places count from 0, as slots do.
+/// The part of a request that a [`Fault`] is about, by the names and indices that lead to it: `filters`, `types`, `1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Field {
-    Customer,
-    /// One of several customers, by its place in the request.
-    CustomerAt(usize),
-    Feature(String),
-    Outfit,
-    /// A slot of the outfit.
-    Slot(usize),
-    /// The article at this place of an outfit to save.
-    ArticleAt(usize),
-    Method,
-    Methods,
-    MethodAt(usize),
-    Customers,
-    K,
-    Diversity,
-    Sets,
-    /// The types that a slot's filter names.
-    TypesOf(usize),
-    TypeAt {
-        slot: usize,
-        place: usize,
-    },
-    Excluded,
-    Price,
-    PriceMin,
-    PriceMax,
-    PriceTotal,
-    Store,
-    EventId,
-    EventSlot,
-    EventArticle,
-    Rank,
-    DefaultMethod,
-    Experiment,
-    ArmMethod(usize),
+pub struct Field(Vec<String>);
+
+impl Field {
+    /// The item of the field that has this name, or this index from 0.
+    pub fn item(mut self, name: &(impl ToString + ?Sized)) -> Self {
+        self.0.push(name.to_string());
+        self
+    }
+
+    pub fn steps(&self) -> &[String] {
+        &self.0
+    }
+
+    /// The index of an item of this list.
+    pub fn index_in(&self, list: &str) -> Option<usize> {
+        match &self.0[..] {
+            [name, index] if name == list => index.parse().ok(),
+            _ => None,
+        }
+    }
+}
+
+/// Names that are separated by dots.
+impl From<&str> for Field {
+    fn from(names: &str) -> Self {
+        Self(names.split('.').map(str::to_owned).collect())
+    }
 }
 
 impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Customer => f.write_str("customer"),
-            Self::CustomerAt(place) => write!(f, "customer {place}"),
-            Self::Customers => f.write_str("customers"),
-            Self::Feature(name) => write!(f, "feature {name}"),
-            Self::Outfit => f.write_str("outfit"),
-            Self::Slot(slot) => write!(f, "slot {slot}"),
-            Self::ArticleAt(place) => write!(f, "article {place}"),
-            Self::Method | Self::Methods | Self::MethodAt(_) => f.write_str("method"),
-            Self::K => f.write_str("k"),
-            Self::Diversity => f.write_str("diversity"),
-            Self::Sets => f.write_str("sets"),
-            Self::TypesOf(slot) | Self::TypeAt { slot, .. } => write!(f, "types of slot {slot}"),
-            Self::Excluded => f.write_str("excluded articles"),
-            Self::Price => f.write_str("price"),
-            Self::PriceMin => f.write_str("lowest price"),
-            Self::PriceMax => f.write_str("highest price"),
-            Self::PriceTotal => f.write_str("price of the outfit"),
-            Self::Store => f.write_str("store"),
-            Self::EventId => f.write_str("id"),
-            Self::EventSlot => f.write_str("slot"),
-            Self::EventArticle => f.write_str("article"),
-            Self::Rank => f.write_str("rank"),
-            Self::DefaultMethod => f.write_str("default method"),
-            Self::Experiment => f.write_str("experiment"),
-            Self::ArmMethod(place) => write!(f, "arm {place}"),
+        match &self.0[..] {
+            [outfit, slot] if outfit == "outfit" => write!(f, "slot {slot}"),
+            [features, name] if features == "features" => write!(f, "feature {name}"),
+            steps => f.write_str(&steps.join(".")),
         }
     }
 }

@@ -12,7 +12,7 @@ use atelier_core::{
 
 use super::{
     exposure::Exposure,
-    fault::{Fault, Field},
+    fault::Fault,
     live_release::{LiveRelease, Releases},
     tickets::{Blank, Key, Ticket, TicketError, Tickets, read_recorded},
 };
@@ -112,7 +112,7 @@ async fn confirm(
         && store.articles().get(&report.article).await?.is_none()
     {
         let detail = format!("there is no article {}", report.article);
-        return Err(ReportError::Fault(Fault::new(Field::EventArticle, detail)));
+        return Err(ReportError::Fault(Fault::new("article", detail)));
     }
     let article = describe(releases.current().as_deref(), &ticket.release, &report.article);
     let event = FeedbackEvent {
@@ -137,7 +137,7 @@ fn finish(
 ) -> Result<Recorded, ReportError> {
     let recorded = recorded.map_err(|error| match error {
         StoreError::Conflict(Conflict::UnknownCustomer) => {
-            ReportError::Fault(Fault::new(Field::Customer, error.to_string()))
+            ReportError::Fault(Fault::new("customer", error.to_string()))
         }
         error => error.into(),
     })?;
@@ -283,7 +283,7 @@ pub fn check_id(id: &str) -> Result<(), Fault> {
         return Ok(());
     }
     let detail = format!("an event's id has 1 to {MAX_EVENT_ID} characters, found {length}");
-    Err(Fault::new(Field::EventId, detail))
+    Err(Fault::new("id", detail))
 }
 
 /// The rank of a suggestion.
@@ -313,17 +313,17 @@ fn find_rank(ticket: &Ticket, key: &Key, report: &Report) -> Result<Rank, Fault>
             report.slot,
             blanks.join(", ")
         );
-        return Err(Fault::new(Field::EventSlot, detail));
+        return Err(Fault::new("slot", detail));
     };
     if report.rank == Some(0) {
-        return Err(Fault::new(Field::Rank, "a rank is 1 or more, found 0"));
+        return Err(Fault::new("rank", "a rank is 1 or more, found 0"));
     }
     let rank = blank.rank_of(key.mark(article.as_str()));
     let rank = rank.map(|rank| u32::try_from(rank).expect("a ticket is short; this is a bug"));
     let in_outfit = ticket.outfit.iter().flatten().flatten().any(|other| other == article);
     match (rank, report.rank) {
         (Some(rank), Some(said)) if rank != said => {
-            Err(Fault::new(Field::Rank, format!("{article:?} was suggested at rank {rank}, not {said}")))
+            Err(Fault::new("rank", format!("{article:?} was suggested at rank {rank}, not {said}")))
         }
         (Some(rank), _) => Ok(Rank::Remembered(rank)),
         (None, Some(said))
@@ -331,7 +331,7 @@ fn find_rank(ticket: &Ticket, key: &Key, report: &Report) -> Result<Rank, Fault>
         {
             Ok(Rank::Claimed(said))
         }
-        (None, _) => Err(Fault::new(Field::EventArticle, not_suggested(article, blank))),
+        (None, _) => Err(Fault::new("article", not_suggested(article, blank))),
     }
 }
 

@@ -27,9 +27,7 @@ pub async fn save(
     };
     let store = store.by(author);
     store.saved_outfits().save(outfit, by, now).await.map_err(|error| match error {
-        StoreError::Conflict(Conflict::UnknownCustomer) => {
-            Fault::new(Field::Customer, error.to_string()).into()
-        }
+        StoreError::Conflict(Conflict::UnknownCustomer) => Fault::new("customer", error.to_string()).into(),
         error => ServiceError::from(error),
     })
 }
@@ -67,10 +65,11 @@ pub async fn shared(store: &Store, link: &str) -> Result<Option<SavedOutfit>, St
 async fn check_articles(store: &Store, outfit: &OpenOutfit) -> Result<(), ServiceError> {
     let ids: Vec<ArticleId> = outfit.slots.articles().cloned().collect();
     let found = store.articles().get_many(&ids).await?;
-    let missing = |(place, slot): (usize, &Slot)| {
+    let missing = |(index, slot): (usize, &Slot)| {
         let id = slot.article()?;
         let detail = format!("article {id:?} is not in the catalogue; put it there first");
-        (!found.iter().any(|article| article.id == *id)).then(|| Fault::new(Field::ArticleAt(place), detail))
+        (!found.iter().any(|article| article.id == *id))
+            .then(|| Fault::new(Field::from("articles").item(&index), detail))
     };
     let faults: Vec<Fault> = outfit.slots.as_slice().iter().enumerate().filter_map(missing).collect();
     if faults.is_empty() { Ok(()) } else { Err(ServiceError::Faults(faults)) }

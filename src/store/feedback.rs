@@ -5,9 +5,11 @@ use atelier_core::{
     named,
 };
 use futures_util::Stream;
+use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use sqlx::{Any, AnyConnection, AssertSqlSafe, Connection, Executor, FromRow, Row, any::AnyRow};
+use utoipa::ToSchema;
 
 use super::{
     Actor, Conflict, Entry, Outcomes, Store, StoreError, SuggestedArticle,
@@ -47,7 +49,8 @@ pub struct FeedbackEvent {
     pub at: Timestamp,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum FeedbackKind {
     Shown,
     Accepted,

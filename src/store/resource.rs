@@ -1,7 +1,7 @@
 //! What articles and customers have in common: rows that are read, put, changed and deleted by their ids, each with a
 //! version.
 
-use std::{borrow::Borrow, collections::HashMap, fmt, hash::Hash, marker::PhantomData, time::Duration};
+use std::{borrow::Borrow, collections::HashMap, hash::Hash, marker::PhantomData, time::Duration};
 
 use atelier_core::domain::{CustomerId, PatchError, Timestamp};
 use futures_util::Stream;
@@ -55,6 +55,7 @@ pub trait Resource: Send + Sync + Sized + 'static {
 }
 
 /// The articles or the customers of a [`Store`].
+#[derive(Debug)]
 pub struct Resources<'a, R> {
     pub(super) store: &'a Store,
     kind: PhantomData<fn() -> R>,
@@ -322,9 +323,3 @@ impl<R> Clone for Resources<'_, R> {
 }
 
 impl<R> Copy for Resources<'_, R> {}
-
-impl<R> fmt::Debug for Resources<'_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Resources").field(self.store).finish()
-    }
-}

@@ -2,14 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use atelier_core::domain::{Features, Mask, Method};
+use atelier_core::domain::{Features, Mask};
 use atelier_core::util::text::abbreviate;
 
-use super::{
-    Request, Served,
-    prepare::{Blank, Slots, Warning},
-};
-use crate::service::fault::{Fault, Field};
+use super::prepare::{Blank, Draft, Slots};
+use crate::service::fault::Field;
 
 /// Limits on the types for one slot and on the excluded articles: more than any shop's page needs.
 const MAX_TYPES: usize = 100;
@@ -18,16 +15,13 @@ const MAX_EXCLUDED: usize = 1000;
 /// What passes the filters for any blank, and the blanks with their admissible articles. `known` are the articles that may
 /// be suggested at all.
 pub(super) fn blanks(
-    served: Served<'_>,
-    request: &Request,
+    draft: &mut Draft<'_>,
     known: &Mask,
     slots: &Slots,
     features: &Features,
-    warnings: &mut Vec<Warning>,
-    errors: &mut Vec<Fault>,
 ) -> (Arc<Mask>, Vec<Blank>) {
-    let types = types(served, request, known, slots, errors);
-    let limits = Limits::new(served, request, known, slots, features, warnings, errors);
+    let types = types(draft, known, slots);
+    let limits = Limits::new(draft, known, slots, features);
     let common = Arc::new(limits.admissible());
     let blank = |&(slot, place): &(usize, usize)| {
         let admissible = match types.get(&slot) {
@@ -41,8 +35,8 @@ pub(super) fn blanks(
         let mut alternatives = Vec::new();
         if admissible.count() == 0 {
             alternatives = limits.widened(types.get(&slot));
-            let detail = nothing_admissible(served, request.method, known, slot, &alternatives);
-            warnings.push(Warning::new("nothing-admissible", detail));
+            let detail = nothing_admissible(draft, known, slot, &alternatives);
+            draft.warn("nothing-admissible", detail, []);
         }
         Blank { slot, place, admissible, alternatives }
     };
@@ -59,56 +53,47 @@ struct Limits {
 }
 
 impl Limits {
-    fn new(
-        served: Served<'_>,
-        request: &Request,
-        known: &Mask,
-        slots: &Slots,
-        features: &Features,
-        warnings: &mut Vec<Warning>,
-        errors: &mut Vec<Fault>,
-    ) -> Self {
-        let catalogue = served.catalogue;
+    fn new(draft: &mut Draft<'_>, known: &Mask, slots: &Slots, features: &Features) -> Self {
+        let (catalogue, filters) = (draft.served.catalogue, &draft.request.filters);
         let mut all = catalogue.sets().present().clone();
         all.intersect(known);
-        for place in &slots.worn {
+        for place in &slots.articles {
             all.remove(*place);
         }
-        exclude(served, request, &mut all, warnings, errors);
-        if let Some(only) = &request.filters.only {
+        exclude(draft, &mut all);
+        if let Some(only) = &filters.only {
             let mut these = Mask::none(all.length());
             for place in only.iter().filter_map(|id| catalogue.position_of(id.as_str())) {
                 these.insert(place);
             }
             all.intersect(&these);
         }
-        for (attribute, word) in &request.filters.words {
+        for (attribute, word) in &filters.words {
             all.intersect(&catalogue.sets().with_word(attribute, word));
         }
         let mut excluded = Vec::new();
-        excluded.extend(too_dear_or_cheap(served, request, errors).map(|articles| ("price", articles)));
-        let filters = &request.filters;
+        excluded.extend(outside_price(draft).map(|articles| ("price", articles)));
         if filters.no_gos {
-            let ruled_out = catalogue.sets().ruled_out(served.serving.release().schema(), features);
-            warnings.extend(ruled_out.unmatched.into_iter().map(|(attribute, no_go)| {
+            let ruled_out = catalogue.sets().ruled_out(draft.served.serving.release().schema(), features);
+            for (attribute, no_go) in ruled_out.unmatched {
                 let detail = format!(
                     "no article has the {attribute} {no_go:?}, so this no-go excludes nothing; check its spelling"
                 );
-                Warning::new("no-go-without-articles", detail).about([attribute.as_str(), no_go.as_str()])
-            }));
+                draft.warn("no-go-without-articles", detail, [attribute.as_str(), no_go.as_str()]);
+            }
             excluded.push(("no_gos", ruled_out.articles));
         }
         let length = all.length();
         if filters.fit {
             let unfit = catalogue.sets().supply().unfit(features, length);
-            warnings.extend(unfit.unmet.into_iter().map(|(label, attribute, words)| {
+            for (label, attribute, words) in unfit.unmet {
                 let words = words.join(", ");
                 let detail = format!(
                     "no article fits this customer's {label}: none has the {attribute} {words}; check its spelling, or \
                      suggest what does not fit, too (filters.fit)"
                 );
-                Warning::new("nothing-fits", detail).about([label.as_str(), words.as_str()])
-            }));
+                draft.warn("nothing-fits", detail, [label.as_str(), words.as_str()]);
+            }
             excluded.push(("fit", unfit.articles));
         }
         let fitting = filters.fit.then_some(features);
@@ -120,12 +105,12 @@ impl Limits {
         if let Some(store) = &filters.store {
             if !filters.in_stock {
                 let detail = "a store limits what is in stock: leave out `store`, or `in_stock: false`";
-                errors.push(Fault::new(Field::Store, detail));
+                draft.refuse("filters.store", detail);
             }
             if !catalogue.sets().supply().has_store(store) {
                 let mut detail = format!("no article has stock in the store {store:?}; check its spelling");
                 abbreviate(&mut detail, 200);
-                warnings.push(Warning::new("unknown-store", detail).about([store.as_str()]));
+                draft.warn("unknown-store", detail, [store.as_str()]);
             }
             excluded.push(("store", catalogue.sets().supply().sold_out(fitting, Some(store), length)));
         }
@@ -178,24 +163,19 @@ impl Limits {
 }
 
 /// Takes out what the request excludes.
-fn exclude(
-    served: Served<'_>,
-    request: &Request,
-    all: &mut Mask,
-    warnings: &mut Vec<Warning>,
-    errors: &mut Vec<Fault>,
-) {
+fn exclude(draft: &mut Draft<'_>, all: &mut Mask) {
+    let (served, request) = (draft.served, draft.request);
     let excluded = &request.filters.exclude;
     if excluded.len() > MAX_EXCLUDED {
         let detail = format!("at most {MAX_EXCLUDED} articles can be excluded, found {}", excluded.len());
-        errors.push(Fault::new(Field::Excluded, detail));
+        draft.refuse("filters.exclude", detail);
     }
-    for (place, id) in excluded.iter().enumerate() {
+    for (index, id) in excluded.iter().enumerate() {
         if let Some(article) = served.catalogue.position_of(id.as_str()) {
             all.remove(article);
         } else {
-            let detail = format!("filters.exclude has {id} at index {place}, which is not an article");
-            warnings.push(Warning::new("unknown-article-excluded", detail));
+            let detail = format!("filters.exclude has {id} at index {index}, which is not an article");
+            draft.warn("unknown-article-excluded", detail, []);
         }
     }
     let refused = request.filters.refused.iter();
@@ -205,20 +185,22 @@ fn exclude(
 }
 
 /// The articles without a price within the limits; None without limits.
-fn too_dear_or_cheap(served: Served<'_>, request: &Request, errors: &mut Vec<Fault>) -> Option<Mask> {
+fn outside_price(draft: &mut Draft<'_>) -> Option<Mask> {
+    let (served, request) = (draft.served, draft.request);
     let (least, most) = (request.filters.least_price, request.filters.most_price);
-    let valid = [(Field::PriceMin, least), (Field::PriceMax, most)].into_iter().all(|(field, price)| {
-        let valid = price.is_none_or(|price| price.is_finite() && price >= 0.0);
-        if !valid {
-            errors.push(Fault::new(field, "a price is a number of 0 or more"));
-        }
-        valid
-    });
+    let valid =
+        [("filters.price.min", least), ("filters.price.max", most)].into_iter().all(|(field, price)| {
+            let valid = price.is_none_or(|price| price.is_finite() && price >= 0.0);
+            if !valid {
+                draft.refuse(field, "a price is a number of 0 or more");
+            }
+            valid
+        });
     if let (true, Some(least), Some(most)) = (valid, least, most)
         && least > most
     {
         let detail = format!("the lowest price {least} is above the highest, {most}");
-        errors.push(Fault::new(Field::Price, detail));
+        draft.refuse("filters.price", detail);
     }
     (least.is_some() || most.is_some()).then(|| {
         let mut others = served.catalogue.sets().present().clone();
@@ -228,36 +210,31 @@ fn too_dear_or_cheap(served: Served<'_>, request: &Request, errors: &mut Vec<Fau
 }
 
 /// The articles of the requested types, by slot.
-fn types(
-    served: Served<'_>,
-    request: &Request,
-    known: &Mask,
-    slots: &Slots,
-    errors: &mut Vec<Fault>,
-) -> BTreeMap<usize, Mask> {
+fn types(draft: &mut Draft<'_>, known: &Mask, slots: &Slots) -> BTreeMap<usize, Mask> {
+    let (served, request) = (draft.served, draft.request);
     let mut found = BTreeMap::new();
     for (&slot, types) in &request.filters.types {
-        let field = Field::TypesOf(slot);
+        let field = || Field::from("filters.types").item(&slot);
         if !slots.blanks.iter().any(|(blank, _)| *blank == slot) {
-            errors.push(Fault::new(field, format!("slot {slot} is not a blank of the outfit")));
+            draft.refuse(field(), format!("slot {slot} is not a blank of the outfit"));
             continue;
         }
         if types.len() > MAX_TYPES {
             let detail = format!("a slot takes at most {MAX_TYPES} types, found {}", types.len());
-            errors.push(Fault::new(field, detail));
+            draft.refuse(field(), detail);
             continue;
         }
         if types.is_empty() {
-            errors.push(Fault::new(field, "a list of types needs at least one; omit the slot to allow all"));
+            draft.refuse(field(), "a list of types needs at least one; omit the slot to allow all");
             continue;
         }
         let mut mask = Mask::none(served.catalogue.sets().present().length());
-        for (place, kind) in types.iter().enumerate() {
+        for (index, kind) in types.iter().enumerate() {
             match served.catalogue.sets().of_type(kind) {
                 Some(articles) if articles.meets(known) => mask.unite(articles),
                 found => {
-                    let detail = missing_type(served, request.method, known, kind, found);
-                    errors.push(Fault::new(Field::TypeAt { slot, place }, detail));
+                    let detail = missing_type(draft, known, kind, found);
+                    draft.refuse(field().item(&index), detail);
                 }
             }
         }
@@ -267,13 +244,8 @@ fn types(
 }
 
 /// Says whether the catalogue or the method lacks the type. `found` are the catalogue's articles of the type.
-fn missing_type(
-    served: Served<'_>,
-    method: Method,
-    known: &Mask,
-    kind: &str,
-    found: Option<&Mask>,
-) -> String {
+fn missing_type(draft: &Draft<'_>, known: &Mask, kind: &str, found: Option<&Mask>) -> String {
+    let (served, method) = (draft.served, draft.request.method);
     let all = served.catalogue.sets().types();
     let can_be = all
         .into_iter()
@@ -293,12 +265,12 @@ fn missing_type(
 }
 
 fn nothing_admissible(
-    served: Served<'_>,
-    method: Method,
+    draft: &Draft<'_>,
     known: &Mask,
     slot: usize,
     alternatives: &[(Vec<&'static str>, usize)],
 ) -> String {
+    let (served, method) = (draft.served, draft.request.method);
     let present = served.catalogue.sets().present();
     if present.count() > 0 && !present.meets(known) {
         return format!(

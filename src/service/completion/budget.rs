@@ -8,11 +8,7 @@ use std::sync::Arc;
 use atelier_core::domain::Mask;
 use atelier_engine::catalogue::Catalogue;
 
-use super::{
-    Request, Served,
-    prepare::{Blank, Slots, Warning},
-};
-use crate::service::fault::{Fault, Field};
+use super::prepare::{Blank, Draft, Slots};
 
 /// What is left for the blanks of an outfit.
 #[derive(Debug)]
@@ -26,22 +22,15 @@ type Cheapest = Vec<(u32, f64)>;
 
 impl Budget {
     /// Limits the blanks to what the outfit's other articles leave. None without a limit.
-    pub(super) fn apply(
-        served: Served<'_>,
-        request: &Request,
-        slots: &Slots,
-        blanks: &mut [Blank],
-        warnings: &mut Vec<Warning>,
-        errors: &mut Vec<Fault>,
-    ) -> Option<Self> {
-        let total = request.filters.most_total?;
+    pub(super) fn apply(draft: &mut Draft<'_>, slots: &Slots, blanks: &mut [Blank]) -> Option<Self> {
+        let total = draft.request.filters.most_total?;
         if !(total.is_finite() && total >= 0.0) {
-            errors.push(Fault::new(Field::PriceTotal, "a price is a number of 0 or more"));
+            draft.refuse("filters.price.total", "a price is a number of 0 or more");
             return None;
         }
-        let catalogue = served.catalogue;
+        let catalogue = draft.served.catalogue;
         let mut left = total;
-        for &place in &slots.worn {
+        for &place in &slots.articles {
             let Some(article) = catalogue.any_article(place) else { continue };
             let article = article.unpack();
             if let Some(price) = catalogue.sets().price_of(&article) {
@@ -49,13 +38,13 @@ impl Budget {
             } else {
                 let what = if article.price().is_some() { "a price in another currency" } else { "no price" };
                 let detail = format!("{} has {what}, so the outfit's total leaves it out", article.id);
-                warnings.push(Warning::new("price-unknown", detail).about([article.id.as_str()]));
+                draft.warn("price-unknown", detail, [article.id.as_str()]);
             }
         }
         let cheapest = blanks.iter().map(|blank| catalogue.sets().cheapest(&blank.admissible)).collect();
         let budget = Self { left, cheapest };
-        for (place, blank) in blanks.iter_mut().enumerate() {
-            let others = budget.cheapest.iter().enumerate().filter(|(other, _)| *other != place);
+        for (index, blank) in blanks.iter_mut().enumerate() {
+            let others = budget.cheapest.iter().enumerate().filter(|(other, _)| *other != index);
             let others: Vec<&Cheapest> = others.map(|(_, cheapest)| cheapest).collect();
             let before = blank.admissible.count();
             let room = narrow(Arc::make_mut(&mut blank.admissible), budget.left, &others, &[], catalogue);
@@ -66,7 +55,7 @@ impl Budget {
                     blank.slot,
                     room.max(0.0)
                 );
-                warnings.push(Warning::new("nothing-admissible", detail));
+                draft.warn("nothing-admissible", detail, []);
             }
         }
         Some(budget)

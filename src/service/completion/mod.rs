@@ -34,6 +34,8 @@ use atelier_engine::{
 };
 use conversation::Conversation;
 use prepare::Prepared;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::service::fault::Fault;
 
@@ -207,13 +209,15 @@ impl Suggestion {
     }
 }
 
-/// The rank of an article that the request names.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// The rank of an article that the request named.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
+#[schema(as = Standing)]
 pub struct Placement {
+    /// Among all articles that the filters admit.
     pub rank: usize,
-    /// As suggestions have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
-    /// Whether it passes the filters.
+    /// Whether the filters admit it.
     pub admissible: bool,
 }
 

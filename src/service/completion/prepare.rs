@@ -7,26 +7,26 @@ use atelier_core::{
     util::text::abbreviate,
 };
 use atelier_engine::inference::{Articles, BLANK, Context, Question};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{CompletionError, MAX_VARIED, Request, Served, Suggestion, admissible, budget::Budget};
 use crate::service::fault::{Fault, Field};
 
-/// A note for the caller beside an answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Something that may be wrong with the request, although there is an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Warning {
+    #[schema(examples("article-not-in-release"))]
     pub code: &'static str,
     pub detail: String,
-    /// What it is about, for pages with their own words: an article's id, a store, or a feature and its value.
+    // What it is about, for pages with their own words: an article's id, a store, or a feature and its value.
+    #[serde(skip)]
     pub about: Vec<String>,
 }
 
 impl Warning {
-    pub(in crate::service) fn new(code: &'static str, detail: String) -> Self {
+    pub(crate) fn new(code: &'static str, detail: String) -> Self {
         Self { code, detail, about: Vec::new() }
-    }
-
-    pub(super) fn about<'a>(self, about: impl IntoIterator<Item = &'a str>) -> Self {
-        Self { about: about.into_iter().map(str::to_owned).collect(), ..self }
     }
 }
 
@@ -96,7 +96,7 @@ impl Prepared {
         if outfit.iter().all(Option::is_some) {
             outfit.to_mut().push(None);
         }
-        let mut errors = Vec::new();
+        let mut draft = Draft::new(served, request);
         if outfit.len() > MAX_SLOTS {
             let detail = if request.outfit.len() == MAX_SLOTS {
                 format!(
@@ -105,42 +105,38 @@ impl Prepared {
             } else {
                 TooManySlots { found: request.outfit.len() }.to_string()
             };
-            errors.push(Fault::new(Field::Outfit, detail));
-            return Err(CompletionError::Faults(errors));
+            draft.refuse("outfit", detail);
+            return Err(draft.into_error());
         }
         if !(1..=request.most).contains(&request.k) {
             let detail = format!("k is from 1 to {}, found {}", request.most, request.k);
-            errors.push(Fault::new(Field::K, detail));
+            draft.refuse("k", detail);
         }
         if !(0.0..=1.0).contains(&request.diversity) {
             let detail = format!("diversity is from 0 to 1, found {}", request.diversity);
-            errors.push(Fault::new(Field::Diversity, detail));
+            draft.refuse("diversity", detail);
         }
         if request.diversity > 0.0 && request.k > MAX_VARIED {
             let detail = format!("with diversity k is at most {MAX_VARIED}, found {}", request.k);
-            errors.push(Fault::new(Field::K, detail));
+            draft.refuse("k", detail);
         }
-        Self::build(served, request, &outfit, errors)
+        Self::build(draft, &outfit)
     }
 
     /// For scoring: an outfit without blanks.
     pub(super) fn for_scoring(served: Served<'_>, request: &Request) -> Result<Self, CompletionError> {
-        let mut errors = Vec::new();
+        let mut draft = Draft::new(served, request);
         if !(2..=MAX_SLOTS).contains(&request.outfit.len()) {
             let detail = format!(
                 "an outfit to score has 2 to {MAX_SLOTS} articles, this one has {}",
                 request.outfit.len()
             );
-            errors.push(Fault::new(Field::Outfit, detail));
+            draft.refuse("outfit", detail);
         }
         for (slot, _) in request.outfit.iter().enumerate().filter(|(_, article)| article.is_none()) {
-            errors.push(Fault::new(Field::Slot(slot), "an outfit to score has no blanks"));
+            draft.refuse(Field::from("outfit").item(&slot), "an outfit to score has no blanks");
         }
-        if errors.is_empty() {
-            Self::build(served, request, &request.outfit, errors)
-        } else {
-            Err(CompletionError::Faults(errors))
-        }
+        if draft.faults.is_empty() { Self::build(draft, &request.outfit) } else { Err(draft.into_error()) }
     }
 
     /// The question about a blank. The caller adds the figures that it wants.
@@ -158,34 +154,27 @@ impl Prepared {
         }
     }
 
-    fn build(
-        served: Served<'_>,
-        request: &Request,
-        outfit: &[Option<ArticleId>],
-        mut errors: Vec<Fault>,
-    ) -> Result<Self, CompletionError> {
-        let mut warnings = Vec::new();
-        if let Err(CompletionError::Faults(faults)) = check_method(served, request) {
-            errors.extend(faults);
-            return Err(CompletionError::Faults(errors));
+    fn build(mut draft: Draft<'_>, outfit: &[Option<ArticleId>]) -> Result<Self, CompletionError> {
+        let (served, request) = (draft.served, draft.request);
+        if !draft.has_method() {
+            return Err(draft.into_error());
         }
-        let (context, features, left_out) = encode(served, request, &mut warnings, &mut errors);
-        let slots = Slots::new(served, request.method, outfit, &mut warnings, &mut errors);
+        let (context, features, left_out) = encode(&mut draft);
+        let slots = Slots::new(&mut draft, outfit);
         let known = known(served, request.method);
-        let (common, mut blanks) =
-            admissible::blanks(served, request, known, &slots, &features, &mut warnings, &mut errors);
-        let budget = Budget::apply(served, request, &slots, &mut blanks, &mut warnings, &mut errors);
-        if !errors.is_empty() {
-            return Err(CompletionError::Faults(errors));
+        let (common, mut blanks) = admissible::blanks(&mut draft, known, &slots, &features);
+        let budget = Budget::apply(&mut draft, &slots, &mut blanks);
+        if !draft.faults.is_empty() {
+            return Err(draft.into_error());
         }
         if outfit.len() < MIN_ARTICLES {
             let detail = format!(
                 "models were trained on outfits of {MIN_ARTICLES} to {MAX_SLOTS} articles; this one has {} slots",
                 outfit.len()
             );
-            warnings.push(Warning::new("short-outfit", detail));
+            draft.warn("short-outfit", detail, []);
         }
-        bound(&mut warnings, left_out);
+        bound(&mut draft.warnings, left_out);
         Ok(Self {
             articles: Arc::clone(served.articles),
             slots: slots.held,
@@ -196,34 +185,71 @@ impl Prepared {
             context,
             features,
             placements_of: places(served, request),
-            warnings,
+            warnings: draft.warnings,
         })
     }
 }
 
 /// The articles that pass the filters of the request's first blank, also those that its method cannot rank.
 pub(super) fn choosable(served: Served<'_>, request: &Request) -> Result<Arc<Mask>, CompletionError> {
-    check_method(served, request)?;
-    let (mut warnings, mut errors) = (Vec::new(), Vec::new());
-    let (_, features, _) = encode(served, request, &mut warnings, &mut errors);
-    let slots = Slots::new(served, request.method, &request.outfit, &mut warnings, &mut errors);
-    let present = served.catalogue.sets().present();
+    let mut draft = Draft::new(served, request);
+    if !draft.has_method() {
+        return Err(draft.into_error());
+    }
+    let (_, features, _) = encode(&mut draft);
+    let slots = Slots::new(&mut draft, &request.outfit);
     let (_, mut blanks) =
-        admissible::blanks(served, request, present, &slots, &features, &mut warnings, &mut errors);
-    Budget::apply(served, request, &slots, &mut blanks, &mut warnings, &mut errors);
+        admissible::blanks(&mut draft, served.catalogue.sets().present(), &slots, &features);
+    Budget::apply(&mut draft, &slots, &mut blanks);
     match blanks.into_iter().next() {
-        Some(blank) if errors.is_empty() => Ok(blank.admissible),
-        _ => Err(CompletionError::Faults(errors)),
+        Some(blank) if draft.faults.is_empty() => Ok(blank.admissible),
+        _ => Err(draft.into_error()),
     }
 }
 
-fn check_method(served: Served<'_>, request: &Request) -> Result<(), CompletionError> {
-    if served.serving.has(request.method) {
-        return Ok(());
+/// A request that is being checked, and what was found so far.
+pub(super) struct Draft<'a> {
+    pub(super) served: Served<'a>,
+    pub(super) request: &'a Request,
+    warnings: Vec<Warning>,
+    faults: Vec<Fault>,
+}
+
+impl<'a> Draft<'a> {
+    fn new(served: Served<'a>, request: &'a Request) -> Self {
+        Self { served, request, warnings: Vec::new(), faults: Vec::new() }
     }
-    let has = list_methods(served.serving.methods());
-    let detail = format!("this release has no method {}; it has {has}", request.method);
-    Err(CompletionError::Faults(vec![Fault::new(Field::Method, detail)]))
+
+    pub(super) fn warn<'w>(
+        &mut self,
+        code: &'static str,
+        detail: String,
+        about: impl IntoIterator<Item = &'w str>,
+    ) {
+        self.warnings.push(Warning {
+            about: about.into_iter().map(str::to_owned).collect(),
+            ..Warning::new(code, detail)
+        });
+    }
+
+    pub(super) fn refuse(&mut self, field: impl Into<Field>, detail: impl Into<String>) {
+        self.faults.push(Fault::new(field, detail));
+    }
+
+    /// Whether the release has the request's method.
+    fn has_method(&mut self) -> bool {
+        let (served, request) = (self.served, self.request);
+        let has = served.serving.has(request.method);
+        if !has {
+            let methods = list_methods(served.serving.methods());
+            self.refuse("method", format!("this release has no method {}; it has {methods}", request.method));
+        }
+        has
+    }
+
+    fn into_error(self) -> CompletionError {
+        CompletionError::Faults(self.faults)
+    }
 }
 
 /// The articles that a method knows.
@@ -250,21 +276,17 @@ pub(super) struct Slots {
     /// For each of `held`, its slot in the request.
     pub(super) places: Vec<usize>,
     /// The places of all articles of the outfit.
-    pub(super) worn: Vec<u32>,
+    pub(super) articles: Vec<u32>,
     /// The blanks: the slot in the request and the place in `held`.
     pub(super) blanks: Vec<(usize, usize)>,
 }
 
 impl Slots {
-    fn new(
-        served: Served<'_>,
-        method: Method,
-        outfit: &[Option<ArticleId>],
-        warnings: &mut Vec<Warning>,
-        errors: &mut Vec<Fault>,
-    ) -> Self {
+    fn new(draft: &mut Draft<'_>, outfit: &[Option<ArticleId>]) -> Self {
+        let (served, method) = (draft.served, draft.request.method);
         let known = known(served, method);
-        let mut slots = Self { held: Vec::new(), places: Vec::new(), worn: Vec::new(), blanks: Vec::new() };
+        let mut slots =
+            Self { held: Vec::new(), places: Vec::new(), articles: Vec::new(), blanks: Vec::new() };
         let mut seen = HashSet::new();
         for (slot, article) in outfit.iter().enumerate() {
             let Some(id) = article else {
@@ -274,24 +296,24 @@ impl Slots {
             };
             if !seen.insert(id) {
                 let detail = format!("article {id} is in the outfit twice; remove one");
-                errors.push(Fault::new(Field::Slot(slot), detail));
+                draft.refuse(Field::from("outfit").item(&slot), detail);
             }
             let Some(place) = served.catalogue.position_of(id.as_str()) else {
-                errors.push(Fault::new(Field::Slot(slot), format!("there is no article {id}")));
+                draft.refuse(Field::from("outfit").item(&slot), format!("there is no article {id}"));
                 continue;
             };
-            slots.worn.push(place);
+            slots.articles.push(place);
             if !known.contains(place) {
                 let detail = format!(
                     "{id} is in the catalogue, but release {} was trained without it: {method} does not see it",
                     served.serving.release().manifest().name
                 );
-                warnings.push(Warning::new("article-not-in-release", detail).about([id.as_str()]));
+                draft.warn("article-not-in-release", detail, [id.as_str()]);
                 continue;
             }
             if served.catalogue.article(place).is_none() {
                 let detail = format!("{id} is no longer in the catalogue; the release still has it");
-                warnings.push(Warning::new("article-not-in-catalogue", detail).about([id.as_str()]));
+                draft.warn("article-not-in-catalogue", detail, [id.as_str()]);
             }
             slots.push(slot, place);
         }
@@ -305,12 +327,8 @@ impl Slots {
 }
 
 /// The context, the features that it was made from, and how many warnings were left out.
-fn encode(
-    served: Served<'_>,
-    request: &Request,
-    warnings: &mut Vec<Warning>,
-    errors: &mut Vec<Fault>,
-) -> (Context, Features, usize) {
+fn encode(draft: &mut Draft<'_>) -> (Context, Features, usize) {
+    let (served, request) = (draft.served, draft.request);
     let schema = served.serving.release().schema();
     let given = request.given.clone().unwrap_or_default();
     let mut features = request.stored.clone().overridden_by(given.clone());
@@ -319,13 +337,12 @@ fn encode(
         Err(found) => {
             for error in found {
                 if given.get(&error.feature).is_some() {
-                    let field = Field::Feature(error.feature.clone());
-                    errors.push(Fault::new(field, error.to_string()));
+                    let field = Field::from("features").item(&error.feature);
+                    draft.refuse(field, error.to_string());
                 } else {
                     // A profile may be older than the schema, so this is not the caller's mistake.
                     let detail = format!("in the stored profile, {error}; models do not see it");
-                    let warning = Warning::new("profile-not-understood", detail);
-                    warnings.push(warning.about([error.feature.as_str()]));
+                    draft.warn("profile-not-understood", detail, [error.feature.as_str()]);
                 }
                 features.remove(&error.feature);
             }
@@ -333,7 +350,7 @@ fn encode(
         }
     };
     for warning in encoding.warnings.iter().take(MOST_WARNINGS) {
-        warnings.push(Warning::new(warning.code(), warning.to_string()).about([warning.feature()]));
+        draft.warn(warning.code(), warning.to_string(), [warning.feature()]);
     }
     (encoding.indices.into(), features, encoding.warnings.len().saturating_sub(MOST_WARNINGS))
 }

@@ -9,7 +9,7 @@ use atelier_engine::{
 };
 
 use super::{CompletionError, Conversation, Cost, Prepared, Request, Served, Warning};
-use crate::service::fault::{Fault, Field};
+use crate::service::fault::Fault;
 
 #[derive(Debug, Clone)]
 pub struct OutfitScore {
@@ -59,7 +59,7 @@ pub(super) async fn score(
     }
     if questions.is_empty() {
         let detail = "none of its articles is in the catalogue and known to the method";
-        return Err(CompletionError::Faults(vec![Fault::new(Field::Outfit, detail)]));
+        return Err(CompletionError::Faults(vec![Fault::new("outfit", detail)]));
     }
     let admission = Admission::New { follow_ups: 0 };
     let (conversation, answers) =
@@ -111,8 +111,8 @@ fn among(served: Served<'_>, request: &Request, prepared: &Prepared, place: usiz
         let spent: f64 = prices.filter(|price| !price.is_nan()).sum();
         among.intersect(&served.catalogue.sets().priced(None, Some(total - spent)));
     }
-    for worn in &prepared.slots {
-        among.insert(*worn);
+    for article in &prepared.slots {
+        among.insert(*article);
     }
     among.intersect(of_type);
     among

@@ -20,9 +20,7 @@ use std::{
 use atelier_core::domain::Timestamp;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
-use self::{
-    keys::{Keys, SIGNATURE},
-};
+use self::keys::{Keys, SIGNATURE};
 pub use self::{
     keys::Key,
     ticket::{Blank, Mark, REMEMBERED, Suggested, SuggestedFor, Ticket},

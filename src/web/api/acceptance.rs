@@ -66,28 +66,13 @@ pub(crate) struct OutcomesBody {
     rejected: u64,
     bought: u64,
     /// The share of shown suggestions that were accepted; null if none was shown.
-    acceptance: Option<ShareBody>,
+    acceptance: Option<Share>,
 }
 
 impl From<Outcomes> for OutcomesBody {
     fn from(Outcomes { shown, accepted, rejected, bought }: Outcomes) -> Self {
-        let acceptance = acceptance::share(accepted, shown).map(ShareBody::from);
+        let acceptance = acceptance::share(accepted, shown);
         Self { shown, accepted, rejected, bought, acceptance }
-    }
-}
-
-/// A share with its 95 % confidence interval (Wilson's).
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
-#[schema(as = Share)]
-struct ShareBody {
-    value: f64,
-    low: f64,
-    high: f64,
-}
-
-impl From<Share> for ShareBody {
-    fn from(Share { value, low, high }: Share) -> Self {
-        Self { value, low, high }
     }
 }
 

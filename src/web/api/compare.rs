@@ -14,14 +14,13 @@ use crate::{
     service::{
         access::Scope,
         comparison::{self, Column, Comparison, Pair, Subjects},
-        completion::{Request, Warning},
-        fault::{Field, ServiceError},
+        completion::{Placement, Request, Warning},
+        fault::ServiceError,
         live_release::LiveRelease,
     },
     web::{
         api::complete::{
-            DEFAULT_K, FiltersBody, PlacementBody, SuggestionBody, WarningBody, read_features, read_outfit,
-            suggestion_bodies,
+            DEFAULT_K, FiltersBody, SuggestionBody, read_features, read_outfit, suggestion_bodies,
         },
         http::{
             AppState, Finding, Problem,
@@ -87,7 +86,7 @@ struct ComparisonBody {
     slot: usize,
     columns: Vec<ColumnBody>,
     /// Every pair of columns, by their places.
-    pairs: Vec<PairBody>,
+    pairs: Vec<Pair>,
     timing: TimingBody,
 }
 
@@ -103,22 +102,12 @@ struct ColumnBody {
     suggestions: Vec<SuggestionBody>,
     /// The rank of the true article; without one a warning says why.
     #[serde(skip_serializing_if = "Option::is_none")]
-    true_article: Option<PlacementBody>,
+    true_article: Option<Placement>,
     #[serde(skip_serializing_if = "Option::is_none")]
     personas: Option<Vec<f32>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<f32>,
-    warnings: Vec<WarningBody>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Pair)]
-struct PairBody {
-    columns: [usize; 2],
-    /// Share of the k suggestions that both columns have.
-    overlap: f64,
-    /// Rank-biased overlap (p = 0.9): 1 for the same order, 0 for no common suggestion.
-    rank_biased_overlap: f64,
+    warnings: Vec<Warning>,
 }
 
 /// Compare methods or customers
@@ -151,8 +140,8 @@ async fn compare(
 fn locate_customer(error: ServiceError, one_customer: bool) -> Problem {
     match error {
         ServiceError::Faults(mut faults) if one_customer => {
-            let customers = faults.iter_mut().filter(|fault| fault.field == Field::CustomerAt(0));
-            customers.for_each(|fault| fault.field = Field::Customer);
+            let customers = faults.iter_mut().filter(|fault| fault.field.index_in("customers").is_some());
+            customers.for_each(|fault| fault.field = "customer".into());
             fault::problem(ServiceError::Faults(faults))
         }
         error => fault::problem(error),
@@ -193,11 +182,11 @@ impl CompareBody {
         }
     }
 
-    /// The methods with their places in the list.
+    /// The methods with their indices in the list.
     fn read_methods(&self, findings: &mut Vec<Finding>) -> Vec<(usize, Method)> {
-        let method = |(place, name): (usize, &String)| {
-            let method = value_or_finding(name.parse(), || format!("/methods/{place}"), findings)?;
-            Some((place, method))
+        let method = |(index, name): (usize, &String)| {
+            let method = value_or_finding(name.parse(), || format!("/methods/{index}"), findings)?;
+            Some((index, method))
         };
         self.methods.iter().enumerate().filter_map(method).collect()
     }
@@ -210,8 +199,8 @@ impl CompareBody {
         if let Some(id) = &self.customer {
             customers.extend(value_or_finding(CustomerId::new(id), || "/customer".into(), findings));
         }
-        for (place, id) in self.customers.iter().enumerate() {
-            let pointer = || format!("/customers/{place}");
+        for (index, id) in self.customers.iter().enumerate() {
+            let pointer = || format!("/customers/{index}");
             customers.extend(value_or_finding(CustomerId::new(id), pointer, findings));
         }
         customers
@@ -233,7 +222,7 @@ impl ComparisonBody {
             device: live.serving.device().as_str(),
             slot: columns.first().map_or(0, |column| column.blank.slot),
             columns: columns.into_iter().map(column).collect(),
-            pairs: pairs.into_iter().map(PairBody::from).collect(),
+            pairs,
             timing: TimingBody::new(cost, took),
         }
     }
@@ -243,11 +232,11 @@ impl ComparisonBody {
 fn no_rank(live: &LiveRelease, id: &ArticleId, method: Method) -> Warning {
     if live.catalogue.position_of(id.as_str()).is_none() {
         let detail = format!("there is no article {id}, so it has no rank");
-        return Warning { code: "unknown-article", detail, about: Vec::new() };
+        return Warning::new("unknown-article", detail);
     }
     let release = live.name();
     let detail = format!("release {release} was trained without {id}: {method} gives it no rank");
-    Warning { code: "article-not-in-release", detail, about: Vec::new() }
+    Warning::new("article-not-in-release", detail)
 }
 
 impl ColumnBody {
@@ -256,17 +245,11 @@ impl ColumnBody {
             method: column.method,
             customer: column.customer.as_ref().map(ToString::to_string),
             admissible: column.blank.admissible,
-            true_article: column.blank.placements.first().copied().flatten().map(PlacementBody::from),
+            true_article: column.blank.placements.first().copied().flatten(),
             suggestions: suggestion_bodies(column.blank.suggestions, outfit),
             personas: column.personas,
             steps: column.steps,
-            warnings: column.warnings.into_iter().map(WarningBody::from).collect(),
+            warnings: column.warnings,
         }
-    }
-}
-
-impl From<Pair> for PairBody {
-    fn from(Pair { columns, overlap, rank_biased_overlap }: Pair) -> Self {
-        Self { columns, overlap, rank_biased_overlap }
     }
 }

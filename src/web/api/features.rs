@@ -52,26 +52,3 @@ pub(crate) fn write(features: &Features) -> Map<String, Value> {
     let written = features.iter().map(|(name, value)| (name, feature_to_json(value)));
     written.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn findings_have_pointers() {
-        let read = |json: Value| {
-            let Value::Object(json) = json else { panic!("features are an object") };
-            super::read(json, &Schema::default_schema(), "/features")
-        };
-        let ReadFeatures { features, warnings } =
-            read(json!({"shoe_size": 38, "gender": null, "x/y": ["a"]})).unwrap();
-        assert_eq!(Value::Object(write(&features)), json!({"shoe_size": "38", "x/y": ["a"]}));
-        assert_eq!(warnings.len(), 1);
-        assert_eq!(warnings[0].pointer.as_deref(), Some("/features/x~1y"));
-        assert_eq!(warnings[0].detail, "the schema has no feature \"x/y\"; models do not see it");
-        let errors = read(json!({"age": "old", "fit": true})).unwrap_err();
-        let pointers: Vec<_> = errors.iter().map(|finding| finding.pointer.as_deref().unwrap()).collect();
-        assert_eq!(pointers, ["/features/fit", "/features/age"]);
-    }
-}

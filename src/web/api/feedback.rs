@@ -182,7 +182,7 @@ struct EventBody {
     /// The completion's `completion_id`.
     #[schema(min_length = 1)]
     completion_id: String,
-    kind: KindBody,
+    kind: FeedbackKind,
     /// The blank's place in the outfit, from 0.
     #[schema(examples(1), maximum = 7)]
     #[serde(deserialize_with = "read_integer")]
@@ -199,27 +199,6 @@ struct EventBody {
     customer: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[schema(as = FeedbackKind)]
-enum KindBody {
-    Shown,
-    Accepted,
-    Rejected,
-    Bought,
-}
-
-impl From<KindBody> for FeedbackKind {
-    fn from(kind: KindBody) -> Self {
-        match kind {
-            KindBody::Shown => Self::Shown,
-            KindBody::Accepted => Self::Accepted,
-            KindBody::Rejected => Self::Rejected,
-            KindBody::Bought => Self::Bought,
-        }
-    }
-}
-
 impl EventBody {
     fn read(self) -> Result<Report, Problem> {
         let mut findings = Vec::new();
@@ -233,7 +212,7 @@ impl EventBody {
         Ok(Report {
             id: self.id,
             completion_id: self.completion_id,
-            kind: self.kind.into(),
+            kind: self.kind,
             slot: self.slot,
             article,
             rank: self.rank,

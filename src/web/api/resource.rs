@@ -77,8 +77,8 @@ pub(crate) async fn put<R: Resource>(
     let (value, warnings) = R::read(body, id, &state.schema())?;
     uncancelled(async move {
         let store = state.store.by(author);
-        let put = changes::put(&store, copies(&state), &value, &expected, state.now()).await;
-        let (put, version) = put.map_err(|error| unchanged::<R>(value.id(), error))?;
+        let put = store.resources().put_expected(&value, &expected, state.now()).await;
+        let (put, version) = finish::<R, _>(&state, value.id(), put).await?;
         let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
         let body = value.stored(warnings, state.releases.current().as_deref());
         Ok((status, etag(&version), Json(body)).into_response())
@@ -93,8 +93,8 @@ pub(crate) async fn patch<R: Resource>(
     let (patch, warnings) = R::read_patch(body, id, &state.schema())?;
     uncancelled(async move {
         let store = state.store.by(author);
-        let stored = changes::patch::<R>(&store, copies(&state), &patch, &expected, state.now()).await;
-        let Stored { value, version } = stored.map_err(|error| unchanged::<R>(R::target(&patch), error))?;
+        let patched = store.resources::<R>().patch(&patch, &expected, state.now()).await;
+        let Stored { value, version } = finish::<R, _>(&state, R::target(&patch), patched).await?;
         let body = value.stored(warnings, state.releases.current().as_deref());
         Ok((etag(&version), Json(body)).into_response())
     })
@@ -106,11 +106,9 @@ pub(crate) async fn delete<R: Resource>(
 ) -> Result<StatusCode, Problem> {
     uncancelled(async move {
         let store = state.store.by(author);
-        match changes::delete::<R>(&store, copies(&state), &id, &expected, state.now()).await {
-            Ok(true) => Ok(StatusCode::NO_CONTENT),
-            Ok(false) => Err(R::unknown(&id)),
-            Err(error) => Err(unchanged::<R>(&id, error)),
-        }
+        let deleted = store.resources::<R>().delete_expected(&id, &expected, state.now()).await;
+        let deleted = finish::<R, _>(&state, &id, deleted).await?;
+        if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(R::unknown(&id)) }
     })
     .await
 }
@@ -143,15 +141,16 @@ pub(crate) fn check_id<Id: PathParameter + PartialEq + fmt::Debug>(
     }
 }
 
-fn copies(state: &AppState) -> Copies<'_> {
-    Copies { profiles: &state.profiles, releases: &state.releases }
-}
-
-fn unchanged<R: Resource>(id: &R::Id, error: ChangeError) -> Problem {
-    match error {
+async fn finish<R: Resource, T>(
+    state: &AppState,
+    id: &R::Id,
+    changed: Result<T, ChangeError>,
+) -> Result<T, Problem> {
+    let copies = Copies { profiles: &state.profiles, releases: &state.releases };
+    changes::finish::<R, T>(copies, id, changed).await.map_err(|error| match error {
         ChangeError::Missing => R::unknown(id),
         ChangeError::Differs(current) => differs(current.as_ref()),
         ChangeError::Invalid(error) => R::refuse(error),
         ChangeError::Store(error) => error.into(),
-    }
+    })
 }

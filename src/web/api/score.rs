@@ -14,14 +14,11 @@ use crate::{
     service::{
         access::Scope,
         asking::score_outfit,
-        completion::{ArticleScore, Filters, OutfitScore},
+        completion::{ArticleScore, Filters, OutfitScore, Warning},
         live_release::LiveRelease,
     },
     web::{
-        api::{
-            articles::ArticleBody,
-            complete::{CompleteBody, FiltersBody, WarningBody},
-        },
+        api::{articles::ArticleBody, complete::CompleteBody},
         http::{
             AppState, Problem,
             extract::{Json, read_present},
@@ -68,7 +65,7 @@ struct ScoredBody {
     articles: Vec<ArticleScoreBody>,
     /// The slot of the article that fits least, compared with others of its type.
     weakest: usize,
-    warnings: Vec<WarningBody>,
+    warnings: Vec<Warning>,
     timing: TimingBody,
 }
 
@@ -120,14 +117,7 @@ impl ScoreBody {
             features: self.features,
             outfit: self.outfit.into_iter().map(Some).collect(),
             method: self.method,
-            k: None,
-            filters: FiltersBody::default(),
-            diversity: 0.0,
-            probability: false,
-            lift: false,
-            explain: false,
-            sets: 0,
-            distinct_sets: false,
+            ..CompleteBody::default()
         }
     }
 }
@@ -150,7 +140,7 @@ impl ScoredBody {
             mean_log_probability: score.mean_log_probability,
             articles: score.articles.into_iter().map(article).collect(),
             weakest: score.weakest,
-            warnings: score.warnings.into_iter().map(WarningBody::from).collect(),
+            warnings: score.warnings,
             timing: TimingBody::new(score.cost, took),
         }
     }

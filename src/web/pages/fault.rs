@@ -1,7 +1,7 @@
 //! Use cases' faults in words, for people.
 
 use crate::{
-    service::fault::{Fault, Field, ServiceError},
+    service::fault::{Fault, ServiceError},
     web::http::{Kind, Problem},
 };
 
@@ -14,12 +14,12 @@ pub(super) fn problem(error: ServiceError) -> Problem {
 }
 
 pub(super) fn words(faults: &[Fault]) -> String {
-    let words = |fault: &Fault| match fault.field {
-        Field::ArticleAt(index) => format!(
+    let words = |fault: &Fault| match fault.field.index_in("articles") {
+        Some(index) => format!(
             "piece {} is no longer in the catalogue. Replace it or remove it, then save again",
             index + 1
         ),
-        _ => fault.detail.clone(),
+        None => fault.detail.clone(),
     };
     faults.iter().map(words).collect::<Vec<_>>().join(". ")
 }

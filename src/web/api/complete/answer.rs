@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::{
     service::{
         asking::{Resolved, Suggestions},
-        completion::{self, Blank, Cause, Placement, Suggestion},
+        completion::{self, Blank, Cause, Suggestion, Warning},
         live_release::LiveRelease,
     },
     web::{
@@ -45,7 +45,7 @@ pub(crate) struct CompletionBody {
     /// Mean number of steps of a universal trunk, if the method has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<f32>,
-    warnings: Vec<WarningBody>,
+    warnings: Vec<Warning>,
     pub(super) timing: TimingBody,
 }
 
@@ -112,27 +112,6 @@ struct PlacedBody {
     article: ArticleBody,
 }
 
-/// Something that may be wrong with the request, although there is an answer.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = Warning)]
-pub(crate) struct WarningBody {
-    #[schema(examples("article-not-in-release"))]
-    code: &'static str,
-    detail: String,
-}
-
-/// The rank of an article that the request named.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = Standing)]
-pub(crate) struct PlacementBody {
-    /// Among all articles that the filters admit.
-    rank: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    probability: Option<f64>,
-    /// Whether the filters admit it.
-    admissible: bool,
-}
-
 impl CompletionBody {
     pub(super) fn new(live: &LiveRelease, answer: Suggestions, took: Duration) -> Self {
         let Suggestions { question: Resolved { request, arm, .. }, completion, ticket } = answer;
@@ -159,7 +138,7 @@ impl CompletionBody {
             sets: completion.sets.into_iter().map(set).collect(),
             personas: completion.personas,
             steps: completion.steps,
-            warnings: completion.warnings.into_iter().map(WarningBody::from).collect(),
+            warnings: completion.warnings,
             timing: TimingBody::new(completion.cost, took),
         }
     }
@@ -191,25 +170,13 @@ pub(crate) fn suggestion_bodies(
         }
         body
     };
-    let suggestion = |(place, suggestion): (usize, Suggestion)| SuggestionBody {
-        rank: place + 1,
+    let suggestion = |(rank, suggestion): (usize, Suggestion)| SuggestionBody {
+        rank,
         article: suggestion.article.into(),
         probability: suggestion.probability,
         share: suggestion.share,
         lift: suggestion.lift,
         reasons: suggestion.reasons.map(|reasons| reasons.into_iter().map(reason).collect()),
     };
-    suggestions.into_iter().enumerate().map(suggestion).collect()
-}
-
-impl From<completion::Warning> for WarningBody {
-    fn from(warning: completion::Warning) -> Self {
-        Self { code: warning.code, detail: warning.detail }
-    }
-}
-
-impl From<Placement> for PlacementBody {
-    fn from(Placement { rank, probability, admissible, .. }: Placement) -> Self {
-        Self { rank, probability, admissible }
-    }
+    (1..).zip(suggestions).map(suggestion).collect()
 }

@@ -33,7 +33,7 @@ use crate::{
 pub(crate) const DEFAULT_K: usize = 5;
 
 /// An outfit to complete.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of the contract")]
 #[schema(as = Complete, example = json!({
@@ -172,8 +172,8 @@ impl CompleteBody {
 
 impl FiltersBody {
     pub(crate) fn read(self, findings: &mut Vec<Finding>) -> Filters {
-        let exclude = self.exclude.iter().enumerate().filter_map(|(place, id)| {
-            value_or_finding(ArticleId::new(id), || format!("/filters/exclude/{place}"), findings)
+        let exclude = self.exclude.iter().enumerate().filter_map(|(index, id)| {
+            value_or_finding(ArticleId::new(id), || format!("/filters/exclude/{index}"), findings)
         });
         let exclude = exclude.collect();
         let types = self.types.into_iter().filter_map(|(key, types)| match key.parse::<usize>() {
@@ -205,9 +205,9 @@ pub(crate) fn read_outfit(slots: &[Option<String>], findings: &mut Vec<Finding>)
         findings.push(Finding::at("/outfit", error.to_string()));
         return Vec::new();
     }
-    let slot = |(place, id): (usize, &Option<String>)| {
+    let slot = |(index, id): (usize, &Option<String>)| {
         let id = id.as_deref().map(ArticleId::new).transpose();
-        value_or_finding(id, || format!("/outfit/{place}"), findings).flatten()
+        value_or_finding(id, || format!("/outfit/{index}"), findings).flatten()
     };
     slots.iter().enumerate().map(slot).collect()
 }

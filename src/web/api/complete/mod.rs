@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use self::answer::CompletionBody;
 pub(crate) use self::{
-    answer::{PlacementBody, SuggestionBody, WarningBody, suggestion_bodies},
+    answer::{SuggestionBody, suggestion_bodies},
     body::{CompleteBody, DEFAULT_K, FiltersBody, read_features, read_outfit},
 };
 use crate::web::api::fault;
