@@ -7,8 +7,7 @@ use atelier_core::domain::{Customer, CustomerId, Timestamp};
 use futures_util::{StreamExt, stream::BoxStream};
 
 use super::{
-    AuditEntry, CustomerNote, Customers, FeedbackEvent, SavedOutfit, StoreError, pages,
-    saved_outfits::select,
+    AuditEntry, CustomerNote, Customers, FeedbackEvent, SavedOutfit, StoreError, pages, saved_outfits::select,
 };
 
 /// The tables with data of customers.
