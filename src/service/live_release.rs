@@ -13,18 +13,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier_core::domain::{CustomerId, Method, Schema, Timestamp, Vocabulary, list_methods};
+use atelier_core::domain::{CustomerId, Method, Schema, Timestamp, list_methods};
 use atelier_engine::{
     catalogue::Catalogue,
     evaluation::Evaluation,
     inference::{Articles, Engine, LoadError, Serving},
-    release::{Release, VocabularyMark},
 };
 use serde_json::json;
-use tokio::{
-    sync::{Mutex, OnceCell},
-    task,
-};
+use tokio::{sync::Mutex, task};
 
 use crate::{
     service::{
@@ -128,29 +124,7 @@ pub struct Releases {
     /// Allows one change at a time, as each starts from the result of the one before. Holds a release that was activated
     /// on another replica and failed to load here, with the time of the next attempt.
     changing: Mutex<Option<(String, Instant)>>,
-    /// The vocabularies read last for feedback on older releases, the oldest first. Locked only to find or add one.
-    lent: std::sync::Mutex<Vec<Arc<Lent>>>,
 }
-
-/// The vocabulary of a release that is not live, or None if it cannot be read. Those that need it at the same time wait
-/// for one reading.
-#[derive(Debug)]
-struct Lent {
-    name: String,
-    since: Instant,
-    found: OnceCell<Option<(VocabularyMark, Vocabulary)>>,
-}
-
-impl Lent {
-    fn is_kept(&self) -> bool {
-        self.since.elapsed() < LENT
-    }
-}
-
-/// How long such a vocabulary is kept: a list of events needs it many times, and its memory is needed for others.
-const LENT: Duration = Duration::from_mins(1);
-/// The most of them.
-const MOST_LENT: usize = 3;
 
 /// The wait before loading a failed release again: its folder may still be copying.
 const RETRY: Duration = Duration::from_secs(30);
@@ -170,7 +144,6 @@ impl Releases {
             exposure: Exposure::default(),
             current: RwLock::new(None),
             changing: Mutex::new(None),
-            lent: std::sync::Mutex::default(),
         }
     }
 
@@ -186,51 +159,6 @@ impl Releases {
     /// The folder of a release, live or not.
     pub(super) fn find(&self, name: &str) -> Option<PathBuf> {
         self.folder.find(name)
-    }
-
-    /// Reads the vocabulary of a release in the folder, live or not. None if the folder has no such release, or `mark`
-    /// is that of another vocabulary.
-    pub async fn with_vocabulary<T>(
-        &self,
-        name: &str,
-        mark: Option<VocabularyMark>,
-        read: impl FnOnce(&Vocabulary) -> T,
-    ) -> Option<T> {
-        let is_meant = |found| mark.is_none_or(|mark| mark == found);
-        if let Some(live) = self.current().filter(|live| live.name() == name)
-            && is_meant(live.serving.release().vocabulary_mark())
-        {
-            return Some(read(live.serving.release().vocabulary()));
-        }
-        let lent = self.lend(name)?;
-        let found = lent.found.get_or_init(|| async {
-            let folder = self.folder.path().join(name);
-            let found = task::spawn_blocking(move || Release::read_vocabulary(&folder)).await;
-            let found = found.expect("reading does not panic; this is a bug");
-            if let Err(error) = &found {
-                tracing::warn!(release = name, %error, "cannot read the vocabulary of a release that is not live");
-            }
-            found.ok()
-        });
-        let (found, vocabulary) = found.await.as_ref()?;
-        is_meant(*found).then(|| read(vocabulary))
-    }
-
-    /// The place for the vocabulary of a release in the folder.
-    fn lend(&self, name: &str) -> Option<Arc<Lent>> {
-        let mut all = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|lent| lent.is_kept());
-        if let Some(lent) = all.iter().find(|lent| lent.name == name) {
-            return Some(Arc::clone(lent));
-        }
-        self.folder.find(name)?;
-        let lent = Lent { name: name.to_owned(), since: Instant::now(), found: OnceCell::new() };
-        let lent = Arc::new(lent);
-        if all.len() == MOST_LENT {
-            all.remove(0);
-        }
-        all.push(Arc::clone(&lent));
-        Some(lent)
     }
 
     pub fn engine(&self) -> &Engine {
@@ -294,7 +222,6 @@ impl Releases {
     /// Rereads what changed in the database since the live release was built. Called after each change in this process,
     /// and periodically for changes by other replicas.
     pub async fn refresh(&self) -> Result<(), StoreError> {
-        self.lent.lock().unwrap_or_else(PoisonError::into_inner).retain(|lent| lent.is_kept());
         let mut failed = self.changing.lock().await;
         let Revisions { articles, settings, setting: activated } = self.store.revisions(RELEASE).await?;
         let current = self.current();

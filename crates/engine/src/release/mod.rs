@@ -74,9 +74,6 @@ pub fn check_name(name: &str) -> Result<(), String> {
     ))
 }
 
-/// The first bytes of the SHA-256 of a release's articles.
-pub type VocabularyMark = [u8; 4];
-
 impl Release {
     /// Reads and checks everything except the contents of the models.
     pub fn open(folder: &Path) -> Result<Self, ReleaseError> {
@@ -203,22 +200,6 @@ impl Release {
         &self.schema
     }
 
-    /// Distinguishes the indices of this vocabulary from those of another. A release may be built again under its name.
-    pub fn vocabulary_mark(&self) -> VocabularyMark {
-        vocabulary_mark(&self.manifest)
-    }
-
-    /// Reads and checks only the vocabulary of the release in a folder.
-    pub fn read_vocabulary(folder: &Path) -> Result<(VocabularyMark, Vocabulary), ReleaseError> {
-        let manifest = Manifest::read(folder)?;
-        for name in [&manifest.schema, &manifest.articles] {
-            check_file(&folder.join(name), entry(&manifest, name))?;
-        }
-        let schema = read_schema(&folder.join(&manifest.schema))?;
-        let (_, vocabulary) = read_articles(&folder.join(&manifest.articles), &schema, manifest.known)?;
-        Ok((vocabulary_mark(&manifest), vocabulary))
-    }
-
     /// In vocabulary order; those that are new to the models come last.
     pub fn articles(&self) -> &[Arc<PackedArticle>] {
         &self.articles
@@ -259,18 +240,6 @@ impl Manifest {
         check_file(&path, entry)?;
         Ok(Some(path))
     }
-}
-
-fn entry<'m>(manifest: &'m Manifest, name: &str) -> &'m FileEntry {
-    manifest.files.get(name).expect("its entries were checked; this is a bug")
-}
-
-fn vocabulary_mark(manifest: &Manifest) -> VocabularyMark {
-    let digest = &entry(manifest, &manifest.articles).sha256;
-    let mut mark = VocabularyMark::default();
-    hex::decode_to_slice(&digest[..2 * mark.len()], &mut mark)
-        .expect("it is the file's digest, which was computed; this is a bug");
-    mark
 }
 
 fn read_encoder(path: &Path) -> Result<ArticleEncoder, ReleaseError> {
