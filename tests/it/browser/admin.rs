@@ -11,7 +11,7 @@ use crate::{
         browser::{Eyes, Window},
         in_chromium,
     },
-    web::{Service, operations::releases::two_releases},
+    web::{Demo, Service, operations::releases::two_releases},
 };
 
 #[apply(in_chromium)]
@@ -68,8 +68,7 @@ async fn compares_two_releases_and_goes_back(db: TestDatabase) {
 }
 
 #[apply(in_chromium)]
-async fn starts_an_experiment(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn starts_an_experiment(Demo(service): Demo) {
     let window = signed_in(&service, Role::Admin, Eyes::default()).await;
     window.goto(&format!("{}/operations/routing", service.url)).await;
     window.fill("#experiment", "spring").await;
@@ -129,8 +128,7 @@ async fn letting_in(db: TestDatabase, eyes: Eyes) {
 }
 
 #[apply(in_chromium)]
-async fn sees_figures_refresh_by_themselves(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn sees_figures_refresh_by_themselves(Demo(service): Demo) {
     let window = signed_in(&service, Role::Admin, Eyes::default()).await;
     window.goto(&format!("{}/operations", service.url)).await;
     window.until("[...document.querySelectorAll('dt')].some(dt => dt.innerText === 'outfits')").await;

@@ -7,7 +7,7 @@ use super::signed_in;
 use crate::{
     harness::{TestDatabase, apply, browser::Eyes, in_chromium},
     web::{
-        Service,
+        Demo, Service,
         operations::{acceptance, releases::two_releases},
     },
 };
@@ -54,8 +54,7 @@ async fn story(db: TestDatabase, eyes: Eyes) {
 }
 
 #[apply(in_chromium)]
-async fn reads_acceptance_by_type_and_day(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn reads_acceptance_by_type_and_day(Demo(service): Demo) {
     acceptance::with_feedback(&service).await;
     let window = signed_in(&service, Role::Analyst, Eyes::default()).await;
     window.goto(&format!("{}/operations", service.url)).await;
@@ -81,8 +80,7 @@ async fn reads_acceptance_by_type_and_day(db: TestDatabase) {
 }
 
 #[apply(in_chromium)]
-async fn reads_which_method_answers_best(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn reads_which_method_answers_best(Demo(service): Demo) {
     let window = signed_in(&service, Role::Analyst, Eyes::default()).await;
     window.goto(&format!("{}/evaluation", service.url)).await;
     let first = window.text("main section h2").await;
@@ -107,8 +105,7 @@ async fn reads_which_method_answers_best(db: TestDatabase) {
 }
 
 #[apply(in_chromium)]
-async fn asks_the_same_question_in_studio_and_side_by_side(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn asks_the_same_question_in_studio_and_side_by_side(Demo(service): Demo) {
     let window = signed_in(&service, Role::Analyst, Eyes::default()).await;
     let board = "customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=&type=1:bag&type=3:coat";
     window.goto(&format!("{}/studio?{board}&price_max=150&own.occasion=office", service.url)).await;

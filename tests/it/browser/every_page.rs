@@ -17,7 +17,7 @@ use crate::{
         browser::{Eyes, Window},
         in_chromium_with_axe, tools,
     },
-    web::{Service, header, operations::acceptance, until},
+    web::{Demo, Service, header, operations::acceptance, until},
 };
 
 /// A name and the address of each page.
@@ -138,8 +138,7 @@ async fn admin_pages_are_accessible_on_a_phone(db: TestDatabase) {
 }
 
 #[apply(in_chromium_with_axe)]
-async fn open_dialogs_and_toasts_are_accessible(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn open_dialogs_and_toasts_are_accessible(Demo(service): Demo) {
     for dark in [false, true] {
         let window = signed_in(&service, Role::Stylist, Eyes { dark, ..Eyes::default() }).await;
         window.goto(&format!("{}/studio?customer=c-014871&slot=a-00134&slot=", service.url)).await;

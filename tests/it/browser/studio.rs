@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{signed_in, stylist};
 use crate::{
     harness::{TestDatabase, apply, browser::Eyes, in_chromium},
-    web::Service,
+    web::{Demo, Service},
 };
 
 const BOARD: &str = "/studio?customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";
@@ -29,8 +29,7 @@ async fn reads_reasons_in_words_and_figures_on_demand(db: TestDatabase) {
 }
 
 #[apply(in_chromium)]
-async fn is_led_from_a_weak_piece_to_better_ones(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn is_led_from_a_weak_piece_to_better_ones(Demo(service): Demo) {
     let question = json!({"customer": "c-014871", "outfit": [null, "a-01130", "a-00568", "a-00259"], "k": 50,
                           "filters": {"types": {"0": ["bag"]}}});
     let answer = service.ask_ok("/complete", &question).await;

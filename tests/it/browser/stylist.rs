@@ -12,7 +12,7 @@ use crate::{
         browser::{Eyes, Window},
         in_chromium,
     },
-    web::Service,
+    web::{Demo, Service},
 };
 
 #[apply(in_chromium)]
@@ -85,8 +85,7 @@ async fn story(db: TestDatabase, eyes: Eyes) {
 }
 
 #[apply(in_chromium)]
-async fn refuses_without_losing_the_place(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn refuses_without_losing_the_place(Demo(service): Demo) {
     for width in [1440, 390] {
         let window = signed_in(&service, Role::Stylist, Eyes { width, ..Eyes::default() }).await;
         let outfit = "slot=a-00134&slot=&slot=a-00568&slot=a-00259";
@@ -215,8 +214,7 @@ async fn dresses_for_an_occasion_with_a_piece_like_another(db: TestDatabase) {
 }
 
 #[apply(in_chromium)]
-async fn drags_a_suggestion_to_a_place(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn drags_a_suggestion_to_a_place(Demo(service): Demo) {
     let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
     let slots = "new URL(location).searchParams.getAll('slot')";
     window.goto(&format!("{}/studio?customer=c-014871&slot=a-00134&slot=&type=1:coat", service.url)).await;
@@ -243,8 +241,7 @@ async fn drags_a_suggestion_to_a_place(db: TestDatabase) {
 }
 
 #[apply(in_chromium)]
-async fn works_with_the_keyboard_alone(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn works_with_the_keyboard_alone(Demo(service): Demo) {
     let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
     let outfit = "slot=a-00134&slot=&slot=a-00568&slot=a-00259";
     window.goto(&format!("{}/studio?customer=c-014871&{outfit}", service.url)).await;
@@ -287,8 +284,7 @@ async fn works_with_the_keyboard_alone(db: TestDatabase) {
 }
 
 #[apply(in_chromium)]
-async fn is_told_about_a_lost_connection_and_a_lost_photo(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn is_told_about_a_lost_connection_and_a_lost_photo(Demo(service): Demo) {
     let photo = json!({"type": "coat", "image": "https://127.0.0.1:9/coat.jpg"});
     service.put("/articles/a-photo", &photo).await;
     let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
@@ -304,8 +300,7 @@ async fn is_told_about_a_lost_connection_and_a_lost_photo(db: TestDatabase) {
 }
 
 #[apply(in_chromium)]
-async fn sees_how_a_changed_feature_moves_suggestions(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn sees_how_a_changed_feature_moves_suggestions(Demo(service): Demo) {
     let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
     let outfit = "slot=a-00134&slot=&slot=a-00568&slot=a-00259";
     window.goto(&format!("{}/studio?customer=c-014871&{outfit}&type=1:coat", service.url)).await;
@@ -322,8 +317,7 @@ async fn sees_how_a_changed_feature_moves_suggestions(db: TestDatabase) {
 }
 
 #[apply(in_chromium)]
-async fn sees_no_alarm_on_the_way_to_a_whole_outfit(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn sees_no_alarm_on_the_way_to_a_whole_outfit(Demo(service): Demo) {
     let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
     let quiet = async || {
         assert_eq!(window.run("return document.querySelectorAll('.notice').length").await, 0);

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::{atelier, path, run, stderr};
 use crate::{
     harness::{TestDatabase, apply, contract},
-    web::{Service, models, rows},
+    web::{Demo, models, rows},
 };
 
 /// Folders of parts, and the program that completes them.
@@ -115,8 +115,7 @@ fn write_parquet(file: &Path, outfits: &[Outfit]) {
 }
 
 #[apply(contract)]
-async fn answers_as_the_service_does(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn answers_as_the_service_does(Demo(service): Demo, db: TestDatabase) {
     let parts = Parts::new();
     let outfits: Vec<Outfit> = rows::<Outfit>().into_iter().take(40).collect();
     write_parquet(&parts.input.path().join("part-00000.parquet"), &outfits);
@@ -174,8 +173,7 @@ async fn answers_as_the_service_does(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn features_may_be_fields_of_json_lines(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn features_may_be_fields_of_json_lines(Demo(service): Demo, db: TestDatabase) {
     let parts = Parts::new();
     let rows = [
         r#"{"customer":"c-000010","articles":["a-01317",null],"occasion":"office"}"#,
@@ -198,8 +196,7 @@ async fn features_may_be_fields_of_json_lines(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn flags_widen_and_narrow_what_is_suggested(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn flags_widen_and_narrow_what_is_suggested(Demo(service): Demo, db: TestDatabase) {
     let outfits: Vec<Outfit> = rows::<Outfit>().into_iter().take(20).collect();
     let mut answers = Vec::new();
     for (flags, filters) in [
@@ -237,8 +234,7 @@ async fn flags_widen_and_narrow_what_is_suggested(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn bad_rows_are_reported_and_can_be_skipped(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn bad_rows_are_reported_and_can_be_skipped(Demo(service): Demo, db: TestDatabase) {
     let parts = Parts::new();
     let good = json!({"customer": "c-014871", "articles": ["a-01317", null]});
     let rows = [
@@ -280,8 +276,7 @@ async fn bad_rows_are_reported_and_can_be_skipped(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_killed_run_resumes(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn a_killed_run_resumes(Demo(service): Demo, db: TestDatabase) {
     let (whole, killed) = (Parts::new(), Parts::new());
     let outfits: Vec<Value> = rows::<Outfit>()
         .iter()

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{atelier, path, run, stderr};
 use crate::{
     harness::{TestDatabase, apply, contract},
-    web::Service,
+    web::Demo,
 };
 
 fn fixture(name: &str) -> PathBuf {
@@ -227,8 +227,7 @@ async fn feeds_are_imported_and_exported(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_feeds_articles_are_suggested_to_those_they_fit(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn a_feeds_articles_are_suggested_to_those_they_fit(Demo(service): Demo, db: TestDatabase) {
     let (done, said) = import(&db, &["--articles", path(&fixture("merchant.xml"))]).await;
     assert!(done, "{said}");
     let suggested = async |features: Value| {

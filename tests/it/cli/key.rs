@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{atelier, run, stderr};
 use crate::{
     harness::{TestDatabase, apply, contract},
-    web::Service,
+    web::Guarded,
 };
 
 async fn make(db: &TestDatabase, arguments: &[&str]) -> String {
@@ -17,8 +17,7 @@ async fn make(db: &TestDatabase, arguments: &[&str]) -> String {
 }
 
 #[apply(contract)]
-async fn a_key_is_made_without_a_browser(db: TestDatabase) {
-    let service = Service::guarded(&db).await;
+async fn a_key_is_made_without_a_browser(Guarded(service): Guarded, db: TestDatabase) {
     let key = make(&db, &["--label", "Shop", "--scope", "metrics,complete", "--scope", "complete"]).await;
     let key = key.strip_suffix('\n').expect("one line, for scripts").to_owned();
     assert!(key.starts_with("atl_") && !key.contains('\n'), "{key}");

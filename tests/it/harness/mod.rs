@@ -1,6 +1,6 @@
 //! Runs each contract test on both databases, each time in a fresh database, and reports tests that it could not run.
 //!
-//! A contract is an `async fn(db: TestDatabase)` with `#[apply(contract)]`. It runs twice, as `store::customers::put_then_get
+//! A contract is an `async fn` with `#[apply(contract)]`; its arguments are `Fixture`s: the database, or a service on it. It runs twice, as `store::customers::put_then_get
 //! [sqlite]` and `[postgres]`. What a browser does with a page does not depend on the database, nor what is about files, models or
 //! the network alone: such tests run once (`on_sqlite`, `in_chromium`), and what browsers send is tested on both without them.
 //! `#[needs(tools::curl)]` below says that a test needs an installed tool. Postgres is the
@@ -38,6 +38,7 @@ use std::{
     time::Duration,
 };
 
+use atelier::store::Store;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 pub use macro_rules_attribute::apply;
 use tokio::time::timeout;
@@ -62,6 +63,23 @@ pub struct Contract {
 }
 
 inventory::collect!(Contract);
+
+/// What a test takes: the database, or something that runs on it.
+pub trait Fixture: Sized {
+    fn prepare(db: &TestDatabase) -> impl Future<Output = Self> + Send;
+}
+
+impl Fixture for TestDatabase {
+    async fn prepare(db: &TestDatabase) -> Self {
+        db.clone()
+    }
+}
+
+impl Fixture for Store {
+    async fn prepare(db: &TestDatabase) -> Self {
+        db.open().await
+    }
+}
 
 /// Runs the test on both databases.
 macro_rules! contract {
@@ -93,11 +111,11 @@ macro_rules! register {
         $(#[doc = $doc:literal])*
         $(#[needs($need:path)])?
         $(#[expect $expected:tt])?
-        async fn $test:ident $($rest:tt)*
+        async fn $test:ident($($given:tt $(($($part:ident),+))?: $fixture:ty),+ $(,)?) $body:block
     ) => {
         $(#[doc = $doc])*
         $(#[expect $expected])?
-        async fn $test $($rest)*
+        async fn $test($($given $(($($part),+))?: $fixture),+) $body
 
         inventory::submit! {
             $crate::harness::Contract {
@@ -108,7 +126,9 @@ macro_rules! register {
                     $($need()?;)?
                     Ok(())
                 },
-                run: |db| Box::pin($test(db)),
+                run: |db| Box::pin(async move {
+                    $test($(<$fixture as $crate::harness::Fixture>::prepare(&db).await),+).await;
+                }),
             }
         }
     };

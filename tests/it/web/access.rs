@@ -9,8 +9,8 @@ use atelier::{
 use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
 
-use super::{Browser, Service, header};
-use crate::harness::{TestDatabase, apply, contract};
+use super::{Browser, Guarded, Service, header};
+use crate::harness::{apply, contract};
 
 fn now() -> Timestamp {
     SystemTime::now().into()
@@ -33,8 +33,7 @@ async fn id_of(service: &Service, name: &str) -> PersonId {
 }
 
 #[apply(contract)]
-async fn a_new_person_signs_in_by_a_link_shown_once(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_new_person_signs_in_by_a_link_shown_once(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     let me = Actor::Person(id_of(&service, "Some admin").await);
     let added = admin.post("/access", &[("name", " Çiğdem <Ö> "), ("role", "analyst")]).await;
@@ -60,8 +59,7 @@ async fn a_new_person_signs_in_by_a_link_shown_once(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn adding_a_person_explains_errors(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn adding_a_person_explains_errors(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     let taken = admin.post("/access", &[("name", "some ADMIN"), ("role", "analyst")]).await;
     assert_eq!(taken.status(), 409);
@@ -80,8 +78,7 @@ async fn adding_a_person_explains_errors(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_double_click_adds_one_person(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_double_click_adds_one_person(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     // The second answer is the one that is shown: it has the same link.
     let list = admin.page("/access").await;
@@ -101,8 +98,7 @@ async fn a_double_click_adds_one_person(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_role_is_changed_and_an_account_disabled(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_role_is_changed_and_an_account_disabled(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     let bo = service.signed_in(Role::Stylist).await;
     let id = id_of(&service, "Some stylist").await;
@@ -147,8 +143,7 @@ async fn a_role_is_changed_and_an_account_disabled(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn an_admin_ends_the_sessions_of_anyone(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn an_admin_ends_the_sessions_of_anyone(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     let (laptop, phone) = (service.signed_in(Role::Stylist).await, service.signed_in(Role::Stylist).await);
     let id = id_of(&service, "Some stylist").await;
@@ -175,8 +170,7 @@ async fn an_admin_ends_the_sessions_of_anyone(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_disabled_account_comes_back_without_its_sessions(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_disabled_account_comes_back_without_its_sessions(service: Service) {
     let (admin, bo) = (service.signed_in(Role::Admin).await, service.signed_in(Role::Stylist).await);
     let id = id_of(&service, "Some stylist").await;
     let link = service.state.access.link(id, now()).await.unwrap();
@@ -189,8 +183,7 @@ async fn a_disabled_account_comes_back_without_its_sessions(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn the_last_admin_cannot_be_demoted_or_disabled(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn the_last_admin_cannot_be_demoted_or_disabled(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     let page = format!("/access/people/{}", id_of(&service, "Some admin").await.0);
     let role = admin.post(&page, &[("change", "role"), ("role", "stylist")]).await;
@@ -206,8 +199,7 @@ async fn the_last_admin_cannot_be_demoted_or_disabled(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_key_is_shown_once_and_revoked_after_confirmation(db: TestDatabase) {
-    let service = Service::guarded(&db).await;
+async fn a_key_is_shown_once_and_revoked_after_confirmation(Guarded(service): Guarded) {
     let admin = service.signed_in(Role::Admin).await;
     assert!(admin.page("/access/keys").await.contains("<strong>No keys yet</strong>"));
     let none = admin.post("/access/keys", &[("label", "Shop"), ("days", "30")]).await;
@@ -278,8 +270,7 @@ async fn a_key_is_shown_once_and_revoked_after_confirmation(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn the_audit_log_is_complete_and_paged(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn the_audit_log_is_complete_and_paged(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     let me = Actor::Person(id_of(&service, "Some admin").await);
     let label = Name::new("Shop").unwrap();
@@ -333,8 +324,7 @@ async fn the_audit_log_is_complete_and_paged(db: TestDatabase) {
 const PAGES: [&str; 3] = ["/access", "/access/keys", "/access/audit"];
 
 #[apply(contract)]
-async fn only_admins_change_anything(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn only_admins_change_anything(service: Service) {
     let analyst = service.signed_in(Role::Analyst).await;
     let admin = id_of(&service, "Some analyst").await.0;
     for path in PAGES {
@@ -360,8 +350,7 @@ fn forms(person: i64) -> [String; 5] {
 }
 
 #[apply(contract)]
-async fn changes_need_a_form_of_the_same_session(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn changes_need_a_form_of_the_same_session(service: Service) {
     let admin: Browser = service.signed_in(Role::Admin).await;
     let id = id_of(&service, "Some admin").await.0;
     for path in forms(id) {

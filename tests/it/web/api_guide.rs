@@ -140,8 +140,7 @@ fn requests_by_curl() -> Vec<(String, String)> {
 }
 
 #[apply(on_sqlite)]
-async fn every_endpoint_has_its_examples(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn every_endpoint_has_its_examples(service: Service) {
     let document = service.json("/openapi.json").await;
     let asked = requests_by_curl();
     for (path, item) in document["paths"].as_object().unwrap() {

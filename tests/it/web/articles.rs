@@ -2,11 +2,10 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use super::Service;
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{apply, contract};
 
 #[apply(contract)]
-async fn put_get_and_delete(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn put_get_and_delete(service: Service) {
     let before = service.store.articles().revision().await.unwrap();
     let coat = json!({"type": "coat", "colour": "red", "price": 79.0, "in_stock": true, "image": null,
                       "material": ["wool", {"lining": 1.50}]});
@@ -28,8 +27,7 @@ async fn put_get_and_delete(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn an_invalid_article_is_refused_with_pointers(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn an_invalid_article_is_refused_with_pointers(service: Service) {
     for (body, pointer) in [
         (json!({}), ""),
         (json!({"type": 7}), "/type"),
@@ -50,8 +48,7 @@ async fn an_invalid_article_is_refused_with_pointers(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_list_can_be_searched(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_list_can_be_searched(service: Service) {
     for (id, colour) in [("a", "red"), ("b", "blue"), ("c", "Red")] {
         service.put(&format!("/articles/{id}"), &json!({"type": "coat", "colour": colour})).await;
     }
@@ -63,8 +60,7 @@ async fn a_list_can_be_searched(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_stream_is_one_change(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_stream_is_one_change(service: Service) {
     let before = service.store.articles().revision().await.unwrap();
     let lines: Vec<String> =
         (0..4500).map(|n| format!("{{\"id\":\"a-{n}\",\"type\":\"coat\",\"n\":{n}}}\n")).collect();
@@ -82,8 +78,7 @@ async fn a_stream_is_one_change(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn prices_and_stock_are_stored_as_number_and_boolean(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn prices_and_stock_are_stored_as_number_and_boolean(service: Service) {
     for (given, stored) in [
         (json!({"price": "64,55", "in_stock": "ja"}), json!({"price": 64.55, "in_stock": true})),
         (json!({"price": "1.299,00", "in_stock": "false"}), json!({"price": 1299, "in_stock": false})),
@@ -110,8 +105,7 @@ async fn prices_and_stock_are_stored_as_number_and_boolean(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn what_is_no_price_and_no_stock_is_refused(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn what_is_no_price_and_no_stock_is_refused(service: Service) {
     for (name, wrong) in [
         ("price", json!("€12")),
         ("price", json!("NaN")),

@@ -10,7 +10,7 @@ use atelier::{
 use atelier_core::domain::Role;
 use serde_json::json;
 
-use super::{Browser, Service, browser, header};
+use super::{Browser, Demo, Service, Stylist, browser, header};
 use crate::harness::{TestDatabase, apply, contract};
 
 /// Each page and the lowest role that may see it; `None` is public.
@@ -72,8 +72,7 @@ const FORMS: [(&str, Role, Fields); 13] = [
 const ROLES: [Role; 3] = [Role::Stylist, Role::Analyst, Role::Admin];
 
 #[apply(contract)]
-async fn each_page_requires_its_role(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn each_page_requires_its_role(Demo(service): Demo) {
     let stranger = browser();
     for (path, role) in PAGES {
         let answer =
@@ -104,8 +103,7 @@ async fn each_page_requires_its_role(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn each_form_requires_its_role_and_session(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn each_form_requires_its_role_and_session(Demo(service): Demo) {
     let stranger = service.signed_in(Role::Admin).await.session.form_token();
     for (path, role, fields) in FORMS {
         let form: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
@@ -141,8 +139,7 @@ async fn each_form_requires_its_role_and_session(db: TestDatabase) {
 
 /// New pages must be added here.
 #[apply(contract)]
-async fn every_page_is_listed_here(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn every_page_is_listed_here(service: Service) {
     let shown = format!("{:?}", atelier::web::app(service.state.clone()));
     let document = service.json("/openapi.json").await;
     let named = |path: &str| {
@@ -173,8 +170,7 @@ fn is_of(address: &str, route: &str) -> bool {
 }
 
 #[apply(contract)]
-async fn an_ended_session_opens_nothing(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn an_ended_session_opens_nothing(Demo(service): Demo, db: TestDatabase) {
     let now = SystemTime::now().into();
     let browser = service.signed_in(Role::Admin).await;
     let closed = async |browser: &Browser, why: &str| {
@@ -263,9 +259,7 @@ async fn texts_are_escaped_on_every_page(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn texts_cannot_inject_headers(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let browser = service.signed_in(Role::Stylist).await;
+async fn texts_cannot_inject_headers(Stylist(service, browser): Stylist) {
     for path in [
         "/studio?customer=x%0d%0aSet-Cookie:%20a=b",
         "/sign-in?next=/x%0d%0aSet-Cookie:%20a=b",
@@ -282,8 +276,7 @@ async fn texts_cannot_inject_headers(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn static_files_come_from_one_folder_only(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn static_files_come_from_one_folder_only(Demo(service): Demo) {
     let admin = service.signed_in(Role::Admin).await;
     for path in [
         "/static/..%2f..%2fCargo.toml",
@@ -303,9 +296,7 @@ async fn static_files_come_from_one_folder_only(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_long_form_is_refused(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let browser = service.signed_in(Role::Stylist).await;
+async fn a_long_form_is_refused(Stylist(_service, browser): Stylist) {
     let long = "x".repeat(1 << 18);
     let answer = browser.post("/studio/outfits", &[("view", &long)]).await;
     assert_eq!(answer.status(), 413);

@@ -243,8 +243,7 @@ async fn log(service: &Service) -> Vec<(String, String, Actor, Value)> {
 }
 
 #[apply(contract)]
-async fn signing_in_and_out_are_entries_with_the_peer(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn signing_in_and_out_are_entries_with_the_peer(service: Service) {
     let ada = service.store.people().create(&Name::new("Ada").unwrap(), Role::Stylist, now()).await.unwrap();
     let link = service.state.access.link(ada.id, now()).await.unwrap();
     let entered = send(&service, "/sign-in/link", &[("link", link.as_str()), ("password", PASSWORD)]).await;
@@ -275,8 +274,7 @@ async fn signing_in_and_out_are_entries_with_the_peer(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_wrong_old_password_is_an_entry_of_the_person(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_wrong_old_password_is_an_entry_of_the_person(service: Service) {
     let ada = service.store.people().create(&Name::new("Ada").unwrap(), Role::Admin, now()).await.unwrap();
     let link = service.state.access.link(ada.id, now()).await.unwrap();
     let session = service.state.access.enter(&link, Some(PASSWORD), now()).await.unwrap();
@@ -295,8 +293,7 @@ async fn a_wrong_old_password_is_an_entry_of_the_person(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn failed_sign_ins_reveal_no_typed_name(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn failed_sign_ins_reveal_no_typed_name(service: Service) {
     // A password in the field of the name.
     let failed = send(&service, "/sign-in", &[("name", PASSWORD), ("password", "")]).await;
     assert_eq!(failed.status(), 401);

@@ -14,7 +14,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{FRIEND, Service, header};
+use super::{Demo, FRIEND, Guarded, Service, header};
 use crate::harness::{TestDatabase, apply, contract};
 
 /// Clients are generated with these names: add to them, and keep those that are there.
@@ -132,8 +132,7 @@ fn request(
 }
 
 #[apply(contract)]
-async fn every_example_is_accepted_by_the_demo(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn every_example_is_accepted_by_the_demo(Demo(service): Demo) {
     let document = service.json("/openapi.json").await;
     let prefix = document["servers"][0]["url"].as_str().unwrap();
     let mut all = operations(&document);
@@ -181,8 +180,7 @@ async fn every_example_is_accepted_by_the_demo(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn both_prefixes_have_the_same_routes_and_guards(db: TestDatabase) {
-    let service = Service::guarded(&db).await;
+async fn both_prefixes_have_the_same_routes_and_guards(Guarded(service): Guarded) {
     let document = service.json("/openapi.json").await;
     let servers: BTreeSet<_> =
         document["servers"].as_array().unwrap().iter().map(|of| as_text(&of["url"])).collect();
@@ -202,8 +200,7 @@ async fn both_prefixes_have_the_same_routes_and_guards(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn documents_and_pictures_are_kept_until_they_change(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn documents_and_pictures_are_kept_until_they_change(service: Service) {
     let mut tags = BTreeSet::new();
     for path in [
         "/v1/openapi.json",
@@ -236,8 +233,7 @@ async fn documents_and_pictures_are_kept_until_they_change(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn options_are_the_methods_of_a_path(db: TestDatabase) {
-    let service = Service::guarded(&db).await;
+async fn options_are_the_methods_of_a_path(Guarded(service): Guarded) {
     for (path, methods) in
         [("/v1/customers/c-1", "GET,HEAD,PUT,PATCH,DELETE"), ("/complete", "POST"), ("/studio", "GET,HEAD")]
     {
@@ -258,8 +254,7 @@ async fn options_are_the_methods_of_a_path(db: TestDatabase) {
 
 /// As a browser does it: it asks first, then sends the request.
 #[apply(contract)]
-async fn pages_of_named_sites_may_call_with_a_key(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn pages_of_named_sites_may_call_with_a_key(service: Service) {
     let send = async |method: Method, origin: &str, key: Option<&str>| {
         let mut request = service.http.request(method.clone(), format!("{}/v1/customers?n=1", service.url));
         request = request.header("origin", origin);
@@ -307,8 +302,7 @@ async fn pages_of_named_sites_may_call_with_a_key(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn answers_are_compressed_for_callers_that_accept_it(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn answers_are_compressed_for_callers_that_accept_it(Demo(service): Demo) {
     let url = |path: &str| format!("{}{path}", service.url);
     let fetch = async |request: RequestBuilder, accepted: &str| {
         let answer = request.header("accept-encoding", accepted).send().await.unwrap();

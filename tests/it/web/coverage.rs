@@ -4,7 +4,7 @@ use atelier::config::Limits;
 use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
-use super::{Service, header, models};
+use super::{Demo, Service, header, models};
 use crate::harness::{TestDatabase, apply, contract};
 
 /// A service whose shop sells two ponchos.
@@ -91,8 +91,7 @@ async fn an_empty_catalogue_can_be_filled_later(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn an_answer_says_which_side_lacks_a_type(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn an_answer_says_which_side_lacks_a_type(Demo(service): Demo) {
     service.put("/articles/p-1", &json!({"type": "poncho"})).await;
     let lacks = async |kind: &str| {
         let request = json!({"outfit": [null], "method": "gsu", "filters": {"types": {"0": [kind]}}});

@@ -1,12 +1,11 @@
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Service, header};
+use super::{Guarded, Service, header};
 use crate::harness::{TestDatabase, apply, contract};
 
 #[apply(contract)]
-async fn put_get_and_erase(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn put_get_and_erase(service: Service) {
     let features = json!({"age": 28.0, "preferred_colours": ["grey", "red"], "country": null});
     let answer = service.put("/customers/c-1", &json!({"features": features})).await;
     assert_eq!(answer.status(), StatusCode::CREATED);
@@ -25,8 +24,7 @@ async fn put_get_and_erase(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn features_are_checked_against_the_schema(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn features_are_checked_against_the_schema(service: Service) {
     let given = json!({"features": {"gender": "other", "hat size": 57}});
     let stored: Value = service.put("/customers/c", &given).await.json().await.unwrap();
     assert_eq!(stored["features"], given["features"], "it is stored");
@@ -55,8 +53,7 @@ async fn features_are_checked_against_the_schema(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn ids_may_be_any_text(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn ids_may_be_any_text(service: Service) {
     for (path, id) in [
         ("/customers/a%2Fb%20%C3%A4%3F", "a/b ä?"),
         ("/customers/%F0%9F%98%80%25", "😀%"),
@@ -80,8 +77,7 @@ async fn ids_may_be_any_text(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_list_continues_at_its_cursor(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_list_continues_at_its_cursor(service: Service) {
     for (id, country) in [("c 1", "CH"), ("c 2", "AT"), ("ä", "CH"), ("b", "CH")] {
         service.put(&format!("/customers/{id}"), &json!({"features": {"country": country}})).await;
     }
@@ -122,8 +118,7 @@ async fn a_list_continues_at_its_cursor(db: TestDatabase) {
 const NDJSON: &str = "application/x-ndjson";
 
 #[apply(contract)]
-async fn a_stream_is_imported(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_stream_is_imported(service: Service) {
     service.put("/customers/c-1", &json!({"features": {"age": 1}})).await;
     let line = |n: u32| format!("{{\"id\":\"c-{n}\",\"features\":{{\"age\":{},\"x\":1}}}}\n", 20 + n % 50);
     let lines: String = (0..4500).map(line).collect();
@@ -141,8 +136,7 @@ async fn a_stream_is_imported(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_bad_line_refuses_the_stream(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_bad_line_refuses_the_stream(service: Service) {
     let mut lines = String::from("{\"id\":\"good\",\"features\":{}}\n\n");
     for _ in 0..25 {
         lines.push_str("{\"id\":\"c\",\"features\":{\"age\":\"old\"}}\n");
@@ -213,8 +207,7 @@ async fn a_stream_has_a_limit_of_rows(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn an_item_called_bulk_is_like_any_other(db: TestDatabase) {
-    let service = Service::guarded(&db).await;
+async fn an_item_called_bulk_is_like_any_other(Guarded(service): Guarded, db: TestDatabase) {
     for (table, body) in [("customers", json!({"features": {}})), ("articles", json!({"type": "coat"}))] {
         let path = format!("/{table}/bulk");
         assert_eq!(
@@ -254,8 +247,7 @@ async fn an_item_called_bulk_is_like_any_other(db: TestDatabase) {
 
 /// A Mac writes ü as u and two dots; a byte order mark and a zero-width space are invisible.
 #[apply(contract)]
-async fn an_id_is_one_in_every_form_of_its_letters(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn an_id_is_one_in_every_form_of_its_letters(service: Service) {
     let forms = ["z%C3%BC", "zu%CC%88", "%EF%BB%BFz%C3%BC", "z%E2%80%8Bu%CC%88"];
     for (table, body) in [("customers", json!({"features": {}})), ("articles", json!({"type": "coat"}))] {
         for (place, form) in forms.iter().enumerate() {
@@ -278,8 +270,7 @@ async fn an_id_is_one_in_every_form_of_its_letters(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn numbers_out_of_any_sense_are_warned_of(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn numbers_out_of_any_sense_are_warned_of(service: Service, db: TestDatabase) {
     for (features, warned) in [
         (json!({"age": 1e308, "height": -5}), vec!["age", "height"]),
         (json!({"height": 1.72, "weight": 72_000}), vec!["height", "weight"]),

@@ -6,7 +6,7 @@ use atelier::store::{Entry, FeedbackEvent, FeedbackKind, SuggestedArticle};
 use atelier_core::domain::{ArticleId, CustomerId, Features, Outfit, Role, Timestamp};
 use serde_json::{Value, json};
 
-use super::{Service, header};
+use super::{Demo, Service, header};
 use crate::{
     harness::{TestDatabase, apply, contract},
     store::erasing::everything,
@@ -15,8 +15,7 @@ use crate::{
 const WHO: &str = "erika-4711";
 
 #[apply(contract)]
-async fn an_export_has_everything_and_an_erasure_leaves_nothing(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn an_export_has_everything_and_an_erasure_leaves_nothing(Demo(service): Demo, db: TestDatabase) {
     let path = format!("/customers/{WHO}");
     let features = json!({"features": {"age": 28}});
     assert_eq!(service.put(&path, &features).await.status(), 201);
@@ -63,8 +62,7 @@ async fn an_export_has_everything_and_an_erasure_leaves_nothing(db: TestDatabase
 
 /// More than any other JSON answer may have, and more outfits and events than are read at once.
 #[apply(contract)]
-async fn an_export_has_no_limit(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn an_export_has_no_limit(service: Service) {
     let (who, now) = (CustomerId::new(WHO).unwrap(), Timestamp::from_millis(1));
     service.put(&format!("/customers/{WHO}"), &json!({"features": {}})).await;
     let outfit = |number: usize| {
@@ -117,8 +115,7 @@ async fn an_export_has_no_limit(db: TestDatabase) {
 
 /// A shop's till may report a purchase after the customer asked to be erased.
 #[apply(contract)]
-async fn feedback_after_an_erasure_names_no_customer(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn feedback_after_an_erasure_names_no_customer(Demo(service): Demo, db: TestDatabase) {
     let path = format!("/customers/{WHO}");
     service.put(&path, &json!({"features": {}})).await;
     let (completion, blank) = complete(&service).await;

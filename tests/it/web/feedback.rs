@@ -5,7 +5,7 @@ use atelier_core::domain::ArticleId;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use super::Service;
+use super::{Demo, Service};
 use crate::harness::{TestDatabase, apply, contract};
 
 const JSON: &str = "application/json";
@@ -41,8 +41,7 @@ pub async fn report(service: &Service, body: &Value) -> (u16, Value) {
 }
 
 #[apply(contract)]
-async fn an_event_counts_once(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn an_event_counts_once(service: Service) {
     let id = completion(&service);
     let first = event(&id, "e-1", "accepted");
     assert_eq!(report(&service, &first).await, (200, json!({"id": "e-1", "recorded": true})));
@@ -56,8 +55,7 @@ async fn an_event_counts_once(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn invalid_events_are_refused_with_pointers(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn invalid_events_are_refused_with_pointers(service: Service) {
     let id = completion(&service);
     for (field, value, status, pointer) in [
         ("slot", json!(2), 422, Some("/slot")),
@@ -109,8 +107,7 @@ async fn each_event_of_a_batch_has_its_own_answer(db: TestDatabase) {
 
 /// A hundred events are one transaction.
 #[apply(contract)]
-async fn a_long_list_is_recorded_without_its_bad_events(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_long_list_is_recorded_without_its_bad_events(service: Service) {
     let id = completion(&service);
     let mut events: Vec<Value> = (0..250).map(|n| event(&id, &format!("e-{n}"), "shown")).collect();
     events[20]["customer"] = "nobody".into();
@@ -136,8 +133,7 @@ async fn a_long_list_is_recorded_without_its_bad_events(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn counts_have_intervals(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn counts_have_intervals(service: Service) {
     assert_eq!(service.json("/feedback/counts").await, json!({"items": []}));
     let mut events = Vec::new();
     for n in 0..10 {
@@ -173,8 +169,7 @@ async fn counts_have_intervals(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn erasing_removes_the_customer_from_feedback(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn erasing_removes_the_customer_from_feedback(service: Service) {
     service.put("/customers/c", &json!({"features": {"age": 28}})).await;
     let mut body = event(&completion(&service), "e", "bought");
     body["customer"] = "c".into();
@@ -198,8 +193,7 @@ async fn erasing_removes_the_customer_from_feedback(db: TestDatabase) {
 
 /// The largest tickets: seven blanks with twenty suggestions each, and the longest ids.
 #[apply(contract)]
-async fn long_completion_ids_are_kept(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn long_completion_ids_are_kept(service: Service) {
     let article = |prefix: &str, n: usize| ArticleId::new(format!("{prefix}{n:03}")).unwrap();
     let long = |letter: &str| letter.repeat(125);
     let blank = |slot| SuggestedFor {
@@ -227,8 +221,7 @@ async fn long_completion_ids_are_kept(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn suggestions_and_feedback_become_training_data(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn suggestions_and_feedback_become_training_data(Demo(service): Demo) {
     let outfit = service.store.outfits().first(1).await.unwrap().remove(0).outfit;
     let customer = outfit.customer.as_str();
     let mut slots: Vec<Value> = outfit.articles().iter().map(|id| json!(id.as_str())).collect();

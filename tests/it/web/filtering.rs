@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Service;
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{apply, contract};
 
 async fn ids(service: &Service, query: &str) -> Vec<String> {
     let page = service.json(&format!("/articles?{query}")).await;
@@ -11,8 +11,7 @@ async fn ids(service: &Service, query: &str) -> Vec<String> {
 }
 
 #[apply(contract)]
-async fn a_list_has_what_its_conditions_admit(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_list_has_what_its_conditions_admit(service: Service) {
     for (id, article) in [
         (
             "a",
@@ -49,8 +48,7 @@ async fn a_list_has_what_its_conditions_admit(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn filtered_pages_continue_at_the_cursor(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn filtered_pages_continue_at_the_cursor(service: Service) {
     // Every fourth is navy, every fifth is not in stock; more than a page of the database's.
     let line = |n: usize| {
         let colour = if n.is_multiple_of(4) { "navy" } else { "red" };
@@ -76,8 +74,7 @@ async fn filtered_pages_continue_at_the_cursor(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn wrong_conditions_are_refused(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn wrong_conditions_are_refused(service: Service) {
     let many = "&where=a:b".repeat(17);
     for query in ["where=navy", "where=:navy", "where=colour:", "where=", &*many] {
         let answer = service.get(&format!("/articles?{query}")).await;

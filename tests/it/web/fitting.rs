@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs};
 use atelier_core::domain::{Article, Customer, Outfit, Role};
 use serde_json::{Map, Value, json};
 
-use super::{Service, rows};
+use super::{Demo, Service, rows};
 use crate::{
     cli::complete::Parts,
     harness::{TestDatabase, apply, contract},
@@ -214,8 +214,7 @@ async fn store_drawn(service: &Service, draws: &mut Draws) -> BTreeMap<String, V
 
 /// Random articles, customers and filters, compared with the rules as this file writes them down.
 #[apply(contract)]
-async fn nothing_that_is_unavailable_is_suggested_unless_asked_for(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn nothing_that_is_unavailable_is_suggested_unless_asked_for(Demo(service): Demo) {
     let mut draws = Draws(20);
     let articles = store_drawn(&service, &mut draws).await;
     let outfit: Vec<String> = rows::<Outfit>()[0].articles().iter().map(ToString::to_string).collect();
@@ -260,8 +259,7 @@ async fn nothing_that_is_unavailable_is_suggested_unless_asked_for(db: TestDatab
 
 /// The same rules for sets, diverse suggestions, a total price, the Studio and `atelier complete`.
 #[apply(contract)]
-async fn every_way_of_suggesting_leaves_out_what_is_unavailable(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn every_way_of_suggesting_leaves_out_what_is_unavailable(Demo(service): Demo, db: TestDatabase) {
     let mut draws = Draws(21);
     let articles = store_drawn(&service, &mut draws).await;
     let outfit: Vec<String> = rows::<Outfit>()[0].articles().iter().map(ToString::to_string).collect();
@@ -369,8 +367,7 @@ async fn store_all(service: &Service, articles: &[Value]) -> Value {
 }
 
 #[apply(contract)]
-async fn sizes_are_compared_as_shops_write_them(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn sizes_are_compared_as_shops_write_them(Demo(service): Demo) {
     let articles = [
         json!({"id": "new-comma", "type": "sneaker", "sizes": ["40,5"], "stock": {"40,5": 3}}),
         json!({"id": "new-point", "type": "sneaker", "sizes": ["40.5", "41"], "stock": {"40,5": 1, "41": 0}}),
@@ -398,8 +395,7 @@ async fn sizes_are_compared_as_shops_write_them(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn types_are_compared_in_the_singular(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn types_are_compared_in_the_singular(Demo(service): Demo) {
     let articles = [
         json!({"id": "new-m", "type": "Rain Jackets", "sizes": ["M"], "gender": "women"}),
         json!({"id": "new-l", "type": "Rain Jackets", "sizes": ["L"], "gender": "women"}),
@@ -415,8 +411,7 @@ async fn types_are_compared_in_the_singular(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn sizes_that_no_customer_is_asked_for_are_warned_of(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn sizes_that_no_customer_is_asked_for_are_warned_of(Demo(service): Demo, db: TestDatabase) {
     let articles = [
         json!({"id": "new-1", "type": "Jacken", "sizes": ["38"]}),
         json!({"id": "new-2", "type": "Jacken", "sizes": ["40"]}),
@@ -505,8 +500,7 @@ async fn count_unavailable(service: &Service, filters: &Value) -> [usize; 4] {
 }
 
 #[apply(contract)]
-async fn the_demo_suggests_what_fits_and_is_in_stock(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn the_demo_suggests_what_fits_and_is_in_stock(Demo(service): Demo) {
     let [sizes, genders, out_of_stock, all] = count_unavailable(&service, &json!({})).await;
     assert_eq!((sizes, genders, out_of_stock), (0, 0, 0));
     assert!(all > 5 * 1600, "{all}");
@@ -533,8 +527,7 @@ fn coats(features: &Value, filters: &Value) -> Value {
 }
 
 #[apply(contract)]
-async fn stock_follows_the_customers_size_and_the_store(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn stock_follows_the_customers_size_and_the_store(Demo(service): Demo) {
     let is_suggested = async |id: &str, features: Value, filters: Value| {
         let answer = service.ask_ok("/complete", &coats(&features, &filters)).await;
         answer["blanks"][0]["suggestions"].as_array().unwrap().iter().any(|one| one["article"]["id"] == *id)
@@ -583,8 +576,7 @@ async fn stock_follows_the_customers_size_and_the_store(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn what_would_widen_is_said(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn what_would_widen_is_said(Demo(service): Demo) {
     let id = store_coat(&service, json!({"sizes": ["L"], "gender": "women", "stock": {"L": 0}})).await;
     let others: Vec<Value> = rows::<Article>()
         .iter()
@@ -620,8 +612,7 @@ async fn what_would_widen_is_said(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn stock_that_cannot_be_read_is_refused(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn stock_that_cannot_be_read_is_refused(service: Service) {
     for (stock, said) in [
         (json!("plenty"), "stock is a count, counts by size as in {\"M\": 3, \"L\": 0}"),
         (json!({"M": "three"}), "the stock of size \"M\" is a whole number; found \"three\""),
@@ -648,8 +639,7 @@ async fn stock_that_cannot_be_read_is_refused(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_size_that_nothing_has_is_warned_of(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn a_size_that_nothing_has_is_warned_of(Demo(service): Demo) {
     let features = json!({"top_size": "5XL", "shoe_size": "38"});
     let answer = service.ask_ok("/complete", &coats(&features, &json!({}))).await;
     assert_eq!(answer["blanks"][0]["admissible"], 0, "never silently another size");
@@ -661,8 +651,7 @@ async fn a_size_that_nothing_has_is_warned_of(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn the_pages_filter_as_well(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn the_pages_filter_as_well(Demo(service): Demo) {
     let id = store_coat(&service, json!({"sizes": ["S"], "name": "The only coat"})).await;
     let body = json!({"features": {"gender": "female", "top_size": "M"}});
     service.put("/customers/c-m", &body).await;

@@ -1,11 +1,10 @@
 use serde_json::{Value, json};
 
-use super::{Service, header};
+use super::{Demo, Service, header};
 use crate::harness::{Kind, TestDatabase, apply, contract};
 
 #[apply(contract)]
-async fn a_service_is_alive_and_ready(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn a_service_is_alive_and_ready(Demo(service): Demo, db: TestDatabase) {
     let alive: Value = service.get("/livez").await.json().await.unwrap();
     assert_eq!(alive, json!({"status": "alive"}));
     let ready: Value = service.get("/readyz").await.json().await.unwrap();
@@ -23,8 +22,7 @@ async fn a_service_is_alive_and_ready(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_service_without_a_database_is_not_ready(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_service_without_a_database_is_not_ready(service: Service) {
     service.store.close().await;
     let answer = service.get("/readyz").await;
     assert_eq!(answer.status(), 503);
@@ -36,8 +34,7 @@ async fn a_service_without_a_database_is_not_ready(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn requests_in_progress_are_finished(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn requests_in_progress_are_finished(service: Service) {
     assert_eq!(service.get("/livez").await.status(), 200);
     let (url, http) = (service.url.clone(), service.http.clone());
     service.stop().await;

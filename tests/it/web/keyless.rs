@@ -136,8 +136,7 @@ async fn requests_for_other_hosts_need_a_key(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn pages_of_other_sites_need_a_key(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn pages_of_other_sites_need_a_key(service: Service) {
     let ours = service.url.clone();
     let other_port = "http://127.0.0.1:1".to_owned();
     let secure = ours.replace("http:", "https:");

@@ -11,7 +11,7 @@ use atelier_core::domain::{CustomerId, Role, Timestamp};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
-use super::{Service, header, until};
+use super::{Demo, Guarded, Service, header, until};
 use crate::harness::{TestDatabase, apply, contract};
 
 fn now() -> Timestamp {
@@ -35,8 +35,7 @@ async fn problem(answer: Response) -> Value {
 }
 
 #[apply(contract)]
-async fn without_a_key_only_health_and_docs_answer(db: TestDatabase) {
-    let service = Service::guarded(&db).await;
+async fn without_a_key_only_health_and_docs_answer(Guarded(service): Guarded) {
     let document = service.json("/openapi.json").await;
     let mut open = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -78,8 +77,7 @@ async fn without_a_key_only_health_and_docs_answer(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_key_opens_what_its_scopes_name(db: TestDatabase) {
-    let service = Service::guarded(&db).await;
+async fn a_key_opens_what_its_scopes_name(Guarded(service): Guarded) {
     let paths = [
         (Scope::Complete, Method::GET, "/routing", 503),
         (Scope::Complete, Method::POST, "/complete", 422),
@@ -119,8 +117,7 @@ async fn a_key_opens_what_its_scopes_name(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_wrong_key_is_refused_wherever_it_is_sent(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_wrong_key_is_refused_wherever_it_is_sent(service: Service) {
     assert_eq!(service.get("/articles").await.status(), 200, "no key is needed here");
     let never_given = format!("atl_{}", "0".repeat(64));
     for wrong in ["", "x", "atl_", &never_given, &"x".repeat(9000)] {
@@ -147,8 +144,7 @@ async fn a_wrong_key_is_refused_wherever_it_is_sent(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_key_ends_when_it_expires_or_is_revoked(db: TestDatabase) {
-    let service = Service::guarded(&db).await;
+async fn a_key_ends_when_it_expires_or_is_revoked(Guarded(service): Guarded) {
     let access = &service.state.access;
     let (label, hour) = (Name::new("Shop").unwrap(), Duration::from_hours(1));
     let (short, kept) = access.issue_key(&label, &Scope::ALL, Some(hour), now()).await.unwrap();
@@ -160,8 +156,7 @@ async fn a_key_ends_when_it_expires_or_is_revoked(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn changes_are_audited_with_the_key(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn changes_are_audited_with_the_key(Demo(service): Demo) {
     let (key, kept) = issue(&service, &[Scope::Catalogue, Scope::Admin]).await;
     let send = async |method: Method, path: &str, body: Value| {
         let request = service.http.request(method, format!("{}{path}", service.url)).json(&body);
@@ -216,8 +211,7 @@ async fn changes_are_audited_with_the_key(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn use_is_recorded_once_a_minute(db: TestDatabase) {
-    let service = Service::guarded(&db).await;
+async fn use_is_recorded_once_a_minute(Guarded(service): Guarded) {
     let access = &service.state.access;
     let (key, kept) =
         access.issue_key(&Name::new("Shop").unwrap(), &[], None, Timestamp::from_millis(0)).await.unwrap();
@@ -270,8 +264,7 @@ async fn a_key_over_its_rate_limit_is_refused(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_key_used_before_works_without_the_database(db: TestDatabase) {
-    let service = Service::guarded(&db).await;
+async fn a_key_used_before_works_without_the_database(Guarded(service): Guarded) {
     let (used, _) = issue(&service, &[Scope::Metrics]).await;
     let (unused, _) = issue(&service, &[Scope::Metrics]).await;
     assert_eq!(send(&service, Method::GET, "/metrics", &used).await.status(), 200);
@@ -281,8 +274,7 @@ async fn a_key_used_before_works_without_the_database(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_session_opens_no_api_and_a_key_no_page(db: TestDatabase) {
-    let service = Service::guarded(&db).await;
+async fn a_session_opens_no_api_and_a_key_no_page(Guarded(service): Guarded) {
     let admin = service.signed_in(Role::Admin).await;
     assert_eq!(admin.get("/access").await.status(), 200);
     assert_eq!(admin.get("/articles").await.status(), 401);

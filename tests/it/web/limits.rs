@@ -14,7 +14,7 @@ use tokio::{
     time::{interval, sleep, timeout},
 };
 
-use super::{Service, header, outfits, until};
+use super::{Demo, Guarded, Service, header, outfits, until};
 use crate::{
     cli::run,
     harness::{TestDatabase, apply, on_sqlite, tools},
@@ -163,8 +163,7 @@ async fn dripping_callers_make_room_for_others(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn heads_are_limited(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn heads_are_limited(service: Service) {
     let head = |bytes: usize| {
         let start = "GET /livez HTTP/1.1\r\nHost: localhost\r\nX: ";
         format!("{start}{}\r\n\r\n", "x".repeat(bytes - start.len() - 4))
@@ -247,8 +246,7 @@ async fn callers_that_take_nothing_do_not_delay_a_stop(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn uploads_are_refused_without_breaking_the_pipe(db: TestDatabase) {
-    let service = Service::guarded(&db).await;
+async fn uploads_are_refused_without_breaking_the_pipe(Guarded(service): Guarded) {
     let body = vec![b' '; 5 << 20];
     for (method, path, content_type, expected) in [
         ("POST", "/customers/bulk", NDJSON, 401),
@@ -268,8 +266,7 @@ async fn uploads_are_refused_without_breaking_the_pipe(db: TestDatabase) {
 
 #[apply(on_sqlite)]
 #[needs(tools::curl)]
-async fn curl_reads_why_its_upload_is_refused(db: TestDatabase) {
-    let service = Service::guarded(&db).await;
+async fn curl_reads_why_its_upload_is_refused(Guarded(service): Guarded) {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), vec![b' '; 5 << 20]).unwrap();
     for expect in ["Expect:", "Expect: 100-continue"] {
@@ -286,8 +283,7 @@ async fn curl_reads_why_its_upload_is_refused(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn a_caller_that_asks_first_sends_nothing(db: TestDatabase) {
-    let service = Service::guarded(&db).await;
+async fn a_caller_that_asks_first_sends_nothing(Guarded(service): Guarded) {
     let mut stream = connect(&service).await;
     let headers = format!("Content-Type: {NDJSON}\r\nContent-Length: 5000000\r\nExpect: 100-continue\r\n");
     send(&mut stream, "POST", "/customers/bulk", &headers).await;
@@ -368,8 +364,7 @@ async fn long_streams_are_refused(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn warnings_and_reasons_do_not_multiply_a_body(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn warnings_and_reasons_do_not_multiply_a_body(Demo(service): Demo) {
     let unknown = |count: usize| (0..count).map(|n| (format!("f{n}"), json!(1))).collect::<Value>();
     let answer = service.ask_ok("/compare", &json!({"features": unknown(900), "outfit": [null]})).await;
     for column in answer["columns"].as_array().unwrap() {
@@ -403,8 +398,7 @@ async fn warnings_and_reasons_do_not_multiply_a_body(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn answers_are_limited(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn answers_are_limited(service: Service) {
     for number in 0..37 {
         let article = json!({"type": "coat", "text": "x".repeat(1_000_000)});
         assert_eq!(service.put(&format!("/articles/a-{number}"), &article).await.status(), 201);

@@ -13,7 +13,7 @@ use atelier_engine::{
 };
 use serde_json::{Value, json};
 
-use super::{Service, header, models, rows};
+use super::{Demo, Service, header, models, rows};
 use crate::harness::{TestDatabase, apply, on_sqlite};
 
 /// A scrape: each sample by its name and labels as written.
@@ -215,8 +215,7 @@ async fn counts_requests_and_inference(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn nothing_is_counted_before_it_happens(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn nothing_is_counted_before_it_happens(service: Service) {
     let scrape = Scrape::read(&service).await;
     assert!(!scrape.text.contains("route="), "the scrape itself is not done yet: {}", scrape.text);
     assert!(!scrape.text.contains("atelier_model_info"), "no release is served");
@@ -228,8 +227,7 @@ async fn nothing_is_counted_before_it_happens(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn answers_report_their_timing(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn answers_report_their_timing(Demo(service): Demo) {
     let blanked = json!({"outfit": [outfit()[0], null]});
     for (path, request) in
         [("/complete", &blanked), ("/compare", &blanked), ("/score", &json!({"outfit": outfit()}))]

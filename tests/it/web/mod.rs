@@ -79,7 +79,7 @@ use reqwest::{Body, Client, Response};
 use serde_json::Value;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
-use crate::harness::TestDatabase;
+use crate::harness::{Fixture, TestDatabase};
 
 /// Waits until something that happens in the background has happened, for half a minute at most. A macro, because the
 /// future of a closure that borrows is not `Send` for every lifetime.
@@ -305,6 +305,52 @@ impl Service {
     pub async fn stop(self) {
         self.stop.send(()).unwrap();
         self.served.await.unwrap().unwrap();
+    }
+}
+
+impl Fixture for Service {
+    async fn prepare(db: &TestDatabase) -> Self {
+        Self::start(db).await
+    }
+}
+
+/// A service with the demo release, its catalogue, customers and outfits.
+pub struct Demo(pub Service);
+
+impl Fixture for Demo {
+    async fn prepare(db: &TestDatabase) -> Self {
+        Self(Service::demo(db).await)
+    }
+}
+
+/// A service where every program needs a key.
+pub struct Guarded(pub Service);
+
+impl Fixture for Guarded {
+    async fn prepare(db: &TestDatabase) -> Self {
+        Self(Service::guarded(db).await)
+    }
+}
+
+/// The demo, and a stylist's browser.
+pub struct Stylist(pub Service, pub Browser);
+
+impl Fixture for Stylist {
+    async fn prepare(db: &TestDatabase) -> Self {
+        let service = Service::demo(db).await;
+        let browser = service.signed_in(Role::Stylist).await;
+        Self(service, browser)
+    }
+}
+
+/// The demo, and an analyst's browser.
+pub struct Analyst(pub Service, pub Browser);
+
+impl Fixture for Analyst {
+    async fn prepare(db: &TestDatabase) -> Self {
+        let service = Service::demo(db).await;
+        let browser = service.signed_in(Role::Analyst).await;
+        Self(service, browser)
     }
 }
 

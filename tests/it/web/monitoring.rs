@@ -5,7 +5,7 @@ use std::{collections::HashSet, fs, path::Path};
 use serde_json::{Value, json};
 
 use super::Service;
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{apply, contract};
 
 /// Prometheus itself adds these.
 const OWN_METRICS: [&str; 1] = ["up"];
@@ -26,8 +26,7 @@ const WORDS: [&str; 11] = [
 ];
 
 #[apply(contract)]
-async fn every_query_uses_existing_metrics(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn every_query_uses_existing_metrics(service: Service) {
     service.bring_in_demo().await;
     // Loaded by this service's own engine, which counts the runs of its models.
     service.releases.serve("demo").await.unwrap();

@@ -6,8 +6,7 @@ use super::{Service, browser, header};
 use crate::harness::{TestDatabase, apply, contract};
 
 #[apply(contract)]
-async fn an_odd_next_leads_to_the_studio(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn an_odd_next_leads_to_the_studio(service: Service) {
     let someone = service.signed_in(Role::Stylist).await;
     for (next, to) in [
         ("/%01", "/studio"),

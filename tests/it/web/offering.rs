@@ -1,4 +1,4 @@
-//! What Studio says to a stylist, ranks and offers, by its HTML.
+//! What Studio says to a ranks and offers, by its HTML.
 
 use atelier::store::FeedbackKind;
 use atelier_core::domain::{CustomerId, Role};
@@ -6,14 +6,13 @@ use futures_util::TryStreamExt;
 use serde_json::json;
 
 use super::{
-    Service, header,
-    studio::{CUSTOMER, OUTFIT, refusals, stylist, suggested},
+    Service, Stylist, header,
+    studio::{CUSTOMER, OUTFIT, refusals, suggested},
 };
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{apply, contract};
 
 #[apply(contract)]
-async fn says_warnings_in_a_shops_words(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn says_warnings_in_a_shops_words(Stylist(service, browser): Stylist) {
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=")).await;
     assert!(html.contains("Add three more pieces for better suggestions."), "{html}");
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&total=1")).await;
@@ -65,8 +64,7 @@ fn compared(html: &str) -> Vec<&str> {
 }
 
 #[apply(contract)]
-async fn an_unknown_customer_is_compared_with_one(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn an_unknown_customer_is_compared_with_one(Stylist(service, browser): Stylist) {
     service.put("/customers/blank", &json!({"features": {}})).await;
     let html = browser.page(&format!("/studio?customer=blank&{OUTFIT}&own.occasion=office")).await;
     let factors = compared(&html);
@@ -84,8 +82,7 @@ async fn an_unknown_customer_is_compared_with_one(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_rank_is_among_what_the_filters_allow(db: TestDatabase) {
-    let (_service, browser) = stylist(&db).await;
+async fn a_rank_is_among_what_the_filters_allow(Stylist(_service, browser): Stylist) {
     let number = |text: &str| -> usize {
         let digits: String = text.chars().take_while(|c| c.is_ascii_digit() || *c == ',').collect();
         digits.replace(',', "").parse().unwrap()
@@ -112,8 +109,7 @@ async fn a_rank_is_among_what_the_filters_allow(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn what_a_method_cannot_rank_is_chosen_by_hand(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn what_a_method_cannot_rank_is_chosen_by_hand(Stylist(service, browser): Stylist) {
     for (id, kind) in [("zebra", "coat"), ("cape", "cape")] {
         let body = json!({"type": kind, "name": "A zebra piece", "price": 50});
         service.put(&format!("/articles/{id}"), &body).await;
@@ -142,8 +138,7 @@ async fn what_a_method_cannot_rank_is_chosen_by_hand(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_refusal_is_in_the_log_and_taken_back_without_losing_others(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn a_refusal_is_in_the_log_and_taken_back_without_losing_others(Stylist(service, browser): Stylist) {
     let customer = CustomerId::new("c-014871").unwrap();
     let view = format!("{CUSTOMER}&{OUTFIT}");
     let html = browser.page(&format!("/studio?{view}")).await;
@@ -183,8 +178,7 @@ async fn a_refusal_is_in_the_log_and_taken_back_without_losing_others(db: TestDa
 }
 
 #[apply(contract)]
-async fn a_new_shop_has_occasions(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_new_shop_has_occasions(service: Service) {
     service.put("/articles/a", &json!({"type": "coat"})).await;
     service.put("/customers/ann", &json!({"features": {}})).await;
     let browser = service.signed_in(Role::Stylist).await;
@@ -194,8 +188,7 @@ async fn a_new_shop_has_occasions(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_budget_flags_the_board(db: TestDatabase) {
-    let (_service, browser) = stylist(&db).await;
+async fn a_budget_flags_the_board(Stylist(_service, browser): Stylist) {
     let board = "/studio?slot=a-00134&slot=a-01130&slot=a-00568&slot=a-00259";
     assert!(browser.page(&format!("{board}&total=10")).await.contains("Over the €10 budget"));
     assert!(!browser.page(&format!("{board}&total=100000")).await.contains("id=\"over\""));
@@ -209,8 +202,7 @@ async fn a_budget_flags_the_board(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn prices_of_other_currencies_are_not_added_up(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn prices_of_other_currencies_are_not_added_up(Stylist(service, browser): Stylist) {
     for (id, price, currency) in [("own", 9, "EUR"), ("other", 5, "GBP"), ("cheap", 1, "GBP")] {
         let body =
             json!({"type": "beanie", "name": format!("The {id} one"), "price": price, "currency": currency});

@@ -30,8 +30,7 @@ async fn problem(answer: Response) -> (u16, String, String) {
 }
 
 #[apply(contract)]
-async fn a_patch_changes_what_it_names(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_patch_changes_what_it_names(service: Service) {
     let coat = json!({"type": "coat", "colour": "red", "price": 79, "stock": {"S": 1, "M": 2}});
     service.put("/articles/a", &coat).await;
     let change = json!({"in_stock": "nein", "colour": null, "stock": {"M": 0, "S": null}, "id": "a"});
@@ -70,8 +69,7 @@ async fn a_patch_changes_what_it_names(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn what_a_patch_leaves_invalid_is_refused(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn what_a_patch_leaves_invalid_is_refused(service: Service) {
     service.put("/articles/a", &json!({"type": "coat", "price": 79})).await;
     service.put("/customers/c", &json!({"features": {"age": 28}})).await;
     for (path, body, pointer) in [
@@ -120,8 +118,7 @@ async fn what_a_patch_leaves_invalid_is_refused(db: TestDatabase) {
 
 /// Each changes another attribute, so none of them may overwrite the others' changes.
 #[apply(contract)]
-async fn patches_at_the_same_time_are_all_kept(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn patches_at_the_same_time_are_all_kept(service: Service) {
     service.put("/articles/a", &json!({"type": "coat"})).await;
     service.put("/customers/c", &json!({"features": {}})).await;
     let changes = (0..12).map(|number| {
@@ -143,8 +140,7 @@ async fn patches_at_the_same_time_are_all_kept(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_stream_of_patches_keeps_the_rest(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_stream_of_patches_keeps_the_rest(service: Service) {
     service.put("/articles/a", &json!({"type": "coat", "colour": "red", "in_stock": true})).await;
     service.put("/articles/b", &json!({"type": "hat", "colour": "blue"})).await;
     let lines = "{\"id\":\"a\",\"in_stock\":false}\n{\"id\":\"new\",\"type\":\"boot\",\"price\":9}\n\
@@ -194,8 +190,7 @@ async fn a_stream_of_patches_keeps_the_rest(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_version_follows_every_change(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_version_follows_every_change(service: Service) {
     for (path, body, other) in [
         ("/articles/a", json!({"type": "coat"}), json!({"type": "coat", "price": 1})),
         ("/customers/c", json!({"features": {}}), json!({"features": {"age": 28}})),
@@ -219,8 +214,7 @@ async fn a_version_follows_every_change(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn only_the_expected_version_is_changed(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn only_the_expected_version_is_changed(service: Service) {
     for (path, body) in [
         ("/articles/a", json!({"type": "coat", "price": 5})),
         ("/customers/c", json!({"features": {"age": 28}})),
@@ -266,8 +260,7 @@ async fn only_the_expected_version_is_changed(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn one_of_many_creators_wins(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn one_of_many_creators_wins(service: Service) {
     let creations = (0..8).map(|number| {
         let put = request(&service, Method::PUT, "/articles/a").header("if-none-match", "*");
         async move { put.json(&json!({"type": "coat", "n": number})).send().await.unwrap().status().as_u16() }
@@ -278,8 +271,7 @@ async fn one_of_many_creators_wins(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_caller_with_the_version_gets_no_body(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_caller_with_the_version_gets_no_body(service: Service) {
     let tag = header(&service.put("/articles/a", &json!({"type": "coat"})).await, "etag").to_owned();
     let get = async |tags: &str| {
         let request = request(&service, Method::GET, "/articles/a").header("if-none-match", tags);

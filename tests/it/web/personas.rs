@@ -14,7 +14,7 @@ use atelier_engine::{
 use serde_json::Value;
 
 use super::{
-    Browser, Service,
+    Browser, Demo, Service,
     evaluation::{lack::demo_but, text},
     header, rows, until,
 };
@@ -61,8 +61,7 @@ fn percent(share: f32) -> String {
 }
 
 #[apply(contract)]
-async fn typical_articles_have_the_largest_share(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn typical_articles_have_the_largest_share(Demo(service): Demo) {
     let stylist = service.signed_in(Role::Stylist).await;
     let html = ready(&stylist, "/personas?method=latent").await;
     assert!(html.len() < 60_000, "{} bytes", html.len());
@@ -98,8 +97,7 @@ async fn typical_articles_have_the_largest_share(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn the_mix_of_a_customer_is_the_mean_of_their_outfits(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn the_mix_of_a_customer_is_the_mean_of_their_outfits(Demo(service): Demo) {
     let stylist = service.signed_in(Role::Stylist).await;
     let outfits = rows::<Outfit>();
     let of = |customer: &CustomerId| {
@@ -143,8 +141,7 @@ async fn the_mix_of_a_customer_is_the_mean_of_their_outfits(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn erased_customers_are_not_shown(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn erased_customers_are_not_shown(Demo(service): Demo) {
     let stylist = service.signed_in(Role::Stylist).await;
     let html = ready(&stylist, "/personas?method=latent").await;
     let shown = html.split("for c-").nth(1).unwrap().split('<').next().unwrap();
@@ -159,8 +156,7 @@ async fn erased_customers_are_not_shown(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn invalid_queries_are_refused(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn invalid_queries_are_refused(Demo(service): Demo) {
     let stylist = service.signed_in(Role::Stylist).await;
     ready(&stylist, "/personas").await;
     for (path, status, says) in [

@@ -1,9 +1,8 @@
 use super::{Service, header};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{apply, contract};
 
 #[apply(contract)]
-async fn garments_are_drawn(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn garments_are_drawn(service: Service) {
     let answer = service.get("/pictures/trench-coat.svg?colour=beige&pattern=checked&material=cotton").await;
     assert_eq!(answer.status(), 200);
     assert_eq!(header(&answer, "content-type"), "image/svg+xml");
@@ -25,8 +24,7 @@ async fn garments_are_drawn(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn unknown_garments_get_a_placeholder(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn unknown_garments_get_a_placeholder(service: Service) {
     let drawn = async |path: &str| {
         let answer = service.get(path).await;
         assert_eq!(
@@ -45,8 +43,7 @@ async fn unknown_garments_get_a_placeholder(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn other_files_are_not_found(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn other_files_are_not_found(service: Service) {
     for (path, status) in [
         ("/pictures/coat.png", 404),
         ("/pictures/coat", 404),

@@ -18,8 +18,7 @@ async fn an_unknown_path_is_a_problem(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_wrong_method_is_a_problem(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_wrong_method_is_a_problem(service: Service) {
     let answer = service.http.delete(format!("{}/livez", service.url)).send().await.unwrap();
     assert_eq!(answer.status(), 405);
     assert_eq!(header(&answer, "allow"), "GET,HEAD");
@@ -40,8 +39,7 @@ async fn browsers_get_a_page(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn request_ids_are_kept_or_made(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn request_ids_are_kept_or_made(service: Service) {
     let send =
         |id: &str| service.http.get(format!("{}/livez", service.url)).header("x-request-id", id).send();
     assert_eq!(header(&send("shop-17").await.unwrap(), "x-request-id"), "shop-17");

@@ -2,12 +2,11 @@
 
 use serde_json::json;
 
-use super::{Service, outfits};
-use crate::harness::{TestDatabase, apply, contract};
+use super::{Demo, Service, outfits};
+use crate::harness::{apply, contract};
 
 #[apply(contract)]
-async fn invalid_requests_are_refused_with_pointers(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn invalid_requests_are_refused_with_pointers(Demo(service): Demo) {
     let article = outfits()[0].articles()[0].to_string();
     let cases = [
         (json!({"outfit": ["nowhere", null]}), "/outfit/0", "there is no article nowhere"),
@@ -88,8 +87,7 @@ async fn invalid_requests_are_refused_with_pointers(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn without_a_release_nothing_is_completed(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn without_a_release_nothing_is_completed(service: Service) {
     for (path, body) in [
         ("/complete", json!({"outfit": [null]})),
         ("/compare", json!({"outfit": [null]})),

@@ -14,15 +14,14 @@ use atelier_core::domain::Role;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Service, models};
+use super::{Demo, Service, models};
 use crate::{
     demo,
     harness::{TestDatabase, apply, contract},
 };
 
 #[apply(contract)]
-async fn lists_the_methods_of_the_release(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn lists_the_methods_of_the_release(Demo(service): Demo) {
     let methods = service.json("/methods").await;
     assert_eq!(methods["release"], "demo");
     let listed = methods["methods"].as_array().unwrap();
@@ -102,8 +101,7 @@ async fn a_release_is_swapped_under_load(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn routing_chooses_the_method_by_default(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn routing_chooses_the_method_by_default(Demo(service): Demo) {
     let method = async |customer: Option<&str>| {
         let answer = service.ask_ok("/complete", &json!({"outfit": [null], "customer": customer})).await;
         (answer["method"].as_str().unwrap().to_owned(), answer["arm"].clone())

@@ -4,17 +4,11 @@ use atelier::store::FeedbackKind;
 use atelier_core::domain::{CustomerId, Role};
 use serde_json::{Value, json};
 
-use super::{Browser, Service, header};
+use super::{Browser, Demo, Stylist, header};
 use crate::harness::{TestDatabase, apply, contract};
 
 const DRAFT: &str = "customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";
 const WHOLE: &str = "customer=c-014871&slot=a-00134&slot=a-01130&slot=a-00568&slot=a-00259";
-
-async fn stylist(db: &TestDatabase) -> (Service, Browser) {
-    let service = Service::demo(db).await;
-    let browser = service.signed_in(Role::Stylist).await;
-    (service, browser)
-}
 
 /// Saves what the address has and returns the saved outfit's page.
 async fn save(browser: &Browser, view: &str) -> String {
@@ -33,8 +27,7 @@ async fn change(browser: &Browser, path: &str, fields: &[(&str, &str)]) -> Strin
 }
 
 #[apply(contract)]
-async fn a_draft_becomes_a_named_outfit(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn a_draft_becomes_a_named_outfit(Stylist(service, browser): Stylist) {
     let page = save(&browser, DRAFT).await;
     let html = browser.page(&page).await;
     assert!(
@@ -97,8 +90,7 @@ async fn a_draft_becomes_a_named_outfit(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_copy_is_for_another_customer(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn a_copy_is_for_another_customer(Stylist(service, browser): Stylist) {
     let page = save(&browser, WHOLE).await;
     change(&browser, &page, &[("change", "words"), ("revision", "1"), ("name", "Autumn")]).await;
     let copy = async |customer: &str| {
@@ -138,8 +130,7 @@ async fn a_copy_is_for_another_customer(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_deletion_is_undone(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn a_deletion_is_undone(Stylist(service, browser): Stylist) {
     let page = save(&browser, WHOLE).await;
     let there = change(&browser, &page, &[("change", "delete"), ("revision", "1")]).await;
     let html = browser.page(&there).await;
@@ -158,8 +149,7 @@ async fn a_deletion_is_undone(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn an_outfit_that_cannot_be_saved_stays_on_its_page(db: TestDatabase) {
-    let (_service, browser) = stylist(&db).await;
+async fn an_outfit_that_cannot_be_saved_stays_on_its_page(Stylist(_service, browser): Stylist) {
     let first = save(&browser, WHOLE).await;
     let second = save(&browser, &WHOLE.replace("a-01130", "a-01243")).await;
     let number = |page: &str| page.rsplit('/').next().unwrap().to_owned();
@@ -185,8 +175,10 @@ async fn an_outfit_that_cannot_be_saved_stays_on_its_page(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces(
+    Stylist(service, browser): Stylist,
+    db: TestDatabase,
+) {
     let page = save(&browser, WHOLE).await;
     let words = [("change", "words"), ("revision", "1"), ("name", "Autumn"), ("note", "pays late")];
     change(&browser, &page, &words).await;
@@ -240,8 +232,7 @@ async fn the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces(db: T
 }
 
 #[apply(contract)]
-async fn saved_outfits_need_a_stylist(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn saved_outfits_need_a_stylist(Stylist(service, browser): Stylist) {
     let page = save(&browser, WHOLE).await;
     for path in ["/studio/outfits", &page] {
         let answer = super::browser().get(format!("{}{path}", service.url)).send().await.unwrap();
@@ -264,8 +255,7 @@ async fn saved_outfits_need_a_stylist(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_customers_page_has_sizes_notes_outfits_and_feedback(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn a_customers_page_has_sizes_notes_outfits_and_feedback(Stylist(service, browser): Stylist) {
     let features = json!({"features": {"top_size": "M", "shoe_size": "38"}});
     assert_eq!(service.put("/customers/zoe", &features).await.status(), 201);
     let body = json!({"customer": "zoe", "outfit": ["a-00134", null, "a-00568", "a-00259"], "method": "gsu"});
@@ -326,8 +316,7 @@ async fn a_customers_page_has_sizes_notes_outfits_and_feedback(db: TestDatabase)
 }
 
 #[apply(contract)]
-async fn the_queue_has_drafts_and_customers(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn the_queue_has_drafts_and_customers(Stylist(service, browser): Stylist) {
     let html = browser.page("/studio").await;
     assert!(html.contains("No saved outfit yet") && !html.contains("Longest without a new outfit"), "{html}");
     // The latest customers come first, until they have an outfit.
@@ -361,8 +350,7 @@ async fn the_queue_has_drafts_and_customers(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn all_drafts_are_the_stylists_own(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn all_drafts_are_the_stylists_own(Stylist(service, browser): Stylist) {
     let articles = ["a-00134", "a-01130", "a-00568", "a-00259", "a-01243"];
     for article in articles {
         save(&browser, &format!("customer=c-014871&slot={article}")).await;
@@ -377,8 +365,7 @@ async fn all_drafts_are_the_stylists_own(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn prices_have_the_shops_currency(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn prices_have_the_shops_currency(Stylist(service, browser): Stylist) {
     for (id, price, currency) in
         [("p-1", json!(1200), None), ("p-2", json!(316.6), None), ("p-3", json!(5.25), Some("GBP"))]
     {
@@ -400,8 +387,7 @@ async fn prices_have_the_shops_currency(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn the_api_has_names_notes_and_drafts(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn the_api_has_names_notes_and_drafts(Demo(service): Demo) {
     let save = async |body: Value| service.ask("/outfits", &body).await;
     let body = json!({"customer": "c-014871", "articles": ["a-00134", null], "name": "Autumn", "note": "38"});
     let (status, saved) = save(body.clone()).await;
@@ -435,8 +421,7 @@ async fn the_api_has_names_notes_and_drafts(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn an_imported_outfit_is_saved_unchanged(db: TestDatabase) {
-    let (_service, browser) = stylist(&db).await;
+async fn an_imported_outfit_is_saved_unchanged(Stylist(_service, browser): Stylist) {
     let html = browser.page("/studio?customer=c-014871").await;
     let card = html.split_once("<ul class=\"outfits\">").unwrap().1;
     assert!(card.contains("Use as a starting point"), "{card}");
@@ -451,8 +436,7 @@ async fn an_imported_outfit_is_saved_unchanged(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_customer_has_a_list_of_their_outfits(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn a_customer_has_a_list_of_their_outfits(Stylist(service, browser): Stylist) {
     let list = async |query: &str| browser.page(&format!("/studio/outfits?{query}")).await;
     let html = list("customer=c-014871").await;
     assert!(
@@ -477,8 +461,7 @@ async fn a_customer_has_a_list_of_their_outfits(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn the_history_names_what_changed(db: TestDatabase) {
-    let (_service, browser) = stylist(&db).await;
+async fn the_history_names_what_changed(Stylist(_service, browser): Stylist) {
     let page = save(&browser, WHOLE).await;
     let seq = page.rsplit('/').next().unwrap();
     let changes = [

@@ -3,12 +3,11 @@
 use atelier_core::domain::{ArticleId, Outfit};
 use serde_json::json;
 
-use super::{Service, outfits};
-use crate::harness::{TestDatabase, apply, contract};
+use super::{Demo, outfits};
+use crate::harness::{apply, contract};
 
 #[apply(contract)]
-async fn scores_an_outfit(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn scores_an_outfit(Demo(service): Demo) {
     let outfits = outfits();
     let mut better = 0;
     for outfit in &outfits[..20] {

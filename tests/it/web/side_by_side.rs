@@ -3,16 +3,10 @@
 use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
-use super::{Browser, Service, header};
-use crate::harness::{TestDatabase, apply, contract};
+use super::{Analyst, Service, header};
+use crate::harness::{apply, contract};
 
 const OUTFIT: &str = "slot=a-00134&slot=&slot=a-00568&slot=a-00259&unfit=on&sold_out=on&any=on";
-
-async fn analyst(db: &TestDatabase) -> (Service, Browser) {
-    let service = Service::demo(db).await;
-    let browser = service.signed_in(Role::Analyst).await;
-    (service, browser)
-}
 
 async fn compared(service: &Service, more: Value) -> Value {
     let mut body = json!({"customer": "c-014871", "outfit": ["a-00134", null, "a-00568", "a-00259"], "k": 10,
@@ -22,8 +16,7 @@ async fn compared(service: &Service, more: Value) -> Value {
 }
 
 #[apply(contract)]
-async fn shows_what_compare_answers(db: TestDatabase) {
-    let (service, browser) = analyst(&db).await;
+async fn shows_what_compare_answers(Analyst(service, browser): Analyst) {
     let html = browser.page(&format!("/side-by-side?customer=c-014871&{OUTFIT}&truth=a-01243")).await;
     let answer = compared(
         &service,
@@ -62,8 +55,7 @@ async fn shows_what_compare_answers(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn marks_the_same_article_across_columns(db: TestDatabase) {
-    let (service, browser) = analyst(&db).await;
+async fn marks_the_same_article_across_columns(Analyst(service, browser): Analyst) {
     let methods = "method=none&method=gsu";
     let answer = compared(&service, json!({"methods": ["none", "gsu"]})).await;
     let ids = |column: usize| -> Vec<String> {
@@ -88,8 +80,7 @@ async fn marks_the_same_article_across_columns(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn compares_customers_under_one_method(db: TestDatabase) {
-    let (service, browser) = analyst(&db).await;
+async fn compares_customers_under_one_method(Analyst(service, browser): Analyst) {
     let html = browser
         .page(&format!("/side-by-side?customers=c-014871,+c-019029&{OUTFIT}&method=gsu&type=coat"))
         .await;
@@ -112,8 +103,7 @@ async fn compares_customers_under_one_method(db: TestDatabase) {
 
 /// The article's name is the shop's, and the file is opened in a spreadsheet of any country.
 #[apply(contract)]
-async fn a_download_runs_no_formula(db: TestDatabase) {
-    let (service, browser) = analyst(&db).await;
+async fn a_download_runs_no_formula(Analyst(service, browser): Analyst) {
     let address = format!("/side-by-side.csv?customer=c-014871&{OUTFIT}&method=gsu&k=5");
     let first = browser.page(&address).await;
     let id = first.lines().nth(1).unwrap().split(',').nth(3).unwrap().to_owned();
@@ -132,8 +122,7 @@ async fn a_download_runs_no_formula(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn downloads_every_column(db: TestDatabase) {
-    let (service, browser) = analyst(&db).await;
+async fn downloads_every_column(Analyst(service, browser): Analyst) {
     let query = format!("customer=c-014871&{OUTFIT}&truth=a-01243&method=none&method=gsu&k=5");
     let answer = browser.get(&format!("/side-by-side.csv?{query}")).await;
     assert_eq!(header(&answer, "content-type"), "text/csv; charset=utf-8");
@@ -165,8 +154,7 @@ async fn downloads_every_column(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn loads_a_stored_outfit_with_its_occasion(db: TestDatabase) {
-    let (service, browser) = analyst(&db).await;
+async fn loads_a_stored_outfit_with_its_occasion(Analyst(service, browser): Analyst) {
     let outfits = service.json("/customers/c-014871/outfits").await;
     let outfit = &outfits["items"][0];
     let occasion = outfit["features"]["occasion"].as_str().unwrap();
@@ -194,8 +182,7 @@ async fn loads_a_stored_outfit_with_its_occasion(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn reports_missing_and_invalid_fields(db: TestDatabase) {
-    let (service, browser) = analyst(&db).await;
+async fn reports_missing_and_invalid_fields(Analyst(service, browser): Analyst) {
     assert!(browser.page("/side-by-side").await.contains("Enter a customer id"));
     for query in ["customer=nobody&slot=", "customer=nobody&slot=&own.occasion=office"] {
         let html = browser.page(&format!("/side-by-side?{query}")).await;

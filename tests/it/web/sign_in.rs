@@ -7,8 +7,8 @@ use atelier_core::domain::{Role, Timestamp};
 use futures_util::FutureExt;
 use reqwest::Response;
 
-use super::{Browser, Service, browser, header};
-use crate::harness::{TestDatabase, apply, contract};
+use super::{Browser, Demo, Service, browser, header};
+use crate::harness::{apply, contract};
 
 const PASSWORD: &str = "a horse in Zurich";
 
@@ -35,8 +35,7 @@ async fn get(service: &Service, path: &str, cookie: &str) -> Response {
 }
 
 #[apply(contract)]
-async fn a_link_signs_in_once_and_sets_a_password(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_link_signs_in_once_and_sets_a_password(service: Service) {
     let admin = service.state.access.without_password(now()).await.unwrap().unwrap();
     let link = format!("/sign-in/{}", service.state.access.link(admin.id, now()).await.unwrap().as_str());
 
@@ -70,8 +69,7 @@ async fn a_link_signs_in_once_and_sets_a_password(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_password_signs_in_and_signing_out_ends_the_session(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_password_signs_in_and_signing_out_ends_the_session(service: Service) {
     let ada = service.signed_in(Role::Stylist).await;
     let set = ada.post("/password", &[("password", PASSWORD)]).await;
     assert_eq!(set.status(), 303);
@@ -115,8 +113,7 @@ fn browser_with(browser: &Browser, cookie: &str) -> Browser {
 }
 
 #[apply(contract)]
-async fn a_new_password_asks_for_the_old_one(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_new_password_asks_for_the_old_one(service: Service) {
     let without = service.signed_in(Role::Analyst).await;
     assert!(!without.page("/password").await.contains("name=\"old\""), "there is no old one to ask for");
     let (laptop, phone) = two_browsers(&service).await;
@@ -149,8 +146,7 @@ async fn a_new_password_asks_for_the_old_one(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_session_does_not_help_to_guess_the_password(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_session_does_not_help_to_guess_the_password(service: Service) {
     let (laptop, phone) = two_browsers(&service).await;
     for guess in 0..5 {
         let browser = if guess % 2 == 0 { &laptop } else { &phone };
@@ -170,8 +166,7 @@ async fn a_session_does_not_help_to_guess_the_password(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn one_of_two_new_passwords_wins(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn one_of_two_new_passwords_wins(service: Service) {
     let (laptop, phone) = two_browsers(&service).await;
     let ours = [("old", PASSWORD), ("password", NEXT)];
     let theirs = [("old", PASSWORD), ("password", "a thief in the night")];
@@ -185,8 +180,7 @@ async fn one_of_two_new_passwords_wins(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn easy_passwords_are_refused(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn easy_passwords_are_refused(service: Service) {
     let ada = service.signed_in(Role::Stylist).await;
     for (password, reason) in [
         ("password1234", "close to a common password"),
@@ -241,8 +235,7 @@ async fn easy_passwords_are_refused(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn guessing_passwords_is_slowed_down(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn guessing_passwords_is_slowed_down(service: Service) {
     let mut statuses = Vec::new();
     for _ in 0..6 {
         let answer = send(&service, "/sign-in", &[("name", "ada"), ("password", "x")]).await;
@@ -272,8 +265,7 @@ fn occupy_line(service: &Service) -> Vec<impl Future<Output = ()> + use<>> {
 }
 
 #[apply(contract)]
-async fn a_full_line_refuses_every_name_alike(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_full_line_refuses_every_name_alike(service: Service) {
     let ada = service.signed_in(Role::Stylist).await;
     ada.post("/password", &[("password", PASSWORD)]).await;
     service.signed_in(Role::Analyst).await;
@@ -307,8 +299,7 @@ async fn a_full_line_refuses_every_name_alike(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn an_impossible_password_is_not_counted(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn an_impossible_password_is_not_counted(service: Service) {
     let impossible = "x".repeat(257);
     for _ in 0..7 {
         let answer = send(&service, "/sign-in", &[("name", "ada"), ("password", &impossible)]).await;
@@ -320,8 +311,7 @@ async fn an_impossible_password_is_not_counted(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn parallel_attempts_count_one_by_one(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn parallel_attempts_count_one_by_one(service: Service) {
     let people = service.store.people();
     people.create(&Name::new("Çiğdem").unwrap(), Role::Stylist, now()).await.unwrap();
     // One account, however it is written.
@@ -337,8 +327,7 @@ async fn parallel_attempts_count_one_by_one(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_link_expires_and_a_newer_one_replaces_it(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_link_expires_and_a_newer_one_replaces_it(service: Service) {
     let access = &service.state.access;
     let ada = service.store.people().create(&Name::new("Ada").unwrap(), Role::Stylist, now()).await.unwrap();
     let old = access.link(ada.id, now()).await.unwrap();
@@ -359,8 +348,7 @@ async fn a_link_expires_and_a_newer_one_replaces_it(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_page_for_another_role_is_forbidden(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_page_for_another_role_is_forbidden(service: Service) {
     let stylist = service.signed_in(Role::Stylist).await;
     let analyst = service.signed_in(Role::Analyst).await;
     for (path, of_analysts) in [("/evaluation", true), ("/operations", true), ("/access", false)] {
@@ -382,8 +370,7 @@ fn next(path: &str) -> String {
 }
 
 #[apply(contract)]
-async fn forged_forms_change_nothing(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn forged_forms_change_nothing(service: Service) {
     let ada = service.signed_in(Role::Admin).await;
     let bo = service.signed_in(Role::Stylist).await.session.form_token();
     for csrf in ["", "x", &bo] {
@@ -406,8 +393,7 @@ async fn forged_forms_change_nothing(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_sign_in_returns_to_the_requested_page(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_sign_in_returns_to_the_requested_page(service: Service) {
     let asked = browser().get(format!("{}/studio?customer=c-1&slot=", service.url)).send().await.unwrap();
     let next = header(&asked, "location");
     assert_eq!(next, "/sign-in?next=%2Fstudio%3Fcustomer%3Dc-1%26slot%3D");
@@ -430,8 +416,7 @@ async fn get_over_https(service: &Service, path: &str, cookie: &str) -> Response
 }
 
 #[apply(contract)]
-async fn over_https_the_cookie_belongs_to_the_host(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn over_https_the_cookie_belongs_to_the_host(service: Service) {
     let plain = service.signed_in(Role::Stylist).await;
     let admin = service.store.people().create(&Name::new("Ada").unwrap(), Role::Admin, now()).await.unwrap();
     let link = service.state.access.link(admin.id, now()).await.unwrap();
@@ -469,8 +454,7 @@ async fn over_https_the_cookie_belongs_to_the_host(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn private_answers_are_stored_nowhere(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn private_answers_are_stored_nowhere(Demo(service): Demo) {
     let admin = service.signed_in(Role::Admin).await;
     for path in [
         "/studio",
@@ -498,8 +482,7 @@ async fn private_answers_are_stored_nowhere(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_links_address_stays_secret(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn a_links_address_stays_secret(service: Service) {
     let admin = service.state.access.without_password(now()).await.unwrap().unwrap();
     let link = service.state.access.link(admin.id, now()).await.unwrap();
     // With a character too many, as copied from a sentence, it is a problem page and still a secret.
@@ -521,8 +504,7 @@ async fn a_links_address_stays_secret(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn every_answer_has_security_headers(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn every_answer_has_security_headers(service: Service) {
     for path in ["/sign-in", "/livez", "/nothing", "/docs", "/static/atelier.css", "/openapi.json"] {
         let answer = service.page(path).await;
         let policy = header(&answer, "content-security-policy");
@@ -543,8 +525,7 @@ async fn every_answer_has_security_headers(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn the_first_admin_is_created_once(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn the_first_admin_is_created_once(service: Service) {
     let access = &service.state.access;
     let both = tokio::join!(access.without_password(now()), access.without_password(now()));
     assert_eq!(both.0.unwrap().unwrap(), both.1.unwrap().unwrap());

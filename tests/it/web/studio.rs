@@ -8,7 +8,7 @@ use atelier_core::domain::{ArticleId, CustomerId, Role};
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 
-use super::{Browser, Service, header};
+use super::{Analyst, Browser, Service, Stylist, header};
 use crate::harness::{TestDatabase, apply, contract};
 
 pub(super) const CUSTOMER: &str = "customer=c-014871";
@@ -43,8 +43,7 @@ async fn counted(service: &Service) -> [u64; 3] {
 }
 
 #[apply(contract)]
-async fn suggests_what_complete_answers(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn suggests_what_complete_answers(Stylist(service, browser): Stylist) {
     let html = browser.page(&format!("/studio?{CUSTOMER}&{OUTFIT}&type=1:coat&method=gsu&k=4")).await;
     let answer = service
         .ask_ok(
@@ -59,7 +58,9 @@ async fn suggests_what_complete_answers(db: TestDatabase) {
     let first = &suggestions[0];
     let share = format!("<strong>{:.0} %</strong>", 100.0 * first["share"].as_f64().unwrap());
     assert!(html.contains(&share), "{share}");
-    for reason in first["reasons"].as_array().unwrap() {
+    let reasons = first["reasons"].as_array().unwrap();
+    assert!(!reasons.is_empty(), "{first}");
+    for reason in reasons {
         let factor = reason["factor"].as_f64().unwrap();
         let written = if factor < 10.0 { format!("×{factor:.2}") } else { format!("×{factor:.0}") };
         let written = if factor > 20.0 { "over ×20".to_owned() } else { written };
@@ -70,8 +71,7 @@ async fn suggests_what_complete_answers(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn describes_the_profile_in_words(db: TestDatabase) {
-    let (_service, browser) = stylist(&db).await;
+async fn describes_the_profile_in_words(Stylist(_service, browser): Stylist) {
     let html = browser.page(&format!("/studio?{CUSTOMER}")).await;
     for words in ["female", "28", "Sweden", "167 cm", "53 kg", "no brown, no navy, no red", "no leather"] {
         assert!(html.contains(&format!("</span>{words}</li>")), "{words} in {html}");
@@ -84,8 +84,7 @@ async fn describes_the_profile_in_words(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn finds_customers_by_whole_words(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn finds_customers_by_whole_words(Stylist(service, browser): Stylist) {
     let put = async |id: &str, features: Value| {
         assert_eq!(
             service.put(&format!("/customers/{id}"), &json!({ "features": features })).await.status(),
@@ -121,8 +120,7 @@ async fn finds_customers_by_whole_words(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_store_limits_suggestions(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn a_store_limits_suggestions(Stylist(service, browser): Stylist) {
     let page = "/studio?slot=&slot=a-00134&type=0:beanie";
     assert!(!browser.page(page).await.contains("name=\"store\""), "no article names a store");
     for (id, stock) in
@@ -143,8 +141,7 @@ async fn a_store_limits_suggestions(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn counts_what_is_shown_used_and_refused(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn counts_what_is_shown_used_and_refused(Stylist(service, browser): Stylist) {
     let view = format!("{CUSTOMER}&{OUTFIT}");
     let address = format!("/studio?{view}");
     assert_eq!(suggested(&browser.page(&address).await).len(), 8);
@@ -220,8 +217,7 @@ async fn counts_what_is_shown_used_and_refused(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_set_of_suggestions_is_accepted_with_its_outfit(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn a_set_of_suggestions_is_accepted_with_its_outfit(Stylist(service, browser): Stylist) {
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&slot=&slot=a-00259")).await;
     let (_, sets) = html.split_once("<ul class=\"sets\">").expect("there are sets");
     let (_, link) = sets.split_once("href=\"/studio?").unwrap();
@@ -243,8 +239,7 @@ async fn a_set_of_suggestions_is_accepted_with_its_outfit(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn saves_an_outfit(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn saves_an_outfit(Stylist(service, browser): Stylist) {
     let whole = format!("{CUSTOMER}&slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130&own.occasion=office");
     let saved = browser.post("/studio/outfits", &[("view", &whole)]).await;
     assert_eq!(saved.status(), 303);
@@ -264,8 +259,7 @@ async fn saves_an_outfit(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn refuses_to_save_an_invalid_outfit(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn refuses_to_save_an_invalid_outfit(Stylist(service, browser): Stylist) {
     for (view, said) in [
         ("slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130", "choose one first"),
         ("customer=c-014871&slot=&slot=", "no article yet"),
@@ -288,8 +282,7 @@ async fn refuses_to_save_an_invalid_outfit(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn escapes_article_texts(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn escapes_article_texts(Stylist(service, browser): Stylist) {
     let evil = "<script>alert(1)</script>\"' onload=x";
     let body = json!({"type": "coat", "name": evil, "colour": "\"><b>", "brand": evil, "price": 1});
     assert_eq!(service.put("/articles/a-evil", &body).await.status(), 201);
@@ -308,8 +301,7 @@ async fn escapes_article_texts(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn works_without_a_release_and_without_a_customer(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn works_without_a_release_and_without_a_customer(service: Service, db: TestDatabase) {
     service.bring_in_demo().await;
     let browser = service.signed_in(Role::Stylist).await;
     let html = browser.page(&format!("/studio?{CUSTOMER}&{OUTFIT}")).await;
@@ -324,8 +316,7 @@ async fn works_without_a_release_and_without_a_customer(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn reports_an_invalid_address(db: TestDatabase) {
-    let (_service, browser) = stylist(&db).await;
+async fn reports_an_invalid_address(Stylist(_service, browser): Stylist) {
     // An old link opens the page without what no longer works.
     let many = format!("slot=a-00134&{}", "slot=&".repeat(9));
     for (query, said) in [
@@ -356,8 +347,7 @@ async fn reports_an_invalid_address(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn finds_articles_by_words(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn finds_articles_by_words(Stylist(service, browser): Stylist) {
     let html = browser.page(&format!("/studio?{OUTFIT}&pick=1&search=black+leather+boot")).await;
     let (_, found) = html.split_once("The catalogue for piece 2").unwrap();
     let (found, _) = found.split_once("</section>").unwrap();
@@ -401,8 +391,7 @@ async fn finds_articles_by_words(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn finds_similar_articles_and_by_values(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn finds_similar_articles_and_by_values(Stylist(service, browser): Stylist) {
     let own = service.json("/articles/a-00134").await;
     let mut twin = own.clone();
     twin.as_object_mut().unwrap().retain(|name, _| name != "id");
@@ -442,8 +431,7 @@ async fn finds_similar_articles_and_by_values(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn stays_small_with_eight_blanks(db: TestDatabase) {
-    let (_service, browser) = stylist(&db).await;
+async fn stays_small_with_eight_blanks(Stylist(_service, browser): Stylist) {
     let blanks = "slot=&".repeat(8);
     let html = browser.page(&format!("/studio?{CUSTOMER}&{blanks}k=24")).await;
     assert!(html.len() < 150_000, "{} bytes", html.len());
@@ -451,8 +439,7 @@ async fn stays_small_with_eight_blanks(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn takes_a_refusal_back_without_a_customer(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn takes_a_refusal_back_without_a_customer(Stylist(service, browser): Stylist) {
     let html = browser.page(&format!("/studio?{OUTFIT}")).await;
     let (first, refusal) = (suggested(&html)[0].to_owned(), refusals(&html)[0]);
     let answer = browser.post("/studio/feedback", &[("view", OUTFIT), ("refused", refusal)]).await;
@@ -471,9 +458,7 @@ async fn takes_a_refusal_back_without_a_customer(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_look_from_side_by_side_counts_nothing(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let analyst = service.signed_in(Role::Analyst).await;
+async fn a_look_from_side_by_side_counts_nothing(Analyst(service, analyst): Analyst) {
     let html = analyst.page(&format!("/side-by-side?{CUSTOMER}&{OUTFIT}")).await;
     let (before, _) = html.split_once("\" hx-boost=\"false\">Open in Studio").unwrap();
     let link = before.rsplit("href=\"").next().unwrap().replace("&#38;", "&");
@@ -496,8 +481,10 @@ async fn a_look_from_side_by_side_counts_nothing(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_saved_outfit_stays_saved_if_nothing_can_be_counted(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn a_saved_outfit_stays_saved_if_nothing_can_be_counted(
+    Stylist(service, browser): Stylist,
+    db: TestDatabase,
+) {
     let html = browser.page(&format!("/studio?{CUSTOMER}&{OUTFIT}")).await;
     let used = uses(&html)[0].clone();
     let broken = "alter table feedback_events rename to elsewhere";
@@ -511,8 +498,7 @@ async fn a_saved_outfit_stays_saved_if_nothing_can_be_counted(db: TestDatabase) 
 }
 
 #[apply(contract)]
-async fn offers_other_ideas_and_keeps_what_was_chosen(db: TestDatabase) {
-    let (_service, browser) = stylist(&db).await;
+async fn offers_other_ideas_and_keeps_what_was_chosen(Stylist(_service, browser): Stylist) {
     let link_of = |html: &str, mark: &str| {
         let (_, rest) = html.split_once(mark)?;
         Some(rest.split_once("href=\"")?.1.split('"').next()?.replace("&#38;", "&"))
@@ -545,8 +531,7 @@ async fn offers_other_ideas_and_keeps_what_was_chosen(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn what_if_takes_no_value_and_compares_with_the_outfit(db: TestDatabase) {
-    let (_service, browser) = stylist(&db).await;
+async fn what_if_takes_no_value_and_compares_with_the_outfit(Stylist(_service, browser): Stylist) {
     let asked = async |query: &str| browser.page(&format!("/studio?{CUSTOMER}&{OUTFIT}&{query}")).await;
     let html = asked("changing=nogo_colours").await;
     let ticked = "name=\"if.nogo_colours\" value=\"navy\" checked";
@@ -564,8 +549,7 @@ async fn what_if_takes_no_value_and_compares_with_the_outfit(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_changed_question_is_shown_from_its_beginning(db: TestDatabase) {
-    let (_service, browser) = stylist(&db).await;
+async fn a_changed_question_is_shown_from_its_beginning(Stylist(_service, browser): Stylist) {
     let query = "slot=a-00134&slot=&slot=&pick=1&similar=a-00134&page=2&skipped_sets=4&changing=fit";
     let html = browser.page(&format!("/studio?{CUSTOMER}&{query}")).await;
     let (_, link) = html.split_once("id=\"search-2\" href=\"").unwrap();
@@ -582,8 +566,7 @@ async fn a_changed_question_is_shown_from_its_beginning(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn remembers_every_refusal(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn remembers_every_refusal(Stylist(service, browser): Stylist) {
     let request = json!({"customer": "c-014871", "outfit": ["a-00134", null], "k": 230});
     let answer = service.ask_ok("/complete", &request).await;
     let suggestions = answer["blanks"][0]["suggestions"].as_array().unwrap();
@@ -614,8 +597,7 @@ async fn remembers_every_refusal(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn lists_every_customer(db: TestDatabase) {
-    let (service, browser) = stylist(&db).await;
+async fn lists_every_customer(Stylist(service, browser): Stylist) {
     let all = service.store.customers().count().await.unwrap() + 1_100;
     let rows = (0..1_100).map(|number| format!("{{\"id\": \"zz-{number:04}\", \"features\": {{}}}}\n"));
     let answer = service.post("/customers/bulk", "application/x-ndjson", rows.collect::<String>()).await;

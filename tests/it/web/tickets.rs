@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{
-    Service, draw_key,
+    Demo, Service, draw_key,
     feedback::{event, report, suggested},
     models,
     releases::copy,
@@ -140,8 +140,7 @@ async fn feedback_outlives_the_release(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn suggestions_past_the_remembered_need_their_rank(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn suggestions_past_the_remembered_need_their_rank(Demo(service): Demo) {
     let request = json!({"customer": CUSTOMER, "outfit": ["a-00134", null, null, "a-00259"], "k": 80});
     let completion = service.ask_ok("/complete", &request).await;
     let articles = suggestions(&completion, 0);
@@ -178,8 +177,7 @@ async fn suggestions_past_the_remembered_need_their_rank(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn an_article_of_a_set_was_suggested(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn an_article_of_a_set_was_suggested(Demo(service): Demo) {
     let request =
         json!({"customer": CUSTOMER, "outfit": ["a-00134", null, null, "a-00259"], "k": 1, "sets": 16});
     let completion = service.ask_ok("/complete", &request).await;
@@ -197,8 +195,7 @@ async fn an_article_of_a_set_was_suggested(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_batch_has_a_ticket_for_each_item(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn a_batch_has_a_ticket_for_each_item(Demo(service): Demo) {
     let item = |k: u32| json!({"customer": CUSTOMER, "outfit": ["a-00134", null], "k": k});
     let answer = service.ask_ok("/complete/batch", &json!({"items": [item(1), item(2)]})).await;
     let [one, two] = [&answer["items"][0], &answer["items"][1]];
@@ -215,8 +212,7 @@ async fn a_batch_has_a_ticket_for_each_item(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn two_completions_never_have_the_same_id(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn two_completions_never_have_the_same_id(Demo(service): Demo) {
     let items = vec![json!({"outfit": ["a-00134", null], "k": 1}); 50];
     let answer = service.ask_ok("/complete/batch", &json!({"items": items})).await;
     let completions = answer["items"].as_array().unwrap();
@@ -230,8 +226,7 @@ async fn two_completions_never_have_the_same_id(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn tickets_name_no_customer_and_no_suggestion(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn tickets_name_no_customer_and_no_suggestion(Demo(service): Demo) {
     let request = json!({"customer": CUSTOMER, "outfit": ["a-00134", null, "a-00568", "a-00259"], "k": 20});
     let completion = service.ask_ok("/complete", &request).await;
     let id = completion["completion_id"].as_str().unwrap();
@@ -246,8 +241,7 @@ async fn tickets_name_no_customer_and_no_suggestion(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn changed_tickets_are_refused(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn changed_tickets_are_refused(service: Service) {
     let id = service.state.tickets.issue(&suggested("gsu", None));
     assert_eq!(report(&service, &event(&id, "e", "shown")).await.0, 200);
     let flipped = |place: usize| {
@@ -267,8 +261,7 @@ async fn changed_tickets_are_refused(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn tickets_expire(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn tickets_expire(service: Service) {
     let now: Timestamp = service.state.clock.now().into();
     let days_ago = |days: i64| Timestamp::from_millis(now.millis() - days * 24 * 60 * 60 * 1000);
     let issued = |at| service.state.tickets.issue(&Suggested { at, ..suggested("gsu", None) });
@@ -324,8 +317,7 @@ async fn keys_rotate_on_all_replicas(db: TestDatabase) {
 
 /// A shop's own method may have any name, also one that this version does not know.
 #[apply(contract)]
-async fn any_method_name_can_be_counted(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn any_method_name_can_be_counted(service: Service) {
     service.put(&format!("/customers/{CUSTOMER}"), &json!({"features": {}})).await;
     let name = format!("Größe/β 😀 \"1\" {}", "ß".repeat(180));
     let id = |id: &str| ArticleId::new(id).unwrap();

@@ -101,8 +101,7 @@ async fn a_sweep_that_fails_fails_no_sign_in(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn an_idle_session_is_swept_before_it_expires(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn an_idle_session_is_swept_before_it_expires(service: Service, db: TestDatabase) {
     let (_, browser) = long_unused(&db, &service).await;
     service.signed_in(Role::Stylist).await;
     let mut raw = db.raw().await;

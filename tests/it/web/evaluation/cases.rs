@@ -5,7 +5,7 @@ use std::{
     fs::File,
 };
 
-use atelier_core::domain::{Customer, Role};
+use atelier_core::domain::Customer;
 use parquet::{
     file::{reader::FileReader, serialized_reader::SerializedFileReader},
     record::RowAccessor,
@@ -13,8 +13,8 @@ use parquet::{
 
 use super::text;
 use crate::{
-    harness::{TestDatabase, apply, on_sqlite},
-    web::{Service, header, models, rows},
+    harness::{apply, on_sqlite},
+    web::{Analyst, header, models, rows},
 };
 
 /// A row of `ranks.parquet`.
@@ -94,9 +94,7 @@ fn links(html: &str) -> Vec<String> {
 }
 
 #[apply(on_sqlite)]
-async fn cases_start_with_the_largest_difference(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let analyst = service.signed_in(Role::Analyst).await;
+async fn cases_start_with_the_largest_difference(Analyst(_service, analyst): Analyst) {
     let html = analyst.page("/evaluation/cases?first=gsu&second=none").await;
     assert!(html.len() < 60_000, "{} bytes", html.len());
     let mut all = known_answers();
@@ -121,9 +119,7 @@ async fn cases_start_with_the_largest_difference(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn cases_can_be_filtered_and_reversed(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let analyst = service.signed_in(Role::Analyst).await;
+async fn cases_can_be_filtered_and_reversed(Analyst(_service, analyst): Analyst) {
     let base = "/evaluation/cases?first=gsu&second=none";
     let shown = async |query: &str| links(&analyst.page(&format!("{base}&{query}")).await);
     let best = |all: &[Answered], key: &dyn Fn(&Answered) -> f32| {
@@ -152,9 +148,7 @@ async fn cases_can_be_filtered_and_reversed(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn customers_are_sorted_by_the_mean_of_their_cases(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let analyst = service.signed_in(Role::Analyst).await;
+async fn customers_are_sorted_by_the_mean_of_their_cases(Analyst(_service, analyst): Analyst) {
     let html = analyst.page("/evaluation/customers?first=gsu&second=none").await;
     let mut sums: HashMap<String, (f64, f64)> = HashMap::new();
     for answered in known_answers() {
@@ -175,9 +169,7 @@ async fn customers_are_sorted_by_the_mean_of_their_cases(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn cases_can_be_downloaded(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let analyst = service.signed_in(Role::Analyst).await;
+async fn cases_can_be_downloaded(Analyst(_service, analyst): Analyst) {
     let answer = analyst.get("/evaluation/cases.csv?first=gsu&second=none&type=coat&known=no").await;
     assert_eq!(answer.status(), 200);
     assert_eq!(header(&answer, "content-type"), "text/csv; charset=utf-8");
@@ -204,9 +196,7 @@ async fn cases_can_be_downloaded(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn cases_show_more_than_two_methods(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let analyst = service.signed_in(Role::Analyst).await;
+async fn cases_show_more_than_two_methods(Analyst(_service, analyst): Analyst) {
     let query = "first=gsu&second=none&also=np&also=match&lead=apart&known=no";
     let html = analyst.page(&format!("/evaluation/cases?{query}")).await;
     let (_, case) = html.split_once("<ol class=\"cases\">").unwrap();

@@ -10,8 +10,8 @@ use atelier_core::domain::{Method, Role};
 use atelier_engine::{evaluation::Figures, release::Release};
 use serde_json::{Value, json};
 
-use super::{Service, browser, header, models};
-use crate::harness::{TestDatabase, apply, on_sqlite};
+use super::{Analyst, Demo, browser, header, models};
+use crate::harness::{apply, on_sqlite};
 
 fn evaluation() -> Value {
     serde_json::from_str(&fs::read_to_string(models().join("demo/evaluation.json")).unwrap()).unwrap()
@@ -32,9 +32,7 @@ fn line(html: &str, name: &str) -> String {
 
 /// What Studio asks: which article of a known type.
 #[apply(on_sqlite)]
-async fn the_question_with_a_known_type_comes_first(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let analyst = service.signed_in(Role::Analyst).await;
+async fn the_question_with_a_known_type_comes_first(Analyst(service, analyst): Analyst) {
     let html = analyst.page("/evaluation").await;
     let (known, rest) = html.split_once("id=\"table-1\"").expect("Table 1 follows");
     assert!(rest.contains("id=\"recall\""));
@@ -76,9 +74,7 @@ async fn the_question_with_a_known_type_comes_first(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn tables_can_be_downloaded(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let analyst = service.signed_in(Role::Analyst).await;
+async fn tables_can_be_downloaded(Analyst(_service, analyst): Analyst) {
     for (query, first, rows) in [
         ("of=known-type", "match,true,0.5059,", 14),
         ("of=methods", "none,546432,4.129,", 14),
@@ -103,9 +99,7 @@ async fn tables_can_be_downloaded(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn figures_come_from_the_release(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let analyst = service.signed_in(Role::Analyst).await;
+async fn figures_come_from_the_release(Analyst(_service, analyst): Analyst) {
     let html = analyst.page("/evaluation").await;
     assert!(html.len() < 100_000, "{} bytes", html.len());
     let (_, html) = html.split_once("id=\"table-1\"").unwrap();
@@ -157,9 +151,7 @@ async fn figures_come_from_the_release(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn curves_and_segments_have_their_numbers(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let analyst = service.signed_in(Role::Analyst).await;
+async fn curves_and_segments_have_their_numbers(Analyst(_service, analyst): Analyst) {
     let evaluation = evaluation();
     let of = |name: &str| {
         let all = evaluation["evaluations"].as_array().unwrap();
@@ -206,9 +198,7 @@ async fn curves_and_segments_have_their_numbers(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn invalid_queries_are_refused(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let analyst = service.signed_in(Role::Analyst).await;
+async fn invalid_queries_are_refused(Analyst(_service, analyst): Analyst) {
     for (path, says) in [
         ("/evaluation?method=bert", "has no method bert"),
         ("/evaluation?metric=accuracy", "cannot read &#34;accuracy&#34; as its "),
@@ -240,8 +230,7 @@ async fn invalid_queries_are_refused(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn only_analysts_see_it(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn only_analysts_see_it(Demo(service): Demo) {
     let stylist = service.signed_in(Role::Stylist).await;
     for path in [
         "",
@@ -265,8 +254,7 @@ async fn only_analysts_see_it(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn published_results_are_shown(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn published_results_are_shown(Demo(service): Demo) {
     let html = service.signed_in(Role::Analyst).await.page("/evaluation/results").await;
     for name in ["paper", "fifth", "demo"] {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/results/{name}.json"));

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::row;
 use crate::{
-    harness::{TestDatabase, apply, contract},
-    web::{Service, header},
+    harness::{apply, contract},
+    web::{Analyst, Demo, Service, header},
 };
 
 /// Four suggestions for a woman of an experiment, of which one was accepted, and a suggestion for nobody. Returns the arm.
@@ -34,9 +34,7 @@ pub async fn with_feedback(service: &Service) -> String {
 }
 
 #[apply(contract)]
-async fn figures_are_by_day_method_arm_type_and_feature(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let analyst = service.signed_in(Role::Analyst).await;
+async fn figures_are_by_day_method_arm_type_and_feature(Analyst(service, analyst): Analyst) {
     let none = analyst.page("/operations/acceptance").await;
     assert!(none.contains("No suggestions were shown in the last 30 days"), "{none}");
     let arm = with_feedback(&service).await;
@@ -94,9 +92,7 @@ async fn figures_are_by_day_method_arm_type_and_feature(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn invalid_periods_and_features_are_refused(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let analyst = service.signed_in(Role::Analyst).await;
+async fn invalid_periods_and_features_are_refused(Analyst(service, analyst): Analyst) {
     for (query, said) in [
         ("by=weather", "expected day, method, release, arm, type, articles or customer."),
         ("by=customer.mood", "the schema has no feature"),
@@ -117,8 +113,7 @@ async fn invalid_periods_and_features_are_refused(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn only_analysts_see_it(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn only_analysts_see_it(Demo(service): Demo) {
     let stylist = service.signed_in(Role::Stylist).await;
     for path in ["/operations/acceptance", "/operations/acceptance.csv"] {
         assert_eq!(stylist.get(path).await.status(), 403, "{path}");

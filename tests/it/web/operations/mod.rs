@@ -12,7 +12,7 @@ use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Browser, Service, releases::copy};
+use super::{Browser, Demo, Service, releases::copy};
 use crate::harness::{TestDatabase, apply, contract};
 
 /// With the demo release and its data, and a signed-in admin.
@@ -100,8 +100,7 @@ async fn a_missing_release_is_shown(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn curves_show_the_last_quarter_of_an_hour(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn curves_show_the_last_quarter_of_an_hour(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     let metrics = &service.state.metrics;
     let second = |second: i64| Timestamp::from_millis(1000 * second);
@@ -133,8 +132,7 @@ async fn curves_show_the_last_quarter_of_an_hour(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn pages_stay_small(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn pages_stay_small(Demo(service): Demo) {
     let admin = service.signed_in(Role::Admin).await;
     for at in 0..200 {
         service.state.metrics.sample(Timestamp::from_millis(5000 * at));

@@ -5,13 +5,12 @@ use serde_json::{Value, json};
 
 use super::{last, row};
 use crate::{
-    harness::{TestDatabase, apply, contract},
-    web::{Service, header},
+    harness::{apply, contract},
+    web::{Demo, header},
 };
 
 #[apply(contract)]
-async fn routing_is_confirmed_before_it_is_set(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn routing_is_confirmed_before_it_is_set(Demo(service): Demo) {
     let admin = service.signed_in(Role::Admin).await;
     let html = admin.page("/operations/routing").await;
     assert!(html.contains("Default method: match, set by release demo"), "{html}");
@@ -70,8 +69,7 @@ async fn routing_is_confirmed_before_it_is_set(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn invalid_routing_is_explained(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn invalid_routing_is_explained(Demo(service): Demo) {
     let admin = service.signed_in(Role::Admin).await;
     for (query, said) in [
         ("default_method=BERT", "hyphens, found &#34;BERT&#34;"),
@@ -104,8 +102,7 @@ async fn invalid_routing_is_explained(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn analysts_see_it_and_change_nothing(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn analysts_see_it_and_change_nothing(Demo(service): Demo) {
     let arms = json!([{"method": "gsu", "share": 1}, {"method": "none", "share": 1}]);
     service.put("/routing", &json!({"experiment": {"name": "autumn", "arms": arms}})).await;
     let analyst = service.signed_in(Role::Analyst).await;
