@@ -236,10 +236,10 @@ impl Search {
     }
 
     fn fit_customer(&self, schema: &Schema, customer: &Customer) -> Fit {
-        let is_worn = |name: &str| schema.feature(name).is_none_or(|feature| feature.excludes.is_none());
-        let worn = customer.features.iter().filter(|(name, _)| is_worn(name));
+        let describes = |name: &str| schema.feature(name).is_none_or(|feature| feature.excludes.is_none());
+        let descriptive = customer.features.iter().filter(|(name, _)| describes(name));
         let texts =
-            worn.flat_map(|(name, value)| value.words().iter().map(move |word| (name, word.as_str())));
+            descriptive.flat_map(|(name, value)| value.words().iter().map(move |word| (name, word.as_str())));
         self.fit(customer.id.as_str(), texts)
     }
 

@@ -12,7 +12,7 @@ pub fn similar(catalogue: &Catalogue, article: &Article) -> Vec<ArticleId> {
     let Some(of_type) = catalogue.sets().of_type(article.kind()) else { return Vec::new() };
     let own: BTreeSet<(&str, String)> = words(article).collect();
     let others: Vec<u32> = of_type.iter().collect();
-    let others = others.par_iter().filter_map(|place| catalogue.article(*place));
+    let others = others.par_iter().filter_map(|position| catalogue.article(*position));
     let others = others.filter(|other| other.id != article.id).map(|other| other.unpack());
     let others: Vec<(Article, Vec<usize>)> = others
         .map(|other| {
@@ -21,11 +21,11 @@ pub fn similar(catalogue: &Catalogue, article: &Article) -> Vec<ArticleId> {
         })
         .collect();
     let mut counts = vec![0_u32; own.len()];
-    for place in others.iter().flat_map(|(_, shared)| shared) {
-        counts[*place] += 1;
+    for position in others.iter().flat_map(|(_, shared)| shared) {
+        counts[*position] += 1;
     }
     let all = f64::from(u32::try_from(others.len()).unwrap_or(u32::MAX));
-    let weight = |place: &usize| (all / f64::from(counts[*place])).ln();
+    let weight = |position: &usize| (all / f64::from(counts[*position])).ln();
     let mut scored: Vec<(f64, &ArticleId)> = others
         .iter()
         .map(|(other, shared)| {
@@ -44,10 +44,10 @@ fn words(article: &Article) -> impl Iterator<Item = (&str, String)> {
     names.flat_map(|name| article.folded_words(name).into_iter().map(move |word| (name, word)))
 }
 
-/// The places of those words that another article has, too.
+/// The positions of those words that another article has, too.
 fn shared(own: &BTreeSet<(&str, String)>, other: &Article) -> Vec<usize> {
     let shared = own.iter().enumerate().filter(|(_, (name, word))| other.folded_words(name).contains(word));
-    shared.map(|(place, _)| place).collect()
+    shared.map(|(position, _)| position).collect()
 }
 
 /// 1 for equal prices, 0 from twice the price.

@@ -33,9 +33,9 @@ impl Averages {
     /// `articles` has the values of each article that the release knows.
     pub fn count<'a>(encoder: &ArticleEncoder, articles: impl Iterator<Item = &'a [u32]>) -> Self {
         let (mut names, mut attribute_of) = (Vec::new(), Vec::with_capacity(encoder.count()));
-        for (place, (name, values)) in encoder.attributes().enumerate() {
+        for (position, (name, values)) in encoder.attributes().enumerate() {
             names.push(name.to_owned());
-            attribute_of.extend(std::iter::repeat_n(place, values));
+            attribute_of.extend(std::iter::repeat_n(position, values));
         }
         let mut averages = Self { names, attribute_of, ..Self::default() };
         let mut by_type: BTreeMap<Option<u32>, Vec<&[u32]>> = BTreeMap::new();
@@ -72,8 +72,8 @@ impl Averages {
         let named = self.name_attributes(values);
         let of_type = self.kind(values).and_then(|kind| self.of_type.get(&kind));
         let averages = of_type.unwrap_or(&self.of_all).iter().enumerate();
-        averages.filter_map(move |(place, average)| {
-            average.as_ref().filter(|_| !named[place]).map(|average| (place, average))
+        averages.filter_map(move |(position, average)| {
+            average.as_ref().filter(|_| !named[position]).map(|average| (position, average))
         })
     }
 

@@ -269,27 +269,27 @@ impl Matrix {
     }
 
     fn add(&self, row: usize, to: &mut [f32]) {
-        let places = row * self.columns..(row + 1) * self.columns;
+        let positions = row * self.columns..(row + 1) * self.columns;
         match &self.numbers {
             Numbers::Half(numbers) => {
-                to.iter_mut().zip(&numbers[places]).for_each(|(to, from)| *to += from.to_f32());
+                to.iter_mut().zip(&numbers[positions]).for_each(|(to, from)| *to += from.to_f32());
             }
             Numbers::Single(numbers) => {
-                to.iter_mut().zip(&numbers[places]).for_each(|(to, from)| *to += from);
+                to.iter_mut().zip(&numbers[positions]).for_each(|(to, from)| *to += from);
             }
             Numbers::Scaled { steps, scales } => {
                 let scale = scales[row];
-                to.iter_mut().zip(&steps[places]).for_each(|(to, from)| *to += scale * f32::from(*from));
+                to.iter_mut().zip(&steps[positions]).for_each(|(to, from)| *to += scale * f32::from(*from));
             }
         }
     }
 
     fn number(&self, row: usize, column: usize) -> f32 {
-        let place = row * self.columns + column;
+        let position = row * self.columns + column;
         match &self.numbers {
-            Numbers::Half(numbers) => numbers[place].to_f32(),
-            Numbers::Single(numbers) => numbers[place],
-            Numbers::Scaled { steps, scales } => scales[row] * f32::from(steps[place]),
+            Numbers::Half(numbers) => numbers[position].to_f32(),
+            Numbers::Single(numbers) => numbers[position],
+            Numbers::Scaled { steps, scales } => scales[row] * f32::from(steps[position]),
         }
     }
 
@@ -349,7 +349,7 @@ impl Memory {
         let (columns, articles) = file.articles("memory.articles", vocabulary)?;
         let strengths = file.matrix("memory.strengths", vocabulary, Some(columns))?;
         let mut named = BTreeMap::new();
-        for (place, feature) in schema.features().iter().enumerate() {
+        for (position, feature) in schema.features().iter().enumerate() {
             let name = format!("memory.{}.articles", feature.name);
             if !file.has(&name) {
                 continue;
@@ -365,7 +365,7 @@ impl Memory {
                 let strength = strengths.number(value, 0);
                 (strength != 0.0).then_some((article, strength))
             };
-            named.insert(place, of_values.iter().enumerate().map(row).collect());
+            named.insert(position, of_values.iter().enumerate().map(row).collect());
         }
         Ok(Some(Self { columns, articles, strengths, named }))
     }

@@ -23,7 +23,7 @@ pub(super) fn blanks(
     let types = types(draft, known, slots);
     let limits = Limits::new(draft, known, slots, features);
     let common = Arc::new(limits.admissible());
-    let blank = |&(slot, place): &(usize, usize)| {
+    let blank = |&(slot, position): &(usize, usize)| {
         let admissible = match types.get(&slot) {
             None => Arc::clone(&common),
             Some(of_types) => {
@@ -38,7 +38,7 @@ pub(super) fn blanks(
             let detail = nothing_admissible(draft, known, slot, &alternatives);
             draft.warn("nothing-admissible", detail, []);
         }
-        Blank { slot, place, admissible, alternatives }
+        Blank { slot, position, admissible, alternatives }
     };
     let blanks = slots.blanks.iter().map(blank).collect();
     (common, blanks)
@@ -57,14 +57,14 @@ impl Limits {
         let (catalogue, filters) = (draft.served.catalogue, &draft.request.filters);
         let mut all = catalogue.sets().present().clone();
         all.intersect(known);
-        for place in &slots.articles {
-            all.remove(*place);
+        for position in &slots.articles {
+            all.remove(*position);
         }
         exclude(draft, &mut all);
         if let Some(only) = &filters.only {
             let mut these = Mask::none(all.length());
-            for place in only.iter().filter_map(|id| catalogue.position_of(id.as_str())) {
-                these.insert(place);
+            for position in only.iter().filter_map(|id| catalogue.position_of(id.as_str())) {
+                these.insert(position);
             }
             all.intersect(&these);
         }
@@ -124,8 +124,8 @@ impl Limits {
     /// What passes without some of the filters: a bit for each of `excluded`.
     fn without(&self, filters: usize) -> Mask {
         let mut mask = self.all.clone();
-        for (place, (_, articles)) in self.excluded.iter().enumerate() {
-            if filters >> place & 1 == 0 {
+        for (position, (_, articles)) in self.excluded.iter().enumerate() {
+            if filters >> position & 1 == 0 {
                 mask.subtract(articles);
             }
         }
@@ -136,7 +136,7 @@ impl Limits {
     /// few filters as possible.
     fn widened(&self, of_types: Option<&Mask>) -> Vec<(Vec<&'static str>, usize)> {
         let bit = |name: &str| {
-            self.excluded.iter().position(|(other, _)| *other == name).map_or(0, |place| 1 << place)
+            self.excluded.iter().position(|(other, _)| *other == name).map_or(0, |position| 1 << position)
         };
         // A store limits what is in stock, so a request cannot leave out `in_stock` alone.
         let (in_stock, store) = (bit("in_stock"), bit("store"));
@@ -149,7 +149,7 @@ impl Limits {
                 if let Some(of_types) = of_types {
                     mask.intersect(of_types);
                 }
-                let names = (0..).zip(&self.excluded).filter(|(place, _)| filters >> place & 1 == 1);
+                let names = (0..).zip(&self.excluded).filter(|(position, _)| filters >> position & 1 == 1);
                 let names = names.map(|(_, (name, _))| *name).collect();
                 Some((names, mask.count())).filter(|(_, count)| *count > 0)
             });

@@ -30,8 +30,8 @@ impl Budget {
         }
         let catalogue = draft.served.catalogue;
         let mut left = total;
-        for &place in &slots.articles {
-            let Some(article) = catalogue.any_article(place) else { continue };
+        for &position in &slots.articles {
+            let Some(article) = catalogue.any_article(position) else { continue };
             let article = article.unpack();
             if let Some(price) = catalogue.sets().price_of(&article) {
                 left -= price;
@@ -63,7 +63,7 @@ impl Budget {
 
     /// Leaves what the next blank may take after the first ones were filled.
     pub(super) fn limit(&self, admissible: &mut Mask, filled: &[u32], catalogue: &Catalogue) {
-        let spent: f64 = filled.iter().map(|place| catalogue.sets().price(*place)).sum();
+        let spent: f64 = filled.iter().map(|position| catalogue.sets().price(*position)).sum();
         let later: Vec<&Cheapest> = self.cheapest.iter().skip(filled.len() + 1).collect();
         narrow(admissible, self.left - spent, &later, filled, catalogue);
     }
@@ -99,5 +99,5 @@ fn reserve(blanks: &[&Cheapest], taken: &[u32]) -> f64 {
 }
 
 fn find_free<'c>(cheapest: &'c Cheapest, taken: &[u32]) -> Option<&'c (u32, f64)> {
-    cheapest.iter().find(|(place, _)| !taken.contains(place))
+    cheapest.iter().find(|(position, _)| !taken.contains(position))
 }

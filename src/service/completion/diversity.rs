@@ -30,9 +30,11 @@ pub(super) fn choose(mut pool: Vec<Suggestion>, k: usize, diversity: f64) -> Vec
     let mut alike = vec![0.0_f64; pool.len()];
     let mut chosen: Vec<Suggestion> = Vec::with_capacity(k);
     while chosen.len() < k && !pool.is_empty() {
-        let worth = |place: usize| (1.0 - diversity) * (pool[place].share / first) - diversity * alike[place];
+        let worth = |position: usize| {
+            (1.0 - diversity) * (pool[position].share / first) - diversity * alike[position]
+        };
         let next = (0..pool.len())
-            .reduce(|best, place| if worth(place) > worth(best) { place } else { best })
+            .reduce(|best, position| if worth(position) > worth(best) { position } else { best })
             .expect("the pool is not empty; this is a bug");
         // `remove` keeps the pool's order, which breaks ties.
         let next_suggestion = pool.remove(next);

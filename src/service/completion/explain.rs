@@ -72,7 +72,7 @@ pub(super) struct Without {
     cause: Cause,
     slots: Vec<u32>,
     context: Context,
-    /// The place that is gone, where it is an article's: blanks behind it move up.
+    /// The position that is gone, where it is an article's: blanks behind it move up.
     gone: Option<usize>,
 }
 
@@ -106,26 +106,26 @@ pub(super) fn alternatives(serving: &Serving, method: Method, prepared: &Prepare
     let mut all = Vec::new();
     let schema = serving.release().schema();
     if serving.takes_features(method) {
-        for (place, feature) in schema.features().iter().enumerate() {
+        for (position, feature) in schema.features().iter().enumerate() {
             let Some(value) = prepared.features.get(&feature.name) else { continue };
-            if prepared.context[place].is_empty() {
+            if prepared.context[position].is_empty() {
                 continue;
             }
             let mut context = prepared.context.to_vec();
-            context[place].clear();
+            context[position].clear();
             let cause = Cause::Feature { name: feature.name.clone(), value: beginning(value) };
             let slots = prepared.slots.clone();
             all.push(Without { cause, slots, context: context.into(), gone: None });
         }
     }
-    for (place, index) in prepared.slots.iter().enumerate() {
+    for (position, index) in prepared.slots.iter().enumerate() {
         if *index == BLANK {
             continue;
         }
         let mut slots = prepared.slots.clone();
-        slots.remove(place);
-        let cause = Cause::Article { slot: prepared.places[place] };
-        all.push(Without { cause, slots, context: prepared.context.clone(), gone: Some(place) });
+        slots.remove(position);
+        let cause = Cause::Article { slot: prepared.positions[position] };
+        all.push(Without { cause, slots, context: prepared.context.clone(), gone: Some(position) });
     }
     all
 }

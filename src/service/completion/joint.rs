@@ -124,7 +124,7 @@ fn question(
     let mut slots = prepared.slots.clone();
     let mut admissible = blank.admissible.as_ref().clone();
     for (blank, &index) in prepared.blanks.iter().zip(&partial.filled) {
-        slots[blank.place] = index;
+        slots[blank.position] = index;
         admissible.remove(index);
     }
     if let Some(budget) = &prepared.budget {

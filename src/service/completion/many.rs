@@ -22,12 +22,12 @@ pub async fn complete_many(
 ) -> Result<Vec<Result<Completion, Vec<Fault>>>, AskError> {
     let mut outcomes: Vec<Option<Result<Completion, Vec<Fault>>>> = Vec::with_capacity(requests.len());
     let mut asked = Vec::new();
-    for (place, request) in requests.iter().enumerate() {
+    for (position, request) in requests.iter().enumerate() {
         assert_eq!(request.method, method, "they are asked together; this is a bug");
         outcomes.push(match Prepared::new(served, request) {
             Ok(prepared) => {
                 let questions = questions(served, &prepared, request);
-                asked.push((place, prepared, questions));
+                asked.push((position, prepared, questions));
                 None
             }
             Err(CompletionError::Faults(found)) => Some(Err(found)),
@@ -47,16 +47,17 @@ pub async fn complete_many(
         (conversation.cost(), answers)
     };
     let mut answers = answers.into_iter();
-    for (place, mut prepared, _) in asked {
+    for (position, mut prepared, _) in asked {
         let (mut personas, mut steps, mut blanks) = (None, None, Vec::with_capacity(prepared.blanks.len()));
         for blank in &prepared.blanks {
             let mut answer = answers.next().expect("an answer a question; this is a bug");
             personas = personas.or(answer.personas.take());
             steps = steps.or(answer.steps);
-            blanks.push(read_answer(served, &requests[place], &prepared, blank, answer));
+            blanks.push(read_answer(served, &requests[position], &prepared, blank, answer));
         }
         let warnings = std::mem::take(&mut prepared.warnings);
-        outcomes[place] = Some(Ok(Completion { blanks, sets: Vec::new(), warnings, personas, steps, cost }));
+        outcomes[position] =
+            Some(Ok(Completion { blanks, sets: Vec::new(), warnings, personas, steps, cost }));
     }
     Ok(outcomes.into_iter().map(|outcome| outcome.expect("each has one; this is a bug")).collect())
 }

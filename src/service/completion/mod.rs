@@ -298,7 +298,7 @@ pub fn unranked(
     let choosable = prepare::choosable(served, request)?;
     let mut unknown = Mask::clone(&choosable);
     unknown.subtract(prepare::known(served, request.method));
-    let articles = unknown.iter().filter_map(|place| served.catalogue.article(place)).cloned();
+    let articles = unknown.iter().filter_map(|position| served.catalogue.article(position)).cloned();
     Ok((articles.collect(), choosable.count()))
 }
 

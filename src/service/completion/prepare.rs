@@ -62,10 +62,10 @@ fn bound(warnings: &mut Vec<Warning>, left_out: usize) {
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) articles: Arc<Articles>,
-    /// The outfit by the articles' places, without those that the method does not know.
+    /// The outfit by the articles' positions, without those that the method does not know.
     pub(super) slots: Vec<u32>,
-    /// For each of `slots`, its place in the request's outfit.
-    pub(super) places: Vec<usize>,
+    /// For each of `slots`, its position in the request's outfit.
+    pub(super) positions: Vec<usize>,
     pub(super) blanks: Vec<Blank>,
     pub(super) budget: Option<Budget>,
     /// What passes the filters for any blank.
@@ -83,7 +83,7 @@ pub(super) struct Blank {
     /// In the request's outfit.
     pub(super) slot: usize,
     /// In [`Prepared::slots`].
-    pub(super) place: usize,
+    pub(super) position: usize,
     pub(super) admissible: Arc<Mask>,
     /// If nothing passes the filters: which of them to leave out, and how many articles there are then.
     pub(super) alternatives: Vec<(Vec<&'static str>, usize)>,
@@ -141,7 +141,7 @@ impl Prepared {
 
     /// The question about a blank. The caller adds the figures that it wants.
     pub(super) fn question(&self, blank: &Blank) -> Question {
-        Question::new(Arc::clone(&self.articles), self.slots.clone(), blank.place, self.context.clone())
+        Question::new(Arc::clone(&self.articles), self.slots.clone(), blank.position, self.context.clone())
     }
 
     /// The question about a blank, of how likely some suggestions for it are among all that it admits.
@@ -178,13 +178,13 @@ impl Prepared {
         Ok(Self {
             articles: Arc::clone(served.articles),
             slots: slots.held,
-            places: slots.places,
+            positions: slots.positions,
             blanks,
             budget,
             common,
             context,
             features,
-            placements_of: places(served, request),
+            placements_of: positions(served, request),
             warnings: draft.warnings,
         })
     }
@@ -260,24 +260,25 @@ pub(super) fn known(served: Served<'_>, method: Method) -> &Mask {
     served.articles.known(method).expect("the method was checked; this is a bug")
 }
 
-/// The places of the named articles; None for articles that the method does not know.
-fn places(served: Served<'_>, request: &Request) -> Vec<Option<u32>> {
+/// The positions of the named articles; None for articles that the method does not know.
+fn positions(served: Served<'_>, request: &Request) -> Vec<Option<u32>> {
     let known = known(served, request.method);
-    let place =
-        |id: &ArticleId| served.catalogue.position_of(id.as_str()).filter(|place| known.contains(*place));
-    request.placements_of.iter().map(place).collect()
+    let position = |id: &ArticleId| {
+        served.catalogue.position_of(id.as_str()).filter(|position| known.contains(*position))
+    };
+    request.placements_of.iter().map(position).collect()
 }
 
-/// The outfit by the articles' places.
+/// The outfit by the articles' positions.
 #[derive(Debug)]
 pub(super) struct Slots {
-    /// What the method sees: places and blanks.
+    /// What the method sees: positions and blanks.
     pub(super) held: Vec<u32>,
     /// For each of `held`, its slot in the request.
-    pub(super) places: Vec<usize>,
-    /// The places of all articles of the outfit.
+    pub(super) positions: Vec<usize>,
+    /// The positions of all articles of the outfit.
     pub(super) articles: Vec<u32>,
-    /// The blanks: the slot in the request and the place in `held`.
+    /// The blanks: the slot in the request and the position in `held`.
     pub(super) blanks: Vec<(usize, usize)>,
 }
 
@@ -286,7 +287,7 @@ impl Slots {
         let (served, method) = (draft.served, draft.request.method);
         let known = known(served, method);
         let mut slots =
-            Self { held: Vec::new(), places: Vec::new(), articles: Vec::new(), blanks: Vec::new() };
+            Self { held: Vec::new(), positions: Vec::new(), articles: Vec::new(), blanks: Vec::new() };
         let mut seen = HashSet::new();
         for (slot, article) in outfit.iter().enumerate() {
             let Some(id) = article else {
@@ -298,12 +299,12 @@ impl Slots {
                 let detail = format!("article {id} is in the outfit twice; remove one");
                 draft.refuse(Field::from("outfit").item(&slot), detail);
             }
-            let Some(place) = served.catalogue.position_of(id.as_str()) else {
+            let Some(position) = served.catalogue.position_of(id.as_str()) else {
                 draft.refuse(Field::from("outfit").item(&slot), format!("there is no article {id}"));
                 continue;
             };
-            slots.articles.push(place);
-            if !known.contains(place) {
+            slots.articles.push(position);
+            if !known.contains(position) {
                 let detail = format!(
                     "{id} is in the catalogue, but release {} was trained without it: {method} does not see it",
                     served.serving.release().manifest().name
@@ -311,18 +312,18 @@ impl Slots {
                 draft.warn("article-not-in-release", detail, [id.as_str()]);
                 continue;
             }
-            if served.catalogue.article(place).is_none() {
+            if served.catalogue.article(position).is_none() {
                 let detail = format!("{id} is no longer in the catalogue; the release still has it");
                 draft.warn("article-not-in-catalogue", detail, [id.as_str()]);
             }
-            slots.push(slot, place);
+            slots.push(slot, position);
         }
         slots
     }
 
     fn push(&mut self, slot: usize, held: u32) {
         self.held.push(held);
-        self.places.push(slot);
+        self.positions.push(slot);
     }
 }
 

@@ -46,16 +46,16 @@ pub(super) async fn score(
     let catalogue = served.catalogue;
     let mut scored = Vec::new();
     let mut questions = Vec::new();
-    for (place, &index) in prepared.slots.iter().enumerate() {
+    for (position, &index) in prepared.slots.iter().enumerate() {
         // Articles that left the catalogue are seen by the model, but not scored.
         let Some(article) = catalogue.article(index) else { continue };
         let of_type =
             catalogue.sets().of_type(article.kind()).expect("the catalogue has its type; this is a bug");
-        let of_type = among(served, request, &prepared, place, of_type);
+        let of_type = among(served, request, &prepared, position, of_type);
         let mut slots = prepared.slots.clone();
-        slots[place] = BLANK;
-        questions.push(question(&prepared, slots, place, index, of_type));
-        scored.push((prepared.places[place], Arc::clone(article)));
+        slots[position] = BLANK;
+        questions.push(question(&prepared, slots, position, index, of_type));
+        scored.push((prepared.positions[position], Arc::clone(article)));
     }
     if questions.is_empty() {
         let detail = "none of its articles is in the catalogue and known to the method";
@@ -103,10 +103,16 @@ pub(super) async fn score(
 }
 
 /// The articles of a type that an article of the outfit is ranked among.
-fn among(served: Served<'_>, request: &Request, prepared: &Prepared, place: usize, of_type: &Mask) -> Mask {
+fn among(
+    served: Served<'_>,
+    request: &Request,
+    prepared: &Prepared,
+    position: usize,
+    of_type: &Mask,
+) -> Mask {
     let mut among = Mask::clone(&prepared.common);
     if let Some(total) = request.filters.most_total {
-        let others = prepared.slots.iter().enumerate().filter(|(other, _)| *other != place);
+        let others = prepared.slots.iter().enumerate().filter(|(other, _)| *other != position);
         let prices = others.map(|(_, index)| served.catalogue.sets().price(*index));
         let spent: f64 = prices.filter(|price| !price.is_nan()).sum();
         among.intersect(&served.catalogue.sets().priced(None, Some(total - spent)));
@@ -118,11 +124,11 @@ fn among(served: Served<'_>, request: &Request, prepared: &Prepared, place: usiz
     among
 }
 
-fn question(prepared: &Prepared, slots: Vec<u32>, place: usize, index: u32, of_type: Mask) -> Question {
+fn question(prepared: &Prepared, slots: Vec<u32>, position: usize, index: u32, of_type: Mask) -> Question {
     Question {
         admissible: Some(Arc::new(of_type)),
         placements_of: vec![index],
         ranks: true,
-        ..Question::new(Arc::clone(&prepared.articles), slots, place, prepared.context.clone())
+        ..Question::new(Arc::clone(&prepared.articles), slots, position, prepared.context.clone())
     }
 }

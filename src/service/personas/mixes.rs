@@ -14,7 +14,7 @@ pub type Mix = Vec<f32>;
 /// Questions per batch. Completions wait for one such batch at most.
 const BATCH: usize = 64;
 
-/// The mixes of outfits, each of one to seven articles by their places. Of longer outfits only the first
+/// The mixes of outfits, each of one to seven articles by their positions. Of longer outfits only the first
 /// seven count, to leave room for the blank.
 ///
 /// Each batch must be answered within `patience`. `progress` receives the number of finished outfits.

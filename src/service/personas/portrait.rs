@@ -58,11 +58,11 @@ impl Portrait {
         1.0 / self.personas.iter().fold(0.0, |count: f32, _| count + 1.0).max(1.0)
     }
 
-    /// The largest share of any article: the persona's place, the article's index and the share.
+    /// The largest share of any article: the persona's position, the article's index and the share.
     pub fn largest(&self) -> Option<(usize, u32, f32)> {
         let firsts = self.personas.iter().enumerate();
-        let firsts = firsts.filter_map(|(place, persona)| {
-            persona.articles.first().map(|&(index, share)| (place, index, share))
+        let firsts = firsts.filter_map(|(position, persona)| {
+            persona.articles.first().map(|&(index, share)| (position, index, share))
         });
         firsts.max_by(|one, other| one.2.total_cmp(&other.2))
     }
@@ -107,8 +107,8 @@ impl Portrait {
         let mixes =
             mixes_of(serving, articles, method, &outfits, PATIENCE, |done| progress(alone + done, total))
                 .await?;
-        for (place, persona) in portrait.personas.iter_mut().enumerate() {
-            persona.outfits = largest(numbers.iter().copied().zip(&mixes), place, OUTFITS);
+        for (position, persona) in portrait.personas.iter_mut().enumerate() {
+            persona.outfits = largest(numbers.iter().copied().zip(&mixes), position, OUTFITS);
         }
         portrait.outfits = searched;
         Ok(portrait)
@@ -117,11 +117,11 @@ impl Portrait {
     fn from_articles(mixes: &[Mix]) -> Self {
         let mean = mean_mix(mixes).unwrap_or_default();
         let most = |mix: &Mix| mix.iter().copied().fold(0.0, f32::max);
-        let persona = |(place, &share): (usize, &f32)| Persona {
-            articles: largest((0..).zip(mixes), place, ARTICLES),
+        let persona = |(position, &share): (usize, &f32)| Persona {
+            articles: largest((0..).zip(mixes), position, ARTICLES),
             outfits: Vec::new(),
             share,
-            leads: mixes.iter().filter(|mix| mix[place] >= most(mix)).count(),
+            leads: mixes.iter().filter(|mix| mix[position] >= most(mix)).count(),
         };
         let personas = mean.iter().enumerate().map(persona).collect();
         let largest: Vec<Mix> = mixes.iter().map(|mix| vec![most(mix)]).collect();
@@ -152,6 +152,6 @@ mod tests {
         assert_eq!((first.leads, portrait.personas[1].leads), (3, 2), "an even mix leads twice");
         assert!((first.share - 0.625).abs() < 1e-6);
         assert!((portrait.mean_largest - 0.775).abs() < 1e-6 && (portrait.even() - 0.5).abs() < 1e-6);
-        assert_eq!(portrait.largest().map(|(place, index, _)| (place, index)), Some((0, 1)));
+        assert_eq!(portrait.largest().map(|(position, index, _)| (position, index)), Some((0, 1)));
     }
 }

@@ -312,13 +312,13 @@ mod tests {
 
     fn supply(articles: &[Article]) -> Supply {
         let mut supply = Supply::new(&Schema::parse(SCHEMA).unwrap());
-        for (place, article) in (0..).zip(articles) {
-            supply.add(place, &supply.read(article));
+        for (index, article) in (0..).zip(articles) {
+            supply.add(index, &supply.read(article));
         }
         supply
     }
 
-    fn places(mask: &Mask) -> Vec<u32> {
+    fn indices(mask: &Mask) -> Vec<u32> {
         mask.iter().collect()
     }
 
@@ -338,16 +338,16 @@ mod tests {
             article("coat", json!({"sizes": ["One Size"]})),
         ]);
         let unfit = |given: &Features| supply.unfit(given, 64);
-        assert_eq!(places(&unfit(&features(&[("top", &["M"])])).articles), [1, 4]);
-        assert_eq!(places(&unfit(&features(&[("top", &["M", "L"])])).articles), [4]);
-        assert_eq!(places(&unfit(&features(&[("top", &[]), ("other", &["M"])])).articles), [0u32; 0]);
+        assert_eq!(indices(&unfit(&features(&[("top", &["M"])])).articles), [1, 4]);
+        assert_eq!(indices(&unfit(&features(&[("top", &["M", "L"])])).articles), [4]);
+        assert_eq!(indices(&unfit(&features(&[("top", &[]), ("other", &["M"])])).articles), [0u32; 0]);
         let both = unfit(&features(&[("top", &["S"]), ("width", &["L"])]));
-        assert_eq!((places(&both.articles), both.unmet), (vec![0, 1, 4], Vec::new()));
+        assert_eq!((indices(&both.articles), both.unmet), (vec![0, 1, 4], Vec::new()));
         let unknown = unfit(&features(&[("top", &["XS", "56"])]));
-        assert_eq!(places(&unknown.articles), [0, 1, 4]);
+        assert_eq!(indices(&unknown.articles), [0, 1, 4]);
         assert_eq!(unknown.unmet, [("top".into(), "sizes".into(), vec!["56".to_owned(), "xs".to_owned()])]);
         let kinds = unfit(&features(&[("width", &["M"])]));
-        assert_eq!(places(&kinds.articles), [1, 4], "there are no hats");
+        assert_eq!(indices(&kinds.articles), [1, 4], "there are no hats");
     }
 
     #[test]
@@ -373,7 +373,7 @@ mod tests {
             ),
         ]);
         let sold_out =
-            |words: &[&str], store| places(&supply.sold_out(Some(&features(&[("top", words)])), store, 64));
+            |words: &[&str], store| indices(&supply.sold_out(Some(&features(&[("top", words)])), store, 64));
         assert_eq!(sold_out(&["M"], None), [0, 6, 8], "a total says nothing of a size");
         assert_eq!(sold_out(&["L"], None), [6]);
         assert_eq!(sold_out(&["M", "L"], None), [6]);
@@ -382,7 +382,7 @@ mod tests {
         assert_eq!(sold_out(&["M"], Some("zurich")), [0, 3, 6, 8]);
         assert_eq!(sold_out(&["M"], Some(" BASEL")), [0, 2, 6, 8]);
         assert_eq!(sold_out(&["M"], Some("bern")), [0, 2, 3, 6, 8]);
-        assert_eq!(places(&supply.sold_out(None, Some("zurich"), 64)), [3, 6]);
+        assert_eq!(indices(&supply.sold_out(None, Some("zurich"), 64)), [3, 6]);
         assert!(supply.has_store("ZURICH") && !supply.has_store("bern"));
     }
 
@@ -391,8 +391,8 @@ mod tests {
     fn one_size_in_stock_must_meet_every_requirement() {
         let supply = supply(&[article("coat", json!({"stock": {"S": 1, "L": 1}}))]);
         let of = |top: &str, width: &str| features(&[("top", &[top]), ("width", &[width])]);
-        assert_eq!(places(&supply.sold_out(Some(&of("S", "L")), None, 32)), [0]);
-        assert_eq!(places(&supply.sold_out(Some(&of("L", "L")), None, 32)), [0u32; 0]);
+        assert_eq!(indices(&supply.sold_out(Some(&of("S", "L")), None, 32)), [0]);
+        assert_eq!(indices(&supply.sold_out(Some(&of("L", "L")), None, 32)), [0u32; 0]);
     }
 
     fn any_article() -> impl Strategy<Value = Article> {
@@ -417,8 +417,8 @@ mod tests {
             let before = supply(&all);
             let mut after = before.clone();
             let mut others = Supply::new(&Schema::parse(SCHEMA).unwrap());
-            for (place, (article, stays)) in (0..).zip(&articles) {
-                if *stays { others.add(place, &others.read(article)) } else { after.remove(place, &after.read(article)) }
+            for (index, (article, stays)) in (0..).zip(&articles) {
+                if *stays { others.add(index, &others.read(article)) } else { after.remove(index, &after.read(article)) }
             }
             let given = features(&[("top", &["M"]), ("width", &["M", "L"])]);
             let seen = |supply: &Supply| {

@@ -110,9 +110,9 @@ impl ParquetColumns {
     fn find<D: DataType>(&self, name: &str) -> Result<usize, String> {
         let schema = self.file.metadata().file_metadata().schema_descr();
         let named = |column: &&std::sync::Arc<ColumnDescriptor>| column.name() == name;
-        let place = schema.columns().iter().position(|column| named(&column));
-        let place = place.ok_or_else(|| format!("there is no column {name:?}"))?;
-        let column = schema.column(place);
+        let index = schema.columns().iter().position(|column| named(&column));
+        let index = index.ok_or_else(|| format!("there is no column {name:?}"))?;
+        let column = schema.column(index);
         let (found, expected) = (column.physical_type(), D::get_physical_type());
         if found != expected {
             return Err(format!("column {name:?} holds {found}, expected {expected}"));
@@ -122,6 +122,6 @@ impl ParquetColumns {
                 "column {name:?} may have empty cells or lists, expected a value in every row"
             ));
         }
-        Ok(place)
+        Ok(index)
     }
 }

@@ -141,7 +141,7 @@ pub struct Baseline {
     #[serde(rename = "baseline")]
     pub name: String,
     pub answers: Scores,
-    /// None in older releases.
+    /// None where the file lacks it, as the published tables do.
     #[serde(default)]
     pub told_type: Option<TypeScores>,
 }
@@ -186,7 +186,7 @@ impl Difference {
 pub struct MethodEvaluation {
     pub about: About,
     pub summary: Summary,
-    /// None in older releases.
+    /// None where the file lacks it, as the published tables do.
     #[serde(default)]
     pub told_type: Option<TypeScores>,
     pub calibration: Calibration,
@@ -297,10 +297,10 @@ pub(super) fn unpack_segments(file: &mut Value) -> Result<(), String> {
     let evaluations = file.get_mut("evaluations").and_then(Value::as_array_mut);
     for evaluation in evaluations.into_iter().flatten() {
         let segments = evaluation.get_mut("segments").and_then(Value::as_array_mut).into_iter().flatten();
-        for (place, segment) in segments.enumerate() {
+        for (position, segment) in segments.enumerate() {
             let Some(row) = segment.as_array() else { continue };
-            let Some(name) = names.get(place) else {
-                return Err(format!("a method has a segment {place}, which has no name in `segments`"));
+            let Some(name) = names.get(position) else {
+                return Err(format!("a method has a segment {position}, which has no name in `segments`"));
             };
             if row.len() != 2 * Metric::ALL.len() {
                 return Err(format!(

@@ -232,12 +232,12 @@ impl Table {
         }
         let mut order: Vec<(String, usize)> = types.drain(..).zip(0..).collect();
         order.sort_unstable();
-        let mut place_of = vec![0; order.len()];
-        for (place, (_, was)) in (0..).zip(&order) {
-            place_of[*was] = place;
+        let mut position_of = vec![0; order.len()];
+        for (position, (_, was)) in (0..).zip(&order) {
+            position_of[*was] = position;
         }
         types.extend(order.into_iter().map(|(name, _)| name));
-        Ok(self.types.rows.iter().map(|&was| place_of[was as usize]).collect())
+        Ok(self.types.rows.iter().map(|&was| position_of[was as usize]).collect())
     }
 
     fn add_case(&mut self, ranks: &mut Ranks, row: usize, kind: u16) -> Result<(), String> {
@@ -261,9 +261,9 @@ impl Table {
     fn add_articles(&mut self, ranks: &mut Ranks, row: usize) -> Result<Range<u32>, String> {
         let start = count(ranks.outfit_articles.len());
         for id in self.outfits.names.values[self.outfits.rows[row] as usize].split('|') {
-            let place =
-                self.truths.names.place(id, |id| ArticleId::new(id)).map_err(|error| error.to_string())?;
-            ranks.outfit_articles.push(place);
+            let position =
+                self.truths.names.position(id, |id| ArticleId::new(id)).map_err(|error| error.to_string())?;
+            ranks.outfit_articles.push(position);
         }
         let articles = start..count(ranks.outfit_articles.len());
         if articles.len() > MAX_SLOTS {
@@ -289,10 +289,10 @@ impl<T> Named<T> {
         name: &str,
         parse: impl Fn(&str) -> Result<T, E>,
     ) -> Result<Self, String> {
-        let mut names = Names { values: Vec::new(), places: HashMap::new() };
+        let mut names = Names { values: Vec::new(), positions: HashMap::new() };
         let mut rows = Vec::new();
         columns.texts(name, |text| {
-            rows.push(names.place(text, &parse).map_err(|error| format!("holds {text:?}: {error}"))?);
+            rows.push(names.position(text, &parse).map_err(|error| format!("holds {text:?}: {error}"))?);
             Ok(())
         })?;
         Ok(Self { names, rows })
@@ -301,18 +301,18 @@ impl<T> Named<T> {
 
 struct Names<T> {
     values: Vec<T>,
-    places: HashMap<Box<str>, u32>,
+    positions: HashMap<Box<str>, u32>,
 }
 
 impl<T> Names<T> {
-    fn place<E>(&mut self, text: &str, parse: impl Fn(&str) -> Result<T, E>) -> Result<u32, E> {
-        if let Some(place) = self.places.get(text) {
-            return Ok(*place);
+    fn position<E>(&mut self, text: &str, parse: impl Fn(&str) -> Result<T, E>) -> Result<u32, E> {
+        if let Some(position) = self.positions.get(text) {
+            return Ok(*position);
         }
-        let place = count(self.values.len());
+        let position = count(self.values.len());
         self.values.push(parse(text)?);
-        self.places.insert(text.into(), place);
-        Ok(place)
+        self.positions.insert(text.into(), position);
+        Ok(position)
     }
 }
 

@@ -178,9 +178,9 @@ mod tests {
     #[test]
     fn a_run_that_panics_frees_its_cores() {
         let cores = Cores::new(4);
-        for place in [0, 5] {
+        for position in [0, 5] {
             let run = cores.start_run();
-            let panics = |range: Range<usize>| assert!(!range.contains(&place), "expected");
+            let panics = |range: Range<usize>| assert!(!range.contains(&position), "expected");
             assert!(catch_unwind(AssertUnwindSafe(|| run.map_ranges(6, panics))).is_err());
         }
         assert_eq!(cores.start_run().map_ranges(4, |range| range.len()), [1, 1, 1, 1]);

@@ -44,13 +44,13 @@ impl Inputs {
             let padding = std::iter::repeat(PADDING);
             question.slots.iter().copied().chain(padding).take(slots).map(move |slot| (question, slot))
         });
-        let place = |question: &Question| i64::try_from(question.blank).expect("a slot; this is a bug");
+        let position = |question: &Question| i64::try_from(question.blank).expect("a slot; this is a bug");
         let contexts = questions.iter().map(|question| &question.context);
         Self {
             batch,
             slots,
             articles: ArticleCells::new(padded, batch * slots, form),
-            blanks: questions.iter().map(place).collect(),
+            blanks: questions.iter().map(position).collect(),
             features: features.map(|features| FeatureCells::new(contexts, features)),
         }
     }

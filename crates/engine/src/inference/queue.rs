@@ -307,9 +307,9 @@ impl Inner {
     /// would wait for every request that arrived during the first run.
     fn insert(&mut self, job: Job) {
         let due = job.due();
-        let place = self.jobs.partition_point(|waiting| waiting.due() <= due);
+        let position = self.jobs.partition_point(|waiting| waiting.due() <= due);
         self.waiting += job.questions.len();
-        self.jobs.insert(place, job);
+        self.jobs.insert(position, job);
     }
 
     /// Whether one more worker would have something to do.

@@ -104,8 +104,9 @@ impl Trial<'_> {
         let step = (count / COMPARED).max(1);
         let compared: Vec<u32> = (0..count).step_by(step as usize).chain([count - 1]).collect();
         // Multiples of a prime, to have articles from the whole vocabulary.
-        let others = (1..).map(|place: u64| {
-            u32::try_from(place * 7919 % u64::from(count)).expect("it is below the vocabulary; this is a bug")
+        let others = (1..).map(|position: u64| {
+            u32::try_from(position * 7919 % u64::from(count))
+                .expect("it is below the vocabulary; this is a bug")
         });
         let question = |length: usize| {
             let mut slots: Vec<u32> =
@@ -134,12 +135,12 @@ impl Trial<'_> {
     fn with_padding(question: &Question) -> Question {
         let mut room = MAX_SLOTS - question.slots.len();
         let (mut slots, mut blank) = (Vec::new(), 0);
-        for (place, &slot) in question.slots.iter().enumerate() {
+        for (position, &slot) in question.slots.iter().enumerate() {
             // An outfit of one slot has padding behind it, too.
             let here = room.min(2);
             slots.extend(std::iter::repeat_n(PADDING, here));
             room -= here;
-            if place == question.blank {
+            if position == question.blank {
                 blank = slots.len();
             }
             slots.push(slot);

@@ -136,8 +136,8 @@ impl Manifest {
         if self.format == 1 && (has_more || self.methods.iter().any(|entry| entry.tables.is_some())) {
             return reject("format 1", "that has no tables, encoder or new articles; write \"format\": 2");
         }
-        for (place, entry) in self.methods.iter().enumerate() {
-            if self.methods[..place].iter().any(|earlier| earlier.method == entry.method) {
+        for (position, entry) in self.methods.iter().enumerate() {
+            if self.methods[..position].iter().any(|earlier| earlier.method == entry.method) {
                 return reject(entry.method.as_str(), "lists it twice among the methods");
             }
         }

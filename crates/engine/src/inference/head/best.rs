@@ -68,7 +68,7 @@ impl<'a> Best<'a> {
     }
 }
 
-/// A logit and the place of its article. The greatest is the worst, so that a heap removes the worst first. Of equal
+/// A logit and the position of its article. The greatest is the worst, so that a heap removes the worst first. Of equal
 /// logits, the article with the later id is worse.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Contender<'a> {
@@ -98,7 +98,7 @@ impl PartialOrd for Contender<'_> {
     }
 }
 
-/// For tests: articles whose ids are in another order than their places.
+/// For tests: articles whose ids are in another order than their positions.
 #[cfg(test)]
 pub(super) fn with_mixed_ids(articles: u32) -> std::sync::Arc<Articles> {
     let index = crate::catalogue::ArticleIndex::of_ids((0..articles).map(mixed_id));
@@ -106,8 +106,8 @@ pub(super) fn with_mixed_ids(articles: u32) -> std::sync::Arc<Articles> {
 }
 
 #[cfg(test)]
-pub(super) fn mixed_id(place: u32) -> atelier_core::domain::ArticleId {
-    atelier_core::domain::ArticleId::new(format!("a-{:05}", place.wrapping_mul(48_271) % 65_521)).unwrap()
+pub(super) fn mixed_id(position: u32) -> atelier_core::domain::ArticleId {
+    atelier_core::domain::ArticleId::new(format!("a-{:05}", position.wrapping_mul(48_271) % 65_521)).unwrap()
 }
 
 #[cfg(test)]
@@ -129,10 +129,10 @@ mod tests {
             let mut expected: Vec<Contender<'_>> = contenders.clone().collect();
             expected.sort_unstable();
             let worst = expected.get(k.wrapping_sub(1)).map_or(f32::NEG_INFINITY, |worst| worst.logit - margin);
-            let place = |(at, contender): (usize, Contender<'_>)| {
+            let position = |(at, contender): (usize, Contender<'_>)| {
                 (at < k || (k > 0 && margin > 0.0 && contender.logit >= worst)).then_some(contender.article)
             };
-            let expected: Vec<u32> = expected.into_iter().enumerate().filter_map(place).collect();
+            let expected: Vec<u32> = expected.into_iter().enumerate().filter_map(position).collect();
             // In two halves that are merged, as on two cores.
             let (mut best, mut rest) = (Best::new(k, margin), Best::new(k, margin));
             for (at, contender) in contenders.enumerate() {

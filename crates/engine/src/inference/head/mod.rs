@@ -34,11 +34,11 @@ use super::{Answer, Question, cores::RunCores};
 pub(super) struct Boosts(Vec<(u32, f32)>);
 
 impl Boosts {
-    /// Boosts of the same place are added up.
+    /// Boosts of the same position are added up.
     pub(super) fn new(mut boosts: Vec<(u32, f32)>) -> Self {
-        boosts.sort_by_key(|(place, _)| *place);
-        boosts.dedup_by(|(place, boost), (before, sum)| {
-            let is_same = place == before;
+        boosts.sort_by_key(|(position, _)| *position);
+        boosts.dedup_by(|(position, boost), (before, sum)| {
+            let is_same = position == before;
             *sum += if is_same { *boost } else { 0.0 };
             is_same
         });
@@ -68,16 +68,16 @@ pub(super) fn answer(
     questions: &[Question],
     cores: &RunCores<'_>,
 ) -> Vec<Option<Answer>> {
-    debug_assert_eq!(known.length(), table.places(), "a bit for each place; this is a bug");
+    debug_assert_eq!(known.length(), table.positions(), "a bit for each position; this is a bug");
     let joined = join(table, read);
     let inputs: Vec<&[f32]> = rows_of(table, read, joined.as_deref()).collect();
     let order = order(questions);
-    let inputs: Vec<Input<'_>> = order.iter().map(|place| Input::new(inputs[*place])).collect();
+    let inputs: Vec<Input<'_>> = order.iter().map(|position| Input::new(inputs[*position])).collect();
     let bounds = table.bounds();
     let passes = cores.map_ranges(table.parts(), |parts| {
-        let row = |(place, input): (&usize, &Input<'_>)| {
-            let boosts = read.boosts.get(*place).map_or(&[][..], Boosts::as_slice);
-            Tally::new(&questions[*place], known, boosts, bounds.error(input))
+        let row = |(position, input): (&usize, &Input<'_>)| {
+            let boosts = read.boosts.get(*position).map_or(&[][..], Boosts::as_slice);
+            Tally::new(&questions[*position], known, boosts, bounds.error(input))
         };
         let mut rows: Vec<Tally<'_>> = order.iter().zip(&inputs).map(row).collect();
         dispatch(Pass { table, parts, inputs: &inputs, rows: &mut rows });
@@ -89,8 +89,8 @@ pub(super) fn answer(
         rows.iter_mut().zip(next).for_each(|(row, next)| row.append(next));
     }
     let mut answers = vec![None; questions.len()];
-    for ((row, place), input) in rows.into_iter().zip(order).zip(&inputs) {
-        answers[place] = row.answer(|article| table.logit(article as usize, input.numbers));
+    for ((row, position), input) in rows.into_iter().zip(order).zip(&inputs) {
+        answers[position] = row.answer(|article| table.logit(article as usize, input.numbers));
     }
     answers
 }
@@ -106,23 +106,23 @@ pub(super) fn choose(mut logits: Vec<f32>, known: &Mask, question: &Question) ->
 /// The order in which questions are computed: first those about all articles, then those about some, of which neighbours
 /// need the same panels.
 fn order(questions: &[Question]) -> Vec<usize> {
-    let first_place = |place: &usize| {
-        let question = &questions[*place];
+    let first_position = |position: &usize| {
+        let question = &questions[*position];
         let admissible = question.admissible.as_deref().filter(|_| question.only_admissible);
         admissible.map(|mask| mask.iter().next())
     };
     let mut order: Vec<usize> = (0..questions.len()).collect();
-    order.sort_by_cached_key(first_place);
+    order.sort_by_cached_key(first_position);
     order
 }
 
-/// All logits as the pass has them, one row per question and in it one for each place.
+/// All logits as the pass has them, one row per question and in it one for each position.
 pub(super) fn logits(table: &Table, read: Read<'_>) -> Vec<Vec<f32>> {
     let joined = join(table, read);
     let inputs: Vec<Input<'_>> = rows_of(table, read, joined.as_deref()).map(Input::new).collect();
     let mut rows = dispatch(All { table, inputs: &inputs });
     for (row, boosts) in rows.iter_mut().zip(read.boosts) {
-        boosts.as_slice().iter().for_each(|(place, boost)| row[*place as usize] += boost);
+        boosts.as_slice().iter().for_each(|(position, boost)| row[*position as usize] += boost);
     }
     rows
 }

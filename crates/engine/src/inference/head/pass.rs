@@ -61,7 +61,7 @@ impl All<'_> {
     fn run<S: Pairs, const VECTORS: usize>(self, simd: S) -> Vec<Vec<f32>> {
         const ROWS: usize = 4;
         let Self { table, inputs } = self;
-        let mut rows = vec![Vec::with_capacity(table.places() + PANEL); inputs.len()];
+        let mut rows = vec![Vec::with_capacity(table.positions() + PANEL); inputs.len()];
         let groups: Vec<Group> = inputs
             .chunks(ROWS)
             .zip((0..).step_by(ROWS))
@@ -77,7 +77,7 @@ impl All<'_> {
             }
         }
         for row in &mut rows {
-            row.truncate(table.places());
+            row.truncate(table.positions());
         }
         rows
     }
@@ -137,8 +137,8 @@ impl Group {
         input: impl Fn(usize) -> &'a Input<'a>,
         needs: Option<Vec<u64>>,
     ) -> Self {
-        let places = (0..input(0).words.len()).flat_map(|word| (0..rows).map(move |row| (word, row)));
-        Self { first, rows, inputs: places.map(|(word, row)| input(row).words[word]).collect(), needs }
+        let positions = (0..input(0).words.len()).flat_map(|word| (0..rows).map(move |row| (word, row)));
+        Self { first, rows, inputs: positions.map(|(word, row)| input(row).words[word]).collect(), needs }
     }
 
     fn needs(&self, panel: usize) -> bool {
@@ -164,20 +164,20 @@ impl Pass<'_, '_> {
         for (row, input) in rows.iter_mut().zip(inputs) {
             let (inputs, _) = input.words.as_chunks::<1>();
             row.find_named(simd, |panel| logits::<S, 1, VECTORS>(simd, table.panel(panel), inputs)[0]);
-            row.start_at(Table::first_place(parts.start));
+            row.start_at(Table::first_position(parts.start));
         }
         let groups = groups(rows, sizes, inputs);
         for part in parts {
-            for (place, panel) in table.panels(part) {
-                for group in groups.iter().filter(|group| group.needs(place)) {
+            for (position, panel) in table.panels(part) {
+                for group in groups.iter().filter(|group| group.needs(position)) {
                     let rows = &mut rows[group.first..][..group.rows];
                     match group.rows {
-                        12 => step::<S, 12, VECTORS>(simd, place, panel, group, rows),
-                        8 => step::<S, 8, VECTORS>(simd, place, panel, group, rows),
-                        4 => step::<S, 4, VECTORS>(simd, place, panel, group, rows),
-                        3 => step::<S, 3, VECTORS>(simd, place, panel, group, rows),
-                        2 => step::<S, 2, VECTORS>(simd, place, panel, group, rows),
-                        _ => step::<S, 1, VECTORS>(simd, place, panel, group, rows),
+                        12 => step::<S, 12, VECTORS>(simd, position, panel, group, rows),
+                        8 => step::<S, 8, VECTORS>(simd, position, panel, group, rows),
+                        4 => step::<S, 4, VECTORS>(simd, position, panel, group, rows),
+                        3 => step::<S, 3, VECTORS>(simd, position, panel, group, rows),
+                        2 => step::<S, 2, VECTORS>(simd, position, panel, group, rows),
+                        _ => step::<S, 1, VECTORS>(simd, position, panel, group, rows),
                     }
                 }
             }
@@ -189,14 +189,14 @@ impl Pass<'_, '_> {
 #[inline(always)]
 fn step<S: Pairs, const ROWS: usize, const VECTORS: usize>(
     simd: S,
-    place: usize,
+    position: usize,
     panel: &[i32],
     group: &Group,
     rows: &mut [Tally<'_>],
 ) {
     let logits = logits::<S, ROWS, VECTORS>(simd, panel, group.inputs.as_chunks().0);
     for at in 0..ROWS {
-        rows[at].add_panel(simd, place, logits[at]);
+        rows[at].add_panel(simd, position, logits[at]);
     }
 }
 

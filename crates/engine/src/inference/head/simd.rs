@@ -190,19 +190,19 @@ pub(super) fn any_above<S: Simd>(simd: S, values: S::f32s, bar: f32) -> bool {
 #[inline(always)]
 pub(super) fn lanes<S: Simd, const VECTORS: usize>(simd: S, bits: u32) -> [S::m32s; VECTORS] {
     const PLACES: [u32; PANEL] = {
-        let mut places = [0; PANEL];
+        let mut positions = [0; PANEL];
         let mut lane = 0;
         while lane < PANEL {
-            places[lane] = 1 << lane;
+            positions[lane] = 1 << lane;
             lane += 1;
         }
-        places
+        positions
     };
-    let (places, _) = S::as_simd_u32s(&PLACES);
+    let (positions, _) = S::as_simd_u32s(&PLACES);
     let bits = simd.splat_u32s(bits);
     let mut lanes = [simd.equal_u32s(bits, bits); VECTORS];
     for vector in 0..VECTORS {
-        lanes[vector] = simd.equal_u32s(simd.and_u32s(bits, places[vector]), places[vector]);
+        lanes[vector] = simd.equal_u32s(simd.and_u32s(bits, positions[vector]), positions[vector]);
     }
     lanes
 }

@@ -13,7 +13,7 @@ pub(super) const PANEL: usize = 32;
 /// The number of panels in a part. Sums start at zero for each part, so that an answer has the same bits on one core
 /// and on many; and a change copies a part.
 const PART: usize = 64;
-/// The bias of places without an article: far below all logits, but finite.
+/// The bias of positions without an article: far below all logits, but finite.
 pub(in crate::inference) const NO_ARTICLE: f32 = -1e30;
 
 /// What a step is divided into, where the rest of a weight is kept.
@@ -23,7 +23,7 @@ const RESTS: i16 = 256;
 /// weights a row.
 #[derive(Debug, Clone)]
 pub(in crate::inference) struct Table {
-    places: usize,
+    positions: usize,
     hidden: usize,
     personas: usize,
     parts: Vec<Arc<Part>>,
@@ -91,16 +91,16 @@ impl Part {
         bytemuck::cast_slice(&self.memory[self.panels..])
     }
 
-    /// Puts an article at a place; without a bias there is none.
-    fn put(&mut self, place: usize, bias: Option<f32>, weights: &mut [f32]) {
+    /// Puts an article at a position; without a bias there is none.
+    fn put(&mut self, position: usize, bias: Option<f32>, weights: &mut [f32]) {
         if bias.is_none() {
             weights.fill(0.0);
         }
         let (panels, rests) = self.memory.split_at_mut(self.panels);
         let panel =
-            &mut bytemuck::cast_slice_mut::<_, i32>(panels)[place / PANEL * panel_length(weights.len())..];
-        let rests: &mut [i8] = &mut bytemuck::cast_slice_mut(rests)[place * weights.len()..];
-        let mut lane = panel.iter_mut().skip(place % PANEL).step_by(PANEL);
+            &mut bytemuck::cast_slice_mut::<_, i32>(panels)[position / PANEL * panel_length(weights.len())..];
+        let rests: &mut [i8] = &mut bytemuck::cast_slice_mut(rests)[position * weights.len()..];
+        let mut lane = panel.iter_mut().skip(position % PANEL).step_by(PANEL);
         let mut put =
             |word: i32| *lane.next().expect("a panel has a row for each word; this is a bug") = word;
         put(bias.unwrap_or(NO_ARTICLE).to_bits().cast_signed());
@@ -135,7 +135,7 @@ impl Table {
         })
     }
 
-    /// The table after the articles at some places have changed. Copies only their parts.
+    /// The table after the articles at some positions have changed. Copies only their parts.
     pub(in crate::inference) fn with_changes(
         &self,
         tables: &Tables,
@@ -144,47 +144,48 @@ impl Table {
     ) -> Self {
         let mut next = self.clone();
         let mut weights = vec![0.0; self.inputs()];
-        let mut places: Vec<usize> = changed.iter().map(|place| *place as usize).collect();
-        places.sort_unstable();
-        for places in places.chunk_by(|a, b| a / (PART * PANEL) == b / (PART * PANEL)) {
-            let part = &mut next.parts[places[0] / (PART * PANEL)];
+        let mut positions: Vec<usize> = changed.iter().map(|position| *position as usize).collect();
+        positions.sort_unstable();
+        for positions in positions.chunk_by(|a, b| a / (PART * PANEL) == b / (PART * PANEL)) {
+            let part = &mut next.parts[positions[0] / (PART * PANEL)];
             let mut copy = part.copy();
-            for &place in places {
-                let article = u32::try_from(place).ok().and_then(|place| articles.composition(place));
+            for &position in positions {
+                let article =
+                    u32::try_from(position).ok().and_then(|position| articles.composition(position));
                 let article = article.filter(|article| tables.knows(article));
                 let bias = article.map(|article| tables.write_weights(article, &mut weights));
-                copy.put(place % (PART * PANEL), bias, &mut weights);
+                copy.put(position % (PART * PANEL), bias, &mut weights);
             }
             *part = Arc::new(copy);
         }
         next
     }
 
-    /// `write` writes the weights of the article at a place, and returns its bias; None if there is no article.
+    /// `write` writes the weights of the article at a position, and returns its bias; None if there is no article.
     pub(super) fn new(
-        places: usize,
+        positions: usize,
         hidden: usize,
         personas: usize,
         write: impl Fn(usize, &mut [f32]) -> Option<f32> + Sync,
     ) -> Self {
         let inputs = hidden + personas;
         let make = |first: usize| {
-            let panels = PART.min((places - first).div_ceil(PANEL));
+            let panels = PART.min((positions - first).div_ceil(PANEL));
             let mut part = Part::new(panels, inputs);
             let mut weights = vec![0.0; inputs];
-            for place in 0..panels * PANEL {
-                let article = first + place;
-                let bias = if article < places { write(article, &mut weights) } else { None };
-                part.put(place, bias, &mut weights);
+            for position in 0..panels * PANEL {
+                let article = first + position;
+                let bias = if article < positions { write(article, &mut weights) } else { None };
+                part.put(position, bias, &mut weights);
             }
             Arc::new(part)
         };
-        let firsts: Vec<usize> = (0..places).step_by(PART * PANEL).collect();
-        Self { places, hidden, personas, parts: firsts.into_par_iter().map(make).collect() }
+        let firsts: Vec<usize> = (0..positions).step_by(PART * PANEL).collect();
+        Self { positions, hidden, personas, parts: firsts.into_par_iter().map(make).collect() }
     }
 
-    pub(super) fn places(&self) -> usize {
-        self.places
+    pub(super) fn positions(&self) -> usize {
+        self.positions
     }
 
     /// The length of a hidden vector.
@@ -204,19 +205,19 @@ impl Table {
         self.parts.len()
     }
 
-    /// The number of a part's first place.
-    pub(super) fn first_place(part: usize) -> usize {
+    /// The number of a part's first position.
+    pub(super) fn first_position(part: usize) -> usize {
         part * PART * PANEL
     }
 
-    /// The panels of a part, with their places in the table.
+    /// The panels of a part, with their positions in the table.
     pub(super) fn panels(&self, part: usize) -> impl Iterator<Item = (usize, &[i32])> {
         (part * PART..).zip(self.parts[part].words().chunks_exact(panel_length(self.inputs())))
     }
 
-    pub(super) fn panel(&self, place: usize) -> &[i32] {
+    pub(super) fn panel(&self, position: usize) -> &[i32] {
         let length = panel_length(self.inputs());
-        &self.parts[place / PART].words()[place % PART * length..][..length]
+        &self.parts[position / PART].words()[position % PART * length..][..length]
     }
 
     /// Over all articles.
@@ -240,10 +241,10 @@ impl Table {
                 weights[2 * pair + 1] = steps[1] * i32::from(RESTS);
             }
             let mut lanes = [0.0; 8];
-            for place in 0..inputs.len() {
+            for position in 0..inputs.len() {
                 #[expect(clippy::cast_precision_loss, reason = "whole numbers of 24 bits")]
-                let weight = (weights[place] + i32::from(rests[place])) as f32;
-                lanes[place % 8] += weight * inputs[place];
+                let weight = (weights[position] + i32::from(rests[position])) as f32;
+                lanes[position % 8] += weight * inputs[position];
             }
             logit += f64::from(float(first) / f32::from(RESTS)) * f64::from(lanes.iter().sum::<f32>());
         }
@@ -259,44 +260,44 @@ mod tests {
 
     #[test]
     fn parts_hold_each_panel_once() {
-        for (places, expected) in [(1, vec![1]), (2048, vec![64]), (2049, vec![64, 1])] {
-            let table = Table::new(places, 0, 0, |_, _| Some(0.0));
+        for (positions, expected) in [(1, vec![1]), (2048, vec![64]), (2049, vec![64, 1])] {
+            let table = Table::new(positions, 0, 0, |_, _| Some(0.0));
             let parts = (0..table.parts()).map(|part| table.panels(part));
             assert_eq!(parts.clone().map(Iterator::count).collect::<Vec<_>>(), expected);
-            assert!(parts.flatten().map(|(place, _)| place).eq(0..places.div_ceil(PANEL)));
+            assert!(parts.flatten().map(|(position, _)| position).eq(0..positions.div_ceil(PANEL)));
         }
     }
 
     #[test]
     fn each_weight_has_its_place() {
-        let number = |place: usize, input: usize| {
-            f32::from(u16::try_from(place * 10 + input).unwrap())
+        let number = |position: usize, input: usize| {
+            f32::from(u16::try_from(position * 10 + input).unwrap())
                 * if input.is_multiple_of(2) { 0.37 } else { -0.01 }
         };
         // Steps are as large as the longest vectors need.
-        let near = |found: f32, expected: f32, place: usize| {
-            let length = 1.0 + number(place, 4) + expected.abs();
+        let near = |found: f32, expected: f32, position: usize| {
+            let length = 1.0 + number(position, 4) + expected.abs();
             assert!((found - expected).abs() <= 1e-6 * length, "{found} {expected}");
         };
-        for places in [1, 31, 32, 33, 70, 2100] {
-            let table = Table::new(places, 3, 2, |place, weights| {
-                (0..).zip(&mut *weights).for_each(|(input, weight)| *weight = number(place, input));
-                (place % 7 != 5).then(|| number(place, 9))
+        for positions in [1, 31, 32, 33, 70, 2100] {
+            let table = Table::new(positions, 3, 2, |position, weights| {
+                (0..).zip(&mut *weights).for_each(|(input, weight)| *weight = number(position, input));
+                (position % 7 != 5).then(|| number(position, 9))
             });
-            assert_eq!((table.places(), table.hidden(), table.personas()), (places, 3, 2));
-            for place in 0..places.next_multiple_of(PANEL) {
-                let is_article = place < places && place % 7 != 5;
-                let bias = if is_article { number(place, 9) } else { NO_ARTICLE };
-                near(table.logit(place, &[0.0; 5]), bias, place);
+            assert_eq!((table.positions(), table.hidden(), table.personas()), (positions, 3, 2));
+            for position in 0..positions.next_multiple_of(PANEL) {
+                let is_article = position < positions && position % 7 != 5;
+                let bias = if is_article { number(position, 9) } else { NO_ARTICLE };
+                near(table.logit(position, &[0.0; 5]), bias, position);
                 for input in 0..5 {
                     let mut inputs = [0.0; 5];
                     inputs[input] = 1.0;
-                    let weight = if is_article { number(place, input) } else { 0.0 };
-                    near(table.logit(place, &inputs), bias + weight, place);
+                    let weight = if is_article { number(position, input) } else { 0.0 };
+                    near(table.logit(position, &inputs), bias + weight, position);
                 }
             }
-            for (place, panel) in (0..table.parts()).flat_map(|part| table.panels(part)) {
-                assert_eq!(panel, table.panel(place));
+            for (position, panel) in (0..table.parts()).flat_map(|part| table.panels(part)) {
+                assert_eq!(panel, table.panel(position));
             }
         }
     }

@@ -108,15 +108,15 @@ impl<'q> Tally<'q> {
             return;
         }
         for &article in &self.question.placements_of {
-            let place = article as usize;
-            let logit = numbers::<S, VECTORS>(&panel(place / PANEL))[place % PANEL];
+            let position = article as usize;
+            let logit = numbers::<S, VECTORS>(&panel(position / PANEL))[position % PANEL];
             self.named.push((self.contender(article, logit + self.boost(article)), 0));
         }
     }
 
     fn boost(&self, article: u32) -> f32 {
-        let place = self.boosts.binary_search_by_key(&article, |(article, _)| *article);
-        place.map_or(0.0, |place| self.boosts[place].1)
+        let position = self.boosts.binary_search_by_key(&article, |(article, _)| *article);
+        position.map_or(0.0, |position| self.boosts[position].1)
     }
 
     /// Says which article the pass starts with.
@@ -311,9 +311,9 @@ impl<'q> Tally<'q> {
         likeliest.sort_unstable();
         let exact = |article: u32| exact(article) + self.boost(article);
         let mut difference = 0.0;
-        for (place, contender) in best.iter_mut().enumerate() {
+        for (position, contender) in best.iter_mut().enumerate() {
             let pass = std::mem::replace(&mut contender.logit, exact(contender.article));
-            if place < LIKELIEST {
+            if position < LIKELIEST {
                 difference += share(contender.logit) - share(pass);
             }
         }

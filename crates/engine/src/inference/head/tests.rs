@@ -36,13 +36,13 @@ struct Weights {
 impl Weights {
     fn table(&self) -> Table {
         let personas = if self.personas.is_some() { PERSONAS } else { 0 };
-        Table::new(self.bias.len(), HIDDEN, personas, |place, weights| {
+        Table::new(self.bias.len(), HIDDEN, personas, |index, weights| {
             let (hidden, of_personas) = weights.split_at_mut(HIDDEN);
-            hidden.copy_from_slice(&self.vocabulary[place * HIDDEN..][..HIDDEN]);
+            hidden.copy_from_slice(&self.vocabulary[index * HIDDEN..][..HIDDEN]);
             if let Some(table) = &self.personas {
-                of_personas.copy_from_slice(&table[place * PERSONAS..][..PERSONAS]);
+                of_personas.copy_from_slice(&table[index * PERSONAS..][..PERSONAS]);
             }
-            Some(self.bias[place])
+            Some(self.bias[index])
         })
     }
 
@@ -92,7 +92,7 @@ fn case(articles: usize, batch: usize, personas: bool, seed: u64, k: usize) -> C
     let boosts = |row: usize| {
         let count = if row.is_multiple_of(2) { 0 } else { articles.min(40) };
         let step = articles / count.max(1);
-        let boosted = (0..count).map(|place| u32::try_from(articles - 1 - place * step).unwrap());
+        let boosted = (0..count).map(|index| u32::try_from(articles - 1 - index * step).unwrap());
         Boosts::new(boosted.zip(numbers(seed + 20 + row as u64, count)).collect())
     };
     Case {
@@ -342,7 +342,7 @@ fn equally_likely_articles_are_in_the_order_of_their_ids() {
         for ((question, logits), found) in case.questions.iter().zip(&logits).zip(found) {
             let found = found.unwrap();
             let mut sorted: Vec<u32> = question.admissible.as_deref().unwrap_or(&known).iter().collect();
-            sorted.sort_by_key(|place| mixed_id(*place).to_string());
+            sorted.sort_by_key(|index| mixed_id(*index).to_string());
             sorted.sort_by(|a, b| logits[*b as usize].total_cmp(&logits[*a as usize]));
             let top: Vec<u32> = found.top.iter().map(|candidate| candidate.article).collect();
             assert_eq!(top, sorted[..700], "cut within equal ones");
