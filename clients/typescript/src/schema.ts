@@ -844,7 +844,9 @@ export interface components {
              */
             next_cursor?: string | null;
         };
+        /** @description How alike two columns are. */
         Pair: {
+            /** @description The columns, by their indices. */
             columns: number[];
             /**
              * Format: double

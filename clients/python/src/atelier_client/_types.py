@@ -414,6 +414,8 @@ class Page_Outfit(TypedDict):
 
 
 class Pair(TypedDict):
+    """How alike two columns are."""
+
     columns: list[int]
     overlap: float
     rank_biased_overlap: float
