@@ -148,7 +148,7 @@ impl CatalogueBuilder {
             },
             || sets.fill(length, &present),
         );
-        // Freeing so many texts takes a core half a second, for which nobody has to wait.
+        // Freeing all these texts takes a core half a second, which no request has to wait for.
         rayon::spawn(|| drop(present));
         Catalogue { index, panels, sets }
     }

@@ -15,8 +15,8 @@ use serde_json::{Map, Number, Value, map::Entry};
 /// domain values get the canonical form ([`make_canonical`]).
 pub(super) type Fields = Map<String, Value>;
 
-/// Its type, for messages.
-pub(super) fn describe_type(value: &Value) -> &'static str {
+/// The type of a value, for messages.
+pub fn describe_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "true or false",

@@ -86,7 +86,7 @@ pub use error::{FileError, RowError, Unit};
 pub use feed::Feed;
 pub use folder::{Files, RETIRED, SCHEMA, read_folder_schema, read_schema, write_retired};
 pub use format::Format;
-pub use json::{explain_json_error, explain_utf8_error, find_repeated_name};
+pub use json::{describe_type, explain_json_error, explain_utf8_error, find_repeated_name};
 pub use json_lines::json_line;
 pub use parquet::catch_panic;
 pub use read::{FileRow, InputFormat, Rows, read, read_any, read_json_lines};

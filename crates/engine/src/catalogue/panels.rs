@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 /// Positions of a panel.
 pub(super) const PANEL: usize = 32;
-/// A catalogue has this share of its panels unused at first, and at least so many panels.
+/// A catalogue has this share of its panels unused at first, and at least this number of panels.
 const UNUSED_SHARE: usize = 16;
 pub(super) const LEAST_UNUSED: usize = 16;
 
@@ -18,7 +18,7 @@ pub(super) struct Panels {
 }
 
 impl Panels {
-    /// Room for articles, of which so many are of each type, and for some more.
+    /// Room for articles, by their number of each type, and for some more.
     pub(super) fn new(of_types: impl Iterator<Item = usize>) -> Self {
         let panels: usize = of_types.map(|articles| articles.div_ceil(PANEL)).sum();
         let positions = (panels + (panels / UNUSED_SHARE).max(LEAST_UNUSED)) * PANEL;

@@ -3,7 +3,7 @@
 use std::io;
 
 use atelier_core::util::json_pointer::step;
-use atelier_files::{explain_json_error, explain_utf8_error, find_repeated_name};
+use atelier_files::{describe_type, explain_json_error, explain_utf8_error, find_repeated_name};
 use axum::{
     extract::{FromRef, FromRequest, Request},
     http::{Method, header},
@@ -176,7 +176,7 @@ pub(crate) fn parse_list(text: &[u8]) -> Result<Vec<Value>, Problem> {
 /// Reads an object from parsed JSON.
 pub(crate) fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
     if !value.is_object() {
-        let detail = format!("expected an object, found {}", type_name(&value));
+        let detail = format!("expected an object, found {}", describe_type(&value));
         return Err(Problem::invalid(vec![Finding::at("", detail)]));
     }
     serde_path_to_error::deserialize(value).map_err(|error| {
@@ -194,18 +194,6 @@ fn malformed(text: &[u8], error: &serde_json::Error) -> Problem {
     let detail =
         format!("the body cannot be read at line {line}, column {column}: {}", explain_json_error(error));
     Problem::new(Kind::Malformed, detail)
-}
-
-/// The type of a value, for messages.
-fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
 }
 
 fn pointer(path: &Path) -> String {
