@@ -6,6 +6,7 @@ mod background;
 mod failures;
 mod guessable;
 mod key;
+mod line;
 mod password;
 mod rate;
 mod throttle;
@@ -28,14 +29,15 @@ use crate::{
 
 use self::{
     failures::{Failures, Tried},
-    password::Hasher,
+    line::{Caller, Line},
     rate::Rates,
     throttle::Throttle,
     uses::{Used, Uses},
 };
 pub use self::{
     key::{Key, Scope},
-    password::{PasswordError, QueueFull},
+    line::QueueFull,
+    password::PasswordError,
     token::Token,
 };
 
@@ -50,7 +52,7 @@ const FIRST: &str = "admin";
 #[derive(Debug, Clone)]
 pub struct Access {
     store: Store,
-    hasher: Hasher,
+    line: Line,
     lifetimes: Lifetimes,
     /// Locked only to look a name up.
     throttle: Arc<Mutex<Throttle>>,
@@ -127,7 +129,7 @@ impl Access {
             uses: Uses::new(store.clone(), Lifetimes::default().idle),
             failures: Failures::new(store.clone()),
             store,
-            hasher: Hasher::default(),
+            line: Line::default(),
             lifetimes: Lifetimes::default(),
             throttle: Arc::default(),
             keys,
@@ -158,44 +160,73 @@ impl Access {
         Self { store: self.store.by(author), ..self.clone() }
     }
 
-    /// Signs a person in by name and password.
-    pub async fn sign_in(&self, name: &str, password: &str, now: Timestamp) -> Result<Token, SignInError> {
+    /// Signs a person in by name and password. A `device` that has signed in as them before comes before strangers, and does
+    /// not wait because of attempts from elsewhere.
+    pub async fn sign_in(
+        &self,
+        name: &str,
+        password: &str,
+        device: Option<&Token>,
+        now: Timestamp,
+    ) -> Result<Token, SignInError> {
         let Ok(name) = Name::new(name.trim()) else {
             self.fail(Tried::UnknownName, now);
             return Err(SignInError::Wrong);
         };
         let tried =
             |person: Option<Person>| person.map_or(Tried::UnknownName, |person| Tried::Person(person.name));
-        let (person, hash) = self.check_password(&name, password, tried, now).await?;
+        let key = name.key();
+        let (caller, counted) = if self.is_known(device, &name).await? {
+            (Caller::Known(key.clone()), format!("{key}\n"))
+        } else {
+            (Caller::stranger(self.store.author().peer, key.clone()), key)
+        };
+        let (person, hash) = self.check_password(&name, password, caller, &counted, tried, now).await?;
         let token = self.begin(person.id, Proof::Password(Some(&hash)), None, now).await?;
         token.ok_or(SignInError::Wrong)
     }
 
+    /// Whether the device has signed in with the person's password.
+    async fn is_known(&self, device: Option<&Token>, name: &Name) -> Result<bool, StoreError> {
+        let Some(device) = device else { return Ok(false) };
+        let hash = self.store.people().find_with_password(name).await?.and_then(|(_, hash)| hash);
+        Ok(hash.is_some_and(|hash| Token::of_device(&hash).hash() == device.hash()))
+    }
+
+    /// What the device of a session keeps to be known later. None if its person has no password.
+    pub async fn device(&self, session: &Token, now: Timestamp) -> Result<Option<Token>, StoreError> {
+        let Some(session) = self.session(session, now).await? else { return Ok(None) };
+        let hash = self.store.people().password_hash(session.person.id).await?;
+        Ok(hash.map(|hash| Token::of_device(&hash)))
+    }
+
     /// The person with this name and password, and the password's hash. What is refused before the look-up is refused for
-    /// every name; after it, every name costs one statement and one hash. A wrong password is noted as `tried`.
+    /// every name; after it, every name costs one statement and one hash. Attempts add up as those of `counted`. A wrong
+    /// password is noted as `tried`.
     async fn check_password(
         &self,
         name: &Name,
         password: &str,
+        caller: Caller,
+        counted: &str,
         tried: impl FnOnce(Option<Person>) -> Tried,
         now: Timestamp,
     ) -> Result<(Person, String), SignInError> {
         if !password::is_possible(password) {
             return Err(SignInError::Wrong);
         }
-        let key = name.key();
-        self.throttle().check(&key, now).map_err(SignInError::TooMany)?;
-        let turn = self.hasher.turn().await?;
+        self.throttle().check(counted, now).map_err(SignInError::TooMany)?;
+        let turn = self.line.turn(caller).await?;
         let found = self.store.people().find_with_password(name).await?;
         // Counted before the hash, so that parallel attempts count, and with nothing to wait for in between, so that
         // callers who hang up cannot count attempts without computing them.
-        self.throttle().attempt(&key, now).map_err(SignInError::TooMany)?;
+        self.throttle().attempt(counted, now).map_err(SignInError::TooMany)?;
         let (person, hash) = found.unzip();
         let hash = hash.flatten();
         let fits = turn.verify(password, hash.clone()).await;
         match (person, hash) {
             (Some(person), Some(hash)) if fits && person.disabled_at.is_none() => {
-                self.throttle().forget(&key);
+                self.throttle().forget(counted);
                 Ok((person, hash))
             }
             (person, _) => {
@@ -208,7 +239,8 @@ impl Access {
     /// The hash of a new password.
     async fn hash(&self, password: &str, person: &Person) -> Result<String, SignInError> {
         password::check_length(password)?;
-        Ok(self.hasher.turn().await?.hash(password, person.name.as_str()).await?)
+        let turn = self.line.turn(Caller::Known(person.name.key())).await?;
+        Ok(turn.hash(password, person.name.as_str()).await?)
     }
 
     /// Creates a link's token that signs the person in once. Earlier links stop working.
@@ -268,7 +300,9 @@ impl Access {
         let before = match self.store.people().password_hash(person.id).await? {
             Some(_) => {
                 let tried = |_| Tried::OldPassword(person.id, person.name.clone());
-                let checked = self.check_password(&person.name, old, tried, now).await;
+                let key = person.name.key();
+                let caller = Caller::Known(key.clone());
+                let checked = self.check_password(&person.name, old, caller, &key, tried, now).await;
                 Some(checked.map_err(SignInError::about_old_password)?.1)
             }
             None => None,

@@ -1,25 +1,15 @@
 //! Passwords: argon2id with its crate's defaults, which are OWASP's, off the threads that answer requests.
-//!
-//! A stranger's request costs 19 MiB and tens of milliseconds of a core, so two hashes run at a time, a few callers wait
-//! in a queue, and more are refused. A hash that has begun keeps its turn until it ends, even if its caller hangs up.
-
-use std::sync::Arc;
 
 use argon2::{Argon2, PasswordHash, PasswordHasher, PasswordVerifier};
 use atelier_core::util::memory::return_memory_of_thread;
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    task::spawn_blocking,
-};
 
-use super::guessable::{contains_name, find_weakness};
+use super::{
+    guessable::{contains_name, find_weakness},
+    line::Turn,
+};
 
 /// Shorter passwords can be guessed; hashing longer ones would cost too much.
 const LENGTH: std::ops::RangeInclusive<usize> = 12..=256;
-/// Hashes that run at a time.
-const CONCURRENT: usize = 2;
-/// Callers that wait for a turn. At tens of milliseconds each, the last one waits less than a second.
-const WAITING: usize = 16;
 
 /// Why a new password is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,11 +24,6 @@ pub enum PasswordError {
     #[error("this password is too easy to guess: {0}; add words that have nothing to do with the others")]
     Guessable(&'static str),
 }
-
-/// The queue is full.
-#[derive(Debug, thiserror::Error)]
-#[error("too many people are signing in at this moment; try again in a second")]
-pub struct QueueFull;
 
 /// Whether anyone can have this password. It tells nothing about a person.
 pub(super) fn is_possible(password: &str) -> bool {
@@ -57,35 +42,6 @@ fn check_guessable(password: &str, name: &str) -> Result<(), PasswordError> {
     find_weakness(password, name).map_or(Ok(()), |weakness| Err(PasswordError::Guessable(weakness)))
 }
 
-#[derive(Debug, Clone)]
-pub(super) struct Hasher {
-    queue: Arc<Semaphore>,
-    turns: Arc<Semaphore>,
-}
-
-/// The right to compute one hash.
-#[derive(Debug)]
-pub(super) struct Turn {
-    _place: OwnedSemaphorePermit,
-    _turn: OwnedSemaphorePermit,
-}
-
-impl Default for Hasher {
-    fn default() -> Self {
-        let queue = Arc::new(Semaphore::new(WAITING + CONCURRENT));
-        Self { queue, turns: Arc::new(Semaphore::new(CONCURRENT)) }
-    }
-}
-
-impl Hasher {
-    /// Waits in the queue. Dropping the future leaves it.
-    pub(super) async fn turn(&self) -> Result<Turn, QueueFull> {
-        let place = Arc::clone(&self.queue).try_acquire_owned().map_err(|_| QueueFull)?;
-        let turn = Arc::clone(&self.turns).acquire_owned().await;
-        Ok(Turn { _place: place, _turn: turn.expect("the semaphore is never closed; this is a bug") })
-    }
-}
-
 impl Turn {
     /// The hash of a new password, unless it is easy to guess.
     pub(super) async fn hash(self, password: &str, name: &str) -> Result<String, PasswordError> {
@@ -97,14 +53,6 @@ impl Turn {
     pub(super) async fn verify(self, password: &str, hash: Option<String>) -> bool {
         let password = password.to_owned();
         self.run(move || verify(&password, hash.as_deref())).await
-    }
-
-    async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> T {
-        let run = move || {
-            let _until_the_end = self;
-            work()
-        };
-        spawn_blocking(run).await.expect("hashing does not panic; this is a bug")
     }
 }
 
@@ -127,20 +75,22 @@ fn verify(password: &str, stored: Option<&str>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
+    use super::{
+        super::line::{Caller, Line},
+        *,
+    };
 
-    use futures_util::FutureExt;
-
-    use super::*;
+    async fn turn() -> Turn {
+        Line::default().turn(Caller::Known("ada".into())).await.unwrap()
+    }
 
     async fn fits(password: &str, hash: Option<&str>) -> bool {
-        Hasher::default().turn().await.unwrap().verify(password, hash.map(ToOwned::to_owned)).await
+        turn().await.verify(password, hash.map(ToOwned::to_owned)).await
     }
 
     #[tokio::test]
     async fn only_the_password_fits_its_hash() {
-        let hash = Hasher::default().turn().await.unwrap().hash("correct horse battery", "Ada").await;
-        let hash = hash.unwrap();
+        let hash = turn().await.hash("correct horse battery", "Ada").await.unwrap();
         assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
         assert!(fits("correct horse battery", Some(&hash)).await);
         assert!(!fits("correct horse battery ", Some(&hash)).await);
@@ -148,35 +98,5 @@ mod tests {
         assert!(!fits("another password", Some("damaged")).await);
         let refused = check_length("short").unwrap_err().to_string();
         assert!(refused.starts_with("a password has 12 to 256 characters, this one 5;"), "{refused}");
-    }
-
-    /// Callers that hang up must not start more hashes than two at a time.
-    #[tokio::test]
-    async fn a_hash_keeps_its_turn_when_its_caller_hangs_up() {
-        let hasher = Hasher::default();
-        let (end, ended) = mpsc::channel::<()>();
-        let ended = Arc::new(std::sync::Mutex::new(ended));
-        for _ in 0..CONCURRENT {
-            let (turn, ended) = (hasher.turn().await.unwrap(), Arc::clone(&ended));
-            let hash = turn.run(move || ended.lock().unwrap().recv().unwrap());
-            let caller = tokio::spawn(hash);
-            tokio::task::yield_now().await;
-            caller.abort();
-            assert!(caller.await.unwrap_err().is_cancelled());
-        }
-        let mut queue: Vec<_> = (0..WAITING).map(|_| Box::pin(hasher.turn())).collect();
-        for waiting in &mut queue {
-            assert!(waiting.as_mut().now_or_never().is_none(), "both hashes still run");
-        }
-        assert!(hasher.turn().await.is_err(), "the queue is full");
-        drop(queue.pop());
-        queue.push(Box::pin(hasher.turn()));
-        assert!(queue[WAITING - 1].as_mut().now_or_never().is_none(), "hanging up leaves the queue");
-        for _ in 0..CONCURRENT {
-            end.send(()).unwrap();
-        }
-        for waiting in queue {
-            waiting.await.unwrap();
-        }
     }
 }

@@ -22,6 +22,12 @@ impl Token {
         Self(hex::encode(Sha256::digest(format!("a secret of {}, by the form {form}", session.0))))
     }
 
+    /// What a device keeps that has signed in with this password. As hard to guess as the salt of the stored hash, and another
+    /// one after a new password.
+    pub(super) fn of_device(password_hash: &str) -> Self {
+        Self(hex::encode(Sha256::digest(format!("a device with the password {password_hash}"))))
+    }
+
     /// None if the text does not have a token's form.
     pub fn parse(text: &str) -> Option<Self> {
         let plain = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());

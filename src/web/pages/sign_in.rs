@@ -8,14 +8,14 @@ use axum::{
     extract::{Path, State},
     http::{HeaderValue, StatusCode, header},
     middleware::map_response,
-    response::{Html, IntoResponse, Redirect, Response},
+    response::{AppendHeaders, Html, IntoResponse, Redirect, Response},
     routing::{get, post},
 };
 use serde::Deserialize;
 
 use super::{
     form::{Form, OpenForm, PageQuery},
-    visitor::{Guest, Stranger, Visitor, cookie, signed_out},
+    visitor::{Guest, Stranger, Visitor, cookie, device_cookie, signed_out},
 };
 use crate::web::pages::shell::{Page, Shell};
 use crate::{
@@ -72,12 +72,12 @@ struct Credentials {
 
 async fn sign_in(
     State(state): State<AppState>,
-    Stranger(author): Stranger,
+    Stranger { author, device }: Stranger,
     Https(https): Https,
     OpenForm(Credentials { name, password, next }): OpenForm<Credentials>,
 ) -> Result<Response, Problem> {
-    match state.access.by(author).sign_in(&name, &password, state.now()).await {
-        Ok(token) => Ok(signed_in(&state, &token, https, destination(&next))),
+    match state.access.by(author).sign_in(&name, &password, device.as_ref(), state.now()).await {
+        Ok(token) => signed_in(&state, &token, https, destination(&next)).await,
         Err(error) => refuse(&state, error, name, next),
     }
 }
@@ -144,7 +144,7 @@ struct Entry {
 
 async fn enter(
     State(state): State<AppState>,
-    Stranger(author): Stranger,
+    Stranger { author, .. }: Stranger,
     Https(https): Https,
     OpenForm(Entry { link, password }): OpenForm<Entry>,
 ) -> Result<Response, Problem> {
@@ -155,7 +155,7 @@ async fn enter(
         Err(error) => Err(error),
     };
     match entered {
-        Ok(token) => Ok(signed_in(&state, &token, https, destination(""))),
+        Ok(token) => signed_in(&state, &token, https, destination("")).await,
         Err(error @ SignInError::Password(_)) => {
             let person = find_holder(&state, &link).await?;
             let page = link_page(&state, &person, link, Some(error.to_string()))?;
@@ -207,7 +207,7 @@ async fn change_password(
     let visitor = visitor.ok_or_else(signed_out)?;
     let access = state.access.by(visitor.author());
     match access.change_password(&visitor.person, &old, &password, state.now()).await {
-        Ok(token) => Ok(signed_in(&state, &token, https, destination(""))),
+        Ok(token) => signed_in(&state, &token, https, destination("")).await,
         Err(error @ (SignInError::OldPassword | SignInError::Password(_))) => {
             let page = password_page(&state, &visitor, Some(error.to_string())).await?;
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
@@ -231,9 +231,12 @@ async fn sign_out(
     Ok(([(header::SET_COOKIE, cookie(None, https))], Redirect::to("/sign-in")).into_response())
 }
 
-fn signed_in(state: &AppState, token: &Token, https: bool, to: &str) -> Response {
+async fn signed_in(state: &AppState, token: &Token, https: bool, to: &str) -> Result<Response, Problem> {
     let cookie = cookie(Some((token, state.access.lifetimes())), https);
-    ([(header::SET_COOKIE, cookie)], Redirect::to(to)).into_response()
+    let device = state.access.device(token, state.now()).await?;
+    let device = device.map(|device| [(header::SET_COOKIE, device_cookie(&device, https))]);
+    let answer = (AppendHeaders([(header::SET_COOKIE, cookie)]), device.map(AppendHeaders), Redirect::to(to));
+    Ok(answer.into_response())
 }
 
 /// The page after signing in; never one of another site, even if a link names it.

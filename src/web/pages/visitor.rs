@@ -1,6 +1,6 @@
 //! The signed-in person. A handler's argument names the role that its page requires.
 
-use std::{convert::Infallible, net::IpAddr};
+use std::{convert::Infallible, net::IpAddr, time::Duration};
 
 use atelier_core::domain::Role;
 use axum::{
@@ -21,6 +21,11 @@ const COOKIE: &str = "atelier_session";
 /// Over https. Browsers accept this name only from the host itself and over https, so neither another host of the
 /// domain nor anyone on the network can plant a session.
 const HOST_COOKIE: &str = "__Host-atelier_session";
+/// The cookies of a device that has signed in with a password, which sign-outs leave there.
+const DEVICE_COOKIE: &str = "atelier_device";
+const HOST_DEVICE_COOKIE: &str = "__Host-atelier_device";
+/// The longest that browsers keep a cookie.
+const DEVICE: Duration = Duration::from_hours(24 * 400);
 
 /// A signed-in person.
 pub(crate) struct Visitor {
@@ -124,20 +129,28 @@ impl FromRequestParts<AppState> for Guest {
     }
 }
 
-/// Someone who signs in or out, in the audit log: their address is known, but not yet who they are.
-pub(crate) struct Stranger(pub(crate) Author);
+/// Someone who signs in: their address is known, and perhaps their device, but not yet who they are.
+pub(crate) struct Stranger {
+    pub(crate) author: Author,
+    pub(crate) device: Option<Token>,
+}
 
 impl<S: Send + Sync> FromRequestParts<S> for Stranger {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
-        Ok(Self(Author { actor: Actor::Visitor, peer: Peer::ip(&parts.extensions) }))
+        let https = is_https(&parts.headers, &parts.extensions);
+        let device = read_cookie(&parts.headers, if https { HOST_DEVICE_COOKIE } else { DEVICE_COOKIE });
+        Ok(Self { author: Author { actor: Actor::Visitor, peer: Peer::ip(&parts.extensions) }, device })
     }
 }
 
 /// The session's token in the browser's cookies.
 pub(super) fn token(headers: &HeaderMap, extensions: &Extensions) -> Option<Token> {
-    let expected = cookie_name(is_https(headers, extensions));
+    read_cookie(headers, if is_https(headers, extensions) { HOST_COOKIE } else { COOKIE })
+}
+
+fn read_cookie(headers: &HeaderMap, expected: &str) -> Option<Token> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find_map(|(name, value)| (name == expected).then(|| Token::parse(value)).flatten())
@@ -145,12 +158,20 @@ pub(super) fn token(headers: &HeaderMap, extensions: &Extensions) -> Option<Toke
 
 /// The `Set-Cookie` value that keeps a session, or ends it without a token.
 pub(super) fn cookie(session: Option<(&Token, Lifetimes)>, https: bool) -> String {
-    let (value, seconds) =
-        session.map_or(("", 0), |(token, lifetimes)| (token.as_str(), lifetimes.session.as_secs()));
-    let (name, secure) = (cookie_name(https), if https { "; Secure" } else { "" });
-    format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}")
+    let name = if https { HOST_COOKIE } else { COOKIE };
+    match session {
+        Some((token, lifetimes)) => set_cookie(name, token.as_str(), lifetimes.session, https),
+        None => set_cookie(name, "", Duration::ZERO, https),
+    }
 }
 
-fn cookie_name(https: bool) -> &'static str {
-    if https { HOST_COOKIE } else { COOKIE }
+/// The `Set-Cookie` value by which a device is known after its session.
+pub(super) fn device_cookie(device: &Token, https: bool) -> String {
+    let name = if https { HOST_DEVICE_COOKIE } else { DEVICE_COOKIE };
+    set_cookie(name, device.as_str(), DEVICE, https)
+}
+
+fn set_cookie(name: &str, value: &str, lifetime: Duration, https: bool) -> String {
+    let (seconds, secure) = (lifetime.as_secs(), if https { "; Secure" } else { "" });
+    format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}")
 }

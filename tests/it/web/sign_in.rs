@@ -1,8 +1,16 @@
 //! Signing in and out, and attempts to get in without permission.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    net::IpAddr,
+    pin::pin,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, SystemTime},
+};
 
-use atelier::{service::access::Token, store::Name};
+use atelier::{
+    service::access::Token,
+    store::{Actor, Author, Name},
+};
 use atelier_core::domain::{Role, Timestamp};
 use futures_util::FutureExt;
 use reqwest::Response;
@@ -65,7 +73,7 @@ async fn a_link_signs_in_once_and_sets_a_password(service: Service) {
         assert!(page.text().await.unwrap().contains("<h1>Sign in</h1>"), "the person can sign in otherwise");
     }
     assert!(service.state.access.without_password(now()).await.unwrap().is_none());
-    assert!(service.state.access.sign_in("Admin", PASSWORD, now()).await.is_ok());
+    assert!(service.state.access.sign_in("Admin", PASSWORD, None, now()).await.is_ok());
 }
 
 #[apply(contract)]
@@ -250,18 +258,28 @@ async fn guessing_passwords_is_slowed_down(service: Service) {
     assert_eq!(other.status(), 401);
 }
 
-/// Sign-ins that wait for a hash. They are polled once, so each keeps its place until it is dropped.
-fn occupy_line(service: &Service) -> Vec<impl Future<Output = ()> + use<>> {
-    (0..18)
-        .map(|number| {
-            let access = service.state.access.clone();
+/// As many sign-ins from this machine as wait for a hash. Each keeps its place until it is dropped, because it is polled only
+/// once. The first ones may end nevertheless, and others get their turns, so the line is filled again.
+async fn occupy_line(service: &Service) -> Vec<impl Future<Output = ()> + use<>> {
+    let peer = Some(IpAddr::from([127, 0, 0, 1]));
+    let mut line = Vec::new();
+    let fill = |line: &mut Vec<_>| {
+        for number in 0.. {
+            let access = service.state.access.by(Author { actor: Actor::Visitor, peer });
             let mut waiting = Box::pin(async move {
-                let _ = access.sign_in(&format!("waiting {number}"), "a wrong password", now()).await;
+                let _ = access.sign_in(&format!("waiting {number}"), "a wrong password", None, now()).await;
             });
-            assert!(waiting.as_mut().now_or_never().is_none());
-            waiting
-        })
-        .collect()
+            if waiting.as_mut().now_or_never().is_some() {
+                return;
+            }
+            line.push(waiting);
+        }
+    };
+    fill(&mut line);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    fill(&mut line);
+    assert!(line.len() >= 18, "{} places", line.len());
+    line
 }
 
 #[apply(contract)]
@@ -274,7 +292,7 @@ async fn a_full_line_refuses_every_name_alike(service: Service) {
     people.set_disabled(gone.id, true, now()).await.unwrap();
     // With a password, without one, disabled, unknown: each takes a place in the line, so each computes a hash.
     let names = ["Some stylist", "Some analyst", "Gone", "nobody"];
-    let line = occupy_line(&service);
+    let line = occupy_line(&service).await;
     for name in names {
         let refused = send(&service, "/sign-in", &[("name", name), ("password", PASSWORD)]).await;
         assert_eq!((refused.status().as_u16(), header(&refused, "retry-after")), (429, "1"), "{name}");
@@ -296,6 +314,105 @@ async fn a_full_line_refuses_every_name_alike(service: Service) {
     }
     let long = send(&service, "/sign-in", &[("name", &"x".repeat(1 << 14)), ("password", "x")]).await;
     assert_eq!(long.status(), 413);
+}
+
+/// A browser at an address of this machine.
+fn browser_at(address: [u8; 4]) -> reqwest::Client {
+    let client = reqwest::Client::builder().local_address(IpAddr::from(address));
+    client.redirect(reqwest::redirect::Policy::none()).build().unwrap()
+}
+
+/// The status of a sign-in as the stylist or as somebody else, on a device that may be known.
+async fn try_on(
+    client: &reqwest::Client,
+    service: &Service,
+    device: &str,
+    name: &str,
+    password: &str,
+) -> u16 {
+    let fields = [("name", name), ("password", password)];
+    let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+    let request = client.post(format!("{}/sign-in", service.url)).body(form).header("cookie", device);
+    let request = request.header("content-type", "application/x-www-form-urlencoded");
+    request.send().await.unwrap().status().as_u16()
+}
+
+#[apply(contract)]
+async fn one_address_keeps_nobody_else_from_signing_in(service: Service) {
+    let ada = service.signed_in(Role::Stylist).await;
+    ada.post("/password", &[("password", PASSWORD)]).await;
+    let (service, attacker, attacking) = (&service, &browser_at([127, 0, 0, 1]), &AtomicBool::new(true));
+    // More at once than there are places.
+    let attack = futures_util::future::join_all((0..90).map(async |first| {
+        let mut statuses = Vec::new();
+        for number in (first..).step_by(90).take_while(|_| attacking.load(Ordering::Relaxed)) {
+            statuses.push(try_on(attacker, service, "", &format!("n{number}"), "a wrong password").await);
+        }
+        statuses
+    }));
+    let others = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let mut statuses = Vec::new();
+        for number in 0..20 {
+            let there = browser_at([127, 0, 0, 2 + number % 3]);
+            statuses.push(try_on(&there, service, "", "Some stylist", PASSWORD).await);
+        }
+        attacking.store(false, Ordering::Relaxed);
+        statuses
+    };
+    let (attack, others) = tokio::join!(attack, others);
+    assert!(attack.concat().contains(&429), "the attack fills the line");
+    assert_eq!(others, [303; 20]);
+}
+
+/// The cookie by which a device is known that has signed in.
+fn device(answer: &Response) -> String {
+    let cookies = answer.headers().get_all("set-cookie").iter().map(|cookie| cookie.to_str().unwrap());
+    let cookie = cookies.into_iter().find(|cookie| cookie.starts_with("atelier_device=")).expect("a cookie");
+    assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax; Max-Age=34560000"), "{cookie}");
+    cookie.split(';').next().unwrap().to_owned()
+}
+
+#[apply(contract)]
+async fn a_known_device_comes_before_strangers(service: Service) {
+    let ada = service.signed_in(Role::Stylist).await;
+    let first = device(&ada.post("/password", &[("password", PASSWORD)]).await);
+    let client = browser();
+    let try_on = async |device: &str, name, password| try_on(&client, &service, device, name, password).await;
+    let line = occupy_line(&service).await;
+    assert_eq!(try_on(&first, "bo", PASSWORD).await, 429, "it is known as one person only");
+    let mut signed_in = pin!(try_on(&first, "Some stylist", PASSWORD));
+    let waited = tokio::time::timeout(Duration::from_millis(500), &mut signed_in).await;
+    assert!(waited.is_err(), "it has a place, and a turn when one of the others ends");
+    drop(line);
+    assert_eq!(signed_in.await, 303);
+
+    // Strangers make the name wait on other devices.
+    for _ in 0..5 {
+        try_on("", "Some stylist", "a wrong password").await;
+    }
+    assert_eq!(try_on("", "Some stylist", PASSWORD).await, 429);
+    assert_eq!(try_on(&first, "Some stylist", PASSWORD).await, 303);
+    // After a new password the devices of before are strangers.
+    let id = service
+        .state
+        .access
+        .session(&service.signed_in(Role::Stylist).await.session, now())
+        .await
+        .unwrap()
+        .unwrap()
+        .person
+        .id;
+    let link = service.state.access.link(id, now()).await.unwrap();
+    let entered = send(&service, "/sign-in/link", &[("link", link.as_str()), ("password", NEXT)]).await;
+    let second = device(&entered);
+    assert_eq!(try_on(&first, "Some stylist", NEXT).await, 429);
+    assert_eq!(try_on(&second, "Some stylist", NEXT).await, 303);
+    // Guesses on a known device are slowed down, too.
+    for _ in 0..5 {
+        assert_eq!(try_on(&second, "Some stylist", "a wrong password").await, 401);
+    }
+    assert_eq!(try_on(&second, "Some stylist", NEXT).await, 429);
 }
 
 #[apply(contract)]
