@@ -60,7 +60,7 @@ impl fmt::Display for BadRow {
 }
 
 /// Something unusual about a good row.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Warning {
     Feature(FeatureWarning),
     /// Two variants of an article in a feed disagree.
@@ -273,9 +273,10 @@ impl<T: Table> Iterator for Checked<'_, T> {
             }
             match checked {
                 Ok((row, repeat)) => {
-                    for (index, warning) in row.warnings.iter().enumerate() {
+                    let mut before = HashSet::new();
+                    for warning in &row.warnings {
                         // A row may list the same unknown value twice.
-                        if !row.warnings[..index].contains(warning) {
+                        if before.insert(warning) {
                             self.checker.warn(warning.clone(), path, unit, row.line);
                         }
                     }

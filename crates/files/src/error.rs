@@ -21,7 +21,7 @@ pub struct RowError {
 }
 
 /// The unit that locates a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Unit {
     Line,
     Row,

@@ -44,7 +44,7 @@ pub use role::Role;
 pub use schema::{
     Encoding, FEATURE_WIDTH, Feature, FeatureError, FeatureWarning, Kind, Requirement, Schema, SchemaError,
 };
-pub use stock::{Counted, is_same_size};
+pub use stock::{Counted, fold_size};
 pub use timestamp::Timestamp;
 pub use vocabulary::{Vocabulary, VocabularyError};
 pub use words::{fold, fold_for, fold_parts, singular};

@@ -1,6 +1,6 @@
 //! Whether an article is in stock, and how many there are by size and store, as shops write it.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use serde_json::{Map, Value};
 
@@ -59,11 +59,12 @@ pub(super) fn read_counts(value: &Value) -> Result<Vec<Counted>, String> {
         Value::Object(sizes) => {
             let counts = sizes.iter().map(|(size, count)| read_size(size, count));
             let counts = counts.collect::<Result<Vec<Counted>, String>>()?;
-            let is_again = |index: usize| {
-                let sizes = &counts[index].sizes;
-                !sizes.is_empty() && counts[..index].iter().any(|count| count.sizes == *sizes)
-            };
-            match (0..).zip(sizes.keys()).find(|(index, _)| is_again(*index)) {
+            let mut before = HashSet::new();
+            let again = counts
+                .iter()
+                .zip(sizes.keys())
+                .find(|(count, _)| !count.sizes.is_empty() && !before.insert(count.sizes.as_slice()));
+            match again {
                 None => Ok(counts),
                 Some((_, size)) => {
                     Err(format!("stock by size has the size {size:?} twice, in other spellings"))
@@ -102,13 +103,9 @@ fn read_size(size: &str, count: &Value) -> Result<Counted, String> {
     Ok(Counted { sizes, store: None, is_any })
 }
 
-/// Whether two texts are the same size in other spellings, as `40,5` and `40.5` are.
-pub fn is_same_size(one: &str, other: &str) -> bool {
-    one == other || fold_size(one) == fold_size(other)
-}
-
-/// The words of a size, of which one fits; no words if it is everyone's. `None` if the text is blank.
-fn fold_size(size: &str) -> Option<Vec<String>> {
+/// The words of a size, of which one fits; no words if it is everyone's. `None` if the text is blank. Other spellings of a
+/// size, as `40,5` and `40.5` are, have the same words.
+pub fn fold_size(size: &str) -> Option<Vec<String>> {
     let words = fold_value(size);
     let is_everyones = words.iter().any(|word| is_one_size(word));
     (!words.is_empty()).then(|| if is_everyones { Vec::new() } else { words })

@@ -1,6 +1,8 @@
 //! A row of Shopify's export of products. The rows of a product are next to each other: the first has what all its
 //! variants share, the others have a variant or a further picture.
 
+use std::collections::HashSet;
+
 use atelier_core::domain::{fold, json_number, parse_price};
 use serde_json::Value;
 
@@ -98,6 +100,8 @@ pub(super) struct Product {
     shared: Vec<(&'static str, Value)>,
     own: Vec<(&'static str, Value)>,
     for_sale: bool,
+    /// Those of its articles that have a variant: later ones need not repeat what all share, which may be long.
+    begun: HashSet<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,11 +184,12 @@ impl Product {
         let is_no = |text: &str| ["false", "no", "0"].contains(&text.to_lowercase().as_str());
         let for_sale = !find(Column::Published).is_some_and(is_no)
             && find(Column::Status).is_none_or(|status| status.eq_ignore_ascii_case("active"));
-        Self { handle: handle.to_owned(), kind, options, shared, own: own.into_iter().collect(), for_sale }
+        let (handle, own, begun) = (handle.to_owned(), own.into_iter().collect(), HashSet::new());
+        Self { handle, kind, options, shared, own, for_sale, begun }
     }
 
     fn variant<'c>(
-        &self,
+        &mut self,
         completes_others: bool,
         find: impl Fn(Column) -> Option<&'c str>,
     ) -> Result<Variant, String> {
@@ -192,8 +197,11 @@ impl Product {
             let number = self.options.iter().position(|kind| *kind == Some(wanted))?;
             find(Column::OptionValue(number))
         };
-        let (mut shared, mut own) = (self.shared.clone(), self.own.clone());
         let colour = option(OptionKind::Colour);
+        let article = colour_id(&self.handle, colour);
+        let is_first = self.begun.insert(article.clone());
+        let (mut shared, mut own) =
+            if is_first { (self.shared.clone(), self.own.clone()) } else { Default::default() };
         shared.extend(colour.map(|colour| ("colour", colour.into())));
         own.extend(find(Column::Image).map(|image| ("image", image.into())));
         let price = |column, name: &str| {
@@ -213,7 +221,7 @@ impl Product {
             .ok_or("an article needs a type: the product has neither a Type nor a Product Category")?;
         let Stock { is_any, count, warning } = read_stock(&find)?;
         Ok(Variant {
-            article: colour_id(&self.handle, colour),
+            article,
             kind,
             group: Some(self.handle.clone()),
             parent: None,

@@ -5,7 +5,7 @@ use std::{
     mem,
 };
 
-use atelier_core::domain::{fold, is_same_size};
+use atelier_core::domain::{fold, fold_size};
 use serde_json::Value;
 
 use crate::{
@@ -74,6 +74,8 @@ struct Group {
     line: u64,
     first: Variant,
     sizes: Vec<Size>,
+    /// The indices of the sizes by their words: a group may have as many sizes as a feed has entries.
+    by_words: HashMap<Option<Vec<String>>, usize>,
     warnings: Vec<Warning>,
 }
 
@@ -180,14 +182,19 @@ impl Variant {
 impl Group {
     fn new(line: u64, mut first: Variant) -> Self {
         let size = first.size.take();
-        let size = size.map(|name| Size { name, in_stock: first.in_stock, count: first.count });
         let warnings = first.warning.take().into_iter().collect();
-        Self { line, first, sizes: size.into_iter().collect(), warnings }
+        let mut group = Self { line, first, sizes: Vec::new(), by_words: HashMap::new(), warnings };
+        if let Some(name) = size {
+            group.add_size(Size { name, in_stock: group.first.in_stock, count: group.first.count });
+        }
+        group
     }
 
     /// Adds a variant. Where it disagrees, the first is right, and a warning says so.
     fn add(&mut self, line: u64, variant: Variant) {
         let Variant { kind, size, in_stock, later, count, shared, own, warning, .. } = variant;
+        // The type is the first variant's, so a number without a name matters only there.
+        let warning = warning.filter(|warning| !matches!(warning, Warning::Category(_)));
         self.warnings.extend(warning.filter(|warning| !self.warnings.contains(warning)));
         if kind != self.first.kind {
             let (kept, found) = (self.first.kind.clone().into(), kind.into());
@@ -211,10 +218,16 @@ impl Group {
         self.first.in_stock = either(self.first.in_stock, in_stock);
         self.first.later = self.first.later.or(later);
         let Some(name) = size else { return };
-        let found = Size { name, in_stock, count };
-        match self.sizes.iter_mut().find(|size| is_same_size(&size.name, &found.name)) {
-            Some(size) => size.add(&found),
-            None => self.sizes.push(found),
+        self.add_size(Size { name, in_stock, count });
+    }
+
+    fn add_size(&mut self, found: Size) {
+        match self.by_words.entry(fold_size(&found.name)) {
+            Entry::Occupied(entry) => self.sizes[*entry.get()].add(&found),
+            Entry::Vacant(entry) => {
+                entry.insert(self.sizes.len());
+                self.sizes.push(found);
+            }
         }
     }
 
@@ -227,7 +240,7 @@ impl Group {
     }
 
     fn into_article(self) -> Article {
-        let Self { line, first, sizes, warnings } = self;
+        let Self { line, first, sizes, warnings, .. } = self;
         let mut fields = vec![("id", first.article.into()), ("type", first.kind.into())];
         fields.extend(first.shared.into_iter().chain(first.own));
         if let Some(in_stock) = first.in_stock {

@@ -1,6 +1,10 @@
 //! Product feeds of other systems.
 
-use std::io::Write;
+use std::{
+    fmt::Write as _,
+    io::Write,
+    time::{Duration, Instant},
+};
 
 use atelier_core::domain::{ArticlePatch, Customer, Timestamp};
 use flate2::{Compression, write::GzEncoder};
@@ -425,4 +429,38 @@ fn files_may_be_compressed() {
     fs::remove_file(folder.path("articles.jsonl")).unwrap();
     fs::remove_file(folder.path("articles.csv.gz")).unwrap();
     assert_eq!(Files::in_folder(folder.0.path()).unwrap().articles, Some(folder.path("articles.jsonl.gz")));
+}
+
+/// Sizes that differ, categories without a name, what all variants share, and words that the schema does not list: these were
+/// compared with all before them. 40,000 sizes took 93 seconds, ten times that in a debug build.
+#[test]
+fn an_article_may_have_tens_of_thousands_of_variants() {
+    let mut google = "id\titem_group_id\tgoogle_product_category\tsize\tavailability\n".to_owned();
+    let mut shopify =
+        "Handle,Type,Tags,Option1 Name,Option1 Value,Variant Inventory Tracker,Variant Inventory Qty,Variant Price\n"
+            .to_owned();
+    for n in 0..40_000 {
+        let stock = if n % 2 == 0 { "in_stock" } else { "out_of_stock" };
+        writeln!(google, "{n}\tg\t{}\tsize {n}\t{stock}", 900_000 + n).unwrap();
+        let (tags, option) = if n == 0 { ("tag ".repeat(100_000), "Size") } else { Default::default() };
+        writeln!(shopify, "g,Hats,{tags},{option},size {n},shopify,{},9", n % 2).unwrap();
+    }
+    let words: Vec<String> = (0..40_000).map(|n| format!("\"word {n}\"")).collect();
+    let customer = format!("{{\"id\":\"c\",\"features\":{{\"preferred_colours\":[{}]}}}}\n", words.join(","));
+    let folder = Folder::new();
+    let path = |name: &str, text: String| folder.file(name, text);
+    let began = Instant::now();
+    for path in [path("google.tsv", google), path("shopify.csv", shopify)] {
+        let mut checker = Checker::new([], []);
+        let rows = read_any::<Article>(&path, &SCHEMA, None, NOW).unwrap();
+        let read: Vec<Article> = checker.check(rows).map(Result::unwrap).collect();
+        assert_eq!(read.len(), 1, "{:?}", checker.report());
+        assert_eq!(read[0].stock().unwrap().len(), 40_000);
+        assert_eq!(read[0].attribute("sizes").unwrap().as_array().unwrap().len(), 40_000);
+    }
+    let mut checker = Checker::new([], []);
+    let rows = read::<Customer>(&path("customers.jsonl", customer), &SCHEMA).unwrap();
+    assert_eq!(checker.check(rows).map(Result::unwrap).count(), 1);
+    assert_eq!(checker.report().more_warnings, 39_980);
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
 }
