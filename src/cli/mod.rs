@@ -24,7 +24,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, error::ErrorKind};
 
 use crate::{
     config::{Config, Origins, Overrides},
-    store::Store,
+    store::{OpenError, Store},
 };
 
 /// The command that starts a shop.
@@ -194,11 +194,16 @@ impl Settings {
     }
 
     async fn open(&self, url: &str) -> Result<Store> {
-        Store::open(url).await.with_context(|| self.origins.name("database.url"))
+        self.limited(Store::open(url).await)
     }
 
     async fn open_existing(&self, url: &str) -> Result<Store> {
-        Store::open_existing(url).await.with_context(|| self.origins.name("database.url"))
+        self.limited(Store::open_existing(url).await)
+    }
+
+    fn limited(&self, opened: Result<Store, OpenError>) -> Result<Store> {
+        let store = opened.with_context(|| self.origins.name("database.url"))?;
+        Ok(store.with_row_bytes(self.config.limits.row_bytes))
     }
 
     /// Where models run. ONNX Runtime is found, or downloaded, only if it is needed.

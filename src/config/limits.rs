@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use atelier_core::domain::ROW_BYTES;
 use serde::{Deserialize, Serialize};
 
 /// The bytes that a caller must send or take within `transfer_ms`.
 pub const TRANSFER_BYTES: usize = 64 << 10;
+
+/// A row of 128 KiB with an embedding has less than 1 MiB in files of every format.
+const MOST_ROW_BYTES: u32 = 128 << 10;
 
 /// The limits of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +21,8 @@ pub struct Limits {
     pub bulk_bytes: u64,
     /// Lines of a stream of JSON Lines.
     pub bulk_rows: u32,
+    /// Bytes of a row as JSON: an article's type and attributes without the embedding, or the features of a customer or outfit.
+    pub row_bytes: u32,
     /// Items of a page.
     pub page: u32,
     /// Items of a page if the request does not say.
@@ -57,6 +63,7 @@ impl Default for Limits {
             body_bytes: 1 << 20,
             bulk_bytes: 1 << 30,
             bulk_rows: 5_000_000,
+            row_bytes: ROW_BYTES,
             page: 500,
             page_default: 50,
             feedback_events: 1000,
@@ -121,7 +128,7 @@ impl Limits {
             return Err(format!("limits.{name} must be at least 1, found 0"));
         }
         let Self { body_bytes, bulk_bytes, page, page_default, batch_items, batch_suggestions, .. } = self;
-        let Self { columns, deadline_ms, request_ms, body_ms, .. } = self;
+        let Self { row_bytes, columns, deadline_ms, request_ms, body_ms, .. } = self;
         let Self { transfer_ms, stream_ms, head_ms, idle_ms, .. } = self;
         if columns < 2 {
             return Err(format!("limits.columns must be at least 2, found {columns}"));
@@ -139,6 +146,9 @@ impl Limits {
             return Err(format!(
                 "limits.bulk_bytes ({bulk_bytes}) must be at least limits.body_bytes ({body_bytes})"
             ));
+        }
+        if !(1024..=MOST_ROW_BYTES).contains(&row_bytes) {
+            return Err(format!("limits.row_bytes is 1024 to {MOST_ROW_BYTES}, found {row_bytes}"));
         }
         if page_default > page {
             return Err(format!("limits.page_default ({page_default}) must be at most limits.page ({page})"));

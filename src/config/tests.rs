@@ -87,6 +87,7 @@ fn limits_that_contradict_each_other_are_refused() {
             "[limits]\nbulk_bytes = 2000",
             "limits.bulk_bytes (2000) must be at least limits.body_bytes (1048576)",
         ),
+        ("[limits]\nrow_bytes = 1000000", "limits.row_bytes is 1024 to 131072, found 1000000"),
         (
             "[profiles]\nmost_age_s = 0",
             "profiles.most_age_s (0) must be at least as long as profiles.fresh_ms (1000)",

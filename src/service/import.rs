@@ -7,7 +7,7 @@ use atelier_files::{Checked, Checker, FileError, Report, Rows, Table};
 
 use crate::{
     service::coverage::Census,
-    store::{self, Counts, Merged, StoreError},
+    store::{self, Counts, Outcome, StoreError},
 };
 
 /// Rows that are stored at once, and their bytes: enough to keep the database busy, few enough to need little memory.
@@ -47,8 +47,8 @@ pub async fn import_table<T: Importable>(
         }
         let merged = T::put(import, &slice).await?;
         counts += merged.counts;
-        for (place, error) in merged.refused {
-            read.refuse(lines[place], error.to_string());
+        for (place, reason) in merged.refused {
+            read.refuse(lines[place], reason);
         }
         on_progress(read.progress().0);
     }
@@ -119,15 +119,15 @@ pub trait Importable: Table + Send + Sync {
     fn put(
         import: &mut store::Import,
         rows: &[Self],
-    ) -> impl Future<Output = Result<Merged, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Outcome, StoreError>> + Send;
 
     /// Only articles have something that a release may not know.
     fn count_unknown(_rows: &[Self], _census: &mut Census) {}
 }
 
 impl Importable for Article {
-    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Merged, StoreError> {
-        import.put(rows).await.map(Merged::from)
+    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Outcome, StoreError> {
+        import.put(rows).await
     }
 
     fn count_unknown(rows: &[Self], census: &mut Census) {
@@ -138,19 +138,19 @@ impl Importable for Article {
 }
 
 impl Importable for Customer {
-    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Merged, StoreError> {
-        import.put(rows).await.map(Merged::from)
+    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Outcome, StoreError> {
+        import.put(rows).await
     }
 }
 
 impl Importable for ArticlePatch {
-    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Merged, StoreError> {
+    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Outcome, StoreError> {
         import.merge::<Article>(rows).await
     }
 }
 
 impl Importable for CustomerPatch {
-    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Merged, StoreError> {
+    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Outcome, StoreError> {
         import.merge::<Customer>(rows).await
     }
 }
@@ -158,7 +158,7 @@ impl Importable for CustomerPatch {
 impl Importable for Outfit {
     const REFERS: bool = true;
 
-    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Merged, StoreError> {
-        import.outfits(rows).await.map(Merged::from)
+    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Outcome, StoreError> {
+        import.outfits(rows).await
     }
 }

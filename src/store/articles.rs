@@ -216,8 +216,11 @@ impl Resource for Article {
         parse(columns)
     }
 
-    fn texts(&self) -> Result<Vec<String>, StoreError> {
-        Ok(vec![self.kind().to_owned(), json::text(&self.kept_attributes()), name_key(self)])
+    fn texts(&self, row_bytes: u32) -> Result<Vec<String>, StoreError> {
+        let attributes = json::text(self.attributes());
+        json::check_row("the article", self.kind().len() + attributes.len(), row_bytes)?;
+        let kept = if self.embedding().is_some() { json::text(&self.kept_attributes()) } else { attributes };
+        Ok(vec![self.kind().to_owned(), kept, name_key(self)])
     }
 
     fn target(patch: &ArticlePatch) -> &ArticleId {

@@ -59,8 +59,10 @@ impl Resource for Customer {
         parse(columns)
     }
 
-    fn texts(&self) -> Result<Vec<String>, StoreError> {
-        Ok(vec![json::features_text(&self.features)?, name_key(self)])
+    fn texts(&self, row_bytes: u32) -> Result<Vec<String>, StoreError> {
+        let features = json::features_text(&self.features)?;
+        json::check_row("the customer", features.len(), row_bytes)?;
+        Ok(vec![features, name_key(self)])
     }
 
     fn target(patch: &CustomerPatch) -> &CustomerId {

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use atelier_core::domain::{ArticleId, CustomerId, Outfit, PatchError, Timestamp};
+use atelier_core::domain::{ArticleId, CustomerId, Outfit, Timestamp};
 use futures_util::TryStreamExt;
 use serde_json::json;
 use sqlx::{Any, AssertSqlSafe, Transaction};
@@ -38,6 +38,7 @@ pub struct Import {
     transaction: Transaction<'static, Any>,
     dialect: Dialect,
     author: Author,
+    row_bytes: u32,
     now: Timestamp,
     /// How often each outfit, by half of its digest, appeared so far. A file may contain an outfit several times, and an
     /// export must write it as often.
@@ -55,22 +56,16 @@ struct TableCounts {
     bad: u64,
 }
 
-/// What became of patches.
-#[derive(Debug)]
-pub struct Merged {
+/// What became of rows or patches.
+#[derive(Debug, PartialEq)]
+pub struct Outcome {
     pub counts: Counts,
-    /// The patches that were not applied, by their indices, and why.
-    pub refused: Vec<(usize, PatchError)>,
+    /// Those that were not stored, by their indices, and why.
+    pub refused: Vec<(usize, String)>,
 }
 
 const ARTICLES: &str = "articles";
 const OUTFITS: &str = "outfits";
-
-impl From<Counts> for Merged {
-    fn from(counts: Counts) -> Self {
-        Self { counts, refused: Vec::new() }
-    }
-}
 
 impl Import {
     pub(super) async fn begin(store: &Store, now: Timestamp) -> Result<Self, StoreError> {
@@ -82,6 +77,7 @@ impl Import {
             transaction,
             dialect: store.dialect,
             author: store.author,
+            row_bytes: store.row_bytes,
             now,
             repeated: HashMap::new(),
             tables: BTreeMap::new(),
@@ -118,31 +114,39 @@ impl Import {
             .await
     }
 
-    /// Adds values, or replaces those with their ids.
-    pub async fn put<R: Resource>(&mut self, values: &[R]) -> Result<Counts, StoreError> {
-        let millis = self.now.millis();
-        let rows = values.iter().map(|value| ResourceRow::new(value, millis));
+    /// Adds values, or replaces those with their ids. Refuses those that have too many bytes.
+    pub async fn put<R: Resource>(&mut self, values: &[R]) -> Result<Outcome, StoreError> {
+        let (row_bytes, millis) = (self.row_bytes, self.now.millis());
+        let mut refused = Vec::new();
+        let rows = values.iter().map(|value| ResourceRow::new(value, row_bytes, millis));
+        let rows = without_unfit(rows, &mut refused);
         let written = upsert::write_all(&mut self.transaction, self.dialect, rows).await?;
         if R::IS_FOLLOWED {
             self.changed.add(written.names);
         }
-        Ok(self.count(R::TABLE, written.counts))
+        Ok(Outcome { counts: self.count(R::TABLE, written.counts), refused })
     }
 
     /// Changes values, or adds those that a patch says enough of: of an article, its type.
-    pub async fn merge<R: Resource>(&mut self, patches: &[R::Patch]) -> Result<Merged, StoreError> {
+    pub async fn merge<R: Resource>(&mut self, patches: &[R::Patch]) -> Result<Outcome, StoreError> {
         let select = format!("select {} from {} where id in", R::COLUMNS, R::TABLE);
         let ids: Vec<&str> = patches.iter().map(|patch| R::target(patch).borrow()).collect();
         let rows = pages::lock_by_ids(&mut self.transaction, self.dialect, &select, &ids).await?;
         let mut stored = by_id::<R>(rows)?;
-        let (mut changed, mut refused) = (Vec::with_capacity(patches.len()), Vec::new());
+        let (mut changed, mut indices, mut refused) =
+            (Vec::with_capacity(patches.len()), Vec::new(), Vec::new());
         for (index, patch) in patches.iter().enumerate() {
             match R::apply(patch, stored.remove::<str>(R::target(patch).borrow())) {
-                Ok(value) => changed.push(value),
-                Err(error) => refused.push((index, error)),
+                Ok(value) => {
+                    changed.push(value);
+                    indices.push(index);
+                }
+                Err(error) => refused.push((index, error.to_string())),
             }
         }
-        Ok(Merged { counts: self.put(&changed).await?, refused })
+        let put = self.put(&changed).await?;
+        refused.extend(put.refused.into_iter().map(|(index, reason)| (indices[index], reason)));
+        Ok(Outcome { counts: put.counts, refused })
     }
 
     /// Removes articles from the catalogue, but not from outfits.
@@ -161,21 +165,24 @@ impl Import {
         Ok(())
     }
 
-    /// Adds outfits. It does not check whether the catalogue has their articles.
+    /// Adds outfits, and refuses those whose features have too many bytes. It does not check whether the catalogue has their
+    /// articles.
     ///
     /// # Errors
     /// If the database has no such customer (`Conflict`), or fails.
-    pub async fn outfits(&mut self, outfits: &[Outfit]) -> Result<Counts, StoreError> {
-        let (repeated, millis) = (&mut self.repeated, self.now.millis());
+    pub async fn outfits(&mut self, outfits: &[Outfit]) -> Result<Outcome, StoreError> {
+        let (repeated, row_bytes, millis) = (&mut self.repeated, self.row_bytes, self.now.millis());
+        let mut refused = Vec::new();
         let rows = outfits.iter().map(|outfit| {
-            let row = OutfitRow::imported(outfit, millis)?;
+            let row = OutfitRow::imported(outfit, row_bytes, millis)?;
             let half = *row.digest().first_chunk().expect("16 is less than 32; this is a bug");
             let times = repeated.entry(half).or_insert(0);
             *times += 1;
             Ok(if *times == 1 { row } else { row.repeated(*times - 1) })
         });
+        let rows = without_unfit(rows, &mut refused);
         let written = upsert::write_all(&mut self.transaction, self.dialect, rows).await?;
-        Ok(self.count(OUTFITS, written.counts))
+        Ok(Outcome { counts: self.count(OUTFITS, written.counts), refused })
     }
 
     /// Notes for the audit log that bad rows of a table are left out.
@@ -212,6 +219,20 @@ impl Import {
         }
         Ok(self.transaction.commit().await?)
     }
+}
+
+/// The rows without those that do not fit, which are noted by their indices.
+fn without_unfit<Row>(
+    rows: impl Iterator<Item = Result<Row, StoreError>>,
+    refused: &mut Vec<(usize, String)>,
+) -> impl Iterator<Item = Result<Row, StoreError>> {
+    rows.enumerate().filter_map(|(index, row)| match row {
+        Err(error @ StoreError::Unfit { .. }) => {
+            refused.push((index, error.to_string()));
+            None
+        }
+        row => Some(row),
+    })
 }
 
 /// Begins a write again and again: one attempt waits less long than imports should.

@@ -19,6 +19,15 @@ pub(super) fn features_text(features: &Features) -> Result<String, StoreError> {
     Ok(text(&object))
 }
 
+/// Refuses a row that is longer than any may be.
+pub(super) fn check_row(what: &'static str, length: usize, most: u32) -> Result<(), StoreError> {
+    if u32::try_from(length).is_ok_and(|length| length <= most) {
+        return Ok(());
+    }
+    let reason = format!("as JSON it has {length} bytes; expected at most {most} (limits.row_bytes)");
+    Err(StoreError::Unfit { what, reason })
+}
+
 pub(super) fn parse_features(text: &str) -> Result<Features, String> {
     let read = |(name, value)| {
         // The error reaches the log, which must not show a customer's data.

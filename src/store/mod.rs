@@ -60,7 +60,7 @@ pub use self::{
     customers::Customers,
     error::{Conflict, StoreError},
     feedback::{Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded},
-    import::{Import, Merged},
+    import::{Import, Outcome},
     keys::{ApiKey, ApiKeys, KeyId},
     notes::{CustomerNote, Notes},
     open_error::OpenError,
@@ -94,6 +94,8 @@ pub struct Store {
     dialect: Dialect,
     /// Who makes the changes of this clone.
     author: Author,
+    /// The most bytes of an article's type and attributes without the embedding, or of features, as JSON.
+    row_bytes: u32,
     shown: String,
 }
 
@@ -119,6 +121,11 @@ impl Store {
     /// The same database, for changes by this author. Without it, changes are the service's own.
     pub fn by(&self, author: Author) -> Self {
         Self { author, ..self.clone() }
+    }
+
+    /// The same database, for rows of at most this many bytes.
+    pub fn with_row_bytes(self, row_bytes: u32) -> Self {
+        Self { row_bytes, ..self }
     }
 
     pub fn author(&self) -> Author {

@@ -168,9 +168,10 @@ pub(super) struct OutfitRow<'a> {
 }
 
 impl<'a> OutfitRow<'a> {
-    pub(super) fn imported(outfit: &'a Outfit, millis: i64) -> Result<Self, StoreError> {
+    pub(super) fn imported(outfit: &'a Outfit, row_bytes: u32, millis: i64) -> Result<Self, StoreError> {
         let articles = outfit.articles().iter().map(ArticleId::as_str).collect();
-        let row = Self::new(&outfit.customer, articles, &outfit.features, Origin::Imported, millis)?;
+        let features = features_text(&outfit.features, row_bytes)?;
+        let row = Self::new(&outfit.customer, articles, features, Origin::Imported, millis);
         Ok(Self { split: outfit.split, ..row })
     }
 
@@ -178,23 +179,24 @@ impl<'a> OutfitRow<'a> {
         outfit: &'a OpenOutfit,
         person: Option<PersonId>,
         name_key: &'a str,
+        row_bytes: u32,
         millis: i64,
     ) -> Result<Self, StoreError> {
-        let row = Self::new(&outfit.customer, slot_ids(outfit), &outfit.features, Origin::Saved, millis)?;
+        let features = features_text(&outfit.features, row_bytes)?;
+        let row = Self::new(&outfit.customer, slot_ids(outfit), features, Origin::Saved, millis);
         Ok(Self { is_draft: outfit.slots.is_draft(), person, name_key, ..row })
     }
 
     fn new(
         customer: &'a CustomerId,
         articles: Vec<&'a str>,
-        features: &Features,
+        features: String,
         origin: Origin,
         millis: i64,
-    ) -> Result<Self, StoreError> {
-        let features = json::features_text(features)?;
+    ) -> Self {
         let digest = digest(customer.as_str(), articles.iter().copied(), &features);
         let (is_draft, split, person, name_key) = (false, None, None, "");
-        Ok(Self { customer, articles, is_draft, split, features, digest, origin, person, name_key, millis })
+        Self { customer, articles, is_draft, split, features, digest, origin, person, name_key, millis }
     }
 
     pub(super) fn digest(&self) -> [u8; 32] {
@@ -206,6 +208,12 @@ impl<'a> OutfitRow<'a> {
     pub(super) fn repeated(self, times: u32) -> Self {
         Self { digest: repeated_digest(self.digest, times), ..self }
     }
+}
+
+pub(super) fn features_text(features: &Features, row_bytes: u32) -> Result<String, StoreError> {
+    let features = json::features_text(features)?;
+    json::check_row("the outfit", features.len(), row_bytes)?;
+    Ok(features)
 }
 
 fn repeated_digest(digest: [u8; 32], times: u32) -> [u8; 32] {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use atelier_core::domain::ROW_BYTES;
 use sqlx::{Connection, any::AnyPoolOptions};
 
 use super::{
@@ -57,6 +58,7 @@ pub(super) async fn open(url: &str) -> Result<Store, OpenError> {
         writer: pool,
         dialect: Dialect::Postgres,
         author: Author::SERVICE,
+        row_bytes: ROW_BYTES,
         shown,
     })
 }

@@ -45,8 +45,8 @@ pub trait Resource: Send + Sync + Sized + 'static {
     fn id(&self) -> &Self::Id;
     fn parse(columns: Self::Columns) -> Result<Self, StoreError>;
     /// # Errors
-    /// If the database cannot hold the value (`Unfit`).
-    fn texts(&self) -> Result<Vec<String>, StoreError>;
+    /// If the value has too many bytes, or the database cannot hold it (`Unfit`).
+    fn texts(&self, row_bytes: u32) -> Result<Vec<String>, StoreError>;
     /// The id of the value that a patch changes.
     fn target(patch: &Self::Patch) -> &Self::Id;
     fn apply(patch: &Self::Patch, stored: Option<Self>) -> Result<Self, PatchError>;
@@ -142,7 +142,7 @@ impl<'a, R: Resource> Resources<'a, R> {
         expected: &Expected,
         now: Timestamp,
     ) -> Result<(Put, Version), ChangeError> {
-        let row = ResourceRow::new(value, now.millis())?;
+        let row = ResourceRow::new(value, self.store.row_bytes, now.millis())?;
         let mut transaction = self.store.write().await?;
         let mut found = false;
         if !expected.is_anything() {
@@ -167,7 +167,7 @@ impl<'a, R: Resource> Resources<'a, R> {
         let stored = self.lock(&mut transaction, R::target(patch)).await?.ok_or(ChangeError::Missing)?;
         expected.check(Some(&stored.version))?;
         let value = R::apply(patch, Some(stored.value))?;
-        let row = ResourceRow::new(&value, now.millis())?;
+        let row = ResourceRow::new(&value, self.store.row_bytes, now.millis())?;
         let (_, version) = self.write(&mut transaction, row, now).await?;
         transaction.commit().await?;
         Ok(Stored { value, version })
@@ -270,8 +270,8 @@ pub(super) struct ResourceRow<'a, R> {
 }
 
 impl<'a, R: Resource> ResourceRow<'a, R> {
-    pub(super) fn new(value: &'a R, millis: i64) -> Result<Self, StoreError> {
-        Ok(Self { value, texts: value.texts()?, millis })
+    pub(super) fn new(value: &'a R, row_bytes: u32, millis: i64) -> Result<Self, StoreError> {
+        Ok(Self { value, texts: value.texts(row_bytes)?, millis })
     }
 }
 

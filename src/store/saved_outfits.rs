@@ -15,7 +15,7 @@ use super::{
     Conflict, Entry, Name, Note, Origin, PersonId, Put, Store, StoreError, TokenHash,
     customers::customer_id,
     json,
-    outfits::{OutfitRow, digest, parse_slot, slot_ids},
+    outfits::{OutfitRow, digest, features_text, parse_slot, slot_ids},
     people,
     record::Record,
     search::{self, name_key},
@@ -96,7 +96,7 @@ impl SavedOutfits<'_> {
             let author = people::find(&mut transaction, person).await?.name;
             key = name_key([&key, author.as_str()].into_iter());
         }
-        let row = OutfitRow::saved(outfit, person, &key, now.millis())?;
+        let row = OutfitRow::saved(outfit, person, &key, self.store.row_bytes, now.millis())?;
         let digest = row.digest();
         let mut put = upsert::write_one(&mut transaction, self.store.dialect, row).await?;
         if put == Put::Unchanged {
@@ -269,7 +269,7 @@ impl SavedOutfits<'_> {
             return Err(StoreError::Conflict(Conflict::OutfitChanged));
         }
         let outfit = &after.outfit;
-        let (features, ids) = (json::features_text(&outfit.features)?, slot_ids(outfit));
+        let (features, ids) = (features_text(&outfit.features, self.store.row_bytes)?, slot_ids(outfit));
         let named = after.name.as_ref().map_or("", Name::as_str);
         let author = after.author.as_deref();
         let key = name_key([named, outfit.customer.as_str()].into_iter().chain(author));

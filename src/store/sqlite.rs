@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use atelier_core::domain::ROW_BYTES;
 use sqlx::{
     Any, AnyConnection, AnyPool, Connection, Transaction,
     any::{AnyConnectOptions, AnyPoolOptions},
@@ -77,7 +78,15 @@ pub(super) async fn open(path: &Path, if_missing: IfMissing) -> Result<Store, Op
     let (readers, writer) = (pool(READERS, ""), pool(1, ""));
     // It keeps writes out while it waits for readers.
     let cleaner = pool(1, "pragma busy_timeout = 100");
-    Ok(Store { readers, writer, cleaner, dialect: Dialect::Sqlite, author: Author::SERVICE, shown })
+    Ok(Store {
+        readers,
+        writer,
+        cleaner,
+        dialect: Dialect::Sqlite,
+        author: Author::SERVICE,
+        row_bytes: ROW_BYTES,
+        shown,
+    })
 }
 
 /// A deferred transaction would take the lock at its first write, and fail if another transaction wrote since its first

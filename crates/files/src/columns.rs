@@ -10,7 +10,9 @@ use serde_json::{Value, map::Entry};
 
 use super::{
     Table,
+    csv::MOST_CELLS,
     json::{Fields, is_texts},
+    read::LONGEST,
 };
 
 const FEATURES: &str = "features";
@@ -196,6 +198,21 @@ impl<T: Table> TableColumns<T> {
             let Some(kind) = Kind::for_value(&value) else { continue };
             self.seen.entry(name).and_modify(|seen| *seen = seen.widen(kind)).or_insert(kind);
         }
+    }
+
+    /// # Errors
+    /// If a reader would not take so many columns.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let (columns, bytes) =
+            (self.seen.len(), self.seen.keys().map(|name| 2 * name.len() + 3).sum::<usize>());
+        if columns < MOST_CELLS - 8 && bytes < LONGEST - 64 {
+            return Ok(());
+        }
+        let name = T::NAME;
+        Err(format!(
+            "the {name} have {columns} different attributes or features, whose names have {bytes} bytes in a header: more than a \
+             file with columns can have; write jsonl"
+        ))
     }
 
     pub(super) fn schema(&self) -> &Schema {

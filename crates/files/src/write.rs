@@ -47,8 +47,9 @@ impl From<io::Error> for WriteError {
 
 impl<T: Table> Writer<T> {
     /// # Errors
-    /// If the folder is missing or cannot be written to.
+    /// If the folder is missing or cannot be written to, or a file with these columns could not be read again.
     pub fn create(path: &Path, format: Format, columns: &TableColumns<T>) -> Result<Self, FileError> {
+        columns.check().map_err(|reason| FileError::Columns { path: path.to_owned(), reason })?;
         let sink = || -> io::Result<Sink> {
             let file = create_beside(path)?;
             Ok(match format {

@@ -1,10 +1,19 @@
-use std::{fs, path::Path, time::SystemTime};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    time::SystemTime,
+};
 
 use atelier_core::{domain::ArticleId, util::digest};
-use serde_json::{Value, json};
+use proptest::{collection::vec, prelude::*, sample::select, strategy::ValueTree, test_runner::TestRunner};
+use serde_json::{Map, Value, json};
 
 use super::{atelier, path, run, stderr, write_tables};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::{
+    harness::{TestDatabase, apply, contract},
+    web::Service,
+};
 
 const TABLES: [&str; 3] = ["articles", "customers", "outfits"];
 
@@ -194,4 +203,185 @@ async fn a_mistyped_database_is_not_created(db: TestDatabase) {
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("there is no database at "), "{}", stderr(&output));
     assert!(!file.exists() && !folder.path().join("articles.jsonl").exists());
+}
+
+/// Values of about the sizes at which a row, a body or a cell ends: long texts and lists, which formats write longer or shorter.
+fn large() -> impl Strategy<Value = Value> {
+    let about =
+        prop_oneof![0..100_usize, 64_000..67_000_usize, 130_000..132_000_usize, 1_040_000..1_049_000_usize];
+    let texts = ["a", "\"", "\\", "\u{1}", "|", "ﷺ", "\n", "😀", "{\"", "\"["].map(|text| json!(text));
+    let items = [
+        json!(0),
+        json!(1e15),
+        json!(0.1),
+        json!(""),
+        json!("\""),
+        json!([]),
+        json!({}),
+        json!({"": ""}),
+        json!(null),
+    ];
+    let text = (select(texts.to_vec()), about.clone())
+        .prop_map(|(text, about)| json!(text.as_str().unwrap().repeat(about / (text.to_string().len() - 2))));
+    let list = (select(items.to_vec()), about.clone())
+        .prop_map(|(item, about)| Value::Array(vec![item.clone(); about / (item.to_string().len() + 1)]));
+    let names = about.prop_map(|about| (0..about / 10).map(|n| (format!("n{n:04}"), json!(n % 7))).collect());
+    let deep = (0..124).prop_map(|depth| (0..depth).fold(json!(1), |inner, _| json!([inner])));
+    prop_oneof![4 => text, 4 => list, 1 => names.prop_map(Value::Object), 1 => deep]
+}
+
+/// What an article or a customer may have, and more.
+fn fields(names: &'static [&'static str]) -> impl Strategy<Value = Map<String, Value>> {
+    let small = select(vec![
+        json!("x"),
+        json!(""),
+        json!(7),
+        json!(0.5),
+        json!(["a", "b"]),
+        json!("[1]"),
+        json!(null),
+    ]);
+    let one = (select(names), prop_oneof![3 => small, 1 => large()]);
+    vec(one, 0..6)
+        .prop_map(|fields| fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+fn some<T>(runner: &mut TestRunner, strategy: &impl Strategy<Value = T>) -> T {
+    strategy.new_tree(runner).expect("nothing is filtered").current()
+}
+
+/// Sends random rows by every way, and gives how many were stored and how many refused.
+async fn send_rows(service: &Service) -> [usize; 2] {
+    let mut runner = TestRunner::deterministic();
+    let attributes = fields(&["colour", "a\"b,c", "features", "x.y", "notes", "name", "Größe"]);
+    let features =
+        fields(&["age", "preferred_colours", "mood", "id", "features.age", "gender", "x", "nogo_types"]);
+    let embedding: Vec<f32> = (1..=4096_u16).map(|n| -1.175_494_4e-38 * f32::from(n)).collect();
+    let mut outcomes = [0; 2];
+    let bulk = "/bulk?skip_bad=true";
+    for round in 0..160 {
+        let (mut article, mut customer) = (some(&mut runner, &attributes), some(&mut runner, &features));
+        if round % 5 == 0 {
+            article.insert("embedding".into(), json!(embedding));
+        }
+        let (a, c) = (format!("a-{}", round % 12), format!("c-{}", round % 12));
+        let json = |body: &Value| body.to_string();
+        let line = |id: &str, mut fields: Map<String, Value>| {
+            fields.insert("id".into(), id.into());
+            Value::Object(fields)
+        };
+        let sent = match round / 12 % 4 {
+            0 => {
+                article.insert("type".into(), "coat".into());
+                let put = service.put(&format!("/articles/{a}"), &json!(article)).await;
+                [put, service.put(&format!("/customers/{c}"), &json!({"features": customer})).await]
+            }
+            1 => {
+                let patch = async |path: String, body: Value| {
+                    let request = service.http.patch(format!("{}{path}", service.url)).json(&body);
+                    request.send().await.unwrap()
+                };
+                let changed = patch(format!("/articles/{a}"), json!(article)).await;
+                [changed, patch(format!("/customers/{c}"), json!({"features": customer})).await]
+            }
+            way => {
+                let mode = if way == 2 { "" } else { "&mode=merge" };
+                article.insert("type".into(), "coat".into());
+                let article = json(&line(&a, article));
+                customer = [("features".to_owned(), json!(customer))].into_iter().collect();
+                let customer = json(&line(&c, customer));
+                let to = |table: &str| format!("/{table}{bulk}{mode}");
+                let articles = service.post(&to("articles"), "application/x-ndjson", article).await;
+                [articles, service.post(&to("customers"), "application/x-ndjson", customer).await]
+            }
+        };
+        for answer in sent {
+            let status = answer.status().as_u16();
+            assert!([200, 201, 404, 413, 422].contains(&status), "round {round}: {status}");
+            outcomes[usize::from(status >= 300)] += 1;
+        }
+        let articles = ["a-0", "a-1", "a-2", "a-3"];
+        let outfit = json!({"customer": c, "articles": articles, "features": some(&mut runner, &features)});
+        let saved = if round % 2 == 0 {
+            service.ask("/outfits", &outfit).await.0
+        } else {
+            service
+                .post(&format!("/outfits{bulk}"), "application/x-ndjson", outfit.to_string())
+                .await
+                .status()
+                .as_u16()
+        };
+        assert!([200, 201, 404, 409, 413, 422].contains(&saved), "round {round}: {saved}");
+    }
+    outcomes
+}
+
+/// Every row of a table, as the lists and the row's own address give it.
+async fn listed(service: &Service, table: &str) -> BTreeMap<String, Value> {
+    let (mut rows, mut cursor) = (BTreeMap::new(), String::new());
+    loop {
+        let page = service.json(&format!("/{table}?n=500{cursor}")).await;
+        for row in page["items"].as_array().unwrap() {
+            let id = row["id"].as_str().unwrap().to_owned();
+            assert_eq!(service.json(&format!("/{table}/{id}")).await, *row);
+            assert!(rows.insert(id, row.clone()).is_none());
+        }
+        let Some(next) = page["next_cursor"].as_str() else { return rows };
+        cursor = format!("&cursor={next}");
+    }
+}
+
+/// Random rows at the limits are stored or refused. All that was stored is listed, and comes back from files of each format.
+#[apply(contract)]
+async fn what_is_stored_can_be_listed_exported_and_imported(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    for number in 0..4 {
+        service.put(&format!("/articles/a-{number}"), &json!({"type": "coat"})).await;
+        service.put(&format!("/customers/c-{number}"), &json!({"features": {}})).await;
+    }
+    let [stored, refused] = send_rows(&service).await;
+    assert!(stored > 100 && refused > 20, "{stored} stored, {refused} refused");
+    let mut counts = BTreeMap::new();
+    for table in ["articles", "customers"] {
+        let rows = listed(&service, table).await;
+        for (id, row) in &rows {
+            let bytes = row.to_string().len();
+            assert!(bytes < 66_000, "{table} {id} has {bytes} bytes");
+        }
+        counts.insert(table, rows.len() as u64);
+    }
+    counts.insert("outfits", service.store.outfits().count().await.unwrap());
+    assert!(counts["outfits"] > 20, "{counts:?}");
+    let given = tempfile::tempdir().unwrap();
+    let read = |folder: &Path| {
+        TABLES.map(|table| fs::read_to_string(folder.join(format!("{table}.jsonl"))).unwrap())
+    };
+    for format in ["jsonl", "csv", "parquet"] {
+        let (files, back) = (given.path().join(format), tempfile::tempdir().unwrap());
+        let output = run(atelier(&db, &["export", path(&files), "--format", format])).await;
+        assert!(output.status.success(), "{format}: {}", stderr(&output));
+        let other = format!("sqlite:{}", back.path().join("other.db").display());
+        let mut import = atelier(&db, &["import", path(&files)]);
+        let output = run({
+            import.args(["--database", &other]);
+            import
+        })
+        .await;
+        assert!(output.status.success(), "{format}: {}", stderr(&output));
+        let mut export = atelier(&db, &["export", path(back.path())]);
+        export.args(["--database", &other]);
+        assert!(run(export).await.status.success());
+        let (kept, came_back) = (read(&given.path().join("jsonl")), read(back.path()));
+        for (kept, came_back) in kept.iter().zip(&came_back) {
+            let lines = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
+            assert!(
+                kept == came_back,
+                "{format}: {:?}",
+                lines(kept)
+                    .difference(&lines(came_back))
+                    .map(|line| line.chars().take(300).collect::<String>())
+                    .collect::<Vec<_>>()
+            );
+        }
+    }
 }

@@ -26,7 +26,7 @@ use super::{
 };
 
 /// The most cells of a record: above any sensible table, so that a line of commas takes little memory.
-const MOST_CELLS: usize = 1 << 16;
+pub(super) const MOST_CELLS: usize = 1 << 16;
 
 #[derive(Debug)]
 pub(crate) struct CsvReader {

@@ -15,12 +15,14 @@ use tempfile::NamedTempFile;
 use crate::{
     Table, TableColumns,
     columns::{Column, Kind, flatten},
-    json::Fields,
+    json::{Fields, size},
     write::WriteError,
 };
 
-/// Rows of a row group. They are in memory at once, because a row group is written column by column.
+/// Rows of a row group, and about their bytes as JSON. They are in memory at once, because a row group is written column by
+/// column; and a reader takes no more values of lists at once than such a group has.
 const GROUP: usize = 100_000;
+const GROUP_BYTES: usize = 16 << 20;
 
 pub(crate) struct ParquetWriter {
     file: SerializedFileWriter<NamedTempFile>,
@@ -28,6 +30,7 @@ pub(crate) struct ParquetWriter {
     indices: HashMap<String, usize>,
     columns: Vec<Buffer>,
     rows: usize,
+    bytes: usize,
 }
 
 impl fmt::Debug for ParquetWriter {
@@ -45,11 +48,13 @@ impl ParquetWriter {
             indices: columns.iter().map(|column| column.name.clone()).zip(0..).collect(),
             columns: columns.into_iter().map(Buffer::new).collect(),
             rows: 0,
+            bytes: 0,
         })
     }
 
     pub(crate) fn write<T: Table>(&mut self, fields: Fields) -> Result<(), WriteError> {
         for (name, value) in flatten::<T>(fields) {
+            self.bytes += size(&value);
             let fits = self.indices.get(&name).is_some_and(|index| self.columns[*index].push(value));
             if !fits {
                 return Err(WriteError::Column(name));
@@ -61,7 +66,7 @@ impl ParquetWriter {
                 column.push(Value::Null);
             }
         }
-        if self.rows == GROUP {
+        if self.rows == GROUP || self.bytes >= GROUP_BYTES {
             self.flush().map_err(io::Error::from)?;
         }
         Ok(())
@@ -98,7 +103,7 @@ impl ParquetWriter {
             buffer.clear();
         }
         group.close()?;
-        self.rows = 0;
+        (self.rows, self.bytes) = (0, 0);
         Ok(())
     }
 }
