@@ -247,7 +247,7 @@ impl Search {
         if self.0.is_empty() {
             return Fit::Whole;
         }
-        let id = id.to_lowercase();
+        let id = fold(id);
         let has_pairs = self.has_pairs();
         let words = |text: &str| {
             let mut words: Vec<String> = tokens(text).map(|token| singular(&token)).collect();
@@ -277,7 +277,7 @@ impl Word {
         } else {
             tokens(word).map(|token| forms(&token, types, synonyms)).collect()
         };
-        (!parts.is_empty()).then(|| Self { field, typed: word.to_lowercase(), parts })
+        (!parts.is_empty()).then(|| Self { field, typed: fold(word), parts })
     }
 
     fn fit(&self, id: &str, texts: &[(String, Vec<String>)]) -> Fit {

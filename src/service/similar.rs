@@ -1,6 +1,6 @@
 //! Articles that are like another one: of its type, with attributes in common and about its price.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use atelier_core::domain::{Article, ArticleId};
 use atelier_engine::catalogue::Catalogue;
@@ -46,7 +46,8 @@ fn words(article: &Article) -> impl Iterator<Item = (&str, String)> {
 
 /// The positions of those words that another article has, too.
 fn shared(own: &BTreeSet<(&str, String)>, other: &Article) -> Vec<usize> {
-    let shared = own.iter().enumerate().filter(|(_, (name, word))| other.folded_words(name).contains(word));
+    let theirs: HashSet<(&str, String)> = words(other).collect();
+    let shared = own.iter().enumerate().filter(|(_, word)| theirs.contains(word));
     shared.map(|(position, _)| position).collect()
 }
 

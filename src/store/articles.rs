@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt::Write};
 
-use atelier_core::domain::{Article, ArticleId, ArticlePatch, CustomerId, PatchError};
+use atelier_core::domain::{Article, ArticleId, ArticlePatch, CustomerId, PatchError, fold};
 use futures_util::Stream;
 use serde_json::{Map, Value};
 use sqlx::AssertSqlSafe;
@@ -60,7 +60,7 @@ impl<'a> Articles<'a> {
         sql.push_str(&search::condition(next, patterns.len()));
         next += patterns.len();
         for (_, value) in &filter.attributes {
-            let folded = search::fold(value);
+            let folded = fold(value);
             patterns.push(search::part_pattern(&folded));
             sql.push_str(" and (");
             sql.push_str(search::condition(next, 1).trim_start_matches(" and "));
@@ -163,27 +163,28 @@ pub struct ArticleFilter {
     pub search: String,
     /// The type, as it is stored.
     pub kind: Option<String>,
-    /// Attributes, and a value that each must have in any case: as its text, as a number, as true or false, or in its
-    /// list.
+    /// Attributes, and a value that each must have in any case, at any depth: as a text, as a number, or as true or false.
     pub attributes: Vec<(String, String)>,
 }
 
 impl ArticleFilter {
     fn admits(&self, article: &Article) -> bool {
         self.attributes.iter().all(|(name, wanted)| {
-            let folded = search::fold(wanted);
-            let values = match article.attribute(name) {
-                Some(Value::Array(values)) => values,
-                Some(value) => std::slice::from_ref(value),
-                None => &[],
-            };
-            article.words(name).any(|word| search::fold(word) == folded)
-                || values.iter().any(|value| match value {
-                    Value::Number(number) => number.to_string() == folded,
-                    Value::Bool(truth) => truth.to_string() == folded,
-                    _ => false,
-                })
+            let folded = fold(wanted);
+            (name == "type" && fold(article.kind()) == folded)
+                || article.attribute(name).is_some_and(|value| says(value, &folded))
         })
+    }
+}
+
+fn says(value: &Value, folded: &str) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(flag) => flag.to_string() == folded,
+        Value::Number(number) => number.to_string() == folded,
+        Value::String(text) => fold(text) == folded,
+        Value::Array(values) => values.iter().any(|value| says(value, folded)),
+        Value::Object(fields) => fields.values().any(|value| says(value, folded)),
     }
 }
 

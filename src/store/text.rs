@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::{StoreError, search::fold};
+use atelier_core::domain::fold;
+
+use super::StoreError;
 
 const NAME_CHARS: usize = 128;
 const NOTE_CHARS: usize = 2000;

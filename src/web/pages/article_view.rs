@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use atelier_core::{
-    domain::{Article, ArticleId},
+    domain::{Article, ArticleId, fold},
     util::notation::Notation,
 };
 
@@ -49,9 +49,9 @@ impl ArticleView {
             let words = [first("colour"), first("material"), Some(kind.clone())];
             words.into_iter().flatten().collect::<Vec<_>>().join(" ")
         });
-        let lower_name = name.to_lowercase();
+        let folded_name = fold(&name);
         let about = ["brand", "colour", "material"].into_iter().filter_map(first);
-        let about: Vec<String> = about.filter(|word| !lower_name.contains(&word.to_lowercase())).collect();
+        let about: Vec<String> = about.filter(|word| !folded_name.contains(&fold(word))).collect();
         Self {
             id: article.id.to_string(),
             name,

@@ -274,6 +274,45 @@ async fn a_no_go_is_compared_without_case_and_in_lists(Demo(service): Demo) {
     assert_eq!(passing(json!(["GRÜNER loden", 1200])).await, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
 }
 
+/// However a feed writes it, a no-go sees it.
+#[apply(contract)]
+async fn no_gos_are_not_passed_by_spelling(Demo(service): Demo) {
+    let invisible = "\u{ad}\u{34f}\u{61c}\u{180e}\u{200b}\u{200c}\u{200d}\u{200e}\u{200f}\u{202a}\u{202e}\u{2060}\u{2063}\u{2066}\
+                     \u{2069}\u{3164}\u{feff}\u{fe0f}\u{1}\u{e0061}";
+    let mut materials: Vec<Value> = invisible
+        .chars()
+        .flat_map(|c| [format!("Lea{c}ther"), format!("{c}Nylon/Leather{c}")])
+        .map(Value::from)
+        .collect();
+    materials.extend(["Ｌｅａｔｈｅｒ", "ＬＥＡＴＨＥＲ／Nylon", "𝐋𝐞𝐚𝐭𝐡𝐞𝐫"].map(Value::from));
+    let separators = [
+        "&", "\t", "\r\n", "\u{b}", "\u{1f}", "\u{2028}", ":", "_", ".", "–", " - ", "·", "、", "\\", "=",
+        "*",
+    ];
+    materials.extend(separators.map(|separator| json!(format!("Leather{separator}Nylon"))));
+    materials.extend([
+        json!("Nylon (leather)"),
+        json!("<b>leather</b>"),
+        json!([[["Leather"]]]),
+        json!({"outer": "leather"}),
+    ]);
+    materials
+        .extend([json!({"leather": 80, "nylon": 20}), json!([{"parts": ["nylon", {"name": "Leather"}]}])]);
+    let excluded = materials.len();
+    materials.extend(["Leatherette", "faux leather", "leather-free", "pleather"].map(Value::from));
+    let bodies: Vec<Value> = materials.iter().map(|material| json!({"material": material})).collect();
+    let ids_of = ponchos(&service, &bodies).await;
+    for no_go in ["leather", "Lea\u{200e}ther", "ｌｅａｔｈｅｒ"] {
+        let request = json!({"outfit": [null], "k": 250, "filters": {"types": {"0": ["Ponc\u{2063}ho"]}},
+                             "features": {"nogo_materials": [no_go]}});
+        let answer = service.ask_ok("/complete", &request).await;
+        let found = ids(&answer["blanks"][0]).into_iter().map(str::to_owned).collect::<HashSet<_>>();
+        let passing = (0..materials.len()).filter(|place| found.contains(&ids_of[*place]));
+        let passing: Vec<&Value> = passing.map(|place| &materials[place]).collect();
+        assert_eq!(passing, materials[excluded..].iter().collect::<Vec<_>>(), "{no_go:?}");
+    }
+}
+
 #[apply(contract)]
 async fn a_no_go_that_names_nothing_is_warned_of(Demo(service): Demo) {
     service.put("/articles/brand-new", &json!({"type": "coat", "material": "Loden"})).await;

@@ -20,6 +20,7 @@ async fn a_list_has_what_its_conditions_admit(service: Service) {
         ("b", json!({"type": "coat", "colour": "red", "price": 79, "name": "Navy Seal", "sizes": ["L"]})),
         ("c", json!({"type": "Coat", "colour": "navy blue", "in_stock": false, "stock": {"M": 1}})),
         ("d", json!({"type": "rain coat", "colour": "ÄRMELGRÜN 50%", "a:b": "x_y", "code": "79"})),
+        ("e", json!({"type": "bag", "material": [["nylon"], {"outer": "Lea\u{200e}ther"}]})),
     ] {
         assert_eq!(service.put(&format!("/articles/{id}"), &article).await.status(), 201);
     }
@@ -38,7 +39,9 @@ async fn a_list_has_what_its_conditions_admit(service: Service) {
         ("where=in_stock:false", &["c"]),
         ("where=in_stock:TRUE&type=coat", &["a"]),
         ("where=type:COAT", &["a", "b", "c"]),
-        ("where=stock:1", &[]),
+        ("where=stock:1", &["c"]),
+        ("where=material:LEATHER", &["e"]),
+        ("search=%EF%BC%AC%EF%BD%85ather", &["e"]),
         ("where=nothing:such", &[]),
         ("search=navy&type=coat&where=sizes:L", &["b"]),
         ("search=coat&where=colour:red", &["b"]),

@@ -11,7 +11,7 @@ use super::{
     json_number,
     price::read_price,
     stock::{Counted, in_json, read_counts, read_stock},
-    words::{fold_type, fold_value},
+    words::{fold_type, fold_value, is_visible, visit_words},
 };
 
 /// An article: its id, its type (`coat`, `sneaker`, …), and its other attributes.
@@ -31,7 +31,7 @@ pub struct Article {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArticleError {
     #[error(
-        "an article's type cannot be empty, begin or end with a space, or contain control characters or '|'; found {0:?}"
+        "an article's type cannot be empty or invisible, begin or end with a space, or contain control characters or '|'; found {0:?}"
     )]
     Type(String),
     #[error("an attribute cannot be named {0:?}: every article has a field of that name")]
@@ -59,7 +59,10 @@ impl Article {
         mut attributes: Map<String, Value>,
     ) -> Result<Self, ArticleError> {
         let kind = kind.into();
-        if kind.is_empty() || kind.trim() != kind || kind.chars().any(|c| c.is_control() || c == '|') {
+        if !kind.contains(is_visible)
+            || kind.trim() != kind
+            || kind.chars().any(|c| c.is_control() || c == '|')
+        {
             return Err(ArticleError::Type(kind));
         }
         if let Some(name) = ["id", "type"].into_iter().find(|name| attributes.contains_key(*name)) {
@@ -161,31 +164,36 @@ impl Article {
         Ok(())
     }
 
-    /// The string values of a field or attribute: one, several or none.
+    /// The texts of a field or attribute, at any depth.
     pub fn words(&self, name: &str) -> impl Iterator<Item = &str> {
-        let one =
-            if name == "type" { Some(self.kind()) } else { self.attribute(name).and_then(Value::as_str) };
-        let many = self.attribute(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        one.into_iter().chain(many.iter().filter_map(Value::as_str))
+        let mut words = Vec::new();
+        if name == "type" {
+            words.push(self.kind());
+        } else if let Some(value) = self.attribute(name) {
+            visit_words(value, &mut |word| {
+                if let Cow::Borrowed(text) = word {
+                    words.push(text);
+                }
+            });
+        }
+        words.into_iter()
     }
 
     /// What a field or attribute says, as it is compared with no-gos and the types of filters
-    /// ([`fold_for`](super::fold_for)): its texts, the parts of texts that are lists, and the digits of its numbers.
+    /// ([`fold_for`](super::fold_for)): its texts at any depth, the parts of texts that are lists, and the digits of its
+    /// numbers.
     pub fn folded_words(&self, name: &str) -> Vec<String> {
         if name == "type" {
             return fold_type(&self.kind);
         }
-        let values = match self.attribute(name) {
-            Some(Value::Array(values)) => values,
-            Some(value) => std::slice::from_ref(value),
-            None => &[],
-        };
-        let words = values.iter().map(|value| match value {
-            Value::String(text) => fold_value(text),
-            Value::Number(number) => vec![number.to_string()],
-            _ => Vec::new(),
-        });
-        words.flatten().collect()
+        let mut words = Vec::new();
+        if let Some(value) = self.attribute(name) {
+            visit_words(value, &mut |word| match word {
+                Cow::Borrowed(text) => words.extend(fold_value(text)),
+                Cow::Owned(digits) => words.push(digits),
+            });
+        }
+        words
     }
 }
 
@@ -227,6 +235,10 @@ mod tests {
         assert_eq!(coat.words("colour").collect::<Vec<_>>(), ["red"]);
         assert_eq!(coat.words("material").collect::<Vec<_>>(), ["wool", "silk"]);
         assert_eq!(coat.words("brand").count(), 0);
+        let nested =
+            article("coat", json!({"material": [["Leather"], {"outer": ["Wool/Silk", 7]}]})).unwrap();
+        assert_eq!(nested.words("material").collect::<Vec<_>>(), ["Leather", "Wool/Silk", "outer"]);
+        assert_eq!(nested.folded_words("material"), ["leather", "wool", "silk", "wool/silk", "7", "outer"]);
         let mut stored = article("coat", json!({"price": "64,55", "in_stock": "nein"})).unwrap();
         assert_eq!((stored.price(), stored.in_stock()), (Some(64.55), false));
         stored.normalise().unwrap();
@@ -260,6 +272,8 @@ mod tests {
         text.normalise().unwrap();
         assert_eq!(text.attribute("stock"), Some(&json!({"M": 3})));
         assert_eq!(article("coat", json!({"type": "x"})), Err(ArticleError::Reserved("type".into())));
-        assert_eq!(article(" ", json!({})), Err(ArticleError::Type(" ".into())));
+        for kind in [" ", "", "\u{200b}"] {
+            assert_eq!(article(kind, json!({})), Err(ArticleError::Type(kind.into())));
+        }
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn read_stock(value: &Value) -> Result<bool, String> {
         Value::Bool(in_stock) => return Ok(*in_stock),
         Value::Number(number) if number.as_f64() == Some(1.0) => return Ok(true),
         Value::Number(number) if number.as_f64() == Some(0.0) => return Ok(false),
-        Value::String(word) => word.trim().to_lowercase(),
+        Value::String(word) => fold(word),
         _ => String::new(),
     };
     match word.as_str() {

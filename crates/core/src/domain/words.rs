@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use unicode_normalization::UnicodeNormalization;
+use serde_json::Value;
+use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 const TYPE: &str = "type";
-/// The signs between the parts of a list.
-const SEPARATORS: [char; 7] = ['/', ',', ';', '|', '+', '\n', '•'];
-/// The words between the parts of an article's list. A no-go keeps them: brands have them in their names.
-const CONJUNCTIONS: [&str; 4] = [" & ", " and ", " und ", " et "];
+/// The signs between the parts of a no-go. In an article's value all signs separate but those of [`is_within_words`].
+const SEPARATORS: [char; 8] = ['/', ',', ';', '|', '+', '\n', '\t', '•'];
+/// What else is between the parts of an article's list. A no-go keeps them: brands have them in their names.
+const CONJUNCTIONS: [&str; 4] = [" - ", " and ", " und ", " et "];
 /// What shops call the size of an article that comes in one for everyone: folded, letters and digits only.
 const ONE_SIZE: [&str; 16] = [
     "onesize",
@@ -29,9 +30,21 @@ const ONE_SIZE: [&str; 16] = [
     "tallaúnica",
 ];
 
-/// Drops invisible characters: soft hyphen, zero-width space and joiners, byte order mark.
-fn is_visible(c: char) -> bool {
-    !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}')
+/// Whether it is shown at all: not what Unicode calls default-ignorable (soft hyphen, zero-width characters, marks of
+/// direction, variation selectors), nor another control character.
+pub(super) fn is_visible(c: char) -> bool {
+    let is_ignorable = matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}');
+    !is_ignorable && (!c.is_control() || c.is_whitespace())
+}
+
+/// Whether a sign is a part of words and names: `t-shirt`, `Levi's`, the fraction in `42 2⁄3`.
+fn is_within_words(c: char) -> bool {
+    c.is_alphanumeric()
+        || is_combining_mark(c)
+        || matches!(c, ' ' | '-' | '\u{2010}' | '\'' | '’' | '\u{2044}')
 }
 
 /// Whether the text is one plain word, as most are: neither a list nor in need of more than lower case.
@@ -39,7 +52,7 @@ fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// The text without case, outer space and invisible characters, in NFC, with single spaces. ß is ss.
+/// The text without case, outer space and invisible characters, in NFKC, with single spaces. ß is ss.
 pub fn fold(text: &str) -> String {
     // Most texts are ASCII, and this is a tenth of the work.
     if text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
@@ -53,15 +66,19 @@ pub fn fold(text: &str) -> String {
         folded.make_ascii_lowercase();
         return folded;
     }
-    fold_unicode(text)
+    squeeze(&fold_characters(text))
 }
 
-fn fold_unicode(text: &str) -> String {
-    let visible = text.chars().filter(|c| is_visible(*c));
+/// The characters as they are compared, with all spaces and line breaks.
+fn fold_characters(text: &str) -> String {
+    let visible = text.nfkc().filter(|c| is_visible(*c));
     // Through upper case, which turns ß into SS; ẞ is only upper case's own form of ß.
     let upper = visible.flat_map(char::to_lowercase).flat_map(char::to_uppercase);
-    let folded: String = upper.flat_map(char::to_lowercase).nfc().collect();
-    folded.split_whitespace().collect::<Vec<_>>().join(" ")
+    upper.flat_map(char::to_lowercase).nfkc().collect()
+}
+
+fn squeeze(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A word of an attribute as it is compared: folded, and a number has one form.
@@ -81,14 +98,17 @@ fn type_form(word: &str) -> String {
     singular(&word.replace('-', " "))
 }
 
-/// The parts of a list such as `Leather/Nylon`, folded; a text that is no list has one. In a text with percentages the
-/// numbers separate parts, too: `80% Wool 20% Nylon`.
+/// The parts of a no-go such as `Leather/Nylon`, folded; a text that is no list has one.
 pub fn fold_parts(text: &str) -> Vec<String> {
+    parts(&fold_characters(text), |c| SEPARATORS.contains(&c))
+}
+
+/// The parts of a folded text. In a text with percentages the numbers separate parts, too: `80% Wool 20% Nylon`.
+fn parts(text: &str, separates: impl Fn(char) -> bool) -> Vec<String> {
     let has_percentages = text.contains('%');
-    let separates =
-        |c: char| SEPARATORS.contains(&c) || (has_percentages && (c == '%' || c.is_ascii_digit()));
+    let separates = |c: char| separates(c) || (has_percentages && (c == '%' || c.is_ascii_digit()));
     let text = if has_percentages { Cow::Borrowed(text) } else { with_whole_numbers(text) };
-    text.split(separates).map(fold).filter(|part| !part.is_empty()).collect()
+    text.split(separates).map(squeeze).filter(|part| !part.is_empty()).collect()
 }
 
 /// The text with numbers in which nothing separates: `40,5` is `40.5`, and `42 2/3` has a fraction's own slash. Before more
@@ -142,19 +162,42 @@ pub(super) fn fold_type(text: &str) -> Vec<String> {
     fold_value(text).iter().map(|word| type_form(word)).collect()
 }
 
+/// Calls `each` with every text in a JSON value, at any depth, and with the digits of every number. The names of an object's
+/// fields are texts, too.
+pub(super) fn visit_words<'v>(value: &'v Value, each: &mut impl FnMut(Cow<'v, str>)) {
+    match value {
+        Value::String(text) => each(text.into()),
+        Value::Number(number) => each(number.to_string().into()),
+        Value::Array(values) => values.iter().for_each(|value| visit_words(value, each)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                visit_words(value, each);
+                each(name.into());
+            }
+        }
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
 /// All that an article's value says: the whole, its parts, and the parts of those in words: `wool and silk`.
 pub(super) fn fold_value(text: &str) -> Vec<String> {
     if is_plain(text) {
         return vec![text.to_ascii_lowercase()];
     }
-    let mut words = fold_parts(text);
+    let has_digits = text.contains(char::is_numeric);
+    let folded = fold_characters(text);
+    let mut words = parts(&folded, |c| !is_within_words(c) && (c != '.' || !has_digits));
+    // Nobody sees whether they are inside a word or between two.
+    if text.contains(|c| !is_visible(c)) {
+        words.extend(fold_value(&text.replace(|c| !is_visible(c), "\n")));
+    }
     for conjunction in CONJUNCTIONS {
         let parts = words.iter().filter(|word| word.contains(conjunction));
         let parts: Vec<String> =
             parts.flat_map(|word| word.split(conjunction)).map(|part| part.trim().to_owned()).collect();
         words.extend(parts);
     }
-    words.push(fold_word(text));
+    words.push(with_whole_numbers(&squeeze(&folded)).into_owned());
     words.retain(|word| !word.is_empty());
     words
 }
@@ -165,8 +208,17 @@ mod tests {
 
     #[test]
     fn words_are_compared_without_case_and_space() {
-        for text in ["Grün-Weiß", " GRÜN-WEISS", "gru\u{308}n-weiẞ\u{a0}", "grün-\u{200b}we\u{ad}iß"] {
+        for text in [
+            "Grün-Weiß",
+            " GRÜN-WEISS",
+            "gru\u{308}n-weiẞ\u{a0}",
+            "grün-\u{200b}we\u{ad}iß",
+            "Ｇｒüｎ－Ｗｅiß",
+        ] {
             assert_eq!(fold(text), "grün-weiss", "{text:?}");
+        }
+        for c in "\u{ad}\u{34f}\u{61c}\u{180e}\u{200b}\u{200d}\u{200e}\u{200f}\u{202e}\u{2063}\u{2066}\u{3164}\u{fe0f}\u{feff}\u{1}\u{e0041}".chars() {
+            assert_eq!(fold(&format!("{c}Lea{c}ther{c}")), "leather", "{c:?}");
         }
         assert_eq!(fold("light  blue"), fold("Light Blue"));
         assert_ne!(fold("light-blue"), fold("light blue"));
@@ -175,7 +227,7 @@ mod tests {
     #[test]
     fn ascii_is_folded_as_unicode_is() {
         for text in ["", "  ", "a", "Light  BLUE ", " 80% Wool/20% Nylon", "don't-STOP", "{[~|]}"] {
-            assert_eq!(fold(text), fold_unicode(text), "{text:?}");
+            assert_eq!(fold(text), squeeze(&fold_characters(text)), "{text:?}");
         }
     }
 
@@ -193,6 +245,12 @@ mod tests {
             ("H&M", &["h&m"]),
             ("denim-jacket", &["denim-jacket"]),
             ("501, blue", &["501, blue", "501", "blue"]),
+            ("Leather&Nylon", &["leather", "nylon"]),
+            ("Shell: Leather\tNylon", &["shell", "leather", "nylon"]),
+            ("Leather.Nylon – (Wool)", &["leather", "nylon", "wool"]),
+            ("Ｌｅａｔｈｅｒ／Nylon", &["leather", "nylon"]),
+            ("Lea\u{200b}ther", &["leather"]),
+            ("Leather\u{1f}Nylon", &["leather", "nylon"]),
         ] {
             let found = fold_value(value);
             assert!(words.iter().all(|word| found.iter().any(|other| other == word)), "{value}: {found:?}");
@@ -258,6 +316,6 @@ mod tests {
         }
         assert_ne!(fold_for("type", "dress shirt"), fold_for("type", "shirt"));
         assert_eq!(fold_for("colour", "Parkas"), "parkas");
-        assert_eq!(fold_type("Coats & Jackets"), ["coats & jacket", "coat", "jacket", "coats & jacket"]);
+        assert_eq!(fold_type("Coats & Jackets"), ["coat", "jacket", "coats & jacket"]);
     }
 }

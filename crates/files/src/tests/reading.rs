@@ -135,7 +135,7 @@ fn bad_json_lines_say_what_is_wrong() {
         [
             "line 1: field \"id\" is missing",
             "line 2: field \"type\" is missing",
-            "line 3: an article's type cannot be empty, begin or end with a space, or contain control characters or '|'; \
+            "line 3: an article's type cannot be empty or invisible, begin or end with a space, or contain control characters or '|'; \
              found \" coat\"",
             "line 4: field \"id\": an id cannot be empty",
             "line 5: field \"x\" contains the character NUL (\\u0000); remove it",

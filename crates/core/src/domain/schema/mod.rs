@@ -328,12 +328,16 @@ impl Schema {
     /// The attributes that a customer's features require something of, and that say nothing that can be compared although the
     /// article has them: it fits every customer.
     pub fn unreadable_requirements(&self, article: &Article) -> Vec<&str> {
-        let is_read = |value: &Value| matches!(value, Value::String(_) | Value::Number(_));
-        let is_unreadable = |name: &str| match article.attribute(name) {
-            None | Some(Value::Null) => false,
-            Some(Value::Array(values)) => !values.iter().all(is_read),
-            Some(value) => !is_read(value),
-        };
+        fn is_read(value: &Value) -> bool {
+            match value {
+                Value::String(_) | Value::Number(_) => true,
+                Value::Array(values) => values.iter().all(is_read),
+                Value::Object(fields) => fields.values().all(is_read),
+                Value::Null | Value::Bool(_) => false,
+            }
+        }
+        let is_unreadable =
+            |name: &str| article.attribute(name).is_some_and(|value| !value.is_null() && !is_read(value));
         let mut names: Vec<&str> = self.requirements().map(|required| required.attribute.as_str()).collect();
         names.sort_unstable();
         names.dedup();
