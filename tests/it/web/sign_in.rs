@@ -403,8 +403,8 @@ async fn a_known_device_comes_before_strangers(service: Service) {
         .unwrap()
         .person
         .id;
-    let link = service.state.access.link(id, now()).await.unwrap();
-    let entered = send(&service, "/sign-in/link", &[("link", link.as_str()), ("password", NEXT)]).await;
+    let page = service.state.access.link(id, now()).await.unwrap();
+    let entered = send(&service, "/sign-in/link", &[("link", page.as_str()), ("password", NEXT)]).await;
     let second = device(&entered);
     assert_eq!(try_on(&first, "Some stylist", NEXT).await, 429);
     assert_eq!(try_on(&second, "Some stylist", NEXT).await, 303);

@@ -462,5 +462,5 @@ fn an_article_may_have_tens_of_thousands_of_variants() {
     let rows = read::<Customer>(&path("customers.jsonl", customer), &SCHEMA).unwrap();
     assert_eq!(checker.check(rows).map(Result::unwrap).count(), 1);
     assert_eq!(checker.report().more_warnings, 39_980);
-    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_mins(1), "{:?}", began.elapsed());
 }
