@@ -25,7 +25,9 @@ use tracing::Level;
 use self::{
     api::openapi::{self, OpenApiDocument},
     http::{
-        compression, deadline, host,
+        compression,
+        compression::PlainLength,
+        deadline, host,
         https::is_https,
         keys::{self, Gate},
         metrics, problem, request_id,
@@ -102,6 +104,7 @@ async fn outer(State(state): State<AppState>, mut request: Request, next: Next) 
         cross_origin.put_on(&mut response);
     }
     timer.stop(&state.metrics, &response);
+    PlainLength::note(&mut response);
     response
 }
 

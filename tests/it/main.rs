@@ -11,6 +11,8 @@ mod cli;
 #[path = "../shared/demo.rs"]
 mod demo;
 mod harness;
+#[path = "../shared/http2.rs"]
+mod http2;
 mod store;
 mod web;
 

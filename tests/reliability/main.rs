@@ -18,6 +18,9 @@
 mod database;
 #[path = "../shared/demo.rs"]
 mod demo;
+#[path = "../shared/http2.rs"]
+#[expect(dead_code, reason = "contracts also ping")]
+mod http2;
 #[path = "../shared/load.rs"]
 #[expect(dead_code, reason = "some of it is the benchmark's")]
 mod load;
@@ -41,6 +44,7 @@ mod server;
 mod spoilt;
 mod stopping;
 mod swaps;
+mod untaken;
 
 use std::{env, process::ExitCode};
 
@@ -74,6 +78,7 @@ const EXPERIMENTS: &[Experiment] = &[
     Experiment::new("outage-frozen", outage::frozen).needing(private_server),
     Experiment::new("overload", overload::run),
     Experiment::new("stopping", stopping::run),
+    Experiment::new("untaken", untaken::run),
     Experiment::new("fuzz", fuzz::run),
     Experiment::new("onnx", onnx::run),
     Experiment::new("mixed", mixed::run),

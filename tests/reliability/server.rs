@@ -60,6 +60,10 @@ impl Setup {
         format!("http://{}", self.address)
     }
 
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
     pub fn database(&self) -> &str {
         &self.database
     }

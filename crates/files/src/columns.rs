@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, HashSet},
     marker::PhantomData,
+    mem,
 };
 
 use atelier_core::domain::Schema;
@@ -28,13 +29,17 @@ pub(super) enum Target {
 
 impl Target {
     pub(super) fn from_column<T: Table>(column: &str) -> Self {
-        let own = column == FEATURES || T::FIELDS.iter().any(|field| field.name == column);
-        if !T::FEATURES || own {
+        if !T::FEATURES || is_own::<T>(column) {
             Self::Field(column.to_owned())
         } else {
             Self::Feature(column.strip_prefix(PREFIX).unwrap_or(column).to_owned())
         }
     }
+}
+
+/// Whether it is a field of the table, and not a feature.
+fn is_own<T: Table>(column: &str) -> bool {
+    column == FEATURES || T::FIELDS.iter().any(|field| field.name == column)
 }
 
 /// The targets of the columns of a header.
@@ -129,13 +134,14 @@ fn insert(fields: &mut Fields, name: &str, inside: &[String], value: Value) {
 
 /// A row's fields as flat columns. Features have their own columns, named after them unless the table has a field of
 /// that name.
-pub(super) fn flatten<T: Table>(fields: Fields) -> impl Iterator<Item = (String, Value)> {
-    fields.into_iter().flat_map(|(name, value)| match value {
-        Value::Object(features) if T::FEATURES && name == FEATURES => {
-            features.into_iter().map(|(name, value)| (column_name::<T>(name), value)).collect()
-        }
-        value => vec![(name, value)],
-    })
+pub(super) fn flatten<T: Table>(mut fields: Fields) -> impl Iterator<Item = (String, Value)> {
+    let features = match fields.get_mut(FEATURES) {
+        Some(Value::Object(features)) if T::FEATURES => mem::take(features),
+        _ => Fields::new(),
+    };
+    let features = features.into_iter().map(|(name, value)| (column_name::<T>(name), value));
+    let own = fields.into_iter().filter(|(name, _)| !T::FEATURES || name != FEATURES);
+    own.chain(features)
 }
 
 /// The feature of a column that is not a field of the table.
@@ -147,10 +153,7 @@ pub(super) fn feature_name<T: Table>(column: String) -> String {
 }
 
 fn column_name<T: Table>(feature: String) -> String {
-    match Target::from_column::<T>(&feature) {
-        Target::Feature(name) if name == feature => feature,
-        _ => format!("{PREFIX}{feature}"),
-    }
+    if is_own::<T>(&feature) || feature.starts_with(PREFIX) { format!("{PREFIX}{feature}") } else { feature }
 }
 
 /// The columns that a CSV or Parquet file needs for its rows. JSON Lines has no columns, so an empty set is enough.

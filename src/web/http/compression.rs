@@ -5,9 +5,11 @@
 use std::future::{Ready, ready};
 
 use axum::{
+    body::{Body, HttpBody, to_bytes},
     extract::Request,
     http::{Extensions, HeaderMap, HeaderValue, StatusCode, Version, header},
     middleware::{self, MapRequestLayer},
+    response::Response,
 };
 use tower_http::{
     CompressionLevel,
@@ -19,6 +21,9 @@ use tower_http::{
 
 /// Shorter answers fit into a packet as they are.
 const LEAST: u64 = 1024;
+
+/// Answers up to this length are compressed at once.
+const SHORT: usize = 256 << 10;
 
 /// What the layer asks of an answer.
 type IsWorthIt = And<SizeAbove, fn(StatusCode, Version, &HeaderMap, &Extensions) -> bool>;
@@ -35,6 +40,35 @@ pub(crate) fn layer() -> (AllowPlain, CompressionLayer<IsWorthIt>) {
         SizeAbove::new(LEAST).and(is_text as fn(StatusCode, Version, &HeaderMap, &Extensions) -> bool);
     let compress = CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(is_worth_it);
     (middleware::map_request(allow), compress)
+}
+
+/// The length of an answer before it is compressed, in its extensions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlainLength(usize);
+
+impl PlainLength {
+    pub(crate) fn note(response: &mut Response) {
+        let length = response.body().size_hint().exact().filter(|length| *length >= LEAST);
+        if let Some(length) = length.and_then(|length| usize::try_from(length).ok()) {
+            response.extensions_mut().insert(Self(length));
+        }
+    }
+
+    pub(crate) fn of(response: &Response) -> Option<usize> {
+        response.extensions().get().map(|Self(length)| *length)
+    }
+}
+
+/// Compresses a short answer whole. The layer compresses as the caller takes the answer, with a state of a quarter of a
+/// megabyte meanwhile.
+pub(crate) async fn compress_short(response: Response) -> Response {
+    let is_short = PlainLength::of(&response).is_some_and(|length| length <= SHORT);
+    if !is_short || !response.headers().contains_key(header::CONTENT_ENCODING) {
+        return response;
+    }
+    let (head, body) = response.into_parts();
+    let bytes = to_bytes(body, usize::MAX).await.expect("bytes can be compressed; this is a bug");
+    Response::from_parts(head, Body::from(bytes))
 }
 
 /// Makes a refusal of plain answers the lowest preference for them, as RFC 9110, section 12.5.3, allows. The layer would

@@ -3,8 +3,11 @@
 //! At most `limits.connections` are open. When the last place is taken, the connection that has kept the service waiting
 //! longest is cut: first among those that never sent a request, then among those between requests, then among those that
 //! send a body or take an answer slowly, which is a second behind a pace of 16 kB/s. New ones have a second, too, while they
-//! take no more than half of the places. A request in progress is never cut: while all connections have one, new ones wait
-//! in the kernel's queue.
+//! take no more than half of the places. A connection for whose answers the service is waited for is never cut: while all
+//! are such, new ones wait in the kernel's queue.
+//!
+//! Over HTTP/2 a caller may leave one answer and take others, and hyper neither asks such an answer for more nor ends it. So
+//! the bytes of each answer are followed until they are written, and a connection is as slow as its slowest answer.
 //!
 //! Shutdown has three steps. First the service keeps accepting for a moment, and every answer says
 //! `Connection: close`, so that callers leave by themselves. Then it takes the connections that the kernel has already
@@ -12,19 +15,20 @@
 //! requests that have arrived completely, and cuts all other connections.
 
 mod body;
+mod held;
 mod traffic;
 
 use std::{
-    collections::HashMap, convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, sync::Arc,
-    time::Duration,
+    cmp::Reverse, collections::HashMap, convert::Infallible, future::Future, io, net::SocketAddr, pin::pin,
+    sync::Arc, time::Duration,
 };
 
 use axum::{
     Router,
     body::Body,
     extract::Request,
-    http::{HeaderValue, Version, header},
-    response::Response,
+    http::{HeaderValue, StatusCode, Version, header},
+    response::{IntoResponse, Response},
 };
 use hyper::service::service_fn;
 use hyper_util::{
@@ -41,13 +45,17 @@ use tokio::{
 use tower_service::Service;
 
 use self::{
-    body::{Bodies, Progress, track_answer, track_request},
+    body::{AnswerBody, Bodies, Progress, track_request},
+    held::{Held, MUCH_OF_ALL},
     traffic::Watched,
 };
 use super::{https::OverTls, peer::Peer};
 use crate::{
     config::Limits,
-    web::http::tls::{HTTP_2, Tls},
+    web::http::{
+        compression::compress_short,
+        tls::{HTTP_2, Tls},
+    },
 };
 
 /// How long the service keeps accepting after it was told to stop.
@@ -64,6 +72,9 @@ const SWEEP: Duration = Duration::from_millis(250);
 const LAST_TRANSFER_MS: u32 = 5000;
 /// The longest head of a request, which is buffered until it is complete.
 const HEAD_BYTES: u32 = 64 << 10;
+/// How many bytes the kernel takes for a caller that does not read, besides those on their way.
+#[cfg(target_os = "linux")]
+const UNSENT_BYTES: u32 = 64 << 10;
 /// The most requests that a connection may have at once over HTTP/2.
 const STREAMS: u32 = 128;
 
@@ -94,7 +105,8 @@ pub(crate) async fn serve(
     let mut sweep = interval(SWEEP);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let connection = Connection { http, router, tls, stages };
-    let mut open = Open { connection, limits, tasks: JoinSet::new(), bodies: HashMap::new(), sweep };
+    let held = Arc::default();
+    let mut open = Open { connection, limits, tasks: JoinSet::new(), bodies: HashMap::new(), held, sweep };
     let mut shutdown = pin!(shutdown);
     loop {
         tokio::select! {
@@ -142,6 +154,8 @@ struct Open {
     tasks: JoinSet<()>,
     /// By their tasks.
     bodies: HashMap<Id, Arc<Bodies>>,
+    /// What all answers hold.
+    held: Arc<Held>,
     sweep: Interval,
 }
 
@@ -153,7 +167,7 @@ impl Open {
     async fn accept(&mut self, accepted: io::Result<(TcpStream, SocketAddr)>) {
         match accepted {
             Ok((stream, peer)) => {
-                let bodies = Arc::new(Bodies::new());
+                let bodies = Arc::new(Bodies::new(Arc::clone(&self.held)));
                 let serving = self.connection.clone().serve(stream, Peer(peer), Arc::clone(&bodies));
                 let task = self.tasks.spawn(serving);
                 self.bodies.insert(task.id(), bodies);
@@ -208,7 +222,23 @@ impl Open {
                 bodies.traffic.cut();
             }
         }
+        self.relieve(now);
         self.make_room();
+    }
+
+    /// Cuts connections whose callers do not take their answers, while these hold too much.
+    fn relieve(&self, now: Instant) {
+        let mut held = self.held.bytes();
+        let late = self.bodies.values().filter_map(|bodies| Some((bodies.traffic.behind(now)?, bodies)));
+        let mut late: Vec<_> = late.collect();
+        late.sort_by_key(|(late, _)| Reverse(*late));
+        for (_, bodies) in late {
+            if held <= MUCH_OF_ALL {
+                return;
+            }
+            held = held.saturating_sub(bodies.held());
+            bodies.traffic.cut();
+        }
     }
 }
 
@@ -235,6 +265,8 @@ impl Connection {
     async fn serve(mut self, stream: TcpStream, peer: Peer, bodies: Arc<Bodies>) {
         // Each answer is written at once, so waiting for more data would gain nothing.
         let _ = stream.set_nodelay(true);
+        #[cfg(target_os = "linux")]
+        let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES);
         let Some(tls) = self.tls.clone() else { return self.converse(stream, peer, &bodies, false).await };
         let accepted = tokio::select! {
             accepted = tls.acceptor().accept(stream) => accepted,
@@ -257,6 +289,9 @@ impl Connection {
         bodies: &Arc<Bodies>,
         is_http2: bool,
     ) {
+        if is_http2 {
+            bodies.traffic.speak_http2();
+        }
         let service = service_fn({
             let (router, stages, has_tls) = (self.router.clone(), self.stages.clone(), self.tls.is_some());
             let bodies = Arc::clone(bodies);
@@ -267,7 +302,7 @@ impl Connection {
                 if has_tls {
                     request.extensions_mut().insert(OverTls);
                 }
-                answer(router.clone(), stages.clone(), bodies.begin(), request)
+                answer(router.clone(), stages.clone(), bodies.begin(&request), request)
             }
         });
         let stream = TokioIo::new(Watched { stream, bodies: Arc::clone(bodies) });
@@ -278,7 +313,8 @@ impl Connection {
             // A broken connection is the caller's concern.
             _ = &mut connection => return,
             () = bodies.discard_rests() => {}
-            () = bodies.traffic.wait_for_cut() => return,
+            // Over HTTP/2 the caller of an idle connection hears that it ends.
+            () = bodies.traffic.wait_for_cut() => if !bodies.traffic.is_between_requests() { return },
             // The stage's sender lives as long as the server does.
             _ = self.stages.wait_for(|stage| *stage == Stage::End) => {}
         }
@@ -302,14 +338,25 @@ async fn answer(
     stages: watch::Receiver<Stage>,
     progress: Arc<Progress>,
     request: Request,
-) -> Result<Response, Infallible> {
+) -> Result<Response<AnswerBody>, Infallible> {
     // HTTP/2 says in a frame of its own that a connection ends.
     let has_header = request.version() < Version::HTTP_2;
-    let mut response = router.call(track_request(request, &progress)).await?;
+    // Before the wait, because a request that has arrived is not lost when the service stops.
+    let request = track_request(request, &progress);
+    let mut response =
+        if progress.may_begin().await { compress_short(router.call(request).await?).await } else { refuse() };
+    if !progress.has_room(&response) {
+        response = refuse();
+    }
     if has_header && *stages.borrow() != Stage::Open {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    Ok(track_answer(response, progress))
+    Ok(response.map(|body| AnswerBody { body, progress }))
+}
+
+/// Callers that do not take their answers are cut within about a second. It has no body, so nothing of it waits.
+fn refuse() -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, HeaderValue::from(1))]).into_response()
 }
 
 /// HTTP/2 has the host in the address of the request, and everything here looks for it in `Host`.

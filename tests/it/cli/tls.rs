@@ -2,15 +2,20 @@
 
 use std::{
     fs,
-    io::{Read, Write},
+    io::{self, ErrorKind, Read, Write},
     net::TcpStream,
     path::Path,
     process::Command,
+    time::{Duration, Instant},
 };
+
+use futures_util::future::try_join_all;
+use tokio::time::timeout;
 
 use super::{atelier, fill, run, serve::Served, stderr};
 use crate::{
-    harness::{TestDatabase, apply, on_sqlite, tls::issue_certificate, tools},
+    harness::{TestDatabase, apply, on_sqlite, tools},
+    http2::{Caller, issue_certificate, take},
     web::{models, until},
 };
 
@@ -219,6 +224,88 @@ async fn a_silent_handshake_is_cut(db: TestDatabase) {
     let mut half = TcpStream::connect(&address).unwrap();
     half.write_all(&[0x16, 0x03, 0x01, 0x02]).unwrap();
     assert!(half.read(&mut [0]).is_ok_and(|read| read == 0));
+    served.stop().await;
+}
+
+/// Calls a service over HTTP/2 that has these limits.
+async fn call_http2(
+    db: &TestDatabase,
+    folder: &Path,
+    limits: &[(&str, &str)],
+    window: u32,
+) -> (Served, Caller) {
+    issue_certificate(folder);
+    let mut command = serve(db, folder);
+    command.envs(limits.iter().map(|(name, value)| (format!("ATELIER__LIMITS__{name}"), value)));
+    let served = Served::launch(command, folder).await;
+    let address = served.url.trim_start_matches("https://").trim_end_matches('/').to_owned();
+    let caller = Caller::connect(&address, &folder.join("ca.pem"), window).await.unwrap();
+    (served, caller)
+}
+
+/// More than a test waits for.
+const LONG: Duration = Duration::from_mins(1);
+
+#[apply(on_sqlite)]
+#[needs(tools::openssl)]
+async fn a_connection_with_an_answer_that_nobody_takes_is_cut(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    for window in [0, 1, 1000] {
+        let limits = [("TRANSFER_MS", "500"), ("STREAM_MS", "600000"), ("IDLE_MS", "600000")];
+        let (served, caller) = call_http2(&db, folder.path(), &limits, window).await;
+        // Others that are taken do not save it.
+        let untaken = caller.get("/openapi.json").await.unwrap();
+        let cut = timeout(LONG, async {
+            while !caller.connection.is_finished() {
+                let _ = caller.get("/nowhere").await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        });
+        cut.await.unwrap_or_else(|_| panic!("an answer with a window of {window} bytes stays"));
+        caller.connection.await.unwrap().unwrap_err();
+        drop(untaken);
+        served.stop().await;
+    }
+}
+
+#[apply(on_sqlite)]
+#[needs(tools::openssl)]
+async fn answers_that_nobody_takes_do_not_delay_the_stop(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let (served, caller) = call_http2(&db, folder.path(), &[], 0).await;
+    let _untaken = try_join_all((0..50).map(|_| caller.get("/openapi.json"))).await.unwrap();
+    let began = Instant::now();
+    served.stop().await;
+    // Five seconds for the caller, and what a busy machine takes. It was twenty.
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+}
+
+#[apply(on_sqlite)]
+#[needs(tools::openssl)]
+async fn a_caller_that_reads_may_have_128_requests_at_once(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let (served, caller) = call_http2(&db, folder.path(), &[], 1 << 16).await;
+    let bodies = try_join_all((0..128).map(|_| caller.get("/openapi.json"))).await.unwrap();
+    let lengths = try_join_all(bodies.into_iter().map(take)).await.unwrap();
+    assert!(lengths.iter().all(|length| *length == lengths[0] && *length > 10_000), "{lengths:?}");
+    served.stop().await;
+}
+
+#[apply(on_sqlite)]
+#[needs(tools::openssl)]
+async fn an_idle_connection_of_http_2_has_its_time_and_hears_that_it_ends(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = [("HEAD_MS", "300"), ("IDLE_MS", "3000")];
+    let (served, mut caller) = call_http2(&db, folder.path(), &limits, 1 << 16).await;
+    take(caller.get("/openapi.json").await.unwrap()).await.unwrap();
+    let began = Instant::now();
+    // A frame that is about the connection begins no request.
+    caller.ping().await.unwrap();
+    let ended = timeout(LONG, &mut caller.connection).await.unwrap().unwrap();
+    assert!(began.elapsed() > Duration::from_secs(2), "{:?}", began.elapsed());
+    // Without a farewell the end of TLS would be missing. The caller's own farewell may come too late to be sent.
+    let error = ended.err().and_then(|error| error.get_io().map(io::Error::kind));
+    assert!(matches!(error, None | Some(ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)), "{error:?}");
     served.stop().await;
 }
 

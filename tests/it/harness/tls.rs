@@ -81,24 +81,3 @@ fn make_certificate(folder: &Path) -> PathBuf {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     folder.join("certificate.pem")
 }
-
-/// A certificate for `localhost` and 127.0.0.1 from an authority of the test's own, all in one folder: `ca.pem`,
-/// `certificate.pem` and `key.pem`.
-pub fn issue_certificate(folder: &Path) {
-    let openssl = |arguments: &str| {
-        let mut command = Command::new("openssl");
-        let output = command.current_dir(folder).args(arguments.split(' ')).output().unwrap();
-        assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
-    };
-    let key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
-    openssl(&format!(
-        "req -x509 {key} -keyout ca-key.pem -out ca.pem -subj /CN=authority -addext basicConstraints=critical,CA:TRUE"
-    ));
-    openssl(&format!(
-        "req {key} -keyout key.pem -out request.pem -subj /CN=localhost -addext \
-         subjectAltName=DNS:localhost,IP:127.0.0.1"
-    ));
-    openssl(
-        "x509 -req -in request.pem -CA ca.pem -CAkey ca-key.pem -out certificate.pem -days 7 -copy_extensions copy",
-    );
-}

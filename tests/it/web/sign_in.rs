@@ -379,12 +379,12 @@ async fn a_known_device_comes_before_strangers(service: Service) {
     let first = device(&ada.post("/password", &[("password", PASSWORD)]).await);
     let client = browser();
     let try_on = async |device: &str, name, password| try_on(&client, &service, device, name, password).await;
-    let line = occupy_line(&service).await;
+    let waiting = occupy_line(&service).await;
     assert_eq!(try_on(&first, "bo", PASSWORD).await, 429, "it is known as one person only");
     let mut signed_in = pin!(try_on(&first, "Some stylist", PASSWORD));
     let waited = tokio::time::timeout(Duration::from_millis(500), &mut signed_in).await;
     assert!(waited.is_err(), "it has a place, and a turn when one of the others ends");
-    drop(line);
+    drop(waiting);
     assert_eq!(signed_in.await, 303);
 
     // Strangers make the name wait on other devices.

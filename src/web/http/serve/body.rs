@@ -5,7 +5,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
     time::Duration,
@@ -17,11 +17,15 @@ use axum::{
     http::header,
     response::Response,
 };
+use bytes::Buf;
 use futures_util::StreamExt;
 use hyper::body::{Frame, SizeHint};
 use tokio::{sync::Notify, time::timeout};
 
-use super::traffic::Traffic;
+use super::{
+    held::{Held, MOST_OF_ONE, weigh_answer, weigh_request},
+    traffic::Traffic,
+};
 
 /// How much of a body that no handler read to its end is read and discarded, and for how long: a caller that writes
 /// everything before it reads gets its answer then, and not a broken connection.
@@ -32,20 +36,71 @@ const MAX_DISCARDING: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Bodies {
     pub(super) traffic: Traffic,
+    /// What its answers hold, and what those of all connections do.
+    held: Held,
+    held_by_all: Arc<Held>,
+    /// Its answers hold less than the most.
+    drained: Notify,
+    /// The next request's number.
+    next: AtomicUsize,
     /// The rest of a body that its handler dropped.
     rest: Mutex<Option<Body>>,
     dropped: Notify,
 }
 
 impl Bodies {
-    pub(super) fn new() -> Self {
-        Self { traffic: Traffic::new(), rest: Mutex::new(None), dropped: Notify::new() }
+    pub(super) fn new(held_by_all: Arc<Held>) -> Self {
+        Self {
+            traffic: Traffic::new(),
+            held: Held::default(),
+            held_by_all,
+            drained: Notify::new(),
+            next: AtomicUsize::new(0),
+            rest: Mutex::new(None),
+            dropped: Notify::new(),
+        }
     }
 
     /// Follows a request and its answer.
-    pub(super) fn begin(self: &Arc<Self>) -> Arc<Progress> {
+    pub(super) fn begin(self: &Arc<Self>, request: &Request) -> Arc<Progress> {
         self.traffic.begin();
-        Arc::new(Progress { bodies: Arc::clone(self), arrived: AtomicBool::new(false) })
+        let progress = Progress {
+            bodies: Arc::clone(self),
+            number: self.next.fetch_add(1, Ordering::Relaxed),
+            arrived: AtomicBool::new(false),
+            weight: AtomicUsize::new(0),
+        };
+        progress.weigh(weigh_request(request));
+        Arc::new(progress)
+    }
+
+    /// What its answers hold in memory.
+    pub(super) fn held(&self) -> usize {
+        self.held.bytes()
+    }
+
+    fn hold(&self, bytes: usize) {
+        self.held.add(bytes);
+        self.held_by_all.add(bytes);
+    }
+
+    fn release(&self, bytes: usize) {
+        self.held_by_all.remove(bytes);
+        let before = self.held.remove(bytes);
+        if before >= MOST_OF_ONE && before - bytes < MOST_OF_ONE {
+            self.drained.notify_waiters();
+        }
+    }
+
+    /// Waits while the answers before hold too much.
+    async fn drain(&self) {
+        loop {
+            let drained = self.drained.notified();
+            if self.held() < MOST_OF_ONE {
+                return;
+            }
+            drained.await;
+        }
     }
 
     /// Reads and discards what handlers leave of bodies; never completes. hyper keeps the connection meanwhile.
@@ -78,10 +133,32 @@ async fn discard(body: Body) {
 /// One request. It is in progress from when it has arrived completely until its answer is sent.
 pub(super) struct Progress {
     bodies: Arc<Bodies>,
+    number: usize,
     arrived: AtomicBool,
+    /// What it holds besides the bytes of its answer.
+    weight: AtomicUsize,
 }
 
 impl Progress {
+    fn weigh(&self, bytes: usize) {
+        self.weight.fetch_add(bytes, Ordering::Relaxed);
+        self.bodies.hold(bytes);
+    }
+
+    /// Waits until the connection's answers leave room for another. False if those of all connections leave none.
+    pub(super) async fn may_begin(&self) -> bool {
+        self.bodies.drain().await;
+        self.bodies.held_by_all.has_room(0, self.bodies.held())
+    }
+
+    /// Whether all answers leave room for this one, which is then followed until its caller has taken it.
+    pub(super) fn has_room(&self, response: &Response) -> bool {
+        let weight = weigh_answer(response);
+        self.weigh(weight);
+        let length = usize::try_from(response.body().size_hint().lower()).unwrap_or(usize::MAX);
+        self.bodies.held_by_all.has_room(weight.saturating_add(length), self.bodies.held())
+    }
+
     fn arrive(&self) {
         if !self.arrived.swap(true, Ordering::Relaxed) {
             self.bodies.traffic.arrive();
@@ -91,7 +168,8 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.bodies.traffic.end(*self.arrived.get_mut());
+        self.bodies.release(*self.weight.get_mut());
+        self.bodies.traffic.end(self.number, *self.arrived.get_mut());
     }
 }
 
@@ -103,23 +181,17 @@ pub(super) fn track_request(request: Request, progress: &Arc<Progress>) -> Reque
     // Such a caller has sent nothing yet, and reading would ask it to.
     let rest_is_sent = !request.headers().contains_key(header::EXPECT);
     let progress = Arc::clone(progress);
-    request.map(|body| Body::new(TrackedBody { body, progress, rest_is_sent }))
+    request.map(|body| Body::new(RequestBody { body, progress, rest_is_sent }))
 }
 
-/// The answer, which ends the request when its body is dropped.
-pub(super) fn track_answer(response: Response, progress: Arc<Progress>) -> Response {
-    response.map(|body| Body::new(TrackedBody { body, progress, rest_is_sent: false }))
-}
-
-/// The body of a request or an answer, which reports when it ends.
-struct TrackedBody {
+struct RequestBody {
     body: Body,
     progress: Arc<Progress>,
-    /// Whether it is a request's body that the caller is sending.
+    /// Whether the caller is sending it.
     rest_is_sent: bool,
 }
 
-impl HttpBody for TrackedBody {
+impl HttpBody for RequestBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -146,10 +218,77 @@ impl HttpBody for TrackedBody {
     }
 }
 
-impl Drop for TrackedBody {
+impl Drop for RequestBody {
     fn drop(&mut self) {
         if self.rest_is_sent && !self.body.is_end_stream() {
             self.progress.bodies.leave(mem::take(&mut self.body));
         }
+    }
+}
+
+/// An answer's body, whose request ends when it is dropped and its caller has taken all its bytes.
+pub(super) struct AnswerBody {
+    pub(super) body: Body,
+    pub(super) progress: Arc<Progress>,
+}
+
+impl HttpBody for AnswerBody {
+    type Data = AnswerBytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<AnswerBytes>, axum::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if self.body.is_end_stream() || matches!(frame, Poll::Ready(None)) {
+            self.progress.arrive();
+        }
+        frame.map_ok(|frame| frame.map_data(|bytes| AnswerBytes::new(bytes, &self.progress)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Bytes of an answer that wait until the caller takes them.
+pub(super) struct AnswerBytes {
+    bytes: Bytes,
+    length: usize,
+    progress: Arc<Progress>,
+}
+
+impl AnswerBytes {
+    fn new(bytes: Bytes, progress: &Arc<Progress>) -> Self {
+        progress.bodies.hold(bytes.len());
+        progress.bodies.traffic.offer(progress.number);
+        Self { length: bytes.len(), bytes, progress: Arc::clone(progress) }
+    }
+}
+
+impl Buf for AnswerBytes {
+    fn remaining(&self) -> usize {
+        self.bytes.remaining()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.bytes.chunk()
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.bytes.advance(count);
+        self.progress.bodies.traffic.take(self.progress.number, count);
+    }
+}
+
+impl Drop for AnswerBytes {
+    fn drop(&mut self) {
+        self.progress.bodies.release(self.length);
+        self.progress.bodies.traffic.settle(self.progress.number);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     cmp::Reverse,
+    collections::HashMap,
     io::{self, IoSlice},
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -35,17 +36,26 @@ pub(super) struct Traffic {
 struct State {
     /// Whether it has sent a request.
     used: bool,
+    is_http2: bool,
     /// Requests whose answer is not complete, and those among them that have arrived completely.
     requests: usize,
     arrived: usize,
     /// When it was opened, or the last answer was complete.
     since: Instant,
-    /// When the first bytes of the next request arrived.
+    /// When the first bytes of the next request arrived. Over HTTP/2 bytes may also be about the connection.
     head: Option<Instant>,
     /// For the rest of a request.
     body: Wait,
-    /// For the caller to take its answer.
-    answer: Wait,
+    /// For the caller to take answers, by the numbers of their requests.
+    answers: HashMap<usize, Taking>,
+}
+
+/// An answer that the caller takes.
+#[derive(Debug, Default)]
+struct Taking {
+    wait: Wait,
+    /// How many pieces of it wait.
+    pieces: usize,
 }
 
 /// How long a transfer has waited for the caller since the last [`TRANSFER_BYTES`]. Time that the service takes does not
@@ -64,11 +74,15 @@ impl Wait {
     }
 
     fn pass(&mut self, bytes: usize) {
-        self.before += self.since.take().map_or(Duration::ZERO, |since| since.elapsed());
+        self.pause();
         self.passed += bytes;
         if self.passed >= TRANSFER_BYTES {
             *self = Self::default();
         }
+    }
+
+    fn pause(&mut self) {
+        self.before += self.since.take().map_or(Duration::ZERO, |since| since.elapsed());
     }
 
     fn so_far(&self, now: Instant) -> Option<Duration> {
@@ -91,18 +105,23 @@ impl Traffic {
     pub(super) fn new() -> Self {
         let state = State {
             used: false,
+            is_http2: false,
             requests: 0,
             arrived: 0,
             since: Instant::now(),
             head: None,
             body: Wait::default(),
-            answer: Wait::default(),
+            answers: HashMap::new(),
         };
         Self { state: Mutex::new(state), leave: Notify::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn speak_http2(&self) {
+        self.state().is_http2 = true;
     }
 
     /// A request's head has arrived.
@@ -119,9 +138,36 @@ impl Traffic {
         self.state().arrived += 1;
     }
 
-    /// An answer is complete.
-    pub(super) fn end(&self, arrived: bool) {
+    /// A piece of an answer waits for the caller.
+    pub(super) fn offer(&self, number: usize) {
         let mut state = self.state();
+        let taking = state.answers.entry(number).or_default();
+        taking.pieces += 1;
+        taking.wait.begin();
+    }
+
+    /// The caller took a part of a piece.
+    pub(super) fn take(&self, number: usize, bytes: usize) {
+        if let Some(taking) = self.state().answers.get_mut(&number) {
+            taking.wait.pass(bytes);
+            taking.wait.begin();
+        }
+    }
+
+    /// The caller took a piece. Until the next one the service is waited for.
+    pub(super) fn settle(&self, number: usize) {
+        if let Some(taking) = self.state().answers.get_mut(&number) {
+            taking.pieces -= 1;
+            if taking.pieces == 0 {
+                taking.wait.pause();
+            }
+        }
+    }
+
+    /// An answer is complete.
+    pub(super) fn end(&self, number: usize, arrived: bool) {
+        let mut state = self.state();
+        state.answers.remove(&number);
         state.requests -= 1;
         state.arrived -= usize::from(arrived);
         state.since = Instant::now();
@@ -139,6 +185,18 @@ impl Traffic {
         self.state().arrived > 0
     }
 
+    /// Whether the next request is waited for.
+    pub(super) fn is_between_requests(&self) -> bool {
+        matches!(self.state().awaited(Instant::now()), Some((Awaited::NextRequest, _)))
+    }
+
+    /// How far the caller is behind with taking an answer, if that is too far.
+    pub(super) fn behind(&self, now: Instant) -> Option<Duration> {
+        let state = self.state();
+        let (waited, passed) = state.longest(now)?;
+        Some(late(waited, passed)).filter(|late| *late > PAUSE)
+    }
+
     /// Whether no request has come yet.
     pub(super) fn is_silent(&self) -> bool {
         !self.state().used
@@ -153,9 +211,9 @@ impl Traffic {
             Awaited::FirstRequest => (crowded, 0),
             Awaited::NextRequest => (true, 0),
             Awaited::Body => (false, state.body.passed),
-            Awaited::Taking => (false, state.answer.passed),
+            Awaited::Taking => (false, state.longest(now)?.1),
         };
-        let late = waited.saturating_sub(Duration::from_millis((passed / PACE) as u64));
+        let late = late(waited, passed);
         // Both kinds of transfers are equal.
         let order = awaited.min(Awaited::Body);
         (at_once || late > PAUSE).then_some((Reverse(order), late))
@@ -194,7 +252,7 @@ impl Traffic {
 impl State {
     /// What the service waits for, and for how long.
     fn awaited(&self, now: Instant) -> Option<(Awaited, Duration)> {
-        if let Some(waited) = self.answer.so_far(now) {
+        if let Some((waited, _)) = self.longest(now) {
             return Some((Awaited::Taking, waited));
         }
         match (self.requests, self.used) {
@@ -205,24 +263,27 @@ impl State {
         }
     }
 
+    /// How long the caller has waited longest with taking an answer, and what it has taken of it meanwhile.
+    fn longest(&self, now: Instant) -> Option<(Duration, usize)> {
+        let waits = self.answers.values().map(|taking| &taking.wait);
+        waits.filter_map(|wait| Some((wait.so_far(now)?, wait.passed))).max()
+    }
+
     fn received(&mut self, bytes: usize) {
         if self.requests > 0 {
             self.body.pass(bytes);
-        } else {
+        } else if !self.is_http2 {
             self.head.get_or_insert_with(Instant::now);
-        }
-    }
-
-    fn wrote(&mut self, result: &Poll<io::Result<usize>>) {
-        match result {
-            Poll::Pending => self.answer.begin(),
-            Poll::Ready(Ok(bytes)) => self.answer.pass(*bytes),
-            Poll::Ready(Err(_)) => {}
         }
     }
 }
 
-/// A connection's stream, which reports to its traffic.
+/// How far a transfer is behind its pace.
+fn late(waited: Duration, passed: usize) -> Duration {
+    waited.saturating_sub(Duration::from_millis((passed / PACE) as u64))
+}
+
+/// A connection's stream, which reports what it receives.
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     pub(super) stream: S,
@@ -255,9 +316,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.bodies.traffic.state().wrote(&result);
-        result
+        Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
@@ -265,25 +324,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.bodies.traffic.state().wrote(&result);
-        result
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
     }
 
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
     }
 
-    /// Called when everything is written.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let result = Pin::new(&mut self.stream).poll_flush(context);
-        let mut state = self.bodies.traffic.state();
-        match result {
-            Poll::Pending => state.answer.begin(),
-            Poll::Ready(_) => state.answer = Wait::default(),
-        }
-        drop(state);
-        result
+        Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,0 +1,60 @@
+//! What the service holds in memory for answers that their callers have yet to take.
+//!
+//! hyper asks a body for its next bytes and keeps them until the caller takes them, as HTTP/2's windows allow. A caller
+//! that takes nothing costs whatever its answers hold: up to 128 of them on a connection.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::{body::HttpBody, extract::Request, http::header, response::Response};
+
+use crate::web::http::compression::PlainLength;
+
+/// While a connection's answers hold this much, its next requests wait.
+pub(super) const MOST_OF_ONE: usize = 32 << 20;
+/// While all answers hold this much, only small answers are given, to connections that hold little.
+const MOST_OF_ALL: usize = 256 << 20;
+/// Above this much the callers that take nothing are cut at once, and not when `limits.transfer_ms` is over.
+pub(super) const MUCH_OF_ALL: usize = MOST_OF_ALL / 2;
+/// What is little for a connection or an answer.
+const LITTLE: usize = 64 << 10;
+/// What a request takes besides its head and its answer's bytes.
+const REQUEST: usize = 16 << 10;
+/// What the state of a compression takes.
+const COMPRESSION: usize = 256 << 10;
+
+/// A number of bytes that are held.
+#[derive(Debug, Default)]
+pub(super) struct Held(AtomicUsize);
+
+impl Held {
+    pub(super) fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn add(&self, bytes: usize) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// How much was held before.
+    pub(super) fn remove(&self, bytes: usize) -> usize {
+        self.0.fetch_sub(bytes, Ordering::Relaxed)
+    }
+
+    /// Whether all answers leave room for one more of this size, on a connection whose answers hold `own`.
+    pub(super) fn has_room(&self, size: usize, own: usize) -> bool {
+        self.bytes() + size <= MOST_OF_ALL || size <= LITTLE && own <= LITTLE
+    }
+}
+
+/// What a request takes besides its answer.
+pub(super) fn weigh_request(request: &Request) -> usize {
+    let headers = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len());
+    REQUEST + request.uri().path().len() + headers.sum::<usize>()
+}
+
+/// What an answer holds besides the bytes that hyper has of it, until all of it is taken.
+pub(super) fn weigh_answer(response: &Response) -> usize {
+    let is_compressing = response.headers().contains_key(header::CONTENT_ENCODING)
+        && response.body().size_hint().exact().is_none();
+    if is_compressing { COMPRESSION.saturating_add(PlainLength::of(response).unwrap_or(0)) } else { 0 }
+}
