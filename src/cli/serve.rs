@@ -113,7 +113,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     // Until the service stops.
     let mut background = JoinSet::new();
-    background.spawn(reload_on_hangup(tls.clone())?);
+    background.spawn(reload_on_hangup(tls.clone(), is_demo)?);
     let listening = listener.local_addr()?;
     let access = guard(&store, &config.access, is_demo);
     warn_without_tls(tls.as_deref(), listening);

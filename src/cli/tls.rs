@@ -23,16 +23,21 @@ pub(super) fn warn_without_tls(tls: Option<&Tls>, listening: SocketAddr) {
     }
 }
 
-/// Reads certificate and key again at each SIGHUP from now on, until the future is dropped. Without TLS the signal ends the
-/// process, as usual.
-pub(super) fn reload_on_hangup(tls: Option<Arc<Tls>>) -> io::Result<impl Future<Output = ()> + Send> {
-    let hangup = tls.as_ref().map(|_| signal(SignalKind::hangup())).transpose()?;
+/// Reads certificate and key again at each SIGHUP from now on, until the future is dropped. Without TLS the signal does
+/// nothing, except that it ends the demo with its terminal.
+pub(super) fn reload_on_hangup(
+    tls: Option<Arc<Tls>>,
+    is_demo: bool,
+) -> io::Result<impl Future<Output = ()> + Send> {
+    let mut hangup = if is_demo && tls.is_none() { None } else { Some(signal(SignalKind::hangup())?) };
     Ok(async move {
-        let (Some(tls), Some(mut hangup)) = (tls, hangup) else { return };
-        while hangup.recv().await.is_some() {
-            match tls.reload() {
-                Ok(()) => tracing::info!("new connections use the certificate that was just read"),
-                Err(error) => tracing::error!(%error, "the certificate in use stays"),
+        while let Some(hangup) = &mut hangup
+            && hangup.recv().await.is_some()
+        {
+            match tls.as_ref().map(|tls| tls.reload()) {
+                None => tracing::info!("SIGHUP reads the certificate again, and there is none"),
+                Some(Ok(())) => tracing::info!("new connections use the certificate that was just read"),
+                Some(Err(error)) => tracing::error!(%error, "the certificate in use stays"),
             }
         }
     })

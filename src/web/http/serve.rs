@@ -19,8 +19,8 @@ mod held;
 mod traffic;
 
 use std::{
-    cmp::Reverse, collections::HashMap, convert::Infallible, future::Future, io, net::SocketAddr, pin::pin,
-    sync::Arc, time::Duration,
+    cmp::Reverse, collections::HashMap, convert::Infallible, error::Error, future::Future, net::SocketAddr,
+    pin::pin, sync::Arc, time::Duration,
 };
 
 use axum::{
@@ -36,7 +36,7 @@ use hyper_util::{
     server::conn::auto,
 };
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
+    io::{self, AsyncRead, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::watch,
     task::{Id, JoinError, JoinSet},
@@ -45,7 +45,7 @@ use tokio::{
 use tower_service::Service;
 
 use self::{
-    body::{AnswerBody, Bodies, Progress, track_request},
+    body::{AnswerBody, Bodies, track_request},
     held::{Held, MUCH_OF_ALL},
     traffic::Watched,
 };
@@ -64,6 +64,8 @@ const FAREWELL: Duration = Duration::from_millis(400);
 const LAST_CALL: Duration = Duration::from_millis(400);
 /// How long an answer may take to be written before its connection is cut.
 const FLUSH: Duration = Duration::from_secs(1);
+/// How long the caller of something that is no request may go on sending.
+const LINGER: Duration = Duration::from_secs(1);
 /// How long to wait after the system ran out of sockets.
 const NO_SOCKETS: Duration = Duration::from_millis(100);
 /// How often slow callers are looked for.
@@ -283,12 +285,27 @@ impl Connection {
 
     /// Answers requests until the caller leaves, is cut, or the service stops.
     async fn converse(
-        mut self,
+        self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         peer: Peer,
         bodies: &Arc<Bodies>,
         is_http2: bool,
     ) {
+        let (stream, handed_back) = Watched::new(stream, Arc::clone(bodies));
+        let is_refused = self.answer_all(stream, peer, bodies, is_http2).await;
+        if is_refused && let Ok(stream) = handed_back.await {
+            let _ = timeout(LINGER, linger(stream)).await;
+        }
+    }
+
+    /// True if it ended with an answer to what is no request.
+    async fn answer_all(
+        mut self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        peer: Peer,
+        bodies: &Arc<Bodies>,
+        is_http2: bool,
+    ) -> bool {
         if is_http2 {
             bodies.traffic.speak_http2();
         }
@@ -302,19 +319,18 @@ impl Connection {
                 if has_tls {
                     request.extensions_mut().insert(OverTls);
                 }
-                answer(router.clone(), stages.clone(), bodies.begin(&request), request)
+                answer(router.clone(), stages.clone(), Arc::clone(&bodies), request)
             }
         });
-        let stream = TokioIo::new(Watched { stream, bodies: Arc::clone(bodies) });
         let http = if is_http2 { self.http.http2_only() } else { self.http.http1_only() };
-        let mut connection = pin!(http.serve_connection(stream, service));
+        let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
         tokio::select! {
             biased;
             // A broken connection is the caller's concern.
-            _ = &mut connection => return,
+            ended = &mut connection => return ended.is_err_and(|error| is_no_request(&*error)),
             () = bodies.discard_rests() => {}
             // Over HTTP/2 the caller of an idle connection hears that it ends.
-            () = bodies.traffic.wait_for_cut() => if !bodies.traffic.is_between_requests() { return },
+            () = bodies.traffic.wait_for_cut() => if !bodies.traffic.is_between_requests() { return false },
             // The stage's sender lives as long as the server does.
             _ = self.stages.wait_for(|stage| *stage == Stage::End) => {}
         }
@@ -330,28 +346,57 @@ impl Connection {
             () = flushed => {}
             () = bodies.traffic.wait_for_cut() => {}
         }
+        false
     }
+}
+
+fn is_no_request(error: &(dyn Error + 'static)) -> bool {
+    error.downcast_ref().is_some_and(hyper::Error::is_parse)
+}
+
+/// Reads and discards what the caller sends. If it were not read, the system would take back an answer that is on its way.
+async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
+    stream.shutdown().await?;
+    io::copy(&mut stream, &mut io::sink()).await?;
+    Ok(())
 }
 
 async fn answer(
     mut router: Router,
     stages: watch::Receiver<Stage>,
-    progress: Arc<Progress>,
+    bodies: Arc<Bodies>,
     request: Request,
 ) -> Result<Response<AnswerBody>, Infallible> {
+    let head = measure_head(&request);
+    let progress = bodies.begin(head);
     // HTTP/2 says in a frame of its own that a connection ends.
     let has_header = request.version() < Version::HTTP_2;
     // Before the wait, because a request that has arrived is not lost when the service stops.
     let request = track_request(request, &progress);
-    let mut response =
-        if progress.may_begin().await { compress_short(router.call(request).await?).await } else { refuse() };
+    // hyper refuses it only if it does not come at once.
+    let is_too_long = head > HEAD_BYTES as usize;
+    let mut response = if is_too_long {
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response()
+    } else if progress.may_begin().await {
+        compress_short(router.call(request).await?).await
+    } else {
+        refuse()
+    };
     if !progress.has_room(&response) {
         response = refuse();
     }
-    if has_header && *stages.borrow() != Stage::Open {
+    if has_header && (is_too_long || *stages.borrow() != Stage::Open) {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     Ok(response.map(|body| AnswerBody { body, progress }))
+}
+
+/// The bytes of a request's head, as HTTP/1.1 writes it.
+fn measure_head(request: &Request) -> usize {
+    let line = request.method().as_str().len() + request.uri().to_string().len() + " HTTP/1.1\r\n ".len();
+    let fields = request.headers().iter();
+    let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    line + fields.sum::<usize>() + "\r\n".len()
 }
 
 /// Callers that do not take their answers are cut within about a second. It has no body, so nothing of it waits.

@@ -335,6 +335,16 @@ async fn a_replaced_certificate_is_used_after_a_hangup(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
+async fn without_a_certificate_a_hangup_changes_nothing(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(&db, folder.path()).await;
+    served.signal("HUP");
+    served.get("livez").await;
+    let log = served.stop().await;
+    assert!(log.contains("SIGHUP reads the certificate again, and there is none"), "{log}");
+}
+
+#[apply(on_sqlite)]
 #[needs(tools::openssl)]
 async fn files_that_cannot_be_used_are_named(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();

@@ -61,8 +61,8 @@ impl Bodies {
         }
     }
 
-    /// Follows a request and its answer.
-    pub(super) fn begin(self: &Arc<Self>, request: &Request) -> Arc<Progress> {
+    /// Follows a request with a head of this length, and its answer.
+    pub(super) fn begin(self: &Arc<Self>, head: usize) -> Arc<Progress> {
         self.traffic.begin();
         let progress = Progress {
             bodies: Arc::clone(self),
@@ -70,7 +70,7 @@ impl Bodies {
             arrived: AtomicBool::new(false),
             weight: AtomicUsize::new(0),
         };
-        progress.weigh(weigh_request(request));
+        progress.weigh(weigh_request(head));
         Arc::new(progress)
     }
 

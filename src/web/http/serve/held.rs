@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use axum::{body::HttpBody, extract::Request, http::header, response::Response};
+use axum::{body::HttpBody, http::header, response::Response};
 
 use crate::web::http::compression::PlainLength;
 
@@ -46,10 +46,9 @@ impl Held {
     }
 }
 
-/// What a request takes besides its answer.
-pub(super) fn weigh_request(request: &Request) -> usize {
-    let headers = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len());
-    REQUEST + request.uri().path().len() + headers.sum::<usize>()
+/// What a request with a head of this length takes besides its answer.
+pub(super) fn weigh_request(head: usize) -> usize {
+    REQUEST + head
 }
 
 /// What an answer holds besides the bytes that hyper has of it, until all of it is taken.

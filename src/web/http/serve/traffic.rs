@@ -12,7 +12,7 @@ use std::{
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    sync::Notify,
+    sync::{Notify, oneshot},
     time::Instant,
 };
 
@@ -283,11 +283,32 @@ fn late(waited: Duration, passed: usize) -> Duration {
     waited.saturating_sub(Duration::from_millis((passed / PACE) as u64))
 }
 
-/// A connection's stream, which reports what it receives.
+/// A connection's stream, which reports what it receives. hyper drops it, and it is handed back then.
 #[derive(Debug)]
 pub(super) struct Watched<S> {
-    pub(super) stream: S,
-    pub(super) bodies: Arc<Bodies>,
+    stream: Option<S>,
+    bodies: Arc<Bodies>,
+    back: Option<oneshot::Sender<S>>,
+}
+
+impl<S: Unpin> Watched<S> {
+    pub(super) fn new(stream: S, bodies: Arc<Bodies>) -> (Self, oneshot::Receiver<S>) {
+        let (back, handed_back) = oneshot::channel();
+        (Self { stream: Some(stream), bodies, back: Some(back) }, handed_back)
+    }
+
+    fn stream(&mut self) -> Pin<&mut S> {
+        Pin::new(self.stream.as_mut().expect("it is there until this is dropped; this is a bug"))
+    }
+}
+
+impl<S> Drop for Watched<S> {
+    fn drop(&mut self) {
+        if let (Some(stream), Some(back)) = (self.stream.take(), self.back.take()) {
+            // Nobody may wait for it.
+            let _ = back.send(stream);
+        }
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
@@ -297,7 +318,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let result = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let result = self.stream().poll_read(context, buffer);
         let bytes = buffer.filled().len() - before;
         let mut state = self.bodies.traffic.state();
         if result.is_pending() {
@@ -316,7 +337,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        self.stream().poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
@@ -324,18 +345,18 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+        self.stream().poll_write_vectored(context, parts)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        self.stream.as_ref().is_some_and(AsyncWrite::is_write_vectored)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        self.stream().poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        self.stream().poll_shutdown(context)
     }
 }
