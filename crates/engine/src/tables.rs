@@ -346,7 +346,7 @@ impl Memory {
         if !file.has("memory.articles") {
             return Ok(None);
         }
-        let (columns, articles) = file.articles("memory.articles", vocabulary)?;
+        let (columns, articles) = file.articles("memory.articles", vocabulary, vocabulary)?;
         let strengths = file.matrix("memory.strengths", vocabulary, Some(columns))?;
         let mut named = BTreeMap::new();
         for (position, feature) in schema.features().iter().enumerate() {
@@ -354,7 +354,7 @@ impl Memory {
             if !file.has(&name) {
                 continue;
             }
-            let (_, of_values) = file.articles(&name, vocabulary)?;
+            let (_, of_values) = file.articles(&name, feature.rows(), vocabulary)?;
             let strengths =
                 file.matrix(&format!("memory.{}.strengths", feature.name), feature.rows(), Some(1))?;
             if of_values.len() != feature.rows() {
@@ -435,12 +435,19 @@ impl File<'_> {
     }
 
     /// Articles of the vocabulary, and the number of columns.
-    fn articles(&self, name: &str, vocabulary: usize) -> Result<(usize, Vec<u32>), TablesError> {
+    fn articles(&self, name: &str, rows: usize, vocabulary: usize) -> Result<(usize, Vec<u32>), TablesError> {
         let tensor = self.tensor(name)?;
         if tensor.dtype() != Dtype::I32 {
             return Err(self.wrong(name, &format!("{:?}", tensor.dtype()), "I32"));
         }
-        let columns = tensor.shape().get(1).copied().unwrap_or(1);
+        let columns = match *tensor.shape() {
+            [found] if found == rows => 1,
+            [found, columns] if found == rows && columns > 0 => columns,
+            _ => {
+                let found = format!("of shape {:?}", tensor.shape());
+                return Err(self.wrong(name, &found, &format!("{rows} rows and any number of columns")));
+            }
+        };
         let (numbers, _) = tensor.data().as_chunks();
         let article = |bytes: &[u8; 4]| {
             u32::try_from(i32::from_le_bytes(*bytes)).ok().filter(|article| (*article as usize) < vocabulary)
@@ -449,5 +456,30 @@ impl File<'_> {
         let outside =
             || self.wrong(name, "of numbers outside the vocabulary", &format!("numbers below {vocabulary}"));
         Ok((columns, articles.ok_or_else(outside)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_articles_has_rows_and_columns() {
+        let read = |shape: &str, bytes: usize| {
+            let head =
+                format!("{{\"m\":{{\"dtype\":\"I32\",\"shape\":{shape},\"data_offsets\":[0,{bytes}]}}}}");
+            let mut file = (head.len() as u64).to_le_bytes().to_vec();
+            file.extend(head.bytes().chain(std::iter::repeat_n(0, bytes)));
+            let tensors = SafeTensors::deserialize(&file).unwrap();
+            let read = File { path: Path::new("t"), tensors }.articles("m", 3, 9);
+            read.map(|(columns, articles)| (columns, articles.len())).map_err(|error| error.to_string())
+        };
+        assert_eq!((read("[3]", 12), read("[3,2]", 24)), (Ok((1, 3)), Ok((2, 6))));
+        for (shape, bytes) in
+            [("[3,2,0]", 0), ("[3,2,1]", 24), ("[3,0]", 0), ("[2]", 8), ("[]", 4), ("[0]", 0)]
+        {
+            let refused = read(shape, bytes).unwrap_err();
+            assert!(refused.contains("3 rows and any number of columns"), "{shape}: {refused}");
+        }
     }
 }

@@ -159,7 +159,9 @@ fn features() -> ObjectBuilder {
 }
 
 fn price() -> AnyOfBuilder {
-    let price = AnyOfBuilder::new().item(number().minimum(Some(0.0))).item(text(PRICE));
+    let price = AnyOfBuilder::new()
+        .item(number().minimum(Some(0.0)).maximum(Some(999_999_999_999.0)))
+        .item(text(PRICE));
     price.description(Some("A number of 0 or more, or a text such as `64,55` or `1.299,00`."))
 }
 

@@ -119,6 +119,12 @@ async fn a_copy_is_for_another_customer(Stylist(service, browser): Stylist) {
     assert!(html.contains("<h1>Autumn</h1>") && html.contains("customer=c-000010"), "{html}");
     assert!(!html.contains("c-014871"), "nothing of the other customer");
     assert_eq!(header(&copy("c-000010").await, "location"), there, "a double click makes one");
+    let named = [("change", "words"), ("revision", "2"), ("name", "Autumn of C-014871")];
+    change(&browser, &page, &named).await;
+    service.put("/customers/next", &json!({"features": {}})).await;
+    let next = browser.post(&page, &[("change", "copy"), ("revision", "3"), ("customer", "next")]).await;
+    let html = browser.page(header(&next, "location")).await;
+    assert!(!html.to_lowercase().contains("c-014871"), "a name with the other's id is not copied: {html}");
     let list = browser.page("/studio/outfits?find=autumn").await;
     assert!(
         list.contains("4 outfits") && list.contains("for c-000010") && list.contains("for c-014871"),

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-const EXPECTED: &str = "a price is a number of 0 or more, or a text such as 64.55, 64,55 or 1.299,00 without a sign or a \
+/// The least number with more than twelve digits: sums of smaller prices are exact to the cent.
+const TOO_MUCH: f64 = 1e12;
+const EXPECTED: &str = "a price is a number of 0 or more with at most 12 digits before the decimals, or a text such as 64.55, 64,55 or 1.299,00 without a sign or a \
      currency";
 
 /// Reads a price from JSON: a number, or a text that [`parse_price`] reads.
@@ -11,7 +13,7 @@ const EXPECTED: &str = "a price is a number of 0 or more, or a text such as 64.5
 /// What was found and what was expected.
 pub(super) fn read_price(value: &Value) -> Result<f64, String> {
     let price = match value {
-        Value::Number(number) => number.as_f64().filter(|price| *price >= 0.0),
+        Value::Number(number) => number.as_f64().filter(|price| (0.0..TOO_MUCH).contains(price)),
         Value::String(text) => return parse_price(text),
         _ => None,
     };
@@ -30,7 +32,7 @@ pub fn parse_price(text: &str) -> Result<f64, String> {
     }
     digits(text.trim())
         .and_then(|digits| digits.parse().ok())
-        .filter(|price: &f64| price.is_finite())
+        .filter(|price: &f64| *price < TOO_MUCH)
         .ok_or_else(|| format!("{EXPECTED}; found {text:?}"))
 }
 
@@ -93,6 +95,7 @@ mod tests {
             (json!("1.2990"), 1.299),
             (json!("0,299"), 0.299),
             (json!("1299,000"), 1299.0),
+            (json!(999_999_999_999.99), 999_999_999_999.99),
         ] {
             assert_eq!(read_price(&price), Ok(value), "{price}");
         }
@@ -117,6 +120,9 @@ mod tests {
             json!("1.2,3.4"),
             json!("1 29"),
             json!("9".repeat(400)),
+            json!("1000000000000"),
+            json!(1e12),
+            json!(1.7e308),
             json!("1٣"),
         ] {
             let reason = read_price(&wrong).unwrap_err();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use askama::Template;
-use atelier_core::domain::{ArticleId, CustomerId, OpenOutfit, Schema, Timestamp};
+use atelier_core::domain::{ArticleId, CustomerId, OpenOutfit, Schema, Timestamp, fold};
 use axum::{
     extract::State,
     http::{HeaderMap, StatusCode},
@@ -396,7 +396,7 @@ fn read_name(text: &str) -> Result<Option<Name>, String> {
     (!text.is_empty()).then(|| Name::new(text)).transpose().map_err(|error| error.to_string())
 }
 
-/// Saves the outfit for another customer, with its name, or says why not.
+/// Saves the outfit for another customer, with its name unless that has the customer's id, or says why not.
 async fn copy(state: &AppState, visitor: &Visitor, seq: i64, customer: &str) -> Result<Next, Problem> {
     let refuse = |reason: String| Ok(Next::refuse(StatusCode::UNPROCESSABLE_ENTITY, reason));
     let saved = find(state, seq).await?;
@@ -407,6 +407,8 @@ async fn copy(state: &AppState, visitor: &Visitor, seq: i64, customer: &str) -> 
     if customer == saved.outfit.customer {
         return refuse(format!("{customer} already has this outfit; enter another customer"));
     }
+    let owner = fold(saved.outfit.customer.as_str());
+    let name = saved.name.filter(|name| !fold(name.as_str()).contains(&owner));
     let outfit = OpenOutfit { customer, ..saved.outfit };
     let (author, now) = (visitor.author(), state.now());
     let copied = match outfits::save(&state.store, author, &outfit, now).await {
@@ -415,8 +417,8 @@ async fn copy(state: &AppState, visitor: &Visitor, seq: i64, customer: &str) -> 
         Err(error) => return Err(fault::problem(error)),
     };
     let copy = find(state, copied).await?;
-    if copy.name.is_none() && copy.origin != Origin::Imported && saved.name.is_some() {
-        let edit = |copy: &mut SavedOutfit| copy.name = saved.name;
+    if copy.name.is_none() && copy.origin != Origin::Imported && name.is_some() {
+        let edit = |copy: &mut SavedOutfit| copy.name = name;
         state.store.by(author).saved_outfits().change(copied, copy.revision, edit, now).await?;
     }
     Ok(Next::Go(format!("/studio/outfits/{copied}")))
