@@ -182,11 +182,14 @@ pub struct Census {
     unknown: BTreeMap<Unknown, u64>,
     /// By attribute of [`Unknown::Unsaid`], which are counted one by one.
     unsaid: BTreeMap<String, u64>,
+    /// About the bytes of those that are counted, and the number of those that came when these were too many.
+    bytes: usize,
+    more: u64,
 }
 
 impl Census {
     pub fn new(release: Arc<Release>) -> Self {
-        Self { release, unknown: BTreeMap::new(), unsaid: BTreeMap::new() }
+        Self { release, unknown: BTreeMap::new(), unsaid: BTreeMap::new(), bytes: 0, more: 0 }
     }
 
     pub fn count(&mut self, article: &Article) {
@@ -200,8 +203,13 @@ impl Census {
                 for attribute in attributes {
                     *self.unsaid.entry(attribute).or_insert(0) += 1;
                 }
+            } else if let Some(articles) = self.unknown.get_mut(&unknown) {
+                *articles += 1;
+            } else if self.bytes < MOST_BYTES {
+                self.bytes += if let Unknown::Value(value) = &unknown { 128 + value.word.len() } else { 128 };
+                self.unknown.insert(unknown, 1);
             } else {
-                *self.unknown.entry(unknown).or_insert(0) += 1;
+                self.more += 1;
             }
         }
     }
@@ -225,6 +233,7 @@ impl Census {
             _ => None,
         });
         let of_any_size: Vec<(String, u64)> = of_any_size.collect();
+        let more = self.more;
         let sorted = self.into_sorted();
         let listed = sorted.iter().take(MOST_WARNINGS);
         let mut warnings: Vec<String> =
@@ -234,7 +243,7 @@ impl Census {
             warnings.push(describe_unsaid(unsaid));
         }
         warnings.extend(describe_sizes(of_any_size, &release));
-        if let others @ 1.. = sorted.len().saturating_sub(MOST_WARNINGS) {
+        if let others @ 1.. = more + sorted.len().saturating_sub(MOST_WARNINGS) as u64 {
             warnings.push(format!("{others} more values are new to release {release}"));
         }
         warnings
@@ -272,6 +281,11 @@ fn describe_sizes(mut types: Vec<(String, u64)>, release: &str) -> Option<String
 const MOST_TYPES: usize = 8;
 /// The most values that an import warns of.
 const MOST_WARNINGS: usize = 20;
+/// About the most bytes of different values that are counted: those of far more articles than one looks at.
+const MOST_BYTES: usize = 16 << 20;
+
+/// The articles that are looked at together.
+const LOOKED_AT: usize = 4096;
 
 /// How the catalogue and the live release overlap, and how new articles fare beside known ones.
 #[derive(Debug)]
@@ -302,13 +316,15 @@ pub async fn report(store: &Store, live: &Arc<LiveRelease>) -> Result<Report, St
     let count = task::spawn_blocking(move || {
         let release = taken.serving.release();
         let places: Vec<u32> = taken.catalogue.sets().present().iter().collect();
-        let articles = places.par_iter().filter_map(|place| taken.catalogue.article(*place));
-        // Those that it knows need no look.
-        let new = articles.filter(|article| release.vocabulary().index_of(article.id.as_str()).is_none());
-        let unknown: Vec<_> = new.map(|article| find_unknown(release, &article.unpack())).collect();
         let mut census = Census::new(Arc::clone(release));
-        for unknown in unknown {
-            census.add(unknown);
+        for places in places.chunks(LOOKED_AT) {
+            let articles = places.par_iter().filter_map(|place| taken.catalogue.article(*place));
+            // Those that it knows need no look.
+            let new = articles.filter(|article| release.vocabulary().index_of(article.id.as_str()).is_none());
+            let unknown: Vec<_> = new.map(|article| find_unknown(release, &article.unpack())).collect();
+            for unknown in unknown {
+                census.add(unknown);
+            }
         }
         census.into_sorted()
     });

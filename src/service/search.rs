@@ -13,6 +13,7 @@ use std::{
 use atelier_core::domain::{Article, Customer, CustomerId, Schema, fold, singular};
 use futures_util::{Stream, StreamExt, TryStreamExt};
 
+use super::live_release::ServedSchema;
 use crate::store::{Store, StoreError};
 
 /// A search counts at least this many results, if it finds them.
@@ -62,29 +63,30 @@ pub async fn customers(
     let fit = |customer: &Customer| search.fit_customer(schema, customer);
     let most = (skip + n).max(COUNTED) + 1;
     let Found { rows, is_cut } =
-        collect(store.customers().with_words(search.groups(), None), fit, most).await?;
+        collect(store.customers().with_words(&search.groups(), None), fit, most).await?;
     let count = rows.len();
     let skip = skip.min(count.saturating_sub(1) / n * n);
     let rows = rows.into_iter().skip(skip).take(n).collect();
     Ok(FoundPage { rows, count, is_cut })
 }
 
-/// Up to `n` customers after the id `after` whose profile has every word as a whole one, except in what they never wear.
-pub async fn customers_after(
+/// The customers after the id `after` whose profile has every word as a whole one, except in what they never wear, read in parts
+/// of up to `part` rows.
+pub fn customers_after(
     store: &Store,
-    schema: &Schema,
+    schema: ServedSchema,
     synonyms: &Synonyms,
     text: &str,
     after: Option<&CustomerId>,
-    n: u32,
-) -> Result<Vec<Customer>, StoreError> {
+    part: u32,
+) -> impl Stream<Item = Result<Customer, StoreError>> + Send + use<> {
     let search = Search::new(text, &[], synonyms);
     if search.0.is_empty() {
-        return store.customers().list(after, n).await;
+        return store.customers().after(after, part).left_stream();
     }
-    let rows = store.customers().with_words(search.groups(), after);
-    let whole = rows.try_filter(|customer| ready(search.fit_customer(schema, customer) == Fit::Whole));
-    whole.take(n as usize).try_collect().await
+    let rows = store.customers().with_words(&search.groups(), after);
+    rows.try_filter(move |customer| ready(search.fit_customer(&schema, customer) == Fit::Whole))
+        .right_stream()
 }
 
 /// The articles whose type and attributes have every word. `types` are those of the catalogue.
@@ -100,7 +102,7 @@ pub async fn articles(
         let texts = names.flat_map(|name| article.words(name).map(move |word| (name, word)));
         search.fit(article.id.as_str(), texts)
     };
-    collect(store.articles().with_words(search.groups(), None), fit, MOST_READ).await
+    collect(store.articles().with_words(&search.groups(), None), fit, MOST_READ).await
 }
 
 /// Words that mean the same to the shop's people, in the singular, with hyphens.

@@ -14,24 +14,18 @@ pub fn similar(catalogue: &Catalogue, article: &Article) -> Vec<ArticleId> {
     let others: Vec<u32> = of_type.iter().collect();
     let others = others.par_iter().filter_map(|position| catalogue.article(*position));
     let others = others.filter(|other| other.id != article.id).map(|other| other.unpack());
-    let others: Vec<(Article, Vec<usize>)> = others
-        .map(|other| {
-            let shared = shared(&own, &other);
-            (other, shared)
-        })
+    let others: Vec<(ArticleId, f64, Vec<usize>)> = others
+        .map(|other| (other.id.clone(), price_likeness(article, &other), shared(&own, &other)))
         .collect();
     let mut counts = vec![0_u32; own.len()];
-    for position in others.iter().flat_map(|(_, shared)| shared) {
+    for position in others.iter().flat_map(|(.., shared)| shared) {
         counts[*position] += 1;
     }
     let all = f64::from(u32::try_from(others.len()).unwrap_or(u32::MAX));
     let weight = |position: &usize| (all / f64::from(counts[*position])).ln();
     let mut scored: Vec<(f64, &ArticleId)> = others
         .iter()
-        .map(|(other, shared)| {
-            let score = shared.iter().map(weight).sum::<f64>() + price_likeness(article, other);
-            (score, &other.id)
-        })
+        .map(|(id, likeness, shared)| (shared.iter().map(weight).sum::<f64>() + likeness, id))
         .collect();
     scored.sort_by(|(a, x), (b, y)| b.total_cmp(a).then_with(|| x.cmp(y)));
     scored.into_iter().map(|(_, id)| id.clone()).collect()

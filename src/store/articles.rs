@@ -1,13 +1,16 @@
 //! The catalogue.
 
-use std::{collections::HashMap, fmt::Write};
+use std::{collections::HashMap, future::ready};
 
 use atelier_core::domain::{Article, ArticleId, ArticlePatch, CustomerId, PatchError, fold};
-use futures_util::Stream;
+use futures_util::{Stream, TryStreamExt};
 use serde_json::{Map, Value};
-use sqlx::AssertSqlSafe;
 
-use super::{Resource, Resources, StoreError, json, pages::PAGE, revisions, search};
+use super::{
+    Resource, Resources, StoreError, json,
+    pages::{PARSED_TOGETHER, PART, PART_BYTES},
+    revisions, search,
+};
 
 /// The articles of a [`Store`](super::Store).
 pub type Articles<'a> = Resources<'a, Article>;
@@ -19,103 +22,78 @@ impl<'a> Articles<'a> {
         revisions::read(self.store, revisions::ARTICLES).await
     }
 
-    /// The articles that changed after one revision up to another, each as it is now, or None if it is gone. None if more
-    /// than `most` changed, or the changes are not known: then the whole catalogue is to be read.
-    pub async fn changes(
+    /// The articles that changed after one revision up to another, each as it is now and as the caller keeps it, or None if it is
+    /// gone. None if more than `most` changed, or the changes are not known: then the whole catalogue is to be read.
+    pub async fn changes<T>(
         self,
         before: i64,
         now: i64,
         most: usize,
-    ) -> Result<Option<Vec<(ArticleId, Option<Article>)>>, StoreError> {
+        keep: impl Fn(Article) -> T,
+    ) -> Result<Option<Vec<(ArticleId, Option<T>)>>, StoreError> {
         let found = revisions::articles_changed_since(self.store, before, now).await?;
         let Some(ids) = found.filter(|ids| ids.len() <= most) else { return Ok(None) };
         let ids: Vec<ArticleId> = ids.into_iter().map(article_id).collect::<Result<_, _>>()?;
-        let found = self.get_many(&ids).await?.into_iter();
-        let mut found: HashMap<ArticleId, Article> =
-            found.map(|article| (article.id.clone(), article)).collect();
+        let mut found = HashMap::new();
+        for ids in ids.chunks(PARSED_TOGETHER) {
+            let read = self.get_many(ids).await?.into_iter();
+            found.extend(read.map(|article| (article.id.clone(), keep(article))));
+        }
         Ok(Some(ids.into_iter().map(|id| (id.clone(), found.remove(&id))).collect()))
     }
 
-    /// Up to `n` articles after the id `after` that pass the filter, in the byte order of their ids.
+    /// The articles after the id `after` that pass the filter, in the byte order of their ids, read in parts of up to `part`
+    /// rows.
     ///
     /// The database leaves out most of the other articles: those of other types, and those that have a condition's value
     /// nowhere in their texts. The rest is compared here.
-    pub async fn find(
+    pub fn find(
         self,
-        filter: &ArticleFilter,
+        filter: ArticleFilter,
         after: Option<&ArticleId>,
-        n: u32,
-    ) -> Result<Vec<Article>, StoreError> {
-        // Postgres refuses this character, and no type has it.
-        if filter.kind.as_ref().is_some_and(|kind| kind.contains('\0')) {
-            return Ok(Vec::new());
+        part: u32,
+    ) -> impl Stream<Item = Result<Article, StoreError>> + Send + use<> {
+        let (mut condition, mut texts) = (String::new(), Vec::new());
+        if let Some(kind) = &filter.kind {
+            condition.push_str(" and type = $3");
+            // Postgres refuses NUL, and no type has a control character.
+            texts.push(kind.replace('\0', "\u{1}"));
         }
-        let mut patterns = search::patterns(&filter.search);
-        let mut sql = "select id, type, attributes from articles where id > $1".to_owned();
-        let mut next = 3;
-        if filter.kind.is_some() {
-            sql.push_str(" and type = $3");
-            next += 1;
-        }
-        sql.push_str(&search::condition(next, patterns.len()));
-        next += patterns.len();
+        let patterns = search::patterns(&filter.search);
+        condition.push_str(&search::condition(3 + texts.len(), patterns.len()));
+        texts.extend(patterns);
         for (_, value) in &filter.attributes {
             let folded = fold(value);
-            patterns.push(search::part_pattern(&folded));
-            sql.push_str(" and (");
-            sql.push_str(search::condition(next, 1).trim_start_matches(" and "));
-            next += 1;
+            let name_key = search::condition(3 + texts.len(), 1);
+            texts.push(search::part_pattern(&folded));
             // Numbers and booleans are not searchable, but they are in the JSON of the attributes.
-            if value.parse::<f64>().is_ok() || matches!(folded.as_str(), "true" | "false") {
-                patterns.push(search::part_pattern(&folded));
-                write!(sql, " or attributes like ${next} escape '\\'")
-                    .expect("writing to a String never fails; this is a bug");
-                next += 1;
-            }
-            sql.push(')');
+            let in_attributes = if value.parse::<f64>().is_ok() || matches!(&*folded, "true" | "false") {
+                texts.push(search::part_pattern(&folded));
+                format!(" or attributes like ${} escape '\\'", 2 + texts.len())
+            } else {
+                String::new()
+            };
+            condition.extend([" and (", name_key.trim_start_matches(" and "), &in_attributes, ")"]);
         }
-        sql.push_str(" order by id limit $2");
-        let (mut found, mut after) = (Vec::new(), after.cloned());
-        let mut page = n;
-        loop {
-            let mut query = sqlx::query_as(AssertSqlSafe(sql.clone()))
-                // Every id comes after the empty string.
-                .bind(after.as_ref().map_or("", ArticleId::as_str))
-                .bind(i64::from(page));
-            if let Some(kind) = &filter.kind {
-                query = query.bind(kind);
-            }
-            for pattern in &patterns {
-                query = query.bind(pattern);
-            }
-            let rows = query.fetch_all(&self.store.readers).await?;
-            let at_end = rows.len() < page as usize;
-            for row in rows {
-                let article = parse(row)?;
-                after = Some(article.id.clone());
-                if filter.admits(&article) {
-                    found.push(article);
-                }
-            }
-            if at_end || found.len() >= n as usize {
-                found.truncate(n as usize);
-                return Ok(found);
-            }
-            page = PAGE;
-        }
+        let found = self.with_condition(&condition, texts, after, part);
+        found.try_filter(move |article| ready(filter.admits(article)))
     }
 
-    /// Every article, page by page, for a reader that parses many at once.
+    /// Every article, part by part, for a reader that parses many at once.
     pub fn all_unparsed(self) -> impl Stream<Item = Result<UnparsedArticles, StoreError>> + Send + use<'a> {
-        // The database joins a page to one text: a message for each row costs more than the row.
-        const PAGE_OF_TEXT: &str = "select string_agg(id || $3 || type || $3 || attributes, $4), max(id) \
-             from (select id, type, attributes from articles where id > $1 order by id limit $2) as page";
+        // The database joins a part to one text: a message for each row costs more than the row.
+        const PART_OF_TEXT: &str = "with sizes as (
+                select id, sum(octet_length(type) + octet_length(attributes)) over (order by id) as total
+                from (select id, type, attributes from articles where id > $1 order by id limit $2) as rows_of_part)
+             select string_agg(id || $3 || type || $3 || attributes, $4), max(id) from articles where id > $1
+                and id <= (select coalesce(max(case when total <= $5 then id end), min(id)) from sizes)";
         futures_util::stream::try_unfold(String::new(), move |after| async move {
-            let (text, last): (Option<String>, Option<String>) = sqlx::query_as(PAGE_OF_TEXT)
+            let (text, last): (Option<String>, Option<String>) = sqlx::query_as(PART_OF_TEXT)
                 .bind(after)
-                .bind(i64::from(PAGE))
+                .bind(i64::from(PART))
                 .bind(BETWEEN_COLUMNS.to_string())
                 .bind(BETWEEN_ROWS.to_string())
+                .bind(i64::try_from(PART_BYTES).unwrap_or(i64::MAX))
                 .fetch_one(&self.store.readers)
                 .await?;
             Ok(text.zip(last).map(|(text, last)| (UnparsedArticles(text), last)))

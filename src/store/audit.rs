@@ -129,13 +129,13 @@ impl Audit<'_> {
         self.store.commit(self.store.write().await?, entry, now).await
     }
 
-    /// The entries about a customer, oldest first, read page by page as needed.
+    /// The entries about a customer, oldest first, read in parts as needed.
     pub fn for_customer(
         self,
         customer: &CustomerId,
     ) -> impl Stream<Item = Result<AuditEntry, StoreError>> + Send + use<> {
         let sql = "select * from audit_log where customer_id = $1 and seq > $2 order by seq limit $3";
-        pages::for_customer(self.store, customer, sql, |entry: &AuditEntry| entry.seq)
+        pages::for_customer(self.store, customer, sql, |row| row.try_get("seq"))
     }
 
     /// The latest `n` entries about a customer's outfit, newest first.

@@ -16,7 +16,7 @@ use super::{
     acceptance::{self, SUMS},
     connect::Dialect,
     customers::customer_id,
-    pages::{self, PAGE},
+    pages::{self, PART},
     record::Record,
     text::{long_line, short_line},
 };
@@ -316,32 +316,20 @@ impl Feedback<'_> {
             .await?)
     }
 
-    /// The events about a customer, oldest first, read page by page as needed.
+    /// The events about a customer, oldest first, read in parts as needed.
     pub fn for_customer(
         self,
         customer: &CustomerId,
     ) -> impl Stream<Item = Result<FeedbackEvent, StoreError>> + Send + use<> {
-        let (store, customer) = (self.store.clone(), customer.clone());
-        pages::stream((i64::MIN, Vec::new()), move |(at, key_hash)| {
-            let (store, customer) = (store.clone(), customer.clone());
-            async move {
-                let rows = sqlx::query(
-                    "select * from feedback_events where customer_id = $1 and (at, key_hash) > ($2, $3)
-                     order by at, key_hash limit $4",
-                )
-                .bind(customer.as_str())
-                .bind(at)
-                .bind(key_hash)
-                .bind(i64::from(PAGE))
-                .fetch_all(&store.readers)
-                .await?;
-                let read = |row: &AnyRow| {
-                    let event = FeedbackEvent::from_row(row)?;
-                    Ok(((event.at.millis(), row.try_get("key_hash")?), event))
-                };
-                rows.iter().map(read).collect()
-            }
-        })
+        const SQL: &str = "select * from feedback_events where customer_id = $1 and (at, key_hash) > ($2, $3)
+             order by at, key_hash limit $4";
+        let customer = customer.clone();
+        let query = move |(at, key_hash): (i64, Vec<u8>)| {
+            sqlx::query(SQL).bind(customer.to_string()).bind(at).bind(key_hash).bind(i64::from(PART))
+        };
+        let key = |row: &AnyRow| Ok((row.try_get("at")?, row.try_get("key_hash")?));
+        let first = (i64::MIN, Vec::new());
+        pages::stream(self.store, first, PART, query, key, |row| Ok(FeedbackEvent::from_row(row)?))
     }
 
     /// The ids of up to `n` completions from which a known customer accepted or bought something, sorted, after the id

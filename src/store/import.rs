@@ -18,7 +18,7 @@ use super::{
     connect::Dialect,
     customers::customer_id,
     outfits::OutfitRow,
-    pages,
+    pages::{self, PARSED_TOGETHER},
     resource::{ResourceRow, by_id},
     revisions::{self, Changed},
     upsert,
@@ -130,23 +130,26 @@ impl Import {
     /// Changes values, or adds those that a patch says enough of: of an article, its type.
     pub async fn merge<R: Resource>(&mut self, patches: &[R::Patch]) -> Result<Outcome, StoreError> {
         let select = format!("select {} from {} where id in", R::COLUMNS, R::TABLE);
-        let ids: Vec<&str> = patches.iter().map(|patch| R::target(patch).borrow()).collect();
-        let rows = pages::lock_by_ids(&mut self.transaction, self.dialect, &select, &ids).await?;
-        let mut stored = by_id::<R>(rows)?;
-        let (mut changed, mut indices, mut refused) =
-            (Vec::with_capacity(patches.len()), Vec::new(), Vec::new());
-        for (index, patch) in patches.iter().enumerate() {
-            match R::apply(patch, stored.remove::<str>(R::target(patch).borrow())) {
-                Ok(value) => {
-                    changed.push(value);
-                    indices.push(index);
+        let mut all = Outcome { counts: Counts::default(), refused: Vec::new() };
+        for (first, patches) in (0..).step_by(PARSED_TOGETHER).zip(patches.chunks(PARSED_TOGETHER)) {
+            let ids: Vec<&str> = patches.iter().map(|patch| R::target(patch).borrow()).collect();
+            let rows = pages::lock_by_ids(&mut self.transaction, self.dialect, &select, &ids).await?;
+            let mut stored = by_id::<R>(rows)?;
+            let (mut changed, mut indices) = (Vec::with_capacity(patches.len()), Vec::new());
+            for (index, patch) in (first..).zip(patches) {
+                match R::apply(patch, stored.remove::<str>(R::target(patch).borrow())) {
+                    Ok(value) => {
+                        changed.push(value);
+                        indices.push(index);
+                    }
+                    Err(error) => all.refused.push((index, error.to_string())),
                 }
-                Err(error) => refused.push((index, error.to_string())),
             }
+            let put = self.put(&changed).await?;
+            all.counts += put.counts;
+            all.refused.extend(put.refused.into_iter().map(|(index, reason)| (indices[index], reason)));
         }
-        let put = self.put(&changed).await?;
-        refused.extend(put.refused.into_iter().map(|(index, reason)| (indices[index], reason)));
-        Ok(Outcome { counts: put.counts, refused })
+        Ok(all)
     }
 
     /// Removes articles from the catalogue, but not from outfits.

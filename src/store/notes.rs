@@ -88,7 +88,7 @@ impl Notes<'_> {
         Ok(true)
     }
 
-    /// The customer's notes, oldest first, read page by page as needed.
+    /// The customer's notes, oldest first, read in parts as needed.
     pub fn for_customer(
         self,
         customer: &CustomerId,
@@ -96,7 +96,7 @@ impl Notes<'_> {
         let sql = "select customer_notes.id, people.name as author, note, at
              from customer_notes join people on people.id = person_id
              where customer_id = $1 and customer_notes.id > $2 order by customer_notes.id limit $3";
-        pages::for_customer(self.store, customer, sql, |note: &CustomerNote| note.id)
+        pages::for_customer(self.store, customer, sql, |row| row.try_get("id"))
     }
 }
 

@@ -9,7 +9,7 @@ use futures_util::Stream;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use sqlx::{
-    AnyConnection, Arguments, FromRow,
+    AnyConnection, Arguments, FromRow, Row,
     any::{AnyArguments, AnyRow},
 };
 
@@ -17,7 +17,7 @@ use super::{
     Conflict, Entry, PersonId, SavedOutfit, Store, StoreError,
     customers::customer_id,
     json,
-    pages::{self, PAGE},
+    pages::{self, PART},
     record::Record,
     saved_outfits::select,
     upsert,
@@ -45,7 +45,7 @@ pub enum Origin {
     Saved,
 }
 
-impl<'a> Outfits<'a> {
+impl Outfits<'_> {
     pub async fn get(self, seq: i64) -> Result<Option<OutfitRecord>, StoreError> {
         Ok(sqlx::query_as(select!("where seq = $1 and draft = 0 and deleted_at is null"))
             .bind(seq)
@@ -55,7 +55,7 @@ impl<'a> Outfits<'a> {
 
     /// The first `n` outfits.
     pub async fn first(self, n: u32) -> Result<Vec<OutfitRecord>, StoreError> {
-        self.after(0, n).await
+        Ok(sqlx::query_as(AFTER).bind(0_i64).bind(i64::from(n)).fetch_all(&self.store.readers).await?)
     }
 
     /// Up to `n` of the customer's outfits after the outfit `after` (0 for the first ones).
@@ -100,19 +100,15 @@ impl<'a> Outfits<'a> {
         self.store.count("select count(*) from outfits where draft = 0 and deleted_at is null").await
     }
 
-    /// Every outfit in order of arrival, read page by page as needed.
-    pub fn all(self) -> impl Stream<Item = Result<OutfitRecord, StoreError>> + Send + use<'a> {
-        pages::stream(0, move |after| async move {
-            let page = self.after(after, PAGE).await?;
-            Ok(page.into_iter().map(|record| (record.seq, record)).collect())
-        })
-    }
-
-    async fn after(self, seq: i64, n: u32) -> Result<Vec<OutfitRecord>, StoreError> {
-        let page = select!("where seq > $1 and draft = 0 and deleted_at is null order by seq limit $2");
-        Ok(sqlx::query_as(page).bind(seq).bind(i64::from(n)).fetch_all(&self.store.readers).await?)
+    /// Every outfit in order of arrival, read in parts as needed.
+    pub fn all(self) -> impl Stream<Item = Result<OutfitRecord, StoreError>> + Send + use<> {
+        let query = |after: i64| sqlx::query(AFTER).bind(after).bind(i64::from(PART));
+        let seq = |row: &AnyRow| row.try_get("seq");
+        pages::stream(self.store, 0, PART, query, seq, |row| Ok(OutfitRecord::from_row(row)?))
     }
 }
+
+const AFTER: &str = select!("where seq > $1 and draft = 0 and deleted_at is null order by seq limit $2");
 
 impl FromRow<'_, AnyRow> for OutfitRecord {
     fn from_row(row: &AnyRow) -> sqlx::Result<Self> {

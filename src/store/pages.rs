@@ -1,99 +1,81 @@
-//! Reading many rows: a whole table page by page, or the rows with some ids.
-
-use std::future::Future;
+//! Reading many rows: a whole table in parts, or the rows with some ids.
 
 use atelier_core::domain::CustomerId;
-use futures_util::{Stream, TryStreamExt};
+use futures_util::{Stream, TryStreamExt, stream};
 use sqlx::{
-    Any, AnyConnection, AssertSqlSafe, FromRow,
+    Any, AnyConnection, AssertSqlSafe, FromRow, Row,
     any::{AnyArguments, AnyRow},
-    query::QueryAs,
+    query::{Query, QueryAs},
 };
 
-use super::{Store, StoreError, connect::Dialect, search, upsert};
+use super::{Store, StoreError, connect::Dialect, upsert};
 
-/// Rows of a page: enough that round trips do not matter.
-pub(super) const PAGE: u32 = 1000;
+/// Rows of a part, and the bytes of their texts after which it ends: enough that round trips do not matter, few enough for many
+/// readers at once.
+pub(super) const PART: u32 = 1000;
+pub(super) const PART_BYTES: usize = 1 << 20;
+/// Rows that are parsed at the same time: parsed, a list of numbers takes sixteen times the memory of its text.
+pub(super) const PARSED_TOGETHER: usize = 100;
 
-/// All rows, page by page, without holding the table in memory or a connection between pages. Each page begins after the key of the last row before it.
+/// All rows, part by part, without holding the table in memory or a connection between parts. Each part begins after the key of
+/// the last row before it. `query` gives up to `part` rows, which are parsed one by one.
 ///
-/// It is not a snapshot: a page shows its rows as they are when it is read. A snapshot would hold a connection, and on
+/// It is not a snapshot: a part has its rows as they are when it is read. A snapshot would hold a connection, and on
 /// `SQLite` a growing log, for as long as the slowest reader takes.
-pub(super) fn stream<Key, Row, Page>(
+pub(super) fn stream<Key, Value, Select>(
+    store: &Store,
     first: Key,
-    page: impl Fn(Key) -> Page + Send,
-) -> impl Stream<Item = Result<Row, StoreError>> + Send
+    part: u32,
+    query: Select,
+    key: fn(&AnyRow) -> sqlx::Result<Key>,
+    parse: fn(&AnyRow) -> Result<Value, StoreError>,
+) -> impl Stream<Item = Result<Value, StoreError>> + Send + use<Key, Value, Select>
 where
-    Key: Clone + Send,
-    Row: Send,
-    Page: Future<Output = Result<Vec<(Key, Row)>, StoreError>> + Send,
+    Key: Send,
+    Value: Send,
+    Select: Fn(Key) -> Query<'static, Any, AnyArguments> + Send,
 {
-    futures_util::stream::try_unfold(Some(first), move |after| {
-        let page = after.map(&page);
+    let readers = store.readers.clone();
+    stream::try_unfold(Some(first), move |after| {
+        let (query, readers) = (after.map(&query), readers.clone());
         async move {
-            let Some(page) = page else { return Ok::<_, StoreError>(None) };
-            let rows = page.await?;
-            let more = rows.len() == PAGE as usize;
-            let next = rows.last().filter(|_| more).map(|(key, _)| key.clone());
-            Ok(Some((futures_util::stream::iter(rows.into_iter().map(|(_, row)| Ok(row))), next)))
+            let Some(query) = query else { return Ok::<_, StoreError>(None) };
+            let (mut rows, mut bytes) = (Vec::new(), 0);
+            let mut found = query.fetch(&readers);
+            while bytes < PART_BYTES
+                && let Some(row) = found.try_next().await?
+            {
+                bytes += text_bytes(&row);
+                rows.push(row);
+            }
+            let has_more = bytes >= PART_BYTES || rows.len() == part as usize;
+            let next = rows.last().filter(|_| has_more).map(key).transpose()?;
+            Ok(Some((stream::iter(rows.into_iter().map(move |row| parse(&row))), next)))
         }
     })
     .try_flatten()
 }
 
-/// The rows about a customer in the order of their numbers. The statement takes the customer, the number that the page begins
+fn text_bytes(row: &AnyRow) -> usize {
+    let text = |column| row.try_get::<Option<&str>, usize>(column).ok().flatten();
+    (0..row.len()).filter_map(text).map(str::len).sum()
+}
+
+/// The rows about a customer in the order of their numbers. The statement takes the customer, the number that the part begins
 /// after, and the most rows.
-pub(super) fn for_customer<Row>(
+pub(super) fn for_customer<Value>(
     store: &Store,
     customer: &CustomerId,
     sql: &'static str,
-    number: fn(&Row) -> i64,
-) -> impl Stream<Item = Result<Row, StoreError>> + Send + use<Row>
+    number: fn(&AnyRow) -> sqlx::Result<i64>,
+) -> impl Stream<Item = Result<Value, StoreError>> + Send + use<Value>
 where
-    Row: for<'r> FromRow<'r, AnyRow> + Send + Unpin + 'static,
+    Value: for<'r> FromRow<'r, AnyRow> + Send + 'static,
 {
-    let (store, customer) = (store.clone(), customer.clone());
-    stream(0, move |after| {
-        let (store, customer) = (store.clone(), customer.clone());
-        async move {
-            let rows: Vec<Row> = sqlx::query_as(sql)
-                .bind(customer.as_str())
-                .bind(after)
-                .bind(i64::from(PAGE))
-                .fetch_all(&store.readers)
-                .await?;
-            Ok(rows.into_iter().map(|row| (number(&row), row)).collect())
-        }
-    })
-}
-
-/// The rows after the id `after` whose `name_key` contains a text of each group, in the order of their ids. `select` names the
-/// table. Every id comes after the empty text.
-pub(super) fn with_words<'a, Columns, Row>(
-    store: &'a Store,
-    select: &str,
-    groups: Vec<Vec<String>>,
-    after: &str,
-    parse: fn(Columns) -> Result<Row, StoreError>,
-    id: fn(&Row) -> &str,
-) -> impl Stream<Item = Result<Row, StoreError>> + Send + use<'a, Columns, Row>
-where
-    Columns: for<'r> FromRow<'r, AnyRow> + Send + Unpin,
-    Row: Send,
-{
-    let sql = format!("{select} where id > $1{} order by id limit $2", search::any_of(3, &groups));
-    stream(after.to_owned(), move |after| {
-        let (sql, groups) = (sql.clone(), groups.clone());
-        async move {
-            let mut query = sqlx::query_as(AssertSqlSafe(sql)).bind(after).bind(i64::from(PAGE));
-            for text in groups.iter().flatten() {
-                query = query.bind(search::part_pattern(text));
-            }
-            let rows: Vec<Columns> = query.fetch_all(&store.readers).await?;
-            let with_id = |columns| parse(columns).map(|row| (id(&row).to_owned(), row));
-            rows.into_iter().map(with_id).collect()
-        }
-    })
+    let customer = customer.clone();
+    let query =
+        move |after: i64| sqlx::query(sql).bind(customer.to_string()).bind(after).bind(i64::from(PART));
+    stream(store, 0, PART, query, number, |row| Ok(Value::from_row(row)?))
 }
 
 /// The rows with these ids, in any order. `select` ends in `where id in`.

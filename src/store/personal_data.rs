@@ -5,6 +5,7 @@
 
 use atelier_core::domain::{Customer, CustomerId, Timestamp};
 use futures_util::{StreamExt, stream::BoxStream};
+use sqlx::Row;
 
 use super::{
     AuditEntry, CustomerNote, Customers, FeedbackEvent, SavedOutfit, StoreError, pages, saved_outfits::select,
@@ -45,11 +46,11 @@ impl Customers<'_> {
         let (Some((created, updated)), Some(customer)) = (times, self.get(id).await?) else {
             return Ok(None);
         };
-        let outfits = pages::for_customer(
+        let outfits = pages::for_customer::<SavedOutfit>(
             store,
             id,
             select!("where customer_id = $1 and seq > $2 order by seq limit $3"),
-            |outfit: &SavedOutfit| outfit.seq,
+            |row| row.try_get("seq"),
         );
         Ok(Some(PersonalData {
             customer,

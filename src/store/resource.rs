@@ -13,9 +13,9 @@ use super::{
     ChangeError, Entry, Expected, Put, Store, StoreError, Stored, Version,
     audit::{self, ERASED},
     connect::Dialect,
-    pages::{self, PAGE},
+    pages::{self, PART},
     revisions::{self, Changed},
-    upsert,
+    search, upsert,
 };
 
 /// How long an erasure waits for the log to be emptied; [`Store::complete_erasures`] tries again.
@@ -90,36 +90,49 @@ impl<'a, R: Resource> Resources<'a, R> {
         row.as_ref().map(parse_stored).transpose()
     }
 
-    /// Up to `n` values after the id `after`, in the byte order of their ids.
-    pub async fn list(self, after: Option<&R::Id>, n: u32) -> Result<Vec<R>, StoreError> {
-        let sql = format!("select {} from {} where id > $1 order by id limit $2", R::COLUMNS, R::TABLE);
-        let rows = sqlx::query_as(AssertSqlSafe(sql))
-            // Every id comes after the empty string.
-            .bind(after.map_or("", Borrow::borrow))
-            .bind(i64::from(n))
-            .fetch_all(&self.store.readers)
-            .await?;
-        rows.into_iter().map(R::parse).collect()
+    /// The values after the id `after`, in the byte order of their ids, read in parts of up to `part` rows as needed.
+    pub fn after(
+        self,
+        after: Option<&R::Id>,
+        part: u32,
+    ) -> impl Stream<Item = Result<R, StoreError>> + Send + use<R> {
+        self.with_condition("", Vec::new(), after, part)
     }
 
-    /// Every value in the byte order of their ids, read page by page as needed.
-    pub fn all(self) -> impl Stream<Item = Result<R, StoreError>> + Send + use<'a, R> {
-        pages::stream(None::<R::Id>, move |after| async move {
-            let page = self.list(after.as_ref(), PAGE).await?;
-            Ok(page.into_iter().map(|value| (Some(value.id().clone()), value)).collect())
-        })
+    /// Every value in the byte order of their ids.
+    pub fn all(self) -> impl Stream<Item = Result<R, StoreError>> + Send + use<R> {
+        self.after(None, PART)
     }
 
     /// The values after the id `after` whose id or texts contain a text of each group, in the order of their ids. The texts
-    /// are in lower case.
+    /// are folded.
     pub fn with_words(
         self,
-        groups: Vec<Vec<String>>,
+        groups: &[Vec<String>],
         after: Option<&R::Id>,
-    ) -> impl Stream<Item = Result<R, StoreError>> + Send + use<'a, R> {
-        let select = format!("select {} from {}", R::COLUMNS, R::TABLE);
-        let after = after.map_or("", Borrow::borrow);
-        pages::with_words(self.store, &select, groups, after, R::parse, |value| value.id().borrow())
+    ) -> impl Stream<Item = Result<R, StoreError>> + Send + use<R> {
+        let patterns = groups.iter().flatten().map(|text| search::part_pattern(text)).collect();
+        self.with_condition(&search::any_of(3, groups), patterns, after, PART)
+    }
+
+    /// The condition takes the texts from `$3` on.
+    pub(super) fn with_condition(
+        self,
+        condition: &str,
+        texts: Vec<String>,
+        after: Option<&R::Id>,
+        part: u32,
+    ) -> impl Stream<Item = Result<R, StoreError>> + Send + use<R> {
+        let (columns, table) = (R::COLUMNS, R::TABLE);
+        let sql = format!("select {columns} from {table} where id > $1{condition} order by id limit $2");
+        let query = move |after: String| {
+            let query = sqlx::query(AssertSqlSafe(sql.clone())).bind(after).bind(i64::from(part));
+            texts.iter().cloned().fold(query, sqlx::query::Query::bind)
+        };
+        // Every id comes after the empty string.
+        let first = after.map_or("", Borrow::borrow).to_owned();
+        let id = |row: &AnyRow| row.try_get("id");
+        pages::stream(self.store, first, part, query, id, |row| R::parse(R::Columns::from_row(row)?))
     }
 
     pub async fn count(self) -> Result<u64, StoreError> {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use atelier_core::domain::{CustomerId, OpenOutfit, Slot, Slots, Split, Timestamp};
+use futures_util::Stream;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use sqlx::{Any, AnyConnection, AssertSqlSafe, FromRow, Row, Transaction, any::AnyRow};
@@ -16,7 +17,7 @@ use super::{
     customers::customer_id,
     json,
     outfits::{OutfitRow, digest, features_text, parse_slot, slot_ids},
-    people,
+    pages, people,
     record::Record,
     search::{self, name_key},
     upsert,
@@ -150,23 +151,23 @@ impl SavedOutfits<'_> {
             .await?)
     }
 
-    /// Up to `n` of the customer's outfits after the outfit `after` (0 for the first ones).
-    pub async fn for_customer(
+    /// The customer's outfits after the outfit `after` (0 for the first ones), read in parts of up to `part` rows.
+    pub fn for_customer(
         self,
         customer: &CustomerId,
         with_drafts: bool,
         after: i64,
-        n: u32,
-    ) -> Result<Vec<SavedOutfit>, StoreError> {
-        Ok(sqlx::query_as(select!(
+        part: u32,
+    ) -> impl Stream<Item = Result<SavedOutfit, StoreError>> + Send + use<> {
+        const SQL: &str = select!(
             "where customer_id = $1 and seq > $2 and draft <= $4 and deleted_at is null order by seq limit $3"
-        ))
-        .bind(customer.as_str())
-        .bind(after)
-        .bind(i64::from(n))
-        .bind(i64::from(with_drafts))
-        .fetch_all(&self.store.readers)
-        .await?)
+        );
+        let (customer, draft) = (customer.clone(), i64::from(with_drafts));
+        let query = move |after: i64| {
+            sqlx::query(SQL).bind(customer.to_string()).bind(after).bind(i64::from(part)).bind(draft)
+        };
+        let seq = |row: &AnyRow| row.try_get("seq");
+        pages::stream(self.store, after, part, query, seq, |row| Ok(SavedOutfit::from_row(row)?))
     }
 
     /// The customer's latest outfits and drafts, the latest first.

@@ -12,7 +12,9 @@ mod sets;
 mod supply;
 
 use std::{
+    borrow::Borrow,
     collections::{BTreeSet, HashMap},
+    convert::Infallible,
     sync::Arc,
 };
 
@@ -107,14 +109,26 @@ impl CatalogueBuilder {
         is_known
     }
 
-    /// Adds articles of the shop.
-    pub fn add(&mut self, articles: &[Article], release: &Release) {
-        let prepare = |article: &Article| {
+    /// Adds articles of the shop, which are dropped one by one: their text, which is kept, takes far less memory.
+    ///
+    /// # Errors
+    /// The first of the articles' own.
+    pub fn add<A: Borrow<Article>, E: Send>(
+        &mut self,
+        articles: impl ParallelIterator<Item = Result<A, E>>,
+        release: &Release,
+    ) -> Result<(), E> {
+        let prepare = |article: Result<A, E>| {
+            let article = article?;
+            let article: &Article = article.borrow();
             let own = release.vocabulary().index_of(article.id.as_str());
             let known = own.and_then(|own| self.known[own as usize].as_ref());
-            Prepared::new(article, known.map(|known| &*known.composition.values), release, &self.sets)
+            let trained = known.map(|known| &*known.composition.values);
+            Ok(Prepared::new(article, trained, release, &self.sets))
         };
-        self.articles.par_extend(articles.par_iter().map(prepare));
+        let prepared: Vec<Prepared> = articles.map(prepare).collect::<Result<_, E>>()?;
+        self.articles.extend(prepared);
+        Ok(())
     }
 
     pub fn build(self, release: &Release) -> Catalogue {
@@ -176,7 +190,7 @@ impl Catalogue {
     /// `articles` are the shop's.
     pub fn build(articles: &[Article], release: &Release) -> Self {
         let mut builder = CatalogueBuilder::new(release, None);
-        builder.add(articles, release);
+        let Ok(()) = builder.add(articles.par_iter().map(Ok::<_, Infallible>), release);
         builder.build(release)
     }
 
@@ -184,7 +198,7 @@ impl Catalogue {
     /// articles are made of something else now. None if there is no room for all new articles.
     pub fn with_changes(
         &self,
-        changes: &[(ArticleId, Option<Article>)],
+        changes: impl IntoIterator<Item = (ArticleId, Option<Article>)>,
         release: &Release,
     ) -> Option<(Self, Vec<u32>)> {
         let mut next = self.clone();
@@ -196,8 +210,9 @@ impl Catalogue {
                 next.sets.remove(position, &facts);
             }
             let own = release.vocabulary().index_of(id.as_str());
+            let is_present = article.is_some();
             let prepared = match (article, own) {
-                (Some(article), _) => Prepared::new(article, None, release, &self.sets),
+                (Some(article), _) => Prepared::new(&article, None, release, &self.sets),
                 // A visible article of an outfit may be one that the shop no longer has.
                 (None, Some(own)) => Prepared::of_release(own as usize, release, &self.sets),
                 (None, None) => {
@@ -211,7 +226,7 @@ impl Catalogue {
             };
             let Prepared { article: packed, composition, facts } = prepared;
             let position = position.or_else(|| next.panels.take(packed.kind()))?;
-            if article.is_some() {
+            if is_present {
                 next.sets.add(position, &facts);
             }
             if next.index.put(position, packed, composition) {
@@ -312,7 +327,7 @@ mod tests {
         assert_eq!(ids(catalogue.sets.present()), ["d", "c", "b", "a", "new"]);
         assert_eq!(catalogue.sets.present().iter().collect::<Vec<_>>(), [0, 1, 32, 33, 64]);
         assert_eq!(catalogue.sets.types(), ["boot", "coat", "hat"]);
-        assert_eq!(ids(catalogue.sets.of_type("coat").unwrap()), ["b", "a"]);
+        assert_eq!(ids(&catalogue.sets.of_type("coat").unwrap()), ["b", "a"]);
         assert_eq!(ids(catalogue.sets.out_of_stock()), ["b"]);
         assert_eq!(ids(&catalogue.sets.priced(Some(20.0), None)), ["b", "a"]);
         assert_eq!(ids(&catalogue.sets.priced(None, Some(50.5))), ["d", "b"]);
@@ -321,8 +336,8 @@ mod tests {
         let ruled_out = catalogue.sets.ruled_out(release.schema(), &features);
         assert_eq!(ids(&ruled_out.articles), ["a", "new"]);
         assert_eq!(ruled_out.unmatched, [("material".to_owned(), "plastic".to_owned())]);
-        assert_eq!(ids(catalogue.sets.of_type("COAT").unwrap()), ["b", "a"]);
-        assert_eq!(ids(catalogue.sets.of_type("hat").unwrap()), ["new"]);
+        assert_eq!(ids(&catalogue.sets.of_type("COAT").unwrap()), ["b", "a"]);
+        assert_eq!(ids(&catalogue.sets.of_type("hat").unwrap()), ["new"]);
         assert_eq!(catalogue.coverage(), Coverage { both: 4, only_catalogue: 1, only_release: 1 });
         let gone = catalogue.position_of("gone").unwrap();
         assert!(catalogue.article(gone).is_none() && !catalogue.is_new(gone));
@@ -362,7 +377,7 @@ mod tests {
             })
             .collect();
         let of_types: Vec<_> =
-            sets.types().into_iter().map(|kind| ids(sets.of_type(kind).unwrap())).collect();
+            sets.types().into_iter().map(|kind| ids(&sets.of_type(kind).unwrap())).collect();
         json!({
             "all": all, "present": ids(sets.present()), "stock": ids(sets.out_of_stock()), "words": words,
             "priced": ids(&sets.priced(Some(2.0), None)), "types": sets.types(), "of_types": of_types,
@@ -400,7 +415,7 @@ mod tests {
                 };
                 let changes: Vec<_> = changes.iter().map(change).collect();
                 let before = describe(&catalogue);
-                let (next, touched) = catalogue.with_changes(&changes, &release).unwrap();
+                let (next, touched) = catalogue.with_changes(changes, &release).unwrap();
                 prop_assert_eq!(describe(&catalogue), before);
                 for position in (0..u32::try_from(next.index.len()).unwrap()).filter(|at| !touched.contains(at)) {
                     prop_assert_eq!(next.index.composition(position), catalogue.index.composition(position));
@@ -412,6 +427,36 @@ mod tests {
         }
     }
 
+    /// An article of very many words takes little memory, and no no-go lets it pass.
+    #[test]
+    fn an_article_that_says_everything_is_excluded() {
+        let schema = "name = \"s\"\n[[feature]]\nname = \"avoids\"\nkind = \"set\"\nvalues = [\"wool\"]\nexcludes = \"material\"\n\
+             [[feature]]\nname = \"never\"\nkind = \"set\"\nvalues = [\"boot\"]\nexcludes = \"type\"\n";
+        let release = release(&[article("z", "hat", json!({}))], schema);
+        let many: Vec<String> = (0..10_000).map(|n| format!("m{n}")).collect();
+        let articles = [
+            article("a", "coat", json!({"material": many, "price": 1})),
+            article("b", &many.join("/"), json!({"material": "silk"})),
+            article("c", "coat", json!({"material": "silk"})),
+        ];
+        let catalogue = Catalogue::build(&articles, &release);
+        let excluded = |name: &str, word: &str| {
+            let features = [(name.to_owned(), FeatureValue::Text(word.into()))].into_iter().collect();
+            let found = catalogue.sets.ruled_out(release.schema(), &features).articles;
+            let mut ids: Vec<String> =
+                found.iter().map(|at| catalogue.article(at).unwrap().id.to_string()).collect();
+            ids.sort();
+            ids
+        };
+        assert_eq!(
+            (excluded("avoids", "wool"), excluded("avoids", "silk")),
+            (vec!["a".into()], vec!["a".into(), "b".into(), "c".into()])
+        );
+        assert_eq!(excluded("never", "boot"), ["b"]);
+        assert_eq!(catalogue.sets.of_type(&many.join("/")).unwrap().count(), 1);
+        assert_eq!(catalogue.sets.facets()["material"], ["silk"]);
+    }
+
     #[test]
     fn a_full_catalogue_is_built_anew() {
         let schema = "name = \"s\"\n[[feature]]\nname = \"age\"\nkind = \"number\"\nedges = [1]\n";
@@ -420,7 +465,7 @@ mod tests {
         let mut added = 1;
         loop {
             let new = article(&format!("b-{added}"), "boot", json!({}));
-            let Some((next, changed)) = catalogue.with_changes(&[(new.id.clone(), Some(new))], &release)
+            let Some((next, changed)) = catalogue.with_changes([(new.id.clone(), Some(new))], &release)
             else {
                 break;
             };

@@ -51,7 +51,7 @@ pub(super) async fn score(
         let Some(article) = catalogue.article(index) else { continue };
         let of_type =
             catalogue.sets().of_type(article.kind()).expect("the catalogue has its type; this is a bug");
-        let of_type = among(served, request, &prepared, position, of_type);
+        let of_type = among(served, request, &prepared, position, &of_type);
         let mut slots = prepared.slots.clone();
         slots[position] = BLANK;
         questions.push(question(&prepared, slots, position, index, of_type));

@@ -2,10 +2,11 @@
 
 use std::{pin::pin, sync::Arc};
 
-use atelier_core::util::memory::return_memory;
+use atelier_core::{domain::Article, util::memory::return_memory};
 use atelier_engine::{
     catalogue::{Catalogue, CatalogueBuilder},
     inference::{Articles, Serving},
+    packed_article::PackedArticle,
 };
 use futures_util::TryStreamExt;
 use rayon::prelude::*;
@@ -21,8 +22,8 @@ pub(super) type Both = (Arc<Catalogue>, Arc<Articles>);
 const READ_BY_NAME: usize = 8;
 const LEAST_READ_BY_NAME: usize = 1000;
 
-/// The number of pages of articles that are prepared together.
-const PAGES: usize = 8;
+/// The number of parts of articles that are prepared together.
+const PARTS: usize = 8;
 
 /// Reads all articles. `currency` is the shop's.
 pub(super) async fn read(
@@ -30,7 +31,7 @@ pub(super) async fn read(
     currency: Arc<str>,
     serving: &Arc<Serving>,
 ) -> Result<Both, StoreError> {
-    let mut pages = pin!(store.articles().all_unparsed().try_chunks(PAGES));
+    let mut pages = pin!(store.articles().all_unparsed().try_chunks(PARTS));
     let release = Arc::clone(serving.release());
     let builder = task::spawn_blocking(move || CatalogueBuilder::new(&release, Some(currency)));
     let (builder, first) = tokio::join!(builder, pages.try_next());
@@ -42,7 +43,7 @@ pub(super) async fn read(
             let mut others: Vec<_> = pages_read.iter().flat_map(UnparsedArticles::rows).collect();
             others.retain(|row| !builder.add_known(row.id, row.kind, row.attributes, &release));
             let others = others.into_par_iter().map(UnparsedArticle::parse);
-            builder.add(&others.collect::<Result<Vec<_>, _>>()?, &release);
+            builder.add(others, &release)?;
             Ok::<_, StoreError>(builder)
         });
         // The database reads the next ones meanwhile.
@@ -70,10 +71,13 @@ pub(super) async fn read_changes(
     now: i64,
 ) -> Result<Option<Both>, StoreError> {
     let most = (catalogue.index().len() / READ_BY_NAME).max(LEAST_READ_BY_NAME);
-    let Some(changes) = store.articles().changes(before, now, most).await? else { return Ok(None) };
+    let packed = |article: Article| PackedArticle::from(&article);
+    let changes = store.articles().changes(before, now, most, packed).await?;
+    let Some(changes) = changes else { return Ok(None) };
     let serving = Arc::clone(serving);
     let change = task::spawn_blocking(move || {
-        let (catalogue, touched) = catalogue.with_changes(&changes, serving.release())?;
+        let changes = changes.into_iter().map(|(id, article)| (id, article.map(|packed| packed.unpack())));
+        let (catalogue, touched) = catalogue.with_changes(changes, serving.release())?;
         let articles = serving.changed_articles(&articles, catalogue.index().clone(), &touched);
         Some((Arc::new(catalogue), Arc::new(articles)))
     });

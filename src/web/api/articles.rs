@@ -120,8 +120,8 @@ async fn list(
     let n = paging::size(query.n, state.limits)?;
     let after = paging::cursor(query.cursor.as_deref(), |id| ArticleId::new(id).ok())?;
     let filter = ArticleFilter { search: query.search, kind: query.r#type, attributes: conditions };
-    let found = state.store.articles().find(&filter, after.as_ref(), n + 1).await?;
-    Ok(Json(Page::new(found, n, |article| article.id.to_string(), ArticleBody::from)))
+    let found = state.store.articles().find(filter, after.as_ref(), n + 1);
+    Page::collect(found, n, |article| article.id.to_string(), ArticleBody::from).await.map(Json)
 }
 
 /// One article

@@ -85,8 +85,8 @@ async fn list(
     let after = paging::cursor(query.cursor.as_deref(), |id| CustomerId::new(id).ok())?;
     let (store, schema) = (&state.store, state.schema());
     let (words, after) = (&query.search, after.as_ref());
-    let found = search::customers_after(store, &schema, &state.synonyms, words, after, n + 1).await?;
-    Ok(Json(Page::new(found, n, |customer| customer.id.to_string(), CustomerBody::from)))
+    let found = search::customers_after(store, schema, &state.synonyms, words, after, n + 1);
+    Page::collect(found, n, |customer| customer.id.to_string(), CustomerBody::from).await.map(Json)
 }
 
 /// One customer
@@ -382,12 +382,12 @@ async fn outfits(
 ) -> Result<Json<Page<OutfitBody>>, Problem> {
     let n = paging::size(query.n, state.limits)?;
     let after = paging::cursor(query.cursor.as_deref(), |seq| seq.parse().ok())?;
-    let found =
-        state.store.saved_outfits().for_customer(&id, query.drafts, after.unwrap_or(0), n + 1).await?;
-    if found.is_empty() && state.store.customers().get(&id).await?.is_none() {
+    let found = state.store.saved_outfits().for_customer(&id, query.drafts, after.unwrap_or(0), n + 1);
+    let page = Page::collect(found, n, |record| record.seq.to_string(), OutfitBody::from).await?;
+    if page.items.is_empty() && state.store.customers().get(&id).await?.is_none() {
         return Err(Customer::unknown(&id));
     }
-    Ok(Json(Page::new(found, n, |record| record.seq.to_string(), OutfitBody::from)))
+    Ok(Json(page))
 }
 
 /// Import customers

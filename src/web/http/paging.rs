@@ -1,11 +1,16 @@
 //! Lists in pages.
 
+use std::{marker::PhantomData, pin::pin};
+
+use futures_util::{Stream, TryStreamExt};
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     config::Limits,
-    web::http::{Finding, Problem, schema::id_text},
+    store::StoreError,
+    web::http::{Finding, Kind, Problem, schema::id_text},
 };
 
 /// The query for a page of search results.
@@ -42,27 +47,44 @@ pub(crate) struct ArticleQuery {
     pub(crate) n: Option<u32>,
 }
 
+/// Bytes of items after which a page ends early, so that callers who do not read their pages take little memory.
+const PAGE_BYTES: usize = 1 << 20;
+
 /// A page of a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Page<T> {
-    pub(crate) items: Vec<T>,
+    #[schema(value_type = Vec<T>)]
+    pub(crate) items: Vec<Box<RawValue>>,
     /// The cursor of the next page; null on the last page.
     #[schema(examples("c-000010"))]
     next_cursor: Option<String>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    item: PhantomData<T>,
 }
 
-impl<T> Page<T> {
-    /// Takes up to `n + 1` rows: one more than the page holds means that there is another page.
-    pub(crate) fn new<Row>(
-        mut rows: Vec<Row>,
+impl<T: Serialize> Page<T> {
+    /// Takes up to `n` rows. One more means that there is another page.
+    pub(crate) async fn collect<Row>(
+        rows: impl Stream<Item = Result<Row, StoreError>>,
         n: u32,
         cursor: impl Fn(&Row) -> String,
         item: impl Fn(Row) -> T,
-    ) -> Self {
-        let n = n as usize;
-        let next_cursor = (rows.len() > n).then(|| cursor(&rows[n - 1]));
-        rows.truncate(n);
-        Self { items: rows.into_iter().map(item).collect(), next_cursor }
+    ) -> Result<Self, Problem> {
+        let mut rows = pin!(rows);
+        let mut page = Self { items: Vec::new(), next_cursor: None, item: PhantomData };
+        let (mut last, mut bytes) = (String::new(), 0);
+        while let Some(row) = rows.try_next().await? {
+            if page.items.len() == n as usize || bytes >= PAGE_BYTES {
+                page.next_cursor = Some(last);
+                break;
+            }
+            last = cursor(&row);
+            let json = to_raw_value(&item(row)).map_err(|error| Problem::inside(Kind::Internal, error))?;
+            bytes += json.get().len();
+            page.items.push(json);
+        }
+        Ok(page)
     }
 }
 

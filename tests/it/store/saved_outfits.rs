@@ -7,7 +7,7 @@ use atelier::store::{
     SavedOutfit, Store, StoreError, SuggestedArticle, TokenHash,
 };
 use atelier_core::domain::{Outfit, Role, Slots};
-use futures_util::TryStreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use serde_json::json;
 
 use super::{LATER, NOW, article_id, customer_id, name, open_outfit, outfit, with_customers};
@@ -58,7 +58,7 @@ async fn a_draft_is_no_outfit_yet(db: TestDatabase) {
     assert!(store.outfits().all().try_collect::<Vec<_>>().await.unwrap().is_empty());
     assert_eq!(store.outfits().for_customer(&customer_id("c"), 0, 9).await, Ok(vec![]));
     let all = async |with_drafts| {
-        store.saved_outfits().for_customer(&customer_id("c"), with_drafts, 0, 9).await.unwrap().len()
+        store.saved_outfits().for_customer(&customer_id("c"), with_drafts, 0, 9).count().await
     };
     assert_eq!((all(false).await, all(true).await), (0, 1));
 

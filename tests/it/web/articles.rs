@@ -137,3 +137,46 @@ async fn what_is_no_price_and_no_stock_is_refused(service: Service) {
     }
     assert_eq!(service.store.articles().count().await, Ok(0), "nothing was stored");
 }
+
+/// Callers who do not read their pages take little memory.
+#[apply(contract)]
+async fn a_page_ends_early_after_a_megabyte(service: Service) {
+    for number in 0..40 {
+        let (article, customer) = (format!("/articles/a-{number:02}"), format!("/customers/c-{number:02}"));
+        let notes = "x".repeat(60_000);
+        assert_eq!(service.put(&article, &json!({"type": "coat", "notes": notes})).await.status(), 201);
+        assert_eq!(service.put(&customer, &json!({"features": {"notes": notes}})).await.status(), 201);
+    }
+    for (list, count) in [
+        ("articles?", 40),
+        ("articles?type=coat&", 40),
+        ("articles?where=type:coat&", 40),
+        ("customers?", 40),
+        ("articles?search=a-1&", 10),
+    ] {
+        let (mut ids, mut cursor, mut pages) = (Vec::new(), String::new(), 0);
+        loop {
+            let page = service.json(&format!("/{list}n=500{cursor}")).await;
+            assert!(page.to_string().len() < 1_200_000, "{list}");
+            ids.extend(page["items"].as_array().unwrap().iter().map(|item| item["id"].to_string()));
+            pages += 1;
+            let Some(next) = page["next_cursor"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        assert!(ids.len() == count && ids.is_sorted(), "{list}: {ids:?}");
+        assert_eq!(pages, count.div_ceil(18), "{list}");
+    }
+}
+
+#[apply(contract)]
+async fn a_price_has_at_most_twelve_digits(service: Service) {
+    for (price, status) in [
+        (json!(1.7e308), 422),
+        (json!(1e12), 422),
+        (json!("1000000000000"), 422),
+        (json!(999_999_999_999.99), 201),
+    ] {
+        let put = service.put("/articles/a", &json!({"type": "coat", "price": price})).await;
+        assert_eq!(put.status(), status, "{price}");
+    }
+}

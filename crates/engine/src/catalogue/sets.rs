@@ -9,7 +9,7 @@ use std::{
 };
 
 use atelier_core::{
-    domain::{Article, Features, Mask, Schema, fold_for, fold_parts},
+    domain::{Article, Features, Mask, Schema, SparseMask, fold_for, fold_parts},
     util::{chunked::Chunked, notation::is_currency},
 };
 
@@ -17,6 +17,10 @@ use super::supply::{self, Supply};
 
 /// Not an attribute, but compared like one.
 const TYPE: &str = "type";
+/// The most words of an attribute that are kept of an article. One that says more is excluded by every no-go, as if it said this
+/// word, which no text has.
+const MOST_WORDS: usize = 256;
+const EVERYTHING: &str = "\0";
 
 /// What no-gos exclude.
 #[derive(Debug)]
@@ -47,9 +51,7 @@ struct Words {
     /// The type, and the attributes by which features of the schema exclude articles.
     attributes: Arc<[String]>,
     /// By attribute and folded word.
-    masks: HashMap<String, HashMap<String, Arc<Mask>>>,
-    /// The number of positions.
-    length: usize,
+    masks: HashMap<String, HashMap<String, Arc<SparseMask>>>,
 }
 
 /// What counts of an article.
@@ -78,7 +80,7 @@ impl Sets {
             unreadable: empty,
             prices: Chunked::default(),
             types: HashMap::new(),
-            words: Words { attributes: attributes.into(), masks: HashMap::new(), length: 0 },
+            words: Words { attributes: attributes.into(), masks: HashMap::new() },
             supply,
             currency,
         }
@@ -88,7 +90,6 @@ impl Sets {
     /// have a core each.
     pub(super) fn fill(self, length: usize, articles: &[(u32, Facts)]) -> Self {
         let Self { types, mut words, mut supply, currency, .. } = self;
-        words.length = length;
         rayon::join(
             || articles.iter().for_each(|(position, facts)| supply.add(*position, &facts.supply)),
             || articles.iter().for_each(|(position, facts)| words.add(*position, &facts.words)),
@@ -109,7 +110,7 @@ impl Sets {
             price: self.price_of(article).unwrap_or(f64::NAN),
             in_stock: article.in_stock(),
             is_readable: article.is_readable(),
-            words: self.words.attributes.iter().map(|attribute| article.folded_words(attribute)).collect(),
+            words: self.words.attributes.iter().map(|attribute| kept_words(article, attribute)).collect(),
             supply: self.supply.read(article),
         }
     }
@@ -143,7 +144,7 @@ impl Sets {
         *self.prices.get_mut(position as usize) = f64::NAN;
         self.words.remove(position, &facts.words);
         self.supply.remove(position, &facts.supply);
-        if self.of_type(&facts.kind).is_none() {
+        if self.words.get(TYPE, &fold_for(TYPE, &facts.kind)).is_none() {
             self.types.remove(&fold_for(TYPE, &facts.kind));
         }
     }
@@ -169,8 +170,11 @@ impl Sets {
 
     /// The articles of a type in any case, in the singular or plural, or None if the shop has none. `Coat/Jacket` is of both
     /// types.
-    pub fn of_type(&self, kind: &str) -> Option<&Mask> {
-        self.words.get(TYPE, &fold_for(TYPE, kind))
+    pub fn of_type(&self, kind: &str) -> Option<Mask> {
+        let of_type = self.words.get(TYPE, &fold_for(TYPE, kind))?;
+        let mut articles = Mask::none(self.present.length());
+        articles.unite_sparse(of_type);
+        Some(articles)
     }
 
     /// In alphabetical order.
@@ -188,6 +192,7 @@ impl Sets {
         let mut facets: BTreeMap<&str, Vec<&str>> = self.supply.facets().chain(excluding).collect();
         facets.remove(TYPE);
         for words in facets.values_mut() {
+            words.retain(|word| *word != EVERYTHING);
             words.sort_unstable();
         }
         facets
@@ -196,9 +201,8 @@ impl Sets {
     /// The articles with a folded word in one of the facets.
     pub fn with_word(&self, attribute: &str, word: &str) -> Mask {
         let mut articles = Mask::none(self.present.length());
-        if let Some(of_word) = self.words.get(attribute, word) {
-            articles.unite(of_word);
-        } else if let Some(of_word) = self.supply.with_word(attribute, word) {
+        let of_word = self.words.get(attribute, word).or_else(|| self.supply.with_word(attribute, word));
+        if let Some(of_word) = of_word {
             articles.unite_sparse(of_word);
         }
         articles
@@ -249,24 +253,41 @@ impl Sets {
         for (attribute, no_go) in schema.exclusions(features) {
             let find = |word: &str| self.words.get(attribute, &fold_for(attribute, word));
             let whole = find(&no_go);
+            if let Some(articles) = self.words.get(attribute, EVERYTHING) {
+                ruled_out.articles.unite_sparse(articles);
+            }
             for part in fold_parts(&no_go) {
                 let found = find(&part);
                 if found.or(whole).is_none() {
                     ruled_out.unmatched.push((attribute.to_owned(), part));
                 } else if let Some(articles) = found {
-                    ruled_out.articles.unite(articles);
+                    ruled_out.articles.unite_sparse(articles);
                 }
             }
             if let Some(articles) = whole {
-                ruled_out.articles.unite(articles);
+                ruled_out.articles.unite_sparse(articles);
             }
         }
         ruled_out
     }
 }
 
+/// The different words of an attribute.
+fn kept_words(article: &Article, attribute: &str) -> Vec<String> {
+    let mut words = article.folded_words(attribute);
+    words.sort_unstable();
+    words.dedup();
+    if words.len() > MOST_WORDS {
+        words = vec![EVERYTHING.to_owned()];
+        if attribute == TYPE {
+            words.push(fold_for(TYPE, article.kind()));
+        }
+    }
+    words
+}
+
 impl Words {
-    fn get(&self, attribute: &str, word: &str) -> Option<&Mask> {
+    fn get(&self, attribute: &str, word: &str) -> Option<&SparseMask> {
         self.masks.get(attribute)?.get(word).map(|mask| &**mask)
     }
 
@@ -281,7 +302,7 @@ impl Words {
                 if let Some(mask) = masks.get_mut(word) {
                     Arc::make_mut(mask).insert(position);
                 } else {
-                    let mut mask = Mask::none(self.length);
+                    let mut mask = SparseMask::default();
                     mask.insert(position);
                     masks.insert(word.clone(), Arc::new(mask));
                 }

@@ -111,9 +111,15 @@ impl Supply {
 
     /// What an article says that the sets are made of.
     pub(super) fn read(&self, article: &Article) -> Facts {
+        let words = |attribute: &str| {
+            let mut words = article.folded_words(attribute);
+            words.sort_unstable();
+            words.dedup();
+            words
+        };
         Facts {
-            kinds: if self.demands.is_empty() { Vec::new() } else { article.folded_words(TYPE) },
-            words: self.attributes.iter().map(|(attribute, _)| article.folded_words(attribute)).collect(),
+            kinds: if self.demands.is_empty() { Vec::new() } else { words(TYPE) },
+            words: self.attributes.iter().map(|(attribute, _)| words(attribute)).collect(),
             counts: article.stock(),
         }
     }
