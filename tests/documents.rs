@@ -1,6 +1,7 @@
-//! The links of the documents name files that are there.
+//! The links of the documents name files that are there, and their promises tests that are there.
 
 use std::{
+    collections::HashSet,
     fs,
     path::{Path, PathBuf},
 };
@@ -13,7 +14,7 @@ fn every_link_and_picture_of_a_document_is_there() {
             .map(|name| root.join(name))
             .into();
     for folder in ["docs", "clients/python", "clients/typescript", "training"] {
-        find_documents(&root.join(folder), &mut documents);
+        find_files(&root.join(folder), "md", &mut documents);
     }
     let (mut missing, mut found) = (Vec::new(), 0);
     for document in &documents {
@@ -29,13 +30,53 @@ fn every_link_and_picture_of_a_document_is_there() {
     assert!(missing.is_empty(), "these links name nothing:\n{}", missing.join("\n"));
 }
 
-fn find_documents(folder: &Path, documents: &mut Vec<PathBuf>) {
+/// A promise of security.md is an item of a list above "Not covered"; those of reliability.md begin with an experiment.
+#[test]
+fn every_promise_names_a_test_that_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut sources, mut tests) = (Vec::new(), HashSet::new());
+    for folder in ["tests", "src", "crates"] {
+        find_files(&root.join(folder), "rs", &mut sources);
+    }
+    for source in sources {
+        let text = fs::read_to_string(source).unwrap();
+        let names = text.split("fn ").skip(1).filter_map(|rest| rest.split('(').next());
+        tests.extend(names.map(ToOwned::to_owned));
+    }
+    let experiments = include_str!("reliability/main.rs").split("Experiment::new(\"").skip(1);
+    tests.extend(experiments.filter_map(|rest| rest.split('"').next()).map(ToOwned::to_owned));
+    let security = include_str!("../docs/security.md").split("\n## Not covered").next().unwrap();
+    let reliability = include_str!("../docs/reliability.md").split("\n## Limits").next().unwrap();
+    let promises: Vec<&str> = [security, reliability]
+        .iter()
+        .flat_map(|text| text.split("\n- ").skip(1))
+        .filter_map(|item| item.split("\n\n").next())
+        .collect();
+    assert!(promises.len() > 40, "{promises:#?}");
+    let quoted = |text: &'static str| text.split('`').skip(1).step_by(2);
+    let empty: Vec<&&str> =
+        promises.iter().filter(|promise| !quoted(promise).any(|name| tests.contains(name))).collect();
+    assert!(empty.is_empty(), "no test holds these promises:\n{empty:#?}");
+    // A test's name has three words at least; settings and paths have other characters or fewer words.
+    let is_name = |text: &&str| {
+        text.matches('_').count() >= 3 && text.chars().all(|c| c == '_' || c.is_ascii_alphanumeric())
+    };
+    let gone: Vec<&str> = [security, reliability]
+        .into_iter()
+        .flat_map(quoted)
+        .filter(is_name)
+        .filter(|name| !tests.contains(*name))
+        .collect();
+    assert!(gone.is_empty(), "these tests are not there: {gone:?}");
+}
+
+fn find_files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() && path.file_name().is_some_and(|name| name != "node_modules") {
-            find_documents(&path, documents);
-        } else if path.extension().is_some_and(|extension| extension == "md") {
-            documents.push(path);
+            find_files(&path, ending, found);
+        } else if path.extension().is_some_and(|extension| extension == ending) {
+            found.push(path);
         }
     }
 }
