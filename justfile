@@ -57,7 +57,7 @@ pictures:
 # Build the documentation as a site with search, in target/site.
 site:
     python3 -m venv target/mkdocs
-    target/mkdocs/bin/pip install --quiet mkdocs==1.6.1
+    target/mkdocs/bin/pip install --quiet --no-deps --only-binary=:all: -r docs/requirements.txt
     target/mkdocs/bin/mkdocs build --strict
 
 # Make a small synthetic world in data/small, in seconds.

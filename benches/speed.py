@@ -135,7 +135,7 @@ def start_peers():
     python = DATA / "venv/bin/python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(DATA / "venv")], check=True)
-    wanted = ["-r", "benches/peers/requirements.txt"]
+    wanted = ["--no-deps", "-r", "benches/peers/requirements.txt"]
     subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=True)
     servers = []
     for name in ("fastapi", "litserve"):

@@ -1,4 +1,5 @@
-//! The links of the documents name files that are there, and their promises tests that are there.
+//! The links of the documents name files that are there, their promises tests that are there, and install steps what they
+//! install exactly.
 
 use std::{
     collections::HashSet,
@@ -91,4 +92,70 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
         let relative = !path.is_empty() && !path.contains(':') && !path.starts_with('/');
         relative.then_some(path)
     })
+}
+
+/// The same version on every machine and every day. Debian's packages are signed, and belong to one release of it.
+#[test]
+fn install_steps_run_only_pinned_code() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut files, mut unpinned, mut found) = (Vec::new(), Vec::new(), 0);
+    find_texts(root, &mut files);
+    for (path, text) in &files {
+        let name = path.strip_prefix(root).unwrap().display();
+        let is_list = name.to_string().contains("requirements");
+        for (line, number) in text.lines().zip(1..) {
+            for (command, rest) in
+                INSTALLS.iter().filter_map(|command| Some((command, line.split_once(command)?.1)))
+            {
+                found += 1;
+                let words = rest.split(['`', '#', '\\', '(']).next().unwrap_or_default();
+                if !are_pinned(words) {
+                    unpinned.push(format!("{name}:{number}: {command}{words}"));
+                }
+            }
+            if is_list && !line.starts_with('#') && !line.trim().is_empty() && !line.contains("==") {
+                unpinned.push(format!("{name}:{number}: {line}"));
+            }
+        }
+    }
+    assert!(found > 15, "install steps were not found: {found}");
+    assert!(unpinned.is_empty(), "these name no version:\n{}", unpinned.join("\n"));
+}
+
+const INSTALLS: [&str; 4] = ["pip install ", "npm install ", "npx ", "cargo install "];
+
+/// Whether each word is a flag, a list or a folder of ours, or says its version.
+fn are_pinned(words: &str) -> bool {
+    let mut words = words.split_whitespace().map(|word| word.trim_matches(['"', '\'', '.', ',']));
+    while let Some(word) = words.next() {
+        let has_version = word.contains("==")
+            || word
+                .split_once('@')
+                .is_some_and(|(_, version)| version.starts_with(|c: char| c.is_ascii_digit()));
+        match word {
+            // Its program comes last.
+            "--package" => return words.next().is_some_and(|package| package.contains('@')),
+            "-r" | "--requirement" | "--prefix" | "--target" => {
+                words.next();
+            }
+            "&&" | "||" | ";" => return true,
+            _ if word.starts_with('-') || word.starts_with('/') || word.starts_with('$') || has_version => {}
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Files of the repository, as far as they are text.
+fn find_texts(folder: &Path, files: &mut Vec<(PathBuf, String)>) {
+    const NOT_OURS: [&str; 5] = [".git", "target", "node_modules", "shared", "data"];
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if path.is_dir() && !NOT_OURS.contains(&name) {
+            find_texts(&path, files);
+        } else if path.is_file() && !path.ends_with("tests/documents.rs") {
+            files.extend(fs::read_to_string(&path).ok().map(|text| (path, text)));
+        }
+    }
 }

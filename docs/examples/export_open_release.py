@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes a release of format 2, whose model suggests articles that it was not trained with.
 
-    pip install numpy onnx
+    pip install --no-deps -r docs/examples/requirements.txt
     python3 docs/examples/export_open_release.py models/open
 
 The model is that of export_release.py in two parts: the trunk as ONNX, which reads the rows of articles instead of their

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes a complete release for Atelier without Atelier's training tool.
 
-    pip install numpy onnx
+    pip install --no-deps -r docs/examples/requirements.txt
     python3 docs/examples/export_release.py models/example
 
 To make your own release, call `write_release` with your schema, your articles in the order of the model's

@@ -1,6 +1,6 @@
 """Compares a service that asks MLServer, with mlserver_runtime.py, with a service that has its own sessions.
 
-    pip install mlserver onnxruntime
+    pip install --no-deps -r docs/examples/requirements-model-server.txt
     PATH="$PWD/target/release:$PATH" python docs/examples/try_model_server.py /tmp/model-server
 
 .ci/run does not run this.

@@ -1,6 +1,7 @@
 """Tries spark_nightly.py and ray_nightly.py in local sessions, beside `atelier complete` alone.
 
-    pip install pyspark 'ray[data]'         # and Java for Spark
+    pip install --no-deps -r docs/examples/requirements-nightly.txt          # and Java for Spark
+    pip install --no-deps --no-build-isolation pyspark==4.3.0
     PATH="$PWD/target/release:$PATH" python docs/examples/try_nightly.py /tmp/nightly
 
 They take turns, so that other work on the machine slows all of them. Then each loses an `atelier complete` and, in another

@@ -1,6 +1,6 @@
 """Outfits a second of `atelier-training fit` and of training/pytorch, on the same prepared runs, by turns.
 
-    pip install torch numpy safetensors
+    pip install --no-deps -r training/pytorch/requirements.txt
     cargo build --release -p atelier-training
     python3 training/benches/pytorch.py
 

@@ -10,7 +10,7 @@ use std::{
 use tempfile::TempDir;
 
 /// Versions that the example exporter is tested with.
-const PACKAGES: [&str; 2] = ["numpy==2.4.6", "onnx==1.23.2"];
+const PACKAGES: &str = include_str!("../../../docs/examples/requirements.txt");
 
 pub fn curl() -> Result<(), String> {
     there("curl")
@@ -106,7 +106,8 @@ fn install() -> Result<PathBuf, String> {
     const PYTHON: &str =
         "import sys, sysconfig; print(sys.implementation.cache_tag, sysconfig.get_platform())";
     let python = run(Command::new("python3").args(["-c", PYTHON]))?;
-    let name = PACKAGES.join("-").replace("==", "-") + "-" + &python.trim().replace(' ', "-");
+    let packages: Vec<&str> = PACKAGES.lines().filter(|line| !line.starts_with('#')).collect();
+    let name = packages.join("-").replace("==", "-") + "-" + &python.trim().replace(' ', "-");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     if folder.is_dir() {
         return Ok(folder);
@@ -123,7 +124,12 @@ fn install() -> Result<PathBuf, String> {
         "--no-input",
         "--only-binary=:all:",
     ];
-    run(Command::new("python3").args(flags).arg("--target").arg(work.path()).args(PACKAGES))?;
+    run(Command::new("python3")
+        .args(flags)
+        .arg("--target")
+        .arg(work.path())
+        .arg("--no-deps")
+        .args(packages))?;
     match fs::rename(work.path(), &folder) {
         Err(error) if !folder.is_dir() => Err(failed(error)),
         _ => Ok(folder),

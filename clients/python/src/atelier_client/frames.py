@@ -1,4 +1,4 @@
-"""pandas in and out; needs `pip install atelier-client[pandas]`.
+"""pandas in and out; needs the extra `pandas`.
 
 A frame's rows go into `import_articles` and its siblings, and what the service answers becomes a frame. Frames of
 `pandas.read_parquet` go in as they are: lists come as arrays, and times as timestamps.
