@@ -183,3 +183,23 @@ def test_the_service_is_ready_and_routed(client):
     routing = client.get_routing()
     assert client.set_routing(**routing) == routing
     assert "atelier_" in client.get_metrics() and client.get_coverage()["known"] > 1000
+
+
+def test_an_id_of_dots_names_nothing_else(client):
+    for wrong in ("", ".", ".."):
+        for call in (client.get_article, client.delete_article, client.erase_customer, client.activate_release):
+            with pytest.raises(ValueError, match="no id"):
+                call(wrong)
+
+
+def test_a_key_goes_over_http_to_this_machine_only(monkeypatch):
+    for safe in ("https://shop.example", "http://localhost:8080", "http://127.0.0.2", "http://[::1]:8080"):
+        Client(safe, key="atl_x").close()
+    for open_to_all in ("http://shop.example", "http://10.0.0.1:8080", "http://localhost.example", "http://127.0.0.1.example"):
+        with pytest.raises(ValueError, match="https"):
+            Client(open_to_all, key="atl_x")
+        Client(open_to_all, key="atl_x", allow_http=True).close()
+        Client(open_to_all).close()
+    monkeypatch.setenv("ATELIER_KEY", "atl_x")
+    with pytest.raises(ValueError, match="https"):
+        AsyncClient("http://shop.example")

@@ -15,6 +15,8 @@ export interface Options {
   url?: string;
   /** An API key. Keep it on a server: what a page holds, its visitors can read. */
   key?: string;
+  /** Whether the key may go over http to other hosts than this machine, where everyone on the way can read it. */
+  allowHttp?: boolean;
   /**
    * How often a request is sent again; 3 by default. After 429 all are but imports of rows that cannot be read twice, after
    * a lost connection, 502, 503 and 504 those that do the same when they are sent twice.
@@ -78,8 +80,15 @@ const TEMPORARY = [502, 503, 504];
 /** Compressing a completion takes longer than sending it as it is. Browsers decide for themselves. */
 const PLAIN = { "Accept-Encoding": "identity" };
 
-/** A path; a slash in an id is %2F. */
-const at = (...steps: (string | number)[]) => "/" + steps.map((step) => encodeURIComponent(step)).join("/");
+/** A path; a slash in an id is %2F. A step of dots would lead to another path, and an empty one to the whole table. */
+function at(...steps: (string | number)[]): string {
+  for (const step of steps) {
+    if (["", ".", ".."].includes(String(step))) throw new TypeError(`${JSON.stringify(step)} is no id that can be part of an address`);
+  }
+  return "/" + steps.map((step) => encodeURIComponent(step)).join("/");
+}
+
+const isHere = (host: string) => /^(127\.[\d.]+|\[::1\]|(.+\.)?localhost)$/.test(host);
 
 const conditions = ({ ifMatch, ifNoneMatch }: Conditions) => ({ "If-Match": ifMatch, "If-None-Match": ifNoneMatch });
 
@@ -106,7 +115,11 @@ export class Client {
 
   constructor(options: Options = {}) {
     const url = (options.url ?? "http://127.0.0.1:8080").replace(/\/+$/, "");
-    const defaults = { retries: 3, maxWait: 60, timeout: 30, fetch: globalThis.fetch.bind(globalThis) };
+    const { protocol, hostname } = new URL(url);
+    if (options.key && protocol !== "https:" && !options.allowHttp && !isHere(hostname)) {
+      throw new TypeError(`over http everyone on the way to ${hostname} could read the key: use https://, or set allowHttp`);
+    }
+    const defaults = { allowHttp: false, retries: 3, maxWait: 60, timeout: 30, fetch: globalThis.fetch.bind(globalThis) };
     const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
     this.#options = { ...defaults, ...given, url };
   }

@@ -164,3 +164,20 @@ test("completions are not compressed", async () => {
   const [asked] = await answering([200], (client) => client.completeOutfit({ outfit }));
   assert.equal(asked!.request.headers["accept-encoding"], "identity");
 });
+
+test("an id of dots names nothing else", async () => {
+  for (const wrong of ["", ".", ".."]) {
+    await assert.rejects(async () => client.getArticle(wrong), /no id/);
+    await assert.rejects(async () => client.deleteArticle(wrong), /no id/);
+  }
+});
+
+test("a key goes over http to this machine only", () => {
+  const key = "atl_x";
+  for (const safe of ["https://shop.example", "http://localhost:8080", "http://127.0.0.2", "http://[::1]:8080"]) new Client({ url: safe, key });
+  for (const open of ["http://shop.example", "http://10.0.0.1:8080", "http://localhost.example", "http://127.0.0.1.example"]) {
+    assert.throws(() => new Client({ url: open, key }), /https/);
+    new Client({ url: open, key, allowHttp: true });
+    new Client({ url: open });
+  }
+});

@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import date, time as clock
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import quote
 
@@ -51,13 +52,28 @@ class ProblemError(Exception):
         super().__init__("; ".join([f"{self.status} {self.code}: {self.detail}", *places]))
 
 
-def headers(key: str | None) -> dict[str, str]:
+def headers(url: str, key: str | None, allow_http: bool) -> dict[str, str]:
     key = key or os.environ.get("ATELIER_KEY")
-    return {"Authorization": f"Bearer {key}"} if key else {}
+    if not key:
+        return {}
+    to = httpx.URL(url)
+    if to.scheme != "https" and not allow_http and not _is_here(to.host):
+        raise ValueError(f"over http everyone on the way to {to.host} could read the key: use https://, or pass allow_http=True")
+    return {"Authorization": f"Bearer {key}"}
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def at(*steps: object) -> str:
-    """A path; a slash in an id is %2F."""
+    """A path; a slash in an id is %2F. A step of dots would lead to another path, and an empty one to the whole table."""
+    for step in steps:
+        if str(step) in ("", ".", ".."):
+            raise ValueError(f"{step!r} is no id that can be part of an address")
     return "/" + "/".join(quote(str(step), safe="") for step in steps)
 
 
