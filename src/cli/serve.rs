@@ -11,7 +11,10 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail};
 use atelier_core::util::{clock::Clock, memory::return_memory};
-use atelier_engine::{inference::Engine, release::MANIFEST};
+use atelier_engine::{
+    inference::{Engine, end_runs},
+    release::MANIFEST,
+};
 use clap::Args;
 use tokio::{
     net::TcpListener,
@@ -163,6 +166,8 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
         }
     }
     background.abort_all();
+    // A release that is being tried would delay the end.
+    end_runs();
     if timeout(FLUSH, access.flush()).await.is_err() {
         tracing::warn!("the last failed sign-ins and uses of keys and sessions could not be stored in time");
     }

@@ -15,8 +15,14 @@ use serde_json::{Value, json};
 
 use super::{REQUIRE_KEY, atelier, fill, path, run, stderr, write_tables};
 use crate::{
-    harness::{Kind, TestDatabase, apply, contract, model_server::ModelServer, tls::Tls, tools},
-    web::{ONNX_RUNTIME, models, tickets, until},
+    harness::{Kind, TestDatabase, apply, contract, model_server::ModelServer, on_sqlite, tls::Tls, tools},
+    web::{
+        ONNX_RUNTIME,
+        foreign_release::{ENDLESS, export_changed},
+        models,
+        releases::copy,
+        tickets, until,
+    },
 };
 
 /// A running `atelier serve`, with its address and the link that signs the first admin in.
@@ -661,4 +667,39 @@ async fn a_stop_releases_onnx_runtime(db: TestDatabase) {
     assert_eq!(served.ask("readyz").await, 200);
     let log = served.stop().await;
     assert!(log.contains("\"message\":\"ONNX Runtime is released\""), "{log}");
+}
+
+/// Its trial would go on for longer than an operator waits.
+#[apply(on_sqlite)]
+#[needs(tools::onnx)]
+async fn a_stop_ends_a_trial_that_never_ends(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let releases = folder.path().join("releases");
+    fs::create_dir(&releases).unwrap();
+    copy(&models().join("demo"), &releases.join("demo"));
+    export_changed(ENDLESS, &releases.join("changed")).await;
+    let flags = ["--models", path(&releases), "--set", "server.drain_ms=5000"];
+    let mut command = atelier(&db, &["--address", "127.0.0.1:0"]);
+    command.args(flags).env(REQUIRE_KEY, "false");
+    let served = Served::launch(command, folder.path()).await;
+    let address = format!("{}releases/changed/activate", served.url);
+    let activating = tokio::spawn(reqwest::Client::new().post(address).json(&json!({})).send());
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(!activating.is_finished(), "the trial goes on");
+    let began = Instant::now();
+    served.stop().await;
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+}
+
+/// As when the disk of the spool is full.
+#[apply(on_sqlite)]
+async fn an_import_that_cannot_be_spooled_may_be_sent_again(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = atelier(&db, &["--address", "127.0.0.1:0"]);
+    command.env("TMPDIR", folder.path().join("missing")).env(REQUIRE_KEY, "false");
+    let served = Served::launch(command, folder.path()).await;
+    let import = reqwest::Client::new().post(format!("{}articles/bulk", served.url)).body("{}");
+    let answer = import.header("content-type", "application/x-ndjson").send().await.unwrap();
+    assert_eq!((answer.status().as_u16(), &answer.headers()["retry-after"]), (503, &"1".parse().unwrap()));
+    served.stop().await;
 }

@@ -40,6 +40,22 @@ nodes.extend(added + rest)
 changed.graph.initializer.append(example.numpy_helper.from_array(example.np.array(1, example.np.int64), 'second_axis'))
 ";
 
+/// Its loop never ends.
+pub const ENDLESS: &str = "
+helper, types = example.helper, example.TensorProto
+for one in changed.graph.node:
+    for place, name in enumerate(one.output):
+        if name == 'logits':
+            one.output[place] = 'before'
+value = helper.make_tensor_value_info
+body = helper.make_graph(
+    [helper.make_node('Identity', ['going'], ['goes_on']), helper.make_node('Identity', ['inner'], ['same'])], 'body',
+    [value('count', types.INT64, []), value('going', types.BOOL, []), value('inner', types.FLOAT, None)],
+    [value('goes_on', types.BOOL, []), value('same', types.FLOAT, None)])
+changed.graph.initializer.append(example.numpy_helper.from_array(example.np.array(True), 'always'))
+changed.graph.node.append(helper.make_node('Loop', ['', 'always', 'before'], ['logits'], body=body))
+";
+
 fn examples() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/examples"))
 }
@@ -62,6 +78,15 @@ pub async fn run_example(script: &str, folder: &Path) {
 
 async fn start(db: &TestDatabase, models: &TempDir) -> Service {
     Service::start_in(db, Limits::default(), models.path().to_owned()).await
+}
+
+/// Makes the release `changed`, with a change of one model.
+pub async fn export_changed(change: &str, folder: &Path) {
+    let script = format!(
+        "{CHANGE}{change}\nexample.write_release(Path(sys.argv[2]), models, 'c', example.SCHEMA, example.ARTICLES)"
+    );
+    let arguments = ["-c", &script, &examples().display().to_string(), &folder.display().to_string()];
+    python(arguments.map(ToOwned::to_owned).into()).await;
 }
 
 #[apply(on_sqlite)]
@@ -199,12 +224,14 @@ async fn a_release_that_breaks_the_contract_is_refused(db: TestDatabase) {
             "[t.CopyFrom(example.numpy_helper.from_array(example.np.where(example.np.arange(t.dims[0])[:, None] == 7, example.np.float32(3e38), example.numpy_helper.to_array(t)), t.name)) for t in changed.graph.initializer if t.name == 'articles.weight']",
             "changed/c.onnx: the weight `articles.weight` holds ",
         ),
+        (
+            // Any file of the machine.
+            "[(t.ClearField('raw_data'), setattr(t, 'data_location', 1), t.external_data.add(key='location', value='/etc/passwd')) for t in changed.graph.initializer if t.name == 'articles.weight']",
+            "changed/c.onnx: the file of some weights (external data) is \"/etc/passwd\", expected a file that release.json lists",
+        ),
+        (ENDLESS, "changed/c.onnx: no answer before the deadline"),
     ] {
-        let script = format!(
-            "{CHANGE}{change}\nexample.write_release(Path(sys.argv[2]), models, 'c', example.SCHEMA, example.ARTICLES)"
-        );
-        let arguments = ["-c", &script, &examples().display().to_string(), &folder.display().to_string()];
-        python(arguments.map(ToOwned::to_owned).into()).await;
+        export_changed(change, &folder).await;
         let (status, problem) = service.ask("/releases/changed/activate", &json!({})).await;
         assert_eq!((status, &problem["code"]), (409, &json!("release-refused")), "{problem}");
         let detail = problem["detail"].as_str().unwrap();

@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::Path,
+    process::Command,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -17,7 +18,7 @@ use tempfile::TempDir;
 use super::{Demo, Service, models};
 use crate::{
     demo,
-    harness::{TestDatabase, apply, contract},
+    harness::{TestDatabase, apply, contract, on_sqlite},
 };
 
 #[apply(contract)]
@@ -137,6 +138,36 @@ async fn routing_chooses_the_method_by_default(Demo(service): Demo) {
         let problem: Value = answer.json().await.unwrap();
         assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
     }
+}
+
+/// Reading a pipe takes for ever.
+#[apply(on_sqlite)]
+async fn special_files_in_a_release_are_refused(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    for (name, special) in [("manifest", "release.json"), ("model", "gsu.onnx"), ("schema", "schema.toml")] {
+        let release = folder.path().join(name);
+        copy(&models().join("demo"), &release);
+        let path = release.join("release.json");
+        let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        manifest["name"] = json!(name);
+        if special != "release.json" {
+            manifest["files"][special]["bytes"] = json!(0);
+        }
+        fs::write(&path, manifest.to_string()).unwrap();
+        fs::remove_file(release.join(special)).unwrap();
+        pipe(&release.join(special));
+    }
+    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    let listed = service.json("/releases").await["releases"].take();
+    for release in listed.as_array().unwrap() {
+        let refused = release["refused"].as_str().unwrap_or_default();
+        assert!(refused.ends_with(": it is not a file with contents"), "{release}");
+        let path = format!("/releases/{}/activate", release["name"].as_str().unwrap());
+        let (status, problem) = service.ask(&path, &json!({})).await;
+        assert!(matches!(status, 404 | 409), "{problem}");
+    }
+    assert_eq!(listed.as_array().map(Vec::len), Some(3));
 }
 
 #[apply(contract)]

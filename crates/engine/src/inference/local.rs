@@ -3,15 +3,18 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
+    time::Instant,
 };
 
 use ort::{
-    session::{Session, SessionInputs, SessionOutputs},
+    session::{RunOptions, Session, SessionInputs, SessionOutputs},
     value::{DynValue, Tensor},
 };
 
 use super::{
     Device, ModelError,
+    deadlines::end_at,
     inputs::{ArticleCells, Inputs},
     model::{Contract, Found, OptionalOutputs, Outputs},
     signature::Port,
@@ -36,10 +39,13 @@ impl Local {
         contract: Contract<'_>,
     ) -> Result<Self, ModelError> {
         let path = contract.file();
+        let found = search_weights(&path)?;
+        check_files(&found, &path, contract)?;
         let session =
             open_session(runtime, &path, device).map_err(|error| rejected(&path, device, &error))?;
         check_metadata(&session, &path, contract)?;
-        let weights_searched = check_weights(&path)?;
+        let weights_searched = found.elsewhere.is_empty();
+        check_weights(found, &path)?;
         Ok(Self { path, session, device, weights_searched, _runtime: runtime.clone() })
     }
 
@@ -58,10 +64,11 @@ impl Local {
         (ports(self.session.inputs()), ports(self.session.outputs()))
     }
 
-    /// Runs the model, and reads its outputs; `last` is the one that answers are made from.
+    /// Runs the model, and reads its outputs; `last` is the one that answers are made from. Ends a run at the deadline.
     pub(super) fn infer<T>(
         &mut self,
         inputs: Inputs,
+        deadline: Instant,
         last: (&'static str, usize),
         optional: OptionalOutputs,
         read: impl FnOnce(Outputs<'_>) -> T,
@@ -70,7 +77,14 @@ impl Local {
         let rejected = |error: &ort::Error| rejected(path, *device, error);
         let batch = inputs.batch;
         let tensors = tensors(inputs).map_err(|error| rejected(&error))?;
-        let outputs = session.run(SessionInputs::from(tensors)).map_err(|error| rejected(&error))?;
+        let options = Arc::new(RunOptions::new().map_err(|error| rejected(&error))?);
+        let watched = end_at(deadline, Arc::clone(&options));
+        let outputs = session.run_with_options(SessionInputs::from(tensors), &*options);
+        drop(watched);
+        let outputs = outputs.map_err(|error| {
+            let is_late = Instant::now() >= deadline;
+            if is_late { ModelError::Timeout { path: path.clone() } } else { rejected(&error) }
+        })?;
         Ok(read(Outputs::find(path, batch, last, optional, |name| find(&outputs, name))?))
     }
 }
@@ -127,14 +141,38 @@ fn check_metadata(session: &Session, path: &Path, contract: Contract<'_>) -> Res
     Ok(())
 }
 
-/// Returns whether all weights are in the file.
-fn check_weights(path: &Path) -> Result<bool, ModelError> {
+fn search_weights(path: &Path) -> Result<weights::Found, ModelError> {
     let bytes = fs::read(path).map_err(|source| ModelError::File { path: path.to_owned(), source })?;
-    let found = weights::search(&bytes);
-    match found.unsound {
-        Some((weight, found)) => Err(ModelError::Weights { path: path.to_owned(), weight, found }),
-        None => Ok(!found.elsewhere),
+    Ok(weights::search(&bytes))
+}
+
+/// Before ONNX Runtime reads other files with weights: any path may be in a model.
+fn check_files(found: &weights::Found, path: &Path, contract: Contract<'_>) -> Result<(), ModelError> {
+    let files = &contract.manifest().files;
+    match found.elsewhere.iter().find(|file| !files.contains_key(*file)) {
+        None => Ok(()),
+        Some(file) => Err(ModelError::Contract {
+            path: path.to_owned(),
+            what: "the file of some weights (external data)".into(),
+            found: format!("{file:?}"),
+            expected: "a file that release.json lists under `files`".into(),
+        }),
     }
+}
+
+fn check_weights(found: weights::Found, path: &Path) -> Result<(), ModelError> {
+    if let Some((weight, found)) = found.unsound {
+        return Err(ModelError::Weights { path: path.to_owned(), weight, found });
+    }
+    if found.unread {
+        return Err(ModelError::Contract {
+            path: path.to_owned(),
+            what: "a part of it".into(),
+            found: "something that only ONNX Runtime can read, or nested more than 32 times".into(),
+            expected: "plain ONNX; export the model again".into(),
+        });
+    }
+    Ok(())
 }
 
 fn rejected(path: &Path, device: Device, error: &ort::Error) -> ModelError {

@@ -14,6 +14,7 @@
 
 mod articles;
 mod cores;
+mod deadlines;
 mod device;
 mod head;
 mod inputs;
@@ -36,6 +37,7 @@ use atelier_core::{domain::Mask, util::http_client::Origin};
 
 pub use articles::Articles;
 pub use cores::available_cores;
+pub use deadlines::end_runs;
 pub use device::{Device, DeviceChoice};
 pub use metrics::EngineMetrics;
 pub use model::ModelError;

@@ -35,8 +35,8 @@ use crate::{
 
 /// The number of articles that a trunk is tried with: its tables' numbers are checked when they are read.
 const TRIED: usize = 256;
-/// How long a server may take to answer the trial questions, for which it may have to load the model.
-const TRIAL: Duration = Duration::from_mins(1);
+/// How long a model may take to answer the trial questions; a server may have to load it.
+const TRIAL: Duration = Duration::from_secs(30);
 
 /// Where a model runs.
 #[derive(Debug, Clone)]
@@ -353,8 +353,7 @@ impl Model {
         self.optional.personas
     }
 
-    /// Answers all questions in one run. If one row is not finite, only its question fails. The deadline is for
-    /// servers; a session's run cannot be cut short.
+    /// Answers all questions in one run. If one row is not finite, only its question fails.
     pub(super) fn answer(
         &mut self,
         questions: &[Question],
@@ -416,7 +415,7 @@ impl Model {
         match backend {
             Backend::Local(local) => {
                 let cores = cores.start_run();
-                local.infer(inputs, last, *optional, |outputs| read(outputs, &cores))
+                local.infer(inputs, deadline, last, *optional, |outputs| read(outputs, &cores))
             }
             Backend::Remote(remote) => {
                 let inferred = remote.infer(&inputs, last, *optional, deadline)?;

@@ -27,6 +27,16 @@ pub(super) fn valid_fields(mut message: &[u8]) -> impl Iterator<Item = Field<'_>
     std::iter::from_fn(move || take_field(&mut message))
 }
 
+/// Whether it is a message up to its end.
+pub(super) fn is_valid(mut message: &[u8]) -> bool {
+    while !message.is_empty() {
+        if take_field(&mut message).is_none() {
+            return false;
+        }
+    }
+    true
+}
+
 fn take_field<'a>(message: &mut &'a [u8]) -> Option<Field<'a>> {
     let tag = take_varint(message)?;
     let value = match tag & 7 {
@@ -84,6 +94,7 @@ mod tests {
         assert_eq!(found[2].value, Value::Fixed32(1.0_f32.to_le_bytes()));
         assert_eq!(read_packed(&[1, 0xac, 2]), Some(vec![1, 300]));
         assert_eq!(valid_fields(&message[..message.len() - 1]).count(), 2);
+        assert!(is_valid(&message) && !is_valid(&message[..message.len() - 1]));
         assert_eq!(valid_fields(&[0x0b]).count(), 0, "a group");
         assert_eq!(valid_fields(&[0xff; 11]).count(), 0, "an endless number");
     }

@@ -7,7 +7,9 @@
 //! A mask is not a row: exporters write attention masks as tables of one number and infinity, and single infinities as
 //! limits.
 
-use super::protobuf::{Field, Value, valid_fields};
+use std::collections::BTreeSet;
+
+use super::protobuf::{Field, Value, is_valid, valid_fields};
 
 /// Values of `TensorProto.DataType` that can be NaN.
 const FLOAT: u64 = 1;
@@ -26,17 +28,20 @@ const DEPTH: u32 = 32;
 pub(super) struct Found {
     /// The name of the first weight that is unsound, and what it holds.
     pub(super) unsound: Option<(String, String)>,
-    /// Whether some weights are in other files, which were not searched.
-    pub(super) elsewhere: bool,
+    /// The names of other files with weights, which were not searched.
+    pub(super) elsewhere: BTreeSet<String>,
+    /// Whether a part was not searched: it is malformed, or too deep.
+    pub(super) unread: bool,
 }
 
 pub(super) fn search(model: &[u8]) -> Found {
     const GRAPH: u64 = 7;
     const FUNCTION: u64 = 25;
     const FUNCTION_NODE: u64 = 7;
-    let mut found = Found::default();
+    let mut found = Found { unread: !is_valid(model), ..Found::default() };
     messages(model, GRAPH).for_each(|graph| search_graph(graph, DEPTH, &mut found));
     for function in messages(model, FUNCTION) {
+        found.unread |= !is_valid(function);
         messages(function, FUNCTION_NODE).for_each(|node| search_node(node, DEPTH, &mut found));
     }
     found
@@ -50,12 +55,21 @@ fn search_graph(graph: &[u8], depth: u32, found: &mut Found) {
     const NODE: u64 = 1;
     const INITIALIZER: u64 = 5;
     const SPARSE_INITIALIZER: u64 = 15;
-    const SPARSE_VALUES: u64 = 1;
+    found.unread |= !is_valid(graph);
     messages(graph, INITIALIZER).for_each(|tensor| search_tensor(tensor, found));
-    for sparse in messages(graph, SPARSE_INITIALIZER) {
-        messages(sparse, SPARSE_VALUES).for_each(|tensor| search_tensor(tensor, found));
-    }
+    messages(graph, SPARSE_INITIALIZER).for_each(|sparse| search_sparse(sparse, found));
     messages(graph, NODE).for_each(|node| search_node(node, depth, found));
+}
+
+fn search_sparse(sparse: &[u8], found: &mut Found) {
+    const VALUES: u64 = 1;
+    const INDICES: u64 = 2;
+    found.unread |= !is_valid(sparse);
+    for field in valid_fields(sparse) {
+        if let (VALUES | INDICES, Value::Bytes(tensor)) = (field.number, field.value) {
+            search_tensor(tensor, found);
+        }
+    }
 }
 
 fn search_node(node: &[u8], depth: u32, found: &mut Found) {
@@ -64,9 +78,16 @@ fn search_node(node: &[u8], depth: u32, found: &mut Found) {
     const GRAPH: u64 = 6;
     const TENSORS: u64 = 10;
     const GRAPHS: u64 = 11;
-    let Some(depth) = depth.checked_sub(1) else { return };
+    const SPARSE: u64 = 22;
+    const SPARSES: u64 = 23;
+    let Some(depth) = depth.checked_sub(1) else {
+        found.unread = true;
+        return;
+    };
+    found.unread |= !is_valid(node) || messages(node, ATTRIBUTE).any(|attribute| !is_valid(attribute));
     for field in messages(node, ATTRIBUTE).flat_map(valid_fields) {
         match (field.number, field.value) {
+            (SPARSE | SPARSES, Value::Bytes(sparse)) => search_sparse(sparse, found),
             (TENSOR | TENSORS, Value::Bytes(tensor)) => search_tensor(tensor, found),
             (GRAPH | GRAPHS, Value::Bytes(graph)) => search_graph(graph, depth, found),
             _ => {}
@@ -83,6 +104,7 @@ fn search_tensor(tensor: &[u8], found: &mut Found) {
     const RAW_DATA: u64 = 9;
     const DOUBLE_DATA: u64 = 10;
     const EXTERNAL_DATA: u64 = 13;
+    found.unread |= !is_valid(tensor);
     let (mut kind, mut name, mut rank) = (0, &b""[..], 0);
     let mut data = Vec::new();
     let mut loose = Vec::new();
@@ -98,7 +120,7 @@ fn search_tensor(tensor: &[u8], found: &mut Found) {
             (FLOAT_DATA, Value::Fixed32(bytes)) => loose.extend(bytes),
             (DOUBLE_DATA, Value::Fixed64(bytes)) => loose.extend(bytes),
             (INT_DATA, Value::Bytes(bytes)) => loose.extend(halves(bytes)),
-            (EXTERNAL_DATA, _) => found.elsewhere = true,
+            (EXTERNAL_DATA, Value::Bytes(pair)) => found.elsewhere.extend(location(pair)),
             _ => {}
         }
     }
@@ -108,6 +130,12 @@ fn search_tensor(tensor: &[u8], found: &mut Found) {
         found.unsound =
             describe(&numbers, rank).map(|what| (String::from_utf8_lossy(name).into_owned(), what));
     }
+}
+
+/// The file that an entry about external data names.
+fn location(pair: &[u8]) -> Option<String> {
+    let last = |number| messages(pair, number).last().unwrap_or_default();
+    (last(1) == b"location").then(|| String::from_utf8_lossy(last(2)).into_owned())
 }
 
 /// Half-precision numbers that are stored as packed integers.
@@ -196,7 +224,7 @@ mod tests {
     }
 
     fn model(kind: u64, data: &[u8]) -> Vec<u8> {
-        field(7, &[field(1, b"a node"), field(5, &tensor(kind, data))].concat())
+        field(7, &[field(1, &field(3, b"a node")), field(5, &tensor(kind, data))].concat())
     }
 
     fn what(model: &[u8]) -> Option<String> {
@@ -254,7 +282,9 @@ mod tests {
         let function = field(7, &node);
         let length = u8::try_from(function.len()).unwrap();
         assert_eq!(what(&[&[0xca, 0x01, length][..], &function].concat()), infinity, "a function's");
-        assert!(search(&model(FLOAT, &field(13, b"file"))).elsewhere);
+        let external = field(13, &[field(1, b"location"), field(2, b"file")].concat());
+        assert_eq!(search(&model(FLOAT, &external)).elsewhere, ["file".to_owned()].into());
+        assert!(search(&model(FLOAT, &field(4, b"xyz")[..3])).unread);
         assert_eq!(search(&model(FLOAT, &field(9, &floats(&[1.0])))), Found::default());
     }
 

@@ -6,7 +6,7 @@ use atelier_core::domain::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ReleaseError, file_error, invalid};
+use super::{ReleaseError, check_is_file, file_error, invalid};
 
 /// The file name of the manifest.
 pub const MANIFEST: &str = "release.json";
@@ -85,12 +85,13 @@ impl Manifest {
     /// Reads a folder's manifest and checks it against itself and the folder's name. Reads no other file.
     pub fn read(folder: &Path) -> Result<Self, ReleaseError> {
         let path = folder.join(MANIFEST);
-        let text = match fs::read_to_string(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+        match check_is_file(&path) {
+            Err(ReleaseError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 return Err(ReleaseError::NoManifest { path });
             }
-            read => read.map_err(file_error(&path))?,
+            found => found?,
         };
+        let text = fs::read_to_string(&path).map_err(file_error(&path))?;
         let manifest = Self::parse(&path, &text)?;
         if folder.file_name().is_none_or(|name| name != manifest.name.as_str()) {
             return Err(ReleaseError::Name { folder: folder.to_owned(), found: manifest.name });

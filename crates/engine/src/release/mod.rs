@@ -8,7 +8,8 @@
 mod manifest;
 
 use std::{
-    fs, io,
+    fs::{self, Metadata},
+    io,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
     time::SystemTime,
@@ -311,8 +312,14 @@ fn invalid(path: &Path, reason: &impl ToString) -> ReleaseError {
     ReleaseError::Invalid { path: path.to_owned(), reason: reason.to_string() }
 }
 
+/// Reading anything else, such as a pipe, could take for ever.
+fn check_is_file(path: &Path) -> Result<Metadata, ReleaseError> {
+    let found = fs::metadata(path).map_err(file_error(path))?;
+    if found.is_file() { Ok(found) } else { Err(invalid(path, &"it is not a file with contents")) }
+}
+
 fn check_size(path: &Path, entry: &FileEntry) -> Result<(), ReleaseError> {
-    let found = fs::metadata(path).map_err(file_error(path))?.len();
+    let found = check_is_file(path)?.len();
     if found != entry.bytes {
         return Err(invalid(path, &format!("{found} bytes, the manifest says {}", entry.bytes)));
     }
