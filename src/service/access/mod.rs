@@ -62,6 +62,8 @@ pub struct Access {
     rule: RequireKey,
     /// Locked only to look a key up.
     rates: Arc<Mutex<Rates>>,
+    /// Words of the shop's name, which a password must not rest on.
+    shop: String,
 }
 
 /// Whether programs need an API key. The way in which the service was started decides it.
@@ -135,6 +137,7 @@ impl Access {
             keys,
             rule: RequireKey::Always,
             rates: Arc::default(),
+            shop: String::new(),
         }
     }
 
@@ -158,6 +161,13 @@ impl Access {
     /// The same access, for changes by this author: an admin, or a visitor whose address the audit log keeps.
     pub fn by(&self, author: Author) -> Self {
         Self { store: self.store.by(author), ..self.clone() }
+    }
+
+    /// The same access for the shop at this host, such as `www.boutique.example:8080`.
+    pub fn of_shop(self, host: &str) -> Self {
+        let host = host.split(':').next().unwrap_or_default();
+        let names = host.rsplit_once('.').map_or("", |(names, _)| names);
+        Self { shop: names.replace(['.', '-'], " ").to_lowercase(), ..self }
     }
 
     /// Signs a person in by name and password. A `device` that has signed in as them before comes before strangers, and does
@@ -240,7 +250,7 @@ impl Access {
     async fn hash(&self, password: &str, person: &Person) -> Result<String, SignInError> {
         password::check_length(password)?;
         let turn = self.line.turn(Caller::Known(person.name.key())).await?;
-        Ok(turn.hash(password, person.name.as_str()).await?)
+        Ok(turn.hash(password, person.name.as_str(), &self.shop).await?)
     }
 
     /// Creates a link's token that signs the person in once. Earlier links stop working.

@@ -35,18 +35,18 @@ pub(super) fn check_length(password: &str) -> Result<(), PasswordError> {
     if LENGTH.contains(&length) { Ok(()) } else { Err(PasswordError::Length(length)) }
 }
 
-fn check_guessable(password: &str, name: &str) -> Result<(), PasswordError> {
+fn check_guessable(password: &str, name: &str, shop: &str) -> Result<(), PasswordError> {
     if contains_name(password, name) {
         return Err(PasswordError::Name);
     }
-    find_weakness(password, name).map_or(Ok(()), |weakness| Err(PasswordError::Guessable(weakness)))
+    find_weakness(password, name, shop).map_or(Ok(()), |weakness| Err(PasswordError::Guessable(weakness)))
 }
 
 impl Turn {
     /// The hash of a new password, unless it is easy to guess.
-    pub(super) async fn hash(self, password: &str, name: &str) -> Result<String, PasswordError> {
-        let (password, name) = (password.to_owned(), name.to_owned());
-        self.run(move || check_guessable(&password, &name).map(|()| hash(&password))).await
+    pub(super) async fn hash(self, password: &str, name: &str, shop: &str) -> Result<String, PasswordError> {
+        let [password, name, shop] = [password, name, shop].map(ToOwned::to_owned);
+        self.run(move || check_guessable(&password, &name, &shop).map(|()| hash(&password))).await
     }
 
     /// Without a hash the answer is false, after the same work.
@@ -90,7 +90,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_password_fits_its_hash() {
-        let hash = turn().await.hash("correct horse battery", "Ada").await.unwrap();
+        let hash = turn().await.hash("correct horse battery", "Ada", "").await.unwrap();
         assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
         assert!(fits("correct horse battery", Some(&hash)).await);
         assert!(!fits("correct horse battery ", Some(&hash)).await);

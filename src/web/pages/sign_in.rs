@@ -1,7 +1,5 @@
 //! `/sign-in`: by name and password, or by a one-time link; also signing out and changing the password.
 
-use std::time::Duration;
-
 use askama::Template;
 use axum::{
     Router,
@@ -72,7 +70,7 @@ struct Credentials {
 
 async fn sign_in(
     State(state): State<AppState>,
-    Stranger { author, device }: Stranger,
+    Stranger { author, device, .. }: Stranger,
     Https(https): Https,
     OpenForm(Credentials { name, password, next }): OpenForm<Credentials>,
 ) -> Result<Response, Problem> {
@@ -144,12 +142,12 @@ struct Entry {
 
 async fn enter(
     State(state): State<AppState>,
-    Stranger { author, .. }: Stranger,
+    Stranger { author, host, .. }: Stranger,
     Https(https): Https,
     OpenForm(Entry { link, password }): OpenForm<Entry>,
 ) -> Result<Response, Problem> {
     let password = (!password.is_empty()).then_some(password);
-    let access = state.access.by(author);
+    let access = state.access.by(author).of_shop(&host);
     let entered = match parse_link(&link) {
         Ok(link) => access.enter(&link, password.as_deref(), state.now()).await,
         Err(error) => Err(error),
@@ -205,7 +203,7 @@ async fn change_password(
     Form(NewPassword { old, password }): Form<NewPassword>,
 ) -> Result<Response, Problem> {
     let visitor = visitor.ok_or_else(signed_out)?;
-    let access = state.access.by(visitor.author());
+    let access = state.access.by(visitor.author()).of_shop(&visitor.host);
     match access.change_password(&visitor.person, &old, &password, state.now()).await {
         Ok(token) => signed_in(&state, &token, https, destination("")).await,
         Err(error @ (SignInError::OldPassword | SignInError::Password(_))) => {
@@ -260,9 +258,7 @@ impl From<SignInError> for Problem {
             SignInError::TooMany(wait) => {
                 Self::new(Kind::TooManyAttempts, error.to_string()).retry_after(wait)
             }
-            SignInError::QueueFull(error) => {
-                Self::new(Kind::SignInsFull, error.to_string()).retry_after(Duration::from_secs(1))
-            }
+            SignInError::QueueFull(error) => Self::new(Kind::SignInsFull, error.to_string()),
             SignInError::Link => Self::new(Kind::NotFound, error.to_string()),
             SignInError::OldPassword | SignInError::Password(_) => {
                 Self::new(Kind::Invalid, error.to_string())

@@ -31,6 +31,8 @@ const DEVICE: Duration = Duration::from_hours(24 * 400);
 pub(crate) struct Visitor {
     pub(super) person: Person,
     pub(super) token: Token,
+    /// By which they call the shop.
+    pub(super) host: String,
     peer: Option<IpAddr>,
     demo: bool,
 }
@@ -90,7 +92,7 @@ async fn at_least(role: Role, parts: &mut Parts, state: &AppState) -> Result<Vis
             let detail = format!("this page requires the role {role}, yours is {}", visitor.person.role);
             Err(Problem::new(Kind::Forbidden, detail).into_response())
         }
-        None if parts.method == Method::GET => {
+        None if matches!(parts.method, Method::GET | Method::HEAD) => {
             let here = parts.uri.path_and_query().map_or("/", |place| place.as_str());
             let next: String = form_urlencoded::byte_serialize(here.as_bytes()).collect();
             let sign_in = format!("/sign-in?next={next}");
@@ -121,7 +123,8 @@ impl FromRequestParts<AppState> for Guest {
         let session = state.access.session(&token, state.now()).await?;
         let peer = Peer::ip(&parts.extensions);
         let demo = state.is_demo();
-        let visitor = session.map(|session| Visitor { person: session.person, token, peer, demo });
+        let host = read_host(&parts.headers);
+        let visitor = session.map(|session| Visitor { person: session.person, token, host, peer, demo });
         if let (Some(visitor), Some(frame)) = (&visitor, parts.extensions.get::<Frame>()) {
             frame.set(visitor.signed_in());
         }
@@ -132,6 +135,7 @@ impl FromRequestParts<AppState> for Guest {
 /// Someone who signs in: their address is known, and perhaps their device, but not yet who they are.
 pub(crate) struct Stranger {
     pub(crate) author: Author,
+    pub(crate) host: String,
     pub(crate) device: Option<Token>,
 }
 
@@ -141,13 +145,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Stranger {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
         let https = is_https(&parts.headers, &parts.extensions);
         let device = read_cookie(&parts.headers, if https { HOST_DEVICE_COOKIE } else { DEVICE_COOKIE });
-        Ok(Self { author: Author { actor: Actor::Visitor, peer: Peer::ip(&parts.extensions) }, device })
+        let author = Author { actor: Actor::Visitor, peer: Peer::ip(&parts.extensions) };
+        Ok(Self { author, host: read_host(&parts.headers), device })
     }
 }
 
 /// The session's token in the browser's cookies.
 pub(super) fn token(headers: &HeaderMap, extensions: &Extensions) -> Option<Token> {
     read_cookie(headers, if is_https(headers, extensions) { HOST_COOKIE } else { COOKIE })
+}
+
+fn read_host(headers: &HeaderMap) -> String {
+    headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned()
 }
 
 fn read_cookie(headers: &HeaderMap, expected: &str) -> Option<Token> {

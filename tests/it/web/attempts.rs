@@ -83,6 +83,12 @@ async fn each_page_requires_its_role(Demo(service): Demo) {
             continue;
         }
         assert_eq!(answer.status(), 303, "{path} for a stranger");
+        let head = stranger.head(format!("{}{path}", service.url)).send().await.unwrap();
+        assert_eq!(
+            (head.status(), header(&head, "location")),
+            (answer.status(), header(&answer, "location")),
+            "HEAD {path}"
+        );
         assert!(header(&answer, "location").starts_with("/sign-in"), "{path}");
     }
     for own in ROLES {

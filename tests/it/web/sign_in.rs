@@ -213,6 +213,7 @@ async fn easy_passwords_are_refused(service: Service) {
         ("Sommer2026!!", "too few words"),
         ("ichliebedich", "too few words"),
         ("stylist16121976", "date or a year"),
+        ("Gurke2026!Gurke2026", "too easy to guess"),
         ("SOME-stylist", "contains your name"),
         ("I am some stylist, hello", "contains your name"),
         ("too short", "12 to 256 characters, this one 9"),
