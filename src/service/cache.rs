@@ -8,6 +8,7 @@
 use std::{
     collections::HashMap,
     hash::Hash,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -16,7 +17,7 @@ use tokio::time::timeout;
 
 use crate::store::StoreError;
 
-/// How long a request waits before the database counts as unreachable.
+/// How long a request waits before the database counts as unreachable, unless others have its answers meanwhile.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The wait before an unreachable database is tried again.
 const RETRY: Duration = Duration::from_millis(250);
@@ -53,7 +54,8 @@ impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
         Self { keep, entries: Arc::new(Mutex::new(Entries::new())) }
     }
 
-    /// The row with this key, if there is one. `query` reads it from the database and is polled only if needed.
+    /// The row with this key, if there is one. `query` reads it from the database and is polled only if needed;
+    /// `answers` tells whether others have answers from there meanwhile.
     ///
     /// # Errors
     /// `Unreachable` if the database cannot be reached and the row is not cached; other database errors.
@@ -61,6 +63,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
         &self,
         key: &K,
         now: Instant,
+        answers: impl Fn() -> bool,
         query: impl Future<Output = Result<Option<V>, StoreError>>,
     ) -> Result<Option<Cached<V>>, StoreError> {
         let (entry, changes, may_query) = {
@@ -74,7 +77,8 @@ impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
             }
             (entry.zip(age), entries.changes, entries.may_query(now))
         };
-        let result = if may_query { self.query(key, changes, now, query).await } else { Err(unreachable()) };
+        let result =
+            if may_query { self.query(key, changes, now, answers, query).await } else { Err(unreachable()) };
         match (result, entry) {
             (Err(StoreError::Unreachable { .. }), Some((entry, age))) if age <= self.keep.most_age => {
                 Ok(Some(Cached { value: entry.value, stale: Some(age) }))
@@ -103,9 +107,18 @@ impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
         key: &K,
         changes: u64,
         now: Instant,
+        answers: impl Fn() -> bool,
         query: impl Future<Output = Result<Option<V>, StoreError>>,
     ) -> Result<Option<V>, StoreError> {
-        let found = timeout(PATIENCE, query).await.unwrap_or_else(|_| Err(unreachable()));
+        let mut query = pin!(query);
+        let found = loop {
+            match timeout(PATIENCE, &mut query).await {
+                Ok(found) => break found,
+                // This machine is busy.
+                Err(_) if answers() => {}
+                Err(_) => break Err(unreachable()),
+            }
+        };
         let mut entries = self.entries();
         entries.retry_at = match found {
             Err(StoreError::Unreachable { .. }) => Some(Instant::now() + RETRY),
@@ -198,7 +211,22 @@ mod tests {
     const KEEP: Keep = Keep { most: 4, fresh: Duration::from_secs(1), most_age: Duration::from_mins(1) };
 
     async fn read(cache: &Cache<u32, u32>, key: u32, now: Instant) -> Option<u32> {
-        cache.get(&key, now, async { Ok(Some(key * 10)) }).await.unwrap().map(|cached| cached.value)
+        let found = cache.get(&key, now, || false, async { Ok(Some(key * 10)) }).await;
+        found.unwrap().map(|cached| cached.value)
+    }
+
+    #[tokio::test]
+    async fn a_query_that_waits_for_this_machine_is_no_outage() {
+        let cache = Cache::<u32, u32>::new(KEEP);
+        let slow = || async {
+            tokio::time::sleep(PATIENCE + PATIENCE / 2).await;
+            Ok(Some(10))
+        };
+        let now = Instant::now();
+        let found = cache.get(&1, now, || true, slow()).await;
+        assert_eq!(found, Ok(Some(Cached { value: 10, stale: None })));
+        let found = cache.get(&2, now, || false, slow()).await;
+        assert!(matches!(found, Err(StoreError::Unreachable { .. })), "{found:?}");
     }
 
     #[tokio::test]
@@ -220,12 +248,12 @@ mod tests {
         let cache = Cache::new(KEEP);
         let now = Instant::now();
         // The change comes while the query runs.
-        let late = cache.get(&1, now, async {
+        let late = cache.get(&1, now, || false, async {
             cache.forget(&1);
             Ok(Some(10))
         });
         assert!(late.await.unwrap().is_some());
-        let gone = cache.get(&1, now, async { Ok(None) }).await;
+        let gone = cache.get(&1, now, || false, async { Ok(None) }).await;
         assert_eq!(gone, Ok(None), "the database is queried again");
     }
 

@@ -32,6 +32,7 @@ mod pages;
 mod people;
 mod personal_data;
 mod postgres;
+mod probe;
 mod record;
 mod resource;
 mod revisions;
@@ -46,13 +47,11 @@ mod token;
 mod upsert;
 mod version;
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc};
 
 use atelier_core::domain::Timestamp;
 use sqlx::{Any, AnyPool, SqlSafeStr, Transaction, any::AnyArguments, query::Query};
-use tokio::time::timeout;
 
-use self::connect::{Dialect, IfMissing};
 pub use self::{
     acceptance::{CountedBy, Outcomes, SuggestedArticle, day_of},
     articles::{ArticleFilter, Articles, UnparsedArticle, UnparsedArticles},
@@ -78,8 +77,10 @@ pub use self::{
     upsert::{Counts, Put},
     version::{ChangeError, Expected, Stored, Version, Versions},
 };
-
-const PING_DEADLINE: Duration = Duration::from_secs(1);
+use self::{
+    connect::{Dialect, IfMissing},
+    probe::Probe,
+};
 
 /// An open, migrated database. Cheap to clone: clones share the connections.
 #[derive(Clone)]
@@ -91,6 +92,7 @@ pub struct Store {
     /// On `SQLite` a connection that empties the log and rewrites the file, and soon gives up when others are in the way. On
     /// Postgres the readers' pool.
     cleaner: AnyPool,
+    probe: Arc<Probe>,
     dialect: Dialect,
     /// Who makes the changes of this clone.
     author: Author,
@@ -140,13 +142,14 @@ impl Store {
         }
     }
 
-    /// Checks that the database answers within a second; a readiness check should not wait as long as work does.
+    /// Checks that the database answers within three seconds, and that its file is still there and can be read.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        let answer = sqlx::query_scalar("select cast(1 as bigint)").fetch_one(&self.readers);
-        match timeout(PING_DEADLINE, answer).await {
-            Ok(answer) => Ok(answer.map(|_: i64| ())?),
-            Err(_) => Err(StoreError::Unreachable { reason: "no answer within a second".into() }),
-        }
+        self.probe.check().await
+    }
+
+    /// Whether the database answered a [`ping`](Self::ping) in the last two seconds.
+    pub fn answers(&self) -> bool {
+        self.probe.answers()
     }
 
     /// Waits for the statements in flight and closes all connections.
@@ -154,6 +157,7 @@ impl Store {
         self.readers.close().await;
         self.writer.close().await;
         self.cleaner.close().await;
+        self.probe.pool.close().await;
     }
 
     pub fn resources<R: Resource>(&self) -> Resources<'_, R> {

@@ -1,6 +1,9 @@
 //! Opening a database on a Postgres server.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use atelier_core::domain::ROW_BYTES;
 use sqlx::{Connection, any::AnyPoolOptions};
@@ -9,6 +12,7 @@ use super::{
     Author, OpenError, Store, StoreError, address,
     connect::{Dialect, connect, connect_options},
     migrate,
+    probe::Probe,
 };
 
 /// A sixth of a default server's hundred connections, so that several replicas fit.
@@ -41,6 +45,7 @@ pub(super) async fn open(url: &str) -> Result<Store, OpenError> {
     })?;
     migrate::run(&mut first, Dialect::Postgres).await.map_err(failed)?;
     first.close().await.map_err(|error| failed(error.into()))?;
+    let probe = AnyPoolOptions::new().max_connections(1).connect_lazy_with(options.clone());
     let pool = AnyPoolOptions::new()
         .max_connections(CONNECTIONS)
         .acquire_timeout(PATIENCE)
@@ -56,6 +61,7 @@ pub(super) async fn open(url: &str) -> Result<Store, OpenError> {
         readers: pool.clone(),
         cleaner: pool.clone(),
         writer: pool,
+        probe: Arc::new(Probe { pool: probe, file: None, answered: Mutex::default() }),
         dialect: Dialect::Postgres,
         author: Author::SERVICE,
         row_bytes: ROW_BYTES,

@@ -5,6 +5,7 @@ use std::{
     io,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -21,6 +22,7 @@ use super::{
     address::sqlite_url,
     connect::{DEADLINE, Dialect, IfMissing, connect, connect_options},
     migrate,
+    probe::{File, Probe},
 };
 
 /// Enough that a slow export does not block the pages.
@@ -47,7 +49,7 @@ pub(super) async fn open(path: &Path, if_missing: IfMissing) -> Result<Store, Op
     let read_only = connect_options(&format!("{url}?mode=ro&immutable=1"))?;
     let mut options = connect_options(&format!("{url}?mode=rw"))?;
     if is_write_protected(&path) {
-        options = read_only;
+        options = read_only.clone();
         prepare(&options).await.map_err(failed)?;
     } else if let Err(error) = prepare(&options).await {
         // SQLite may not be allowed to create its other files in the folder.
@@ -55,7 +57,7 @@ pub(super) async fn open(path: &Path, if_missing: IfMissing) -> Result<Store, Op
         if !refused || has_log(&path) || prepare(&read_only).await.is_err() {
             return Err(failed(error));
         }
-        options = read_only;
+        options = read_only.clone();
     }
 
     let pool = |connections, setting: &'static str| {
@@ -78,10 +80,17 @@ pub(super) async fn open(path: &Path, if_missing: IfMissing) -> Result<Store, Op
     let (readers, writer) = (pool(READERS, ""), pool(1, ""));
     // It keeps writes out while it waits for readers.
     let cleaner = pool(1, "pragma busy_timeout = 100");
+    let found = fs::metadata(&path).map_err(|error| unfit(&error))?;
+    let probe = Arc::new(Probe {
+        pool: pool(1, ""),
+        file: Some(File::new(&path, &found, read_only)),
+        answered: Mutex::default(),
+    });
     Ok(Store {
         readers,
         writer,
         cleaner,
+        probe,
         dialect: Dialect::Sqlite,
         author: Author::SERVICE,
         row_bytes: ROW_BYTES,

@@ -16,6 +16,7 @@ use axum::{
     middleware::{self, Next},
     response::{IntoResponse, Response},
 };
+use tokio::net::TcpListener;
 use tower_http::{
     catch_panic::CatchPanicLayer,
     trace::{DefaultOnResponse, TraceLayer},
@@ -27,12 +28,13 @@ use self::{
     http::{
         compression,
         compression::PlainLength,
-        deadline, host,
+        deadline, health, host,
         https::is_https,
         keys::{self, Gate},
         metrics, problem, request_id,
         routes::{Routes, VERSION},
         security,
+        serve::{Connections, Work},
         trace::{self, TraceParent},
     },
     pages::docs::DocsPage,
@@ -50,8 +52,17 @@ pub async fn serve(
     state: AppState,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let limits = state.limits;
-    http::serve::serve(listener.into(), app(state), limits, shutdown).await
+    let Listener { tcp, tls } = listener.into();
+    let tcp = tcp.into_std()?;
+    let (limits, work, router) = (state.limits, Work::here(), app(state.clone()));
+    let serving = async move {
+        let listener = Listener { tcp: TcpListener::from_std(tcp)?, tls };
+        tokio::select! {
+            served = http::serve::serve(listener, router, limits, work, shutdown) => served,
+            never = health::watch(state) => match never {},
+        }
+    };
+    Connections::start()?.run(serving).await
 }
 
 /// The application without a listener, so that a test can bind its own.

@@ -77,6 +77,7 @@ const EXPERIMENTS: &[Experiment] = &[
     Experiment::new("outage-stopped", outage::stopped).needing(private_server),
     Experiment::new("outage-frozen", outage::frozen).needing(private_server),
     Experiment::new("overload", overload::run),
+    Experiment::new("overload-batches", overload::batches),
     Experiment::new("stopping", stopping::run),
     Experiment::new("untaken", untaken::run),
     Experiment::new("fuzz", fuzz::run),

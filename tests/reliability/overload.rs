@@ -9,13 +9,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use tokio::{runtime::Runtime, sync::mpsc, time::sleep};
+use tokio::{runtime::Runtime, sync::mpsc, task::JoinSet, time::sleep};
 
 use crate::{
     Ran,
-    load::{Answered, Load, Outcome, Service, bodies, count, percentile},
+    load::{Answered, Load, Outcome, Service, bodies, bodies_without_method, count, percentile},
     report::{Form, Report},
     server::{Setup, models},
 };
@@ -95,6 +95,127 @@ pub fn run(form: Form) -> Ran {
         report.measured_promise(form, recovered < Duration::from_secs(1), "it took longer than a second to recover");
         Ok(report)
     })
+}
+
+/// Hundreds of callers send batches, again and again: those that are admitted are answered whole and as fast as before, others
+/// are refused whole, and health checks are answered at once.
+pub fn batches(form: Form) -> Ran {
+    let (long, many) = (Duration::from_secs(form.pick(2, 20)), form.pick(100, 900));
+    let setup = Setup::sqlite()?;
+    let _server = setup.start()?;
+    let service = Service::new(setup.url());
+    let items = bodies_without_method(&models().join("demo"), 5)?;
+    let batch = Arc::new(json!({"items": items.iter().take(64).collect::<Vec<_>>()}).to_string());
+    Runtime::new()?.block_on(async {
+        send_batches(&service, &batch, 8, long / 4).await?;
+        let calm = send_batches(&service, &batch, 8, long).await?;
+        let (busy, health) =
+            tokio::join!(send_batches(&service, &batch, many, long), check_health(&service, long));
+        let (busy, mut health) = (busy?, health?);
+        let (calm_rate, busy_rate) = (calm.rate(long), busy.rate(long));
+        let (mut report, checks) = (Report::default(), health.len());
+        let (p50, p99) = (percentile(&mut health, 50), percentile(&mut health, 99));
+        report.decimal("items_per_second_of_8_callers", calm_rate);
+        report.decimal("items_per_second_of_many_callers", busy_rate);
+        report.figure("callers", many);
+        report.figure("refused_batches", busy.refused);
+        report.figure("failed_items_in_answers", calm.failed + busy.failed);
+        report.figure("health_checks", checks);
+        report.figure("health_p50_ms", p50);
+        report.figure("health_p99_ms", p99);
+        report.promise(busy.refused > 0, "nothing was refused");
+        report.promise(busy.items > 0, "nothing was answered");
+        report.measured_promise(
+            form,
+            calm.failed + busy.failed == 0,
+            "an answer has items that were refused",
+        );
+        report.measured_promise(
+            form,
+            busy_rate >= 0.9 * calm_rate,
+            "goodput fell below 90 % of that of 8 callers",
+        );
+        report.measured_promise(form, p50.is_some_and(|ms| ms <= 100.0), "a health check took over 100 ms");
+        Ok(report)
+    })
+}
+
+/// What came of batches.
+#[derive(Debug, Default)]
+struct Batches {
+    items: usize,
+    /// Items of answers with the status 200 that were not answered.
+    failed: usize,
+    refused: usize,
+}
+
+impl Batches {
+    fn rate(&self, long: Duration) -> f64 {
+        count(self.items) / long.as_secs_f64()
+    }
+}
+
+/// Each caller sends its next batch when it has the answer to the last, or a moment after a refusal.
+async fn send_batches(
+    service: &Service,
+    batch: &Arc<String>,
+    callers: usize,
+    long: Duration,
+) -> Result<Batches> {
+    const MOMENT: Duration = Duration::from_millis(100);
+    let until = Instant::now() + long;
+    let mut running = JoinSet::new();
+    for _ in 0..callers {
+        let (http, batch) = (service.http.clone(), Arc::clone(batch));
+        let url = format!("{}/complete/batch", service.url);
+        running.spawn(async move {
+            let mut found = Batches::default();
+            while Instant::now() < until {
+                let request = http.post(&url).header("content-type", "application/json");
+                let answer = request.body(batch.to_string()).send().await?;
+                if answer.status() == 429 {
+                    ensure!(answer.headers().contains_key("retry-after"), "a refusal without Retry-After");
+                    found.refused += 1;
+                    sleep(MOMENT).await;
+                    continue;
+                }
+                ensure!(answer.status() == 200, "status {}", answer.status());
+                let answer: Value = answer.json().await?;
+                let items = answer["items"].as_array().context("an answer has items")?;
+                let failed = items.iter().filter(|item| !item["blanks"].is_array()).count();
+                found.failed += failed;
+                // A late answer does not count.
+                if Instant::now() < until {
+                    found.items += items.len() - failed;
+                }
+            }
+            Ok(found)
+        });
+    }
+    let mut all = Batches::default();
+    while let Some(found) = running.join_next().await {
+        let found = found??;
+        all.items += found.items;
+        all.failed += found.failed;
+        all.refused += found.refused;
+    }
+    Ok(all)
+}
+
+/// How long health checks take, each over a new connection, as balancers make them.
+async fn check_health(service: &Service, long: Duration) -> Result<Vec<Duration>> {
+    const PAUSE: Duration = Duration::from_millis(50);
+    let (until, mut took) = (Instant::now() + long, Vec::new());
+    while Instant::now() < until {
+        for path in ["livez", "readyz"] {
+            let asked = Instant::now();
+            let answer = reqwest::get(format!("{}/{path}", service.url)).await?;
+            ensure!(answer.status() == 200, "/{path} answers {}", answer.status());
+            took.push(asked.elapsed());
+        }
+        sleep(PAUSE).await;
+    }
+    Ok(took)
 }
 
 /// Sends requests at a fixed pace, whatever the answers; returns the answers, and how many were sent.

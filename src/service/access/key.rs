@@ -93,7 +93,8 @@ impl Access {
     pub async fn key(&self, key: &Key, now: Timestamp) -> Result<Option<ApiKey>, StoreError> {
         let (keys, hash) = (self.store.api_keys(), key.hash());
         let ask = keys.find_valid(&hash, now);
-        let Some(cached) = self.keys.get(&hash, Instant::now(), ask).await? else { return Ok(None) };
+        let cached = self.keys.get(&hash, Instant::now(), || self.store.answers(), ask).await?;
+        let Some(cached) = cached else { return Ok(None) };
         let record = cached.value;
         if record.expires_at.is_some_and(|expires| expires <= now) {
             return Ok(None);

@@ -44,6 +44,7 @@ pub const MAX_K: usize = 250;
 
 /// An outfit to complete, and how.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Request {
     /// The customer's profile. What is wrong with it is a warning.
     pub stored: Features,
@@ -69,6 +70,8 @@ pub struct Request {
     pub placements_of: Vec<ArticleId>,
     /// Whether the answer says probabilities over the whole vocabulary, also if that is large.
     pub probability: bool,
+    /// Whether it is part of a batch that was admitted.
+    pub admitted: bool,
 }
 
 impl Request {
@@ -89,6 +92,7 @@ impl Request {
             sets: Sets::default(),
             placements_of: Vec::new(),
             probability: false,
+            admitted: false,
         }
     }
 
@@ -250,8 +254,9 @@ pub async fn complete(
         request.explain.then(|| explain::alternatives(served.serving, request.method, &prepared));
     let explaining =
         (alternatives.as_ref().map_or(0, Vec::len) + usize::from(request.lift)) * prepared.blanks.len();
+    let follow_ups = explaining + joint::most_questions(&prepared, request.sets);
     let admission =
-        Admission::New { follow_ups: explaining + joint::most_questions(&prepared, request.sets) };
+        if request.admitted { Admission::OfBatch { follow_ups } } else { Admission::New { follow_ups } };
     let first = questions(served, &prepared, request);
     let (mut conversation, answers) =
         Conversation::open(served.serving, request.method, deadline, admission, first).await?;

@@ -1,6 +1,6 @@
 //! Health checks for load balancers and operators.
 
-use atelier_engine::{catalogue::Coverage, inference::AskError};
+use atelier_engine::catalogue::Coverage;
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -56,9 +56,10 @@ struct CoverageBody {
 
 /// Readiness
 ///
-/// Queries the database, and lets the default method complete an empty outfit. The service is not ready if the database
-/// or the model does not answer, or once it was told to stop: for `server.unready_ms` it still answers other requests. It
-/// is ready even if the release has none of the catalogue's articles, which `articles` shows.
+/// Each second the service queries the database and lets the default method complete an empty outfit; this says what came of
+/// it. The service is not ready if the database (in three seconds) or the model does not answer, if the `SQLite` file was
+/// deleted, replaced or damaged, or once it was told to stop: for `server.unready_ms` it still answers other requests. It is
+/// ready even if the release has none of the catalogue's articles, which `articles` shows.
 #[utoipa::path(get, path = "/readyz", operation_id = "getReadiness", tag = "service", responses(
     (status = 200, description = "The service is ready", body = Ready),
     (status = 504, description = "A model did not answer within the deadline"),
@@ -70,13 +71,8 @@ async fn readyz(State(state): State<AppState>) -> Result<Json<Ready>, Problem> {
             "this replica was told to stop; send new requests to another one",
         ));
     }
-    state.store.ping().await?;
+    state.health().check()?;
     let live = state.live_release()?;
-    match live.serving.probe(&live.rows, live.choose(None).method, state.times().deadline).await {
-        // A full queue means that the model answers: a load balancer must not remove a busy service.
-        Ok(()) | Err(AskError::Full { .. }) => {}
-        Err(error) => return Err(error.into()),
-    }
     let Coverage { both, only_catalogue, only_release } = live.catalogue.coverage();
     Ok(Json(Ready {
         status: "ready",

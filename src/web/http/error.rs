@@ -1,15 +1,10 @@
 //! Errors of the service that are the same problem everywhere. Faults are not among them: the API names a place in the
 //! request's body, pages use words.
 
-use std::time::Duration;
-
 use atelier_engine::inference::AskError;
 
 use super::{Kind, Problem};
 use crate::service::live_release::ActivateError;
-
-/// When to try a model server again that cannot be reached.
-const UNREACHABLE: Duration = Duration::from_secs(1);
 
 impl From<AskError> for Problem {
     fn from(error: AskError) -> Self {
@@ -18,7 +13,7 @@ impl From<AskError> for Problem {
                 Self::new(Kind::QueueFull, error.to_string()).retry_after(retry_after)
             }
             AskError::Deadline { .. } => Self::new(Kind::Deadline, error.to_string()),
-            AskError::Unreachable(_) => Self::inside(Kind::Unavailable, error).retry_after(UNREACHABLE),
+            AskError::Unreachable(_) => Self::inside(Kind::Unavailable, error),
             AskError::Failed(_) | AskError::NoMethod(_) => Self::inside(Kind::Internal, error),
         }
     }

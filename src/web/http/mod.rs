@@ -6,6 +6,7 @@ pub(crate) mod cors;
 pub(crate) mod deadline;
 mod error;
 pub(crate) mod extract;
+pub(crate) mod health;
 pub(crate) mod host;
 pub(crate) mod https;
 pub(crate) mod keys;

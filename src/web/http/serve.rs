@@ -17,6 +17,7 @@
 mod body;
 mod held;
 mod traffic;
+mod work;
 
 use std::{
     cmp::Reverse, collections::HashMap, convert::Infallible, error::Error, future::Future, net::SocketAddr,
@@ -44,6 +45,7 @@ use tokio::{
 };
 use tower_service::Service;
 
+pub(crate) use self::work::{Connections, Work};
 use self::{
     body::{AnswerBody, Bodies, track_request},
     held::{Held, MUCH_OF_ALL},
@@ -98,6 +100,7 @@ pub(crate) async fn serve(
     Listener { tcp: listener, tls }: Listener,
     router: Router,
     limits: Limits,
+    work: Work,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let (ending, stages) = watch::channel(Stage::Open);
@@ -106,7 +109,7 @@ pub(crate) async fn serve(
     http.http2().max_header_list_size(HEAD_BYTES).max_concurrent_streams(STREAMS);
     let mut sweep = interval(SWEEP);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let connection = Connection { http, router, tls, stages };
+    let connection = Connection { http, router, work, tls, stages };
     let held = Arc::default();
     let mut open = Open { connection, limits, tasks: JoinSet::new(), bodies: HashMap::new(), held, sweep };
     let mut shutdown = pin!(shutdown);
@@ -259,6 +262,7 @@ enum Stage {
 struct Connection {
     http: auto::Builder<TokioExecutor>,
     router: Router,
+    work: Work,
     tls: Option<Arc<Tls>>,
     stages: watch::Receiver<Stage>,
 }
@@ -310,7 +314,8 @@ impl Connection {
             bodies.traffic.speak_http2();
         }
         let service = service_fn({
-            let (router, stages, has_tls) = (self.router.clone(), self.stages.clone(), self.tls.is_some());
+            let (router, work) = (self.router.clone(), self.work.clone());
+            let (stages, has_tls) = (self.stages.clone(), self.tls.is_some());
             let bodies = Arc::clone(bodies);
             move |request: Request<hyper::body::Incoming>| {
                 let mut request = request.map(Body::new);
@@ -319,7 +324,7 @@ impl Connection {
                 if has_tls {
                     request.extensions_mut().insert(OverTls);
                 }
-                answer(router.clone(), stages.clone(), Arc::clone(&bodies), request)
+                answer(router.clone(), work.clone(), stages.clone(), Arc::clone(&bodies), request)
             }
         });
         let http = if is_http2 { self.http.http2_only() } else { self.http.http1_only() };
@@ -363,6 +368,7 @@ async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<(
 
 async fn answer(
     mut router: Router,
+    work: Work,
     stages: watch::Receiver<Stage>,
     bodies: Arc<Bodies>,
     request: Request,
@@ -371,6 +377,7 @@ async fn answer(
     let progress = bodies.begin(head);
     // HTTP/2 says in a frame of its own that a connection ends.
     let has_header = request.version() < Version::HTTP_2;
+    let computes_nothing = Work::is_none(&request);
     // Before the wait, because a request that has arrived is not lost when the service stops.
     let request = track_request(request, &progress);
     // hyper refuses it only if it does not come at once.
@@ -378,13 +385,15 @@ async fn answer(
     let mut response = if is_too_long {
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response()
     } else if progress.may_begin().await {
-        compress_short(router.call(request).await?).await
+        let answer = async move { Ok::<_, Infallible>(compress_short(router.call(request).await?).await) };
+        if computes_nothing { answer.await? } else { work.run(answer).await? }
     } else {
         refuse()
     };
     if !progress.has_room(&response) {
         response = refuse();
     }
+    let mut response = response.map(|body| work.produce(body));
     if has_header && (is_too_long || *stages.borrow() != Stage::Open) {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }

@@ -15,7 +15,7 @@ use atelier_core::{
 };
 use axum::extract::FromRef;
 
-use super::{CrossOrigins, Kind, Metrics, Problem};
+use super::{CrossOrigins, Kind, Metrics, Problem, health::Health};
 use crate::{
     config::Limits,
     service::{
@@ -58,6 +58,7 @@ pub struct Parts {
 
 struct Shared {
     parts: Parts,
+    health: Health,
     /// The service was told to stop.
     stopping: AtomicBool,
 }
@@ -72,7 +73,7 @@ impl Deref for AppState {
 
 impl AppState {
     pub fn new(parts: Parts) -> Self {
-        Self(Arc::new(Shared { parts, stopping: AtomicBool::new(false) }))
+        Self(Arc::new(Shared { parts, health: Health::default(), stopping: AtomicBool::new(false) }))
     }
 
     /// From now on `/readyz` tells load balancers to send new requests elsewhere.
@@ -82,6 +83,10 @@ impl AppState {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.0.stopping.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn health(&self) -> &Health {
+        &self.0.health
     }
 
     /// Whether this is the demo, which says so on every page.

@@ -87,12 +87,16 @@ impl Rendering {
         if kind == Kind::UnsupportedEncoding {
             rendered.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         }
-        if let Some(wait) = retry_after {
+        let usual = matches!(kind.status(), 429 | 503).then_some(RETRY);
+        if let Some(wait) = retry_after.or(usual) {
             rendered.headers_mut().insert(header::RETRY_AFTER, seconds_rounded_up(wait).into());
         }
         rendered
     }
 }
+
+/// When to try again what may work soon, if nothing more is known.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// Rounded up, so that no caller retries too early.
 fn seconds_rounded_up(wait: Duration) -> u64 {

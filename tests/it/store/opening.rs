@@ -122,10 +122,10 @@ async fn an_open_store_does_not_show_its_password(db: TestDatabase) {
     assert!(shown.contains(db.url.split('?').next().unwrap()), "{shown}");
 }
 
-/// While the database answers, while all connections are taken, and after it is closed. Waiting imports take one
-/// connection each where readers and writers share them.
+/// While all connections are taken, and after it is closed. Waiting imports take one connection each where readers and
+/// writers share them.
 #[apply(contract)]
-async fn a_ping_times_out_early(db: TestDatabase) {
+async fn a_busy_database_answers_a_ping(db: TestDatabase) {
     let store = db.open().await;
     assert_eq!(store.ping().await, Ok(()));
     let first = store.import(NOW).await.unwrap();
@@ -134,19 +134,8 @@ async fn a_ping_times_out_early(db: TestDatabase) {
         let store = store.clone();
         waiting.spawn(async move { store.import(NOW).await.map(drop) });
     }
-    let started = Instant::now();
-    let answer = loop {
-        let answer = store.ping().await;
-        if db.kind == Kind::Sqlite || answer.is_err() || started.elapsed() > Duration::from_secs(30) {
-            break answer;
-        }
-    };
-    match db.kind {
-        Kind::Sqlite => assert_eq!(answer, Ok(()), "readers have connections of their own"),
-        Kind::Postgres => {
-            assert_eq!(answer, Err(StoreError::Unreachable { reason: "no answer within a second".into() }));
-        }
-    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(store.ping().await, Ok(()));
     waiting.shutdown().await;
     drop(first);
     store.close().await;

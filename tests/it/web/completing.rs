@@ -1,13 +1,16 @@
 //! `/complete` and `/complete/batch` on the demo release.
 
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
-use atelier_core::domain::Timestamp;
-use atelier_core::domain::{Article, ArticleId, Customer, Outfit};
+use atelier::config::Limits;
+use atelier_core::domain::{Article, ArticleId, Customer, Method, Outfit, Timestamp};
 use serde_json::{Value, json};
 
-use super::{Demo, Service, outfits, rows};
-use crate::harness::{apply, contract};
+use super::{Demo, Service, header, outfits, rows};
+use crate::harness::{TestDatabase, apply, contract};
 
 /// The outfit with its second article blanked.
 fn blanked(outfit: &Outfit) -> Vec<Value> {
@@ -638,6 +641,55 @@ async fn a_batch_answers_each_item(Demo(service): Demo) {
     assert_eq!(answered.count(), 256);
     let (status, problem) = service.ask("/complete/batch", &json!({"items": []})).await;
     assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/items")));
+}
+
+#[apply(contract)]
+async fn an_overloaded_method_refuses_a_batch_whole(db: TestDatabase) {
+    // With models of its own, whose queues no other test fills, and time for all of them on a slow machine.
+    let service = Service::start_with(&db, Limits { deadline_ms: 100_000, ..Limits::default() }).await;
+    service.bring_in_demo().await;
+    let live = service.releases.serve("demo").await.unwrap();
+    let deadline = Instant::now() + Duration::from_secs(100);
+    let fill =
+        |method: Method| [512, 412].map(|count| live.serving.reserve(method, count, deadline).unwrap());
+    let items = |method: Option<&str>| {
+        let item = json!({"features": {}, "outfit": [null], "method": method, "k": 1});
+        json!({"items": [item.clone(), 7, item]})
+    };
+    let ask = async |method, count: usize| {
+        let mut body = items(method);
+        body["items"] = body["items"].as_array().unwrap().iter().cycle().take(count).cloned().collect();
+        if method.is_none() {
+            for item in body["items"].as_array_mut().unwrap() {
+                item.as_object_mut().map(|item| item.remove("method"));
+            }
+        }
+        service.post("/complete/batch", "application/json", body.to_string()).await
+    };
+    for (full, named) in [(live.default_method(), None), (Method::None, Some("none"))] {
+        let room = fill(full);
+        let refused = ask(named, 200).await;
+        assert_eq!((refused.status().as_u16(), header(&refused, "retry-after")), (429, "1"), "{full}");
+        let problem: Value = refused.json().await.unwrap();
+        assert_eq!(problem["code"], "queue-full", "{problem}");
+        // A smaller one is answered, and so is one request.
+        for count in [30, 3] {
+            let answer: Value = ask(named, count).await.json().await.unwrap();
+            let answered = answer["items"].as_array().unwrap().iter();
+            let statuses: Vec<_> = answered.map(|item| item["status"].as_u64().unwrap_or(200)).collect();
+            assert_eq!(
+                statuses.iter().filter(|status| **status == 200).count(),
+                count / 3 * 2,
+                "{statuses:?}"
+            );
+            assert!(statuses.iter().all(|status| [200, 422].contains(status)), "{statuses:?}");
+        }
+        if full != Method::None {
+            assert_eq!(ask(Some("none"), 200).await.status(), 200, "another method has room");
+        }
+        drop(room);
+        assert_eq!(ask(named, 200).await.status(), 200);
+    }
 }
 
 #[apply(contract)]

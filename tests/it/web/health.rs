@@ -1,7 +1,20 @@
-use serde_json::{Value, json};
+use std::{
+    fs::{self, OpenOptions},
+    io::Write,
+    os::unix::fs::FileExt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use super::{Demo, Service, header};
-use crate::harness::{Kind, TestDatabase, apply, contract};
+use atelier_core::domain::Timestamp;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::{Demo, Service, header, until};
+use crate::harness::{Kind, TestDatabase, apply, contract, on_sqlite};
 
 #[apply(contract)]
 async fn a_service_is_alive_and_ready(Demo(service): Demo, db: TestDatabase) {
@@ -22,15 +35,97 @@ async fn a_service_is_alive_and_ready(Demo(service): Demo, db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_service_without_a_database_is_not_ready(service: Service) {
+async fn a_service_without_a_database_is_not_ready(Demo(service): Demo) {
     service.store.close().await;
+    until!(service.get("/readyz").await.status() == 503);
     let answer = service.get("/readyz").await;
-    assert_eq!(answer.status(), 503);
     assert_eq!(header(&answer, "retry-after"), "1");
     let problem: Value = answer.json().await.unwrap();
     assert_eq!(problem["code"], "unavailable");
     assert_eq!(problem["detail"], "the log has the cause under this request's id", "no internals");
     assert_eq!(service.get("/livez").await.status(), 200, "still alive");
+}
+
+/// As a backup does that is restored over the file, or a clean-up, while the service runs.
+#[apply(on_sqlite)]
+async fn a_file_that_is_gone_or_damaged_is_not_ready(db: TestDatabase) {
+    let path = db.url.trim_start_matches("sqlite:").split('?').next().unwrap().to_owned();
+    let whole = |service: &Service| {
+        let url = format!("{}/readyz", service.url);
+        async move { reqwest::get(url).await.unwrap().status() == 200 }
+    };
+    let damages: [fn(&str); 5] = [
+        |path| fs::remove_file(path).unwrap(),
+        |path| {
+            fs::copy(path, format!("{path}.new")).unwrap();
+            fs::rename(format!("{path}.new"), path).unwrap();
+        },
+        |path| OpenOptions::new().write(true).open(path).unwrap().set_len(0).unwrap(),
+        |path| OpenOptions::new().write(true).open(path).unwrap().write_all(&[7; 4096]).unwrap(),
+        |path| {
+            OpenOptions::new().write(true).open(path).unwrap().write_all_at(&vec![7; 200_000], 4096).unwrap();
+        },
+    ];
+    Service::demo(&db).await.stop().await;
+    fs::copy(&path, format!("{path}.good")).unwrap();
+    for (number, damage) in damages.into_iter().enumerate() {
+        let service = Service::start(&db).await;
+        service.serve_demo().await;
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        assert!(whole(&service).await, "{number}: before");
+        damage(&path);
+        until!(!whole(&service).await);
+        service.store.close().await;
+        service.stop().await;
+        for end in ["-wal", "-shm"] {
+            let _ = fs::remove_file(format!("{path}{end}"));
+        }
+        fs::copy(format!("{path}.good"), &path).unwrap();
+    }
+}
+
+/// All connections of the database are in use, and the threads that compute are busy.
+#[apply(contract)]
+async fn a_busy_service_is_alive_and_ready(Demo(service): Demo) {
+    let mut imports = vec![service.store.import(Timestamp::from_millis(1)).await.unwrap()];
+    let mut waiting = JoinSet::new();
+    for _ in 0..20 {
+        let store = service.store.clone();
+        waiting.spawn(async move { store.import(Timestamp::from_millis(1)).await.map(drop) });
+    }
+    let busy = Arc::new(AtomicBool::new(true));
+    for _ in 0..2 {
+        let busy = Arc::clone(&busy);
+        waiting.spawn(async move {
+            while busy.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+            Ok(())
+        });
+    }
+    // Outside of the runtime, all of whose threads are busy.
+    let url = service.url.clone();
+    let statuses = std::thread::spawn(move || {
+        let ask = |path| reqwest::get(format!("{url}{path}"));
+        let answers = async {
+            let mut statuses = Vec::new();
+            for _ in 0..5 {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                statuses
+                    .push([ask("/livez").await, ask("/readyz").await].map(|answer| answer.unwrap().status()));
+            }
+            statuses
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let statuses =
+            runtime.block_on(async { tokio::time::timeout(Duration::from_mins(1), answers).await });
+        busy.store(false, Ordering::Relaxed);
+        statuses
+    });
+    let statuses = statuses.join().unwrap().expect("answers although the threads are busy");
+    assert!(statuses.concat().iter().all(|status| *status == 200), "{statuses:?}");
+    waiting.shutdown().await;
+    imports.clear();
 }
 
 #[apply(contract)]

@@ -153,7 +153,7 @@ impl Service {
         service
     }
 
-    async fn serve_demo(&self) {
+    pub async fn serve_demo(&self) {
         let serving = tokio::task::spawn_blocking(|| Arc::clone(&DEMO)).await.unwrap();
         self.releases.serve_loaded(serving).await.unwrap();
     }

@@ -10,7 +10,7 @@ use atelier_engine::{
 };
 use serde_json::{Value, json};
 
-use super::{ONNX_RUNTIME, SETTINGS, Service, engine, header, models};
+use super::{ONNX_RUNTIME, SETTINGS, Service, engine, header, models, until};
 use crate::demo;
 use crate::harness::{
     TestDatabase, apply,
@@ -106,7 +106,7 @@ async fn a_failing_model_server_is_reported_and_used_again(db: TestDatabase) {
     let (status, retry, problem) = ask().await;
     assert_eq!((status, retry.as_str(), problem["code"].as_str()), (503, "1", Some("unavailable")));
     assert!(!problem.to_string().contains("memory"), "no internals: {problem}");
-    assert_eq!(service.get("/readyz").await.status(), 503);
+    until!(service.get("/readyz").await.status() == 503);
 
     server.answer(Manner::Endless);
     let (status, _, problem) = ask().await;

@@ -27,7 +27,8 @@ from ._common import (
 
 
 class Client:
-    """One service. `key` is an API key, by default the variable ATELIER_KEY.
+    """One service. `key` is an API key, by default the variable ATELIER_KEY. It is sent over https, or on this machine; with
+    `allow_http` also over http to other hosts.
 
     Requests are repeated up to `retries` times: after 429 all but imports of rows that cannot be read twice, after a lost
     connection, 502, 503 and 504 those that do the same when they are sent twice. It waits as long as the answer's
@@ -42,10 +43,12 @@ class Client:
         timeout: float = 30,
         retries: int = 3,
         max_wait: float = 60,
+        allow_http: bool = False,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         base = url.rstrip("/") + "/v1"
-        self._http = httpx.Client(base_url=base, headers=headers(key), timeout=timeout, transport=transport)
+        sent = headers(url, key, allow_http)
+        self._http = httpx.Client(base_url=base, headers=sent, timeout=timeout, transport=transport)
         self._retries, self._max_wait = retries, max_wait
 
     def __enter__(self) -> Self:

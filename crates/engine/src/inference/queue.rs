@@ -31,6 +31,8 @@ pub enum Admission {
     New { follow_ups: usize },
     /// A caller that can wait for as long as it takes. It is rejected only if the queue has no room.
     Patient,
+    /// A request of a batch that [`Queue::reserve`] admitted. It is always taken, and its follow-up questions are reserved.
+    OfBatch { follow_ups: usize },
     /// More questions of an admitted request. They are always taken: rejecting them would waste the work already done,
     /// and under overload most runs would be for requests that fail in the end.
     FollowUp,
@@ -110,6 +112,9 @@ struct Inner {
     waiting: usize,
     /// Follow-up questions that admitted requests have not asked yet.
     reserved: usize,
+    /// Questions that admitted batches have not asked yet. They come later than what a new request asks, so only other
+    /// batches wait for them.
+    batched: usize,
     closed: bool,
     /// Threads that take jobs, and how many of them wait for one.
     workers: usize,
@@ -160,6 +165,30 @@ impl Queue {
         Ok((joined, reservation))
     }
 
+    /// Admits a batch of requests, of which all are answered or none, by the questions that they will ask. A batch that is
+    /// larger than half of the queue counts as half: it is not asked all at once.
+    pub(super) fn reserve(
+        self: &Arc<Self>,
+        questions: usize,
+        deadline: Instant,
+    ) -> Result<Reservation, AskError> {
+        let questions = questions.min(self.limit / 2);
+        let mut inner = self.lock();
+        let waiting = inner.waiting + inner.reserved + inner.batched;
+        let takes = inner.pace.takes(waiting, inner.workers, self.batch);
+        let time = deadline.saturating_duration_since(Instant::now());
+        if waiting > 0 && (waiting + questions > self.limit || takes > time / 3) {
+            return Err(self.full(waiting, takes));
+        }
+        inner.batched += questions;
+        Ok(Reservation { questions, of_batch: true, queue: Arc::clone(self) })
+    }
+
+    fn full(&self, waiting: usize, takes: Duration) -> AskError {
+        let retry_after = (takes / 2).clamp(Duration::from_millis(1), Duration::from_mins(1));
+        AskError::Full { waiting, limit: self.limit, takes, retry_after }
+    }
+
     /// Takes all of the jobs or none.
     fn push(self: &Arc<Self>, jobs: Vec<Job>, admission: Admission) -> Result<Reservation, AskError> {
         let mut inner = self.lock();
@@ -173,6 +202,7 @@ impl Queue {
                 self.admit(&inner, questions, None)?;
                 0
             }
+            Admission::OfBatch { follow_ups } => follow_ups,
             Admission::FollowUp => 0,
         };
         for job in jobs {
@@ -180,7 +210,7 @@ impl Queue {
         }
         inner.reserved += follow_ups;
         self.wake(inner);
-        Ok(Reservation { questions: follow_ups, queue: Arc::clone(self) })
+        Ok(Reservation { questions: follow_ups, of_batch: false, queue: Arc::clone(self) })
     }
 
     /// Checks room and, if the first job is given, time. A request that would wait for more than a third of its time is
@@ -198,8 +228,7 @@ impl Queue {
         if waiting + inner.reserved == 0 || (waiting + questions <= self.limit && takes <= time / 3) {
             return Ok(());
         }
-        let retry_after = (takes / 2).clamp(Duration::from_millis(1), Duration::from_mins(1));
-        Err(AskError::Full { waiting, limit: self.limit, takes, retry_after })
+        Err(self.full(waiting, takes))
     }
 
     /// Waits for jobs and takes as many as fit in one run. Skips jobs whose callers are gone or whose deadline has
@@ -325,12 +354,13 @@ impl Inner {
     }
 }
 
-/// The follow-up questions of an admitted request. Until they are asked or the reservation is dropped, they count when
+/// The follow-up questions of an admitted request, or the questions of an admitted batch. Until they are asked or the reservation is dropped, they count when
 /// the wait of new requests is estimated. Otherwise requests would be admitted for whose later questions there is no
 /// time.
 #[derive(Debug)]
 pub struct Reservation {
     questions: usize,
+    of_batch: bool,
     queue: Arc<Queue>,
 }
 
@@ -339,7 +369,8 @@ impl Reservation {
     pub fn spend(&mut self, questions: usize) {
         let spent = questions.min(self.questions);
         self.questions -= spent;
-        self.queue.lock().reserved -= spent;
+        let mut inner = self.queue.lock();
+        *(if self.of_batch { &mut inner.batched } else { &mut inner.reserved }) -= spent;
     }
 }
 

@@ -183,6 +183,20 @@ impl Serving {
         self.ask(method, vec![question], deadline).await.map(drop)
     }
 
+    /// Admits the questions that a batch of requests will ask, all of them or none.
+    pub fn reserve(
+        &self,
+        method: Method,
+        questions: usize,
+        deadline: Instant,
+    ) -> Result<Reservation, AskError> {
+        let reserved = match self.methods.get(&method) {
+            Some(running) => running.queue.reserve(questions, deadline),
+            None => Err(AskError::NoMethod(method)),
+        };
+        reserved.inspect_err(|error| self.metrics.add_rejection(method, error))
+    }
+
     /// Asks questions as a new request without follow-ups.
     ///
     /// Dropping the future cancels what is still waiting.

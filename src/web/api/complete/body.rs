@@ -140,6 +140,16 @@ impl CompleteBody {
         blanks * (k + self.sets)
     }
 
+    /// The method that will answer, and about how many questions it is asked. None if the request is bad.
+    pub(super) fn estimate(&self, live: &LiveRelease) -> Option<(Method, usize)> {
+        let method = self.method.as_deref().map(str::parse).transpose().ok()?;
+        let customer = self.customer.as_deref().map(CustomerId::new).transpose().ok()?;
+        let blanks = self.outfit.iter().filter(|slot| slot.is_none()).count().clamp(1, MAX_SLOTS);
+        let again = usize::from(self.lift) + if self.explain { self.outfit.len().min(MAX_SLOTS) } else { 0 };
+        let questions = blanks * (1 + again + self.sets.min(MAX_SETS));
+        Some((live.choose_unless(method, customer.as_ref()).method, questions))
+    }
+
     pub(crate) fn read(self, live: &LiveRelease) -> Result<Question, Problem> {
         let mut findings = Vec::new();
         let customer = self.customer.as_deref().map(CustomerId::new).transpose();

@@ -3,9 +3,16 @@
 mod answer;
 mod body;
 
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
+
+use atelier_core::domain::Method;
+use atelier_engine::inference::Reservation;
 use axum::extract::State;
 use futures_util::{StreamExt, stream};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
@@ -20,7 +27,7 @@ use crate::{
     service::{access::Scope, asking::suggest},
     web::http::{
         AppState, Finding, Problem, ProblemBody, RequestId,
-        extract::{Json, from_value},
+        extract::{Json, JsonText, from_value, parse},
         routes::Routes,
         timing::TimingBody,
     },
@@ -46,21 +53,28 @@ async fn complete(
     State(state): State<AppState>,
     Json(body): Json<CompleteBody>,
 ) -> Result<(TimingBody, Json<CompletionBody>), Problem> {
-    let completion = complete_outfit(&state, body).await?;
+    let completion = complete_outfit(&state, body, false).await?;
     Ok((completion.timing, Json(completion)))
 }
 
-async fn complete_outfit(state: &AppState, body: CompleteBody) -> Result<CompletionBody, Problem> {
+async fn complete_outfit(
+    state: &AppState,
+    body: CompleteBody,
+    admitted: bool,
+) -> Result<CompletionBody, Problem> {
     let times = state.times();
     let live = state.live_release()?;
-    let question = body.read(&live)?;
+    let mut question = body.read(&live)?;
+    question.request.admitted = admitted;
     let suggestions =
         suggest(&live, &state.profiles, &state.tickets, question, times).await.map_err(fault::problem)?;
     Ok(CompletionBody::new(&live, suggestions, times.begun.elapsed()))
 }
 
-/// How many items of a batch are completed at the same time.
-const AT_A_TIME: usize = 16;
+/// About how many questions of a batch are asked at the same time, of how many items at most. Fewer would wait for their turn
+/// among other requests more often; all at once would fill the queue.
+const QUESTIONS_AT_A_TIME: usize = 128;
+const ITEMS_AT_A_TIME: usize = 64;
 
 /// Several outfits to complete.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -92,16 +106,20 @@ enum BatchItem {
 
 /// Complete many outfits
 ///
-/// Each item gets its own answer or problem; a bad item does not fail the others.
+/// Each item gets its own answer or problem; a bad item does not fail the others. A method's queue that has no room for the
+/// work of all items refuses the batch.
 #[utoipa::path(post, path = "/complete/batch", operation_id = "completeOutfits",
     tag = "completion", request_body = BatchBody, responses(
     (status = 200, description = "An answer or a problem for each item, in order", body = BatchAnswer),
+    (status = 429, description = "A method's queue has no room for all items, or the answers would be too late"),
 ))]
 async fn batch(
     State(state): State<AppState>,
     request: RequestId,
-    Json(body): Json<BatchBody>,
+    JsonText(text): JsonText,
 ) -> Result<Json<BatchAnswer>, Problem> {
+    refuse_early(&state, &text)?;
+    let body: BatchBody = parse(&text)?;
     let (found, most) = (body.items.len(), state.limits.batch_items as usize);
     if found == 0 || found > most {
         let detail = format!("a batch has 1 to {most} items, this one has {found}");
@@ -109,9 +127,44 @@ async fn batch(
     }
     let items: Vec<_> = body.items.into_iter().map(from_value::<CompleteBody>).collect();
     check_size(&items, state.limits.batch_suggestions as usize)?;
-    // Several at a time fill a model's batches; all at once would fill its queue.
-    let items = stream::iter(items).map(|item| complete_item(&state, &request, item)).buffered(AT_A_TIME);
+    let (questions, admitted) = admit(&state, &items)?;
+    let at_a_time = (QUESTIONS_AT_A_TIME * items.len() / questions.max(1)).clamp(1, ITEMS_AT_A_TIME);
+    let item = |item| complete_item(&state, &request, &admitted, item);
+    let items = stream::iter(items).map(item).buffered(at_a_time);
     Ok(Json(BatchAnswer { items: items.collect().await }))
+}
+
+/// Refuses a batch without a named method for which the default method has no room. To read the items takes far longer than
+/// to count them.
+fn refuse_early(state: &AppState, text: &[u8]) -> Result<(), Problem> {
+    #[derive(Deserialize)]
+    struct Counted {
+        items: Vec<IgnoredAny>,
+    }
+    let names_no_method = str::from_utf8(text).is_ok_and(|text| !text.contains("\"method\""));
+    if names_no_method
+        && let (Ok(live), Ok(Counted { items })) = (state.live_release(), serde_json::from_slice(text))
+    {
+        live.serving.reserve(live.default_method(), items.len(), state.times().deadline)?;
+    }
+    Ok(())
+}
+
+/// The room that a batch has in the queues of its methods.
+type Admitted = BTreeMap<Method, Mutex<Reservation>>;
+
+/// About how many questions the items ask, and their room.
+fn admit(state: &AppState, items: &[Result<CompleteBody, Problem>]) -> Result<(usize, Admitted), Problem> {
+    let (live, mut questions) = (state.live_release()?, BTreeMap::new());
+    for (method, more) in items.iter().flatten().filter_map(|item| item.estimate(&live)) {
+        *questions.entry(method).or_insert(0) += more;
+    }
+    let all = questions.values().sum();
+    // An item whose method the release lacks fails singly.
+    let methods = questions.into_iter().filter(|(method, _)| live.serving.has(*method));
+    let deadline = state.times().deadline;
+    let reserve = |(method, count)| Ok((method, Mutex::new(live.serving.reserve(method, count, deadline)?)));
+    Ok((all, methods.map(reserve).collect::<Result<_, Problem>>()?))
 }
 
 /// Limits the size of the answer, which depends on the number of suggestions in all items.
@@ -129,10 +182,18 @@ fn check_size(items: &[Result<CompleteBody, Problem>], most: usize) -> Result<()
 async fn complete_item(
     state: &AppState,
     request: &RequestId,
+    admitted: &Admitted,
     item: Result<CompleteBody, Problem>,
 ) -> BatchItem {
     let result = match item {
-        Ok(body) => complete_outfit(state, body).await,
+        Ok(body) => {
+            let estimate = state.live_release().ok().and_then(|live| body.estimate(&live));
+            let reserved = estimate.and_then(|(method, count)| Some((admitted.get(&method)?, count)));
+            if let Some((reservation, count)) = reserved {
+                reservation.lock().unwrap_or_else(PoisonError::into_inner).spend(count);
+            }
+            complete_outfit(state, body, reserved.is_some()).await
+        }
         Err(problem) => Err(problem),
     };
     match result {

@@ -114,9 +114,7 @@ impl From<StoreError> for Problem {
             StoreError::Unreachable { .. }
             | StoreError::Busy { .. }
             | StoreError::Full
-            | StoreError::ReadOnly => {
-                Self::inside(Kind::Unavailable, error).retry_after(Duration::from_secs(1))
-            }
+            | StoreError::ReadOnly => Self::inside(Kind::Unavailable, error),
             StoreError::DemoFull => Self::new(Kind::DemoFull, error.to_string()),
             StoreError::Conflict(_) => Self::new(Kind::Conflict, error.to_string()),
             StoreError::NotFound(_) => Self::new(Kind::NotFound, error.to_string()),

@@ -26,6 +26,24 @@ fn the_limit_is_for_new_requests() {
 }
 
 #[test]
+fn a_batch_is_admitted_whole_or_not_at_all() {
+    let queue = Arc::new(Queue::new(100, 64, 16));
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let mut first = queue.reserve(40, deadline).unwrap();
+    let second = queue.reserve(1000, deadline).expect("it counts as half of the queue");
+    let refused = queue.reserve(11, deadline).unwrap_err();
+    assert!(matches!(refused, AskError::Full { waiting: 90, limit: 100, .. }), "{refused:?}");
+    let ((request, _request), (item, _item)) = (job(1), job(2));
+    first.spend(1);
+    queue.push(item, Admission::OfBatch { follow_ups: 0 }).unwrap();
+    queue.push(request, NEW).expect("requests that come singly do not wait for batches");
+    assert!(queue.reserve(10, deadline).is_err());
+    drop((first, second));
+    queue.record(1, Duration::from_secs(2));
+    assert!(queue.reserve(10, deadline).is_err(), "it would wait for too long");
+}
+
+#[test]
 fn follow_up_questions_come_before_later_requests() {
     let queue = Arc::new(Queue::new(64, 64, 16));
     let begin = Instant::now();

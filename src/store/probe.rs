@@ -1,0 +1,108 @@
+//! Whether the database answers, by a connection that nothing else uses: a busy database, or one whose other connections are
+//! all taken, is well.
+
+use std::{
+    fs::Metadata,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, any::AnyConnectOptions, pool::PoolConnection};
+use tokio::time::timeout;
+
+use super::{StoreError, connect::connect};
+
+const DEADLINE: Duration = Duration::from_secs(3);
+/// For how long an answer tells that the database answers.
+const RECENT: Duration = Duration::from_secs(2);
+
+#[derive(Debug)]
+pub(super) struct Probe {
+    /// One connection.
+    pub(super) pool: AnyPool,
+    /// On `SQLite`.
+    pub(super) file: Option<File>,
+    pub(super) answered: Mutex<Option<Instant>>,
+}
+
+/// A file that may be deleted, replaced or damaged while open connections go on with what they have.
+#[derive(Debug)]
+pub(super) struct File {
+    path: PathBuf,
+    identity: (u64, u64),
+    /// Reads the file itself, without the log beside it, in which its beginning may be as well.
+    plain: AnyConnectOptions,
+}
+
+impl Probe {
+    pub(super) fn answers(&self) -> bool {
+        let answered = *self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        answered.is_some_and(|at| at.elapsed() < RECENT)
+    }
+
+    pub(super) async fn check(&self) -> Result<(), StoreError> {
+        let check = async {
+            let mut connection = self.pool.acquire().await?;
+            let answer = match &self.file {
+                Some(file) => file.check(&mut connection).await,
+                None => Ok(sqlx::query_scalar("select cast(1 as bigint)")
+                    .fetch_one(&mut *connection)
+                    .await
+                    .map(|_: i64| ())?),
+            };
+            // A file is opened anew each time.
+            if self.file.is_some() || answer.is_err() {
+                PoolConnection::detach(connection);
+            }
+            answer
+        };
+        let answer = timeout(DEADLINE, check).await.unwrap_or_else(|_| {
+            let reason = format!("no answer within {} seconds", DEADLINE.as_secs());
+            Err(StoreError::Unreachable { reason })
+        });
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = answer.is_ok().then(Instant::now);
+        answer
+    }
+}
+
+impl File {
+    pub(super) fn new(path: &Path, found: &Metadata, plain: AnyConnectOptions) -> Self {
+        Self { path: path.to_owned(), identity: (found.dev(), found.ino()), plain }
+    }
+
+    async fn check(&self, connection: &mut AnyConnection) -> Result<(), StoreError> {
+        let unfit = |reason: &str| StoreError::Unreachable {
+            reason: format!(
+                "the file {} {reason}; stop the service and restore a backup",
+                self.path.display()
+            ),
+        };
+        let damaged = |error: &dyn ToString| unfit(&format!("is damaged ({})", error.to_string()));
+        let found = tokio::fs::metadata(&self.path).await.map_err(|_| unfit("was deleted"))?;
+        if (found.dev(), found.ino()) != self.identity {
+            return Err(unfit("was replaced by another one"));
+        }
+        if found.len() == 0 {
+            return Err(unfit("was emptied"));
+        }
+        let mut plain = connect(&self.plain).await?;
+        let read = sqlx::query("select 1 from sqlite_schema").fetch_optional(&mut plain).await;
+        // While the log is being copied into the file, other parts of it may not fit together.
+        if let Err(error @ StoreError::NotSqlite) = read.map_err(StoreError::from) {
+            return Err(damaged(&error));
+        }
+        let tables: Vec<String> = sqlx::query_scalar("select name from sqlite_schema where type = 'table'")
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(|error| damaged(&error))?;
+        for table in tables {
+            sqlx::query(AssertSqlSafe(format!("select 1 from {table} limit 1")))
+                .fetch_optional(&mut *connection)
+                .await
+                .map_err(|error| damaged(&error))?;
+        }
+        Ok(())
+    }
+}
