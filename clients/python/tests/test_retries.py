@@ -24,7 +24,7 @@ class Server:
         return answer
 
     def client(self, **options):
-        return Client("http://shop.example/", "atl_x", transport=httpx.MockTransport(self), **options)
+        return Client("https://shop.example/", "atl_x", transport=httpx.MockTransport(self), **options)
 
 
 def busy(seconds, status=429):
@@ -40,7 +40,7 @@ def test_it_waits_as_long_as_the_service_says(monkeypatch):
     server = Server(monkeypatch, busy("7"), busy("2", 503), done())
     server.client().complete_outfit(outfit=[None])
     assert server.waits == [7, 2]
-    assert {str(request.url) for request in server.requests} == {"http://shop.example/v1/complete"}
+    assert {str(request.url) for request in server.requests} == {"https://shop.example/v1/complete"}
     assert {request.headers["authorization"] for request in server.requests} == {"Bearer atl_x"}
     assert len({request.content for request in server.requests}) == 1
 
