@@ -669,7 +669,9 @@ async fn an_overloaded_method_refuses_a_batch_whole(db: TestDatabase) {
     for (full, named) in [(live.default_method(), None), (Method::None, Some("none"))] {
         let room = fill(full);
         let refused = ask(named, 200).await;
-        assert_eq!((refused.status().as_u16(), header(&refused, "retry-after")), (429, "1"), "{full}");
+        assert_eq!(refused.status(), 429, "{full}");
+        // By the pace of this machine.
+        assert!(header(&refused, "retry-after").parse::<u64>().unwrap() >= 1);
         let problem: Value = refused.json().await.unwrap();
         assert_eq!(problem["code"], "queue-full", "{problem}");
         // A smaller one is answered, and so is one request.
