@@ -32,6 +32,13 @@ pub(super) struct Served {
     pub(super) link: String,
 }
 
+/// A test that fails leaves nothing that runs.
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+    }
+}
+
 impl Served {
     /// In a folder of the test, whose `models` it serves.
     pub(super) async fn start(db: &TestDatabase, folder: &Path) -> Self {
