@@ -92,12 +92,21 @@ create table revisions (
     constraint revisions_name_unique primary key (name)
 );
 
-insert into revisions (name, value) values ('articles', 0), ('settings', 0), ('erasures', 0);
+insert into revisions (name, value) values ('articles', 0), ('settings', 0), ('erasures', 0), ('imports', 2);
 
 create table article_changes (
     revision bigint not null,
     article_id text collate "C" not null,
     constraint article_changes_unique primary key (revision, article_id)
+);
+
+-- ## Imports
+
+create view running_import as select value as number from revisions where name = 'imports';
+
+create table import_skips (
+    row_hash text collate "C" not null,
+    constraint import_skips_row_unique primary key (row_hash)
 );
 
 -- ## The catalogue and the customers
@@ -109,6 +118,10 @@ create table articles (
     name_key text collate "C" not null,
     revision bigint not null default 1,
     created_at bigint not null,
+    import bigint not null default 0,
+    old_type text collate "C",
+    old_attributes text,
+    old_name_key text collate "C",
     constraint articles_id_unique primary key (id)
 );
 
@@ -119,8 +132,29 @@ create table customers (
     revision bigint not null default 1,
     created_at bigint not null,
     updated_at bigint not null,
+    import bigint not null default 0,
+    old_features text,
+    old_name_key text collate "C",
+    old_updated_at bigint,
     constraint customers_id_unique primary key (id)
 );
+
+create index articles_replaced on articles (id) where old_type is not null;
+create index customers_replaced on customers (id) where old_features is not null;
+
+create view visible_articles as
+select id, case when import = (select number from running_import) then old_type else type end as type,
+    case when import = (select number from running_import) then old_attributes else attributes end as attributes,
+    case when import = (select number from running_import) then old_name_key else name_key end as name_key,
+    revision - case when import = (select number from running_import) then 1 else 0 end as revision, created_at
+from articles where case when import = (select number from running_import) then old_type else type end <> '';
+
+create view visible_customers as
+select id, case when import = (select number from running_import) then old_features else features end as features,
+    case when import = (select number from running_import) then old_name_key else name_key end as name_key,
+    revision - case when import = (select number from running_import) then 1 else 0 end as revision, created_at,
+    case when import = (select number from running_import) then old_updated_at else updated_at end as updated_at
+from customers where import <> (select number from running_import) or old_features is not null;
 
 create index customers_by_age on customers (created_at, id);
 
@@ -144,7 +178,7 @@ create table outfits (
     digest bytea not null,
     customer_id text collate "C" not null,
     articles text not null,
-    split text collate "C",
+    split text collate "C" not null,
     features text not null,
     origin text collate "C" not null,
     person_id bigint,
@@ -158,10 +192,12 @@ create table outfits (
     deleted_at bigint,
     link_hash bytea,
     link_expires_at bigint,
+    import bigint not null default 0,
+    old_split text collate "C",
     constraint outfits_digest_unique unique (digest),
     constraint outfits_customer_known foreign key (customer_id) references customers (id) on delete cascade,
     constraint outfits_person_known foreign key (person_id) references people (id),
-    constraint outfits_split_valid check (split in ('train', 'validation')),
+    constraint outfits_split_valid check (split in ('', 'train', 'validation')),
     constraint outfits_origin_valid check (origin in ('imported', 'saved'))
 );
 
@@ -170,6 +206,15 @@ create index outfits_saved on outfits (changed_at, seq) where origin <> 'importe
 create index outfits_saved_for on outfits (customer_id, created_at) where origin <> 'imported';
 create index outfits_deleted on outfits (deleted_at) where deleted_at is not null;
 create unique index outfits_link_unique on outfits (link_hash) where link_hash is not null;
+create index outfits_replaced on outfits (seq) where old_split is not null;
+
+create view visible_outfits as
+select seq, digest, customer_id, articles,
+    nullif(case when import = (select number from running_import) then old_split else split end, '') as split,
+    features, origin, person_id, name, note, name_key, draft,
+    revision - case when import = (select number from running_import) then 1 else 0 end as revision,
+    created_at, changed_at, deleted_at, link_hash, link_expires_at
+from outfits where import <> (select number from running_import) or old_split is not null;
 
 -- ## Feedback
 

@@ -125,7 +125,7 @@ create table revisions (
 
 -- Erasures since the file was last rewritten: an erasure leaves copies of rows in the free space of pages, which only a
 -- rewrite removes (src/store/erasures.rs).
-insert into revisions (name, value) values ('articles', 0), ('settings', 0), ('erasures', 0);
+insert into revisions (name, value) values ('articles', 0), ('settings', 0), ('erasures', 0), ('imports', 2);
 
 -- Which article each revision of the catalogue changed. A replica keeps the catalogue in memory; reading 300,000 articles
 -- after each change would take seconds, so it reads this table and the articles that changed.
@@ -139,6 +139,22 @@ create table article_changes (
     article_id text not null,
     constraint article_changes_unique primary key (revision, article_id)
 ) strict, without rowid;
+
+-- ## Imports
+
+-- An import of a million rows would hold the one writer of SQLite for a minute. So it writes in many short transactions, of
+-- which no reader sees a part: readers use the views visible_articles, visible_customers and visible_outfits, which show the
+-- old row while the import runs that wrote the new one. `imports` in revisions is the number of imports that began or ended: it
+-- is odd while one runs, and that is its number. Counting on, at the end, makes all its rows visible at once. It starts at 2
+-- because 0 stands for no import.
+create view running_import as select value as number from revisions where name = 'imports';
+
+-- The rows that were put, changed or deleted by others while an import runs, which it leaves alone: SHA-256 of table and id, in
+-- hexadecimal, because the id may be an erased customer's.
+create table import_skips (
+    row_hash text not null,
+    constraint import_skips_row_unique primary key (row_hash)
+) strict;
 
 -- ## The catalogue and the customers
 
@@ -156,6 +172,12 @@ create table articles (
     -- the row alone. With created_at it makes the row's version (ETag).
     revision integer not null default 1,
     created_at integer not null,
+    -- The import that wrote the row last, or 0, and what the row was before; see "Imports" above. The old type is null if the
+    -- import added the row, and the type is empty if it retires it.
+    import integer not null default 0,
+    old_type text,
+    old_attributes text,
+    old_name_key text,
     constraint articles_id_unique primary key (id)
 ) strict;
 
@@ -170,8 +192,31 @@ create table customers (
     created_at integer not null,
     -- A customer's export says when the profile changed.
     updated_at integer not null,
+    -- As in articles.
+    import integer not null default 0,
+    old_features text,
+    old_name_key text,
+    old_updated_at integer,
     constraint customers_id_unique primary key (id)
 ) strict;
+
+-- What is left to clear after an import.
+create index articles_replaced on articles (id) where old_type is not null;
+create index customers_replaced on customers (id) where old_features is not null;
+
+create view visible_articles as
+select id, case when import = (select number from running_import) then old_type else type end as type,
+    case when import = (select number from running_import) then old_attributes else attributes end as attributes,
+    case when import = (select number from running_import) then old_name_key else name_key end as name_key,
+    revision - case when import = (select number from running_import) then 1 else 0 end as revision, created_at
+from articles where case when import = (select number from running_import) then old_type else type end <> '';
+
+create view visible_customers as
+select id, case when import = (select number from running_import) then old_features else features end as features,
+    case when import = (select number from running_import) then old_name_key else name_key end as name_key,
+    revision - case when import = (select number from running_import) then 1 else 0 end as revision, created_at,
+    case when import = (select number from running_import) then old_updated_at else updated_at end as updated_at
+from customers where import <> (select number from running_import) or old_features is not null;
 
 -- The latest customers, for the queue of those who have no saved outfit.
 create index customers_by_age on customers (created_at, id);
@@ -209,7 +254,8 @@ create table outfits (
     -- A JSON array of article ids, in which an empty id is a blank. An outfit is a value, so there is no table of its
     -- articles, and it keeps an article that leaves the catalogue.
     articles text not null,
-    split text,
+    -- Empty for none.
+    split text not null,
     -- A JSON object as in customers, of what belongs to the outfit, such as the occasion.
     features text not null,
     origin text not null,
@@ -233,10 +279,13 @@ create table outfits (
     -- The customer's link: SHA-256 of its token, so that this table does not give the address away.
     link_hash blob,
     link_expires_at integer,
+    -- As in articles.
+    import integer not null default 0,
+    old_split text,
     constraint outfits_digest_unique unique (digest),
     constraint outfits_customer_known foreign key (customer_id) references customers (id) on delete cascade,
     constraint outfits_person_known foreign key (person_id) references people (id),
-    constraint outfits_split_valid check (split in ('train', 'validation')),
+    constraint outfits_split_valid check (split in ('', 'train', 'validation')),
     constraint outfits_origin_valid check (origin in ('imported', 'saved'))
 ) strict;
 
@@ -249,6 +298,15 @@ create index outfits_saved_for on outfits (customer_id, created_at) where origin
 -- Those to remove for good.
 create index outfits_deleted on outfits (deleted_at) where deleted_at is not null;
 create unique index outfits_link_unique on outfits (link_hash) where link_hash is not null;
+create index outfits_replaced on outfits (seq) where old_split is not null;
+
+create view visible_outfits as
+select seq, digest, customer_id, articles,
+    nullif(case when import = (select number from running_import) then old_split else split end, '') as split,
+    features, origin, person_id, name, note, name_key, draft,
+    revision - case when import = (select number from running_import) then 1 else 0 end as revision,
+    created_at, changed_at, deleted_at, link_hash, link_expires_at
+from outfits where import <> (select number from running_import) or old_split is not null;
 
 -- ## Feedback
 

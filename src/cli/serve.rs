@@ -94,6 +94,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     check_models_folder(&settings)?;
     let models = settings.load_models(|notice| tracing::info!("{notice}"))?;
     let store = settings.open(&settings.config.database.url_or_demo()).await?;
+    store.clean_up_imports().await?;
     let Settings { config, origins } = settings;
     let engine = Engine::new(models, config.engine.settings());
     let models = config.models.folder.clone();

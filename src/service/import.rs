@@ -2,17 +2,25 @@
 //!
 //! It reads checked rows from `files` and adds them to a [`store::Import`], which the caller commits or drops.
 
+use std::{ops::RangeInclusive, time::Duration};
+
 use atelier_core::domain::{Article, ArticlePatch, Customer, CustomerPatch, Outfit};
 use atelier_files::{Checked, Checker, FileError, Report, Rows, Table};
+use tokio::time::{Instant, sleep_until};
 
 use crate::{
     service::coverage::Census,
     store::{self, Counts, Outcome, StoreError},
 };
 
-/// Rows that are stored at once, and their bytes: enough to keep the database busy, few enough to need little memory.
-const SLICE: usize = 2000;
+/// The least and most rows that are stored at once, and their bytes: few enough to need little memory.
+const SLICE: RangeInclusive<usize> = 2000..=20_000;
 const SLICE_BYTES: u64 = 4 << 20;
+/// How long storing a slice should take. Other writes wait for it, and every slice writes much of an index anew.
+const STORING: RangeInclusive<Duration> = Duration::from_millis(200)..=Duration::from_millis(500);
+/// How long the database is free between slices. A program that waits for another one's write on `SQLite` looks that often
+/// whether it has ended.
+const FREE: Duration = Duration::from_millis(100);
 
 /// Why a table could not be imported.
 #[derive(Debug, thiserror::Error)]
@@ -37,15 +45,25 @@ pub async fn import_table<T: Importable>(
     let bad_before = checker.report().bad;
     let mut read = checker.check(rows);
     let mut counts = Counts::default();
+    let (mut most, mut free_until) = (*SLICE.start(), Instant::now());
     loop {
-        let (slice, lines) = tokio::task::block_in_place(|| next_slice(&mut read))?;
+        let (slice, lines) = tokio::task::block_in_place(|| next_slice(&mut read, most))?;
         if slice.is_empty() {
             break;
         }
+        sleep_until(free_until).await;
+        let began = Instant::now();
         if let Some(census) = &mut census {
             T::count_unknown(&slice, census);
         }
         let merged = T::put(import, &slice).await?;
+        let took = began.elapsed();
+        free_until = Instant::now() + took.min(FREE);
+        if took < *STORING.start() {
+            most = (most * 2).min(*SLICE.end());
+        } else if took > *STORING.end() {
+            most = (most / 2).max(*SLICE.start());
+        }
         counts += merged.counts;
         for (place, reason) in merged.refused {
             read.refuse(lines[place], reason);
@@ -58,9 +76,9 @@ pub async fn import_table<T: Importable>(
 }
 
 /// The next rows and their lines; none at the end.
-fn next_slice<T: Table>(rows: &mut Checked<'_, T>) -> Result<(Vec<T>, Vec<u64>), FileError> {
+fn next_slice<T: Table>(rows: &mut Checked<'_, T>, most: usize) -> Result<(Vec<T>, Vec<u64>), FileError> {
     let (begin, mut slice, mut lines) = (rows.bytes(), Vec::new(), Vec::new());
-    while slice.len() < SLICE && rows.bytes() - begin < SLICE_BYTES {
+    while slice.len() < most && rows.bytes() - begin < SLICE_BYTES {
         let Some(row) = rows.next() else { break };
         slice.push(row?);
         lines.push(rows.line());
@@ -81,19 +99,18 @@ pub enum Mirrored {
     },
 }
 
-/// Retires the articles that the read files do not have, up to `percent` of those that there were before. Call it after
+/// Retires the articles that the read files do not have, up to `percent` of those that there are. Call it after
 /// the articles were imported.
 pub async fn mirror(
     import: &mut store::Import,
     checker: &mut Checker,
-    added: u64,
     percent: u8,
 ) -> Result<Mirrored, StoreError> {
     if checker.report().bad > 0 {
         return Ok(Mirrored::BadRows);
     }
     let mut ids = import.article_ids().await?;
-    let before = ids.len() as u64 - added;
+    let before = ids.len() as u64;
     ids.retain(|id| !checker.has_read(id));
     let missing = ids.len() as u64;
     if missing * 100 > before * u64::from(percent) {

@@ -109,7 +109,7 @@ impl Feedback<'_> {
                 from feedback_events
                 where customer_id is not null and shown_day >= $1
                 group by customer_id
-             ) as counted join customers on customers.id = customer_id
+             ) as counted join visible_customers on visible_customers.id = customer_id
              group by 1"
         );
         let rows = sqlx::query(AssertSqlSafe(sql))

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{
     Resource, Resources, StoreError, json,
     pages::{PARSED_TOGETHER, PART, PART_BYTES},
-    revisions, search,
+    revisions, search, upsert,
 };
 
 /// The articles of a [`Store`](super::Store).
@@ -84,8 +84,8 @@ impl<'a> Articles<'a> {
         // The database joins a part to one text: a message for each row costs more than the row.
         const PART_OF_TEXT: &str = "with sizes as (
                 select id, sum(octet_length(type) + octet_length(attributes)) over (order by id) as total
-                from (select id, type, attributes from articles where id > $1 order by id limit $2) as rows_of_part)
-             select string_agg(id || $3 || type || $3 || attributes, $4), max(id) from articles where id > $1
+                from (select id, type, attributes from visible_articles where id > $1 order by id limit $2) as rows_of_part)
+             select string_agg(id || $3 || type || $3 || attributes, $4), max(id) from visible_articles where id > $1
                 and id <= (select coalesce(max(case when total <= $5 then id end), min(id)) from sizes)";
         futures_util::stream::try_unfold(String::new(), move |after| async move {
             let (text, last): (Option<String>, Option<String>) = sqlx::query_as(PART_OF_TEXT)
@@ -172,17 +172,18 @@ impl Resource for Article {
     type Columns = (String, String, String);
 
     const TABLE: &'static str = "articles";
+    const VISIBLE: &'static str = "visible_articles";
     const COLUMNS: &'static str = "id, type, attributes";
-    const INSERT: &'static str = "insert into articles (id, type, attributes, name_key, created_at) values";
-    const VALUES: usize = 5;
-    const ON_CONFLICT: &'static str = "
-        on conflict (id) do update set
-            type = excluded.type,
-            attributes = excluded.attributes,
-            name_key = excluded.name_key,
-            revision = articles.revision + 1
-        where (articles.type, articles.attributes, articles.name_key)
-            <> (excluded.type, excluded.attributes, excluded.name_key)";
+    const INSERT: &'static str =
+        "insert into articles (id, type, attributes, name_key, created_at, import) values";
+    const VALUES: usize = 6;
+    const ON_CONFLICT: &'static str = upsert::on_conflict!(
+        "articles",
+        "(articles.type, articles.attributes, articles.name_key)
+            <> (excluded.type, excluded.attributes, excluded.name_key)",
+        "type", "attributes", "name_key"; "old_type"
+    );
+    const OLD: &'static str = "old_type";
     const PUT: &'static str = "article.put";
     const DELETE: &'static str = "article.delete";
     const IS_FOLLOWED: bool = true;

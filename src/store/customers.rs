@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use atelier_core::domain::{Customer, CustomerId, CustomerPatch, PatchError};
+use sqlx::{AnyConnection, AssertSqlSafe};
 
-use super::{Resource, Resources, StoreError, json, pages, search};
+use super::{Conflict, Resource, Resources, StoreError, json, pages, search, upsert};
 
 /// The customers of a [`Store`](super::Store).
 pub type Customers<'a> = Resources<'a, Customer>;
@@ -13,11 +14,12 @@ impl Customers<'_> {
     /// Up to `n` customers after the first `skip`, in the byte order of their ids.
     pub async fn page(self, skip: usize, n: usize) -> Result<Vec<Customer>, StoreError> {
         let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        let rows = sqlx::query_as("select id, features from customers order by id limit $1 offset $2")
-            .bind(number(n))
-            .bind(number(skip))
-            .fetch_all(&self.store.readers)
-            .await?;
+        let rows =
+            sqlx::query_as("select id, features from visible_customers order by id limit $1 offset $2")
+                .bind(number(n))
+                .bind(number(skip))
+                .fetch_all(&self.store.readers)
+                .await?;
         rows.into_iter().map(parse).collect()
     }
 
@@ -25,7 +27,7 @@ impl Customers<'_> {
     pub async fn existing_ids(self, ids: &[CustomerId]) -> Result<HashSet<CustomerId>, StoreError> {
         let ids: Vec<&str> = ids.iter().map(CustomerId::as_str).collect();
         let rows: Vec<(String,)> =
-            pages::by_ids(self.store, "select id from customers where id in", &ids).await?;
+            pages::by_ids(self.store, "select id from visible_customers where id in", &ids).await?;
         rows.into_iter().map(|(id,)| customer_id(id)).collect()
     }
 }
@@ -36,17 +38,17 @@ impl Resource for Customer {
     type Columns = (String, String);
 
     const TABLE: &'static str = "customers";
+    const VISIBLE: &'static str = "visible_customers";
     const COLUMNS: &'static str = "id, features";
     const INSERT: &'static str =
-        "insert into customers (id, features, name_key, created_at, updated_at) values";
-    const VALUES: usize = 5;
-    const ON_CONFLICT: &'static str = "
-        on conflict (id) do update set
-            features = excluded.features,
-            name_key = excluded.name_key,
-            revision = customers.revision + 1,
-            updated_at = excluded.updated_at
-        where (customers.features, customers.name_key) <> (excluded.features, excluded.name_key)";
+        "insert into customers (id, features, name_key, created_at, updated_at, import) values";
+    const VALUES: usize = 6;
+    const ON_CONFLICT: &'static str = upsert::on_conflict!(
+        "customers",
+        "(customers.features, customers.name_key) <> (excluded.features, excluded.name_key)",
+        "features", "name_key", "updated_at"; "old_features"
+    );
+    const OLD: &'static str = "old_features";
     const PUT: &'static str = "customer.put";
     const DELETE: &'static str = "customer.erase";
     const IS_FOLLOWED: bool = false;
@@ -76,6 +78,21 @@ impl Resource for Customer {
     fn owner(id: &CustomerId) -> Option<&CustomerId> {
         Some(id)
     }
+}
+
+/// Checks that there is such a customer. The foreign keys would also take one that a running import added and may take back.
+/// `lock` is empty or that of `Dialect::for_update`.
+///
+/// # Errors
+/// If there is none (`Conflict`).
+pub(super) async fn check_known(
+    connection: &mut AnyConnection,
+    id: &CustomerId,
+    lock: &str,
+) -> Result<(), StoreError> {
+    let sql = format!("select id from visible_customers where id = $1{lock}");
+    let found = sqlx::query(AssertSqlSafe(sql)).bind(id.as_str()).fetch_optional(connection).await?;
+    found.map(drop).ok_or(StoreError::Conflict(Conflict::UnknownCustomer))
 }
 
 pub(super) fn name_key(customer: &Customer) -> String {

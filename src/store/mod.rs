@@ -47,7 +47,7 @@ mod token;
 mod upsert;
 mod version;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 use atelier_core::domain::Timestamp;
 use sqlx::{Any, AnyPool, SqlSafeStr, Transaction, any::AnyArguments, query::Query};
@@ -94,6 +94,8 @@ pub struct Store {
     cleaner: AnyPool,
     probe: Arc<Probe>,
     dialect: Dialect,
+    /// The file that an import on `SQLite` locks.
+    import_lock: PathBuf,
     /// Who makes the changes of this clone.
     author: Author,
     /// The most bytes of an article's type and attributes without the embedding, or of features, as JSON.
@@ -213,9 +215,7 @@ impl Store {
     }
 
     /// Begins an import, which stores all of its rows or none. One import runs at a time; another waits up to a minute, then
-    /// fails with [`StoreError::Busy`].
-    ///
-    /// On `SQLite` it blocks other writes, which fail with [`StoreError::Busy`] after ten seconds.
+    /// fails with [`StoreError::Busy`]. Other writes wait for a slice of its rows at most.
     pub async fn import(&self, now: Timestamp) -> Result<Import, StoreError> {
         Import::begin(self, now).await
     }

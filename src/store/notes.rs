@@ -5,10 +5,13 @@ use std::time::Duration;
 use atelier_core::domain::{CustomerId, Timestamp};
 use futures_util::Stream;
 use serde_json::json;
-use sqlx::{AssertSqlSafe, FromRow, Row, any::AnyRow};
+use sqlx::{FromRow, Row, any::AnyRow};
 
 use super::{
-    Conflict, Entry, Note, PersonId, Store, StoreError, customers::customer_id, pages, record::Record,
+    Entry, Note, PersonId, Store, StoreError,
+    customers::{self, customer_id},
+    pages,
+    record::Record,
 };
 
 /// How far apart the two requests of a double click are at most.
@@ -44,8 +47,7 @@ impl Notes<'_> {
     ) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
         // Two notes about one customer wait for each other.
-        let lock = format!("select id from customers where id = $1{}", self.store.dialect.for_update());
-        sqlx::query(AssertSqlSafe(lock)).bind(customer.as_str()).execute(&mut *transaction).await?;
+        customers::check_known(&mut transaction, customer, self.store.dialect.for_update()).await?;
         let twin: Option<i64> = sqlx::query_scalar(
             "select id from customer_notes where customer_id = $1 and person_id = $2 and note = $3 and at > $4 limit 1",
         )
@@ -66,8 +68,7 @@ impl Notes<'_> {
         .bind(note.as_str())
         .bind(now.millis())
         .fetch_one(&mut *transaction)
-        .await
-        .map_err(StoreError::for_missing_reference(StoreError::Conflict(Conflict::UnknownCustomer)))?;
+        .await?;
         let entry = Entry::new("customer.note", customer.as_str(), json!({"note": id})).about(customer);
         self.store.commit(transaction, &entry, now).await
     }

@@ -79,7 +79,7 @@ impl Outfits<'_> {
     pub async fn delete(self, seq: i64, now: Timestamp) -> Result<bool, StoreError> {
         let mut transaction = self.store.write().await?;
         let deleted: Option<(String, String, String, Vec<u8>)> = sqlx::query_as(
-            "delete from outfits where seq = $1 and deleted_at is null
+            "delete from outfits where seq in (select seq from visible_outfits where seq = $1) and deleted_at is null
              returning customer_id, articles, features, digest",
         )
         .bind(seq)
@@ -97,7 +97,7 @@ impl Outfits<'_> {
     }
 
     pub async fn count(self) -> Result<u64, StoreError> {
-        self.store.count("select count(*) from outfits where draft = 0 and deleted_at is null").await
+        self.store.count("select count(*) from visible_outfits where draft = 0 and deleted_at is null").await
     }
 
     /// Every outfit in order of arrival, read in parts as needed.
@@ -161,14 +161,20 @@ pub(super) struct OutfitRow<'a> {
     person: Option<PersonId>,
     name_key: &'a str,
     millis: i64,
+    import: i64,
 }
 
 impl<'a> OutfitRow<'a> {
-    pub(super) fn imported(outfit: &'a Outfit, row_bytes: u32, millis: i64) -> Result<Self, StoreError> {
+    pub(super) fn imported(
+        outfit: &'a Outfit,
+        row_bytes: u32,
+        millis: i64,
+        import: i64,
+    ) -> Result<Self, StoreError> {
         let articles = outfit.articles().iter().map(ArticleId::as_str).collect();
         let features = features_text(&outfit.features, row_bytes)?;
         let row = Self::new(&outfit.customer, articles, features, Origin::Imported, millis);
-        Ok(Self { split: outfit.split, ..row })
+        Ok(Self { split: outfit.split, import, ..row })
     }
 
     pub(super) fn saved(
@@ -191,8 +197,20 @@ impl<'a> OutfitRow<'a> {
         millis: i64,
     ) -> Self {
         let digest = digest(customer.as_str(), articles.iter().copied(), &features);
-        let (is_draft, split, person, name_key) = (false, None, None, "");
-        Self { customer, articles, is_draft, split, features, digest, origin, person, name_key, millis }
+        let (is_draft, split, person, name_key, import) = (false, None, None, "", 0);
+        Self {
+            customer,
+            articles,
+            is_draft,
+            split,
+            features,
+            digest,
+            origin,
+            person,
+            name_key,
+            millis,
+            import,
+        }
     }
 
     pub(super) fn digest(&self) -> [u8; 32] {
@@ -218,13 +236,20 @@ fn repeated_digest(digest: [u8; 32], times: u32) -> [u8; 32] {
 
 impl upsert::Row for OutfitRow<'_> {
     const INSERT: &'static str = "insert into outfits (digest, customer_id, articles, draft, split, features, origin, \
-         person_id, name_key, created_at, changed_at) values";
-    const COLUMNS: usize = 11;
+         person_id, name_key, created_at, changed_at, import) values";
+    const COLUMNS: usize = 12;
+    // A saved outfit has no split, and takes one that the running import added.
     const ON_CONFLICT: &'static str = "
         on conflict (digest) do update set
-            split = excluded.split,
-            revision = outfits.revision + 1
-        where excluded.split is not null and outfits.split is distinct from excluded.split";
+            split = case when excluded.split = '' then outfits.split else excluded.split end,
+            old_split = case when excluded.import = 0 then null
+                when outfits.import = excluded.import then outfits.old_split
+                else outfits.split end,
+            import = excluded.import,
+            revision = case when excluded.import = 0 then 1 else outfits.revision + 1 end
+        where excluded.split not in ('', outfits.split)
+            or excluded.import = 0 and outfits.import = (select number from running_import)
+                and outfits.old_split is null";
     const NAME: &'static str = "''";
     type Key = [u8; 32];
 
@@ -237,13 +262,14 @@ impl upsert::Row for OutfitRow<'_> {
         values.add(self.customer.as_str())?;
         values.add(json::text(&self.articles))?;
         values.add(i64::from(self.is_draft))?;
-        values.add(self.split.map(Split::as_str))?;
+        values.add(self.split.map_or("", Split::as_str))?;
         values.add(self.features)?;
         values.add(self.origin.as_str())?;
         values.add(self.person.map(|person| person.0))?;
         values.add(self.name_key)?;
         values.add(self.millis)?;
-        values.add(self.millis)
+        values.add(self.millis)?;
+        values.add(self.import)
     }
 
     fn missing_reference() -> StoreError {

@@ -39,7 +39,7 @@ impl Customers<'_> {
     pub async fn personal_data(self, id: &CustomerId) -> Result<Option<PersonalData>, StoreError> {
         let store = self.store;
         let times: Option<(i64, i64)> =
-            sqlx::query_as("select created_at, updated_at from customers where id = $1")
+            sqlx::query_as("select created_at, updated_at from visible_customers where id = $1")
                 .bind(id.as_str())
                 .fetch_optional(&store.readers)
                 .await?;

@@ -1,6 +1,7 @@
 //! Opening a database on a Postgres server.
 
 use std::{
+    path::PathBuf,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -63,6 +64,7 @@ pub(super) async fn open(url: &str) -> Result<Store, OpenError> {
         writer: pool,
         probe: Arc::new(Probe { pool: probe, file: None, answered: Mutex::default() }),
         dialect: Dialect::Postgres,
+        import_lock: PathBuf::new(),
         author: Author::SERVICE,
         row_bytes: ROW_BYTES,
         shown,

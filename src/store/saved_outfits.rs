@@ -14,7 +14,7 @@ use sqlx::{Any, AnyConnection, AssertSqlSafe, FromRow, Row, Transaction, any::An
 
 use super::{
     Conflict, Entry, Name, Note, Origin, PersonId, Put, Store, StoreError, TokenHash,
-    customers::customer_id,
+    customers::{self, customer_id},
     json,
     outfits::{OutfitRow, digest, features_text, parse_slot, slot_ids},
     pages, people,
@@ -71,7 +71,7 @@ macro_rules! select {
             "select seq, customer_id, articles, split, features, origin, name, note,
                 (select people.name from people where people.id = person_id) as author,
                 created_at, changed_at, deleted_at, link_expires_at, revision
-             from outfits ",
+             from visible_outfits ",
             $rest
         )
     };
@@ -92,6 +92,7 @@ impl SavedOutfits<'_> {
         now: Timestamp,
     ) -> Result<(i64, Put), StoreError> {
         let mut transaction = self.store.write().await?;
+        customers::check_known(&mut transaction, &outfit.customer, "").await?;
         let mut key = name_key(std::iter::once(outfit.customer.as_str()));
         if let Some(person) = person {
             let author = people::find(&mut transaction, person).await?.name;
@@ -100,21 +101,19 @@ impl SavedOutfits<'_> {
         let row = OutfitRow::saved(outfit, person, &key, self.store.row_bytes, now.millis())?;
         let digest = row.digest();
         let mut put = upsert::write_one(&mut transaction, self.store.dialect, row).await?;
-        if put == Put::Unchanged {
-            let taken_over = sqlx::query(
-                "update outfits set origin = 'saved', person_id = $2, name_key = $3, created_at = $4, changed_at = $4,
-                    revision = revision + 1
-                 where digest = $1 and origin = 'imported'",
-            )
-            .bind(&digest[..])
-            .bind(person.map(|person| person.0))
-            .bind(&key)
-            .bind(now.millis())
-            .execute(&mut *transaction)
-            .await?;
-            if taken_over.rows_affected() > 0 {
-                put = Put::Changed;
-            }
+        let taken_over = sqlx::query(
+            "update outfits set origin = 'saved', person_id = $2, name_key = $3, created_at = $4, changed_at = $4,
+                revision = revision + 1
+             where digest = $1 and origin = 'imported'",
+        )
+        .bind(&digest[..])
+        .bind(person.map(|person| person.0))
+        .bind(&key)
+        .bind(now.millis())
+        .execute(&mut *transaction)
+        .await?;
+        if put == Put::Unchanged && taken_over.rows_affected() > 0 {
+            put = Put::Changed;
         }
         let seq: i64 = sqlx::query_scalar("select seq from outfits where digest = $1")
             .bind(&digest[..])
@@ -136,7 +135,7 @@ impl SavedOutfits<'_> {
 
     /// The customer's outfit with the same articles and features, unless it is deleted.
     pub async fn same_as(self, outfit: &OpenOutfit) -> Result<Option<i64>, StoreError> {
-        let seq = sqlx::query_scalar("select seq from outfits where digest = $1")
+        let seq = sqlx::query_scalar("select seq from visible_outfits where digest = $1")
             .bind(&own_digest(outfit)?[..])
             .fetch_optional(&self.store.readers)
             .await?;
@@ -195,7 +194,7 @@ impl SavedOutfits<'_> {
             search::condition(4, words.len())
         );
         let (count, page) = (
-            format!("select count(*) from outfits {condition}"),
+            format!("select count(*) from visible_outfits {condition}"),
             format!("{} {condition} order by changed_at desc, seq desc limit {n} offset {skip}", select!("")),
         );
         let mut counting = sqlx::query_scalar(AssertSqlSafe(count));
@@ -228,9 +227,9 @@ impl SavedOutfits<'_> {
     /// Customers without a saved outfit, and when they were added. The newest come first.
     pub async fn never(self, n: u32) -> Result<Vec<(CustomerId, Timestamp)>, StoreError> {
         self.customers(
-            "select id, created_at from customers where not exists (
+            "select id, created_at from visible_customers where not exists (
                 select 1 from outfits
-                where customer_id = customers.id and origin <> 'imported' and deleted_at is null and draft = 0)
+                where customer_id = visible_customers.id and origin <> 'imported' and deleted_at is null and draft = 0)
              order by created_at desc, id desc limit $1",
             n,
         )

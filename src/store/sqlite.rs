@@ -77,7 +77,9 @@ pub(super) async fn open(path: &Path, if_missing: IfMissing) -> Result<Store, Op
             })
             .connect_lazy_with(options.clone())
     };
-    let (readers, writer) = (pool(READERS, ""), pool(1, ""));
+    let readers = pool(READERS, "");
+    // Enough for the indexes that an import writes all over. Otherwise each of its slices would move most of them into the file.
+    let writer = pool(1, "pragma cache_size = -16384; pragma wal_autocheckpoint = 8000");
     // It keeps writes out while it waits for readers.
     let cleaner = pool(1, "pragma busy_timeout = 100");
     let found = fs::metadata(&path).map_err(|error| unfit(&error))?;
@@ -86,12 +88,16 @@ pub(super) async fn open(path: &Path, if_missing: IfMissing) -> Result<Store, Op
         file: Some(File::new(&path, &found, read_only)),
         answered: Mutex::default(),
     });
+    // Closing the database's own file would release the locks that SQLite holds on it.
+    let mut import_lock = path.into_os_string();
+    import_lock.push("-import");
     Ok(Store {
         readers,
         writer,
         cleaner,
         probe,
         dialect: Dialect::Sqlite,
+        import_lock: import_lock.into(),
         author: Author::SERVICE,
         row_bytes: ROW_BYTES,
         shown,

@@ -12,6 +12,28 @@ use super::{StoreError, connect::Dialect};
 /// Rows of a statement: with eleven columns 5,500 values, below the limits of both databases (32,766 and 65,535).
 pub(super) const ROWS: usize = 500;
 
+/// `on conflict … do update …` for a row of articles or customers. `$old` is the first column's earlier value, which is null if the running
+/// import added the row.
+///
+/// An import keeps what the row was. Every other write takes the row from the running import, also if it changes nothing.
+macro_rules! on_conflict {
+    ($table:literal, $compared:literal, $($column:literal),+; $old:literal) => {
+        concat!(
+            "on conflict (id) do update set ",
+            $($column, " = excluded.", $column, ", old_", $column, " = case when excluded.import = 0 then null
+                when ", $table, ".import = excluded.import then ", $table, ".old_", $column, "
+                else ", $table, ".", $column, " end, ",)+
+            "import = excluded.import, revision = case
+                when excluded.import = 0 and ", $table, ".import = (select number from running_import)
+                    and ", $table, ".", $old, " is null then 1
+                else ", $table, ".revision + 1 end
+             where ", $compared, "
+                or excluded.import = 0 and ", $table, ".import = (select number from running_import)"
+        )
+    };
+}
+pub(super) use on_conflict;
+
 /// A row of a table.
 pub(super) trait Row: Send {
     /// `insert into … (…) values`

@@ -32,6 +32,7 @@ mod private_server;
 mod chance;
 mod faults;
 mod fuzz;
+mod imports;
 mod kills;
 mod mixed;
 mod onnx;
@@ -87,6 +88,8 @@ const EXPERIMENTS: &[Experiment] = &[
     Experiment::new("read-only", faults::read_only).needing(faults::mounting),
     Experiment::new("newer-version", faults::newer_version),
     Experiment::new("two-on-one-file", faults::two_on_one_file),
+    Experiment::new("imports-sqlite", imports::sqlite),
+    Experiment::new("imports-postgres", imports::postgres).needing(private_server),
     Experiment::new("kills-sqlite", kills::sqlite),
     Experiment::new("kills-postgres", kills::postgres).needing(private_server),
 ];

@@ -13,6 +13,8 @@ use std::{
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
+use crate::imports::Files;
+
 /// How to start it.
 pub struct Setup {
     database: String,
@@ -71,6 +73,19 @@ impl Setup {
     pub fn command(&self) -> Command {
         let mut command = self.atelier();
         command.args(["serve", "--address", &self.address, "--device", "cpu"]);
+        command
+    }
+
+    /// Imports those files that are named.
+    pub fn import(&self, files: &Files) -> Command {
+        let mut command = self.atelier();
+        command.arg("import");
+        let Files { articles, customers, outfits } = files;
+        for (flag, file) in [("--articles", articles), ("--customers", customers), ("--outfits", outfits)] {
+            if !file.as_os_str().is_empty() {
+                command.arg(flag).arg(file);
+            }
+        }
         command
     }
 

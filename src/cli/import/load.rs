@@ -1,4 +1,4 @@
-//! Imports files in one transaction, for `atelier import` and for the demo.
+//! Imports files, all or nothing, for `atelier import` and for the demo.
 
 use std::{
     path::Path,
@@ -62,8 +62,7 @@ pub(in crate::cli) struct Options {
     pub(in crate::cli) mirror: Option<u8>,
 }
 
-/// Reads, checks and stores the files in one transaction, which is committed if all rows are good or bad ones may be
-/// skipped. The census counts what a release does not know of the articles; `tell` gets a line for each file.
+/// Reads, checks and stores the files, all or nothing, if all rows are good or bad ones may be skipped. The census counts what a release does not know of the articles; `tell` gets a line for each file.
 ///
 /// # Errors
 /// If the import cannot begin: a file cannot be opened, or the database is busy.
@@ -94,6 +93,7 @@ pub(in crate::cli) async fn load_files_if_empty(
     let opened = Opened::new(files, schema, options, now)?;
     let mut import = store.import(now).await?;
     if !import.is_empty().await? {
+        import.abandon().await?;
         return Ok(None);
     }
     fill(import, opened, options, None, tell).await.map(Some)
@@ -164,7 +164,6 @@ async fn fill(
     census: Option<&mut Census>,
     tell: impl Fn(&str),
 ) -> Result<Outcome> {
-    // Read inside the transaction, so that these rows cannot be deleted before it ends.
     let mut checker =
         Checker::new(import.article_ids().await?, import.customer_ids().await?).with_retired(&opened.retired);
     let read = load_tables(&mut import, &mut checker, opened, options, census, tell).await;
@@ -173,13 +172,15 @@ async fn fill(
         Ok(Imported { retired: Some(Mirrored::TooMany { missing, before }), .. }) => {
             End::TooManyMissing { missing, before }
         }
-        Ok(imported) if may_commit(&report, options.skip_bad) => match import.commit().await {
-            Ok(()) => End::Imported(imported),
-            Err(error) => End::Stopped(error.into()),
-        },
+        Ok(imported) if may_commit(&report, options.skip_bad) => {
+            let committed = import.commit().await;
+            let end = committed.map_or_else(|error| End::Stopped(error.into()), |()| End::Imported(imported));
+            return Ok(Outcome { report, end });
+        }
         Ok(_) => End::Refused,
         Err(error) => End::Stopped(error),
     };
+    import.abandon().await?;
     Ok(Outcome { report, end })
 }
 
@@ -198,7 +199,7 @@ async fn load_tables(
         let counts = rows.load(import, checker, census, &tell).await?;
         imported.tables.push((Article::NAME, counts));
         if let Some(percent) = options.mirror {
-            let mirrored = mirror(import, checker, counts.added, percent).await?;
+            let mirrored = mirror(import, checker, percent).await?;
             imported.retired = Some(mirrored);
             if let Mirrored::TooMany { .. } = mirrored {
                 return Ok(imported);

@@ -1,7 +1,7 @@
 //! Imports of tables over HTTP, as streams of JSON Lines.
 //!
-//! The stream first goes to a nameless temporary file, and from there into the database in one transaction. A caller that sends
-//! slowly or stops does not block other writes, and the table is never in memory.
+//! The stream first goes to a nameless temporary file, and from there into the database. A caller that sends slowly or stops does
+//! not block other imports, and the table is never in memory.
 
 use std::{
     fs::File,
@@ -97,10 +97,17 @@ pub(crate) async fn import<T: Importable>(
     let file = spool(Incoming::new(request, state.limits.bulk_bytes, state.limits)).await?;
     let mut import = state.store.by(author).import(state.now()).await?;
     let mut census = state.releases.current().map(|live| Census::new(Arc::clone(live.serving.release())));
-    let (counts, report) = read::<T>(state, &mut import, file, census.as_mut()).await?;
-    if !may_commit(&report, skip_bad) {
-        return Err(refusal(&report));
-    }
+    let read = read::<T>(state, &mut import, file, census.as_mut()).await;
+    let read = read.and_then(|(counts, report)| {
+        if may_commit(&report, skip_bad) { Ok((counts, report)) } else { Err(refusal(&report)) }
+    });
+    let (counts, report) = match read {
+        Ok(read) => read,
+        Err(problem) => {
+            import.abandon().await?;
+            return Err(problem);
+        }
+    };
     let state = state.clone();
     uncancelled(async move {
         let committed = import.commit().await;
@@ -133,7 +140,6 @@ async fn read<T: Importable>(
     file: File,
     census: Option<&mut Census>,
 ) -> Result<(Counts, Report), Problem> {
-    // Read inside the transaction, so that referenced articles and customers cannot be deleted meanwhile.
     let mut checker = if T::REFERS {
         Checker::new(import.article_ids().await?, import.customer_ids().await?)
     } else {

@@ -5,7 +5,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::{NOW, article, coat};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{Kind, TestDatabase, apply, contract};
 
 async fn write(store: Store, writer: usize) {
     for n in 0..50 {
@@ -41,21 +41,31 @@ async fn a_cancelled_write_blocks_nothing(db: TestDatabase) {
     assert_eq!(store.articles().get(&coat("last").id).await, Ok(Some(coat("last"))));
 }
 
-/// Behind an import that does not end, from the same process and from another. An import waits longer than a write.
+/// Behind another program's transaction that does not end, from the same process and from another. An import waits longer than a
+/// write, and behind another import.
 #[apply(contract)]
 async fn a_write_times_out(db: TestDatabase) {
     let (here, elsewhere) = (db.open().await, db.open().await);
-    let mut import = here.import(NOW).await.unwrap();
-    import.put(&[coat("a")]).await.unwrap();
+    let coat = coat("a");
+    here.articles().put(&coat, NOW).await.unwrap();
+    here.articles().put(&article("b", "coat", json!({})), NOW).await.unwrap();
+    let first = here.import(NOW).await.unwrap();
     let patient = db.open().await;
     let next = tokio::spawn(async move { patient.import(NOW).await?.article_ids().await });
-    let (started, coat) = (Instant::now(), coat("a"));
-    let outcomes = tokio::join!(here.articles().put(&coat, NOW), elsewhere.articles().put(&coat, NOW));
+    let mut raw = db.raw().await;
+    let hold = match db.kind {
+        Kind::Sqlite => "begin immediate",
+        Kind::Postgres => "begin; select id from articles for update",
+    };
+    sqlx::raw_sql(hold).execute(&mut raw).await.unwrap();
+    let (started, hats) = (Instant::now(), ["a", "b"].map(|id| article(id, "hat", json!({}))));
+    let outcomes = tokio::join!(here.articles().put(&hats[0], NOW), elsewhere.articles().put(&hats[1], NOW));
     assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
     for outcome in [outcomes.0, outcomes.1] {
         assert!(matches!(outcome, Err(StoreError::Busy { .. })), "{outcome:?}");
     }
-    import.commit().await.unwrap();
-    assert_eq!(next.await.unwrap(), Ok(vec![coat.id.clone()]));
+    sqlx::raw_sql("rollback").execute(&mut raw).await.unwrap();
+    first.commit().await.unwrap();
+    assert_eq!(next.await.unwrap(), Ok(hats.map(|hat| hat.id).to_vec()));
     assert_eq!(here.articles().put(&coat, NOW).await, Ok(Put::Unchanged));
 }

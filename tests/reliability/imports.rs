@@ -1,0 +1,222 @@
+//! A long import while requests read and write: readers see all of it or nothing, writers do not wait for its end, and what they
+//! write is not overwritten. It is killed at several moments, and so is the service that imports.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::PathBuf,
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use reqwest::Client;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::{
+    Ran,
+    database::Kind,
+    report::{Form, Report},
+    server::Setup,
+};
+
+/// Articles of the file that requests put meanwhile.
+const PUT: usize = 10;
+/// Far more than a slice takes; the long form checks a second.
+const LONGEST: Duration = Duration::from_secs(5);
+
+pub fn sqlite(form: Form) -> Ran {
+    run(&Setup::sqlite()?, form)
+}
+
+pub fn postgres(form: Form) -> Ran {
+    let server = Kind::Postgres.server().map_err(anyhow::Error::msg)?;
+    let runtime = Runtime::new()?;
+    let database = runtime.block_on(server.fresh()).map_err(anyhow::Error::from_boxed)?;
+    let report = run(&Setup::new(&database.url)?, form);
+    runtime.block_on(database.remove()).map_err(anyhow::Error::from_boxed)?;
+    report
+}
+
+/// What requests saw during an import.
+#[derive(Default)]
+struct Meanwhile {
+    puts: usize,
+    longest_put: Duration,
+    longest_sign_in: Duration,
+    /// The last number that was stored under each of the ids.
+    stored: [usize; PUT],
+    mixed: Vec<String>,
+}
+
+fn run(setup: &Setup, form: Form) -> Ran {
+    let (rows, kills) = form.pick((20_000, 4), (200_000, 20));
+    let runtime = Runtime::new()?;
+    let http = Client::builder().timeout(Duration::from_mins(1)).build()?;
+    let (url, mut report) = (setup.url(), Report::default());
+    let mut server = setup.start()?;
+
+    // A new catalogue, then one in which every row changes; outfits last.
+    let mut took = Duration::ZERO;
+    for round in 1..=2 {
+        let mut import = setup.import(&write_articles(setup, rows, round)?);
+        let began = Instant::now();
+        let child = import.stderr(Stdio::null()).spawn()?;
+        let (success, seen) = runtime.block_on(watch(&http, &url, child))?;
+        took = began.elapsed();
+        report.promise(success, format!("import {round} failed"));
+        report.decimal(&format!("import_{round}_s"), took.as_secs_f64());
+        note(&mut report, form, &format!("import_{round}"), &seen);
+        let kept = runtime.block_on(numbers(&http, &url))?;
+        report.promise(kept == seen.stored, format!("stored {:?}, found {kept:?}", seen.stored));
+        report.promise(
+            runtime.block_on(rounds(&http, &url))? == [round],
+            format!("not all rows are of {round}"),
+        );
+    }
+    let mut import = setup.import(&write_outfits(setup, rows)?);
+    let (success, seen) = runtime.block_on(watch(&http, &url, import.stderr(Stdio::null()).spawn()?))?;
+    report.promise(success, "the import of outfits failed");
+    note(&mut report, form, "outfits", &seen);
+
+    let (mut last, mut taken_back) = (2, 0);
+    for kill in 0..kills {
+        let round = 3 + kill;
+        let mut import = setup.import(&write_articles(setup, rows, round)?);
+        let mut child = import.stderr(Stdio::null()).spawn()?;
+        thread::sleep(took * (kill + 1) / kills);
+        child.kill()?;
+        child.wait()?;
+        let found = runtime.block_on(rounds(&http, &url))?;
+        report.promise(found == [last] || found == [round], format!("{last} or {round}, not {found:?}"));
+        taken_back += u32::from(found == [last]);
+        last = found.first().copied().context("the catalogue is empty")?;
+    }
+    // The service itself is killed while it imports.
+    let body = fs::read(write_articles(setup, rows, 1000)?.articles)?;
+    let (bulk, sending) = (format!("{url}/articles/bulk"), http.clone());
+    let sent = runtime.spawn(async move {
+        sending.post(bulk).header("content-type", "application/x-ndjson").body(body).send().await
+    });
+    thread::sleep(took / 2);
+    server.kill()?;
+    sent.abort();
+    server = setup.start()?;
+    let found = runtime.block_on(rounds(&http, &url))?;
+    report.promise(found == [last] || found == [1000], format!("{last} or 1000, not {found:?}"));
+    // And the next import finds everything as it should be.
+    let ended = setup.import(&write_articles(setup, rows, 2000)?).stderr(Stdio::null()).status()?;
+    let found = runtime.block_on(rounds(&http, &url))?;
+    report.promise(ended.success() && found == [2000], format!("2000 after kills, not {found:?}"));
+    report.figure("rows", rows);
+    report.figure("kills", kills + 1);
+    report.figure("taken_back", taken_back);
+    drop(server);
+    Ok(report)
+}
+
+fn note(report: &mut Report, form: Form, name: &str, seen: &Meanwhile) {
+    let Meanwhile { puts, longest_put, longest_sign_in, mixed, .. } = seen;
+    report.figure(&format!("{name}_puts"), *puts);
+    report.decimal(&format!("{name}_longest_put_ms"), longest_put.as_secs_f64() * 1e3);
+    report.decimal(&format!("{name}_longest_sign_in_ms"), longest_sign_in.as_secs_f64() * 1e3);
+    let longest = (*longest_put).max(*longest_sign_in);
+    report.promise(longest < LONGEST, format!("a write waited {longest:?} during {name}"));
+    report.measured_promise(form, longest < Duration::from_secs(1), format!("a write waited {longest:?}"));
+    report.promise(mixed.is_empty(), format!("half of {name} was visible: {mixed:?}"));
+    report.promise(*puts >= 2 * PUT, format!("only {puts} writes during {name}"));
+}
+
+/// Puts articles, signs in and lists articles until the import ends.
+async fn watch(http: &Client, url: &str, mut import: std::process::Child) -> Result<(bool, Meanwhile)> {
+    let mut seen = Meanwhile::default();
+    loop {
+        let ended = import.try_wait()?;
+        for id in 0..PUT {
+            seen.puts += 1;
+            let body = json!({"type": "put", "number": seen.puts});
+            let began = Instant::now();
+            let answer = http.put(format!("{url}/articles/p-{id}")).json(&body).send().await?;
+            ensure!(answer.status().is_success(), "{}", answer.status());
+            seen.longest_put = seen.longest_put.max(began.elapsed());
+            seen.stored[id] = seen.puts;
+        }
+        let found = rounds(http, url).await?;
+        if found.len() > 1 {
+            seen.mixed.push(format!("{found:?}"));
+        }
+        if let Some(status) = ended {
+            return Ok((status.success(), seen));
+        }
+        // A wrong password is noted in the audit log.
+        let began = Instant::now();
+        let form = "name=nobody&password=wrong+horse+battery&next=%2F";
+        let request = http.post(format!("{url}/sign-in")).header("sec-fetch-site", "same-origin");
+        let request = request.header("content-type", "application/x-www-form-urlencoded").body(form);
+        ensure!(request.send().await?.status().as_u16() < 500, "a sign-in failed");
+        seen.longest_sign_in = seen.longest_sign_in.max(began.elapsed());
+    }
+}
+
+/// The rounds of the articles that one list shows.
+async fn rounds(http: &Client, url: &str) -> Result<Vec<u32>> {
+    let list = http.get(format!("{url}/articles?type=imported&n=500")).send().await?;
+    let list: Value = list.error_for_status()?.json().await?;
+    let round = |item: &Value| item["round"].as_u64().and_then(|round| u32::try_from(round).ok());
+    let mut rounds: Vec<u32> = list["items"].as_array().context("items")?.iter().filter_map(round).collect();
+    rounds.sort_unstable();
+    rounds.dedup();
+    Ok(rounds)
+}
+
+async fn numbers(http: &Client, url: &str) -> Result<[usize; PUT]> {
+    let mut numbers = [0; PUT];
+    for (id, number) in numbers.iter_mut().enumerate() {
+        let found: Value = http.get(format!("{url}/articles/p-{id}")).send().await?.json().await?;
+        *number = found["number"].as_u64().and_then(|number| number.try_into().ok()).unwrap_or_default();
+    }
+    Ok(numbers)
+}
+
+/// The files of an import.
+#[derive(Default)]
+pub struct Files {
+    pub articles: PathBuf,
+    pub customers: PathBuf,
+    pub outfits: PathBuf,
+}
+
+/// In no order, so that the list of the first ones is written in many slices. Those that requests put are among them.
+fn write_articles(setup: &Setup, rows: usize, round: u32) -> Result<Files> {
+    let mut lines = String::new();
+    for n in 0..rows {
+        let n = n * 7919 % rows;
+        writeln!(lines, "{{\"id\":\"i-{n:06}\",\"type\":\"imported\",\"round\":{round}}}")?;
+        if n < PUT {
+            writeln!(lines, "{{\"id\":\"p-{n}\",\"type\":\"imported\",\"round\":{round}}}")?;
+        }
+    }
+    let articles = setup.folder.path().join("articles.jsonl");
+    fs::write(&articles, lines)?;
+    Ok(Files { articles, ..Files::default() })
+}
+
+fn write_outfits(setup: &Setup, rows: usize) -> Result<Files> {
+    let (mut customers, mut outfits) = (String::new(), String::new());
+    for n in 0..1000 {
+        writeln!(customers, "{{\"id\":\"i-{n}\",\"features\":{{}}}}")?;
+    }
+    for n in 0..rows {
+        let article = |k: usize| format!("\"i-{:06}\"", (n + k * 17) % rows);
+        let articles = [1, 2, 3, 4].map(article).join(",");
+        writeln!(outfits, "{{\"customer\":\"i-{}\",\"articles\":[{articles}]}}", n % 1000)?;
+    }
+    let path = |name: &str| setup.folder.path().join(name);
+    let files =
+        Files { customers: path("customers.jsonl"), outfits: path("outfits.jsonl"), ..Files::default() };
+    fs::write(&files.customers, customers)?;
+    fs::write(&files.outfits, outfits)?;
+    Ok(files)
+}
