@@ -3,60 +3,77 @@
 
 use std::{
     convert::Infallible,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use atelier_engine::inference::AskError;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::{AppState, Problem};
 use crate::store::StoreError;
 
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// What is wrong, if anything is.
+/// What is wrong, if anything is: with the database, and with the default method.
 #[derive(Debug, Default)]
-pub(crate) struct Health(Mutex<Option<Unready>>);
-
-#[derive(Debug, Clone)]
-enum Unready {
-    Store(StoreError),
-    Ask(AskError),
+pub(crate) struct Health {
+    store: Mutex<Option<StoreError>>,
+    model: Mutex<Option<AskError>>,
 }
 
 impl Health {
-    /// What the last check found.
+    /// What the last checks found.
     pub(crate) fn check(&self) -> Result<(), Problem> {
-        match self.0.lock().unwrap_or_else(PoisonError::into_inner).clone() {
-            None => Ok(()),
-            Some(Unready::Store(error)) => Err(error.into()),
-            Some(Unready::Ask(error)) => Err(error.into()),
+        if let Some(error) = lock(&self.store).clone() {
+            return Err(error.into());
         }
-    }
-
-    fn note(&self, found: Result<(), Unready>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = found.err();
+        lock(&self.model).clone().map_or(Ok(()), |error| Err(error.into()))
     }
 }
 
-/// Checks the database and the default method until the service ends.
+/// Locked only to read or replace it.
+fn lock<E>(found: &Mutex<Option<E>>) -> MutexGuard<'_, Option<E>> {
+    found.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Checks the database and the default method until the service ends. They do not wait for each other: a busy model may
+/// take seconds.
 pub(crate) async fn watch(state: AppState) -> Infallible {
+    let store = async {
+        let mut times = times();
+        loop {
+            times.tick().await;
+            let found = state.store.ping().await.err();
+            *lock(&state.health().store) = found;
+        }
+    };
+    let model = async {
+        let mut times = times();
+        loop {
+            times.tick().await;
+            let found = probe(&state).await.err();
+            *lock(&state.health().model) = found;
+        }
+    };
+    tokio::select! {
+        never = store => never,
+        never = model => never,
+    }
+}
+
+fn times() -> Interval {
     let mut times = interval(PERIOD);
     times.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        times.tick().await;
-        state.health().note(look(&state).await);
-    }
+    times
 }
 
-async fn look(state: &AppState) -> Result<(), Unready> {
-    state.store.ping().await.map_err(Unready::Store)?;
+async fn probe(state: &AppState) -> Result<(), AskError> {
     // A handler says that no release is live.
     let Some(live) = state.releases.current() else { return Ok(()) };
     match live.serving.probe(&live.rows, live.choose(None).method, state.times().deadline).await {
         // A full queue means that the model answers: a load balancer must not remove a busy service.
-        Ok(()) | Err(AskError::Full { .. }) => Ok(()),
-        Err(error) => Err(Unready::Ask(error)),
+        Err(AskError::Full { .. }) => Ok(()),
+        answer => answer,
     }
 }
