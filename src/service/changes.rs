@@ -1,15 +1,21 @@
 //! Changing articles and customers: the database, and the copies in memory that the caller's next completion must see.
 
+use std::{sync::Arc, time::Duration};
+
 use atelier_core::domain::{Article, ArticleId, Customer, CustomerId};
+use tokio::time::timeout;
 
 use super::{live_release::Releases, profiles::Profiles};
 use crate::store::{ChangeError, Resource, StoreError};
+
+/// How long a change waits until the catalogue in memory has it. After a large import that is read anew, which takes seconds.
+const PATIENCE: Duration = Duration::from_millis(750);
 
 /// What requests are answered from instead of the database.
 #[derive(Debug, Clone, Copy)]
 pub struct Copies<'a> {
     pub profiles: &'a Profiles,
-    pub releases: &'a Releases,
+    pub releases: &'a Arc<Releases>,
 }
 
 /// A resource with a copy in memory.
@@ -20,7 +26,13 @@ pub trait Copied: Resource {
 
 impl Copied for Article {
     async fn refresh(copies: Copies<'_>, _: &ArticleId) -> Result<(), StoreError> {
-        copies.releases.refresh().await
+        let releases = Arc::clone(copies.releases);
+        // It goes on for others, and so that the change is suggested soon.
+        let refreshing = tokio::spawn(async move { releases.refresh().await });
+        match timeout(PATIENCE, refreshing).await {
+            Ok(refreshed) => refreshed.expect("reading changes does not panic; this is a bug"),
+            Err(_) => Ok(()),
+        }
     }
 }
 

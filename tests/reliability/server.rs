@@ -78,8 +78,8 @@ impl Setup {
 
     /// Imports those files that are named.
     pub fn import(&self, files: &Files) -> Command {
-        let mut command = self.atelier();
-        command.arg("import");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_atelier"));
+        command.args(["--database", &self.database, "import"]).env_remove("DATABASE_URL");
         let Files { articles, customers, outfits } = files;
         for (flag, file) in [("--articles", articles), ("--customers", customers), ("--outfits", outfits)] {
             if !file.as_os_str().is_empty() {

@@ -400,16 +400,20 @@ async fn warnings_and_reasons_do_not_multiply_a_body(Demo(service): Demo) {
 }
 
 #[apply(on_sqlite)]
-async fn answers_are_limited(service: Service) {
-    for number in 0..37 {
-        let article = json!({"type": "coat", "text": "x".repeat(1_000_000)});
-        assert_eq!(service.put(&format!("/articles/a-{number}"), &article).await.status(), 201);
+async fn answers_are_limited(Demo(service): Demo) {
+    let request = json!({"outfit": [null], "k": 100});
+    let answer = service.ask_ok("/complete", &request).await;
+    for suggestion in answer["blanks"][0]["suggestions"].as_array().unwrap() {
+        let id = suggestion["article"]["id"].as_str().unwrap();
+        let article = json!({"type": suggestion["article"]["type"], "text": "x".repeat(60_000)});
+        assert_eq!(service.put(&format!("/articles/{id}"), &article).await.status(), 200);
     }
-    let refused = service.get("/articles?n=37").await;
-    assert_eq!(refused.status(), 422);
-    let problem: Value = refused.json().await.unwrap();
+    until!(service.ask_ok("/complete", &request).await.to_string().len() > 5_000_000);
+    let (status, problem) =
+        service.ask("/complete/batch", &json!({"items": vec![request.clone(); 10]})).await;
+    assert_eq!(status, 422);
     assert!(problem["detail"].as_str().unwrap().contains("longer than 32 MiB; ask for fewer"), "{problem}");
-    assert_eq!(service.get("/articles?n=10").await.status(), 200);
+    service.ask_ok("/complete/batch", &json!({"items": vec![request; 3]})).await;
 }
 
 #[apply(on_sqlite)]
