@@ -31,7 +31,7 @@ pub enum Admission {
     New { follow_ups: usize },
     /// A caller that can wait for as long as it takes. It is rejected only if the queue has no room.
     Patient,
-    /// A request of a batch that [`Queue::reserve`] admitted. It is always taken, and its follow-up questions are reserved.
+    /// A request of a batch that `Queue::reserve` admitted. It is always taken, and its follow-up questions are reserved.
     OfBatch { follow_ups: usize },
     /// More questions of an admitted request. They are always taken: rejecting them would waste the work already done,
     /// and under overload most runs would be for requests that fail in the end.
