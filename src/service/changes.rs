@@ -8,7 +8,8 @@ use tokio::time::timeout;
 use super::{live_release::Releases, profiles::Profiles};
 use crate::store::{ChangeError, Resource, StoreError};
 
-/// How long a change waits until the catalogue in memory has it. After a large import that is read anew, which takes seconds.
+/// How long a change waits for the catalogue in memory to include it. After a large import the catalogue is reread, which
+/// takes seconds.
 const PATIENCE: Duration = Duration::from_millis(750);
 
 /// What requests are answered from instead of the database.
@@ -27,7 +28,7 @@ pub trait Copied: Resource {
 impl Copied for Article {
     async fn refresh(copies: Copies<'_>, _: &ArticleId) -> Result<(), StoreError> {
         let releases = Arc::clone(copies.releases);
-        // It goes on for others, and so that the change is suggested soon.
+        // It continues after the timeout, so that the change is soon suggested.
         let refreshing = tokio::spawn(async move { releases.refresh().await });
         match timeout(PATIENCE, refreshing).await {
             Ok(refreshed) => refreshed.expect("reading changes does not panic; this is a bug"),

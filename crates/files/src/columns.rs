@@ -204,7 +204,7 @@ impl<T: Table> TableColumns<T> {
     }
 
     /// # Errors
-    /// If a reader would not take so many columns.
+    /// If the file would have more columns than a reader accepts.
     pub(super) fn check(&self) -> Result<(), String> {
         let (columns, bytes) =
             (self.seen.len(), self.seen.keys().map(|name| 2 * name.len() + 3).sum::<usize>());

@@ -402,7 +402,10 @@ async fn answer(
 
 /// The bytes of a request's head, as HTTP/1.1 writes it.
 fn measure_head(request: &Request) -> usize {
-    let line = request.method().as_str().len() + request.uri().to_string().len() + " HTTP/1.1\r\n ".len();
+    let uri = request.uri();
+    let host = uri.authority().map_or(0, |authority| "https://".len() + authority.as_str().len());
+    let target = host + uri.path_and_query().map_or(0, |target| target.as_str().len());
+    let line = request.method().as_str().len() + target + " HTTP/1.1\r\n ".len();
     let fields = request.headers().iter();
     let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
     line + fields.sum::<usize>() + "\r\n".len()

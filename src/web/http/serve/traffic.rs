@@ -305,7 +305,7 @@ impl<S: Unpin> Watched<S> {
 impl<S> Drop for Watched<S> {
     fn drop(&mut self) {
         if let (Some(stream), Some(back)) = (self.stream.take(), self.back.take()) {
-            // Nobody may wait for it.
+            // The connection may be gone.
             let _ = back.send(stream);
         }
     }
