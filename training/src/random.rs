@@ -49,6 +49,8 @@ pub(crate) enum Table {
     Embedding = 20,
     /// What a new article counts as where it says nothing, by article.
     Unsaid = 21,
+    /// The articles of an order that has too many, by order.
+    Orders = 22,
 }
 
 /// One row's stream of random numbers.

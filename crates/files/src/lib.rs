@@ -57,6 +57,10 @@
 //!
 //! `feed` reads the product feeds of other systems as articles; [`read_any()`] recognises them.
 //!
+//! # Orders
+//!
+//! [`OrderLine`] is a table of what customers bought, from which `atelier-training import` makes outfits.
+//!
 //! # Outfits to complete, and suggestions
 //!
 //! `atelier complete` reads outfits with blanks ([`OpenOutfit`](atelier_core::domain::OpenOutfit)) in the same formats, and
@@ -72,6 +76,7 @@ mod format;
 mod input;
 mod json;
 mod json_lines;
+mod orders;
 mod parquet;
 mod read;
 mod suggestions;
@@ -88,6 +93,7 @@ pub use folder::{Files, RETIRED, SCHEMA, read_folder_schema, read_schema, write_
 pub use format::Format;
 pub use json::{describe_type, explain_json_error, explain_utf8_error, find_repeated_name};
 pub use json_lines::json_line;
+pub use orders::OrderLine;
 pub use parquet::catch_panic;
 pub use read::{FileRow, InputFormat, Rows, read, read_any, read_json_lines};
 pub use suggestions::{SuggestionRow, SuggestionWriter};

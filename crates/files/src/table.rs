@@ -40,7 +40,7 @@ pub struct Field {
     pub list: bool,
 }
 
-const fn field(name: &'static str, required: bool) -> Field {
+pub(super) const fn field(name: &'static str, required: bool) -> Field {
     Field { name, required, list: false }
 }
 
@@ -254,7 +254,7 @@ impl Table for OpenOutfit {
 }
 
 /// Takes out a field; none if it is null.
-fn take(fields: &mut Fields, name: &str) -> Option<Value> {
+pub(super) fn take(fields: &mut Fields, name: &str) -> Option<Value> {
     fields.remove(name).filter(|value| !value.is_null())
 }
 
@@ -262,7 +262,7 @@ fn require<V>(field: &str, value: Option<V>) -> Result<V, String> {
     value.ok_or_else(|| format!("field {field:?} is missing"))
 }
 
-fn in_field(field: &str, error: impl Display) -> String {
+pub(super) fn in_field(field: &str, error: impl Display) -> String {
     format!("field {field:?}: {error}")
 }
 
@@ -273,7 +273,7 @@ fn text(field: &str, value: Value) -> Result<String, String> {
     }
 }
 
-fn parse_id<Id>(
+pub(super) fn parse_id<Id>(
     field: &str,
     value: Option<Value>,
     new: impl FnOnce(String) -> Result<Id, IdError>,
@@ -295,7 +295,7 @@ fn article_in_list(value: Value) -> Result<ArticleId, String> {
 }
 
 /// The text of an id. Databases and data frames turn ids into numbers; a float may have lost digits.
-fn id_text(what: impl Display, value: Value) -> Result<String, String> {
+pub(super) fn id_text(what: impl Display, value: Value) -> Result<String, String> {
     let found = match value {
         Value::String(text) => return Ok(text),
         Value::Number(number) if !number.is_f64() => return Ok(number.to_string()),
@@ -306,7 +306,7 @@ fn id_text(what: impl Display, value: Value) -> Result<String, String> {
 }
 
 /// Postgres stores no text with this character. The reader of features checks theirs.
-fn refuse_nul(fields: &Fields) -> Result<(), String> {
+pub(super) fn refuse_nul(fields: &Fields) -> Result<(), String> {
     let has_nul = |(name, value): &(&String, &Value)| {
         *name != "features" && (name.contains('\0') || contains_nul(value))
     };

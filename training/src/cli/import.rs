@@ -3,19 +3,19 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use atelier_core::domain::Schema;
+use atelier_core::domain::{MAX_SLOTS, MIN_ARTICLES, Schema};
 use atelier_files::{Files, Report, read_folder_schema, read_schema};
 use clap::Args;
 use indicatif::HumanCount;
 
 use super::progress::bar;
-use crate::import::{Import as Plan, Imported};
+use crate::import::{Import as Plan, Imported, Taken, Unknown, WINDOW};
 
 #[derive(Debug, Args)]
 pub(super) struct Import {
     /// A folder with articles, customers and outfits (.jsonl, .csv or .parquet), and a schema.toml if the schema is
     /// not the default one.
-    #[arg(value_name = "DIR", required_unless_present = "outfits")]
+    #[arg(value_name = "DIR", required_unless_present_any = ["outfits", "orders"])]
     folder: Option<PathBuf>,
     /// The file of articles, instead of a folder.
     #[arg(long, value_name = "FILE", conflicts_with = "folder")]
@@ -26,6 +26,10 @@ pub(super) struct Import {
     /// The file of outfits, instead of a folder.
     #[arg(long, value_name = "FILE", conflicts_with = "folder")]
     outfits: Option<PathBuf>,
+    /// Make outfits from this file of order lines: order, customer, article or variant, time and, if known, returned. They take
+    /// the place of the folder's outfits. The latest are for validation.
+    #[arg(long, value_name = "FILE", conflicts_with = "outfits")]
+    orders: Option<PathBuf>,
     /// The feature schema [default: the folder's schema.toml, or the built-in one].
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
@@ -35,7 +39,7 @@ pub(super) struct Import {
     /// Import the good rows even if others are bad.
     #[arg(long)]
     skip_bad: bool,
-    /// The share of outfits drawn for validation if no row names a split.
+    /// The share of outfits for validation if no row names a split: drawn by chance, of orders the latest.
     #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
     validation: f64,
     /// Do not add the feature "had", the articles of a customer's training outfits. It is added if the customers of
@@ -72,12 +76,13 @@ impl Import {
         };
         let plan = Plan {
             files: &files,
+            orders: self.orders.as_deref(),
             schema: &schema,
             skip_bad: self.skip_bad,
             validation: self.validation,
             history: !self.no_history,
         };
-        let Imported { report, drawn, shortened, too_short, outfits_per_customer } =
+        let Imported { report, drawn, shortened, too_short, outfits_per_customer, taken } =
             plan.write(&self.out, &mut show_progress)?;
         bar.finish_and_clear();
         print(&report);
@@ -87,6 +92,9 @@ impl Import {
                 HumanCount(report.bad),
                 HumanCount(report.good)
             );
+        }
+        if let Some(taken) = &taken {
+            print_taken(taken)?;
         }
         if shortened > 0 {
             eprintln!(
@@ -112,6 +120,66 @@ impl Import {
         println!("{}: {good} rows, {bad} bad rows skipped", self.out.display());
         Ok(())
     }
+}
+
+/// Says what became of orders.
+///
+/// # Errors
+/// If there is no outfit.
+fn print_taken(taken: &Taken) -> Result<()> {
+    let count = |count: usize| HumanCount(count as u64);
+    let days = WINDOW.as_secs() / 86_400;
+    eprintln!(
+        "{} lines of {} orders became {} outfits, {} of them from several orders of a customer within {days} days; the latest {} are \
+         for validation",
+        HumanCount(taken.lines),
+        count(taken.orders),
+        count(taken.outfits),
+        count(taken.joined),
+        count(taken.validation)
+    );
+    let first = |unknown: &Unknown| {
+        if unknown.lines > 0 { format!(" (the first is {:?})", unknown.first) } else { String::new() }
+    };
+    let left_out = [
+        (taken.returned, "lines were returned".to_owned()),
+        (taken.of_guests, "lines have no customer".to_owned()),
+        (
+            taken.unknown_customers.lines,
+            format!("lines have an unknown customer{}", first(&taken.unknown_customers)),
+        ),
+        (
+            taken.unknown_articles.lines,
+            format!("lines have an unknown article{}", first(&taken.unknown_articles)),
+        ),
+        (
+            taken.too_few as u64,
+            format!("orders have fewer than {MIN_ARTICLES} articles, also with others within {days} days"),
+        ),
+        (taken.repeated as u64, "outfits repeat one that the customer bought before".to_owned()),
+    ];
+    for (count, reason) in left_out.into_iter().filter(|(count, _)| *count > 0) {
+        eprintln!("left out: {} {reason}", HumanCount(count));
+    }
+    if taken.sampled > 0 {
+        eprintln!(
+            "{} outfits have more than {MAX_SLOTS} articles, of which {MAX_SLOTS} were drawn",
+            count(taken.sampled)
+        );
+    }
+    if taken.outfits == 0 {
+        bail!("nothing was imported: the orders make no outfit");
+    }
+    if 2 * taken.refills > taken.outfits {
+        eprintln!(
+            "warning: more than half of the articles are of one type in {} of {} outfits, most often {:?}. Such orders are refills, and a \
+             model learns to refill from them, not what goes together (docs/training.md)",
+            count(taken.refills),
+            count(taken.outfits),
+            taken.refilled
+        );
+    }
+    Ok(())
 }
 
 /// Prints the warnings and the first bad rows.

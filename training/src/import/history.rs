@@ -1,8 +1,8 @@
 //! A feature that says which articles a customer had before. For customers who come back it tells a model more than their
 //! other features.
 //!
-//! A customer has the articles of all their training outfits, a training outfit those of its customer's other training outfits.
-//! Validation outfits add nothing.
+//! A customer has the articles of all their training outfits, a training outfit those of its customer's other training outfits,
+//! or of the earlier ones if outfits are in the order of time. Validation outfits add nothing.
 
 use std::{
     cmp::Reverse,
@@ -25,6 +25,8 @@ use crate::{data::names_articles, number::real};
 pub(super) const NAME: &str = "had";
 /// The line of a schema above the feature. What follows it was added by an earlier import of the same folder.
 const MARK: &str = "# Added by import: the articles of a customer's training outfits.";
+/// Follows the mark where outfits are in the order of time.
+const BY_TIME: &str = " An outfit has those of earlier outfits.";
 /// The feature needs this many training outfits for the customer of a validation outfit, on average.
 const ENOUGH: f64 = 8.0;
 /// The most outfits of a customer that count towards that, so that one account of many customers does not decide.
@@ -34,8 +36,8 @@ const MOST: usize = 500;
 
 /// Adds the feature to a data folder's tables and schema. Returns how many training outfits the customer of a validation outfit
 /// has on average, or `None` if these are too few, or if the schema has a feature whose values are articles. A feature that an earlier import
-/// added is computed anew.
-pub(super) fn add(folder: &Path, schema: &Schema) -> Result<Option<f64>> {
+/// added is computed anew. `by_time` says that outfits are in the order of time.
+pub(super) fn add(folder: &Path, schema: &Schema, by_time: bool) -> Result<Option<f64>> {
     let articles: HashSet<ArticleId> =
         rows::<Article>(folder, schema)?.map(|row| row.map(|article| article.id)).collect::<Result<_>>()?;
     let own = own_part(schema.source());
@@ -46,21 +48,32 @@ pub(super) fn add(folder: &Path, schema: &Schema) -> Result<Option<f64>> {
     let histories = Histories::read(folder, schema)?;
     let average = histories.outfits_per_customer();
     let was_added = own.len() < schema.source().len();
+    let by_time =
+        by_time || was_added && schema.source()[own.len()..].starts_with(&format!("{MARK}{BY_TIME}"));
     if average < ENOUGH && !was_added {
         return Ok(None);
     }
     let path = folder.join(SCHEMA);
-    let source = histories.extended_source(own);
+    let source = histories.extended_source(own, by_time);
     let extended = Schema::parse(&source).context(
         "the schema takes no further [[feature]]: write its features as [[feature]] tables, or leave out the feature \"had\" \
          with --no-history",
     )?;
     fs::write(&path, source).with_context(|| format!("cannot write {}", path.display()))?;
+    let mut so_far: HashMap<CustomerId, Counts> = HashMap::new();
     rewrite::<Outfit>(folder, schema, &extended, |outfit| {
         outfit.features.remove(NAME);
         // An empty list counts, too: without it, the customer's list applies, which includes the outfit's own articles.
         if is_training(outfit) {
-            outfit.features.insert(NAME, FeatureValue::Many(histories.had_in_others(outfit)));
+            let had = if by_time {
+                let before = so_far.entry(outfit.customer.clone()).or_default();
+                let had = before.sort().select(|_, _| true);
+                before.add(outfit);
+                had
+            } else {
+                histories.had_in_others(outfit)
+            };
+            outfit.features.insert(NAME, FeatureValue::Many(had));
         }
     })?;
     rewrite::<Customer>(folder, schema, &extended, |customer| {
@@ -141,25 +154,18 @@ impl Histories {
     }
 
     fn had_by(&self, customer: &CustomerId) -> Vec<String> {
-        self.select(customer, |_, _| true)
+        self.by_customer.get(customer).map_or_else(Vec::new, |history| history.select(|_, _| true))
     }
 
     /// The articles of the customer's other training outfits.
     fn had_in_others(&self, outfit: &Outfit) -> Vec<String> {
-        self.select(&outfit.customer, |article, times| {
-            times > usize::from(outfit.articles().contains(article))
-        })
-    }
-
-    /// The first of a customer's articles for which `takes` is true.
-    fn select(&self, customer: &CustomerId, takes: impl Fn(&ArticleId, usize) -> bool) -> Vec<String> {
-        let articles = self.by_customer.get(customer).into_iter().flat_map(|history| &history.articles);
-        let selected = articles.filter(|(article, times)| takes(article, *times)).take(MOST);
-        selected.map(|(article, _)| article.as_str().to_owned()).collect()
+        let is_in_others =
+            |article: &ArticleId, times| times > usize::from(outfit.articles().contains(article));
+        self.by_customer.get(&outfit.customer).map_or_else(Vec::new, |history| history.select(is_in_others))
     }
 
     /// A schema's text with the feature added. Its values are the articles of training outfits.
-    fn extended_source(&self, own: &str) -> String {
+    fn extended_source(&self, own: &str, by_time: bool) -> String {
         let mut values: Vec<&str> = self
             .by_customer
             .values()
@@ -170,13 +176,22 @@ impl Histories {
         values.dedup();
         let values: toml::Value = values.into();
         let mut source = own.trim_end().to_owned();
+        let by_time = if by_time { BY_TIME } else { "" };
         write!(
             source,
-            "\n\n{MARK}\n[[feature]]\nname = \"{NAME}\"\nlabel = \"earlier articles\"\n\
+            "\n\n{MARK}{by_time}\n[[feature]]\nname = \"{NAME}\"\nlabel = \"earlier articles\"\n\
              kind = \"set\"\nvalues = {values}\n"
         )
         .expect("a string takes any text");
         source
+    }
+}
+
+impl History {
+    /// The first articles for which `takes` is true.
+    fn select(&self, takes: impl Fn(&ArticleId, usize) -> bool) -> Vec<String> {
+        let selected = self.articles.iter().filter(|(article, times)| takes(article, *times)).take(MOST);
+        selected.map(|(article, _)| article.as_str().to_owned()).collect()
     }
 }
 
@@ -203,13 +218,13 @@ impl Counts {
         }
     }
 
-    fn sort(self) -> History {
-        let mut articles: Vec<(ArticleId, Had)> = self.articles.into_iter().collect();
+    fn sort(&self) -> History {
+        let mut articles: Vec<(&ArticleId, &Had)> = self.articles.iter().collect();
         articles.sort_unstable_by(|(a, had_a), (b, had_b)| {
             let key = |had: &Had| (Reverse(had.times), Reverse(had.last));
             key(had_a).cmp(&key(had_b)).then_with(|| a.cmp(b))
         });
-        let articles = articles.into_iter().map(|(article, had)| (article, had.times)).collect();
+        let articles = articles.into_iter().map(|(article, had)| (article.clone(), had.times)).collect();
         History { outfits: self.outfits, articles }
     }
 }

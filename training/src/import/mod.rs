@@ -5,6 +5,7 @@
 //! [`atelier_files`] reads the files and checks every row. The folder is written completely or not at all.
 
 mod history;
+mod orders;
 
 use std::{
     collections::HashSet,
@@ -16,6 +17,8 @@ use anyhow::{Context, Result};
 use atelier_core::domain::{Article, ArticleId, Customer, Outfit, Schema, Split};
 use atelier_files::{Checker, Files, Format, Report, SCHEMA, Table, TableColumns, Writer};
 
+pub use self::orders::{Taken, Unknown, WINDOW};
+
 use crate::{
     files::NewFolder,
     random::{Table as Randomness, choose},
@@ -25,6 +28,8 @@ use crate::{
 #[derive(Debug)]
 pub struct Import<'a> {
     pub files: &'a Files,
+    /// Makes outfits from this file of orders, not from that of outfits.
+    pub orders: Option<&'a Path>,
     pub schema: &'a Schema,
     /// Import the good rows even if others are bad.
     pub skip_bad: bool,
@@ -37,7 +42,7 @@ pub struct Import<'a> {
 /// The result of an import.
 #[derive(Debug)]
 pub struct Imported {
-    /// What was found. With bad rows and without `skip_bad`, nothing was written.
+    /// What was found. With bad rows and without `skip_bad`, or if orders make no outfit, nothing was written.
     pub report: Report,
     /// The number of outfits drawn for validation.
     pub drawn: usize,
@@ -47,6 +52,8 @@ pub struct Imported {
     pub too_short: u64,
     /// How many training outfits the customer of a validation outfit has on average, if they became a feature.
     pub outfits_per_customer: Option<f64>,
+    /// What was taken of the orders, if outfits were made from them.
+    pub taken: Option<Taken>,
 }
 
 /// Fixed, so that each import draws the same outfits for validation.
@@ -63,7 +70,9 @@ impl Import<'_> {
             .with_context(|| format!("cannot write {}", schema_file.display()))?;
         let target = folder.path();
         let (mut length, mut refused) = (None, Vec::new());
+        let mut known = orders::Known::default();
         let has_one_length = |article: Article| {
+            known.add_article(&article);
             let Some(found) = article.embedding().map(<[f32]>::len) else { return Ok(Some(article)) };
             let first = *length.get_or_insert(found);
             if found == first {
@@ -79,7 +88,10 @@ impl Import<'_> {
             checker.forget(id);
         }
         retired.retain(|id| !checker.has_read(id));
-        let keep = |customer: Customer| Ok(Some(customer));
+        let keep = |customer: Customer| {
+            known.add_customer(&customer.id);
+            Ok(Some(customer))
+        };
         self.write_table(self.files.customers.as_ref(), target, &mut checker, tell, keep)?;
         let (mut count, mut names_split) = (0, false);
         let (mut shortened, mut too_short) = (0, 0);
@@ -101,21 +113,36 @@ impl Import<'_> {
             }
             Ok(rest)
         };
-        self.write_table(self.files.outfits.as_ref(), target, &mut checker, tell, without_retired)?;
+        let taken = match self.orders {
+            None => {
+                self.write_table(self.files.outfits.as_ref(), target, &mut checker, tell, without_retired)?;
+                None
+            }
+            Some(path) => {
+                let (outfits, taken) =
+                    orders::read(path, self.schema, &known, &mut checker, self.validation, tell)?;
+                let mut writer = new_writer::<Outfit>(target, self.schema)?;
+                outfits.iter().try_for_each(|outfit| writer.write(outfit))?;
+                writer.finish()?;
+                names_split = true;
+                Some(taken)
+            }
+        };
         let report = checker.report().clone();
         let (mut drawn, mut outfits_per_customer) = (0, None);
-        if report.bad == 0 || self.skip_bad {
+        let has_outfits = taken.as_ref().is_none_or(|taken| taken.outfits > 0);
+        if has_outfits && (report.bad == 0 || self.skip_bad) {
             if !names_split {
                 drawn = self.draw_validation(target, count)?;
             }
             if self.history {
-                outfits_per_customer = history::add(target, self.schema)?;
+                outfits_per_customer = history::add(target, self.schema, taken.is_some())?;
             } else {
                 history::remove(target, self.schema)?;
             }
             folder.finish()?;
         }
-        Ok(Imported { report, drawn, shortened, too_short, outfits_per_customer })
+        Ok(Imported { report, drawn, shortened, too_short, outfits_per_customer, taken })
     }
 
     /// Draws outfits of the written table for validation, and returns their number.
@@ -147,11 +174,7 @@ impl Import<'_> {
         mut change: impl FnMut(T) -> Result<Option<T>, String>,
     ) -> Result<()> {
         let path = require::<T>(path)?;
-        let mut writer = Writer::create(
-            &table_path::<T>(folder),
-            Format::JsonLines,
-            &TableColumns::<T>::new(self.schema),
-        )?;
+        let mut writer = new_writer::<T>(folder, self.schema)?;
         let mut rows = checker.check(atelier_files::read::<T>(path, self.schema)?);
         let mut number: u32 = 0;
         while let Some(row) = rows.next() {
@@ -183,14 +206,17 @@ fn rewrite<T: Table>(
     mut change: impl FnMut(&mut T),
 ) -> Result<()> {
     let all = rows::<T>(folder, from)?;
-    let mut writer =
-        Writer::create(&table_path::<T>(folder), Format::JsonLines, &TableColumns::<T>::new(to))?;
+    let mut writer = new_writer::<T>(folder, to)?;
     for row in all {
         let mut row = row?;
         change(&mut row);
         writer.write(&row)?;
     }
     Ok(writer.finish()?)
+}
+
+fn new_writer<T: Table>(folder: &Path, schema: &Schema) -> Result<Writer<T>> {
+    Ok(Writer::create(&table_path::<T>(folder), Format::JsonLines, &TableColumns::new(schema))?)
 }
 
 /// The file of a table in a data folder.

@@ -5,6 +5,7 @@
 mod evaluation;
 mod few_outfits;
 mod new_articles;
+mod orders;
 mod pairs;
 mod pytorch;
 mod shop;

@@ -209,7 +209,7 @@ fn is_within(interval: &str, now: Timestamp) -> Result<bool, String> {
 }
 
 /// The milliseconds from 1970 to an ISO 8601 time, without fractions of a second. A time without a zone is in UTC.
-fn read_moment(text: &str) -> Option<i64> {
+pub(crate) fn read_moment(text: &str) -> Option<i64> {
     const TIMES: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M"];
     const DAY: i64 = 86_400;
     let text = text.trim().replacen(' ', "T", 1);

@@ -17,6 +17,7 @@ use std::{fmt, io::BufRead, path::Path, str::FromStr};
 
 use atelier_core::domain::Timestamp;
 
+pub(super) use self::google::read_moment;
 use self::variants::{Article, Variant, Variants};
 use super::{
     FileError, FileRow, RowError,
