@@ -6,15 +6,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use atelier_core::domain::{
-    Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, FeatureWarning, OpenOutfit,
-    Outfit, Schema, Split,
+use atelier_core::{
+    domain::{
+        Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, FeatureWarning, OpenOutfit,
+        Outfit, Schema, Split,
+    },
+    util::notation::group_digits,
 };
 use sha2::{Digest, Sha256};
 
 use super::{FileError, RowError, Rows, Table, error::Unit, table::features_to_fields};
 
-/// How many bad rows, and how many different warnings, a report lists. It counts the others.
+/// How many kinds of bad rows of a file, rows of a kind, and different warnings a report lists. It counts the others.
 const LISTED: usize = 20;
 /// The most rows that a check remembers unless the caller sets another limit: about a gigabyte of digests.
 const MOST_ROWS: u32 = 20_000_000;
@@ -34,8 +37,8 @@ pub struct Report {
     /// Counts of usable and unusable rows.
     pub good: u64,
     pub bad: u64,
-    /// The first bad rows.
-    pub errors: Vec<BadRow>,
+    /// The bad rows by kind, in order of appearance.
+    pub errors: Vec<BadRows>,
     /// The first different warnings, in order of appearance.
     pub warnings: Vec<CountedWarning>,
     /// How many rows had a warning that is not listed.
@@ -46,17 +49,63 @@ pub struct Report {
     pub unread: Vec<String>,
 }
 
-/// A bad row, and its file.
+/// The bad rows of a file that have the same [`RowError::kind`] of error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadRow {
+pub struct BadRows {
     pub path: PathBuf,
-    pub error: RowError,
+    pub rows: u64,
+    pub first: RowError,
+    /// Further ones.
+    others: Vec<RowError>,
+    kind: String,
 }
 
-impl fmt::Display for BadRow {
+/// The first row, and where others are.
+impl fmt::Display for BadRows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}", self.path.display(), self.error)
+        write!(f, "{}, {}", self.path.display(), self.first)?;
+        if self.rows > 1 {
+            let others: Vec<String> = self.others.iter().map(|other| other.line.to_string()).collect();
+            let more = if self.rows > 1 + others.len() as u64 { ", …" } else { "" };
+            write!(f, " ({} in all; also {}{more})", rows(self.rows), others.join(", "))?;
+        }
+        Ok(())
     }
+}
+
+impl Report {
+    /// The first bad rows, at most twenty, with the first of each kind among them.
+    pub fn bad_rows(&self) -> Vec<&RowError> {
+        let mut others: Vec<&RowError> = self.errors.iter().flat_map(|bad| &bad.others).collect();
+        others.sort_by_key(|error| error.line);
+        let mut rows: Vec<&RowError> =
+            self.errors.iter().map(|bad| &bad.first).chain(others).take(LISTED).collect();
+        rows.sort_by_key(|error| error.line);
+        rows
+    }
+
+    /// All that was found, for people: a line for each warning and for each kind of bad row.
+    pub fn findings(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.unread.iter().map(|unread| format!("note: {unread}")).collect();
+        lines.extend(self.warnings.iter().map(|warning| match warning.rows {
+            1 => format!("note: {warning}"),
+            number => format!("note: {warning} ({} in all)", rows(number)),
+        }));
+        if self.more_warnings > 0 {
+            lines.push(format!("note: … and {} with other notes", rows(self.more_warnings)));
+        }
+        lines.extend(self.errors.iter().map(ToString::to_string));
+        let more = self.bad - self.errors.iter().map(|bad| bad.rows).sum::<u64>();
+        if more > 0 {
+            lines.push(format!("… and {} with other errors", rows(more)));
+        }
+        lines
+    }
+}
+
+fn rows(number: u64) -> String {
+    let noun = if number == 1 { "row" } else { "rows" };
+    format!("{} {noun}", group_digits(&number.to_string(), ","))
 }
 
 /// Something unusual about a good row.
@@ -193,8 +242,21 @@ impl Checker {
 
     fn refuse(&mut self, path: &Path, error: RowError) {
         self.report.bad += 1;
-        if self.report.errors.len() < LISTED {
-            self.report.errors.push(BadRow { path: path.to_owned(), error });
+        let kind = error.kind();
+        let mut kinds = 0;
+        for bad in self.report.errors.iter_mut().filter(|bad| bad.path == path) {
+            if bad.kind == kind {
+                bad.rows += 1;
+                if bad.others.len() + 1 < LISTED {
+                    bad.others.push(error);
+                }
+                return;
+            }
+            kinds += 1;
+        }
+        if kinds < LISTED {
+            let bad = BadRows { path: path.to_owned(), rows: 1, first: error, others: Vec::new(), kind };
+            self.report.errors.push(bad);
         }
     }
 

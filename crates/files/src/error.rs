@@ -40,6 +40,41 @@ impl RowError {
         Self { line, reason: reason.into(), unit, fatal: true }
     }
 
+    /// The first of the reasons without what was found: texts in quotes, numbers, and what follows "found". The names of
+    /// fields, columns and features stay, so it is one sentence about one of them.
+    pub(super) fn kind(&self) -> String {
+        let (mut kind, mut rest) = (String::new(), self.reason.as_str());
+        while let Some(next) = rest.chars().next() {
+            let length = match next {
+                '"' => {
+                    let mut escaped = false;
+                    let end = rest[1..].find(|c| {
+                        let closes = c == '"' && !escaped;
+                        escaped = c == '\\' && !escaped;
+                        closes
+                    });
+                    let quoted = &rest[..end.map_or(rest.len(), |end| end + 2)];
+                    let is_name = ["field ", "column ", "feature "].iter().any(|noun| kind.ends_with(noun));
+                    kind.push_str(if is_name { quoted } else { "…" });
+                    quoted.len()
+                }
+                '0'..='9' => {
+                    kind.push('…');
+                    let digits =
+                        rest.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ','));
+                    rest.len() - digits.len()
+                }
+                _ if rest.starts_with("; ") || rest.starts_with("found ") => break,
+                other => {
+                    kind.push(other);
+                    other.len_utf8()
+                }
+            };
+            rest = &rest[length..];
+        }
+        kind
+    }
+
     /// Whether reading stopped here. Skipping such a row would silently lose the rows after it.
     pub fn is_fatal(&self) -> bool {
         self.fatal

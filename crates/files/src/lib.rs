@@ -85,7 +85,7 @@ mod table;
 mod tests;
 mod write;
 
-pub use check::{BadRow, Checked, Checker, CountedWarning, Report, Warning};
+pub use check::{BadRows, Checked, Checker, CountedWarning, Report, Warning};
 pub use columns::TableColumns;
 pub use error::{FileError, RowError, Unit};
 pub use feed::Feed;

@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(message(r#"{"articles":["a"]}"#), "field \"customer\" is missing");
         assert_eq!(
             message(r#"{"customer":"c","articles":["a","a"]}"#),
-            "field \"articles\": article a appears twice in the outfit"
+            "field \"articles\": article \"a\" appears twice in the outfit"
         );
         assert_eq!(
             message(r#"{"customer":"c","articles":"||||||||"}"#),

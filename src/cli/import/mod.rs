@@ -102,7 +102,9 @@ impl Import {
         let tell = |line: &str| eprintln!("{line}");
         let Outcome { report, end } =
             load_files(store, &files, &schema, options, census.as_mut(), tell).await?;
-        print_findings(&report);
+        for line in report.findings() {
+            eprintln!("{line}");
+        }
         for warning in census.map(Census::into_warnings).unwrap_or_default() {
             eprintln!("note: {warning}");
         }
@@ -206,28 +208,6 @@ fn list_others(folder: &Path, files: &Files) -> Result<String> {
     names.truncate(LISTED);
     let listed = names.join(", ");
     Ok(if more > 0 { format!("{listed} and {more} more") } else { listed })
-}
-
-/// Prints the warnings and the first bad rows.
-fn print_findings(report: &Report) {
-    for unread in &report.unread {
-        eprintln!("note: {unread}");
-    }
-    for warning in &report.warnings {
-        let rows =
-            if warning.rows > 1 { format!(" ({} in all)", count_rows(warning.rows)) } else { String::new() };
-        eprintln!("note: {warning}{rows}");
-    }
-    if report.more_warnings > 0 {
-        eprintln!("note: … and {} more notes", HumanCount(report.more_warnings));
-    }
-    for bad in &report.errors {
-        eprintln!("{bad}");
-    }
-    let more = report.bad - report.errors.len() as u64;
-    if more > 0 {
-        eprintln!("… and {} more bad {}", HumanCount(more), row_or_rows(more));
-    }
 }
 
 fn refusal(report: &Report) -> String {

@@ -11,7 +11,7 @@ use std::{
 };
 
 use atelier_core::util::text::abbreviate;
-use atelier_files::{BadRow, Checker, CountedWarning, FileError, Report};
+use atelier_files::{Checker, CountedWarning, FileError, Report};
 use axum::extract::Request;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
@@ -179,8 +179,7 @@ fn refusal(report: &Report) -> Problem {
 }
 
 fn errors(report: &Report) -> Vec<Finding> {
-    let finding = |bad: &BadRow| Finding::line(bad.error.line, bad.error.reason.clone());
-    report.errors.iter().map(finding).collect()
+    report.bad_rows().into_iter().map(|bad| Finding::line(bad.line, bad.reason.clone())).collect()
 }
 
 impl ImportBody {

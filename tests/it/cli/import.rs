@@ -36,21 +36,13 @@ async fn one_bad_row_rejects_the_import(db: TestDatabase) {
     let stderr = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     let listed: Vec<&str> = stderr.lines().filter(|line| line.contains("customers.jsonl, line ")).collect();
-    assert_eq!(listed.len(), 20, "{stderr}");
-    assert!(
-        listed[0].ends_with(
-            "line 18: not JSON: it ends too early, after character 20; a row is one object on one line"
-        ),
-        "{}",
-        listed[0]
-    );
-    assert!(
-        listed[1].ends_with("line 318: feature \"age\" takes a finite number, found the string \"old\""),
-        "{}",
-        listed[1]
-    );
-    assert!(listed[2].ends_with("line 618: customer \"c-00001\" is already in line 2"), "{}", listed[2]);
-    assert!(stderr.contains("… and 10 more bad rows"), "{stderr}");
+    let [syntax, age, repeated] = &listed[..] else { panic!("a line for each kind: {stderr}") };
+    let found = "line 18: not JSON: it ends too early, after character 20; a row is one object on one line \
+                 (10 rows in all; also 918, 1818, ";
+    assert!(syntax.contains(found), "{syntax}");
+    let found = "line 318: feature \"age\" takes a finite number, found the string \"old\" (10 rows in all; also 1218, ";
+    assert!(age.contains(found), "{age}");
+    assert!(repeated.contains("line 618: customer \"c-00001\" is already in line 2 (10 rows "), "{repeated}");
     assert!(stderr.contains("customers.jsonl: 10,000 rows read, 30 bad, in "), "{stderr}");
     assert!(
         stderr.ends_with(

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use atelier_core::domain::{MAX_SLOTS, MIN_ARTICLES, Schema};
-use atelier_files::{Files, Report, read_folder_schema, read_schema};
+use atelier_files::{Files, read_folder_schema, read_schema};
 use clap::Args;
 use indicatif::HumanCount;
 
@@ -85,7 +85,9 @@ impl Import {
         let Imported { report, drawn, shortened, too_short, outfits_per_customer, taken } =
             plan.write(&self.out, &mut show_progress)?;
         bar.finish_and_clear();
-        print(&report);
+        for line in report.findings() {
+            eprintln!("{line}");
+        }
         if report.bad > 0 && !self.skip_bad {
             bail!(
                 "nothing was imported. Fix the {} bad rows, or import the other {} with --skip-bad",
@@ -180,29 +182,4 @@ fn print_taken(taken: &Taken) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// Prints the warnings and the first bad rows.
-fn print(report: &Report) {
-    for unread in &report.unread {
-        eprintln!("note: {unread}");
-    }
-    for warning in &report.warnings {
-        let more = if warning.rows > 1 {
-            format!(" ({} rows in all)", HumanCount(warning.rows))
-        } else {
-            String::new()
-        };
-        eprintln!("note: {warning}{more}");
-    }
-    if report.more_warnings > 0 {
-        eprintln!("note: {} more warnings", HumanCount(report.more_warnings));
-    }
-    for bad in &report.errors {
-        eprintln!("{bad}");
-    }
-    let listed = u64::try_from(report.errors.len()).expect("at most twenty are kept; this is a bug");
-    if report.bad > listed {
-        eprintln!("… and {} more bad rows", HumanCount(report.bad - listed));
-    }
 }

@@ -67,7 +67,7 @@ pub enum OutfitError {
     NoSlots,
     #[error(transparent)]
     TooManySlots(#[from] TooManySlots),
-    #[error("article {0} appears twice in the outfit")]
+    #[error("article {0:?} appears twice in the outfit")]
     Duplicate(ArticleId),
     #[error("a split is \"train\" or \"validation\", found {0:?}")]
     Split(String),

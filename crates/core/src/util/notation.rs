@@ -105,7 +105,7 @@ impl Notation {
 
     /// `546,432`
     pub fn count(&self, number: u64) -> String {
-        self.grouped(&number.to_string())
+        group_digits(&number.to_string(), self.locale.group)
     }
 
     /// `0.43 %`: two significant digits, or more for large shares.
@@ -121,29 +121,29 @@ impl Notation {
         format!("{} %", text.replace('.', self.locale.decimal))
     }
 
-    /// A whole number with its thousands apart.
-    fn grouped(&self, digits: &str) -> String {
-        let mut written = String::new();
-        for (index, digit) in digits.char_indices() {
-            if index > 0 && (digits.len() - index).is_multiple_of(3) {
-                written.push_str(self.locale.group);
-            }
-            written.push(digit);
-        }
-        written
-    }
-
     /// Whole numbers have no decimals.
     fn number(&self, number: f64, decimals: usize) -> String {
         let text = format!("{number:.decimals$}");
         let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
-        let mut written = self.grouped(whole);
+        let mut written = group_digits(whole, self.locale.group);
         if part.bytes().any(|digit| digit != b'0') {
             written.push_str(self.locale.decimal);
             written.push_str(part);
         }
         written
     }
+}
+
+/// A whole number with its thousands apart.
+pub fn group_digits(digits: &str, separator: &str) -> String {
+    let mut written = String::new();
+    for (index, digit) in digits.char_indices() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            written.push_str(separator);
+        }
+        written.push(digit);
+    }
+    written
 }
 
 fn moment(millis: i64) -> DateTime<Utc> {

@@ -31,7 +31,7 @@ fn references_and_repeated_ids_are_checked_over_the_files() {
     assert_eq!(rows.progress().0, rows.progress().1);
     let report = checker.report();
     assert_eq!((report.good, report.bad), (8, 3));
-    let messages: Vec<String> = report.errors.iter().map(|bad| bad.error.to_string()).collect();
+    let messages: Vec<String> = report.errors.iter().map(|bad| bad.first.to_string()).collect();
     assert_eq!(
         messages,
         [
@@ -131,10 +131,49 @@ fn later_errors_and_warnings_are_only_counted() {
     let mut checker = checker();
     assert_eq!(checker.check(open::<Customer>(&path)).map(Result::unwrap).count(), 50);
     let report = checker.report();
-    assert_eq!((report.good, report.bad, report.errors.len()), (50, 50, 20));
-    assert_eq!(report.errors[19].error.to_string(), "line 41: field \"id\" is missing");
+    assert_eq!((report.good, report.bad, report.errors.len()), (50, 50, 1));
+    let listed = report.bad_rows();
+    assert_eq!((listed.len(), listed[19].to_string().as_str()), (20, "line 41: field \"id\" is missing"));
     assert_eq!((report.warnings.len(), report.more_warnings), (20, 30));
     assert_eq!(report.warnings[19].line, 40);
+}
+
+#[test]
+fn many_errors_of_a_kind_do_not_hide_others() {
+    let folder = Folder::new();
+    let mut customers = String::from("id,age\nc-1,28\n");
+    for n in 2..9000 {
+        writeln!(customers, "c-{n},\"old; \"\"{n}\"\" found\"").unwrap();
+    }
+    customers += "c-1,29\nc-9,30,31\nc-1,29\n";
+    let customers = folder.file("c.csv", customers);
+    let mut outfits = String::new();
+    for n in 1..40 {
+        writeln!(outfits, "{{\"customer\":\"c-{n}\",\"articles\":[\"a\",\"b\",\"c\",\"x{n}\"]}}").unwrap();
+        writeln!(outfits, "{{\"customer\":\"c-1\",\"articles\":[\"a{n}\",\"b\",\"c\",\"a{n}\"]}}").unwrap();
+    }
+    let outfits = folder.file("o.jsonl", outfits);
+    let ids = ["a", "b", "c"].map(|id| ArticleId::new(id).unwrap());
+    let mut checker = Checker::new(ids, []);
+    checker.check(open::<Customer>(&customers)).for_each(|row| drop(row.unwrap()));
+    checker.check(open::<Outfit>(&outfits)).for_each(|row| drop(row.unwrap()));
+    let found: Vec<String> = checker.report().findings();
+    let expected = [
+        "c.csv, line 3: feature \"age\" takes a finite number, found the string \"old; \\\"2\\\" found\" (8,998 rows in all; also 4, 5, \
+         6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, …)",
+        "c.csv, line 9001: customer \"c-1\" is already in line 2 (2 rows in all; also 9003)",
+        "c.csv, line 9002: the header has 2 cells, but this row has 3",
+        "o.jsonl, line 1: article \"x1\" is not in the catalogue",
+        "o.jsonl, line 2: article \"a1\" appears twice in the outfit (39 rows in all; also 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, \
+         24, 26, 28, 30, 32, 34, 36, 38, 40, …)",
+        "o.jsonl, line 3: customer \"c-2\" is unknown; article \"x2\" is not in the catalogue (38 rows in all; also 5, 7, 9, 11, \
+         13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35, 37, 39, 41, …)",
+    ];
+    assert_eq!(
+        found,
+        expected.map(|line| format!("{}/{line}", folder.path("").display()).replace("//", "/"))
+    );
+    assert_eq!(checker.report().bad_rows().len(), 20);
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn bad_json_lines_say_what_is_wrong() {
             "line 2: field \"articles\" must be a list of ids, found a number",
             "line 3: each of \"articles\" must be a string or a whole number, found 4.0",
             "line 4: field \"customer\" is missing",
-            "line 5: article a appears twice in the outfit",
+            "line 5: article \"a\" appears twice in the outfit",
             "line 6: a split is \"train\" or \"validation\", found \"test\"",
             "line 7: unknown field \"color\": an outfit has \"customer\", \"articles\", \"split\" and \"features\"",
             "line 8: not JSON: expected a comma or the object's closing } (character 17)",
@@ -168,7 +168,7 @@ fn whole_numbers_are_ids_and_floats_are_not() {
             "line 3: each of \"articles\" must be a string or a whole number, found 100.0",
             "line 4: each of \"articles\" must be a string or a whole number, found 1e+20",
             "line 5: field \"customer\" must be a string or a whole number, found true or false",
-            "line 6: article 1 appears twice in the outfit",
+            "line 6: article \"1\" appears twice in the outfit",
         ]
     );
     let articles =
