@@ -30,6 +30,8 @@ from model import Model, decayed
 FLOOR = 0.01
 # A run with `shorten` ends sooner if training is ahead of development by this much, in nats.
 FAR_AHEAD = 0.1
+# It then ends after so many epochs without improvement.
+PATIENCE = 8
 AT_ONCE = 1024
 # A GPU's steps of one shape are recorded after so many, in which PyTorch allocates what it needs.
 WARM_UP = 3
@@ -94,7 +96,7 @@ class Run:
     def fit(self):
         fit, start = self.fit_config, time.monotonic()
         torch.manual_seed(fit["seed"] * 1000 + len(self.epochs) * self.ranks + self.rank)
-        while len(self.epochs) < self.count_epochs() and self.waited() < fit["patience"]:
+        while len(self.epochs) < self.count_epochs() and self.waited() < self.patience():
             began = time.monotonic()
             training = self.epoch(len(self.epochs))
             learning = time.monotonic() - began
@@ -178,11 +180,20 @@ class Run:
     def count_epochs(self) -> int:
         """A third with `shorten`, if training is far ahead of development then."""
         third = self.third()
-        if third and len(self.epochs) >= third:
-            epoch = self.epochs[third - 1]
-            if epoch["development"]["cross_entropy"] - epoch["training"]["cross_entropy"] > FAR_AHEAD:
-                return third
+        if third and len(self.epochs) >= third and self.lead(self.epochs[third - 1]) > FAR_AHEAD:
+            return third
         return self.fit_config["epochs"]
+
+    def patience(self) -> int:
+        """Shorter with `shorten`, while training is far ahead of development."""
+        patience = self.fit_config["patience"]
+        if self.fit_config["shorten"] and self.epochs and self.lead(self.epochs[-1]) > FAR_AHEAD:
+            return min(patience, PATIENCE)
+        return patience
+
+    @staticmethod
+    def lead(epoch: dict) -> float:
+        return epoch["development"]["cross_entropy"] - epoch["training"]["cross_entropy"]
 
     def third(self) -> int:
         """A third of the epochs with `shorten`, or 0."""

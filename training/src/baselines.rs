@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     data::Data,
-    judge::judge_within,
+    judge::{FIRST, Verdict, judge_within},
     metrics::{Answered, Summary, Tally, rank},
 };
 
@@ -71,28 +71,40 @@ pub struct Baseline {
     pub told_type: Summary,
 }
 
+/// A baseline's answers to the slots of some outfits, and their figures.
+#[derive(Debug)]
+pub struct Asked {
+    pub baseline: Baseline,
+    /// Slot by slot.
+    pub(crate) verdicts: Vec<Verdict>,
+}
+
 impl Baseline {
     /// Its figures on the validation split.
     pub fn new(name: impl Into<String>, data: &Data, baseline: &dyn Answers) -> Self {
-        let tallies = evaluate(data, data.validation(), baseline);
-        Self {
-            name: name.into(),
-            summary: tallies.any.summary(),
-            knows_type: baseline.knows_type(),
-            told_type: tallies.told_type.summary(),
-        }
+        Asked::new(name.into(), data, data.validation(), baseline).baseline
     }
 }
 
-/// The figures of the three baselines that every method is compared with, on the validation split.
-pub fn beside_methods(data: &Data) -> Vec<Baseline> {
+impl Asked {
+    fn new(name: String, data: &Data, outfits: &[u32], baseline: &dyn Answers) -> Self {
+        let by_outfit = ask(data, outfits, baseline, &|article| data.is_known(article));
+        let Tallies { any, told_type } = Tallies::of(&by_outfit);
+        let knows_type = baseline.knows_type();
+        let baseline = Baseline { name, summary: any.summary(), knows_type, told_type: told_type.summary() };
+        Self { baseline, verdicts: by_outfit.concat() }
+    }
+}
+
+/// The three baselines that every method is compared with, on the slots of these outfits.
+pub fn beside_methods(data: &Data, outfits: &[u32]) -> Vec<Asked> {
     let popularity = Popularity::fit(data);
     let told = TypePopularity::fit(data);
     let pairs = Pairs::count(data);
     let cooccurrence = Cooccurrence::fit(data, &popularity, &pairs);
     let baselines: [(&str, &dyn Answers); 3] =
         [("popularity", &popularity), ("popularity, told the type", &told), ("co-occurrence", &cooccurrence)];
-    baselines.map(|(name, baseline)| Baseline::new(name, data, baseline)).into()
+    baselines.map(|(name, baseline)| Asked::new(name.to_owned(), data, outfits, baseline)).into()
 }
 
 /// A baseline's figures of new articles and of all others.
@@ -122,8 +134,9 @@ pub fn beside_new_articles(data: &Data, is_new: &(dyn Fn(u32) -> bool + Sync)) -
         ("co-occurrence; new as their neighbours", &beside),
     ];
     let figures = |(name, baseline): (&str, &dyn Answers)| {
-        let answered =
-            |which: &(dyn Fn(u32) -> bool + Sync)| ask(data, data.validation(), baseline, which).into();
+        let answered = |which: &(dyn Fn(u32) -> bool + Sync)| {
+            Tallies::of(&ask(data, data.validation(), baseline, which)).into()
+        };
         NewBaseline {
             name: name.to_owned(),
             knows_type: baseline.knows_type(),
@@ -141,6 +154,18 @@ pub struct Tallies {
     pub told_type: Tally,
 }
 
+impl Tallies {
+    pub(crate) fn of(by_outfit: &[Vec<Verdict>]) -> Self {
+        let mut tallies = Self::default();
+        for verdicts in by_outfit {
+            tallies.any.add_outfit(verdicts.iter().map(|verdict| (verdict.probability(), verdict.rank)));
+            let within = verdicts.iter().filter_map(|verdict| verdict.within_type);
+            tallies.told_type.add_outfit(within.map(|within| ((-within.cross_entropy).exp(), within.rank)));
+        }
+        tallies
+    }
+}
+
 impl From<Tallies> for Answered<Summary> {
     fn from(tallies: Tallies) -> Self {
         Self { any: tallies.any.summary(), told_type: tallies.told_type.summary() }
@@ -150,57 +175,48 @@ impl From<Tallies> for Answered<Summary> {
 /// Asks about every slot of these outfits in turn, except those of articles without training outfits: methods are asked
 /// about the same slots.
 pub fn evaluate(data: &Data, outfits: &[u32], baseline: &dyn Answers) -> Tallies {
-    ask(data, outfits, baseline, &|article| data.is_known(article))
+    Tallies::of(&ask(data, outfits, baseline, &|article| data.is_known(article)))
 }
 
-/// Asks about the slots with these articles.
+/// Asks about the slots with these articles, for each outfit that has some.
 fn ask(
     data: &Data,
     outfits: &[u32],
     baseline: &dyn Answers,
     is_asked: &(dyn Fn(u32) -> bool + Sync),
-) -> Tallies {
-    // Chunks of a fixed size, merged in order: the same figures on any number of threads.
-    let tallies: Vec<Tallies> = outfits
-        .par_chunks(64)
-        .map(|outfits| {
-            let mut tallies = Tallies::default();
-            let mut probabilities = vec![0.0; data.vocabulary().len()];
-            let mut features = Vec::new();
-            for &outfit in outfits {
-                data.features_of(outfit, &mut features);
-                let articles = data.outfits().articles(outfit);
-                let (mut any, mut told_type) = (Vec::new(), Vec::new());
-                for (slot, &missing) in articles.iter().enumerate().filter(|(_, missing)| is_asked(**missing))
-                {
-                    let mut visible = articles.to_vec();
-                    visible.remove(slot);
-                    let question = Question {
-                        features: &features,
-                        customer: data.outfits().customer(outfit),
-                        visible: &visible,
-                        told_type: data.type_of(missing),
-                    };
-                    baseline.answer(&question, &mut probabilities);
-                    let own = probabilities[missing as usize];
-                    any.push((own, rank(&probabilities, missing as usize)));
-                    let of_type = data.articles_of_type(data.type_of(missing));
-                    let within =
-                        judge_within(of_type, articles, missing, |article| probabilities[article as usize]);
-                    told_type.push(((-within.cross_entropy).exp(), within.rank));
+) -> Vec<Vec<Verdict>> {
+    let answer = |(probabilities, features): &mut (Vec<f64>, Vec<Vec<u32>>), &outfit: &u32| {
+        data.features_of(outfit, features);
+        let articles = data.outfits().articles(outfit);
+        let asked = articles.iter().enumerate().filter(|(_, missing)| is_asked(**missing));
+        asked
+            .map(|(slot, &missing)| {
+                let mut visible = articles.to_vec();
+                visible.remove(slot);
+                let question = Question {
+                    features,
+                    customer: data.outfits().customer(outfit),
+                    visible: &visible,
+                    told_type: data.type_of(missing),
+                };
+                baseline.answer(&question, probabilities);
+                let of_type = data.articles_of_type(data.type_of(missing));
+                let within =
+                    judge_within(of_type, articles, missing, |article| probabilities[article as usize]);
+                Verdict {
+                    cross_entropy: -probabilities[missing as usize].ln(),
+                    rank: rank(probabilities, missing as usize),
+                    first: [u32::MAX; FIRST],
+                    confidence: 0.0,
+                    within_type: Some(within),
+                    new_articles: None,
                 }
-                if !any.is_empty() {
-                    tallies.any.add_outfit(any);
-                    tallies.told_type.add_outfit(told_type);
-                }
-            }
-            tallies
-        })
-        .collect();
-    tallies.iter().fold(Tallies::default(), |sum, part| Tallies {
-        any: sum.any.merge(&part.any),
-        told_type: sum.told_type.merge(&part.told_type),
-    })
+            })
+            .collect()
+    };
+    let workspace = || (vec![0.0; data.vocabulary().len()], Vec::new());
+    let answers = outfits.par_iter().map_init(workspace, answer);
+    answers.filter(|verdicts: &Vec<Verdict>| !verdicts.is_empty()).collect()
 }
 
 /// Chooses the candidate with the lowest cross-entropy on the development split; the first if the split is

@@ -10,6 +10,7 @@ pub mod evaluate;
 pub mod export;
 mod files;
 pub mod fit;
+pub mod folds;
 pub mod import;
 mod judge;
 pub mod metrics;

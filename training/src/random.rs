@@ -51,6 +51,8 @@ pub(crate) enum Table {
     Unsaid = 21,
     /// The articles of an order that has too many, by order.
     Orders = 22,
+    /// The parts of a cross-validation, by row of parts.
+    Folds = 23,
 }
 
 /// One row's stream of random numbers.

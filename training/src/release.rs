@@ -25,10 +25,10 @@ use serde::Serialize;
 use serde_json::{Map, Number, Value, json};
 
 use crate::{
-    baselines::Baseline,
+    baselines::Asked,
     data::{Data, Folder},
     evaluate::{
-        Answers, Cases, Comparison, Evaluation, NewArticles, PairCases, Subject, compare, measure,
+        Answers, Cases, Comparison, Evaluation, NewArticles, PairCases, Rival, Subject, compare, measure,
         write_ranks,
     },
     export::{Metadata, Storage, export, export_pair},
@@ -49,7 +49,8 @@ pub struct Plan<'a> {
     pub folder: &'a Path,
     /// Of several runs of one method, the best on the development split is released.
     pub runs: &'a [RunFolder],
-    pub baselines: Vec<Baseline>,
+    /// On the validation split.
+    pub baselines: Vec<Asked>,
     pub storage: Storage,
     /// The method that answers if a request names none; by default the best on the development split.
     pub default_method: Option<Method>,
@@ -70,13 +71,13 @@ struct Chosen<'a> {
 
 impl Plan<'_> {
     /// Makes the release in a folder of its name under `out`. Calls `tell` with the method being measured
-    /// and the number of cases done.
+    /// and the number of cases done. Returns the folder, and the baselines that are ahead.
     pub fn make(
         &self,
         runtime: &OnnxRuntime,
         out: &Path,
         tell: &(dyn Fn(Method, usize) + Sync),
-    ) -> Result<PathBuf> {
+    ) -> Result<(PathBuf, Vec<Rival>)> {
         check_name(self.name).map_err(anyhow::Error::msg)?;
         let chosen = self.choose_runs()?;
         let methods: Vec<Method> = chosen.iter().map(|chosen| chosen.config.model.method).collect();
@@ -104,7 +105,12 @@ impl Plan<'_> {
             results.push((evaluation, answers));
             methods.push(entry);
         }
-        let mut comparison = compare(self.data, &cases, &results, self.baselines.clone());
+        let baselines = self.baselines.iter().map(|asked| asked.baseline.clone()).collect();
+        let mut comparison = compare(self.data, &cases, &results, baselines);
+        let runs = results.iter().map(|(evaluation, answers)| {
+            (evaluation.about.method.to_string(), vec![answers.verdicts.as_slice()])
+        });
+        let rivals = Rival::find(&cases, &runs.collect::<Vec<_>>(), &self.baselines);
         if let Some(new) = NewArticles::find(self.data) {
             comparison.new_article_baselines = new.baselines(self.data);
         }
@@ -128,7 +134,7 @@ impl Plan<'_> {
         put_json(&folder.path().join(MANIFEST), &manifest)?;
         Release::open(folder.path()).context("the new release cannot be opened; this is a bug")?;
         folder.finish()?;
-        Ok(place)
+        Ok((place, rivals))
     }
 
     /// The best run of each method, in the methods' order.

@@ -112,7 +112,6 @@ impl Table {
         }
         self.write_told_type(&mut text);
         self.write_new_articles(&mut text);
-        self.write_losses(&mut text);
         if self.paper.is_empty() {
             return text;
         }
@@ -231,15 +230,12 @@ impl Table {
         }
     }
 
-    /// Says which methods lose to a baseline that knows no more than they do.
-    fn write_losses(&self, text: &mut String) {
-        let losses: Vec<String> = self.methods.iter().filter_map(|method| self.losses(method)).collect();
-        if !losses.is_empty() {
-            let _ = writeln!(text, "\n{}", losses.join("\n"));
-        }
+    /// Says which methods lose to a baseline that knows no more than they do, by their means alone.
+    pub fn losses(&self) -> Vec<String> {
+        self.methods.iter().filter_map(|method| self.losses_of(method)).collect()
     }
 
-    fn losses(&self, method: &MethodResult) -> Option<String> {
+    fn losses_of(&self, method: &MethodResult) -> Option<String> {
         let equals = self.baselines.iter().filter(|baseline| !baseline.knows_type);
         let better = equals.filter_map(|Baseline { name, summary, .. }| {
             let figures = [

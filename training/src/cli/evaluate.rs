@@ -2,7 +2,9 @@
 
 use std::{
     path::{Path, PathBuf},
+    process,
     sync::Arc,
+    time::Instant,
 };
 
 use anyhow::{Context, Result, bail};
@@ -16,18 +18,22 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     baselines::BaselineFigures,
+    fit::stop_on_signal,
     progress::{Progress, timed},
+    tables::print_lines,
 };
 use crate::{
     baselines::beside_methods,
-    data::Data,
+    data::{Data, FOLDS},
     evaluate::{
-        Answers, Cases, Evaluation, NewArticles, PairCases, Subject, compare, measure, name, pair_table,
-        write_ranks,
+        Answers, Cases, Evaluation, FEW, NewArticles, PairCases, Rival, Runs, Subject, compare,
+        interval_table, measure, name, pair_table, write_ranks,
     },
     export::{Metadata, Storage},
     files,
-    fit::{RunConfig, RunFolder},
+    fit::{RunConfig, RunFolder, Watch},
+    folds::Folds,
+    metrics::Summary,
     release::{assemble, export_run},
     synthesise::is_world,
     table::Table,
@@ -66,6 +72,8 @@ pub(super) struct Evaluate {
 struct Candidate {
     /// Its name in columns and lines.
     name: String,
+    /// The name of its method: several seeds are one.
+    kind: String,
     release: Arc<Release>,
     method: MethodEntry,
     seed: Option<u64>,
@@ -108,9 +116,10 @@ impl Evaluate {
             }
             results.push((evaluation, answers));
         }
+        let beside = timed("baselines", || beside_methods(&data, data.validation()));
         let baselines = match &self.baselines {
             Some(path) => BaselineFigures::read(path, data.fingerprint())?.baselines,
-            None => timed("baselines", || beside_methods(&data)),
+            None => beside.iter().map(|asked| asked.baseline.clone()).collect(),
         };
         let of_new = timed("baselines of new articles", || {
             new.as_ref().map(|new| new.baselines(&data)).unwrap_or_default()
@@ -126,14 +135,76 @@ impl Evaluate {
                 columns.map(|(candidate, (_, answers))| (candidate.name.clone(), answers)).collect();
             write_ranks(path, &data, &cases, &columns)?;
         }
+        let rivals = timed("differences from baselines", || {
+            let mut runs: Vec<Runs<'_>> = Vec::new();
+            for (candidate, (_, answers)) in candidates.iter().zip(&results) {
+                if let Some((_, seeds)) = runs.iter_mut().find(|(kind, _)| *kind == candidate.kind) {
+                    seeds.push(&answers.verdicts);
+                } else {
+                    runs.push((candidate.kind.clone(), vec![&answers.verdicts]));
+                }
+            }
+            Rival::find(&cases, &runs, &beside)
+        });
         let evaluations: Vec<Evaluation> = results.into_iter().map(|(evaluation, _)| evaluation).collect();
         let pairs = pair_table(&evaluations);
-        print!("{}", Table::new(&evaluations, baselines, of_new, None)?.markdown());
+        let table = Table::new(&evaluations, baselines, of_new, None)?;
+        print!("{}", table.markdown());
         if let Some(pairs) = pairs {
             print!("\n{pairs}");
         }
+        if self.baselines.is_some() {
+            print_lines(&table.losses());
+        }
+        if cases.as_slice().len() < FEW {
+            let named = candidates.iter().map(|candidate| candidate.name.clone());
+            let methods = named.zip(evaluations.iter().map(|evaluation| &evaluation.summary));
+            let others =
+                beside.iter().map(|asked| (format!("*{}*", asked.baseline.name), &asked.baseline.summary));
+            print_few(&cases, &methods.chain(others).collect::<Vec<_>>());
+            let runs = candidates.into_iter().filter_map(|candidate| Some((candidate.name, candidate.run?)));
+            let runs: Vec<(String, RunFolder)> = runs.collect();
+            if !runs.is_empty() && !self.without_profiles && self.new_in.is_none() {
+                return cross_validate(&runtime, &self.data, &runs);
+            }
+        }
+        print_rivals(&rivals);
         Ok(())
     }
+}
+
+/// Warns of a split with few slots, and shows the intervals of its figures.
+fn print_few(cases: &Cases, lines: &[(String, &Summary)]) {
+    println!(
+        "\n**Only {} slots**: figures of fewer than {FEW} say little. With 95 % intervals:\n\n{}",
+        cases.as_slice().len(),
+        interval_table(lines, cases.by_outfit().count())
+    );
+}
+
+/// Trains and asks the runs again, so that every outfit is asked once.
+fn cross_validate(runtime: &OnnxRuntime, data: &Path, runs: &[(String, RunFolder)]) -> Result<()> {
+    let start = Instant::now();
+    let stop = stop_on_signal()?;
+    let mut watch = Watch { clock: &|| start.elapsed().as_secs_f64(), stop: &stop, on_event: &mut |_| {} };
+    let tell = |fold: usize, name: &str| eprintln!("fold {fold} of {FOLDS}: {name}");
+    let Some(folds) = Folds::make(runtime, data, runs, &mut watch, &tell)? else {
+        eprintln!("interrupted; the same command goes on with it");
+        process::exit(130);
+    };
+    let (text, rivals) = folds.describe();
+    print!("{text}");
+    print_rivals(&rivals);
+    Ok(())
+}
+
+/// Says which baselines are better, or may be.
+pub(super) fn print_rivals(rivals: &[Rival]) {
+    let mut lines: Vec<String> = rivals.iter().map(|rival| format!("- {}", rival.describe())).collect();
+    if lines.is_empty() {
+        lines.push("No baseline is ahead of a method.".to_owned());
+    }
+    print_lines(&lines);
 }
 
 /// The questions of the validation split.
@@ -179,7 +250,15 @@ fn export_runs(folders: &[PathBuf], data: &Data) -> Result<Vec<Candidate>> {
         } else if named_alike().count() > 1 {
             name = format!("{name}-{seed}");
         }
-        candidates.push(Candidate { name, release, method, seed: Some(seed), attributes, run: Some(run) });
+        candidates.push(Candidate {
+            name,
+            kind: name_of(config),
+            release,
+            method,
+            seed: Some(seed),
+            attributes,
+            run: Some(run),
+        });
     }
     Ok(candidates)
 }
@@ -206,6 +285,7 @@ fn models_of_release(folder: &Path, data: &Data) -> Result<Vec<Candidate>> {
     Ok(methods
         .map(|entry| Candidate {
             name: entry.method.to_string(),
+            kind: entry.method.to_string(),
             release: Arc::clone(&release),
             method: entry.clone(),
             seed: None,

@@ -15,7 +15,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::TERM_SIGNALS;
 
 use crate::{
+    baselines::beside_methods,
     data::Data,
+    evaluate::{Cases, Rival, name},
     fit::{EpochRecord, Event, FitConfig, Outcome, Overrides, RunConfig, RunFolder, Watch, fit, hand_over},
 };
 
@@ -66,6 +68,23 @@ pub(super) struct Fit {
     /// Let articles with common attributes (type, colour, brand, price range …) share what they learn.
     #[arg(long)]
     attributes: bool,
+}
+
+/// Says which baselines are ahead of the run's best weights on the development split.
+fn say_who_is_better(data: &Data, folder: &RunFolder, config: &RunConfig) -> Result<()> {
+    let asked = beside_methods(data, data.development());
+    let verdicts = folder.judge_development(data)?;
+    let cases = Cases::of_outfits(data, data.development());
+    let method = name(config.model.method, config.fit.attributes);
+    let rivals = Rival::find(&cases, &[(method.clone(), vec![&verdicts])], &asked);
+    let slots = cases.as_slice().len();
+    if rivals.is_empty() {
+        eprintln!("no baseline is ahead of {method} on the {slots} slots of the development split");
+    }
+    for rival in &rivals {
+        eprintln!("on the {slots} slots of the development split, {}", rival.describe());
+    }
+    Ok(())
 }
 
 fn trained(name: &str) -> Result<Method, String> {
@@ -127,8 +146,8 @@ impl Fit {
                 "ended after a third of the epochs: the model knows the training outfits better than others, so more \
                  seldom helps (fit.shorten)"
             ),
-            Outcome::StoppedEarly => {
-                eprintln!("stopped early: the last {} epochs did not improve", config.fit.patience);
+            Outcome::StoppedEarly { epochs } => {
+                eprintln!("stopped early: the last {epochs} epochs did not improve");
             }
             Outcome::Interrupted => {
                 eprintln!(
@@ -142,6 +161,7 @@ impl Fit {
         if let Some(best) = epochs.iter().rfind(|epoch| epoch.best) {
             eprintln!("best: {}", epoch_line(best));
         }
+        say_who_is_better(&data, &folder, &config)?;
         println!("{path}");
         Ok(())
     }
@@ -160,7 +180,7 @@ impl Fit {
 }
 
 /// The first Ctrl-C or SIGTERM stops the run with a checkpoint, the second ends the process at once.
-fn stop_on_signal() -> Result<Arc<AtomicBool>> {
+pub(super) fn stop_on_signal() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for &signal in TERM_SIGNALS {
         // In this order, so that the first signal finds the flag unset.

@@ -36,7 +36,7 @@ enum Verb {
     Survey(survey::Survey),
     /// Train a method on a data folder; the result goes into a run's folder.
     Fit(fit::Fit),
-    /// Evaluate exported models on the validation split, with ONNX Runtime.
+    /// Evaluate exported models on the validation split, with ONNX Runtime; by five folds if it has fewer than 200 slots.
     Evaluate(evaluate::Evaluate),
     /// Export a run's best weights as an ONNX file.
     Export(export::Export),

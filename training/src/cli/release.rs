@@ -10,7 +10,9 @@ use super::{
     evaluate,
     progress::{Stages, timed},
 };
-use crate::{baselines::beside_methods, data::Data, export::Storage, fit::RunFolder, release::Plan};
+use crate::{
+    baselines::beside_methods, data::Data, evaluate::FEW, export::Storage, fit::RunFolder, release::Plan,
+};
 
 #[derive(Debug, Args)]
 pub(super) struct Release {
@@ -44,7 +46,12 @@ impl Release {
         evaluate::note_unfinished(&runs)?;
         let data = timed("reading", || Data::load(&self.data))?;
         let cases = evaluate::cases(&data)?.as_slice().len();
-        let baselines = timed("baselines", || beside_methods(&data));
+        if cases < FEW {
+            eprintln!(
+                "only {cases} slots: the release's figures, of fewer than {FEW}, say little; `evaluate --runs` cross-validates"
+            );
+        }
+        let baselines = timed("baselines", || beside_methods(&data, data.validation()));
         let plan = Plan {
             name: &self.name,
             data: &data,
@@ -62,8 +69,11 @@ impl Release {
             let mut stages = stages.lock().expect("drawing a bar does not panic; this is a bug");
             stages.set(method.as_str(), done, cases);
         };
-        let folder = plan.make(&evaluate::runtime()?, &self.out, &show)?;
+        let (folder, rivals) = plan.make(&evaluate::runtime()?, &self.out, &show)?;
         stages.into_inner().expect("drawing a bar does not panic; this is a bug").finish();
+        for rival in rivals {
+            eprintln!("{}", rival.describe());
+        }
         println!("{}", folder.display());
         Ok(())
     }

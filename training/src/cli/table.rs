@@ -56,6 +56,7 @@ impl Table {
             write_json(path, &table)?;
         }
         print!("{}", table.markdown());
+        super::tables::print_lines(&table.losses());
         Ok(())
     }
 }

@@ -22,3 +22,10 @@ pub(super) fn print_row(name: &str, answers: &Summary) {
         answers.ndcg_at_10.mean,
     );
 }
+
+/// A list below a table.
+pub(super) fn print_lines(lines: &[String]) {
+    if !lines.is_empty() {
+        println!("\n{}", lines.join("\n"));
+    }
+}

@@ -20,7 +20,7 @@ use atelier_core::domain::{
     Article, CustomerId, Feature, Kind, Schema, Split, Vocabulary, VocabularyError, fold_for,
 };
 
-use crate::random::{Table, choose};
+use crate::random::{Stream, Table, choose};
 
 use fingerprint::Fingerprint;
 use outfits::{FeatureTable, to_index};
@@ -52,6 +52,21 @@ pub struct Data {
 impl Data {
     /// Reads the folder's three tables and its schema. Fails if a table is missing or a row is bad.
     pub fn load(path: &Path) -> Result<Self> {
+        Self::load_with(path, |_, split| split.unwrap_or(Split::Train))
+    }
+
+    /// Reads the folder with one of [`FOLDS`] parts of all its outfits, whatever their split, for validation.
+    ///
+    /// # Errors
+    /// As [`Data::load`].
+    pub fn load_fold(path: &Path, fold: usize) -> Result<Self> {
+        Self::load_with(
+            path,
+            |outfit, _| if fold_of(outfit) == fold { Split::Validation } else { Split::Train },
+        )
+    }
+
+    fn load_with(path: &Path, split: impl Fn(usize, Option<Split>) -> Split) -> Result<Self> {
         let mut folder = Folder::open(path)?;
         let mut fingerprint = Fingerprint::new();
         fingerprint.text(folder.schema().learned_source());
@@ -59,7 +74,7 @@ impl Data {
         let read = vocabulary(&articles).with_context(|| path.display().to_string())?;
         let (customers, profiles) = read_customers(&mut folder, &mut fingerprint)?;
         let index: HashMap<&CustomerId, u32> = customers.iter().zip(0..).collect();
-        let (mut outfits, split_of) = read_outfits(&mut folder, &read, &index, &mut fingerprint)?;
+        let (mut outfits, split_of) = read_outfits(&mut folder, &read, &index, split, &mut fingerprint)?;
         let is_known = find_known_articles(&outfits, &split_of, read.len());
         let known = is_known.iter().filter(|known| **known).count();
         let vocabulary = if known == 0 || known == read.len() {
@@ -295,6 +310,7 @@ fn read_outfits(
     folder: &mut Folder,
     vocabulary: &Vocabulary,
     customers: &HashMap<&CustomerId, u32>,
+    split: impl Fn(usize, Option<Split>) -> Split,
     fingerprint: &mut Fingerprint,
 ) -> Result<(Outfits, Vec<Split>)> {
     let schema = folder.schema().clone();
@@ -313,7 +329,7 @@ fn read_outfits(
             .enumerate()
             .filter_map(|(feature, (is_set, values))| is_set.then_some((feature, values)))
             .collect();
-        let split = outfit.split.unwrap_or(Split::Train);
+        let split = split(split_of.len(), outfit.split);
         fingerprint.number(customer.into());
         fingerprint.values(&articles);
         fingerprint.text(split.as_str());
@@ -333,6 +349,16 @@ fn read_outfits(
 fn folder_name(folder: &Path) -> Result<String> {
     let absolute = folder.canonicalize().with_context(|| folder.display().to_string())?;
     Ok(absolute.file_name().unwrap_or_default().to_string_lossy().into_owned())
+}
+
+/// The parts of a cross-validation.
+pub const FOLDS: usize = 5;
+
+/// The part of an outfit: of five in a row, each is in another one.
+fn fold_of(outfit: usize) -> usize {
+    let mut stream = Stream::new(SEED, Table::Folds, outfit / FOLDS);
+    let keys = [(); FOLDS].map(|()| stream.uniform());
+    keys.iter().filter(|key| **key < keys[outfit % FOLDS]).count()
 }
 
 /// The outfits of each split, in ascending order.

@@ -7,7 +7,7 @@ use atelier_engine::evaluation::Metric;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{Answers, Cases};
+use super::Cases;
 use crate::{
     judge::Verdict,
     number::real,
@@ -35,14 +35,14 @@ pub(super) const DRAWS: usize = 10_000;
 const SEED: u64 = 1;
 
 /// A method's name, and its answers for each seed.
-pub(super) type Runs<'a> = (String, Vec<&'a Answers>);
+pub(crate) type Runs<'a> = (String, Vec<&'a [Verdict]>);
 
 /// Compares every pair of methods by every metric.
 pub(super) fn differences(cases: &Cases, methods: &[Runs<'_>]) -> Vec<Difference> {
     let sizes: Vec<f64> = cases.by_outfit().map(|outfit| real(outfit.len())).collect();
     let sums: Vec<Vec<Sums>> = methods
         .iter()
-        .map(|(_, runs)| runs.iter().map(|answers| Sums::new(cases, answers)).collect())
+        .map(|(_, runs)| runs.iter().map(|verdicts| Sums::new(cases, verdicts)).collect())
         .collect();
     let once = vec![1.0; sizes.len()];
     let observed: Vec<Figures> =
@@ -92,11 +92,11 @@ type Figures = [f64; Metric::ALL.len()];
 struct Sums(Vec<Figures>);
 
 impl Sums {
-    fn new(cases: &Cases, answers: &Answers) -> Self {
+    fn new(cases: &Cases, verdicts: &[Verdict]) -> Self {
         let sum = |verdicts: &[Verdict]| {
             Metric::ALL.map(|metric| verdicts.iter().map(|verdict| score(metric, verdict)).sum())
         };
-        Self(answers.by_outfit(cases).map(|(_, verdicts)| sum(verdicts)).collect())
+        Self(cases.with(verdicts).map(|(_, verdicts)| sum(verdicts)).collect())
     }
 
     /// The means over slots, with each outfit repeated `times`.

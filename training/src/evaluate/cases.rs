@@ -36,7 +36,7 @@ pub struct Case {
 }
 
 /// All cases, outfit by outfit in the file's order, slot by slot.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Cases(Vec<Case>);
 
 /// Cases per batch: near ONNX Runtime's fastest on one thread, and small in memory.
@@ -45,17 +45,22 @@ const BATCH: usize = 64;
 impl Cases {
     /// About the articles that are in training outfits.
     pub fn of_validation(data: &Data) -> Self {
-        Self::about(data, true)
+        Self::of_outfits(data, data.validation())
+    }
+
+    /// The same of these outfits.
+    pub fn of_outfits(data: &Data, outfits: &[u32]) -> Self {
+        Self::about(data, outfits, true)
     }
 
     /// About the articles that are new to models.
     pub fn of_new_articles(data: &Data) -> Self {
-        Self::about(data, false)
+        Self::about(data, data.validation(), false)
     }
 
-    fn about(data: &Data, known: bool) -> Self {
+    fn about(data: &Data, outfits: &[u32], known: bool) -> Self {
         let mut cases = Vec::new();
-        for &outfit in data.validation() {
+        for &outfit in outfits {
             let articles = (0..).zip(data.outfits().articles(outfit));
             let asked = articles.filter(|(_, target)| data.is_known(**target) == known);
             cases.extend(asked.map(|(slot, &target)| Case { outfit, slot, target }));
@@ -74,6 +79,24 @@ impl Cases {
     /// The cases of each outfit, in order.
     pub fn by_outfit(&self) -> impl Iterator<Item = &[Case]> {
         self.0.chunk_by(|one, next| one.outfit == next.outfit)
+    }
+
+    /// The cases of each outfit with their verdicts.
+    pub(crate) fn with<'a>(
+        &'a self,
+        verdicts: &'a [Verdict],
+    ) -> impl Iterator<Item = (&'a [Case], &'a [Verdict])> {
+        let mut rest = verdicts;
+        self.by_outfit().map(move |outfit| {
+            let (verdicts, others) = rest.split_at(outfit.len());
+            rest = others;
+            (outfit, verdicts)
+        })
+    }
+
+    /// These and then the others.
+    pub(crate) fn append(&mut self, others: Self) {
+        self.0.extend(others.0);
     }
 
     /// Batches of case indices. The outfits of a batch have one length, so that nothing is padded.
@@ -106,12 +129,7 @@ impl Answers {
         &'a self,
         cases: &'a Cases,
     ) -> impl Iterator<Item = (&'a [Case], &'a [Verdict])> {
-        let mut rest = self.verdicts.as_slice();
-        cases.by_outfit().map(move |outfit| {
-            let (verdicts, others) = rest.split_at(outfit.len());
-            rest = others;
-            (outfit, verdicts)
-        })
+        cases.with(&self.verdicts)
     }
 }
 

@@ -101,7 +101,7 @@ pub fn compare(
         .map(|result| {
             let kind = (result.method, result.attributes);
             let its = runs.iter().filter(|(evaluation, _)| evaluation.kind() == kind);
-            (result.name(), its.map(|(_, answers)| answers).collect())
+            (result.name(), its.map(|(_, answers)| answers.verdicts.as_slice()).collect())
         })
         .collect();
     Comparison {

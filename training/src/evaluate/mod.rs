@@ -5,10 +5,12 @@
 //! [`Data`]; an [`Evaluation`] per file, a [`Comparison`] of several, and each answer as Parquet go out. The
 //! module must never know how a file was made.
 
+mod beside;
 mod bootstrap;
 mod calibration;
 mod cases;
 mod compare;
+mod few;
 mod model_file;
 mod new_articles;
 mod pairs;
@@ -19,10 +21,13 @@ use atelier_core::domain::Method;
 use atelier_engine::onnx_runtime::OnnxRuntime;
 use serde::{Deserialize, Serialize};
 
+pub use beside::Rival;
 pub use bootstrap::Difference;
+pub(crate) use bootstrap::Runs;
 pub use calibration::{Bin, Calibration};
 pub use cases::{Answers, Case, Cases, Subject, ask};
 pub use compare::{Comparison, MethodResult, Scores, Spread, ToldType, compare, name};
+pub use few::{FEW, interval_table};
 pub use model_file::{About, Refusal};
 pub use new_articles::{NewArticleFigures, NewArticles, Shares};
 pub use pairs::{PairCases, PairEvaluation, pair_table};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     data::Data,
-    judge::{Verdict, judge},
+    judge::{Verdict, judge, judge_within},
     metrics::Tally,
     model::{Batch, Example, Model, ModelConfig},
 };
@@ -56,17 +56,28 @@ impl Development {
         &self.0
     }
 
-    pub(super) fn evaluate(&self, model: &Model) -> Scores {
-        let mut tally = Tally::default();
+    /// Slot by slot, as `judge` judges a row of logits.
+    pub(super) fn judge(
+        &self,
+        model: &Model,
+        judge: impl Fn(usize, &[f32], u32) -> Verdict + Sync,
+    ) -> Vec<Verdict> {
+        let mut verdicts = Vec::new();
         for batch in &self.0 {
             let logits = model.logits(batch);
             let articles = logits.len() / batch.len();
-            let rows = logits.par_chunks(articles).zip(batch.targets());
-            let verdicts: Vec<Verdict> = rows.map(|(row, &target)| judge(row, target)).collect();
-            // In order, so that the sums do not depend on the number of threads.
-            for verdict in verdicts {
-                tally.add(verdict.probability(), verdict.rank);
-            }
+            let rows = logits.par_chunks(articles).zip(batch.targets()).enumerate();
+            let before = verdicts.len();
+            verdicts.par_extend(rows.map(|(place, (row, &target))| judge(before + place, row, target)));
+        }
+        verdicts
+    }
+
+    pub(super) fn evaluate(&self, model: &Model) -> Scores {
+        let mut tally = Tally::default();
+        // In order, so that the sums do not depend on the number of threads.
+        for verdict in self.judge(model, |_, row, target| judge(row, target)) {
+            tally.add(verdict.probability(), verdict.rank);
         }
         let summary = tally.summary();
         Scores {
@@ -77,4 +88,22 @@ impl Development {
             mrr: summary.mrr.mean,
         }
     }
+}
+
+/// The answers of a model to the slots of the development split, also with the type known.
+pub(super) fn judge_with_types(model: &Model, data: &Data) -> Vec<Verdict> {
+    let outfits: Vec<&[u32]> =
+        data.development().iter().map(|&outfit| data.outfits().articles(outfit)).collect();
+    let of_slot: Vec<&[u32]> =
+        outfits.iter().flat_map(|articles| articles.iter().map(|_| *articles)).collect();
+    Development::new(data, model.config()).judge(model, |slot, row, target| {
+        let of_type = data.articles_of_type(data.type_of(target)).iter().copied();
+        let of_type: Vec<u32> = of_type.filter(|&article| data.is_known(article)).collect();
+        let own = row[target as usize];
+        let weight = |article: u32| f64::from(row[article as usize] - own).exp();
+        Verdict {
+            within_type: Some(judge_within(&of_type, of_slot[slot], target, weight)),
+            ..judge(row, target)
+        }
+    })
 }

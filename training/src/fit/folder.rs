@@ -11,11 +11,13 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use super::{
-    EpochRecord, RunConfig, State, curves, handover, new_share, outcome, readme, sureness, value_rows,
+    EpochRecord, RunConfig, State, curves, development::judge_with_types, handover, new_share, outcome,
+    readme, sureness, value_rows,
 };
 use crate::{
     data::Data,
     files,
+    judge::Verdict,
     model::{Model, Trainer},
 };
 
@@ -90,6 +92,11 @@ impl RunFolder {
             new_share::set(&mut model, data, &config);
         }
         Ok(model)
+    }
+
+    /// The best weights' answers to the slots of the development split.
+    pub(crate) fn judge_development(&self, data: &Data) -> Result<Vec<Verdict>> {
+        Ok(judge_with_types(&self.best_for(data)?, data))
     }
 
     pub(super) fn best(&self) -> Result<Model> {

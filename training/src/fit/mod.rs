@@ -40,7 +40,7 @@ pub use folder::RunFolder;
 use self::{
     batches::{Masks, Pairs},
     development::Development,
-    schedule::{Schedule, count_epochs},
+    schedule::{Schedule, count_epochs, patience},
 };
 use crate::{
     data::Data,
@@ -119,8 +119,8 @@ pub enum Outcome {
     Finished,
     /// A third of the epochs is done, and training is far ahead of development.
     Shortened,
-    /// The last epochs, as many as the patience allows, did not improve on the development split.
-    StoppedEarly,
+    /// This many last epochs, as many as the patience allows, did not improve on the development split.
+    StoppedEarly { epochs: usize },
     /// The caller stopped it; it can be resumed.
     Interrupted,
 }
@@ -355,8 +355,8 @@ fn outcome(config: &FitConfig, epochs: &[EpochRecord]) -> Option<Outcome> {
     let end = count_epochs(config, &leads);
     if epochs.len() >= end as usize {
         Some(if end < config.epochs { Outcome::Shortened } else { Outcome::Finished })
-    } else if waited > 0 && waited >= config.patience as usize {
-        Some(Outcome::StoppedEarly)
+    } else if waited > 0 && waited >= patience(config, leads.last().copied().unwrap_or_default()) as usize {
+        Some(Outcome::StoppedEarly { epochs: waited })
     } else {
         None
     }

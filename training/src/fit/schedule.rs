@@ -9,6 +9,9 @@ const FLOOR: f64 = 0.01;
 const PART: u32 = 3;
 /// In nats. The development split of few outfits has a standard error of about that size.
 const FAR_AHEAD: f64 = 0.1;
+/// Epochs without improvement that a run with `shorten` waits while training is far ahead. In twenty shops of 200 to 20,000 outfits
+/// five lost up to 0.06 nats, eight 0.01.
+const PATIENCE: u32 = 8;
 
 /// Rises linearly over the warm-up, then falls along half a cosine. With `shorten` it falls twice: over the first part of the
 /// epochs, and from its peak again over the rest.
@@ -53,6 +56,11 @@ fn first_part(config: &FitConfig) -> Option<u32> {
     (config.shorten && config.epochs >= PART).then_some(config.epochs / PART)
 }
 
+/// After how many epochs without improvement the run ends, if training was so far ahead after the last one.
+pub(super) fn patience(config: &FitConfig, lead: f64) -> u32 {
+    if config.shorten && lead > FAR_AHEAD { config.patience.min(PATIENCE) } else { config.patience }
+}
+
 /// How many epochs the run has. `leads` says how far training was ahead of development after each epoch so far.
 pub(super) fn count_epochs(config: &FitConfig, leads: &[f64]) -> u32 {
     let ended = first_part(config)
@@ -93,6 +101,9 @@ mod tests {
             FitConfig { epochs: 60, warm_up: 0.5, learning_rate: 1.0, shorten: true, ..FitConfig::default() };
         let after = |epochs: usize, lead: f64| count_epochs(&config, &vec![lead; epochs]);
         assert_eq!([after(19, 0.5), after(20, 0.05), after(20, 0.2), after(30, 0.2)], [60, 60, 20, 20]);
+        let patient = FitConfig { patience: 60, ..config.clone() };
+        assert_eq!([patience(&patient, 0.05), patience(&patient, 0.2)], [60, 8]);
+        assert_eq!(patience(&FitConfig { shorten: false, ..patient }, 0.2), 60);
         assert_eq!(count_epochs(&FitConfig { shorten: false, ..config.clone() }, &[0.5; 60]), 60);
         let schedule = Schedule::new(&config, 10);
         let near = |step: u32, expected: f32| {

@@ -189,7 +189,7 @@ fn a_run_stops_early_without_improvement() {
     let mut config = config(&data, Method::None);
     config.fit = FitConfig { epochs: 100, learning_rate: 2e-2, warm_up: 0.0, patience: 2, ..config.fit };
     let (_home, folder) = new_folder();
-    assert_eq!(run(&data, &config, &folder, false, u32::MAX), Outcome::StoppedEarly);
+    assert_eq!(run(&data, &config, &folder, false, u32::MAX), Outcome::StoppedEarly { epochs: 2 });
     let epochs = folder.epochs().unwrap();
     let best: Vec<bool> = epochs.iter().map(|epoch| epoch.best).collect();
     assert!(best.ends_with(&[true, false, false]), "{best:?}");

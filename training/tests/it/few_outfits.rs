@@ -1,6 +1,6 @@
 //! A shop with few articles and outfits: what `fit` makes by default has to be better than counting.
 
-use std::fs;
+use std::{fs, process::Output};
 
 use serde_json::Value;
 
@@ -22,9 +22,15 @@ fn a_small_shops_model_beats_popularity() {
     }
     let epochs = fs::read_to_string(home.at("runs/shop/match-1/metrics.jsonl")).unwrap();
     let epochs: Vec<Value> = epochs.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let figure = |split: &str| epochs[19][split]["cross_entropy"].as_f64().unwrap();
-    let is_shortened = figure("development") - figure("training") > 0.1;
-    assert_eq!(epochs.len() == 20, is_shortened, "as the twentieth epoch shows, not after {}", epochs.len());
+    let figure = |epoch: &Value, split: &str| epoch[split]["cross_entropy"].as_f64().unwrap();
+    let is_ahead = |epoch: &Value| figure(epoch, "development") - figure(epoch, "training") > 0.1;
+    let waited = |epochs: &[Value]| epochs.iter().rev().take_while(|epoch| epoch["best"] == false).count();
+    let ends = |count: usize| {
+        let last = &epochs[count - 1];
+        is_ahead(last) && (count == 20 || waited(&epochs[..count]) >= 8)
+    };
+    let end = (1..=epochs.len()).find(|count| ends(*count)).unwrap_or(60);
+    assert_eq!(epochs.len(), end, "far ahead after twenty epochs, or after eight without improvement");
     home.output_of("evaluate --data shop --runs runs/shop/match-1 --out all.json");
     let (ours, all) = (home.json("runs/shop/match-1/evaluation.json"), home.json("all.json"));
     let baselines = all["baselines"].as_array().unwrap();
@@ -43,4 +49,80 @@ fn a_small_shops_model_beats_popularity() {
             assert!(recall[0] > recall[1], "{name}, {figures}: {recall:?}");
         }
     }
+}
+
+/// What a command that must succeed says beside its output.
+fn said(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn few_slots_are_said_and_every_outfit_is_asked_in_five_folds() {
+    let home = Home::new();
+    home.write("settings.toml", SETTINGS);
+    home.output_of("synthesise --out shop --articles 60 --customers 60 --outfits 99 --validation 1");
+    home.output_of("fit --data shop --config settings.toml --epochs 2");
+    let first = home.output_of("evaluate --data shop --runs runs/shop/match-1 --out all.json");
+    let slots = home.json("all.json")["slots"].as_u64().unwrap();
+    assert!(
+        first.contains(&format!("\n**Only {slots} slots**: figures of fewer than 200 say little.")),
+        "{first}"
+    );
+    let (few, folds) = first.split_once("\nCross-validation in five folds: all 100 outfits, ").expect(&first);
+    let line = |text: &str, name: &str| -> Vec<f64> {
+        let line =
+            text.lines().rfind(|line| line.starts_with(&format!("| {name} | "))).expect(text).to_owned();
+        let numbers =
+            line.split(|c: char| !(c.is_ascii_digit() || c == '.')).filter_map(|word| word.parse().ok());
+        numbers.collect()
+    };
+    // Cross-entropy (it has no interval over one outfit), then recall@1 and recall@5, each with an interval.
+    let alone = line(few, "match");
+    let all = line(folds, "match");
+    assert_eq!((alone.len(), all.len()), (7, 9), "{first}");
+    assert!(alone[3] - alone[2] > 70.0, "one outfit says next to nothing: {alone:?}");
+    for (at, name) in [(3, "recall@1"), (6, "recall@5")] {
+        assert!(
+            all[at + 1] < all[at] && all[at] < all[at + 2] && all[at + 2] - all[at + 1] < 20.0,
+            "{name}: {all:?}"
+        );
+    }
+    assert!(line(folds, "*popularity*")[0] > all[0], "{first}");
+    let asked: usize = folds.split_once(" slots.").unwrap().0.rsplit(' ').next().unwrap().parse().unwrap();
+    let outfits = fs::read_to_string(home.at("shop/outfits.jsonl")).unwrap();
+    let worn: usize = outfits
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["articles"].as_array().unwrap().len())
+        .sum();
+    assert!(asked <= worn && 100 * asked > 95 * worn, "{asked} of {worn}");
+
+    let weights = home.at("runs/shop/match-1/folds/5/best.safetensors");
+    let made = fs::metadata(&weights).unwrap().modified().unwrap();
+    let again = home.output_of("evaluate --data shop --runs runs/shop/match-1");
+    assert_eq!(again, first);
+    assert_eq!(fs::metadata(&weights).unwrap().modified().unwrap(), made, "finished folds are kept");
+}
+
+#[test]
+fn a_baseline_that_is_better_is_named() {
+    let home = Home::new();
+    home.write("settings.toml", SETTINGS);
+    home.output_of("synthesise --out shop --articles 160 --customers 300 --outfits 1500 --validation 100");
+    // It learns next to nothing.
+    let fitted = said(
+        &home.run("fit --method none --data shop --config settings.toml --epochs 1 --learning-rate 0.000001"),
+    );
+    let better = "co-occurrence is better than none: cross-entropy ";
+    assert!(fitted.contains(&format!(" slots of the development split, {better}")), "{fitted}");
+    let evaluated = home.output_of("evaluate --data shop --runs runs/shop/none-1");
+    assert!(evaluated.contains(&format!("\n- {better}")), "{evaluated}");
+    let told = "popularity, told the type is better than none: cross-entropy with the type known ";
+    assert!(evaluated.contains(&format!("\n- {told}")), "{evaluated}");
+    assert!(!evaluated.contains("Cross-validation"), "{evaluated}");
+    let released = said(&home.run("release --name r --data shop --runs runs/shop/none-1"));
+    assert!(released.contains(better), "{released}");
+
+    let fitted = said(&home.run("fit --data shop --config settings.toml"));
+    assert!(!fitted.contains("is better than match"), "{fitted}");
 }
