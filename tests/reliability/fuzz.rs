@@ -22,7 +22,7 @@ use atelier_core::{
     util::http_client::Origin,
 };
 use atelier_engine::release::{Manifest, Release};
-use atelier_files::{InputFormat, Table};
+use atelier_files::{Dialect, InputFormat, Table};
 use tempfile::TempDir;
 
 use crate::{
@@ -170,7 +170,9 @@ fn read_feed(bytes: &[u8], folder: &Path, format: InputFormat, schema: &Schema) 
     let path = folder.join("feed");
     fs::write(&path, bytes).expect("a case can be written");
     let now = Timestamp::from_millis(1_795_460_000_000);
-    if let Ok(rows) = atelier_files::read_any::<Article>(&path, schema, Some(format), now) {
+    if let Ok(rows) =
+        atelier_files::read_any::<Article>(&path, schema, Some(format), now, &Dialect::default())
+    {
         for row in rows.take(100) {
             let _ = row;
         }

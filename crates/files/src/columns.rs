@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
+    fmt::Write,
     marker::PhantomData,
     mem,
 };
@@ -10,14 +11,19 @@ use atelier_core::domain::Schema;
 use serde_json::{Value, map::Entry};
 
 use super::{
-    Table,
+    Format, Table,
     csv::MOST_CELLS,
+    header::{map_flag, propose},
     json::{Fields, is_texts},
     read::LONGEST,
 };
 
 const FEATURES: &str = "features";
 const PREFIX: &str = "features.";
+/// What is cut at the beginning and end of a column's name.
+pub(super) const PADDING: [char; 3] = [' ', '\t', '\u{a0}'];
+/// The most columns in a message.
+const SHOWN: usize = 20;
 
 /// Where the value of a column belongs in a row's fields.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -42,31 +48,65 @@ fn is_own<T: Table>(column: &str) -> bool {
     column == FEATURES || T::FIELDS.iter().any(|field| field.name == column)
 }
 
+/// Why a header does not fit, and the flags of the command with which it would.
+#[derive(Debug, PartialEq)]
+pub(super) struct Misfit {
+    pub(super) reason: String,
+    pub(super) flags: Vec<String>,
+}
+
+impl From<String> for Misfit {
+    fn from(reason: String) -> Self {
+        Self { reason, flags: Vec::new() }
+    }
+}
+
 /// The targets of the columns of a header.
 ///
 /// # Errors
 /// Why these columns do not fit the table.
-pub(super) fn find_targets<'c, T: Table>(
-    columns: impl Iterator<Item = &'c str> + Clone,
-) -> Result<Vec<Target>, String> {
+pub(super) fn find_targets<T: Table>(columns: &[&str], schema: &Schema) -> Result<Vec<Target>, Misfit> {
     let (mut targets, mut seen) = (Vec::new(), HashSet::new());
-    for (number, column) in (1..).zip(columns.clone()) {
+    for (number, column) in (1..).zip(columns) {
         if column.is_empty() {
-            return Err(format!("column {number} has no name; name it or remove it (pandas: `index=False`)"));
+            let reason = format!("column {number} has no name; name it or remove it (pandas: `index=False`)");
+            return Err(reason.into());
         }
         let target = Target::from_column::<T>(column);
         if !seen.insert(target.clone()) {
-            return Err(format!("column {column:?} appears twice"));
+            return Err(format!("column {column:?} appears twice").into());
         }
         targets.push(target);
     }
-    for field in T::FIELDS.iter().filter(|field| field.required) {
-        if !columns.clone().any(|column| column == field.name) {
-            let found: Vec<String> = columns.map(|column| format!("{column:?}")).collect();
-            return Err(format!("{} need a column {:?}, found {}", T::NAME, field.name, found.join(", ")));
+    let missing: Vec<&str> = missing::<T>(columns).collect();
+    if missing.is_empty() {
+        return Ok(targets);
+    }
+    let quote = |names: &[&str], between: &str| {
+        names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(between)
+    };
+    let needed = if missing.len() > 1 { "the columns" } else { "a column" };
+    let more = if columns.len() > SHOWN { ", …" } else { "" };
+    let mut reason = format!(
+        "{} need {needed} {}, found {}{more}",
+        T::NAME,
+        quote(&missing, " and "),
+        quote(&columns[..columns.len().min(SHOWN)], ", ")
+    );
+    let proposals = propose::<T>(columns, schema);
+    for name in missing {
+        if proposals.iter().all(|(_, to)| *to != name) {
+            let _ = write!(reason, "; if one of them is the {name}, say so: --map {}.COLUMN={name}", T::NAME);
         }
     }
-    Ok(targets)
+    let flags = proposals.into_iter().map(|(from, to)| map_flag::<T>(from, to)).collect();
+    Err(Misfit { reason, flags })
+}
+
+/// The columns that the table needs and the header lacks.
+pub(super) fn missing<T: Table>(columns: &[&str]) -> impl Iterator<Item = &'static str> {
+    let needed = T::FIELDS.iter().filter(|field| field.required).map(|field| field.name);
+    needed.filter(|name| !columns.contains(name))
 }
 
 /// Collects the cells of a flat row into its fields.
@@ -204,8 +244,14 @@ impl<T: Table> TableColumns<T> {
     }
 
     /// # Errors
-    /// If the file would have more columns than a reader accepts.
-    pub(super) fn check(&self) -> Result<(), String> {
+    /// If the file would have more columns than a reader accepts, or names of which it cuts spaces.
+    pub(super) fn check(&self, format: Format) -> Result<(), String> {
+        let is_cut = |name: &&String| format == Format::Csv && name.trim_matches(PADDING) != **name;
+        if let Some(name) = self.seen.keys().find(is_cut) {
+            return Err(format!(
+                "the name of the attribute or feature {name:?} begins or ends with a space, which a header cannot have; write jsonl"
+            ));
+        }
         let (columns, bytes) =
             (self.seen.len(), self.seen.keys().map(|name| 2 * name.len() + 3).sum::<usize>());
         if columns < MOST_CELLS - 8 && bytes < LONGEST - 64 {
@@ -300,8 +346,9 @@ mod tests {
 
     #[test]
     fn a_feature_has_one_column() {
-        let refused = find_targets::<Customer>(["id", "age", "features.age"].into_iter()).unwrap_err();
-        assert_eq!(refused, "column \"features.age\" appears twice");
+        let columns = ["id", "age", "features.age"];
+        let refused = find_targets::<Customer>(&columns, &Schema::default_schema()).unwrap_err();
+        assert_eq!(refused.reason, "column \"features.age\" appears twice");
     }
 
     #[test]

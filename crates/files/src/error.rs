@@ -1,10 +1,13 @@
 //! Errors in rows and in files.
 
-use std::{fmt, io, path::PathBuf};
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
 
 use atelier_core::{domain::SchemaError, util::text::abbreviate};
 
-use super::Feed;
+use super::{Feed, columns::Misfit};
 
 /// The most characters of a reason.
 const REASON_LENGTH: usize = 1000;
@@ -120,6 +123,9 @@ pub enum FileError {
     /// The header, or the columns of a Parquet file, do not fit the table.
     #[error("{}: {reason}", path.display())]
     Columns { path: PathBuf, reason: String },
+    /// As [`Self::Columns`], of one or more files, with the flags of the command that would make them fit.
+    #[error("{}", describe_headers(refusals, flags))]
+    Headers { refusals: Vec<(PathBuf, String)>, flags: Vec<String> },
     #[error("{}: not a readable Parquet file: {reason}", path.display())]
     Parquet { path: PathBuf, reason: String },
     #[error(
@@ -142,4 +148,49 @@ pub enum FileError {
         "cannot write {}: {column:?} changed while the file was written; try again", path.display()
     )]
     Column { path: PathBuf, column: String },
+}
+
+impl FileError {
+    pub(super) fn header(path: &Path, misfit: Misfit) -> Self {
+        Self::Headers { refusals: vec![(path.to_owned(), misfit.reason)], flags: misfit.flags }
+    }
+
+    /// The tables of three files, or one error that says what is wrong with all their headers.
+    pub fn together<A, B, C>(
+        a: Result<A, Self>,
+        b: Result<B, Self>,
+        c: Result<C, Self>,
+    ) -> Result<(A, B, C), Self> {
+        match (a, b, c) {
+            (Ok(a), Ok(b), Ok(c)) => Ok((a, b, c)),
+            (a, b, c) => {
+                let errors = [a.err(), b.err(), c.err()].into_iter().flatten();
+                Err(errors.reduce(Self::join).expect("one of them is an error; this is a bug"))
+            }
+        }
+    }
+
+    fn join(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Headers { mut refusals, mut flags }, Self::Headers { refusals: others, flags: more }) => {
+                refusals.extend(others);
+                for flag in more {
+                    if !flags.contains(&flag) {
+                        flags.push(flag);
+                    }
+                }
+                Self::Headers { refusals, flags }
+            }
+            (first, _) => first,
+        }
+    }
+}
+
+fn describe_headers(refusals: &[(PathBuf, String)], flags: &[String]) -> String {
+    let mut lines: Vec<String> =
+        refusals.iter().map(|(path, reason)| format!("{}: {reason}", path.display())).collect();
+    if !flags.is_empty() {
+        lines.push(format!("if these columns are what they seem, add: {}", flags.join(" ")));
+    }
+    lines.join("\n")
 }

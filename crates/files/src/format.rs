@@ -27,17 +27,22 @@ impl Format {
         }
     }
 
-    /// Like [`Format::from_path`], for a file to read: `.gz` may follow, except after `.parquet`, which is compressed
-    /// inside.
+    /// Like [`Format::from_path`], for a file to read: `.tsv` and `.txt` are CSV, too, and `.gz` may follow, except after `.parquet`,
+    /// which is compressed inside.
     ///
     /// # Errors
     /// If it is none of them.
     pub fn from_input(path: &Path) -> Result<Self, FileError> {
         let compressed = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
-        let unknown = |_| FileError::Extension { path: path.to_owned() };
-        match Self::from_path(&if compressed { path.with_extension("") } else { path.to_owned() }) {
-            Ok(Self::Parquet) if compressed => Err(FileError::Extension { path: path.to_owned() }),
-            format => format.map_err(unknown),
+        let inner = if compressed { path.with_extension("") } else { path.to_owned() };
+        let is_text =
+            |text: &&str| inner.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(text));
+        if ["tsv", "txt"].iter().any(is_text) {
+            return Ok(Self::Csv);
+        }
+        match Self::from_path(&inner) {
+            Ok(format) if format != Self::Parquet || !compressed => Ok(format),
+            _ => Err(FileError::Extension { path: path.to_owned() }),
         }
     }
 
@@ -79,6 +84,8 @@ mod tests {
             ("articles.ndjson", Some(Format::JsonLines), Some(Format::JsonLines)),
             ("articles.v2.CSV", Some(Format::Csv), Some(Format::Csv)),
             ("articles.parquet", Some(Format::Parquet), Some(Format::Parquet)),
+            ("articles.TXT", None, Some(Format::Csv)),
+            ("articles.tsv.gz", None, Some(Format::Csv)),
             ("articles.xlsx", None, None),
             ("csv", None, None),
             ("a/articles.CSV.GZ", None, Some(Format::Csv)),

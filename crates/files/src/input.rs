@@ -1,104 +1,185 @@
-//! The bytes of a file, inflated if it is compressed.
+//! The bytes of a file: inflated if it is compressed, and as UTF-8.
 
 use std::{
+    fmt,
     fs::File,
     io::{self, BufRead, BufReader, Read},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
+use encoding_rs::{Decoder, DecoderResult, UTF_8};
 use flate2::bufread::MultiGzDecoder;
+
+use super::Encoding;
 
 const CAPACITY: usize = 1 << 18;
 /// How each gzip file begins.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// A file that is read from its beginning to its end. Its first bytes say whether it is compressed, its name does not
-/// matter.
-#[derive(Debug)]
+/// A file that is read from its beginning to its end. Its first bytes say whether it is compressed, and whether it is in
+/// UTF-8 or UTF-16; its name does not matter.
 pub(super) struct Input {
-    source: Source,
+    source: Box<dyn BufRead + Send + Sync>,
+    /// What was read ahead, and how much of it is consumed.
+    head: Vec<u8>,
+    at: usize,
+    read: Arc<AtomicU64>,
     total: u64,
+    /// Whether a byte order mark said the encoding.
+    marked: bool,
 }
 
-#[derive(Debug)]
-enum Source {
-    Plain(BufReader<Counted>),
-    Gzip(Box<BufReader<MultiGzDecoder<BufReader<Counted>>>>),
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Input").field("progress", &self.progress()).finish_non_exhaustive()
+    }
 }
 
 impl Input {
     /// Reads a file of `total` bytes, which may be compressed.
     pub(super) fn new(file: File, total: u64) -> io::Result<Self> {
-        let mut plain = BufReader::with_capacity(CAPACITY, Counted { file, read: 0 });
-        let source = if plain.fill_buf()?.starts_with(&GZIP) {
-            Source::Gzip(Box::new(BufReader::with_capacity(CAPACITY, MultiGzDecoder::new(plain))))
-        } else {
-            Source::Plain(plain)
-        };
-        Self::without_mark(source, total)
-    }
-
-    /// Reads a file of `total` bytes as it is.
-    pub(super) fn plain(file: File, total: u64) -> io::Result<Self> {
-        let plain = BufReader::with_capacity(CAPACITY, Counted { file, read: 0 });
-        Self::without_mark(Source::Plain(plain), total)
-    }
-
-    /// Skips a byte order mark.
-    fn without_mark(source: Source, total: u64) -> io::Result<Self> {
-        let mut input = Self { source, total };
-        if input.fill_buf()?.starts_with(BYTE_ORDER_MARK) {
-            input.consume(BYTE_ORDER_MARK.len());
+        let mut input = Self::bytes(file, total);
+        if input.fill_buf()?.starts_with(&GZIP) {
+            let inflated = MultiGzDecoder::new(input.source);
+            input.source = Box::new(BufReader::with_capacity(CAPACITY, inflated));
+        }
+        if let Some((encoding, length)) = encoding_rs::Encoding::for_bom(input.fill_buf()?) {
+            input.consume(length);
+            input = input.decode(Encoding(encoding));
+            input.marked = true;
         }
         Ok(input)
     }
 
+    /// Reads UTF-8 of `total` bytes as it is.
+    pub(super) fn plain(file: File, total: u64) -> io::Result<Self> {
+        let mut input = Self::bytes(file, total);
+        if let Some((_, length)) =
+            encoding_rs::Encoding::for_bom(input.fill_buf()?).filter(|(e, _)| *e == UTF_8)
+        {
+            input.consume(length);
+        }
+        Ok(input)
+    }
+
+    fn bytes(file: File, total: u64) -> Self {
+        let read = Arc::new(AtomicU64::new(0));
+        let counted = Counted { file, read: read.clone() };
+        let source = Box::new(BufReader::with_capacity(CAPACITY, counted));
+        Self { source, head: Vec::new(), at: 0, read, total, marked: false }
+    }
+
+    /// Reads what follows in this encoding, unless a byte order mark says another.
+    pub(super) fn decode(mut self, encoding: Encoding) -> Self {
+        if !self.marked && encoding.0 != UTF_8 {
+            self.source = Box::new(Decoded {
+                source: self.source,
+                decoder: encoding.0.new_decoder_without_bom_handling(),
+                text: vec![0; CAPACITY],
+                filled: 0,
+                at: 0,
+                ended: false,
+            });
+        }
+        self
+    }
+
+    /// The text that comes next, up to a limit, which is read again later.
+    pub(super) fn peek(&mut self) -> io::Result<&[u8]> {
+        if self.head.is_empty() {
+            (&mut self.source).take(CAPACITY as u64).read_to_end(&mut self.head)?;
+        }
+        Ok(&self.head[self.at..])
+    }
+
     /// The bytes of the file that were read, and all of them.
     pub(super) fn progress(&self) -> (u64, u64) {
-        let read = match &self.source {
-            Source::Plain(plain) => plain.get_ref().read - plain.buffer().len() as u64,
-            Source::Gzip(inflated) => inflated.get_ref().get_ref().get_ref().read,
-        };
-        (read, self.total)
+        (self.read.load(Ordering::Relaxed), self.total)
     }
 }
 
 impl Read for Input {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match &mut self.source {
-            Source::Plain(plain) => plain.read(buffer),
-            Source::Gzip(inflated) => inflated.read(buffer),
-        }
+        let length = self.fill_buf()?.read(buffer)?;
+        self.consume(length);
+        Ok(length)
     }
 }
 
 impl BufRead for Input {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        match &mut self.source {
-            Source::Plain(plain) => plain.fill_buf(),
-            Source::Gzip(inflated) => inflated.fill_buf(),
-        }
+        if self.at < self.head.len() { Ok(&self.head[self.at..]) } else { self.source.fill_buf() }
     }
 
     fn consume(&mut self, length: usize) {
-        match &mut self.source {
-            Source::Plain(plain) => plain.consume(length),
-            Source::Gzip(inflated) => inflated.consume(length),
+        if self.at < self.head.len() {
+            self.at += length;
+        } else {
+            self.source.consume(length);
         }
     }
 }
 
 /// Counts what is read of a file, which may be a pipe.
-#[derive(Debug)]
 struct Counted {
     file: File,
-    read: u64,
+    read: Arc<AtomicU64>,
 }
 
 impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.file.read(buffer)?;
-        self.read += length as u64;
+        self.read.fetch_add(length as u64, Ordering::Relaxed);
         Ok(length)
+    }
+}
+
+/// Text in another encoding, as UTF-8.
+struct Decoded {
+    source: Box<dyn BufRead + Send + Sync>,
+    decoder: Decoder,
+    text: Vec<u8>,
+    filled: usize,
+    at: usize,
+    ended: bool,
+}
+
+impl Read for Decoded {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.fill_buf()?.read(buffer)?;
+        self.consume(length);
+        Ok(length)
+    }
+}
+
+impl BufRead for Decoded {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        while self.at == self.filled && !self.ended {
+            let bytes = self.source.fill_buf()?;
+            let at_end = bytes.is_empty();
+            let (result, read, written) =
+                self.decoder.decode_to_utf8_without_replacement(bytes, &mut self.text, at_end);
+            self.source.consume(read);
+            (self.at, self.filled) = (0, written);
+            match result {
+                DecoderResult::InputEmpty => self.ended = at_end,
+                DecoderResult::OutputFull => {}
+                DecoderResult::Malformed(..) => {
+                    let name = self.decoder.encoding().name();
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        format!("it is not text in {name}"),
+                    ));
+                }
+            }
+        }
+        Ok(&self.text[self.at..self.filled])
+    }
+
+    fn consume(&mut self, length: usize) {
+        self.at += length;
     }
 }

@@ -35,11 +35,13 @@
 //!
 //! A header, then a record for each row. A set's values and an outfit's articles are joined with `|`; an empty cell
 //! means "not given". A feature's column is named after it (`age` or `features.age`), and the schema determines how it
-//! is read: a category is plain text, a set is split, a number must be one. The types of attributes, and of features
+//! is read: a category is plain text, a set is split, a number must be one, written as prices are. The types of attributes, and of features
 //! that the schema does not list, are inferred: `true` and `false` (`True` from pandas, `TRUE` from Excel), numbers as
 //! JSON writes them, `a|b` as a list, a cell that begins with `"`, `[` or `{` and is valid JSON as that JSON, and other
 //! cells as text; in a `price`, `1.299` is a text, which [`Checker`] refuses because it may be a thousand. A value that
-//! would be misread is written as JSON, which every such column accepts, so nothing is lost.
+//! would be misread is written as JSON, which every such column accepts, so nothing is lost. Where most cells of a column are
+//! texts, or one has leading zeros, those that look like numbers are texts, too; so in a column that has both, texts are written
+//! as JSON. [`Dialect`] is about delimiters, encodings and the names of columns in files of other systems.
 //!
 //! # Parquet
 //!
@@ -69,10 +71,12 @@
 mod check;
 mod columns;
 mod csv;
+mod dialect;
 mod error;
 mod feed;
 mod folder;
 mod format;
+mod header;
 mod input;
 mod json;
 mod json_lines;
@@ -87,6 +91,7 @@ mod write;
 
 pub use check::{BadRows, Checked, Checker, CountedWarning, Report, Warning};
 pub use columns::TableColumns;
+pub use dialect::{Delimiter, Dialect, Encoding, Mapping};
 pub use error::{FileError, RowError, Unit};
 pub use feed::Feed;
 pub use folder::{Files, RETIRED, SCHEMA, read_folder_schema, read_schema, write_retired};
@@ -95,7 +100,7 @@ pub use json::{describe_type, explain_json_error, explain_utf8_error, find_repea
 pub use json_lines::json_line;
 pub use orders::OrderLine;
 pub use parquet::catch_panic;
-pub use read::{FileRow, InputFormat, Rows, read, read_any, read_json_lines};
+pub use read::{FileRow, InputFormat, Rows, read, read_any, read_as, read_json_lines};
 pub use suggestions::{SuggestionRow, SuggestionWriter};
 pub use table::Table;
 pub use write::Writer;

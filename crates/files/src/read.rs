@@ -12,7 +12,7 @@ use atelier_core::domain::{Schema, Timestamp};
 use rayon::prelude::*;
 
 use super::{
-    Feed, FileError, Format, RowError, Table, Warning,
+    Dialect, Feed, FileError, Format, RowError, Table, Warning,
     csv::CsvReader,
     error::Unit,
     feed::FeedReader,
@@ -74,16 +74,24 @@ impl FromStr for InputFormat {
 /// # Errors
 /// If the file cannot be opened, or its columns do not fit the table.
 pub fn read<T: Table>(path: &Path, schema: &Schema) -> Result<Rows<T>, FileError> {
+    read_as(path, schema, &Dialect::default())
+}
+
+/// Like [`read`], for a file that differs from our own.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_as<T: Table>(path: &Path, schema: &Schema, dialect: &Dialect) -> Result<Rows<T>, FileError> {
     let format = Format::from_input(path)?;
     let (file, length) = open(path)?;
     let source = match format {
-        Format::Parquet => Source::Parquet(ParquetReader::new::<T>(file, path, schema)?),
-        format => table::<T>(format, inflate(file, length, path)?, path, schema)?,
+        Format::Parquet => Source::Parquet(ParquetReader::new::<T>(file, path, schema, dialect)?),
+        format => table::<T>(format, inflate(file, length, path)?, path, schema, dialect)?,
     };
     Ok(Rows::new(source, path, schema))
 }
 
-/// Like [`read`], also for feeds, in a format that the caller names or that the file's name and first line show. `now` is
+/// Like [`read_as`], also for feeds, in a format that the caller names or that the file's name and first line show. `now` is
 /// the time for which a feed's prices are read.
 ///
 /// # Errors
@@ -93,12 +101,13 @@ pub fn read_any<T: Table>(
     schema: &Schema,
     format: Option<InputFormat>,
     now: Timestamp,
+    dialect: &Dialect,
 ) -> Result<Rows<T>, FileError> {
     let (file, length) = open(path)?;
     if format == Some(InputFormat::Table(Format::Parquet))
         || format.is_none() && matches!(Format::from_input(path), Ok(Format::Parquet))
     {
-        let source = Source::Parquet(ParquetReader::new::<T>(file, path, schema)?);
+        let source = Source::Parquet(ParquetReader::new::<T>(file, path, schema, dialect)?);
         return Ok(Rows::new(source, path, schema));
     }
     let mut input = inflate(file, length, path)?;
@@ -115,11 +124,12 @@ pub fn read_any<T: Table>(
         }
     };
     let source = match format {
-        InputFormat::Table(format) => table::<T>(format, input, path, schema)?,
+        InputFormat::Table(format) => table::<T>(format, input, path, schema, dialect)?,
         InputFormat::Feed(feed) => {
             if !describes_articles::<T>() {
                 return Err(FileError::Feed { path: path.to_owned(), feed });
             }
+            let input = dialect.encoding.into_iter().fold(input, Input::decode);
             Source::Feed(Box::new(FeedReader::new(feed, input, path, now)?))
         }
     };
@@ -167,10 +177,16 @@ fn inflate(file: File, length: u64, path: &Path) -> Result<Input, FileError> {
     Input::new(file, length).map_err(|source| FileError::Open { path: path.to_owned(), source })
 }
 
-fn table<T: Table>(format: Format, input: Input, path: &Path, schema: &Schema) -> Result<Source, FileError> {
+fn table<T: Table>(
+    format: Format,
+    input: Input,
+    path: &Path,
+    schema: &Schema,
+    dialect: &Dialect,
+) -> Result<Source, FileError> {
     Ok(match format {
         Format::JsonLines => Source::JsonLines(JsonLinesReader::new(input)),
-        Format::Csv => Source::Csv(Box::new(CsvReader::new::<T>(input, path, schema)?)),
+        Format::Csv => Source::Csv(Box::new(CsvReader::new::<T>(input, path, schema, dialect)?)),
         Format::Parquet => unreachable!("a Parquet file is not read from its beginning; this is a bug"),
     })
 }
@@ -198,10 +214,12 @@ impl<T> Rows<T> {
         }
     }
 
-    /// Says which columns of the file are not read, because they have a type that cannot be and nothing needs them.
+    /// Says which columns of the file are not read, because they have a type that cannot be and nothing needs them, or which
+    /// should probably be read as others.
     pub fn unread(&self) -> Option<&str> {
         match &self.source {
             Source::Parquet(reader) => reader.unread(),
+            Source::Csv(reader) => reader.hint(),
             _ => None,
         }
     }

@@ -49,7 +49,7 @@ impl<T: Table> Writer<T> {
     /// # Errors
     /// If the folder is missing or cannot be written to, or a file with these columns could not be read again.
     pub fn create(path: &Path, format: Format, columns: &TableColumns<T>) -> Result<Self, FileError> {
-        columns.check().map_err(|reason| FileError::Columns { path: path.to_owned(), reason })?;
+        columns.check(format).map_err(|reason| FileError::Columns { path: path.to_owned(), reason })?;
         let sink = || -> io::Result<Sink> {
             let file = create_beside(path)?;
             Ok(match format {

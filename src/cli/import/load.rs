@@ -9,7 +9,7 @@ use anyhow::Result;
 use atelier_core::domain::{
     Article, ArticleId, ArticlePatch, Customer, CustomerPatch, Outfit, Schema, Timestamp,
 };
-use atelier_files::{Checker, FileError, Files, InputFormat, Report, Rows, Table};
+use atelier_files::{Checker, Dialect, FileError, Files, InputFormat, Report, Rows, Table};
 use indicatif::HumanCount;
 
 use super::count_rows;
@@ -50,7 +50,7 @@ pub(in crate::cli) struct Imported {
 }
 
 /// How files are imported.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::cli) struct Options {
     /// Import the good rows even if others are bad.
     pub(in crate::cli) skip_bad: bool,
@@ -58,6 +58,7 @@ pub(in crate::cli) struct Options {
     pub(in crate::cli) merge: bool,
     /// The format of the articles; `None` if it shows.
     pub(in crate::cli) format: Option<InputFormat>,
+    pub(in crate::cli) dialect: Dialect,
     /// Retire articles that the file lacks, up to this percentage of the catalogue.
     pub(in crate::cli) mirror: Option<u8>,
 }
@@ -75,9 +76,9 @@ pub(in crate::cli) async fn load_files(
     tell: impl Fn(&str),
 ) -> Result<Outcome> {
     let now = SystemTime::now().into();
-    let opened = Opened::new(files, schema, options, now)?;
+    let opened = Opened::new(files, schema, &options, now)?;
     let import = store.import(now).await?;
-    fill(import, opened, options, census, tell).await
+    fill(import, opened, &options, census, tell).await
 }
 
 /// Like [`load_files`] with skipping, for an empty database; `None` if it is not empty. The check is inside the
@@ -90,13 +91,13 @@ pub(in crate::cli) async fn load_files_if_empty(
 ) -> Result<Option<Outcome>> {
     let options = Options { skip_bad: true, ..Options::default() };
     let now = SystemTime::now().into();
-    let opened = Opened::new(files, schema, options, now)?;
+    let opened = Opened::new(files, schema, &options, now)?;
     let mut import = store.import(now).await?;
     if !import.is_empty().await? {
         import.abandon().await?;
         return Ok(None);
     }
-    fill(import, opened, options, None, tell).await.map(Some)
+    fill(import, opened, &options, None, tell).await.map(Some)
 }
 
 /// The files of an import. All are opened before the first row is stored, so that a wrong header in the last file is
@@ -120,12 +121,12 @@ impl<Row: Importable, Patch: Importable> Either<Row, Patch> {
         schema: &Schema,
         format: Option<InputFormat>,
         now: Timestamp,
-        merge: bool,
+        options: &Options,
     ) -> Result<Self, FileError> {
-        if merge {
-            atelier_files::read_any(path, schema, format, now).map(Self::Patches)
+        if options.merge {
+            atelier_files::read_any(path, schema, format, now, &options.dialect).map(Self::Patches)
         } else {
-            atelier_files::read_any(path, schema, format, now).map(Self::Rows)
+            atelier_files::read_any(path, schema, format, now, &options.dialect).map(Self::Rows)
         }
     }
 
@@ -144,23 +145,23 @@ impl<Row: Importable, Patch: Importable> Either<Row, Patch> {
 }
 
 impl Opened {
-    fn new(files: &Files, schema: &Schema, options: Options, now: Timestamp) -> Result<Self, FileError> {
-        let Options { format, merge, .. } = options;
-        let articles = files.articles.as_deref().map(|path| Either::open(path, schema, format, now, merge));
-        let customers = files.customers.as_deref().map(|path| Either::open(path, schema, None, now, merge));
-        Ok(Self {
-            articles: articles.transpose()?,
-            customers: customers.transpose()?,
-            outfits: files.outfits.as_deref().map(|path| atelier_files::read(path, schema)).transpose()?,
-            retired: files.read_retired()?,
-        })
+    fn new(files: &Files, schema: &Schema, options: &Options, now: Timestamp) -> Result<Self> {
+        let Options { format, dialect, .. } = options;
+        let articles =
+            files.articles.as_deref().map(|path| Either::open(path, schema, *format, now, options));
+        let customers = files.customers.as_deref().map(|path| Either::open(path, schema, None, now, options));
+        let outfits = files.outfits.as_deref().map(|path| atelier_files::read_as(path, schema, dialect));
+        let (articles, customers, outfits) =
+            FileError::together(articles.transpose(), customers.transpose(), outfits.transpose())?;
+        dialect.check_used().map_err(anyhow::Error::msg)?;
+        Ok(Self { articles, customers, outfits, retired: files.read_retired()? })
     }
 }
 
 async fn fill(
     mut import: store::Import,
     opened: Opened,
-    options: Options,
+    options: &Options,
     census: Option<&mut Census>,
     tell: impl Fn(&str),
 ) -> Result<Outcome> {
@@ -189,7 +190,7 @@ async fn load_tables(
     import: &mut store::Import,
     checker: &mut Checker,
     opened: Opened,
-    options: Options,
+    options: &Options,
     census: Option<&mut Census>,
     tell: impl Fn(&str),
 ) -> Result<Imported> {

@@ -14,7 +14,10 @@ use std::{
 use anyhow::{Context, Result, bail};
 use atelier_core::domain::{Article, Customer, Outfit, Schema};
 use atelier_engine::release::Release;
-use atelier_files::{Files, InputFormat, RETIRED, Report, SCHEMA, Table, read_folder_schema, read_schema};
+use atelier_files::{
+    Delimiter, Dialect, Encoding, Files, InputFormat, Mapping, RETIRED, Report, SCHEMA, Table,
+    read_folder_schema, read_schema,
+};
 use clap::Args;
 use indicatif::HumanCount;
 
@@ -28,6 +31,28 @@ use crate::{
 
 /// The extensions of a table's file, for messages.
 const EXTENSIONS: &str = ".jsonl, .ndjson, .csv or .parquet";
+
+/// How the shop's files differ from those that `atelier export` writes.
+#[derive(Debug, Args)]
+pub(super) struct DialectFlags {
+    /// Delimiter of CSV files: `,`, `;`, `|` or `tab` [default: the one with which the header has the needed columns].
+    #[arg(long, value_name = "DELIMITER")]
+    delimiter: Option<Delimiter>,
+    /// Encoding of CSV files and tab-separated feeds without a byte order mark, such as windows-1252 [default: utf-8].
+    #[arg(long, value_name = "NAME")]
+    encoding: Option<Encoding>,
+    /// Read the column FROM of CSV and Parquet files as TO, or leave it out if TO is empty; repeat this for other columns.
+    /// `articles.FROM=TO` is about that table alone.
+    #[arg(long, value_name = "FROM=TO")]
+    map: Vec<Mapping>,
+}
+
+impl From<DialectFlags> for Dialect {
+    fn from(flags: DialectFlags) -> Self {
+        let DialectFlags { delimiter, encoding, map } = flags;
+        Self { delimiter, encoding, map }
+    }
+}
 
 #[derive(Debug, Args)]
 pub(super) struct Import {
@@ -51,6 +76,8 @@ pub(super) struct Import {
     /// first line show].
     #[arg(long, value_name = "FORMAT", requires = "articles")]
     format: Option<InputFormat>,
+    #[command(flatten)]
+    dialect: DialectFlags,
     /// Skip bad rows; otherwise a bad row stops the import.
     #[arg(long)]
     skip_bad: bool,
@@ -93,6 +120,7 @@ impl Import {
             skip_bad: self.skip_bad,
             merge: self.merge,
             format: self.format,
+            dialect: self.dialect.into(),
             mirror: self.mirror.then_some(self.mirror_limit),
         };
         let mut census = match files.articles {

@@ -10,6 +10,7 @@ pub mod migrate;
 pub mod onnx_runtime;
 pub mod privacy;
 pub mod serve;
+pub mod shop_files;
 pub mod sign_in_link;
 pub mod sign_ins;
 pub mod tls;

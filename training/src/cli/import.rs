@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use atelier_core::domain::{MAX_SLOTS, MIN_ARTICLES, Schema};
-use atelier_files::{Files, read_folder_schema, read_schema};
+use atelier_files::{Delimiter, Dialect, Encoding, Files, Mapping, read_folder_schema, read_schema};
 use clap::Args;
 use indicatif::HumanCount;
 
@@ -36,6 +36,16 @@ pub(super) struct Import {
     /// The data folder to create.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Delimiter of CSV files: `,`, `;`, `|` or `tab` [default: the one with which the header has the needed columns].
+    #[arg(long, value_name = "DELIMITER")]
+    delimiter: Option<Delimiter>,
+    /// Encoding of CSV files without a byte order mark, such as windows-1252 [default: utf-8].
+    #[arg(long, value_name = "NAME")]
+    encoding: Option<Encoding>,
+    /// Read the column FROM of CSV and Parquet files as TO, or leave it out if TO is empty; repeat this for other columns.
+    /// `articles.FROM=TO` is about that table alone.
+    #[arg(long, value_name = "FROM=TO")]
+    map: Vec<Mapping>,
     /// Import the good rows even if others are bad.
     #[arg(long)]
     skip_bad: bool,
@@ -76,6 +86,7 @@ impl Import {
         };
         let plan = Plan {
             files: &files,
+            dialect: &Dialect { delimiter: self.delimiter, encoding: self.encoding, map: self.map },
             orders: self.orders.as_deref(),
             schema: &schema,
             skip_bad: self.skip_bad,

@@ -15,7 +15,9 @@ use std::{
 
 use anyhow::{Context, Result};
 use atelier_core::domain::{Article, ArticleId, Customer, Outfit, Schema, Split};
-use atelier_files::{Checker, Files, Format, Report, SCHEMA, Table, TableColumns, Writer};
+use atelier_files::{
+    Checker, Dialect, FileError, Files, Format, OrderLine, Report, Rows, SCHEMA, Table, TableColumns, Writer,
+};
 
 pub use self::orders::{Taken, Unknown, WINDOW};
 
@@ -28,6 +30,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Import<'a> {
     pub files: &'a Files,
+    pub dialect: &'a Dialect,
     /// Makes outfits from this file of orders, not from that of outfits.
     pub orders: Option<&'a Path>,
     pub schema: &'a Schema,
@@ -56,6 +59,12 @@ pub struct Imported {
     pub taken: Option<Taken>,
 }
 
+/// What outfits are made of.
+enum Source {
+    Outfits(Rows<Outfit>),
+    Orders(Rows<OrderLine>),
+}
+
 /// Fixed, so that each import draws the same outfits for validation.
 const SEED: u64 = 1;
 
@@ -69,6 +78,14 @@ impl Import<'_> {
         fs::write(&schema_file, self.schema.source())
             .with_context(|| format!("cannot write {}", schema_file.display()))?;
         let target = folder.path();
+        let outfits = match self.orders {
+            None => self.open(self.files.outfits.as_ref())?.map(Source::Outfits),
+            Some(path) => atelier_files::read_as(path, self.schema, self.dialect).map(Source::Orders),
+        };
+        let articles = self.open::<Article>(self.files.articles.as_ref())?;
+        let customers = self.open::<Customer>(self.files.customers.as_ref())?;
+        let (articles, customers, outfits) = FileError::together(articles, customers, outfits)?;
+        self.dialect.check_used().map_err(anyhow::Error::msg)?;
         let (mut length, mut refused) = (None, Vec::new());
         let mut known = orders::Known::default();
         let has_one_length = |article: Article| {
@@ -83,7 +100,7 @@ impl Import<'_> {
                 "embedding has {found} numbers, and that of an earlier article {first}; all must have as many"
             ))
         };
-        self.write_table(self.files.articles.as_ref(), target, &mut checker, tell, has_one_length)?;
+        self.write_table(articles, target, &mut checker, tell, has_one_length)?;
         for id in &refused {
             checker.forget(id);
         }
@@ -92,7 +109,7 @@ impl Import<'_> {
             known.add_customer(&customer.id);
             Ok(Some(customer))
         };
-        self.write_table(self.files.customers.as_ref(), target, &mut checker, tell, keep)?;
+        self.write_table(customers, target, &mut checker, tell, keep)?;
         let (mut count, mut names_split) = (0, false);
         let (mut shortened, mut too_short) = (0, 0);
         let without_retired = |outfit: Outfit| {
@@ -113,14 +130,13 @@ impl Import<'_> {
             }
             Ok(rest)
         };
-        let taken = match self.orders {
-            None => {
-                self.write_table(self.files.outfits.as_ref(), target, &mut checker, tell, without_retired)?;
+        let taken = match outfits {
+            Source::Outfits(outfits) => {
+                self.write_table(outfits, target, &mut checker, tell, without_retired)?;
                 None
             }
-            Some(path) => {
-                let (outfits, taken) =
-                    orders::read(path, self.schema, &known, &mut checker, self.validation, tell)?;
+            Source::Orders(lines) => {
+                let (outfits, taken) = orders::read(lines, &known, &mut checker, self.validation, tell)?;
                 let mut writer = new_writer::<Outfit>(target, self.schema)?;
                 outfits.iter().try_for_each(|outfit| writer.write(outfit))?;
                 writer.finish()?;
@@ -164,18 +180,21 @@ impl Import<'_> {
         Ok(drawn.len())
     }
 
+    fn open<T: Table>(&self, path: Option<&PathBuf>) -> Result<Result<Rows<T>, FileError>> {
+        Ok(atelier_files::read_as(require::<T>(path)?, self.schema, self.dialect))
+    }
+
     /// Writes what `change` makes of the good rows of a table; it may leave one out, or refuse it.
     fn write_table<T: Table>(
         &self,
-        path: Option<&PathBuf>,
+        rows: Rows<T>,
         folder: &Path,
         checker: &mut Checker,
         tell: &mut dyn FnMut(&'static str, u64, u64),
         mut change: impl FnMut(T) -> Result<Option<T>, String>,
     ) -> Result<()> {
-        let path = require::<T>(path)?;
         let mut writer = new_writer::<T>(folder, self.schema)?;
-        let mut rows = checker.check(atelier_files::read::<T>(path, self.schema)?);
+        let mut rows = checker.check(rows);
         let mut number: u32 = 0;
         while let Some(row) = rows.next() {
             match change(row?) {

@@ -5,15 +5,14 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, hash_map::Entry},
-    path::Path,
     time::Duration,
 };
 
 use anyhow::{Result, bail};
 use atelier_core::domain::{
-    Article, ArticleId, CustomerId, MAX_SLOTS, MIN_ARTICLES, Outfit, Schema, Split, Timestamp, fold_for,
+    Article, ArticleId, CustomerId, MAX_SLOTS, MIN_ARTICLES, Outfit, Split, Timestamp, fold_for,
 };
-use atelier_files::{Checker, OrderLine, Table};
+use atelier_files::{Checker, OrderLine, Rows, Table};
 use serde_json::Value;
 
 use crate::{
@@ -118,15 +117,14 @@ impl Basket {
 
 /// Reads orders as outfits, in the order of time. `share` of them are for validation.
 pub(super) fn read(
-    path: &Path,
-    schema: &Schema,
+    lines: Rows<OrderLine>,
     known: &Known,
     checker: &mut Checker,
     share: f64,
     tell: &mut dyn FnMut(&'static str, u64, u64),
 ) -> Result<(Vec<Outfit>, Taken)> {
     let mut taken = Taken::default();
-    let baskets = read_baskets(path, schema, known, checker, &mut taken, tell)?;
+    let baskets = read_baskets(lines, known, checker, &mut taken, tell)?;
     let mut sets = join(baskets, &mut taken);
     let mut before = HashSet::new();
     sets.retain(|set| {
@@ -157,8 +155,7 @@ pub(super) fn read(
 
 /// What customers kept of each order, in the order in which the file has them.
 fn read_baskets(
-    path: &Path,
-    schema: &Schema,
+    lines: Rows<OrderLine>,
     known: &Known,
     checker: &mut Checker,
     taken: &mut Taken,
@@ -167,7 +164,7 @@ fn read_baskets(
     let mut baskets: Vec<Basket> = Vec::new();
     let mut numbers: HashMap<String, usize> = HashMap::new();
     let mut orders = HashSet::new();
-    let mut rows = checker.check(atelier_files::read::<OrderLine>(path, schema)?);
+    let mut rows = checker.check(lines);
     while let Some(line) = rows.next() {
         let OrderLine { order, customer, article, variant, time, returned } = line?;
         taken.lines += 1;

@@ -266,6 +266,40 @@ fn a_bad_row_stops_an_import_unless_it_may_be_skipped() {
     assert!(error.contains("there is no articles file: a data folder needs all three tables"), "{error}");
 }
 
+/// The flags that the refusal of a German shop's files proposes import them.
+#[test]
+fn a_shops_own_files_are_imported_by_the_proposed_flags() {
+    let home = Home::new();
+    let german = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/german");
+    let files = format!(
+        "--articles {german}/artikel.csv --customers {german}/kunden.csv --outfits {german}/outfits.csv"
+    );
+    let error = home.error_of(&format!("import {files} --out shop"));
+    assert!(error.contains("articles need the columns \"id\" and \"type\""), "{error}");
+    assert!(error.contains("outfits need the columns \"customer\" and \"articles\""), "{error}");
+    let flags =
+        error.lines().find_map(|line| line.strip_prefix("if these columns are what they seem, add: "));
+    // None of these names has a space but one, which no shell splits here.
+    let flags = flags
+        .unwrap()
+        .replace(" --map 'articles.VK (brutto)=price'", "")
+        .replace(" --map 'customers.Körpergröße (cm)=height'", "");
+    assert!(!flags.contains('\''), "{flags}");
+    let output = home.output_of(&format!("import {files} --out shop {flags}"));
+    assert_eq!(output, "shop: 64 rows, 0 bad rows skipped\n");
+    let customers = fs::read_to_string(home.at("shop/customers.jsonl")).unwrap();
+    assert!(
+        customers.starts_with("{\"id\":\"77\",\"features\":{\"E-Mail\":\"m0@example.org\","),
+        "{customers}"
+    );
+    assert!(
+        customers.contains("\"Körpergröße (cm)\":\"160,5\"") && customers.contains("\"age\":20.5"),
+        "{customers}"
+    );
+    let articles = fs::read_to_string(home.at("shop/articles.jsonl")).unwrap();
+    assert!(articles.starts_with("{\"id\":\"001000\",\"type\":\"Hose\",\"Modell\":\"1E5\","), "{articles}");
+}
+
 #[test]
 fn embeddings_have_one_length() {
     let home = garden();

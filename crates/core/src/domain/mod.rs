@@ -39,7 +39,7 @@ pub use outfit::{
     MAX_SLOTS, MIN_ARTICLES, OpenOutfit, Outfit, OutfitError, Slot, Slots, Split, TooManySlots,
 };
 pub use patch::{ArticlePatch, CustomerPatch, PatchError};
-pub use price::{is_ambiguous_price, parse_price};
+pub use price::{is_ambiguous_price, parse_decimal, parse_price};
 pub use role::Role;
 pub use schema::{
     Encoding, FEATURE_WIDTH, Feature, FeatureError, FeatureWarning, Kind, Requirement, Schema, SchemaError,

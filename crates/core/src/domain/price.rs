@@ -36,6 +36,14 @@ pub fn parse_price(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("{EXPECTED}; found {text:?}"))
 }
 
+/// Reads a number that is written as [`parse_price`] reads prices, and may be negative. `None` if it is something else.
+pub fn parse_decimal(text: &str) -> Option<f64> {
+    match text.strip_prefix('-') {
+        Some(positive) => parse_decimal(positive).map(|number| -number),
+        None => digits(text)?.parse().ok(),
+    }
+}
+
 /// Whether the text is one to three digits, a dot or comma, and three digits: a thousand in one country, decimals in
 /// another.
 pub fn is_ambiguous_price(text: &str) -> bool {

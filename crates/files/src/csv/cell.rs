@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use atelier_core::domain::{Kind, Schema, is_ambiguous_price, json_number};
+use atelier_core::domain::{Kind, Schema, is_ambiguous_price, json_number, parse_decimal};
 use serde_json::Value;
 
 use crate::{
@@ -62,7 +62,12 @@ impl Reading {
             Self::Ids => return Ok(split(cell)),
             // The encoder refuses other text.
             Self::Number => {
-                let number = cell.trim().parse().ok().and_then(json_number);
+                let text = cell.trim();
+                if is_ambiguous_price(text.trim_start_matches(['-', '+'])) {
+                    let digits = text.replace(['.', ','], "");
+                    return Err(format!("{text:?} can mean {digits} or {text}0: write one of these"));
+                }
+                let number = text.parse().ok().or_else(|| parse_decimal(text)).and_then(json_number);
                 return Ok(number.map_or_else(|| cell.into(), Value::Number));
             }
             Self::Price if is_ambiguous_price(cell) => return Ok(cell.into()),
@@ -83,9 +88,14 @@ impl Reading {
         })
     }
 
+    /// Whether the type of a cell is inferred from it.
+    pub(super) fn is_inferred(self) -> bool {
+        matches!(self, Self::Attribute | Self::Feature)
+    }
+
     /// The plain form if it is read back as the same value, else JSON.
     pub(super) fn write(self, value: &Value) -> Cow<'_, str> {
-        let json = || serde_json::to_string(value).expect("texts and finite numbers are JSON; this is a bug");
+        let json = || write_json(value);
         let plain: Cow<'_, str> = match value {
             Value::Null => return "".into(),
             Value::String(text) => text.into(),
@@ -97,7 +107,7 @@ impl Reading {
         match (self, value) {
             _ if self.reads_back(&plain, value) => plain,
             // A fourth decimal makes it a number.
-            (Self::Price, Value::Number(number)) => format!("{number}0").into(),
+            (Self::Price | Self::Number, Value::Number(number)) => format!("{number}0").into(),
             _ => json().into(),
         }
     }
@@ -108,6 +118,10 @@ impl Reading {
             _ => self.read(cell).is_ok_and(|read| read == *value),
         }
     }
+}
+
+pub(super) fn write_json(value: &Value) -> String {
+    serde_json::to_string(value).expect("texts and finite numbers are JSON; this is a bug")
 }
 
 fn split(cell: &str) -> Value {
@@ -132,7 +146,7 @@ fn parse_json(cell: &str) -> Result<Option<Value>, String> {
 }
 
 /// The cell as a boolean, number, list or text. Booleans may be written as JSON, pandas or Excel write them.
-fn infer(cell: &str) -> Value {
+pub(super) fn infer(cell: &str) -> Value {
     match cell {
         "true" | "True" | "TRUE" => return Value::Bool(true),
         "false" | "False" | "FALSE" => return Value::Bool(false),
@@ -210,6 +224,9 @@ mod tests {
             (Reading::Set, "38|39", "[\"38\",\"39\"]"),
             (Reading::Set, "[\"a|b\"]", "[\"a|b\"]"),
             (Reading::Number, " 28.0", "28"),
+            (Reading::Number, "12,5", "12.5"),
+            (Reading::Number, "-1.234,5", "-1234.5"),
+            (Reading::Number, "1e3", "1000"),
             (Reading::Number, "NaN", "\"NaN\""),
             (Reading::Number, "old", "\"old\""),
             (Reading::Feature, "true", "\"true\""),
@@ -248,6 +265,7 @@ mod tests {
         writes(Reading::Price, "12.5", "12.5");
         writes(Reading::Price, "\"64,55\"", "64,55");
         writes(Reading::Price, "\"12\"", "\"12\"");
+        writes(Reading::Number, "-1.299", "-1.2990");
         writes(Reading::Set, "[\"red\"]", "red");
         writes(Reading::Set, "[]", "[]");
         writes(Reading::Set, "[\"a|b\"]", "[\"a|b\"]");

@@ -13,12 +13,16 @@ use std::{
 
 use atelier_core::{domain::Schema, util::csv::Lines};
 use csv_core::ReadRecordResult;
+use encoding_rs::{Encoding, UTF_16BE, UTF_16LE, WINDOWS_1252};
+use serde_json::Value;
 
-use self::cell::Reading;
+use self::cell::{Reading, infer, write_json};
 use super::{
-    FileError, FileRow, RowError, Table, TableColumns,
-    columns::{RowFields, Target, find_targets, flatten},
+    Delimiter, Dialect, FileError, FileRow, RowError, Table, TableColumns,
+    columns::{Kind, Misfit, PADDING, RowFields, Target, find_targets, flatten, missing},
+    dialect::DELIMITERS,
     error::Unit,
+    header::propose_others,
     input::Input,
     json::Fields,
     read::{LONGEST, read_failure},
@@ -31,28 +35,83 @@ pub(super) const MOST_CELLS: usize = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct CsvReader {
     records: Records,
-    columns: Vec<(Target, Reading, String)>,
+    columns: Vec<Column>,
+    /// How many cells of a row have a name.
+    named: usize,
+    hint: Option<String>,
+}
+
+/// A column that is read.
+#[derive(Debug)]
+struct Column {
+    cell: usize,
+    name: String,
+    target: Target,
+    reading: Reading,
+    /// Whether a cell is a text, even if it looks like a number, because most are or because one has leading zeros.
+    is_text: bool,
 }
 
 impl CsvReader {
     /// # Errors
     /// If the header cannot be read, or does not fit the table.
-    pub(crate) fn new<T: Table>(input: Input, path: &Path, schema: &Schema) -> Result<Self, FileError> {
-        let refuse = |reason: String| FileError::Columns { path: path.to_owned(), reason };
-        let mut records = Records::new(input, b',');
-        let names = records.read_header(path)?;
-        if names.iter().any(|name| name.contains('\0')) {
-            return Err(refuse("the name of a column contains the character NUL; remove it".into()));
+    pub(crate) fn new<T: Table>(
+        mut input: Input,
+        path: &Path,
+        schema: &Schema,
+        dialect: &Dialect,
+    ) -> Result<Self, FileError> {
+        if let Some(encoding) = dialect.encoding {
+            input = input.decode(encoding);
         }
-        let targets = find_targets::<T>(names.iter().map(String::as_str)).map_err(|reason| {
-            let hint = if names.len() == 1 { "; commas separate the columns" } else { "" };
-            refuse(format!("{reason}{hint}"))
-        })?;
-        let columns = targets.into_iter().zip(names).map(|(target, name)| {
-            let reading = Reading::for_target::<T>(&target, schema);
-            (target, reading, name)
-        });
-        Ok(Self { columns: columns.collect(), records })
+        let head = input.peek().map_err(|source| FileError::Open { path: path.to_owned(), source })?;
+        let head = Head::new::<T>(head, dialect);
+        let mut records = Records::new(input, head.delimiter.0);
+        let mut flags = Vec::new();
+        let (names, is_read) = match (records.read_header(path), head.encoding) {
+            (Ok(names), encoding) if !names.iter().any(|name| name.contains('\0')) => {
+                flags.extend(encoding.map(encoding_flag));
+                (names, true)
+            }
+            (_, Some(encoding)) => {
+                flags.push(encoding_flag(encoding));
+                (head.records().next().unwrap_or_default(), false)
+            }
+            (Ok(_), None) => {
+                let reason = "the name of a column contains the character NUL; remove it".to_owned();
+                return Err(FileError::header(path, reason.into()));
+            }
+            (Err(error), None) => return Err(error),
+        };
+        let names = trim_header(names);
+        let renamed: Vec<(usize, &str)> =
+            (0..).zip(&names).filter_map(|(cell, name)| Some((cell, dialect.rename::<T>(name)?))).collect();
+        let columns: Vec<&str> = renamed.iter().map(|(_, name)| *name).collect();
+        let targets = match find_targets::<T>(&columns, schema) {
+            Ok(targets) if is_read => targets,
+            Ok(_) => return Err(FileError::header(path, Misfit { reason: NOT_UTF8.into(), flags })),
+            Err(mut misfit) => {
+                if !is_read {
+                    misfit.reason = format!("{NOT_UTF8}, and {}", misfit.reason);
+                }
+                let usual =
+                    Head::new::<T>(&head.text, &Dialect { delimiter: None, ..dialect.clone() }).delimiter;
+                flags.extend((usual != head.delimiter).then(|| format!("--delimiter {usual}")));
+                flags.append(&mut misfit.flags);
+                return Err(FileError::header(path, Misfit { flags, ..misfit }));
+            }
+        };
+        let hint = propose_others::<T>(&columns, schema);
+        let mut columns: Vec<Column> = targets
+            .into_iter()
+            .zip(renamed)
+            .map(|(target, (cell, name))| {
+                let reading = Reading::for_target::<T>(&target, schema);
+                Column { cell, name: name.to_owned(), target, reading, is_text: false }
+            })
+            .collect();
+        head.find_texts(&mut columns);
+        Ok(Self { records, columns, named: names.len(), hint })
     }
 
     pub(crate) fn progress(&self) -> (u64, u64) {
@@ -63,35 +122,164 @@ impl CsvReader {
         self.records.read
     }
 
+    /// Says which columns are probably others than their names say.
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     pub(crate) fn next<T: Table>(
         &mut self,
         finish: impl FnOnce(u64, Result<Fields, String>) -> Result<FileRow<T>, RowError>,
     ) -> Option<Result<FileRow<T>, RowError>> {
-        match self.records.next_record().transpose()? {
-            Ok(line) => Some(finish(line, self.fields::<T>())),
-            Err(error) => Some(Err(error)),
+        loop {
+            match self.records.next_record().transpose()? {
+                // Spreadsheets end with rows of nothing but delimiters.
+                Ok(_) if self.records.is_blank() => {}
+                Ok(line) => return Some(finish(line, self.fields::<T>())),
+                Err(error) => return Some(Err(error)),
+            }
         }
     }
 
     fn fields<T: Table>(&self) -> Result<Fields, String> {
         let cells = self.records.cells()?;
-        if cells.len() != self.columns.len() {
-            let lines = self.records.next_line() - self.records.begins;
+        let lines = self.records.next_line() - self.records.begins;
+        // Some programs end a row with a delimiter.
+        let is_whole = cells.len() == self.named
+            || cells.len() > self.named
+                && lines <= 1
+                && cells[self.named..].iter().all(|cell| cell.trim().is_empty());
+        if !is_whole {
             let hint = if lines > 1 {
                 format!(" (it spans {lines} lines: is a closing quote missing?)")
             } else {
                 String::new()
             };
-            let (found, expected) = (cells.len(), self.columns.len());
+            let (found, expected) = (cells.len(), self.named);
             return Err(format!("the header has {expected} cells, but this row has {found}{hint}"));
         }
         let mut fields = RowFields::default();
-        for ((target, reading, name), cell) in self.columns.iter().zip(cells) {
-            let value = reading.read(cell).map_err(|reason| format!("column {name:?}: {reason}"))?;
+        for Column { cell, name, target, reading, is_text } in &self.columns {
+            let cell = cells[*cell];
+            let mut value = reading.read(cell).map_err(|reason| format!("column {name:?}: {reason}"))?;
+            if *is_text && (value.is_number() || value.is_boolean()) {
+                value = cell.into();
+            }
             fields.insert(target, &[], value);
         }
         fields.into_fields::<T>()
     }
+}
+
+/// The beginning of a file, which shows how the rest is read.
+struct Head {
+    text: Vec<u8>,
+    delimiter: Delimiter,
+    /// The encoding that the file probably has, if it is not the one in which it is read.
+    encoding: Option<&'static Encoding>,
+}
+
+impl Head {
+    fn new<T: Table>(bytes: &[u8], dialect: &Dialect) -> Self {
+        // A character may be cut at the end.
+        let is_wrong = std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_some());
+        let encoding = match bytes {
+            [0, second, ..] if *second > 0 => Some(UTF_16BE),
+            [_, 0, ..] => Some(UTF_16LE),
+            _ => is_wrong.then_some(WINDOWS_1252),
+        };
+        let text = match encoding {
+            Some(encoding) => encoding.decode_without_bom_handling(bytes).0.into_owned().into_bytes(),
+            None => bytes.to_vec(),
+        };
+        let mut head = Self { text, delimiter: Delimiter::COMMA, encoding };
+        head.delimiter = dialect.delimiter.unwrap_or_else(|| head.find_delimiter::<T>(dialect));
+        head
+    }
+
+    /// The first delimiter with which the header fits the table, or the one that gives it the most columns.
+    fn find_delimiter<T: Table>(&mut self, dialect: &Dialect) -> Delimiter {
+        let mut most = (0, Delimiter::COMMA);
+        for delimiter in DELIMITERS {
+            self.delimiter = delimiter;
+            let names = trim_header(self.records().next().unwrap_or_default());
+            let renamed: Vec<&str> = names.iter().filter_map(|name| dialect.rename::<T>(name)).collect();
+            if missing::<T>(&renamed).next().is_none() {
+                return delimiter;
+            }
+            if names.len() > most.0 {
+                most = (names.len(), delimiter);
+            }
+        }
+        most.1
+    }
+
+    /// Splits the text as [`Records`] does. The last record may be cut.
+    fn records(&self) -> impl Iterator<Item = Vec<String>> {
+        let text = &self.text;
+        let mut core = csv_core::ReaderBuilder::new().delimiter(self.delimiter.0).build();
+        let (mut at, mut bytes, mut ends) = (0, vec![0; text.len()], vec![0; MOST_CELLS.min(text.len() + 1)]);
+        std::iter::from_fn(move || {
+            let (mut filled, mut cells) = (0, 0);
+            loop {
+                let (result, read, written, ended) =
+                    core.read_record(&text[at..], &mut bytes[filled..], &mut ends[cells..]);
+                (at, filled, cells) = (at + read, filled + written, cells + ended);
+                match result {
+                    ReadRecordResult::InputEmpty => {}
+                    ReadRecordResult::Record => break,
+                    _ => return None,
+                }
+            }
+            let begins = std::iter::once(0).chain(ends[..cells].iter().copied());
+            let cells = begins.zip(&ends[..cells]);
+            Some(
+                cells.map(|(begin, end)| String::from_utf8_lossy(&bytes[begin..*end]).into_owned()).collect(),
+            )
+        })
+    }
+
+    /// Finds the columns of texts.
+    fn find_texts(&self, columns: &mut [Column]) {
+        let inferred = columns.iter_mut().filter(|column| column.reading.is_inferred());
+        let mut inferred: Vec<(&mut Column, usize, usize, bool)> =
+            inferred.map(|column| (column, 0, 0, false)).collect();
+        if inferred.is_empty() {
+            return;
+        }
+        for cells in self.records().skip(1) {
+            for (column, texts, others, is_code) in &mut inferred {
+                match cells.get(column.cell).map(|cell| infer(cell)) {
+                    Some(Value::String(text)) if !text.is_empty() && !text.starts_with(['"', '[', '{']) => {
+                        *texts += 1;
+                        *is_code |= text.len() > 1
+                            && text.starts_with('0')
+                            && text.bytes().all(|b| b.is_ascii_digit());
+                    }
+                    Some(Value::Number(_) | Value::Bool(_)) => *others += 1,
+                    _ => {}
+                }
+            }
+        }
+        for (column, texts, others, is_code) in inferred {
+            column.is_text = is_code || texts > others;
+        }
+    }
+}
+
+const NOT_UTF8: &str = "the header is not UTF-8 text";
+
+fn encoding_flag(encoding: &'static Encoding) -> String {
+    format!("--encoding {}", encoding.name().to_lowercase())
+}
+
+/// The names without space around them, and without nameless columns at the end.
+fn trim_header(mut names: Vec<String>) -> Vec<String> {
+    for name in &mut names {
+        *name = name.trim_matches(PADDING).to_owned();
+    }
+    names.truncate(names.iter().rposition(|name| !name.is_empty()).map_or(0, |last| last + 1));
+    names
 }
 
 /// Why a record cannot be read.
@@ -239,13 +427,18 @@ impl Records {
         Ok(())
     }
 
+    /// Whether the current record has nothing in any cell.
+    fn is_blank(&self) -> bool {
+        self.ends[..self.cells].last() == Some(&0)
+    }
+
     pub(crate) fn cells(&self) -> Result<Vec<&str>, String> {
         let mut start = 0;
         let cell = |(number, end): (usize, &usize)| {
             let bytes = &self.bytes[start..*end];
             start = *end;
             std::str::from_utf8(bytes)
-                .map_err(|_| format!("cell {number} is not UTF-8 text; save the file as UTF-8"))
+                .map_err(|_| format!("cell {number} is not UTF-8 text; if the file is from Windows, read it with --encoding windows-1252"))
         };
         (1..).zip(&self.ends[..self.cells]).map(cell).collect()
     }
@@ -253,8 +446,9 @@ impl Records {
 
 #[derive(Debug)]
 pub(crate) struct CsvWriter {
-    /// By the names of the columns: the index of the cell, and how it is read.
-    columns: HashMap<String, (usize, Reading)>,
+    /// By the names of the columns: the index of the cell, how it is read, and whether texts are written as JSON, so that
+    /// values of other types beside them are not taken for texts.
+    columns: HashMap<String, (usize, Reading, bool)>,
     cells: Vec<String>,
     lines: Lines,
 }
@@ -262,10 +456,14 @@ pub(crate) struct CsvWriter {
 impl CsvWriter {
     /// Writes the header.
     pub(crate) fn new<T: Table>(columns: &TableColumns<T>, output: &mut impl Write) -> io::Result<Self> {
-        let cells: Vec<String> = columns.columns().into_iter().map(|column| column.name).collect();
         let reading =
             |name: &str| Reading::for_target::<T>(&Target::from_column::<T>(name), columns.schema());
-        let columns = cells.iter().zip(0..).map(|(name, index)| (name.clone(), (index, reading(name))));
+        let all = columns.columns();
+        let cells = all.iter().map(|column| column.name.clone()).collect();
+        let columns = all.into_iter().zip(0..).map(|(column, index)| {
+            let reading = reading(&column.name);
+            (column.name, (index, reading, column.kind == Kind::Json && reading.is_inferred()))
+        });
         let mut writer = Self { columns: columns.collect(), cells, lines: Lines::exact() };
         writer.write_cells(output)?;
         Ok(writer)
@@ -278,10 +476,15 @@ impl CsvWriter {
     ) -> Result<(), WriteError> {
         self.cells.iter_mut().for_each(String::clear);
         for (name, value) in flatten::<T>(fields) {
-            let Some((index, reading)) = self.columns.get(&name) else {
+            let Some((index, reading, is_mixed)) = self.columns.get(&name) else {
                 return Err(WriteError::Column(name));
             };
-            self.cells[*index].push_str(&reading.write(&value));
+            let cell = if *is_mixed && value.is_string() {
+                write_json(&value).into()
+            } else {
+                reading.write(&value)
+            };
+            self.cells[*index].push_str(&cell);
         }
         Ok(self.write_cells(output)?)
     }

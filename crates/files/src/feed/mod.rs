@@ -48,7 +48,15 @@ impl Feed {
         let line = String::from_utf8_lossy(line).to_ascii_lowercase();
         Ok(match extension.as_str() {
             "xml" if line.trim_start().starts_with('<') => Some(Self::GoogleXml),
-            "tsv" | "txt" if line.contains('\t') => Some(Self::GoogleTsv),
+            "tsv" | "txt" => {
+                let has = |name: &str| {
+                    let mut cells = line.split('\t').map(|cell| cell.trim().replace(' ', "_"));
+                    cells.any(|cell| cell.strip_prefix("g:").unwrap_or(&cell) == name)
+                };
+                let has_type = has("product_type") || has("google_product_category");
+                // Our own tables have a column `type`.
+                (has_type || has("id") && has("title") && !has("type")).then_some(Self::GoogleTsv)
+            }
             // Our own tables have a column `id`, which Shopify's do not have.
             "csv" => {
                 let has = |names: &[&str]| {

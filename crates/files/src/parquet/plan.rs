@@ -7,8 +7,8 @@ use ::parquet::{
 use atelier_core::domain::{Schema, is_read_attribute};
 
 use crate::{
-    Table,
-    columns::{Target, find_targets},
+    Dialect, Table,
+    columns::{Misfit, Target, find_targets},
 };
 
 /// pandas stores its row numbers in columns whose names begin so.
@@ -63,19 +63,30 @@ pub(super) struct Plan {
 ///
 /// # Errors
 /// Why these columns do not fit the table.
-pub(super) fn find_columns<T: Table>(root: &Type, schema: &Schema) -> Result<Plan, String> {
+pub(super) fn find_columns<T: Table>(
+    root: &Type,
+    schema: &Schema,
+    dialect: &Dialect,
+) -> Result<Plan, Misfit> {
     let mut walk = Walk { leaves: Vec::new(), refused: Vec::new(), columns: 0, path: Vec::new() };
     let mut names = Vec::new();
     for field in root.get_fields() {
         let before = (walk.leaves.len(), walk.refused.len());
         walk.step(field, 0);
-        if field.name().starts_with(PANDAS_INDEX) {
+        let name = dialect.rename::<T>(field.name()).filter(|_| !field.name().starts_with(PANDAS_INDEX));
+        let Some(name) = name else {
             walk.leaves.truncate(before.0);
             walk.refused.truncate(before.1);
-        } else if T::FEATURES && field.name() == "features" && !field.is_primitive() {
+            continue;
+        };
+        if T::FEATURES && name == "features" && !field.is_primitive() {
             names.extend(field.get_fields().iter().map(|inner| format!("features.{}", inner.name())));
         } else {
-            names.push(field.name().to_owned());
+            names.push(name.to_owned());
+        }
+        let paths = walk.leaves[before.0..].iter_mut().map(|found| &mut found.path);
+        for path in paths.chain(walk.refused[before.1..].iter_mut().map(|refused| &mut refused.path)) {
+            name.clone_into(&mut path[0]);
         }
     }
     let mut leaves = Vec::new();
@@ -93,9 +104,9 @@ pub(super) fn find_columns<T: Table>(root: &Type, schema: &Schema) -> Result<Pla
         }
     }
     if let Some(needed) = walk.refused.iter().find(|refused| refused.is_needed::<T>(schema)) {
-        return Err(needed.reason());
+        return Err(needed.reason().into());
     }
-    find_targets::<T>(names.iter().map(String::as_str))?;
+    find_targets::<T>(&names.iter().map(String::as_str).collect::<Vec<_>>(), schema)?;
     let unread: Vec<String> = walk.refused.iter().map(Refused::describe).collect();
     let unread = (!unread.is_empty()).then(|| {
         format!(

@@ -31,7 +31,11 @@ use super::{
     plan::{Leaf, Plan, find_columns},
 };
 use crate::{
-    FileError, FileRow, RowError, Table, columns::RowFields, error::Unit, json::Fields, read::LONGEST,
+    Dialect, FileError, FileRow, RowError, Table,
+    columns::{Misfit, RowFields},
+    error::Unit,
+    json::Fields,
+    read::LONGEST,
 };
 
 /// Rows of a batch: enough to read columns efficiently, few enough for the CPU cache.
@@ -70,13 +74,19 @@ impl fmt::Debug for ParquetReader {
 impl ParquetReader {
     /// # Errors
     /// If it is not a readable Parquet file, or its columns do not fit the table.
-    pub(crate) fn new<T: Table>(file: File, path: &Path, schema: &Schema) -> Result<Self, FileError> {
+    pub(crate) fn new<T: Table>(
+        file: File,
+        path: &Path,
+        schema: &Schema,
+        dialect: &Dialect,
+    ) -> Result<Self, FileError> {
         let refuse = |reason: String| FileError::Parquet { path: path.to_owned(), reason };
         let file = catch_panic(|| BoundedFile::open(file)).map_err(|error| refuse(describe(error)))?;
         let metadata = file.metadata();
         let Plan { leaves, unread } = check_compression(metadata)
-            .and_then(|()| find_columns::<T>(metadata.file_metadata().schema(), schema))
-            .map_err(|reason| FileError::Columns { path: path.to_owned(), reason })?;
+            .map_err(Misfit::from)
+            .and_then(|()| find_columns::<T>(metadata.file_metadata().schema(), schema, dialect))
+            .map_err(|misfit| FileError::header(path, misfit))?;
         let total = metadata.row_groups().iter().filter_map(|group| u64::try_from(group.num_rows()).ok());
         Ok(Self {
             total: total.fold(0, u64::saturating_add),

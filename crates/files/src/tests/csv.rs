@@ -74,7 +74,7 @@ fn bad_csv_rows_say_why_and_reading_goes_on() {
             "line 4: the header has 3 cells, but this row has 2",
             "line 5: the header has 3 cells, but this row has 4",
             "line 6: field \"id\" is missing",
-            "line 9: cell 2 is not UTF-8 text; save the file as UTF-8",
+            "line 9: cell 2 is not UTF-8 text; if the file is from Windows, read it with --encoding windows-1252",
             "line 10: feature \"gender\" contains the character NUL (\\u0000); remove it",
             "line 11: the header has 3 cells, but this row has 4 (it spans 2 lines: is a closing quote missing?)",
         ]
@@ -91,4 +91,70 @@ fn a_quote_left_open_does_not_look_like_the_end_of_the_file() {
     assert_eq!(error.to_string(), "line 3: a quote that opens in this row is never closed");
     assert!(error.is_fatal());
     assert_eq!(rows.len(), 2);
+}
+
+#[test]
+fn cells_of_a_column_of_texts_are_texts() {
+    let folder = Folder::new();
+    let rows = "id,type,sku,code,width,mixed\n1,coat,AB-7,123,7,\"\"\"M\"\"\"\n2,coat,00123,0123,8.5,38\n3,coat,1E5,12,,39\n4,coat,x,true,9,\n";
+    let articles: Vec<Article> = values(&folder.file("a.csv", rows));
+    let column = |name: &str| {
+        let values = articles.iter().map(|article| article.attribute(name).cloned().unwrap_or_default());
+        values.collect::<serde_json::Value>().to_string()
+    };
+    assert_eq!(column("sku"), r#"["AB-7","00123","1E5","x"]"#);
+    assert_eq!(column("code"), r#"["123","0123","12","true"]"#);
+    assert_eq!(column("width"), "[7,8.5,null,9]");
+    assert_eq!(column("mixed"), r#"["M",38,39,null]"#, "a text that is written as JSON");
+    // What was written with both types comes back.
+    let mixed: Vec<Article> = (0..9)
+        .map(|n| {
+            article(
+                &n.to_string(),
+                &serde_json::json!({"size": if n == 0 { 38.into() } else { serde_json::json!("M") }}),
+            )
+        })
+        .collect();
+    assert_eq!(values::<Article>(&folder.rows("mixed.csv", &mixed)), mixed);
+}
+
+#[test]
+fn delimiters_at_the_end_say_nothing() {
+    let folder = Folder::new();
+    let path = folder
+        .file("c.csv", " id ;\u{a0}age;;\r\nc-1;28;;\r\nc-2;29\r\nc-3;30;\r\n;;;\r\nc-4;31;;x\r\n;\r\n");
+    let rows: Vec<_> = open::<Customer>(&path).collect();
+    let ages: Vec<_> = rows.iter().flatten().map(|row| row.value.features.get("age").cloned()).collect();
+    assert_eq!(ages, [28.0, 29.0, 30.0].map(|age| Some(FeatureValue::Number(age))));
+    let error = rows[3].as_ref().unwrap_err();
+    assert_eq!(error.to_string(), "line 6: the header has 2 cells, but this row has 4");
+    assert_eq!(rows.len(), 4);
+}
+
+/// Longer than the buffers of reading and decoding.
+#[test]
+fn text_in_another_encoding_is_decoded_as_it_is_read() {
+    let folder = Folder::new();
+    let lines: Vec<String> = (0..40_000).map(|n| format!("a-{n};M\u{fc}tze;\u{20ac}{n}\n")).collect();
+    let text = format!("id;type;gr\u{f6}\u{df}e\n{}", lines.concat());
+    let expected: Vec<Article> = values(&folder.file("utf8.csv", &text));
+    assert_eq!(expected.len(), 40_000);
+    let utf_16 = |to_bytes: fn(u16) -> [u8; 2]| {
+        std::iter::once(0xFEFF).chain(text.encode_utf16()).flat_map(to_bytes).collect::<Vec<u8>>()
+    };
+    let windows = encoding_rs::WINDOWS_1252.encode(&text).0.into_owned();
+    let dialect = Dialect { encoding: Some("windows-1252".parse().unwrap()), ..Dialect::default() };
+    for bytes in [
+        windows,
+        utf_16(u16::to_le_bytes),
+        utf_16(u16::to_be_bytes),
+        [b"\xEF\xBB\xBF", text.as_bytes()].concat(),
+    ] {
+        let rows = read_as::<Article>(&folder.file("a.csv", &bytes), &SCHEMA, &dialect).unwrap();
+        assert!(rows.map(|row| row.unwrap().value).eq(expected.iter().cloned()));
+    }
+    let mut broken = utf_16(u16::to_le_bytes);
+    broken.extend([0x00, 0xD8, 0x0A, 0x00]);
+    let error = open::<Article>(&folder.file("a.csv", broken)).last().unwrap().unwrap_err();
+    assert!(error.is_fatal() && error.reason.ends_with("it is not text in UTF-16LE"), "{error}");
 }

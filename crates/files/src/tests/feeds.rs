@@ -16,7 +16,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_795_460_000_000);
 
 /// Articles as canonical JSON Lines, warnings and errors.
 fn read_feed(path: &Path, format: Option<InputFormat>, now: Timestamp) -> Vec<String> {
-    let rows = read_any::<Article>(path, &SCHEMA, format, now).unwrap();
+    let rows = read_any::<Article>(path, &SCHEMA, format, now, &Dialect::default()).unwrap();
     rows.flat_map(|row| match row {
         Ok(row) => {
             let warnings = row.warnings.iter().map(|warning| format!("{}: {warning}", row.line));
@@ -99,7 +99,7 @@ fn an_entry_for_the_product_beside_its_variants_is_no_article() {
     let read = |rows: &[&str]| {
         let header = "id\titem_group_id\tproduct_type\tavailability\tcolor\tsize\tmaterial\n";
         let path = folder.file("feed.tsv", format!("{header}{}", rows.join("\n")));
-        let rows = read_any::<Article>(&path, &SCHEMA, None, NOW).unwrap();
+        let rows = read_any::<Article>(&path, &SCHEMA, None, NOW, &Dialect::default()).unwrap();
         let mut checker = Checker::new([], []);
         let read: Vec<String> = checker
             .check(rows)
@@ -132,7 +132,8 @@ fn two_products_with_one_id_are_told() {
     let folder = Folder::new();
     let tsv = "id\titem_group_id\tproduct_type\tcolor\tsize\n\
                1\tparka\tParkas\tnavy white\tS\n2\tparka-navy\tParkas\twhite\tS\n3\tparka\tParkas\tnavy white\tM\n";
-    let rows = read_any::<Article>(&folder.file("feed.tsv", tsv), &SCHEMA, None, NOW).unwrap();
+    let rows =
+        read_any::<Article>(&folder.file("feed.tsv", tsv), &SCHEMA, None, NOW, &Dialect::default()).unwrap();
     let mut checker = Checker::new([], []);
     let articles: Vec<Article> = checker.check(rows).map(Result::unwrap).collect();
     let ids: Vec<_> = articles.iter().map(|article| article.id.as_str()).collect();
@@ -171,7 +172,7 @@ fn shopifys_products_have_options_and_counts() {
         ]
     );
     let mut checker = Checker::new([], []);
-    let rows = read_any::<Article>(&fixture("shopify.csv"), &SCHEMA, None, NOW).unwrap();
+    let rows = read_any::<Article>(&fixture("shopify.csv"), &SCHEMA, None, NOW, &Dialect::default()).unwrap();
     assert_eq!(checker.check(rows).map(Result::unwrap).count(), 3);
     assert_eq!((checker.report().left_out, checker.report().bad), (1, 0));
 }
@@ -383,15 +384,19 @@ fn a_feed_is_recognised_or_named() {
     let refused = |result: Result<(), FileError>| result.unwrap_err().to_string();
     let path = fixture("merchant.xml");
     for refused in [
-        refused(read_any::<Customer>(&path, &SCHEMA, None, NOW).map(drop)),
-        refused(read_any::<ArticlePatch>(&path, &SCHEMA, None, NOW).map(drop)),
+        refused(read_any::<Customer>(&path, &SCHEMA, None, NOW, &Dialect::default()).map(drop)),
+        refused(read_any::<ArticlePatch>(&path, &SCHEMA, None, NOW, &Dialect::default()).map(drop)),
     ] {
         assert!(refused.ends_with("import it with --articles, without --merge"), "{refused}");
     }
-    let unknown = refused(read_any::<Article>(&folder.file("feed.dat", &tsv), &SCHEMA, None, NOW).map(drop));
+    let unknown = refused(
+        read_any::<Article>(&folder.file("feed.dat", &tsv), &SCHEMA, None, NOW, &Dialect::default())
+            .map(drop),
+    );
     assert!(unknown.contains("feed.dat: unknown format; name it with --format, or end"), "{unknown}");
     let header = folder.file("feed.tsv", "sku\ttitle\n");
-    let refused = refused(read_any::<Article>(&header, &SCHEMA, None, NOW).map(drop));
+    let format = Some(InputFormat::Feed(Feed::GoogleTsv));
+    let refused = refused(read_any::<Article>(&header, &SCHEMA, format, NOW, &Dialect::default()).map(drop));
     assert!(
         refused.ends_with("a Merchant feed needs a column \"id\", found \"sku\", \"title\""),
         "{refused}"
@@ -452,7 +457,7 @@ fn an_article_may_have_tens_of_thousands_of_variants() {
     let began = Instant::now();
     for path in [path("google.tsv", google), path("shopify.csv", shopify)] {
         let mut checker = Checker::new([], []);
-        let rows = read_any::<Article>(&path, &SCHEMA, None, NOW).unwrap();
+        let rows = read_any::<Article>(&path, &SCHEMA, None, NOW, &Dialect::default()).unwrap();
         let read: Vec<Article> = checker.check(rows).map(Result::unwrap).collect();
         assert_eq!(read.len(), 1, "{:?}", checker.report());
         assert_eq!(read[0].stock().unwrap().len(), 40_000);

@@ -139,7 +139,7 @@ fn unsupported_files_are_refused_when_opened() {
     );
     assert_eq!(
         messages("customers-pyarrow.parquet"),
-        "FILE: articles need a column \"type\", found \"id\", \"features\""
+        "FILE: articles need a column \"type\", found \"id\", \"features\"; if one of them is the type, say so: --map articles.COLUMN=type"
     );
 }
 
