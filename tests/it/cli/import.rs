@@ -256,11 +256,14 @@ async fn a_wrong_header_in_any_file_is_reported_before_reading(db: TestDatabase)
     let folder = tempfile::tempdir().unwrap();
     write_tables(folder.path(), 3);
     fs::remove_file(folder.path().join("outfits.jsonl")).unwrap();
-    fs::write(folder.path().join("outfits.csv"), "customer;articles\n").unwrap();
+    fs::write(folder.path().join("outfits.csv"), "buyer;looks\n").unwrap();
     let output = run(atelier(&db, &["import", path(folder.path())])).await;
     let stderr = stderr(&output);
     assert!(stderr.starts_with("atelier: "), "{stderr}");
-    assert!(stderr.contains("outfits need a column \"customer\", found \"customer;articles\""), "{stderr}");
+    assert!(
+        stderr.contains("outfits need the columns \"customer\" and \"articles\", found \"buyer\", \"looks\""),
+        "{stderr}"
+    );
 }
 
 #[apply(contract)]
