@@ -32,7 +32,7 @@ use atelier_engine::{
     inference::{DeviceChoice, Engine, Settings},
     onnx_runtime::OnnxRuntime,
 };
-use atelier_files::{Format, Table, TableColumns, Writer};
+use atelier_files::{Dialect, Format, Table, TableColumns, Writer};
 use clap::Parser;
 use ort::{session::Session, value::Tensor};
 
@@ -78,10 +78,19 @@ async fn main() -> Result<()> {
     let articles: Vec<_> = release.articles().iter().map(|article| article.unpack()).collect();
     let catalogue = Catalogue::build(&articles, &release);
     let articles = Arc::new(serving.articles(catalogue.index().clone()));
-    let profiles = Profiles::read(&arguments.release.join("customers.jsonl"), release.schema())?;
+    let profiles =
+        Profiles::read(&arguments.release.join("customers.jsonl"), release.schema(), &Dialect::default())?;
     let (method, k) = (arguments.method, arguments.k);
     let wanted = Wanted { method, k, filters: Filters::default(), diversity: 0.0, skip_bad: false };
-    let job = Arc::new(Job { serving: Arc::new(serving), catalogue, articles, profiles, wanted, workers });
+    let job = Arc::new(Job {
+        serving: Arc::new(serving),
+        catalogue,
+        articles,
+        profiles,
+        dialect: Dialect::default(),
+        wanted,
+        workers,
+    });
 
     let mut bare: Vec<Bare> = Vec::new();
     for batch in [16, 64, 256] {

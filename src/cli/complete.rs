@@ -15,12 +15,17 @@ use atelier_engine::{
     catalogue::{Catalogue, Coverage},
     inference::{self, Engine, Models, Serving},
 };
-use atelier_files::Checker;
+use atelier_files::{Checker, Dialect};
 use clap::Args;
 use futures_util::TryStreamExt;
 use indicatif::HumanCount;
 
-use super::{ModelFlags, Settings, import::row_or_rows, name_setting, progress::Progress};
+use super::{
+    ModelFlags, Settings,
+    import::{DialectFlags, row_or_rows},
+    name_setting,
+    progress::Progress,
+};
 use crate::{
     config::Overrides,
     service::{
@@ -55,6 +60,8 @@ pub(super) struct Complete {
     /// Leave out bad rows; otherwise a part with bad rows is not written.
     #[arg(long)]
     skip_bad: bool,
+    #[command(flatten)]
+    dialect: DialectFlags,
     #[command(flatten)]
     filters: FilterFlags,
     /// The default, which scripts may still name.
@@ -173,7 +180,8 @@ impl Complete {
             let has = list_methods(serving.methods());
             bail!("release {} has no method {method}; its methods are {has}", config.models.release);
         }
-        let (articles, profiles) = self.sources(all, &serving).await?;
+        let dialect = self.dialect.clone().into();
+        let (articles, profiles) = self.sources(all, &serving, &dialect).await?;
         let release = serving.release();
         let catalogue = Catalogue::build(&articles, release);
         let articles = Arc::new(serving.articles(catalogue.index().clone()));
@@ -199,11 +207,16 @@ impl Complete {
         let wanted =
             Wanted { method, k: self.k, filters, diversity: self.diversity, skip_bad: self.skip_bad };
         eprintln!("{method} of {} on {}, {workers} threads", release.manifest().name, serving.device());
-        Ok(Job { serving: Arc::new(serving), catalogue, articles, profiles, wanted, workers })
+        Ok(Job { serving: Arc::new(serving), catalogue, articles, profiles, dialect, wanted, workers })
     }
 
     /// Reads the database, unless a flag names a file.
-    async fn sources(&self, settings: &Settings, serving: &Serving) -> Result<(Vec<Article>, Profiles)> {
+    async fn sources(
+        &self,
+        settings: &Settings,
+        serving: &Serving,
+        dialect: &Dialect,
+    ) -> Result<(Vec<Article>, Profiles)> {
         let schema = serving.release().schema();
         if self.customers.is_none() && self.articles.is_none() {
             let store = settings.open_existing(settings.database()?).await?;
@@ -212,8 +225,9 @@ impl Complete {
         let articles = match &self.articles {
             Some(path) => {
                 let mut checker = Checker::new([], []);
-                let articles =
-                    checker.check(atelier_files::read::<Article>(path, schema)?).collect::<Result<_, _>>()?;
+                let articles = checker
+                    .check(atelier_files::read_as::<Article>(path, schema, dialect)?)
+                    .collect::<Result<_, _>>()?;
                 for unread in &checker.report().unread {
                     eprintln!("note: {unread}");
                 }
@@ -225,7 +239,7 @@ impl Complete {
             None => serving.release().articles().iter().map(|article| article.unpack()).collect(),
         };
         let profiles = match &self.customers {
-            Some(path) => Profiles::read(path, schema)?,
+            Some(path) => Profiles::read(path, schema, dialect)?,
             None => Profiles::Held(std::collections::HashMap::new()),
         };
         Ok((articles, profiles))

@@ -40,7 +40,7 @@
 //! JSON writes them, `a|b` as a list, a cell that begins with `"`, `[` or `{` and is valid JSON as that JSON, and other
 //! cells as text; in a `price`, `1.299` is a text, which [`Checker`] refuses because it may be a thousand. A value that
 //! would be misread is written as JSON, which every such column accepts, so nothing is lost. Where most cells of a column are
-//! texts, or one has leading zeros, those that look like numbers are texts, too; so in a column that has both, texts are written
+//! texts, or one is a code like `007`, those that look like numbers are texts, too; so in a column that has both, texts are written
 //! as JSON. [`Dialect`] is about delimiters, encodings and the names of columns in files of other systems.
 //!
 //! # Parquet

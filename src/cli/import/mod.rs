@@ -33,7 +33,7 @@ use crate::{
 const EXTENSIONS: &str = ".jsonl, .ndjson, .csv or .parquet";
 
 /// How the shop's files differ from those that `atelier export` writes.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct DialectFlags {
     /// Delimiter of CSV files: `,`, `;`, `|` or `tab` [default: the one with which the header has the needed columns].
     #[arg(long, value_name = "DELIMITER")]

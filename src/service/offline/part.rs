@@ -12,7 +12,7 @@ use atelier_engine::{
     catalogue::Catalogue,
     inference::{Articles, Serving},
 };
-use atelier_files::{FileRow, RowError, Rows, SuggestionRow, SuggestionWriter};
+use atelier_files::{Dialect, FileRow, RowError, Rows, SuggestionRow, SuggestionWriter};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::{sync::mpsc, task};
 
@@ -43,6 +43,8 @@ pub struct Job {
     /// The catalogue as the models take it.
     pub articles: Arc<Articles>,
     pub profiles: Profiles,
+    /// Of the parts.
+    pub dialect: Dialect,
     pub wanted: Wanted,
     /// Threads of the model.
     pub workers: usize,
@@ -69,7 +71,7 @@ pub async fn complete_part(
     output: &Path,
     on_progress: impl Fn(u64, u64),
 ) -> Result<Done, OfflineError> {
-    let rows = atelier_files::read::<OpenOutfit>(input, job.serving.release().schema())?;
+    let rows = atelier_files::read_as::<OpenOutfit>(input, job.serving.release().schema(), &job.dialect)?;
     let mut writer = SuggestionWriter::create(output)?;
     let mut done = Done { unread: rows.unread().map(str::to_owned), ..Done::default() };
     let (chunks, read) = mpsc::channel(1);

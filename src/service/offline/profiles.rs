@@ -7,6 +7,7 @@ use std::{
 };
 
 use atelier_core::domain::{Customer, CustomerId, Features, Schema};
+use atelier_files::Dialect;
 
 use crate::store::Store;
 
@@ -23,9 +24,9 @@ pub enum Profiles {
 
 impl Profiles {
     /// Reads all customers of a file.
-    pub fn read(path: &Path, schema: &Schema) -> Result<Self, OfflineError> {
+    pub fn read(path: &Path, schema: &Schema, dialect: &Dialect) -> Result<Self, OfflineError> {
         let mut held = HashMap::new();
-        for row in atelier_files::read::<Customer>(path, schema)? {
+        for row in atelier_files::read_as::<Customer>(path, schema, dialect)? {
             let Customer { id, features } =
                 row.map_err(|error| OfflineError::Row { path: path.to_owned(), error })?.value;
             held.insert(id, features);

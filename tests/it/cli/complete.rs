@@ -346,14 +346,24 @@ async fn files_replace_the_database(db: TestDatabase) {
     let few = Parts::new();
     let lines = fs::read_to_string(demo.join("articles.jsonl")).unwrap();
     let worn = lines.lines().position(|line| line.contains("\"a-00315\"")).unwrap();
-    let three: Vec<&str> = lines.lines().skip(worn).take(3).collect();
-    let articles = few.output.path().join(".articles.jsonl");
-    fs::write(&articles, three.join("\n")).unwrap();
+    let three = lines.lines().skip(worn).take(3).map(|line| serde_json::from_str(line).unwrap());
+    let three: Vec<String> = three.map(|row: Value| format!("{};{}\n", row["id"], row["type"])).collect();
+    let articles = few.output.path().join(".articles.csv");
+    fs::write(&articles, format!("Artikelnummer;Warengruppe\n{}", three.concat())).unwrap();
     few.put(
         "part-0.jsonl",
         &[json!({"customer": "x", "articles": ["a-00315", null], "features": {"age": 40}})],
     );
-    few.done(&db, &[&nowhere[..], &["--articles", path(&articles), "--allow-no-gos"]].concat()).await;
+    let flags = [
+        "--articles",
+        path(&articles),
+        "--allow-no-gos",
+        "--map",
+        "Artikelnummer=id",
+        "--map",
+        "Warengruppe=type",
+    ];
+    few.done(&db, &[&nowhere[..], &flags].concat()).await;
     assert_eq!(few.read("part-0.jsonl").len(), 2);
 }
 

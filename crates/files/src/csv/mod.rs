@@ -48,7 +48,7 @@ struct Column {
     name: String,
     target: Target,
     reading: Reading,
-    /// Whether a cell is a text, even if it looks like a number, because most are or because one has leading zeros.
+    /// Whether a cell is a text, even if it looks like a number, because most are, or one is a code.
     is_text: bool,
 }
 
@@ -65,8 +65,11 @@ impl CsvReader {
             input = input.decode(encoding);
         }
         let head = input.peek().map_err(|source| FileError::Open { path: path.to_owned(), source })?;
-        let head = Head::new::<T>(head, dialect);
+        let mut head = Head::new::<T>(head, dialect);
         let mut records = Records::new(input, head.delimiter.0);
+        if head.is_marked {
+            records.read_header(path)?;
+        }
         let mut flags = Vec::new();
         let (names, is_read) = match (records.read_header(path), head.encoding) {
             (Ok(names), encoding) if !names.iter().any(|name| name.contains('\0')) => {
@@ -94,9 +97,8 @@ impl CsvReader {
                 if !is_read {
                     misfit.reason = format!("{NOT_UTF8}, and {}", misfit.reason);
                 }
-                let usual =
-                    Head::new::<T>(&head.text, &Dialect { delimiter: None, ..dialect.clone() }).delimiter;
-                flags.extend((usual != head.delimiter).then(|| format!("--delimiter {usual}")));
+                let (delimiter, usual) = (head.delimiter, head.find_delimiter::<T>(dialect));
+                flags.extend((usual != delimiter).then(|| format!("--delimiter {usual}")));
                 flags.append(&mut misfit.flags);
                 return Err(FileError::header(path, Misfit { flags, ..misfit }));
             }
@@ -177,6 +179,8 @@ struct Head {
     delimiter: Delimiter,
     /// The encoding that the file probably has, if it is not the one in which it is read.
     encoding: Option<&'static Encoding>,
+    /// Whether a line before the header says the delimiter, as Excel has it: `sep=;`.
+    is_marked: bool,
 }
 
 impl Head {
@@ -188,12 +192,16 @@ impl Head {
             [_, 0, ..] => Some(UTF_16LE),
             _ => is_wrong.then_some(WINDOWS_1252),
         };
-        let text = match encoding {
+        let mut text = match encoding {
             Some(encoding) => encoding.decode_without_bom_handling(bytes).0.into_owned().into_bytes(),
             None => bytes.to_vec(),
         };
-        let mut head = Self { text, delimiter: Delimiter::COMMA, encoding };
-        head.delimiter = dialect.delimiter.unwrap_or_else(|| head.find_delimiter::<T>(dialect));
+        let mark = text.strip_prefix(b"sep=").and_then(|rest| rest.first().copied().map(Delimiter));
+        if mark.is_some() {
+            text.drain(..text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len()));
+        }
+        let mut head = Self { text, delimiter: Delimiter::COMMA, encoding, is_marked: mark.is_some() };
+        head.delimiter = dialect.delimiter.or(mark).unwrap_or_else(|| head.find_delimiter::<T>(dialect));
         head
     }
 
@@ -241,29 +249,32 @@ impl Head {
 
     /// Finds the columns of texts.
     fn find_texts(&self, columns: &mut [Column]) {
-        let inferred = columns.iter_mut().filter(|column| column.reading.is_inferred());
-        let mut inferred: Vec<(&mut Column, usize, usize, bool)> =
-            inferred.map(|column| (column, 0, 0, false)).collect();
-        if inferred.is_empty() {
-            return;
-        }
+        let mut texts = vec![0_i32; columns.len()];
         for cells in self.records().skip(1) {
-            for (column, texts, others, is_code) in &mut inferred {
-                match cells.get(column.cell).map(|cell| infer(cell)) {
-                    Some(Value::String(text)) if !text.is_empty() && !text.starts_with(['"', '[', '{']) => {
-                        *texts += 1;
-                        *is_code |= text.len() > 1
-                            && text.starts_with('0')
-                            && text.bytes().all(|b| b.is_ascii_digit());
-                    }
-                    Some(Value::Number(_) | Value::Bool(_)) => *others += 1,
-                    _ => {}
-                }
+            for (column, texts) in
+                columns.iter().zip(&mut texts).filter(|(column, _)| column.reading.is_inferred())
+            {
+                let cell = cells.get(column.cell).map_or("", String::as_str);
+                *texts = texts.saturating_add(match infer(cell) {
+                    _ if is_code(cell) => i32::MAX,
+                    Value::String(_) if !cell.is_empty() && !cell.starts_with(['"', '[', '{']) => 1,
+                    Value::Number(_) | Value::Bool(_) => -1,
+                    _ => 0,
+                });
             }
         }
-        for (column, texts, others, is_code) in inferred {
-            column.is_text = is_code || texts > others;
+        for (column, texts) in columns.iter_mut().zip(texts) {
+            column.is_text = texts > 0;
         }
+    }
+}
+
+/// Whether no program writes a number so: `007`, `1E5`.
+fn is_code(cell: &str) -> bool {
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    match cell.split_once('E') {
+        Some((digits, exponent)) => !digits.is_empty() && is_digits(digits) && is_digits(exponent),
+        None => cell.len() > 1 && cell.starts_with('0') && is_digits(cell),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Parquet files that other programs wrote (with `tests/fixtures/make_parquet.py`), and the columns of ours.
 
 use ::parquet::{
+    data_type::{DoubleType, Int64Type},
     file::{reader::FileReader, serialized_reader::SerializedFileReader},
     schema::printer::print_schema,
 };
@@ -124,6 +125,33 @@ fn lists_of_two_levels_and_of_one_are_read() {
             "row 2: an outfit has 4 to 8 articles, found 0"
         );
     }
+}
+
+#[test]
+fn columns_have_names_of_their_own() {
+    let folder = Folder::new();
+    let path = folder.path("customers.parquet");
+    let message = "message m { required binary Kundennummer (UTF8); required int64 Alter; required binary Name (UTF8); \
+                   required double __index_level_0__; }";
+    let columns = [
+        texts(&["k"]),
+        column::<Int64Type>(vec![28], None),
+        texts(&["Jo"]),
+        column::<DoubleType>(vec![0.0], None),
+    ];
+    write_parquet(&path, message, WriterProperties::new(), &columns);
+    let read = |map: &[&str]| {
+        let map = map.iter().map(|mapping| mapping.parse().unwrap()).collect();
+        read_as::<Customer>(&path, &SCHEMA, &Dialect { map, ..Dialect::default() })
+    };
+    let refused = read(&["name="]).unwrap_err().to_string();
+    let expected = "customers need a column \"id\", found \"Kundennummer\", \"Alter\"\nif these columns are what they seem, add: \
+                    --map customers.Kundennummer=id --map customers.Alter=age";
+    assert!(refused.ends_with(expected), "{refused}");
+    let maps = ["kundennummer=age", "customers.Kundennummer = id", "Alter=age", "Name="];
+    let row = read(&maps).unwrap().next().unwrap().unwrap();
+    let written = json_line(&row.value, &SCHEMA);
+    assert_eq!(written, "{\"id\":\"k\",\"features\":{\"age\":28}}\n");
 }
 
 #[test]
