@@ -30,8 +30,9 @@ from model import Model, decayed
 FLOOR = 0.01
 # A run with `shorten` ends sooner if training is ahead of development by this much, in nats.
 FAR_AHEAD = 0.1
-# It then ends after so many epochs without improvement.
+# In its first part it then ends after so many epochs without improvement, in the middle of the second if it is so far behind its best.
 PATIENCE = 8
+FAR_BEHIND = 0.05
 AT_ONCE = 1024
 # A GPU's steps of one shape are recorded after so many, in which PyTorch allocates what it needs.
 WARM_UP = 3
@@ -185,10 +186,14 @@ class Run:
         return self.fit_config["epochs"]
 
     def patience(self) -> int:
-        """Shorter with `shorten`, while training is far ahead of development."""
-        patience = self.fit_config["patience"]
-        if self.fit_config["shorten"] and self.epochs and self.lead(self.epochs[-1]) > FAR_AHEAD:
+        patience, third = self.fit_config["patience"], self.third()
+        if not third or not self.epochs:
+            return patience
+        losses = [epoch["development"]["cross_entropy"] for epoch in self.epochs]
+        if len(losses) <= third and self.lead(self.epochs[-1]) > FAR_AHEAD:
             return min(patience, PATIENCE)
+        if len(losses) >= 2 * third and losses[-1] - min(losses) > FAR_BEHIND:
+            return min(patience, third)
         return patience
 
     @staticmethod

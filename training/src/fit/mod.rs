@@ -351,11 +351,15 @@ impl<'a> Run<'a> {
 fn outcome(config: &FitConfig, epochs: &[EpochRecord]) -> Option<Outcome> {
     let lead = |epoch: &EpochRecord| epoch.development.cross_entropy - epoch.training.cross_entropy;
     let leads: Vec<f64> = epochs.iter().map(lead).collect();
+    let lead = leads.last().copied().unwrap_or_default();
+    let best = epochs.iter().rfind(|epoch| epoch.best).zip(epochs.last());
+    let behind =
+        best.map_or(0.0, |(best, last)| last.development.cross_entropy - best.development.cross_entropy);
     let waited = epochs.iter().rev().take_while(|epoch| !epoch.best).count();
     let end = count_epochs(config, &leads);
     if epochs.len() >= end as usize {
         Some(if end < config.epochs { Outcome::Shortened } else { Outcome::Finished })
-    } else if waited > 0 && waited >= patience(config, leads.last().copied().unwrap_or_default()) as usize {
+    } else if waited > 0 && waited >= patience(config, epochs.len(), lead, behind) as usize {
         Some(Outcome::StoppedEarly { epochs: waited })
     } else {
         None
