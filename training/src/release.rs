@@ -25,13 +25,13 @@ use serde::Serialize;
 use serde_json::{Map, Number, Value, json};
 
 use crate::{
-    baselines::Asked,
+    baselines::{Asked, beside_methods},
     data::{Data, Folder},
     evaluate::{
         Answers, Cases, Comparison, Evaluation, NewArticles, PairCases, Rival, Subject, compare, measure,
         write_ranks,
     },
-    export::{Metadata, Storage, export, export_pair},
+    export::{Metadata, ServedBaseline, Storage, export, export_baseline, export_pair},
     files::{self, NewFolder},
     fit::{FitConfig, Overrides, RunConfig, RunFolder},
     random::{Table as Randomness, choose},
@@ -49,6 +49,8 @@ pub struct Plan<'a> {
     pub folder: &'a Path,
     /// Of several runs of one method, the best on the development split is released.
     pub runs: &'a [RunFolder],
+    /// Baselines to release as methods of their names.
+    pub served: &'a [ServedBaseline],
     /// On the validation split.
     pub baselines: Vec<Asked>,
     pub storage: Storage,
@@ -61,12 +63,36 @@ pub struct Plan<'a> {
     pub created: SystemTime,
 }
 
-/// The best run of a method.
+/// A method, and its cross-entropy on the development split.
 struct Chosen<'a> {
-    run: &'a RunFolder,
-    config: RunConfig,
-    epoch: u32,
+    made: Made<'a>,
     development: f64,
+}
+
+enum Made<'a> {
+    /// The best run of a method.
+    Run {
+        run: &'a RunFolder,
+        config: Box<RunConfig>,
+        epoch: u32,
+    },
+    Baseline(ServedBaseline),
+}
+
+impl Chosen<'_> {
+    fn method(&self) -> Method {
+        match &self.made {
+            Made::Run { config, .. } => config.model.method,
+            Made::Baseline(baseline) => baseline.method(),
+        }
+    }
+
+    fn config(&self) -> Option<&RunConfig> {
+        match &self.made {
+            Made::Run { config, .. } => Some(config),
+            Made::Baseline(_) => None,
+        }
+    }
 }
 
 impl Plan<'_> {
@@ -80,28 +106,39 @@ impl Plan<'_> {
     ) -> Result<(PathBuf, Vec<Rival>)> {
         check_name(self.name).map_err(anyhow::Error::msg)?;
         let chosen = self.choose_runs()?;
-        let methods: Vec<Method> = chosen.iter().map(|chosen| chosen.config.model.method).collect();
+        let methods: Vec<Method> = chosen.iter().map(Chosen::method).collect();
         if let Some(method) = self.default_method.filter(|method| !methods.contains(method)) {
             bail!("no run is of the default method {method}; the runs are of {}", list_methods(methods));
         }
         let place = out.join(self.name);
         let folder = NewFolder::new(&place)?;
         let cases = Cases::of_validation(self.data);
-        let has_pairs = chosen.iter().any(|chosen| chosen.config.model.pair);
+        let configs = || chosen.iter().filter_map(Chosen::config);
+        let has_pairs = configs().any(|config| config.model.pair);
         let pairs = has_pairs.then(|| PairCases::of_validation(self.data)).flatten();
         let mut results: Vec<(Evaluation, Answers)> = Vec::new();
         let mut methods = Vec::new();
-        for Chosen { run, config, .. } in &chosen {
-            let method = config.model.method;
-            let metadata = Metadata { release: self.name.to_owned(), storage: self.storage };
-            let entry = export_run(run, config, self.data, &metadata, folder.path())?;
+        for chosen in &chosen {
+            let method = chosen.method();
+            let entry = match &chosen.made {
+                Made::Run { run, config, .. } => {
+                    let metadata = Metadata { release: self.name.to_owned(), storage: self.storage };
+                    export_run(run, config, self.data, &metadata, folder.path())?
+                }
+                Made::Baseline(baseline) => {
+                    let file = format!("{method}.onnx");
+                    let parameters =
+                        export_baseline(*baseline, self.data, self.name, &folder.path().join(&file))?;
+                    MethodEntry { method, file, tables: None, pair: None, parameters, metrics: Map::new() }
+                }
+            };
             let release = assemble(folder.path(), self.name, self.data, entry.clone())?;
             let subject = Subject::new(self.data, &release, &entry);
             let tell = |done| tell(method, done);
             let (mut evaluation, answers) =
                 measure(runtime, &subject, self.data, &cases, pairs.as_ref(), &tell)?;
-            evaluation.seed = Some(config.fit.seed);
-            evaluation.attributes = config.fit.attributes;
+            evaluation.seed = chosen.config().map(|config| config.fit.seed);
+            evaluation.attributes = chosen.config().is_some_and(|config| config.fit.attributes);
             results.push((evaluation, answers));
             methods.push(entry);
         }
@@ -117,7 +154,7 @@ impl Plan<'_> {
         // A release has one run per method, so its figures name methods only.
         comparison.name_methods_alone();
         let evaluations = results.iter().map(|(evaluation, _)| evaluation).collect();
-        let configurations = chosen.iter().map(|chosen| &chosen.config).collect();
+        let configurations = configs().collect();
         let figures = Figures { comparison: &comparison, evaluations, configurations }.to_rounded_json()?;
         files::write(&folder.path().join(FIGURES), figures.as_bytes())?;
         let named: Vec<(String, &Answers)> = results
@@ -126,7 +163,7 @@ impl Plan<'_> {
             .collect();
         write_ranks(&folder.path().join(RANKS), self.data, &cases, &named)?;
         self.write_tables(folder.path())?;
-        if chosen.iter().any(|chosen| chosen.config.fit.attributes) {
+        if configs().any(|config| config.fit.attributes) {
             let encoder = self.data.attributes().encoder().to_json();
             files::write(&folder.path().join(ENCODER), encoder.as_bytes())?;
         }
@@ -137,7 +174,7 @@ impl Plan<'_> {
         Ok((place, rivals))
     }
 
-    /// The best run of each method, in the methods' order.
+    /// The best run of each method, in the methods' order, then baselines.
     fn choose_runs(&self) -> Result<Vec<Chosen<'_>>> {
         let mut best: BTreeMap<Method, Chosen<'_>> = BTreeMap::new();
         for run in self.runs {
@@ -155,15 +192,25 @@ impl Plan<'_> {
             let Some(record) = epochs.iter().rfind(|epoch| epoch.best) else {
                 bail!("{} has not finished an epoch; continue it with `fit --resume`", run.path().display());
             };
-            let chosen =
-                Chosen { run, epoch: record.epoch, development: record.development.cross_entropy, config };
-            let method = chosen.config.model.method;
+            let (method, development) = (config.model.method, record.development.cross_entropy);
+            let chosen = Chosen {
+                made: Made::Run { run, config: Box::new(config), epoch: record.epoch },
+                development,
+            };
             if best.get(&method).is_none_or(|other| chosen.development < other.development) {
                 best.insert(method, chosen);
             }
         }
+        let asked = beside_methods(self.data, self.data.development());
+        for &baseline in self.served {
+            let asked = asked.iter().find(|asked| asked.baseline.name == baseline.name());
+            let figures =
+                &asked.expect("a served baseline is beside methods; this is a bug").baseline.summary;
+            let development = figures.cross_entropy.mean;
+            best.insert(baseline.method(), Chosen { made: Made::Baseline(baseline), development });
+        }
         if best.is_empty() {
-            bail!("a release needs at least one run");
+            bail!("a release needs at least one run or baseline");
         }
         Ok(best.into_values().collect())
     }
@@ -218,14 +265,16 @@ impl Plan<'_> {
         let best = chosen
             .iter()
             .min_by(|a, b| a.development.total_cmp(&b.development))
-            .map(|chosen| chosen.config.model.method)
-            .expect("there is a run; this is a bug");
+            .map(Chosen::method)
+            .expect("there is a method; this is a bug");
         let methods = chosen.iter().zip(results).zip(methods).map(|((chosen, (evaluation, _)), entry)| {
             MethodEntry { metrics: metrics(chosen, evaluation), ..entry }
         });
         let mut commands: Vec<String> = world_command(self.folder).into_iter().collect();
-        for Chosen { config, run, .. } in chosen {
-            commands.push(fit_command(config, run.path(), self.data)?);
+        for chosen in chosen {
+            if let Made::Run { run, config, .. } = &chosen.made {
+                commands.push(fit_command(config, run.path(), self.data)?);
+            }
         }
         commands.push(self.command.clone());
         Ok(Manifest {
@@ -315,10 +364,12 @@ fn metrics(chosen: &Chosen<'_>, evaluation: &Evaluation) -> Map<String, Value> {
         "ndcg_at_10": summary.ndcg_at_10,
         "coverage_at_5": evaluation.coverage_at_5,
         "calibration_error": evaluation.calibration.expected_error,
-        "seed": chosen.config.fit.seed,
-        "epoch": chosen.epoch,
         "development_cross_entropy": chosen.development,
     });
+    if let Made::Run { config, epoch, .. } = &chosen.made {
+        metrics["seed"] = config.fit.seed.into();
+        metrics["epoch"] = (*epoch).into();
+    }
     if let Some(steps) = evaluation.steps {
         metrics["steps"] = steps.into();
     }

@@ -58,8 +58,8 @@ const WEIGHTS: [f64; 10] = [0.5, 0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95];
 /// `w · mean over the visible b of Pr(article | b) + (1 - w) · Pr(article)`.
 #[derive(Debug)]
 pub struct Cooccurrence<'a> {
-    pub(super) popularity: &'a Popularity,
-    pub(super) pairs: &'a Pairs,
+    pub(crate) popularity: &'a Popularity,
+    pub(crate) pairs: &'a Pairs,
     pub weight: f64,
 }
 

@@ -19,6 +19,12 @@ impl Popularity {
         choose(data, &ADDED, |added| Self::from_counts(&counts, added))
     }
 
+    /// Those of the first articles.
+    #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
+    pub(crate) fn probabilities(&self, articles: usize) -> impl Iterator<Item = f32> {
+        self.probabilities[..articles].iter().map(|probability| *probability as f32)
+    }
+
     pub(super) fn from_counts(counts: &[f64], added: f64) -> Self {
         let total: f64 = counts.iter().map(|count| count + added).sum();
         Self { probabilities: counts.iter().map(|count| (count + added) / total).collect(), added }

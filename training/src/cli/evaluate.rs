@@ -1,6 +1,7 @@
 //! `atelier-training evaluate`.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     process,
     sync::Arc,
@@ -13,7 +14,7 @@ use atelier_engine::{
     onnx_runtime::OnnxRuntime,
     release::{MethodEntry, Release},
 };
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
@@ -29,7 +30,7 @@ use crate::{
         Answers, Cases, Evaluation, FEW, NewArticles, PairCases, Rival, Runs, Subject, compare,
         interval_table, measure, name, pair_table, write_ranks,
     },
-    export::{Metadata, Storage},
+    export::{Metadata, ServedBaseline, Storage},
     files,
     fit::{RunConfig, RunFolder, Watch},
     folds::Folds,
@@ -198,13 +199,27 @@ fn cross_validate(runtime: &OnnxRuntime, data: &Path, runs: &[(String, RunFolder
     Ok(())
 }
 
-/// Says which baselines are better, or may be.
-pub(super) fn print_rivals(rivals: &[Rival]) {
-    let mut lines: Vec<String> = rivals.iter().map(|rival| format!("- {}", rival.describe())).collect();
+fn print_rivals(rivals: &[Rival]) {
+    let mut lines: Vec<String> = describe_rivals(rivals).iter().map(|line| format!("- {line}")).collect();
     if lines.is_empty() {
         lines.push("No baseline is ahead of a method.".to_owned());
     }
     print_lines(&lines);
+}
+
+/// Says which baselines are better, or may be, and how to release one that is.
+pub(super) fn describe_rivals(rivals: &[Rival]) -> Vec<String> {
+    let mut lines: Vec<String> = rivals.iter().map(Rival::describe).collect();
+    let better = rivals.iter().filter(|rival| rival.is_better());
+    let served = better.filter_map(|rival| ServedBaseline::from_str(&rival.baseline, false).ok());
+    lines.extend(
+        served
+            .map(ServedBaseline::name)
+            .collect::<BTreeSet<&str>>()
+            .into_iter()
+            .map(|name| format!("`atelier-training release --baseline {name}` releases {name} as a method")),
+    );
+    lines
 }
 
 /// The questions of the validation split.

@@ -14,6 +14,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::TERM_SIGNALS;
 
+use super::evaluate::describe_rivals;
 use crate::{
     baselines::beside_methods,
     data::Data,
@@ -81,8 +82,11 @@ fn say_who_is_better(data: &Data, folder: &RunFolder, config: &RunConfig) -> Res
     if rivals.is_empty() {
         eprintln!("no baseline is ahead of {method} on the {slots} slots of the development split");
     }
-    for rival in &rivals {
-        eprintln!("on the {slots} slots of the development split, {}", rival.describe());
+    if !rivals.is_empty() {
+        eprintln!("on the {slots} slots of the development split:");
+    }
+    for line in describe_rivals(&rivals) {
+        eprintln!("{line}");
     }
     Ok(())
 }

@@ -11,7 +11,12 @@ use super::{
     progress::{Stages, timed},
 };
 use crate::{
-    baselines::beside_methods, data::Data, evaluate::FEW, export::Storage, fit::RunFolder, release::Plan,
+    baselines::beside_methods,
+    data::Data,
+    evaluate::FEW,
+    export::{ServedBaseline, Storage},
+    fit::RunFolder,
+    release::Plan,
 };
 
 #[derive(Debug, Args)]
@@ -23,8 +28,11 @@ pub(super) struct Release {
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
     /// Folders of runs; of several runs of one method, the best on the development split is used.
-    #[arg(long, value_name = "DIR", num_args = 1.., required = true)]
+    #[arg(long, value_name = "DIR", num_args = 1.., required_unless_present = "baseline")]
     runs: Vec<PathBuf>,
+    /// Also release this baseline, as a method of its name; may be repeated, also without any run.
+    #[arg(long, value_enum)]
+    baseline: Vec<ServedBaseline>,
     /// The folder of releases.
     #[arg(long, value_name = "DIR", default_value = "models")]
     out: PathBuf,
@@ -57,6 +65,7 @@ impl Release {
             data: &data,
             folder: &self.data,
             runs: &runs,
+            served: &self.baseline,
             baselines,
             storage: self.storage,
             default_method: self.default_method,
@@ -71,8 +80,8 @@ impl Release {
         };
         let (folder, rivals) = plan.make(&evaluate::runtime()?, &self.out, &show)?;
         stages.into_inner().expect("drawing a bar does not panic; this is a bug").finish();
-        for rival in rivals {
-            eprintln!("{}", rival.describe());
+        for line in evaluate::describe_rivals(&rivals) {
+            eprintln!("{line}");
         }
         println!("{}", folder.display());
         Ok(())

@@ -11,6 +11,9 @@ use crate::{baselines::Asked, judge::Verdict};
 /// A difference with a smaller p-value counts as shown.
 const SHOWN: f64 = 0.05;
 
+/// Begins the names of baselines where they stand beside methods' names.
+const MARK: &str = "baseline ";
+
 /// A baseline that was ahead of a method in some figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rival {
@@ -22,13 +25,15 @@ pub struct Rival {
 
 impl Rival {
     /// The baselines that were ahead of these methods in cross-entropy, recall@1 or recall@5, of any article or with its type
-    /// known. One that is told the type counts only there.
+    /// known. One that is told the type counts only there, one that is a method nowhere.
     pub(crate) fn find(cases: &Cases, methods: &[Runs<'_>], baselines: &[Asked]) -> Vec<Self> {
         let mut rivals: Vec<Self> = Vec::new();
         for told_type in [false, true] {
-            let baselines = baselines.iter().filter(|asked| told_type || !asked.baseline.knows_type);
-            let baselines =
-                baselines.map(|asked| (asked.baseline.name.clone(), vec![asked.verdicts.as_slice()]));
+            let is_method = |asked: &Asked| methods.iter().any(|(name, _)| *name == asked.baseline.name);
+            let baselines = baselines
+                .iter()
+                .filter(|asked| (told_type || !asked.baseline.knows_type) && !is_method(asked))
+                .map(|asked| (format!("{MARK}{}", asked.baseline.name), vec![asked.verdicts.as_slice()]));
             let runs: Vec<Runs<'_>> = baselines.chain(methods.iter().cloned()).collect();
             let judged: Vec<(String, Vec<Vec<Verdict>>)> = runs
                 .into_iter()
@@ -39,25 +44,21 @@ impl Rival {
                 .map(|(name, runs)| (name.clone(), runs.iter().map(Vec::as_slice).collect()))
                 .collect();
             for difference in differences(cases, &runs) {
-                let is_method = |name: &String| methods.iter().any(|(method, _)| method == name);
                 let is_ahead = match difference.metric {
                     Metric::CrossEntropy => difference.difference < 0.0,
                     Metric::RecallAt1 | Metric::RecallAt5 => difference.difference > 0.0,
                     Metric::RecallAt250 | Metric::Mrr => false,
                 };
-                if !is_ahead || is_method(&difference.first) || !is_method(&difference.second) {
+                let Some(baseline) = difference.first.strip_prefix(MARK).map(str::to_owned) else { continue };
+                let method = difference.second.clone();
+                if !is_ahead || method.starts_with(MARK) {
                     continue;
                 }
-                let (baseline, method) = (&difference.first, &difference.second);
                 let found =
-                    rivals.iter_mut().find(|rival| rival.method == *method && rival.baseline == *baseline);
+                    rivals.iter_mut().find(|rival| rival.method == method && rival.baseline == baseline);
                 match found {
                     Some(rival) => rival.ahead.push((difference, told_type)),
-                    None => rivals.push(Self {
-                        method: method.clone(),
-                        baseline: baseline.clone(),
-                        ahead: vec![(difference, told_type)],
-                    }),
+                    None => rivals.push(Self { method, baseline, ahead: vec![(difference, told_type)] }),
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! Compares several methods, each with one or more seeds.
 
+use std::collections::BTreeSet;
+
 use atelier_core::domain::Method;
 use serde::{Deserialize, Serialize};
 
@@ -131,12 +133,12 @@ impl Comparison {
 impl MethodResult {
     /// One result per method, in the methods' order; those with attributes come last.
     pub fn from_evaluations(evaluations: &[&Evaluation]) -> Vec<Self> {
-        let results = |attributes: bool| {
-            Method::ALL
-                .into_iter()
-                .filter_map(move |method| Self::for_method(method, attributes, evaluations))
-        };
-        results(false).chain(results(true)).collect()
+        let kinds = evaluations.iter().map(|evaluation| (evaluation.attributes, evaluation.about.method));
+        let kinds: BTreeSet<(bool, Method)> = kinds.collect();
+        kinds
+            .into_iter()
+            .filter_map(|(attributes, method)| Self::for_method(method, attributes, evaluations))
+            .collect()
     }
 
     /// The name in tables.

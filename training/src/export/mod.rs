@@ -6,6 +6,7 @@
 //! drawn from the structure that training computes. This module knows no run and no metric, and of a release only its
 //! name.
 
+mod baseline;
 mod draw;
 mod graph;
 mod pair;
@@ -18,6 +19,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use atelier_core::domain::Method;
 use atelier_engine::tables::{Composition, Tables};
 use clap::ValueEnum;
 use prost::Message;
@@ -27,11 +29,17 @@ use self::{
     graph::{Axis, tensor},
     proto::{DataType, GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto, TensorProto},
 };
-use crate::model::Model;
+use crate::{
+    baselines::{Cooccurrence, Pairs, Popularity},
+    data::Data,
+    model::Model,
+};
 
 /// The first opset with `LayerNormalization`.
 const OPSET: i64 = 17;
 const IR_VERSION: i64 = 8;
+/// A protobuf message holds less than 2 GiB.
+const MOST_BYTES: usize = 2_000_000_000;
 
 /// The precision of stored matrices; the graph computes in float32 with all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -68,7 +76,7 @@ pub struct ExportError {
 /// embeddings of articles and features, the personas, and the last dense layer.
 pub fn export(model: &Model, metadata: &Metadata, path: &Path) -> Result<u64, ExportError> {
     tables::write(model, metadata.storage, &tables_path(path))?;
-    write(draw(model, metadata.storage), model, metadata, &[], path)
+    write(draw(model, metadata.storage), model.config().method, metadata, &[], path)
 }
 
 /// Where the tables of a trunk are.
@@ -106,13 +114,63 @@ pub fn export_whole(
 /// of having been one outfit. The order of the halves does not matter.
 pub fn export_pair(model: &Model, metadata: &Metadata, path: &Path) -> Result<Option<u64>, ExportError> {
     let Some(graph) = pair::draw(model, metadata.storage) else { return Ok(None) };
-    write(graph, model, metadata, &[("task", "pair")], path).map(Some)
+    write(graph, model.config().method, metadata, &[("task", "pair")], path).map(Some)
+}
+
+/// A baseline that the service can answer with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ServedBaseline {
+    Popularity,
+    #[value(name = "co-occurrence")]
+    Cooccurrence,
+}
+
+impl ServedBaseline {
+    /// The name in tables, and of the method.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Popularity => "popularity",
+            Self::Cooccurrence => "co-occurrence",
+        }
+    }
+
+    pub fn method(self) -> Method {
+        self.name().parse().expect("it is a method's name; this is a bug")
+    }
+}
+
+/// Writes a baseline, fitted to the data, as a whole file. It knows the articles of training outfits.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn export_baseline(
+    baseline: ServedBaseline,
+    data: &Data,
+    release: &str,
+    path: &Path,
+) -> Result<u64, ExportError> {
+    let articles = data.count_known();
+    let popularity = Popularity::fit(data);
+    let graph = match baseline {
+        ServedBaseline::Popularity => baseline::draw_popularity(&popularity, articles),
+        ServedBaseline::Cooccurrence => {
+            let pairs = Pairs::count(data);
+            if baseline::bytes(&pairs, articles) > MOST_BYTES {
+                let reason =
+                    format!("the counts of {articles} articles beside each other are more than 2 GiB");
+                return Err(ExportError { path: path.to_owned(), source: io::Error::other(reason) });
+            }
+            baseline::draw_cooccurrence(&Cooccurrence::fit(data, &popularity, &pairs), articles)
+        }
+    };
+    let metadata = Metadata { release: release.to_owned(), storage: Storage::Float32 };
+    write(graph, baseline.method(), &metadata, &[], path)
 }
 
 /// Writes a graph with its metadata, and returns its parameters.
 fn write(
     graph: GraphProto,
-    model: &Model,
+    method: Method,
     metadata: &Metadata,
     extra: &[(&str, &str)],
     path: &Path,
@@ -121,7 +179,7 @@ fn write(
     let entry =
         |key: &str, value: &str| StringStringEntryProto { key: key.to_owned(), value: value.to_owned() };
     let mut metadata_props = vec![
-        entry("method", model.config().method.as_str()),
+        entry("method", method.as_str()),
         entry("release", &metadata.release),
         entry("parameters", &parameters.to_string()),
     ];

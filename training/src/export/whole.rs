@@ -90,22 +90,10 @@ fn add_memory(graph: &mut Graph, tables: &Tables, articles: usize, half: bool) {
             column += 1;
         });
     }
-    let flat = graph.list(&[0, -1]);
     let mut found = [Vec::new(), Vec::new()];
     let mut look_up = |graph: &mut Graph, name: &str, table: Table, rows: &str| {
-        let shape: Vec<i64> = [table.rows, table.columns].map(size).to_vec();
-        let boosted = format!("memory.{name}articles");
-        graph.integers(&boosted, &shape, &table.articles);
-        let strengths = Tensor {
-            name: format!("memory.{name}strengths"),
-            shape: vec![table.rows, table.columns],
-            data: table.strengths,
-        };
-        let strengths = graph.weight(&strengths, half);
-        for (found, table) in found.iter_mut().zip([boosted, strengths]) {
-            let rows = graph.node("Gather", &[&table, rows], vec![]);
-            found.push(graph.node("Reshape", &[&rows, &flat], vec![]));
-        }
+        let read = table.look_up(graph, &format!("memory.{name}"), rows, half);
+        found.iter_mut().zip(read).for_each(|(found, read)| found.push(read));
     };
     look_up(graph, "", table, "articles");
     for (feature, values) in tables.named_articles() {
@@ -128,7 +116,7 @@ fn add_memory(graph: &mut Graph, tables: &Tables, articles: usize, half: bool) {
 }
 
 /// What rows boost, by how much.
-struct Table {
+pub(super) struct Table {
     rows: usize,
     columns: usize,
     articles: Vec<i32>,
@@ -136,13 +124,31 @@ struct Table {
 }
 
 impl Table {
-    fn new(rows: usize, columns: usize) -> Self {
+    pub(super) fn new(rows: usize, columns: usize) -> Self {
         Self { rows, columns, articles: vec![0; rows * columns], strengths: vec![0.0; rows * columns] }
     }
 
-    fn set(&mut self, row: usize, column: usize, article: u32, strength: f32) {
+    pub(super) fn set(&mut self, row: usize, column: usize, article: u32, strength: f32) {
         let place = row * self.columns + column;
         self.articles[place] = i32::try_from(article).expect("articles fit 32 bits; this is a bug");
         self.strengths[place] = strength;
+    }
+
+    /// Draws what these rows boost, and by how much: for each question a list of both.
+    pub(super) fn look_up(self, graph: &mut Graph, name: &str, rows: &str, half: bool) -> [String; 2] {
+        let shape: Vec<i64> = [self.rows, self.columns].map(size).to_vec();
+        let boosted = format!("{name}articles");
+        graph.integers(&boosted, &shape, &self.articles);
+        let strengths = Tensor {
+            name: format!("{name}strengths"),
+            shape: vec![self.rows, self.columns],
+            data: self.strengths,
+        };
+        let strengths = graph.weight(&strengths, half);
+        let flat = graph.list(&[0, -1]);
+        [boosted, strengths].map(|table| {
+            let rows = graph.node("Gather", &[&table, rows], vec![]);
+            graph.node("Reshape", &[&rows, &flat], vec![])
+        })
     }
 }

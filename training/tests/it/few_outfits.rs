@@ -124,7 +124,9 @@ fn a_baseline_that_is_better_is_named() {
         &home.run("fit --method none --data shop --config settings.toml --epochs 1 --learning-rate 0.000001"),
     );
     let better = "co-occurrence is better than none: cross-entropy ";
-    assert!(fitted.contains(&format!(" slots of the development split, {better}")), "{fitted}");
+    assert!(fitted.contains(" slots of the development split:\n") && fitted.contains(better), "{fitted}");
+    let offer = "`atelier-training release --baseline co-occurrence` releases co-occurrence as a method";
+    assert!(fitted.contains(offer), "{fitted}");
     let evaluated = home.output_of("evaluate --data shop --runs runs/shop/none-1");
     assert!(evaluated.contains(&format!("\n- {better}")), "{evaluated}");
     let told = "popularity, told the type is better than none: cross-entropy with the type known ";
@@ -132,6 +134,32 @@ fn a_baseline_that_is_better_is_named() {
     assert!(!evaluated.contains("Cross-validation"), "{evaluated}");
     let released = said(&home.run("release --name r --data shop --runs runs/shop/none-1"));
     assert!(released.contains(better), "{released}");
+
+    home.output_of(
+        "release --name b --data shop --runs runs/shop/none-1 --baseline co-occurrence --baseline popularity",
+    );
+    let (manifest, all) = (home.json("models/b/release.json"), home.json("models/b/evaluation.json"));
+    assert_eq!(manifest["default_method"], "co-occurrence", "the best on the development split");
+    assert_eq!(all["comparison"]["methods"].as_array().unwrap().len(), 3);
+    home.output_of("evaluate --data shop --release models/b --out served.json");
+    let served = home.json("served.json");
+    for name in ["popularity", "co-occurrence"] {
+        let of = |list: &str, key: &str| {
+            let rows = served[list].as_array().unwrap();
+            rows.iter().find(|row| row[key] == name).unwrap_or_else(|| panic!("{name}: {served}")).clone()
+        };
+        let (method, baseline) = (of("methods", "method"), of("baselines", "baseline"));
+        for figure in ["cross_entropy", "recall_at_1", "recall_at_5", "mrr"] {
+            let ours = mean(&method[figure]);
+            let theirs = mean(&baseline["answers"][figure]);
+            assert!(
+                (ours - theirs).abs() < 1e-4 * theirs,
+                "{name}: {figure} is {ours}, of the baseline {theirs}"
+            );
+        }
+    }
+    home.output_of("release --name c --data shop --baseline popularity");
+    assert_eq!(home.json("models/c/release.json")["methods"].as_array().unwrap().len(), 1);
 
     let fitted = said(&home.run("fit --data shop --config settings.toml"));
     assert!(!fitted.contains("is better than match"), "{fitted}");
