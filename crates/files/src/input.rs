@@ -4,6 +4,7 @@ use std::{
     fmt,
     fs::File,
     io::{self, BufRead, BufReader, Read},
+    mem,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -48,7 +49,7 @@ impl Input {
         }
         if let Some((encoding, length)) = encoding_rs::Encoding::for_bom(input.fill_buf()?) {
             input.consume(length);
-            input = input.decode(Encoding(encoding));
+            input = input.decode_all(encoding);
             input.marked = true;
         }
         Ok(input)
@@ -72,12 +73,19 @@ impl Input {
         Self { source, head: Vec::new(), at: 0, read, total, marked: false }
     }
 
-    /// Reads what follows in this encoding, unless a byte order mark says another.
-    pub(super) fn decode(mut self, encoding: Encoding) -> Self {
-        if !self.marked && encoding.0 != UTF_8 {
+    /// Reads the text in this encoding, unless a byte order mark says another, or it is plainly UTF-8: the files of an import may
+    /// differ.
+    pub(super) fn decode(mut self, encoding: Encoding) -> io::Result<Self> {
+        let head = self.peek()?;
+        let is_plain = !head.is_ascii() && is_utf8(head);
+        Ok(if self.marked || is_plain { self } else { self.decode_all(encoding.0) })
+    }
+
+    fn decode_all(mut self, encoding: &'static encoding_rs::Encoding) -> Self {
+        if encoding != UTF_8 {
             self.source = Box::new(Decoded {
-                source: self.source,
-                decoder: encoding.0.new_decoder_without_bom_handling(),
+                source: Box::new(io::Cursor::new(mem::take(&mut self.head)).chain(self.source)),
+                decoder: encoding.new_decoder_without_bom_handling(),
                 text: vec![0; CAPACITY],
                 filled: 0,
                 at: 0,
@@ -121,6 +129,11 @@ impl BufRead for Input {
             self.source.consume(length);
         }
     }
+}
+
+/// Whether the beginning of a text, in which a character may be cut at the end, is UTF-8.
+pub(super) fn is_utf8(head: &[u8]) -> bool {
+    std::str::from_utf8(head).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
 /// Counts what is read of a file, which may be a pipe.

@@ -129,7 +129,8 @@ pub fn read_any<T: Table>(
             if !describes_articles::<T>() {
                 return Err(FileError::Feed { path: path.to_owned(), feed });
             }
-            let input = dialect.encoding.into_iter().fold(input, Input::decode);
+            let decode = |source| FileError::Open { path: path.to_owned(), source };
+            let input = dialect.encoding.into_iter().try_fold(input, Input::decode).map_err(decode)?;
             Source::Feed(Box::new(FeedReader::new(feed, input, path, now)?))
         }
     };

@@ -23,7 +23,7 @@ use super::{
     dialect::DELIMITERS,
     error::Unit,
     header::propose_others,
-    input::Input,
+    input::{Input, is_utf8},
     json::Fields,
     read::{LONGEST, read_failure},
     write::WriteError,
@@ -61,10 +61,11 @@ impl CsvReader {
         schema: &Schema,
         dialect: &Dialect,
     ) -> Result<Self, FileError> {
+        let open = |source| FileError::Open { path: path.to_owned(), source };
         if let Some(encoding) = dialect.encoding {
-            input = input.decode(encoding);
+            input = input.decode(encoding).map_err(open)?;
         }
-        let head = input.peek().map_err(|source| FileError::Open { path: path.to_owned(), source })?;
+        let head = input.peek().map_err(open)?;
         let mut head = Head::new::<T>(head, dialect);
         let mut records = Records::new(input, head.delimiter.0);
         if head.is_marked {
@@ -185,12 +186,10 @@ struct Head {
 
 impl Head {
     fn new<T: Table>(bytes: &[u8], dialect: &Dialect) -> Self {
-        // A character may be cut at the end.
-        let is_wrong = std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_some());
         let encoding = match bytes {
             [0, second, ..] if *second > 0 => Some(UTF_16BE),
             [_, 0, ..] => Some(UTF_16LE),
-            _ => is_wrong.then_some(WINDOWS_1252),
+            _ => (!is_utf8(bytes)).then_some(WINDOWS_1252),
         };
         let mut text = match encoding {
             Some(encoding) => encoding.decode_without_bom_handling(bytes).0.into_owned().into_bytes(),

@@ -145,6 +145,7 @@ fn text_in_another_encoding_is_decoded_as_it_is_read() {
     let windows = encoding_rs::WINDOWS_1252.encode(&text).0.into_owned();
     let dialect = Dialect { encoding: Some("windows-1252".parse().unwrap()), ..Dialect::default() };
     for bytes in [
+        text.clone().into_bytes(),
         windows,
         utf_16(u16::to_le_bytes),
         utf_16(u16::to_be_bytes),
