@@ -251,7 +251,7 @@ create table outfits (
     digest blob not null,
     -- An outfit is about a person: erasing the customer erases it.
     customer_id text not null,
-    -- A JSON array of article ids, in which an empty id is a blank. An outfit is a value, so there is no table of its
+    -- A JSON array of 1 to 12 article ids, whatever the live schema allows, in which an empty id is a blank. An outfit is a value, so there is no table of its
     -- articles, and it keeps an article that leaves the catalogue.
     articles text not null,
     -- Empty for none.
@@ -267,7 +267,8 @@ create table outfits (
     -- What a search looks in: name, customer and author in lower case. Empty for imported outfits, which no list of saved
     -- outfits has.
     name_key text not null,
-    -- 1 for an outfit with blanks or too few articles. Training and exports leave drafts out.
+    -- 1 for an outfit with blanks, or with too few articles for the schema that was live when it was saved. Training and
+    -- exports leave drafts out.
     draft integer not null,
     -- As in articles. A change names the revision that it was made from, so colleagues do not undo each other's work.
     revision integer not null default 1,

@@ -150,7 +150,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
     let settings = Settings { config, origins };
     let ended = runtime.block_on(async {
         match verb {
-            Verb::Serve(_) => serve::run(settings).await,
+            Verb::Serve(_) => Box::pin(serve::run(settings)).await,
             Verb::Complete(complete) => complete.run(settings).await,
             Verb::Import(import) => import.run(&settings).await,
             Verb::Export(export) => export.run(&settings).await,

@@ -350,8 +350,8 @@ fn not_suggested(article: &ArticleId, Blank { slot, count, first, .. }: &Blank) 
 
 /// A page of accepted outfits as JSON Lines, and the completion that the next page begins after, if there is one.
 ///
-/// An outfit counts if it belongs to a known customer, and every blank has an accepted or bought article. Neither the live
-/// release nor the age of the ticket matters.
+/// An outfit counts if it belongs to a known customer, every blank has an accepted or bought article, and its size is one of
+/// the live schema's. Neither the completion's release nor the age of the ticket matters.
 pub async fn accepted_outfits(
     store: &Store,
     releases: &Releases,
@@ -363,8 +363,10 @@ pub async fn accepted_outfits(
     for id in &ids {
         let Some(ticket) = read_recorded(id) else { continue };
         let events = feedback.for_completion(id).await?;
-        if let Some(outfit) = accepted_outfit(&ticket, &events) {
-            lines.push_str(&atelier_files::json_line(&outfit, &releases.schema()));
+        let schema = releases.schema();
+        let whole = |outfit: &Outfit| schema.outfit_size().check(outfit.articles().len()).is_ok();
+        if let Some(outfit) = accepted_outfit(&ticket, &events).filter(whole) {
+            lines.push_str(&atelier_files::json_line(&outfit, &schema));
         }
     }
     let more = ids.len() == PAGE as usize;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use atelier_core::domain::{ArticleId, OpenOutfit, Slot, Timestamp};
+use atelier_core::domain::{ArticleId, OpenOutfit, OutfitSize, Slot, Timestamp};
 
 use super::{
     access::Token,
@@ -17,16 +17,17 @@ const DAY: Duration = Duration::from_hours(24);
 pub async fn save(
     store: &Store,
     author: Author,
+    size: OutfitSize,
     outfit: &OpenOutfit,
     now: Timestamp,
 ) -> Result<(i64, Put), ServiceError> {
-    check_articles(store, outfit).await?;
+    let is_draft = check(store, size, outfit).await?;
     let by: Option<PersonId> = match author.actor {
         Actor::Person(person) => Some(person),
         Actor::Key(_) | Actor::Service | Actor::Visitor => None,
     };
     let store = store.by(author);
-    store.saved_outfits().save(outfit, by, now).await.map_err(|error| match error {
+    store.saved_outfits().save(outfit, is_draft, by, now).await.map_err(|error| match error {
         StoreError::Conflict(Conflict::UnknownCustomer) => Fault::new("customer", error.to_string()).into(),
         error => ServiceError::from(error),
     })
@@ -36,12 +37,14 @@ pub async fn save(
 pub async fn replace(
     store: &Store,
     (seq, revision): (i64, i64),
+    size: OutfitSize,
     outfit: OpenOutfit,
     now: Timestamp,
 ) -> Result<(), ServiceError> {
-    check_articles(store, &outfit).await?;
+    let is_draft = check(store, size, &outfit).await?;
     let edit = |saved: &mut SavedOutfit| {
         let customer = saved.outfit.customer.clone();
+        saved.is_draft = is_draft;
         saved.outfit = OpenOutfit { customer, ..outfit };
     };
     Ok(store.saved_outfits().change(seq, revision, edit, now).await?)
@@ -62,7 +65,10 @@ pub async fn shared(store: &Store, link: &str) -> Result<Option<SavedOutfit>, St
     }
 }
 
-async fn check_articles(store: &Store, outfit: &OpenOutfit) -> Result<(), ServiceError> {
+/// Whether an outfit whose size and articles are valid is a draft.
+async fn check(store: &Store, size: OutfitSize, outfit: &OpenOutfit) -> Result<bool, ServiceError> {
+    let slots = outfit.slots.as_slice().len();
+    size.check_slots(slots).map_err(|error| Fault::new("articles", error.to_string()))?;
     let ids: Vec<ArticleId> = outfit.slots.articles().cloned().collect();
     let found = store.articles().get_many(&ids).await?;
     let missing = |(index, slot): (usize, &Slot)| {
@@ -72,5 +78,5 @@ async fn check_articles(store: &Store, outfit: &OpenOutfit) -> Result<(), Servic
             .then(|| Fault::new(Field::from("articles").item(&index), detail))
     };
     let faults: Vec<Fault> = outfit.slots.as_slice().iter().enumerate().filter_map(missing).collect();
-    if faults.is_empty() { Ok(()) } else { Err(ServiceError::Faults(faults)) }
+    if faults.is_empty() { Ok(size.is_draft(&outfit.slots)) } else { Err(ServiceError::Faults(faults)) }
 }

@@ -115,7 +115,7 @@ impl FromRow<'_, AnyRow> for OutfitRecord {
         let SavedOutfit { seq, outfit, split, origin, .. } = SavedOutfit::from_row(row)?;
         let OpenOutfit { customer, slots, features } = outfit;
         let articles = slots.articles().cloned().collect();
-        // An outfit that is marked as no draft has no blanks and enough articles.
+        // An outfit that is marked as no draft has no blanks.
         let outfit = Outfit::new(customer, articles, split, features)
             .map_err(|error| Record::new(row, "outfits", &seq).damaged(&error))?;
         Ok(Self { seq, outfit, origin })
@@ -178,7 +178,7 @@ impl<'a> OutfitRow<'a> {
     }
 
     pub(super) fn saved(
-        outfit: &'a OpenOutfit,
+        (outfit, is_draft): (&'a OpenOutfit, bool),
         person: Option<PersonId>,
         name_key: &'a str,
         row_bytes: u32,
@@ -186,7 +186,7 @@ impl<'a> OutfitRow<'a> {
     ) -> Result<Self, StoreError> {
         let features = features_text(&outfit.features, row_bytes)?;
         let row = Self::new(&outfit.customer, slot_ids(outfit), features, Origin::Saved, millis);
-        Ok(Self { is_draft: outfit.slots.is_draft(), person, name_key, ..row })
+        Ok(Self { is_draft, person, name_key, ..row })
     }
 
     fn new(

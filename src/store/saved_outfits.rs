@@ -37,6 +37,8 @@ pub struct SavedOutfits<'a> {
 pub struct SavedOutfit {
     pub seq: i64,
     pub outfit: OpenOutfit,
+    /// Whether it had blanks or too few articles when it was saved. An activation may change how many are enough.
+    pub is_draft: bool,
     pub split: Option<Split>,
     pub name: Option<Name>,
     pub note: Note,
@@ -70,7 +72,7 @@ macro_rules! select {
         concat!(
             "select seq, customer_id, articles, split, features, origin, name, note,
                 (select people.name from people where people.id = person_id) as author,
-                created_at, changed_at, deleted_at, link_expires_at, revision
+                created_at, changed_at, deleted_at, link_expires_at, revision, draft
              from visible_outfits ",
             $rest
         )
@@ -79,15 +81,15 @@ macro_rules! select {
 pub(super) use select;
 
 impl SavedOutfits<'_> {
-    /// Stores an outfit, or a draft if it has blanks or too few articles, and gives its number. Outfits with the same
-    /// customer, articles and features are the same: the second one changes nothing, but an imported one that is saved
-    /// becomes the person's.
+    /// Stores an outfit or a draft, and gives its number. Outfits with the same customer, articles and features are the same:
+    /// the second one changes nothing, but an imported one, and a draft that is now whole, become the person's.
     ///
     /// # Errors
     /// If there is no such customer (`Conflict`), or the database fails.
     pub async fn save(
         self,
         outfit: &OpenOutfit,
+        is_draft: bool,
         person: Option<PersonId>,
         now: Timestamp,
     ) -> Result<(i64, Put), StoreError> {
@@ -98,18 +100,19 @@ impl SavedOutfits<'_> {
             let author = people::find(&mut transaction, person).await?.name;
             key = name_key([&key, author.as_str()].into_iter());
         }
-        let row = OutfitRow::saved(outfit, person, &key, self.store.row_bytes, now.millis())?;
+        let row = OutfitRow::saved((outfit, is_draft), person, &key, self.store.row_bytes, now.millis())?;
         let digest = row.digest();
         let mut put = upsert::write_one(&mut transaction, self.store.dialect, row).await?;
         let taken_over = sqlx::query(
             "update outfits set origin = 'saved', person_id = $2, name_key = $3, created_at = $4, changed_at = $4,
-                revision = revision + 1
-             where digest = $1 and origin = 'imported'",
+                draft = draft * $5, revision = revision + 1
+             where digest = $1 and (origin = 'imported' or draft > $5)",
         )
         .bind(&digest[..])
         .bind(person.map(|person| person.0))
         .bind(&key)
         .bind(now.millis())
+        .bind(i64::from(is_draft))
         .execute(&mut *transaction)
         .await?;
         if put == Put::Unchanged && taken_over.rows_affected() > 0 {
@@ -282,7 +285,7 @@ impl SavedOutfits<'_> {
         .bind(json::text(&ids))
         .bind(&features)
         .bind(&digest(outfit.customer.as_str(), ids.iter().copied(), &features)[..])
-        .bind(i64::from(outfit.slots.is_draft()))
+        .bind(i64::from(after.is_draft))
         .bind(named)
         .bind(after.note.as_str())
         .bind(key)
@@ -449,6 +452,7 @@ impl FromRow<'_, AnyRow> for SavedOutfit {
                 slots: Slots::new(slots).map_err(|error| row.damaged(&error))?,
                 features: row.parse("features", json::parse_features)?,
             },
+            is_draft: row.get::<i64>("draft")? > 0,
             split: row.parse_optional("split", str::parse)?,
             name: row.parse("name", |name: &str| (!name.is_empty()).then(|| Name::new(name)).transpose())?,
             note: row.parse("note", Note::new)?,

@@ -246,7 +246,7 @@ def features_of_schema(demographics, departments, products):
         ("lately", f"in the last {LAST} baskets", "set", products),
         *((name, f"bought {times} times or more", "set", products) for name, times in OFTEN.items()),
     ]
-    text = [f'name = "groceries-{len(features)}"\n']
+    text = [f'name = "groceries-{len(features)}"\noutfit = {{least = 4, most = 8}}\n']
     for name, label, kind, values in features:
         text.append(f'\n[[feature]]\nname = "{name}"\nlabel = "{label}"\nkind = "{kind}"\nvalues = {json.dumps(values)}\n')
     return "".join(text)

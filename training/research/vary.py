@@ -10,7 +10,7 @@
 --shuffle-contexts gives each outfit the customer and the occasion of another outfit in its split, which removes all
 information of the context and nothing else. --outfits keeps the first N training outfits. --noise replaces this share
 of the articles in training outfits by another of their type, drawn by how often outfits have it. --withhold takes this share
-of all articles out of the training outfits, so that they are new to a model; outfits of fewer than four are left out. --groups
+of all articles out of the training outfits, so that they are new to a model; outfits of fewer than the schema's least are left out. --groups
 N divides the articles of each type that outfits have into N groups at random, draws a group for each outfit, and replaces each article, also in
 validation outfits, with a chance of 0.8 by one of its type and the outfit's group: what latent personas should find.
 planted-groups.json has the groups. Training outfits include those that `fit` sets aside for development. Validation outfits
@@ -22,6 +22,7 @@ import json
 import random
 import shutil
 import sys
+import tomllib
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -52,7 +53,9 @@ def main():
     elif options.outfits is not None:
         outfits = fewer(outfits, options.outfits)
     elif options.withhold is not None:
-        outfits = withhold(outfits, rows(files["articles.jsonl"]), options.withhold, draw)
+        schema = tomllib.loads(files["schema.toml"].read_text(encoding="utf-8"))
+        least = schema.get("outfit", {"least": 2})["least"]
+        outfits = withhold(outfits, rows(files["articles.jsonl"]), options.withhold, least, draw)
     elif options.groups is not None:
         groups = plant_groups(outfits, rows(files["articles.jsonl"]), options.groups, draw)
     else:
@@ -95,13 +98,13 @@ def fewer(outfits, wanted):
     return train[:wanted] + [outfit for outfit in outfits if not is_training(outfit)]
 
 
-def withhold(outfits, articles, share, draw):
+def withhold(outfits, articles, share, least, draw):
     if not 0 < share < 1:
         sys.exit(f"--withhold must be between 0 and 1, not {share}")
     new = {article["id"] for article in draw.sample(articles, round(share * len(articles)))}
     for outfit in filter(is_training, outfits):
         outfit["articles"] = [article for article in outfit["articles"] if article not in new]
-    return [outfit for outfit in outfits if len(outfit["articles"]) >= 4]
+    return [outfit for outfit in outfits if len(outfit["articles"]) >= least]
 
 
 def plant_groups(outfits, articles, count, draw):

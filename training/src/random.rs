@@ -49,8 +49,8 @@ pub(crate) enum Table {
     Embedding = 20,
     /// What a new article counts as where it says nothing, by article.
     Unsaid = 21,
-    /// The articles of an order that has too many, by order.
-    Orders = 22,
+    /// The articles of an order or an outfit that has too many, by its number.
+    Sampled = 22,
     /// The parts of a cross-validation, by row of parts.
     Folds = 23,
 }

@@ -44,7 +44,7 @@ pub type Tell<'a> = &'a mut dyn FnMut(&'static str, usize, usize);
 pub fn synthesise(plan: Plan, format: Format, out: &Path, tell: Tell<'_>) -> Result<WorldFile> {
     let made = NewFolder::new(out)?;
     let world = World::new(plan)?;
-    let schema = Schema::default_schema();
+    let schema = Schema::paper_schema();
     let folder = made.path();
 
     write(folder, format, &schema, plan.articles, || world.articles(), tell)?;

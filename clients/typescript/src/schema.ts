@@ -274,7 +274,7 @@ export interface components {
              */
             methods?: components["schemas"]["MethodName"][];
             /**
-             * @description Article ids, and null for each blank. No article may be there twice.
+             * @description Article ids, and null for each blank, at most as many as the live schema's `outfit` allows. No article may be there twice.
              * @example [
              *       "a-00134",
              *       null,
@@ -345,7 +345,7 @@ export interface components {
             lift?: boolean;
             method?: components["schemas"]["MethodName"] | null;
             /**
-             * @description Article ids, and null for each blank. No article may be there twice.
+             * @description Article ids, and null for each blank, at most as many as the live schema's `outfit` allows. No article may be there twice.
              * @example [
              *       "a-00134",
              *       null,
@@ -671,7 +671,7 @@ export interface components {
         };
         /** @description A stored outfit. */
         Outfit: {
-            /** @description Four to eight article ids; their order carries no meaning. A draft has fewer, or nulls as blanks. */
+            /** @description Article ids, as many as the schema that was live allowed; their order carries no meaning. A draft has fewer, or nulls as blanks. */
             articles: (components["schemas"]["ArticleId"] | null)[];
             /**
              * @description When it was changed last.
@@ -729,7 +729,7 @@ export interface components {
          */
         OutfitSave: {
             /**
-             * @description Four to eight articles of the catalogue, each once; or a draft of one to eight slots, with null for each blank.
+             * @description Articles of the catalogue, each once, as many as the live schema's `outfit` allows; or a draft with null for each blank.
              * @example [
              *       "a-00134",
              *       null,
@@ -797,7 +797,7 @@ export interface components {
         /** @description A page of a list. */
         Page_Outfit: {
             items: {
-                /** @description Four to eight article ids; their order carries no meaning. A draft has fewer, or nulls as blanks. */
+                /** @description Article ids, as many as the schema that was live allowed; their order carries no meaning. A draft has fewer, or nulls as blanks. */
                 articles: (components["schemas"]["ArticleId"] | null)[];
                 /**
                  * @description When it was changed last.

@@ -205,7 +205,9 @@ impl Table for Outfit {
             let expected = "an outfit has \"customer\", \"articles\", \"split\" and \"features\"";
             return Err(format!("unknown field {name:?}: {expected}"));
         }
-        let articles = ids_in_list(articles)?.into_iter().map(article_in_list).collect::<Result<_, _>>()?;
+        let articles = ids_in_list(articles)?;
+        schema.outfit_size().check(articles.len()).map_err(|error| error.to_string())?;
+        let articles = articles.into_iter().map(article_in_list).collect::<Result<_, _>>()?;
         let parse = |split: String| split.parse::<Split>().map_err(|error| error.to_string());
         let split = split.map(|split| parse(text("split", split)?)).transpose()?;
         let (features, warnings) = features_from_field(features, schema)?;
@@ -237,7 +239,9 @@ impl Table for OpenOutfit {
             Some("") => Ok(Slot::Blank),
             _ => article_in_list(entry).map(Slot::Article),
         };
-        let slots = ids_in_list(articles)?.into_iter().map(slot).collect::<Result<_, _>>()?;
+        let slots = ids_in_list(articles)?.into_iter().map(slot).collect::<Result<Vec<_>, _>>()?;
+        let size = schema.outfit_size();
+        size.check_slots(slots.len()).map_err(|error| in_field("articles", error))?;
         let slots = Slots::new(slots).map_err(|error| in_field("articles", error))?;
         let others = others.into_iter().filter(|(_, value)| !value.is_null());
         let columns = others.map(|(name, value)| (feature_name::<Self>(name), value));
@@ -415,8 +419,8 @@ mod tests {
             "field \"articles\": article \"a\" appears twice in the outfit"
         );
         assert_eq!(
-            message(r#"{"customer":"c","articles":"||||||||"}"#),
-            "field \"articles\": an outfit has at most 8 slots, found 9"
+            message(r#"{"customer":"c","articles":"||||||||||||"}"#),
+            "field \"articles\": an outfit has at most 12 slots, found 13"
         );
         assert!(
             message(r#"{"customer":"c","articles":{}}"#).ends_with("must be a list of ids, found an object")

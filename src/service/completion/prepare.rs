@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
 use atelier_core::{
-    domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Mask, Method, TooManySlots, list_methods},
+    domain::{ArticleId, Features, Mask, Method, OutfitSize, list_methods},
     util::text::abbreviate,
 };
 use atelier_engine::inference::{Articles, BLANK, Context, Question};
@@ -97,13 +97,14 @@ impl Prepared {
             outfit.to_mut().push(None);
         }
         let mut draft = Draft::new(served, request);
-        if outfit.len() > MAX_SLOTS {
-            let detail = if request.outfit.len() == MAX_SLOTS {
+        let most = draft.size().most;
+        if let Err(error) = draft.size().check_slots(outfit.len()) {
+            let detail = if request.outfit.len() == most {
                 format!(
-                    "an outfit has at most {MAX_SLOTS} slots; all are filled, so there is no room for another article"
+                    "an outfit has at most {most} slots; all are filled, so there is no room for another article"
                 )
             } else {
-                TooManySlots { found: request.outfit.len() }.to_string()
+                error.to_string()
             };
             draft.refuse("outfit", detail);
             return Err(draft.into_error());
@@ -126,11 +127,10 @@ impl Prepared {
     /// For scoring: an outfit without blanks.
     pub(super) fn for_scoring(served: Served<'_>, request: &Request) -> Result<Self, CompletionError> {
         let mut draft = Draft::new(served, request);
-        if !(2..=MAX_SLOTS).contains(&request.outfit.len()) {
-            let detail = format!(
-                "an outfit to score has 2 to {MAX_SLOTS} articles, this one has {}",
-                request.outfit.len()
-            );
+        let most = draft.size().most;
+        if !(2..=most).contains(&request.outfit.len()) {
+            let detail =
+                format!("an outfit to score has 2 to {most} articles, this one has {}", request.outfit.len());
             draft.refuse("outfit", detail);
         }
         for (slot, _) in request.outfit.iter().enumerate().filter(|(_, article)| article.is_none()) {
@@ -167,9 +167,10 @@ impl Prepared {
         if !draft.faults.is_empty() {
             return Err(draft.into_error());
         }
-        if outfit.len() < MIN_ARTICLES {
+        let size = draft.size();
+        if outfit.len() < size.least {
             let detail = format!(
-                "models were trained on outfits of {MIN_ARTICLES} to {MAX_SLOTS} articles; this one has {} slots",
+                "models were trained on outfits of {size} articles; this one has {} slots",
                 outfit.len()
             );
             draft.warn("short-outfit", detail, []);
@@ -234,6 +235,10 @@ impl<'a> Draft<'a> {
 
     pub(super) fn refuse(&mut self, field: impl Into<Field>, detail: impl Into<String>) {
         self.faults.push(Fault::new(field, detail));
+    }
+
+    fn size(&self) -> OutfitSize {
+        self.served.serving.release().schema().outfit_size()
     }
 
     /// Whether the release has the request's method.

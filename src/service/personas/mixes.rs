@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier_core::domain::{MAX_SLOTS, Method};
+use atelier_core::domain::Method;
 use atelier_engine::inference::{Articles, AskError, BLANK, Context, Question, Serving};
 
 /// Shares of the personas; they add up to 1.
@@ -14,8 +14,8 @@ pub type Mix = Vec<f32>;
 /// Questions per batch. Completions wait for one such batch at most.
 const BATCH: usize = 64;
 
-/// The mixes of outfits, each of one to seven articles by their positions. Of longer outfits only the first
-/// seven count, to leave room for the blank.
+/// The mixes of outfits, by their articles' positions. Only the first articles count of an outfit that leaves no room for the
+/// blank.
 ///
 /// Each batch must be answered within `patience`. `progress` receives the number of finished outfits.
 pub async fn mixes_of(
@@ -57,7 +57,7 @@ async fn ask(
     // Personas depend on the articles only, so the context is empty.
     let context: Context = vec![Vec::new(); schema.features().len()].into();
     let question = |outfit: &Vec<u32>| {
-        let mut slots: Vec<u32> = outfit.iter().copied().take(MAX_SLOTS - 1).collect();
+        let mut slots: Vec<u32> = outfit.iter().copied().take(schema.outfit_size().most - 1).collect();
         slots.push(BLANK);
         let blank = slots.len() - 1;
         Question::new(Arc::clone(articles), slots, blank, Context::clone(&context))

@@ -165,7 +165,7 @@ impl CompareBody {
 
     /// The request of all columns.
     fn read_request(&self, live: &LiveRelease, findings: &mut Vec<Finding>) -> Request {
-        let outfit = read_outfit(&self.outfit, findings);
+        let outfit = read_outfit(&self.outfit, live, findings);
         if self.outfit.iter().filter(|slot| slot.is_none()).count() > 1 {
             findings.push(Finding::at("/outfit", "expected one blank, found several"));
         }

@@ -290,8 +290,8 @@ impl From<FeedbackCounts> for CountBody {
 /// Accepted outfits as training data
 ///
 /// One outfit per line, in the format of `atelier export`: one for each completion of any release that has feedback from
-/// a known customer, an accepted or bought article in every blank, and four to eight articles in total. An article that
-/// was rejected after it was accepted does not count.
+/// a known customer, an accepted or bought article in every blank, and as many articles in total as outfits of the live
+/// release's schema have. An article that was rejected after it was accepted does not count.
 #[utoipa::path(get, path = "/feedback/outfits.jsonl", operation_id = "exportAcceptedOutfits",
     tag = "feedback", responses(
     (status = 200, description = "The outfits", body = String, content_type = "application/x-ndjson"),

@@ -2,8 +2,8 @@
 
 use atelier_core::{
     domain::{
-        ArticleId, CustomerId, MAX_SLOTS, MIN_ARTICLES, OpenOutfit, Outfit, OutfitError, Schema, Slot, Slots,
-        Split, Timestamp,
+        ArticleId, CustomerId, OpenOutfit, Outfit, OutfitError, OutfitSize, Schema, Slot, Slots, Split,
+        Timestamp,
     },
     util::calendar,
 };
@@ -49,7 +49,7 @@ pub(crate) struct OutfitBody {
     id: i64,
     #[schema(value_type = CustomerIdSchema)]
     customer: String,
-    /// Four to eight article ids; their order carries no meaning. A draft has fewer, or nulls as blanks.
+    /// Article ids, as many as the schema that was live allowed; their order carries no meaning. A draft has fewer, or nulls as blanks.
     #[schema(value_type = Vec<Option<ArticleIdSchema>>)]
     articles: Vec<Option<String>>,
     /// Whether it has blanks or too few articles. Training and exports leave drafts out.
@@ -91,7 +91,7 @@ impl From<SavedOutfit> for OutfitBody {
         Self {
             id: saved.seq,
             customer: customer.to_string(),
-            draft: slots.is_draft(),
+            draft: saved.is_draft,
             articles: slots.as_slice().iter().map(|slot| slot.article().map(ToString::to_string)).collect(),
             name: saved.name.map(|name| name.to_string()),
             note: saved.note.as_str().to_owned(),
@@ -165,9 +165,11 @@ async fn save(
     JsonText(text): JsonText,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<OutfitStored>), Problem> {
     let body: OutfitSave = parse_stored(&text)?;
-    let (save, warnings) = body.read(&state.schema())?;
-    let (seq, put) =
-        outfits::save(&state.store, author, &save.outfit, state.now()).await.map_err(fault::problem)?;
+    let schema = state.schema();
+    let (save, warnings) = body.read(&schema)?;
+    let (seq, put) = outfits::save(&state.store, author, schema.outfit_size(), &save.outfit, state.now())
+        .await
+        .map_err(fault::problem)?;
     let stored = find(&state, OutfitId(seq)).await?;
     if save.name.is_some() || save.note.is_some() {
         let edit = |saved: &mut SavedOutfit| {
@@ -208,7 +210,7 @@ impl OutfitSave {
         let (Some(customer), Ok(read), true) = (customer, read, errors.is_empty()) else {
             return Err(Problem::invalid(errors));
         };
-        let slots = read_slots(slots).map_err(|error| {
+        let slots = read_slots(slots, schema.outfit_size()).map_err(|error| {
             let place = match &error {
                 OutfitError::Duplicate(twice) => {
                     let last = self.articles.iter().rposition(|id| id.as_deref() == Some(twice.as_str()));
@@ -224,11 +226,11 @@ impl OutfitSave {
 }
 
 /// Without blanks it must be a whole outfit, so that a caller who forgot an article learns it.
-fn read_slots(slots: Vec<Slot>) -> Result<Slots, OutfitError> {
-    let length = slots.len();
-    let has_blanks = slots.contains(&Slot::Blank);
-    if !has_blanks && !(MIN_ARTICLES..=MAX_SLOTS).contains(&length) {
-        return Err(OutfitError::Size(length));
+fn read_slots(slots: Vec<Slot>, size: OutfitSize) -> Result<Slots, OutfitError> {
+    if slots.contains(&Slot::Blank) {
+        size.check_slots(slots.len())?;
+    } else {
+        size.check(slots.len())?;
     }
     Slots::new(slots)
 }

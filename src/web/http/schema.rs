@@ -99,14 +99,17 @@ fn ids(least: usize) -> openapi::ArrayBuilder {
 
 /// The schema of an outfit with blanks.
 pub(crate) fn slots() -> Schema {
-    with_blanks(0, "Article ids, and null for each blank. No article may be there twice.")
+    with_blanks(
+        0,
+        "Article ids, and null for each blank, at most as many as the live schema's `outfit` allows. No article may be there twice.",
+    )
 }
 
 /// The schema of an outfit to store.
 pub(crate) fn outfit_slots() -> Schema {
     with_blanks(
         1,
-        "Four to eight articles of the catalogue, each once; or a draft of one to eight slots, with null for each blank.",
+        "Articles of the catalogue, each once, as many as the live schema's `outfit` allows; or a draft with null for each blank.",
     )
 }
 
@@ -122,7 +125,7 @@ pub(crate) fn types_by_slot() -> Schema {
     let about = "The types that may fill a blank, by its place in the outfit, from 0.";
     ObjectBuilder::new()
         .additional_properties(Some(RefOr::T(Schema::from(types))))
-        .property_names(Some(text("^[0-7]$")))
+        .property_names(Some(text("^([0-9]|1[01])$")))
         .description(Some(about))
         .into()
 }

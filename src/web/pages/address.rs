@@ -5,7 +5,7 @@
 use std::{borrow::Cow, collections::BTreeMap, fmt::Display};
 
 use atelier_core::domain::{
-    ArticleId, CustomerId, FeatureValue, Features, Kind, Method, Schema, TooManySlots, parse_price,
+    ArticleId, CustomerId, FeatureValue, Features, Kind, Method, OutfitSize, Schema, parse_price,
 };
 
 use crate::{service::completion::Filters, web::http::Finding};
@@ -342,7 +342,8 @@ pub(super) fn lost_parts(wrong: Vec<Finding>) -> Vec<String> {
     lost
 }
 
-/// A finding if the outfit has too many slots.
+/// A finding if the outfit has too many slots for any schema.
 pub(super) fn too_long<T>(slots: &[T]) -> Option<Finding> {
-    TooManySlots::check(slots.len()).err().map(|error| Finding::parameter("slot", error.to_string()))
+    let checked = OutfitSize::default().check_slots(slots.len());
+    checked.err().map(|error| Finding::parameter("slot", error.to_string()))
 }

@@ -329,7 +329,7 @@ async fn sees_no_alarm_on_the_way_to_a_whole_outfit(Demo(service): Demo) {
     window.goto(&format!("{}/studio?customer=c-014871", service.url)).await;
     quiet().await;
     window.click_words("New outfit").await;
-    window.until_words("Add three more pieces for better suggestions").await;
+    window.until_words("Add 3 more pieces for better suggestions").await;
     quiet().await;
     window.click("#take-0-1").await;
     window.until("!!document.querySelector('#complete')").await;

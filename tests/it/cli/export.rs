@@ -149,7 +149,8 @@ async fn the_schema_is_exported_too(db: TestDatabase) {
     assert!(run(atelier(&db, &["import", path(given.path())])).await.status.success());
     let output = run(atelier(&db, &["export", path(back.path()), "--schema", path(&file)])).await;
     assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!(fs::read_to_string(back.path().join("schema.toml")).unwrap(), schema);
+    let said = format!("outfit = {{least = 2, most = 12}}\n{schema}");
+    assert_eq!(fs::read_to_string(back.path().join("schema.toml")).unwrap(), said);
     let again = run(atelier(&db, &["import", path(back.path())])).await;
     assert!(again.status.success(), "{}", stderr(&again));
     assert_eq!(fs::read_to_string(back.path().join("customers.jsonl")).unwrap(), customers);
@@ -187,7 +188,7 @@ async fn the_schema_is_that_of_the_served_release(db: TestDatabase) {
         (fs::read_to_string(back.path().join("schema.toml")).unwrap(), stderr(&output))
     };
     let (schema, told) = export(models.path()).await;
-    assert!(schema == ours, "{told}");
+    assert!(schema == format!("outfit = {{least = 4, most = 8}}\n{ours}"), "{told}");
     assert!(told.contains("schema: that of release demo\n"), "{told}");
     let (_, told) = export(given.path()).await;
     assert!(told.contains("schema: the built-in one\n"), "{told}");

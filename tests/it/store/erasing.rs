@@ -248,8 +248,8 @@ async fn fill(db: &TestDatabase) -> Store {
     let ada = store.people().create(&name("Ada"), Role::Stylist, NOW).await.unwrap().id;
     let saved = store.saved_outfits();
     let draft = |ids: &[&str]| open_outfit(ERASED, ids);
-    saved.save(&draft(&["a", ""]), Some(ada), NOW).await.unwrap();
-    let (deleted, _) = saved.save(&draft(&["b"]), Some(ada), NOW).await.unwrap();
+    saved.save(&draft(&["a", ""]), true, Some(ada), NOW).await.unwrap();
+    let (deleted, _) = saved.save(&draft(&["b"]), true, Some(ada), NOW).await.unwrap();
     saved.set_link(deleted, Some((&TokenHash::new("link"), LATER)), NOW).await.unwrap();
     saved.delete(deleted, NOW).await.unwrap();
     store
@@ -258,7 +258,7 @@ async fn fill(db: &TestDatabase) -> Store {
         .await
         .unwrap();
     for customer in [ERASED, OTHER] {
-        saved.save(&open_outfit(customer, &["a", "b", "c", "d"]), None, NOW).await.unwrap();
+        saved.save(&open_outfit(customer, &["a", "b", "c", "d"]), false, None, NOW).await.unwrap();
         store
             .feedback()
             .record(&format!("{customer} 1"), &event(customer), &SuggestedArticle::default())

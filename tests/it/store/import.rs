@@ -270,7 +270,11 @@ async fn readers_see_all_of_an_import_or_nothing(db: TestDatabase) {
     assert_eq!(look(&store).await, before);
     let known = Err(StoreError::Conflict(Conflict::UnknownCustomer));
     let draft = open_outfit("new", &["a", ""]);
-    assert_eq!(store.saved_outfits().save(&draft, None, NOW).await, known, "the customer is not there yet");
+    assert_eq!(
+        store.saved_outfits().save(&draft, true, None, NOW).await,
+        known,
+        "the customer is not there yet"
+    );
     import.commit().await.unwrap();
     let after = look(&store).await;
     assert_ne!(after, before);

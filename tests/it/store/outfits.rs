@@ -8,7 +8,7 @@ use crate::harness::{TestDatabase, apply, contract};
 const ABCD: [&str; 4] = ["a", "b", "c", "d"];
 
 async fn save(store: &Store, customer: &str, ids: [&str; 4]) -> (i64, Put) {
-    store.saved_outfits().save(&open_outfit(customer, &ids), None, NOW).await.unwrap()
+    store.saved_outfits().save(&open_outfit(customer, &ids), false, None, NOW).await.unwrap()
 }
 
 #[apply(contract)]
@@ -18,7 +18,7 @@ async fn a_saved_outfit_is_read_back(db: TestDatabase) {
     let ada = store.people().create(&name("Ada"), Role::Stylist, NOW).await.unwrap();
     let mut given = open_outfit("c", &["z", "b", "😀", "a"]);
     given.features.insert("occasion", FeatureValue::Text("Hochzeit 💒".into()));
-    let (seq, put) = store.saved_outfits().save(&given, Some(ada.id), NOW).await.unwrap();
+    let (seq, put) = store.saved_outfits().save(&given, false, Some(ada.id), NOW).await.unwrap();
     assert_eq!(put, Put::Added);
     let kept = store.outfits().get(seq).await.unwrap().unwrap();
     assert_eq!((kept.seq, kept.origin, kept.outfit.split), (seq, Origin::Saved, None));
@@ -37,7 +37,7 @@ async fn the_same_outfit_is_kept_once(db: TestDatabase) {
     let mut for_a_wedding = open_outfit("c", &ABCD);
     for_a_wedding.features.insert("occasion", FeatureValue::Text("wedding".into()));
     for other in [open_outfit("d", &ABCD), open_outfit("c", &["a", "b", "c", "e"]), for_a_wedding] {
-        let (seq, put) = store.saved_outfits().save(&other, None, NOW).await.unwrap();
+        let (seq, put) = store.saved_outfits().save(&other, false, None, NOW).await.unwrap();
         assert_eq!(put, Put::Added);
         assert_ne!(seq, first);
     }
@@ -65,7 +65,7 @@ async fn importing_again_changes_only_the_split(db: TestDatabase) {
     let seq = store.outfits().first(1).await.unwrap()[0].seq;
     let ada = store.people().create(&name("Ada"), Role::Stylist, NOW).await.unwrap();
     for put in [Put::Changed, Put::Unchanged] {
-        let saved = store.saved_outfits().save(&open_outfit("c", &ABCD), Some(ada.id), LATER).await;
+        let saved = store.saved_outfits().save(&open_outfit("c", &ABCD), false, Some(ada.id), LATER).await;
         assert_eq!(saved, Ok((seq, put)));
     }
     let taken = store.saved_outfits().get(seq).await.unwrap().unwrap();
@@ -79,7 +79,7 @@ async fn importing_again_changes_only_the_split(db: TestDatabase) {
 #[apply(contract)]
 async fn an_unknown_customer_is_a_conflict(db: TestDatabase) {
     let store = db.open().await;
-    let refused = store.saved_outfits().save(&open_outfit("nobody", &ABCD), None, NOW).await;
+    let refused = store.saved_outfits().save(&open_outfit("nobody", &ABCD), false, None, NOW).await;
     assert_eq!(refused, Err(StoreError::Conflict(Conflict::UnknownCustomer)));
     let mut import = store.import(NOW).await.unwrap();
     let refused = import.outfits(&[outfit("nobody", ABCD, None)]).await;

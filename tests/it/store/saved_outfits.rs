@@ -28,7 +28,7 @@ async fn get(store: &Store, seq: i64) -> SavedOutfit {
 
 /// Saves an outfit of the customer `c`.
 async fn save(store: &Store, ids: &[&str]) -> (i64, Put) {
-    store.saved_outfits().save(&open_outfit("c", ids), None, NOW).await.unwrap()
+    store.saved_outfits().save(&open_outfit("c", ids), false, None, NOW).await.unwrap()
 }
 
 /// Imports an outfit, and gives its number.
@@ -43,9 +43,9 @@ async fn import(store: &Store, outfit: Outfit) -> i64 {
 async fn a_draft_is_no_outfit_yet(db: TestDatabase) {
     let (store, ada) = start(&db).await;
     let draft = open_outfit("c", &["a", "", "b", ""]);
-    let (seq, put) = store.saved_outfits().save(&draft, Some(ada), NOW).await.unwrap();
+    let (seq, put) = store.saved_outfits().save(&draft, true, Some(ada), NOW).await.unwrap();
     assert_eq!(put, Put::Added);
-    let again = store.saved_outfits().save(&draft, Some(ada), LATER).await.unwrap();
+    let again = store.saved_outfits().save(&draft, true, Some(ada), LATER).await.unwrap();
     assert_eq!(again, (seq, Put::Unchanged), "a double click makes one");
     let kept = get(&store, seq).await;
     assert_eq!(kept.outfit, draft);
@@ -63,9 +63,17 @@ async fn a_draft_is_no_outfit_yet(db: TestDatabase) {
     assert_eq!((all(false).await, all(true).await), (0, 1));
 
     let complete = open_outfit("c", &ABCD).slots;
-    store.saved_outfits().change(seq, 1, |saved| saved.outfit.slots = complete, LATER).await.unwrap();
+    let finish = |saved: &mut SavedOutfit| (saved.outfit.slots, saved.is_draft) = (complete, false);
+    store.saved_outfits().change(seq, 1, finish, LATER).await.unwrap();
     assert_eq!((store.outfits().count().await, all(false).await), (Ok(1), 1));
-    let refused = store.saved_outfits().save(&open_outfit("nobody", &["a"]), None, NOW).await;
+    // What was too small for one release may be whole for the next.
+    let small = open_outfit("c", &["a", "b"]);
+    let (seq, _) = store.saved_outfits().save(&small, true, Some(ada), NOW).await.unwrap();
+    let whole = store.saved_outfits().save(&small, false, Some(ada), LATER).await.unwrap();
+    assert_eq!((whole, get(&store, seq).await.is_draft), ((seq, Put::Changed), false));
+    let again = store.saved_outfits().save(&small, true, Some(ada), LATER).await.unwrap();
+    assert_eq!((again, get(&store, seq).await.is_draft), ((seq, Put::Unchanged), false));
+    let refused = store.saved_outfits().save(&open_outfit("nobody", &["a"]), true, None, NOW).await;
     assert_eq!(refused, Err(StoreError::Conflict(Conflict::UnknownCustomer)));
 }
 
@@ -73,7 +81,7 @@ async fn a_draft_is_no_outfit_yet(db: TestDatabase) {
 async fn a_change_in_place_is_complete_and_in_the_history(db: TestDatabase) {
     let (store, ada) = start(&db).await;
     let by = store.by(Author { actor: atelier::store::Actor::Person(ada), peer: None });
-    let (seq, _) = by.saved_outfits().save(&open_outfit("c", &ABCD), Some(ada), NOW).await.unwrap();
+    let (seq, _) = by.saved_outfits().save(&open_outfit("c", &ABCD), false, Some(ada), NOW).await.unwrap();
     let edit = |saved: &mut SavedOutfit| {
         saved.name = Some(name("Autumn office"));
         saved.note = Note::new("Boots in 38\nCall her").unwrap();
@@ -172,9 +180,9 @@ async fn a_link_is_replaced_withdrawn_and_ends_with_the_outfit(db: TestDatabase)
 async fn lists_are_searched_by_name_customer_and_author(db: TestDatabase) {
     let (store, ada) = start(&db).await;
     let saved = store.saved_outfits();
-    let (first, _) = saved.save(&open_outfit("c", &["a"]), Some(ada), NOW).await.unwrap();
-    let (second, _) = saved.save(&open_outfit("d", &["b"]), None, NOW).await.unwrap();
-    let (third, _) = saved.save(&open_outfit("d", &ABCD), None, NOW).await.unwrap();
+    let (first, _) = saved.save(&open_outfit("c", &["a"]), true, Some(ada), NOW).await.unwrap();
+    let (second, _) = saved.save(&open_outfit("d", &["b"]), true, None, NOW).await.unwrap();
+    let (third, _) = saved.save(&open_outfit("d", &ABCD), false, None, NOW).await.unwrap();
     assert!(import(&store, outfit("c", ABCD, None)).await > third);
     let rename = |saved: &mut SavedOutfit| saved.name = Some(name("Ärmel & Öl_100%"));
     saved.change(second, 1, rename, LATER).await.unwrap();
@@ -222,7 +230,7 @@ async fn the_queue_knows_who_waits(db: TestDatabase) {
     let waiting = async || store.feedback().refused_since_last_outfit(9).await.unwrap();
     assert_eq!(waiting().await, [(customer_id("c"), 1), (customer_id("d"), 2)]);
     for (customer, at) in [("c", LATER), ("d", NOW)] {
-        store.saved_outfits().save(&open_outfit(customer, &ABCD), None, at).await.unwrap();
+        store.saved_outfits().save(&open_outfit(customer, &ABCD), false, None, at).await.unwrap();
     }
     assert_eq!(waiting().await, [(customer_id("d"), 2)], "refused after the last outfit");
     let longest = store.saved_outfits().longest_ago(9).await.unwrap();

@@ -14,7 +14,7 @@ use crate::harness::{apply, contract};
 #[apply(contract)]
 async fn says_warnings_in_a_shops_words(Stylist(service, browser): Stylist) {
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=")).await;
-    assert!(html.contains("Add three more pieces for better suggestions."), "{html}");
+    assert!(html.contains("Add 3 more pieces for better suggestions."), "{html}");
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&total=1")).await;
     assert!(html.contains("Nothing fits the €1 budget."), "{html}");
     assert!(!html.contains("slot 1") && !html.contains("models"), "{html}");

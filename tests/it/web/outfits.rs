@@ -1,7 +1,14 @@
+use std::fs;
+
+use atelier::config::Limits;
+use atelier_core::{
+    domain::{Article, Role},
+    util::digest,
+};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Service, header};
+use super::{Service, header, outfits, rows, tickets};
 use crate::harness::{TestDatabase, apply, contract};
 
 const JSON: &str = "application/json";
@@ -50,7 +57,7 @@ async fn an_invalid_outfit_is_refused_with_pointers(db: TestDatabase) {
     for (field, value, pointers) in [
         ("customer", json!("nobody"), &["/customer"][..]),
         ("customer", json!(" c"), &["/customer"]),
-        ("articles", json!(["a", "b", "d"]), &["/articles"]),
+        ("articles", json!(["a"]), &["/articles"]),
         ("articles", json!(["a", "b", "d", "a"]), &["/articles/3"]),
         ("articles", json!(["a", "x", "d", "y"]), &["/articles/1", "/articles/3"]),
         ("articles", json!(["a", "", "d", "\u{0}"]), &["/articles/1", "/articles/3"]),
@@ -72,6 +79,81 @@ async fn an_invalid_outfit_is_refused_with_pointers(db: TestDatabase) {
         assert_eq!(found, pointers, "{problem}");
     }
     assert_eq!(service.store.outfits().count().await, Ok(0));
+}
+
+/// The demo release's outfits have four to eight articles, those of another release two to twelve.
+#[apply(contract)]
+async fn outfits_are_as_large_as_the_live_release_says(db: TestDatabase) {
+    let folder = tickets::folder();
+    let next = folder.path().join("next");
+    let schema = format!(
+        "outfit = {{least = 2, most = 12}}\n{}",
+        fs::read_to_string(next.join("schema.toml")).unwrap()
+    );
+    fs::write(next.join("schema.toml"), &schema).unwrap();
+    let manifest = next.join("release.json");
+    let mut sealed: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+    sealed["files"]["schema.toml"] =
+        json!({"bytes": schema.len(), "sha256": digest::sha256(schema.as_bytes())});
+    fs::write(manifest, sealed.to_string()).unwrap();
+    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    service.bring_in_demo().await;
+    let ids: Vec<String> =
+        rows::<Article>().into_iter().take(13).map(|article| article.id.to_string()).collect();
+    let customer = outfits()[0].customer.to_string();
+    let body = |count: usize| json!({"customer": customer, "articles": &ids[..count]});
+    let refusal = async |path: &str, body: &Value| {
+        let (status, problem) = service.ask(path, body).await;
+        (status, problem["errors"][0]["detail"].as_str().unwrap_or_default().to_owned())
+    };
+    let complete = |visible: usize| {
+        let blank = [Value::Null];
+        let slots: Vec<Value> = ids[..visible].iter().map(|id| json!(id)).chain(blank).collect();
+        json!({"customer": customer, "outfit": slots, "method": "match", "k": 3, "explain": true, "lift": true})
+    };
+
+    service.ask_ok("/releases/next/activate", &json!({})).await;
+    let mut saved = Vec::new();
+    for count in [2, 12] {
+        let (status, outfit) = service.ask("/outfits", &body(count)).await;
+        assert_eq!((status, &outfit["draft"]), (201, &json!(false)), "{outfit}");
+        saved.push((format!("/outfits/{}", outfit["id"]), count));
+    }
+    let size = "an outfit has 2 to 12 articles (`outfit` in the schema), found";
+    assert_eq!(refusal("/outfits", &body(1)).await, (422, format!("{size} 1")));
+    assert_eq!(refusal("/outfits", &body(13)).await, (422, format!("{size} 13")));
+    for (visible, warnings) in [(0, 1), (1, 0), (11, 0)] {
+        let answer = service.ask_ok("/complete", &complete(visible)).await;
+        assert_eq!(answer["blanks"][0]["suggestions"].as_array().unwrap().len(), 3, "{answer}");
+        let short =
+            answer["warnings"].as_array().unwrap().iter().filter(|warning| warning["code"] == "short-outfit");
+        assert_eq!(short.count(), warnings, "{visible}: {answer}");
+    }
+    let most = "an outfit has at most 12 slots, found 13".to_owned();
+    assert_eq!(refusal("/complete", &complete(12)).await, (422, most.clone()));
+    let lines = |count: usize| format!("{}\n", body(count));
+    let bulk = async |lines: String| service.post("/outfits/bulk", "application/x-ndjson", lines).await;
+    assert_eq!(bulk(lines(3) + &lines(11)).await.status(), 200);
+    let refused: Value = bulk(lines(13)).await.json().await.unwrap();
+    assert_eq!(refused["errors"][0]["detail"], format!("{size} 13"));
+
+    // What is stored stays readable under a release with narrower limits.
+    service.ask_ok("/releases/demo/activate", &json!({})).await;
+    let browser = service.signed_in(Role::Stylist).await;
+    for (path, count) in &saved {
+        let outfit = service.json(path).await;
+        assert_eq!((outfit["articles"].as_array().unwrap().len(), &outfit["draft"]), (*count, &json!(false)));
+        let page = browser.page(&format!("/studio{path}")).await;
+        let (_, edit) = page.split_once("id=\"edit\" href=\"").unwrap();
+        browser.page(&edit.split('"').next().unwrap().replace("&#38;", "&")).await;
+    }
+    let stored = service.json(&format!("/customers/{customer}/outfits?n=100")).await;
+    assert!(stored["items"].as_array().unwrap().len() >= 4, "{stored}");
+    let size = "an outfit has 4 to 8 articles (`outfit` in the schema), found 12";
+    assert_eq!(refusal("/outfits", &body(12)).await, (422, size.to_owned()));
+    assert_eq!(refusal("/complete", &complete(11)).await, (422, most.replace("12", "8").replace("13", "12")));
+    let refused: Value = bulk(lines(12)).await.json().await.unwrap();
+    assert_eq!(refused["errors"][0]["detail"], size);
 }
 
 #[apply(contract)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use atelier_core::domain::{MAX_SLOTS, MIN_ARTICLES, Schema};
+use atelier_core::domain::{MAX_SLOTS, OutfitSize, Schema};
 use atelier_files::{Delimiter, Dialect, Encoding, Files, Mapping, read_folder_schema, read_schema};
 use clap::Args;
 use indicatif::HumanCount;
@@ -78,6 +78,7 @@ impl Import {
                 retired: None,
             },
         };
+        let size = schema.outfit_size();
         let bar = bar(1);
         let mut show_progress = |table: &'static str, done: u64, total: u64| {
             bar.set_message(table);
@@ -93,7 +94,7 @@ impl Import {
             validation: self.validation,
             history: !self.no_history,
         };
-        let Imported { report, drawn, shortened, too_short, outfits_per_customer, taken } =
+        let Imported { report, drawn, shortened, too_short, sampled, outfits_per_customer, taken } =
             plan.write(&self.out, &mut show_progress)?;
         bar.finish_and_clear();
         for line in report.findings() {
@@ -107,14 +108,23 @@ impl Import {
             );
         }
         if let Some(taken) = &taken {
-            print_taken(taken)?;
+            print_taken(taken, size)?;
         }
         if shortened > 0 {
             eprintln!(
                 "{} outfits have articles that left the catalogue (retired.txt); the others of their articles were imported, \
-                 but {} outfits have fewer than four others and were left out",
+                 but {} outfits have fewer than {} others and were left out",
                 HumanCount(shortened),
-                HumanCount(too_short)
+                HumanCount(too_short),
+                size.least
+            );
+        }
+        if sampled > 0 {
+            eprintln!(
+                "{} outfits have more than {most} articles, of which a sample of {most} was imported; to import more, up to \
+                 {MAX_SLOTS}, set `outfit` in the schema",
+                HumanCount(sampled),
+                most = size.most
             );
         }
         if drawn > 0 {
@@ -139,7 +149,7 @@ impl Import {
 ///
 /// # Errors
 /// If there is no outfit.
-fn print_taken(taken: &Taken) -> Result<()> {
+fn print_taken(taken: &Taken, OutfitSize { least, most }: OutfitSize) -> Result<()> {
     let count = |count: usize| HumanCount(count as u64);
     let days = WINDOW.as_secs() / 86_400;
     eprintln!(
@@ -167,7 +177,7 @@ fn print_taken(taken: &Taken) -> Result<()> {
         ),
         (
             taken.too_few as u64,
-            format!("orders have fewer than {MIN_ARTICLES} articles, also with others within {days} days"),
+            format!("orders have fewer than {least} articles, also with others within {days} days"),
         ),
         (taken.repeated as u64, "outfits repeat one that the customer bought before".to_owned()),
     ];
@@ -176,7 +186,7 @@ fn print_taken(taken: &Taken) -> Result<()> {
     }
     if taken.sampled > 0 {
         eprintln!(
-            "{} outfits have more than {MAX_SLOTS} articles, of which {MAX_SLOTS} were drawn",
+            "{} outfits have more than {most} articles, of which {most} were drawn",
             count(taken.sampled)
         );
     }

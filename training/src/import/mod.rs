@@ -14,7 +14,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use atelier_core::domain::{Article, ArticleId, Customer, Outfit, Schema, Split};
+use atelier_core::domain::{Article, ArticleId, Customer, Outfit, OutfitSize, Schema, Split};
 use atelier_files::{
     Checker, Dialect, FileError, Files, Format, OrderLine, Report, Rows, SCHEMA, Table, TableColumns, Writer,
 };
@@ -53,6 +53,8 @@ pub struct Imported {
     /// remained.
     pub shortened: u64,
     pub too_short: u64,
+    /// How many outfits had more articles than the schema's, and kept a sample of them.
+    pub sampled: u64,
     /// How many training outfits the customer of a validation outfit has on average, if they became a feature.
     pub outfits_per_customer: Option<f64>,
     /// What was taken of the orders, if outfits were made from them.
@@ -111,16 +113,25 @@ impl Import<'_> {
         };
         self.write_table(customers, target, &mut checker, tell, keep)?;
         let (mut count, mut names_split) = (0, false);
-        let (mut shortened, mut too_short) = (0, 0);
-        let without_retired = |outfit: Outfit| {
-            let articles = outfit.articles().iter().filter(|id| !retired.contains(*id));
-            let articles: Vec<ArticleId> = articles.cloned().collect();
-            let rest = if articles.len() == outfit.articles().len() {
-                Some(outfit)
-            } else {
-                shortened += 1;
-                Outfit::new(outfit.customer, articles, outfit.split, outfit.features).ok()
-            };
+        let (mut shortened, mut too_short, mut sampled) = (0, 0, 0);
+        let mut numbers = 0..;
+        let size = self.schema.outfit_size();
+        let resized = |outfit: Outfit| {
+            let seed = numbers.next().unwrap_or_default();
+            let found = outfit.articles().len();
+            size.check(found.min(size.most)).map_err(|error| error.to_string())?;
+            let here = (0..).zip(outfit.articles()).filter(|(_, id)| !retired.contains(*id));
+            let mut places: Vec<u32> = here.map(|(place, _)| place).collect();
+            shortened += u64::from(places.len() < found);
+            if places.len() > size.most {
+                sampled += 1;
+                places = choose(seed, Randomness::Sampled, &places, size.most);
+            }
+            let articles = places.iter().map(|&place| outfit.articles()[place as usize].clone()).collect();
+            let rest = (places.len() >= size.least)
+                .then(|| Outfit::new(outfit.customer, articles, outfit.split, outfit.features))
+                .transpose()
+                .map_err(|error| error.to_string())?;
             match &rest {
                 Some(rest) => {
                     count += 1;
@@ -132,11 +143,12 @@ impl Import<'_> {
         };
         let taken = match outfits {
             Source::Outfits(outfits) => {
-                self.write_table(outfits, target, &mut checker, tell, without_retired)?;
+                self.write_table(outfits, target, &mut checker, tell, resized)?;
                 None
             }
             Source::Orders(lines) => {
-                let (outfits, taken) = orders::read(lines, &known, &mut checker, self.validation, tell)?;
+                let (outfits, taken) =
+                    orders::read(lines, &known, size, &mut checker, self.validation, tell)?;
                 let mut writer = new_writer::<Outfit>(target, self.schema)?;
                 outfits.iter().try_for_each(|outfit| writer.write(outfit))?;
                 writer.finish()?;
@@ -158,7 +170,7 @@ impl Import<'_> {
             }
             folder.finish()?;
         }
-        Ok(Imported { report, drawn, shortened, too_short, outfits_per_customer, taken })
+        Ok(Imported { report, drawn, shortened, too_short, sampled, outfits_per_customer, taken })
     }
 
     /// Draws outfits of the written table for validation, and returns their number.
@@ -181,7 +193,9 @@ impl Import<'_> {
     }
 
     fn open<T: Table>(&self, path: Option<&PathBuf>) -> Result<Result<Rows<T>, FileError>> {
-        Ok(atelier_files::read_as(require::<T>(path)?, self.schema, self.dialect))
+        // What is done with an outfit depends on the number of its articles: too many are no reason to refuse it.
+        let schema = self.schema.clone().with_outfit_size(OutfitSize { least: 0, most: usize::MAX });
+        Ok(atelier_files::read_as(require::<T>(path)?, &schema, self.dialect))
     }
 
     /// Writes what `change` makes of the good rows of a table; it may leave one out, or refuse it.

@@ -9,9 +9,7 @@ use std::{
 };
 
 use anyhow::{Result, bail};
-use atelier_core::domain::{
-    Article, ArticleId, CustomerId, MAX_SLOTS, MIN_ARTICLES, Outfit, Split, Timestamp, fold_for,
-};
+use atelier_core::domain::{Article, ArticleId, CustomerId, Outfit, OutfitSize, Split, Timestamp, fold_for};
 use atelier_files::{Checker, OrderLine, Rows, Table};
 use serde_json::Value;
 
@@ -102,8 +100,8 @@ struct Basket {
 }
 
 impl Basket {
-    fn is_too_small(&self) -> bool {
-        self.articles.len() < MIN_ARTICLES
+    fn is_too_small(&self, size: OutfitSize) -> bool {
+        self.articles.len() < size.least
     }
 
     fn add(&mut self, articles: &[u32]) {
@@ -119,13 +117,14 @@ impl Basket {
 pub(super) fn read(
     lines: Rows<OrderLine>,
     known: &Known,
+    size: OutfitSize,
     checker: &mut Checker,
     share: f64,
     tell: &mut dyn FnMut(&'static str, u64, u64),
 ) -> Result<(Vec<Outfit>, Taken)> {
     let mut taken = Taken::default();
     let baskets = read_baskets(lines, known, checker, &mut taken, tell)?;
-    let mut sets = join(baskets, &mut taken);
+    let mut sets = join(baskets, size, &mut taken);
     let mut before = HashSet::new();
     sets.retain(|set| {
         let mut articles = set.articles.clone();
@@ -138,9 +137,9 @@ pub(super) fn read(
     count_refills(&sets, known, &mut taken);
     let begins = validation_begins(&sets, share)?;
     let outfits = (0..).zip(sets).map(|(number, mut set)| {
-        if set.articles.len() > MAX_SLOTS {
+        if set.articles.len() > size.most {
             taken.sampled += 1;
-            set.articles = choose(SEED + number, Randomness::Orders, &set.articles, MAX_SLOTS);
+            set.articles = choose(SEED + number, Randomness::Sampled, &set.articles, size.most);
         }
         let split = if set.last >= begins { Split::Validation } else { Split::Train };
         taken.validation += usize::from(split == Split::Validation);
@@ -220,7 +219,7 @@ fn read_baskets(
 
 /// Joins orders of too few articles with those beside them, and leaves out what is still too small. The sets are in the order
 /// of their last orders.
-fn join(baskets: Vec<Basket>, taken: &mut Taken) -> Vec<Basket> {
+fn join(baskets: Vec<Basket>, size: OutfitSize, taken: &mut Taken) -> Vec<Basket> {
     let mut by_customer: HashMap<CustomerId, Vec<Basket>> = HashMap::new();
     for basket in baskets {
         by_customer.entry(basket.customer.clone()).or_default().push(basket);
@@ -231,7 +230,7 @@ fn join(baskets: Vec<Basket>, taken: &mut Taken) -> Vec<Basket> {
         let mut joined: Vec<Basket> = Vec::new();
         for basket in baskets {
             match joined.last_mut().filter(|set| {
-                (set.is_too_small() || basket.is_too_small()) && basket.first <= set.first + WINDOW
+                (set.is_too_small(size) || basket.is_too_small(size)) && basket.first <= set.first + WINDOW
             }) {
                 Some(set) => {
                     set.add(&basket.articles);
@@ -243,8 +242,8 @@ fn join(baskets: Vec<Basket>, taken: &mut Taken) -> Vec<Basket> {
         }
         sets.extend(joined);
     }
-    taken.too_few = sets.iter().filter(|set| set.is_too_small()).map(|set| set.orders).sum();
-    sets.retain(|set| !set.is_too_small());
+    taken.too_few = sets.iter().filter(|set| set.is_too_small(size)).map(|set| set.orders).sum();
+    sets.retain(|set| !set.is_too_small(size));
     sets.sort_by(|a, b| (a.last, &a.customer, a.first).cmp(&(b.last, &b.customer, b.first)));
     taken.outfits = sets.len();
     sets

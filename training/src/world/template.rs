@@ -6,7 +6,7 @@
 //! family that is in. A template is a set of types, at most one per family, so the types alone
 //! identify it, and its probability is the product of the factors above.
 
-use atelier_core::domain::{MAX_SLOTS, MIN_ARTICLES};
+use atelier_core::domain::OutfitSize;
 
 use crate::random::Stream;
 
@@ -32,6 +32,8 @@ const OPTIONAL: [Family; 10] = {
     [F::Layer, F::Outerwear, F::Bag, F::Hosiery, F::Belt, F::Headwear, F::Scarf, F::Jewellery, F::Watch, F::Eyewear]
 };
 
+const SIZE: OutfitSize = OutfitSize::PAPER;
+
 impl<'a> Templates<'a> {
     pub(crate) fn new(affinity: &'a Affinity, context: Context<'_>) -> Self {
         Self { affinity, taste: TypeTaste::new(context) }
@@ -39,7 +41,7 @@ impl<'a> Templates<'a> {
 
     /// Draws a template, its types in the order of their families.
     pub(crate) fn draw(&self, stream: &mut Stream) -> Vec<ArticleType> {
-        let mut types = Vec::with_capacity(MAX_SLOTS);
+        let mut types = Vec::with_capacity(SIZE.most);
         types.push(self.draw_type(stream, &BASES, &types));
         if types[0].family() == Family::Bottom {
             types.push(self.draw_type(stream, &[Family::Top], &types));
@@ -126,7 +128,7 @@ fn core_len(types: &[ArticleType]) -> Option<usize> {
         (Some(Family::Bottom), Some(Family::Top), Some(Family::Shoes)) => 3,
         _ => return None,
     };
-    let sized = (MIN_ARTICLES..=MAX_SLOTS).contains(&types.len());
+    let sized = SIZE.check(types.len()).is_ok();
     let rising = types[core - 1..].is_sorted_by(|a, b| a.family() < b.family());
     (sized && rising).then_some(core)
 }
@@ -150,7 +152,7 @@ impl Ways {
                 from[place][count] = from[place + 1][count] + odds[place] * from[place + 1][count - 1];
             }
         }
-        Self { from, least: MIN_ARTICLES - core, most: MAX_SLOTS - core }
+        Self { from, least: SIZE.least - core, most: SIZE.most - core }
     }
 
     fn total(&self) -> f64 {
@@ -536,7 +538,7 @@ mod tests {
         let mut counts = std::collections::HashMap::<Vec<ArticleType>, usize>::new();
         for _ in 0..n {
             let types = templates.draw(&mut stream);
-            assert!((MIN_ARTICLES..=MAX_SLOTS).contains(&types.len()));
+            assert!(SIZE.check(types.len()).is_ok());
             *counts.entry(types).or_default() += 1;
         }
         let mut common = 0;

@@ -5,6 +5,8 @@
 
 use std::{fs, path::Path};
 
+use atelier_core::domain::OutfitSize;
+
 use super::{
     Context, NumberedOutfit, Plan, World,
     harmony::Closeness,
@@ -161,8 +163,8 @@ fn outfits_are_complete_and_of_five_articles_on_average() {
     let world =
         World::new(Plan { seed: 1, articles: 2000, customers: 3000, outfits: 7500, validation: 500, new: 0 });
     let world = world.unwrap();
-    // `Outfit::new` rejects anything but four to eight different articles.
     let outfits = world.outfits(0..8000);
+    assert!(outfits.iter().all(|outfit| OutfitSize::PAPER.check(outfit.articles().len()).is_ok()));
     let mean = real(outfits.iter().map(|outfit| outfit.articles().len()).sum()) / 8000.0;
     assert!((4.9..=5.1).contains(&mean), "{mean}");
     let validation =

@@ -3,7 +3,7 @@
 
 use std::{fmt::Write, fs, path::Path, process::Command};
 
-use atelier_core::domain::Method;
+use atelier_core::domain::{Method, OutfitSize};
 use atelier_engine::{
     evaluation::{Figures, Ranks},
     release::Release,
@@ -228,8 +228,54 @@ fn refusals(home: &Home, runs: &str) {
 }
 
 #[test]
+fn outfits_of_two_and_three_are_learned_and_larger_ones_sampled() {
+    let home = garden();
+    let mut outfits = "customer,articles\n".to_owned();
+    for number in 0..120 {
+        let more = if number % 2 == 0 { "" } else { "|pot-3" };
+        writeln!(outfits, "g-{},shrub-{}|bulb-{}{more}", number % 20, number % 3, number % 6).unwrap();
+    }
+    let all: Vec<String> = (0..6).flat_map(|n| [format!("shrub-{n}"), format!("bulb-{n}")]).collect();
+    writeln!(outfits, "g-1,{}\ng-1,{}|pot-0", all.join("|"), all.join("|")).unwrap();
+    fs::remove_file(home.at("theirs/outfits.ndjson")).unwrap();
+    home.write("theirs/outfits.csv", &format!("{outfits}g-1,shrub-0\n"));
+    let error = home.error_of("import theirs --out garden");
+    assert!(
+        error.contains("line 124: an outfit has 2 to 12 articles (`outfit` in the schema), found 1\n"),
+        "{error}"
+    );
+    home.write("theirs/outfits.csv", &outfits);
+    let output = home.run("import theirs --out garden --no-history");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let sampled = "1 outfits have more than 12 articles, of which a sample of 12 was imported";
+    assert!(output.status.success() && said.contains(sampled), "{said}");
+    let read = fs::read_to_string(home.at("garden/outfits.jsonl")).unwrap();
+    let sizes: Vec<usize> = read
+        .lines()
+        .map(|line| {
+            line.matches("shrub-").count() + line.matches("bulb-").count() + line.matches("pot-").count()
+        })
+        .collect();
+    assert_eq!((sizes[0], sizes[1], &sizes[120..]), (2, 3, &[12, 12][..]));
+
+    home.output_of("fit --method gsu --data garden --config settings.toml --set pair.weight=0.5");
+    let output = home.output_of("evaluate --data garden --runs runs/garden/gsu-1");
+    assert!(output.contains("pairs of halves"), "{output}");
+    home.output_of("release --name spring --data garden --runs runs/garden/gsu-1");
+    let release = Release::open(&home.at("models/spring")).unwrap();
+    assert_eq!(release.schema().outfit_size(), OutfitSize { least: 2, most: 12 });
+
+    // The shop's own limits.
+    home.write("theirs/schema.toml", &format!("outfit = {{least = 2, most = 3}}\n{SCHEMA}"));
+    let output = home.run("import theirs --out narrow --no-history");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("2 outfits have more than 3 articles, of which a sample of 3"), "{said}");
+}
+
+#[test]
 fn a_bad_row_stops_an_import_unless_it_may_be_skipped() {
     let home = garden();
+    home.write("theirs/schema.toml", &format!("outfit = {{least = 4, most = 8}}\n{SCHEMA}"));
     let path = home.at("theirs/outfits.ndjson");
     let text = fs::read_to_string(&path).unwrap().replacen("shrub-1", "shrub-9", 1);
     fs::write(&path, text).unwrap();
@@ -250,7 +296,7 @@ fn a_bad_row_stops_an_import_unless_it_may_be_skipped() {
     let (told, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert_eq!(told, "retired: 163 rows, 0 bad rows skipped\n", "{said}");
     assert!(said.contains("1 outfits have articles that left the catalogue (retired.txt)"), "{said}");
-    assert!(said.contains("1 outfits have fewer than four others and were left out"), "{said}");
+    assert!(said.contains("1 outfits have fewer than 4 others and were left out"), "{said}");
     // Only rows that are imported can be drawn for validation, or say what is.
     let text = fs::read_to_string(&path).unwrap();
     let bad =

@@ -35,9 +35,7 @@ pub use id::{ArticleId, CustomerId, IdError};
 pub use mask::{Mask, SparseMask};
 pub use method::{InvalidMethod, Method, list_methods};
 pub use number::json_number;
-pub use outfit::{
-    MAX_SLOTS, MIN_ARTICLES, OpenOutfit, Outfit, OutfitError, Slot, Slots, Split, TooManySlots,
-};
+pub use outfit::{MAX_SLOTS, OpenOutfit, Outfit, OutfitError, OutfitSize, Slot, Slots, Split, TooManySlots};
 pub use patch::{ArticlePatch, CustomerPatch, PatchError};
 pub use price::{is_ambiguous_price, parse_decimal, parse_price};
 pub use role::Role;

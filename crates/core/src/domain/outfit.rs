@@ -2,12 +2,60 @@
 
 use std::{collections::HashSet, fmt, str::FromStr};
 
+use serde::Deserialize;
+
 use super::{ArticleId, CustomerId, Features};
 
-/// The fewest articles of a whole outfit: models are trained on no smaller ones.
-pub const MIN_ARTICLES: usize = 4;
-/// The most slots of an outfit, including blanks: models are trained on no larger ones.
-pub const MAX_SLOTS: usize = 8;
+/// The most slots of an outfit, whatever a schema says: more are stored nowhere.
+pub const MAX_SLOTS: usize = 12;
+
+/// How many articles an outfit has. A schema says so, and defaults to 2 to 12.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutfitSize {
+    /// The fewest articles of a whole outfit. Models are trained on no smaller ones, and complete them with a warning.
+    pub least: usize,
+    /// The most slots, blanks included. Models are trained on no larger ones.
+    pub most: usize,
+}
+
+impl Default for OutfitSize {
+    fn default() -> Self {
+        Self { least: 2, most: MAX_SLOTS }
+    }
+}
+
+impl fmt::Display for OutfitSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to {}", self.least, self.most)
+    }
+}
+
+impl OutfitSize {
+    /// Outfits of the paper, of synthetic worlds, and of a release whose schema does not say.
+    pub const PAPER: Self = Self { least: 4, most: 8 };
+
+    /// # Errors
+    /// If a whole outfit has fewer or more articles.
+    pub fn check(self, found: usize) -> Result<(), OutfitError> {
+        if (self.least..=self.most).contains(&found) {
+            Ok(())
+        } else {
+            Err(OutfitError::Size { expected: self, found })
+        }
+    }
+
+    /// # Errors
+    /// If there are more slots.
+    pub fn check_slots(self, found: usize) -> Result<(), TooManySlots> {
+        if found > self.most { Err(TooManySlots { most: self.most, found }) } else { Ok(()) }
+    }
+
+    /// Whether it is still a draft: it has blanks, or too few articles for a whole outfit.
+    pub fn is_draft(self, slots: &Slots) -> bool {
+        slots.0.len() < self.least || slots.0.contains(&Slot::Blank)
+    }
+}
 
 /// The part of the data that an outfit belongs to. Validation data is read once, at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,26 +91,19 @@ impl fmt::Display for Split {
     }
 }
 
-/// An outfit has more slots than models can take.
+/// An outfit has more slots than its schema's outfits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an outfit has at most {MAX_SLOTS} slots, found {found}")]
+#[error("an outfit has at most {most} slots, found {found}")]
 pub struct TooManySlots {
+    pub most: usize,
     pub found: usize,
-}
-
-impl TooManySlots {
-    /// # Errors
-    /// If there are more than eight.
-    pub fn check(found: usize) -> Result<(), Self> {
-        if found > MAX_SLOTS { Err(Self { found }) } else { Ok(()) }
-    }
 }
 
 /// Why an outfit is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutfitError {
-    #[error("an outfit has {MIN_ARTICLES} to {MAX_SLOTS} articles, found {0}")]
-    Size(usize),
+    #[error("an outfit has {expected} articles (`outfit` in the schema), found {found}")]
+    Size { expected: OutfitSize, found: usize },
     #[error("an outfit has at least one slot, found none")]
     NoSlots,
     #[error(transparent)]
@@ -73,8 +114,8 @@ pub enum OutfitError {
     Split(String),
 }
 
-/// A whole outfit that a customer was given. The order of its articles means nothing; it is kept so that an
-/// export writes what was imported.
+/// A whole outfit that a customer was given. How many articles it has is checked where it is read, because each schema has
+/// its own [`OutfitSize`]. Their order means nothing; it is kept so that an export writes what was imported.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outfit {
     pub customer: CustomerId,
@@ -86,16 +127,13 @@ pub struct Outfit {
 
 impl Outfit {
     /// # Errors
-    /// If there are fewer than four or more than eight articles, or an article appears twice.
+    /// If an article appears twice.
     pub fn new(
         customer: CustomerId,
         articles: Vec<ArticleId>,
         split: Option<Split>,
         features: Features,
     ) -> Result<Self, OutfitError> {
-        if !(MIN_ARTICLES..=MAX_SLOTS).contains(&articles.len()) {
-            return Err(OutfitError::Size(articles.len()));
-        }
         refuse_duplicates(articles.iter())?;
         Ok(Self { customer, articles, split, features })
     }
@@ -112,7 +150,7 @@ pub enum Slot {
     Blank,
 }
 
-/// One to eight slots, some of them blank.
+/// One to twelve slots, some of them blank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slots(Vec<Slot>);
 
@@ -134,23 +172,18 @@ impl Slot {
 
 impl Slots {
     /// # Errors
-    /// If there is no slot, more than eight, or an article twice.
+    /// If there is no slot, more than twelve, or an article twice.
     pub fn new(slots: Vec<Slot>) -> Result<Self, OutfitError> {
         if slots.is_empty() {
             return Err(OutfitError::NoSlots);
         }
-        TooManySlots::check(slots.len())?;
+        OutfitSize::default().check_slots(slots.len())?;
         refuse_duplicates(slots.iter().filter_map(Slot::article))?;
         Ok(Self(slots))
     }
 
     pub fn articles(&self) -> impl Iterator<Item = &ArticleId> {
         self.0.iter().filter_map(Slot::article)
-    }
-
-    /// Whether it is still a draft: it has blanks, or too few articles for a whole outfit.
-    pub fn is_draft(&self) -> bool {
-        self.0.len() < MIN_ARTICLES || self.0.contains(&Slot::Blank)
     }
 
     pub fn as_slice(&self) -> &[Slot] {
@@ -190,17 +223,13 @@ mod tests {
         names.iter().map(|name| ArticleId::new(name).unwrap()).collect()
     }
 
-    fn outfit(names: &[&str]) -> Result<Outfit, OutfitError> {
-        Outfit::new(CustomerId::new("c").unwrap(), ids(names), None, Features::default())
-    }
-
     #[test]
-    fn an_outfit_is_a_set_of_four_to_eight() {
-        assert_eq!(outfit(&["a", "b", "c"]), Err(OutfitError::Size(3)));
-        assert!(outfit(&["a", "b", "c", "d"]).is_ok());
-        assert!(outfit(&["a", "b", "c", "d", "e", "f", "g", "h"]).is_ok());
-        assert_eq!(outfit(&["a", "b", "c", "d", "e", "f", "g", "h", "i"]), Err(OutfitError::Size(9)));
-        assert_eq!(outfit(&["a", "b", "c", "a"]), Err(OutfitError::Duplicate(ids(&["a"])[0].clone())));
+    fn an_outfit_is_a_set() {
+        let outfit = |names: &[&str]| {
+            Outfit::new(CustomerId::new("c").unwrap(), ids(names), None, Features::default())
+        };
+        assert!(outfit(&["a", "b"]).is_ok());
+        assert_eq!(outfit(&["a", "b", "a"]), Err(OutfitError::Duplicate(ids(&["a"])[0].clone())));
     }
 
     #[test]
@@ -208,10 +237,22 @@ mod tests {
         let article = |name: &str| Slot::Article(ArticleId::new(name).unwrap());
         let slots = Slots::new(vec![article("a"), Slot::Blank, article("b"), Slot::Blank]).unwrap();
         assert_eq!(slots.blanks().collect::<Vec<_>>(), [1, 3]);
-        assert!(slots.is_draft() && Slots::new(vec![article("a")]).unwrap().is_draft());
-        assert!(!Slots::new(["a", "b", "c", "d"].map(article).to_vec()).unwrap().is_draft());
         assert_eq!(Slots::new(vec![]), Err(OutfitError::NoSlots));
-        assert_eq!(Slots::new(vec![Slot::Blank; 9]), Err(TooManySlots { found: 9 }.into()));
+        assert!(Slots::new(vec![Slot::Blank; 12]).is_ok());
+        assert_eq!(Slots::new(vec![Slot::Blank; 13]), Err(TooManySlots { most: 12, found: 13 }.into()));
         assert!(matches!(Slots::new(vec![article("a"), article("a")]), Err(OutfitError::Duplicate(_))));
+    }
+
+    #[test]
+    fn a_size_says_what_is_whole() {
+        let size = OutfitSize::PAPER;
+        assert!(size.check(4).is_ok() && size.check(8).is_ok() && size.check_slots(1).is_ok());
+        let message = size.check(3).unwrap_err().to_string();
+        assert_eq!(message, "an outfit has 4 to 8 articles (`outfit` in the schema), found 3");
+        assert!(size.check(9).is_err() && size.check_slots(9).is_err());
+        let slots = |names: &[&str]| Slots::new(ids(names).into_iter().map(Slot::Article).collect()).unwrap();
+        assert!(size.is_draft(&slots(&["a", "b", "c"])) && !size.is_draft(&slots(&["a", "b", "c", "d"])));
+        assert!(!OutfitSize::default().is_draft(&slots(&["a", "b"])));
+        assert!(OutfitSize::default().is_draft(&Slots::new(vec![Slot::Blank; 3]).unwrap()));
     }
 }

@@ -253,7 +253,7 @@ impl Table {
             let article = &self.truths.names.values[truth as usize];
             return Err(format!("article {article} is not in slot {slot} of its outfit"));
         }
-        let slot = u8::try_from(slot).expect("an outfit has at most eight slots; this is a bug");
+        let slot = u8::try_from(slot).expect("an outfit has at most twelve slots; this is a bug");
         ranks.cases.push(CaseRow { outfit: count(ranks.outfits.len()) - 1, kind, slot });
         Ok(())
     }

@@ -65,7 +65,7 @@ pub(crate) const PADDING: u32 = u32::MAX - 1;
 #[derive(Debug, Clone)]
 pub struct Question {
     pub articles: Arc<Articles>,
-    /// One to eight slots: the articles' positions, or [`BLANK`].
+    /// One to twelve slots: the articles' positions, or [`BLANK`].
     pub slots: Vec<u32>,
     /// The blank's index in `slots`.
     pub blank: usize,

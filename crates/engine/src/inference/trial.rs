@@ -9,7 +9,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use atelier_core::domain::{Feature, MAX_SLOTS, Schema};
+use atelier_core::domain::{Feature, Schema};
 
 use super::{Answer, Articles, BLANK, Context, PADDING, Question, model::ModelError};
 
@@ -57,7 +57,7 @@ impl Trial<'_> {
         for question in &questions {
             alone.extend(self.ask(run, std::slice::from_ref(question))?);
         }
-        let padded = questions.iter().map(Self::with_padding).collect();
+        let padded = questions.iter().map(|question| self.with_padding(question)).collect();
         let reversed = questions.iter().map(reversed).collect();
         let ways: [(&str, Vec<Question>); 3] = [
             ("in a batch with longer outfits", questions),
@@ -85,8 +85,12 @@ impl Trial<'_> {
             let slots = [&[BLANK][..], others].concat();
             Question { k: 1, ..Question::new(Arc::clone(self.articles), slots, 0, empty.clone()) }
         };
-        let questions: Vec<Question> = articles.chunks(MAX_SLOTS - 1).map(question).collect();
+        let questions: Vec<Question> = articles.chunks(self.most_slots() - 1).map(question).collect();
         questions.chunks(BATCH).try_for_each(|questions| self.ask(run, questions).map(drop))
+    }
+
+    fn most_slots(&self) -> usize {
+        self.schema.outfit_size().most
     }
 
     fn count(&self) -> u32 {
@@ -118,7 +122,7 @@ impl Trial<'_> {
             let question = Question::new(Arc::clone(self.articles), slots, 0, context);
             Question { k: 1, placements_of: compared.clone(), ..question }
         };
-        (1..=MAX_SLOTS).map(question).collect()
+        (1..=self.most_slots()).map(question).collect()
     }
 
     /// The last row of each feature's table, to find tables that are too short, and no feature at all.
@@ -132,8 +136,8 @@ impl Trial<'_> {
     }
 
     /// The question with as much padding in front of its slots as fits.
-    fn with_padding(question: &Question) -> Question {
-        let mut room = MAX_SLOTS - question.slots.len();
+    fn with_padding(&self, question: &Question) -> Question {
+        let mut room = self.most_slots() - question.slots.len();
         let (mut slots, mut blank) = (Vec::new(), 0);
         for (position, &slot) in question.slots.iter().enumerate() {
             // An outfit of one slot has padding behind it, too.

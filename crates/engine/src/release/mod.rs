@@ -18,7 +18,7 @@ use std::{
 pub use manifest::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry};
 
 use atelier_core::{
-    domain::{Article, ArticleEncoder, EncodedArticle, Schema, Vocabulary},
+    domain::{Article, ArticleEncoder, EncodedArticle, OutfitSize, Schema, Vocabulary},
     util::digest,
 };
 use atelier_files::FileError;
@@ -80,7 +80,12 @@ impl Release {
     pub fn open(folder: &Path) -> Result<Self, ReleaseError> {
         let manifest = Manifest::read(folder)?;
         manifest.files.par_iter().try_for_each(|(name, entry)| check_file(&folder.join(name), entry))?;
-        let schema = read_schema(&folder.join(&manifest.schema))?;
+        let mut schema = read_schema(&folder.join(&manifest.schema))?;
+        if manifest.format == 1 {
+            let OutfitSize { least, most } = schema.outfit_size();
+            let bound = OutfitSize::PAPER.most;
+            schema = schema.with_outfit_size(OutfitSize { least: least.min(bound), most: most.min(bound) });
+        }
         let (articles, vocabulary) =
             read_articles(&folder.join(&manifest.articles), &schema, manifest.known)?;
         let encoder = manifest.encoder.as_ref().map(|file| read_encoder(&folder.join(file))).transpose()?;
@@ -338,7 +343,7 @@ fn check_file(path: &Path, entry: &FileEntry) -> Result<(), ReleaseError> {
 
 fn read_schema(path: &Path) -> Result<Schema, ReleaseError> {
     let text = fs::read_to_string(path).map_err(file_error(path))?;
-    Schema::parse(&text).map_err(|error| invalid(path, &error))
+    Schema::parse_released(&text).map_err(|error| invalid(path, &error))
 }
 
 #[cfg(test)]

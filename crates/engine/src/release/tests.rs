@@ -53,6 +53,24 @@ fn a_valid_release_opens_in_vocabulary_order() {
 }
 
 #[test]
+fn a_release_says_how_large_outfits_are_or_means_the_papers() {
+    let sizes = |format: u32, line: &str| {
+        let (_home, folder) = release(|manifest, folder| {
+            manifest["format"] = format.into();
+            let text = format!("{line}{SCHEMA}");
+            fs::write(folder.join("schema.toml"), &text).unwrap();
+            let sha256 = digest::sha256_of_file(&folder.join("schema.toml")).unwrap();
+            manifest["files"]["schema.toml"] = json!({"bytes": text.len(), "sha256": sha256});
+        });
+        let OutfitSize { least, most } = Release::open(&folder).unwrap().schema().outfit_size();
+        (least, most)
+    };
+    let twelve = "outfit = {least = 2, most = 12}\n";
+    assert_eq!([sizes(1, ""), sizes(2, "")], [(4, 8), (4, 8)]);
+    assert_eq!([sizes(1, twelve), sizes(2, twelve)], [(2, 8), (2, 12)], "format 1 has at most eight slots");
+}
+
+#[test]
 fn articles_past_the_known_ones_are_not_in_the_vocabulary() {
     let (_home, folder) = release(|manifest, _| {
         (manifest["format"], manifest["known"]) = (2.into(), 1.into());

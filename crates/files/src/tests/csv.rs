@@ -40,7 +40,7 @@ fn ids_joined_otherwise_are_refused() {
             joined(3, "a;b;c;d"),
             joined(4, "a b c d"),
             joined(5, "['a', 'b', 'c', 'd']"),
-            "line 6: an outfit has 4 to 8 articles, found 1".into(),
+            "line 6: an outfit has 2 to 12 articles (`outfit` in the schema), found 1".into(),
         ]
     );
 }

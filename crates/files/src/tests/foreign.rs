@@ -122,7 +122,7 @@ fn lists_of_two_levels_and_of_one_are_read() {
         assert_eq!(rows[0].as_ref().unwrap().value.articles().len(), 5, "{message}");
         assert_eq!(
             rows[1].as_ref().unwrap_err().to_string(),
-            "row 2: an outfit has 4 to 8 articles, found 0"
+            "row 2: an outfit has 2 to 12 articles (`outfit` in the schema), found 0"
         );
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use atelier_core::{
-    domain::{ArticleId, CustomerId, Features, MAX_SLOTS, Method, TooManySlots},
+    domain::{ArticleId, CustomerId, Features, MAX_SLOTS, Method},
     util::json_pointer::step,
 };
 use serde::{Deserialize, Serialize};
@@ -156,7 +156,7 @@ impl CompleteBody {
         let customer = value_or_finding(customer, || "/customer".into(), &mut findings).flatten();
         let method = self.method.as_deref().map(str::parse::<Method>).transpose();
         let method = value_or_finding(method, || "/method".into(), &mut findings).flatten();
-        let outfit = read_outfit(&self.outfit, &mut findings);
+        let outfit = read_outfit(&self.outfit, live, &mut findings);
         let filters = self.filters.read(&mut findings);
         if self.sets > MAX_SETS {
             findings.push(Finding::at("/sets", format!("sets are 0 to {MAX_SETS}, found {}", self.sets)));
@@ -210,8 +210,12 @@ impl FiltersBody {
 }
 
 /// Only checks the ids; the completion checks that the articles exist.
-pub(crate) fn read_outfit(slots: &[Option<String>], findings: &mut Vec<Finding>) -> Vec<Option<ArticleId>> {
-    if let Err(error) = TooManySlots::check(slots.len()) {
+pub(crate) fn read_outfit(
+    slots: &[Option<String>],
+    live: &LiveRelease,
+    findings: &mut Vec<Finding>,
+) -> Vec<Option<ArticleId>> {
+    if let Err(error) = live.serving.release().schema().outfit_size().check_slots(slots.len()) {
         findings.push(Finding::at("/outfit", error.to_string()));
         return Vec::new();
     }

@@ -118,6 +118,11 @@ impl View {
         let before = self.slots.len();
         let is_there = |id: &ArticleId| catalogue.position_of(id.as_str()).is_some();
         self.slots.retain(|slot| slot.as_ref().is_none_or(is_there));
+        let most = live.serving.release().schema().outfit_size().most;
+        while self.slots.len() > most {
+            let last = self.slots.iter().rposition(Option::is_some).unwrap_or_default();
+            self.slots.remove(last);
+        }
         if self.slots.len() < before {
             ignored.push("a piece".to_owned());
         }

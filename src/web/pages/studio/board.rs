@@ -1,6 +1,6 @@
 //! The outfit on the board.
 
-use atelier_core::domain::{Article, ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Method};
+use atelier_core::domain::{Article, ArticleId, Features, Method};
 
 use super::View;
 use crate::{
@@ -77,7 +77,7 @@ pub(super) async fn board(
     };
     let slots = view.slots.iter().enumerate().map(slot).collect();
     let types = live.map(|live| live.catalogue.sets().types()).unwrap_or_default();
-    let has_room = view.slots.len() < MAX_SLOTS;
+    let has_room = view.slots.len() < view.size.most;
     let cost = article_view::cost(&stored, &state.notation);
     let over = view.filter.most_total.filter(|most| cost > *most);
     Ok(Board {
@@ -91,11 +91,6 @@ pub(super) async fn board(
 }
 
 impl Board {
-    /// Whether there are no blanks and enough articles for an outfit.
-    pub(super) fn is_complete(&self) -> bool {
-        self.slots.len() >= MIN_ARTICLES && self.slots.iter().all(|slot| slot.article.is_some())
-    }
-
     /// Adds each article's placement among those of its type that the filters admit, for this customer and outfit.
     pub(super) async fn score(
         &mut self,

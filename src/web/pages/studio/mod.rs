@@ -162,6 +162,7 @@ struct Named {
 impl Named {
     async fn read(state: &AppState, mut view: View) -> Result<Self, Problem> {
         let (live, schema) = (state.releases.current(), state.schema());
+        view.size = schema.outfit_size();
         view.saved = confirm_saved(state, &view, &schema).await?;
         let is_outdated = is_outdated(state, &mut view, &schema).await?;
         let customer = match &view.customer {
@@ -227,7 +228,7 @@ async fn answer(
         let reason = "No release is live, so there are no suggestions. An admin can activate one.";
         return Ok(if view.blanks() > 0 { Err(reason.to_owned()) } else { Ok(None) });
     };
-    if board.is_complete() {
+    if !view.is_draft() {
         board.score(state, live, view, profile).await?;
     }
     if view.blanks() == 0 {
@@ -252,6 +253,11 @@ fn leave_out_what_is_gone(view: &mut View, live: &LiveRelease) {
         view.ignored.push(format!("the method {method}"));
     }
     let ignored = &mut view.ignored;
+    // All pieces of a stored outfit stay, so that saving it loses none.
+    if view.edited.is_none() && view.slots.len() > view.size.most {
+        view.slots.truncate(view.size.most);
+        ignored.push("a piece".to_owned());
+    }
     view.types.retain(|_, kind| {
         let is_there = catalogue.sets().of_type(kind).is_some();
         if !is_there {

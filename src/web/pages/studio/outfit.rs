@@ -411,7 +411,7 @@ async fn copy(state: &AppState, visitor: &Visitor, seq: i64, customer: &str) -> 
     let name = saved.name.filter(|name| !fold(name.as_str()).contains(&owner));
     let outfit = OpenOutfit { customer, ..saved.outfit };
     let (author, now) = (visitor.author(), state.now());
-    let copied = match outfits::save(&state.store, author, &outfit, now).await {
+    let copied = match outfits::save(&state.store, author, state.schema().outfit_size(), &outfit, now).await {
         Ok((copied, _)) => copied,
         Err(ServiceError::Faults(faults)) => return refuse(fault::words(&faults)),
         Err(error) => return Err(fault::problem(error)),

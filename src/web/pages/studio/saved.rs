@@ -152,7 +152,7 @@ pub(super) async fn cards(
             href: format!("/studio/outfits/{}", saved.seq),
             board: board(saved),
             is_imported: saved.origin == Origin::Imported,
-            is_draft: saved.outfit.slots.is_draft(),
+            is_draft: saved.is_draft,
             articles: slots.map(|slot| slot.article().and_then(|_| articles.next())).collect(),
             customer: saved.outfit.customer.to_string(),
             about: about.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(" · "),
@@ -219,17 +219,21 @@ pub(super) async fn save(
     Form(SaveForm { view, another }): Form<SaveForm>,
 ) -> Result<Response, Problem> {
     let view = View::parse(&view)?;
-    let outfit = match read(&view, &state.schema()) {
+    let schema = state.schema();
+    let outfit = match read(&view, &schema) {
         Ok(outfit) => outfit,
         Err(reason) => return refuse(&state, &visitor, view, Unsaved::invalid(reason)).await,
     };
     let (store, author, now) = (&state.store, visitor.author(), state.now());
+    let size = schema.outfit_size();
     let edited = view.edited.filter(|_| another.is_none());
     let saved = match edited {
         Some(Edited { seq, revision }) => {
-            outfits::replace(&store.by(author), (seq, revision), outfit.clone(), now).await.map(|()| seq)
+            outfits::replace(&store.by(author), (seq, revision), size, outfit.clone(), now)
+                .await
+                .map(|()| seq)
         }
-        None => outfits::save(store, author, &outfit, now).await.map(|(seq, _)| seq),
+        None => outfits::save(store, author, size, &outfit, now).await.map(|(seq, _)| seq),
     };
     let seq = match saved {
         Ok(seq) if another.is_some() && view.edited.is_some_and(|edited| edited.seq == seq) => {
@@ -285,7 +289,7 @@ async fn count_accepted(state: &AppState, view: &View, now: Timestamp) {
 /// The board after saving. A draft is finished in place; a whole outfit may be the beginning of another.
 async fn saved_view(state: &AppState, view: &View, seq: i64) -> Result<View, Problem> {
     let edited = match state.store.saved_outfits().get(seq).await? {
-        Some(SavedOutfit { revision, .. }) if view.is_draft() => Some(Edited { seq, revision }),
+        Some(SavedOutfit { revision, is_draft: true, .. }) => Some(Edited { seq, revision }),
         _ => None,
     };
     Ok(View { saved: Some(seq), edited, ..view.clone() })

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use atelier_core::domain::{ArticleId, CustomerId, MAX_SLOTS, MIN_ARTICLES, Method};
+use atelier_core::domain::{ArticleId, CustomerId, MAX_SLOTS, Method, OutfitSize};
 use atelier_engine::evaluation::PAPER;
 use axum::{extract::FromRequestParts, http::request::Parts};
 
@@ -36,6 +36,8 @@ pub(crate) struct View {
     pub(crate) find: String,
     /// None for a blank.
     pub(crate) slots: Vec<Option<ArticleId>>,
+    /// How many of them a whole outfit has. The live schema says so, not the address.
+    pub(crate) size: OutfitSize,
     /// The only type that a blank takes, by its slot.
     pub(crate) types: BTreeMap<usize, String>,
     /// By slot, the name of the suggestion that its article came from.
@@ -337,7 +339,7 @@ impl View {
     /// With blanks for the rest of a whole outfit.
     pub(super) fn completed(&self) -> Self {
         self.with(|view| {
-            view.slots.resize(view.slots.len().max(MIN_ARTICLES), None);
+            view.slots.resize(view.slots.len().max(view.size.least), None);
             view.skipped_sets = 0;
         })
     }
@@ -371,13 +373,20 @@ impl View {
 
     /// Whether it is too small for a whole outfit, or has blanks.
     pub(super) fn is_draft(&self) -> bool {
-        self.slots.len() < MIN_ARTICLES || self.blanks() > 0
+        self.is_small() || self.blanks() > 0
+    }
+
+    pub(super) fn is_small(&self) -> bool {
+        self.slots.len() < self.size.least
     }
 
     /// How many pieces a whole outfit still needs, in words.
-    pub(super) fn missing(&self) -> Option<&'static str> {
-        let words = ["one more piece", "two more pieces", "three more pieces", "four pieces"];
-        words.get(MIN_ARTICLES.checked_sub(self.slots.len() + 1)?).copied()
+    pub(super) fn missing(&self) -> Option<String> {
+        match self.size.least.saturating_sub(self.slots.len()) {
+            0 => None,
+            1 => Some("one more piece".to_owned()),
+            more => Some(format!("{more} more pieces")),
+        }
     }
 
     /// The method that the address names, or an empty text.
@@ -440,7 +449,7 @@ mod tests {
 
     #[test]
     fn an_old_link_keeps_what_it_can() {
-        let many = "slot=a&".repeat(9);
+        let many = "slot=a&".repeat(13);
         let view =
             View::read(&format!("{many}slot=%00&k=x&method=Best&yclid=1&_hsenc=2&mkt_tok=3&type=1:coat"));
         assert_eq!(view.slots.len(), MAX_SLOTS);
@@ -517,7 +526,7 @@ mod tests {
 
     #[test]
     fn findings_name_the_parameter() {
-        let many = "slot=a&".repeat(9);
+        let many = "slot=a&".repeat(13);
         for (query, name) in [
             ("k=x", "k"),
             ("price_max=-1", "price_max"),

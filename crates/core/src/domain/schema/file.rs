@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    Feature, Kind, Schema,
+    Feature, Kind, OutfitSize, Schema,
     requirement::{Requirement, without_values},
 };
 
@@ -26,6 +26,11 @@ pub enum SchemaError {
     Toml(#[from] toml::de::Error),
     #[error("a schema has at least one [[feature]], found none")]
     Empty,
+    #[error(
+        "`outfit` is a range within {limits}, such as {{least = 2, most = 6}}; found {{least = {least}, most = {most}}}",
+        limits = OutfitSize::default(), least = .0.least, most = .0.most
+    )]
+    OutfitSize(OutfitSize),
     #[error("the schema has two features named {0:?}")]
     Duplicate(String),
     #[error(
@@ -40,6 +45,7 @@ pub enum SchemaError {
 #[serde(deny_unknown_fields)]
 struct SchemaFile {
     name: String,
+    outfit: Option<Spanned<OutfitSize>>,
     #[serde(default)]
     feature: Vec<FeatureTable>,
 }
@@ -95,6 +101,19 @@ impl Schema {
     /// # Errors
     /// If the text is not TOML of the right shape, or a feature is invalid.
     pub fn parse(source: &str) -> Result<Self, SchemaError> {
+        Self::parse_or(source, OutfitSize::default())
+    }
+
+    /// Reads a release's schema. Releases say the size of outfits since it may be another than the paper's.
+    ///
+    /// # Errors
+    /// As [`Schema::parse`].
+    pub fn parse_released(source: &str) -> Result<Self, SchemaError> {
+        Self::parse_or(source, OutfitSize::PAPER)
+    }
+
+    /// `unsaid` is the size of outfits if the text does not say it.
+    fn parse_or(source: &str, unsaid: OutfitSize) -> Result<Self, SchemaError> {
         let file: SchemaFile = toml::from_str(source)?;
         if file.feature.is_empty() {
             return Err(SchemaError::Empty);
@@ -102,6 +121,13 @@ impl Schema {
         let mut names = HashSet::new();
         let mut features = Vec::with_capacity(file.feature.len());
         let (mut spans, mut says_of) = (Vec::new(), false);
+        spans.extend(file.outfit.as_ref().map(Spanned::span));
+        let said = file.outfit.map(Spanned::into_inner);
+        let outfit @ OutfitSize { least, most } = said.unwrap_or(unsaid);
+        let limits = OutfitSize::default();
+        if least < limits.least || least > most || most > limits.most {
+            return Err(SchemaError::OutfitSize(outfit));
+        }
         for table in file.feature {
             if !names.insert(table.name.clone()) {
                 return Err(SchemaError::Duplicate(table.name));
@@ -116,11 +142,15 @@ impl Schema {
             usual.of_outfit = true;
         }
         let schema =
-            Self { name: file.name, features, learned: source.to_owned(), source: source.to_owned() };
-        Ok(schema.with_learned(&spans))
+            Self { name: file.name, outfit, features, learned: source.to_owned(), source: source.to_owned() };
+        let mut schema = schema.with_learned(&spans);
+        if said.is_none() {
+            schema.source.insert_str(0, &format!("outfit = {{least = {least}, most = {most}}}\n"));
+        }
+        Ok(schema)
     }
 
-    /// Finds the text that models depend on. `spans` are the bytes of what `requires` and `of` say in the source.
+    /// Finds the text that models depend on. `spans` are the bytes of what `outfit`, `requires` and `of` say in the source.
     fn with_learned(mut self, spans: &[Range<usize>]) -> Self {
         if !spans.is_empty() {
             let learned = without_values(&self.source, spans);

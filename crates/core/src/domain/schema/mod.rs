@@ -14,7 +14,7 @@ use serde_json::Value;
 pub use file::SchemaError;
 pub use requirement::Requirement;
 
-use super::{Article, FeatureValue, Features, json_number, number::integer_word};
+use super::{Article, FeatureValue, Features, OutfitSize, json_number, number::integer_word};
 
 /// The width of a feature's embedding. The default schema's 23 features make a context of 736 numbers, as in the paper.
 pub const FEATURE_WIDTH: usize = 32;
@@ -252,6 +252,7 @@ pub struct Encoding {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schema {
     name: String,
+    outfit: OutfitSize,
     features: Vec<Feature>,
     source: String,
     learned: String,
@@ -263,8 +264,23 @@ impl Schema {
         Self::parse(DEFAULT).expect("the built-in schema is tested; this is a bug")
     }
 
+    /// The same, of outfits as the paper has them.
+    pub fn paper_schema() -> Self {
+        Self::parse(&DEFAULT.replace("{least = 2, most = 12}", "{least = 4, most = 8}"))
+            .expect("the built-in schema is tested; this is a bug")
+    }
+
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    pub fn outfit_size(&self) -> OutfitSize {
+        self.outfit
+    }
+
+    #[must_use]
+    pub fn with_outfit_size(self, outfit: OutfitSize) -> Self {
+        Self { outfit, ..self }
     }
 
     pub fn features(&self) -> &[Feature] {
@@ -275,13 +291,13 @@ impl Schema {
         self.features.iter().find(|feature| feature.name == name)
     }
 
-    /// The TOML that it was read from. A model is saved with its schema.
+    /// The TOML that it was read from, with the size of outfits if that did not say it. A model is saved with its schema.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// The part of the TOML that models depend on: without `requires`, which only filters, and `of`, which only
-    /// sorts the features. Adding them leaves models valid.
+    /// The part of the TOML that models depend on: without `requires`, which only filters, `of`, which only
+    /// sorts the features, and `outfit`, which outfits themselves show. Adding them leaves models valid.
     pub fn learned_source(&self) -> &str {
         &self.learned
     }

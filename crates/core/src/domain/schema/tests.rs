@@ -292,6 +292,40 @@ fn an_invalid_requirement_names_its_feature() {
 }
 
 #[test]
+fn a_schema_says_how_large_outfits_are() {
+    let said = |line: &str| {
+        format!("{line}\nname = \"x\"\n[[feature]]\nname = \"a\"\nkind = \"set\"\nvalues = [\"b\"]\n")
+    };
+    let unsaid = said("");
+    let (new, released) = (Schema::parse(&unsaid).unwrap(), Schema::parse_released(&unsaid).unwrap());
+    assert_eq!(new.outfit_size(), OutfitSize { least: 2, most: 12 });
+    assert_eq!(released.outfit_size(), OutfitSize { least: 4, most: 8 });
+    for schema in [new, released] {
+        assert_eq!(schema.learned_source(), unsaid, "models do not depend on it");
+        let read = Schema::parse(schema.source()).unwrap();
+        assert_eq!(
+            read,
+            Schema { learned: read.learned.clone(), ..schema },
+            "it says its size wherever it is copied to"
+        );
+        assert_eq!(read.learned_source(), unsaid);
+    }
+    let narrow = Schema::parse_released(&said("outfit = {least = 2, most = 3}")).unwrap();
+    assert_eq!(narrow.outfit_size(), OutfitSize { least: 2, most: 3 });
+    for (least, most) in [(1, 8), (4, 13), (5, 4)] {
+        let message = Schema::parse(&said(&format!("outfit = {{least = {least}, most = {most}}}")))
+            .unwrap_err()
+            .to_string();
+        let found = format!(
+            "`outfit` is a range within 2 to 12, such as {{least = 2, most = 6}}; found {{least = {least}, most = {most}}}"
+        );
+        assert_eq!(message, found);
+    }
+    assert_eq!(Schema::paper_schema().outfit_size(), OutfitSize::PAPER);
+    assert_eq!(Schema::paper_schema().learned_source(), Schema::default_schema().learned_source());
+}
+
+#[test]
 fn rows_of_features_have_names() {
     let schema = Schema::default_schema();
     let name = |feature: &str, row| schema.feature(feature).unwrap().row_name(row);
