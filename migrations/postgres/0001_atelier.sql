@@ -139,6 +139,36 @@ create table customers (
     constraint customers_id_unique primary key (id)
 );
 
+create table variants (
+    id text collate "C" not null,
+    article_id text collate "C" not null,
+    constraint variants_unique primary key (id, article_id)
+);
+
+create index variants_by_article on variants (article_id);
+
+create function articles_keep_variants() returns trigger language plpgsql as $$
+begin
+    if tg_op <> 'INSERT' then
+        delete from variants where article_id = old.id;
+    end if;
+    if tg_op <> 'DELETE' then
+        insert into variants (id, article_id)
+        select distinct variant.id #>> '{}', new.id
+        from (values (new.attributes), (new.old_attributes)) as kept (attributes),
+            jsonb_path_query(kept.attributes::jsonb, '$.variants[*].id ? (@.type() == "string")') as variant (id);
+    end if;
+    return null;
+end
+$$;
+create trigger articles_add_variants after insert on articles
+    for each row when (position('"variants"' in new.attributes) > 0) execute function articles_keep_variants();
+create trigger articles_change_variants after update of attributes, old_attributes on articles
+    for each row when (position('"variants"' in old.attributes || coalesce(old.old_attributes, '') || new.attributes) > 0)
+    execute function articles_keep_variants();
+create trigger articles_remove_variants after delete on articles
+    for each row execute function articles_keep_variants();
+
 create index articles_replaced on articles (id) where old_type is not null;
 create index customers_replaced on customers (id) where old_features is not null;
 

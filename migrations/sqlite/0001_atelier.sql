@@ -200,6 +200,40 @@ create table customers (
     constraint customers_id_unique primary key (id)
 ) strict;
 
+-- What a basket holds: the variants in the articles' attributes, each with its article, so that a variant is found by its id.
+-- Triggers keep it: what is written to articles is here in the same statement. While an import runs, an article has its old
+-- variants and the new ones here; a reader looks into the article. A variant may move to another article in one import, so
+-- its id alone is no key.
+create table variants (
+    id text not null,
+    article_id text not null,
+    constraint variants_unique primary key (id, article_id)
+) strict, without rowid;
+
+create index variants_by_article on variants (article_id);
+
+create trigger articles_add_variants after insert on articles when instr(new.attributes, '"variants"') > 0
+begin
+    insert into variants (id, article_id)
+    select distinct json_extract(new.attributes, fullkey || '.id'), new.id from json_each(new.attributes, '$.variants')
+    where json_type(new.attributes, fullkey || '.id') = 'text';
+end;
+create trigger articles_change_variants after update of attributes, old_attributes on articles
+when instr(old.attributes || coalesce(old.old_attributes, '') || new.attributes, '"variants"') > 0
+begin
+    delete from variants where article_id = old.id;
+    insert into variants (id, article_id)
+    select json_extract(new.attributes, fullkey || '.id'), new.id from json_each(new.attributes, '$.variants')
+    where json_type(new.attributes, fullkey || '.id') = 'text'
+    union
+    select json_extract(new.old_attributes, fullkey || '.id'), new.id from json_each(new.old_attributes, '$.variants')
+    where json_type(new.old_attributes, fullkey || '.id') = 'text';
+end;
+create trigger articles_remove_variants after delete on articles
+begin
+    delete from variants where article_id = old.id;
+end;
+
 -- What is left to clear after an import.
 create index articles_replaced on articles (id) where old_type is not null;
 create index customers_replaced on customers (id) where old_features is not null;

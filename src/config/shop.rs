@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use atelier_core::util::notation::Notation;
+use atelier_files::NotWorn;
 use serde::Deserialize;
 
 /// The section `[shop]`.
@@ -15,11 +16,13 @@ pub struct Shop {
     pub locale: String,
     /// A file of words that searches take as the same.
     pub synonyms: Option<PathBuf>,
+    /// The types that imports leave out of feeds; without a list, gift cards and the like.
+    pub not_worn: Option<Vec<String>>,
 }
 
 impl Default for Shop {
     fn default() -> Self {
-        Self { currency: "EUR".into(), locale: "en".into(), synonyms: None }
+        Self { currency: "EUR".into(), locale: "en".into(), synonyms: None, not_worn: None }
     }
 }
 
@@ -27,6 +30,10 @@ impl Shop {
     pub fn notation(&self) -> Notation {
         let notation = Notation::new(&self.currency, &self.locale);
         notation.expect("checked when it was read; this is a bug")
+    }
+
+    pub fn not_worn(&self) -> NotWorn {
+        self.not_worn.as_deref().map_or_else(NotWorn::default, NotWorn::new)
     }
 
     /// # Errors

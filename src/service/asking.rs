@@ -118,7 +118,9 @@ async fn resolve(
         (None, None) => (Features::default(), None),
     };
     let Choice { method, arm } = live.choose_unless(method, customer.as_ref());
-    Ok(Resolved { request: Request { stored, method, ..request }, arm, stale })
+    // A basket holds variants, and what is said and remembered of an outfit is about their articles.
+    let outfit = request.outfit.iter().map(|slot| slot.as_ref().map(|id| live.article_id(id))).collect();
+    Ok(Resolved { request: Request { stored, outfit, method, ..request }, arm, stale })
 }
 
 /// A stored customer's features, with a warning if the database could not confirm them, or if the features that come

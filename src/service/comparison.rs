@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::{
     asking::{Times, stored_features},
-    completion::{Blank, Cost, Request, Warning, complete, overlap, rank_biased_overlap},
+    completion::{Blank, Cost, Request, Variants, Warning, complete, overlap, rank_biased_overlap},
     fault::{Fault, Field, ServiceError},
     live_release::LiveRelease,
     profiles::Profiles,
@@ -34,6 +34,7 @@ pub struct Column {
     pub method: Method,
     pub customer: Option<CustomerId>,
     pub blank: Blank,
+    pub variants: Variants,
     pub personas: Option<Vec<f32>>,
     pub steps: Option<f32>,
     pub warnings: Vec<Warning>,
@@ -120,6 +121,7 @@ pub async fn compare(
         let column = Column {
             method,
             customer: customer.clone(),
+            variants: completion.variants,
             blank: completion.blanks.into_iter().next().expect("there is a blank; this is a bug"),
             personas: completion.personas,
             steps: completion.steps,

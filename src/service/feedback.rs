@@ -102,10 +102,13 @@ async fn confirm(
     store: &Store,
     releases: &Releases,
     tickets: &Tickets,
-    report: Report,
+    mut report: Report,
     now: Timestamp,
 ) -> Result<Confirmed, ReportError> {
     check_id(&report.id).map_err(ReportError::Fault)?;
+    if let Some(live) = releases.current() {
+        report.article = live.article_id(&report.article);
+    }
     let (ticket, key) = tickets.open(&report.completion_id, now).await?;
     let rank = find_rank(&ticket, &key, &report).map_err(ReportError::Fault)?;
     if let Rank::Claimed(_) = rank

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier_core::domain::{CustomerId, Method, Schema, Timestamp, list_methods};
+use atelier_core::domain::{ArticleId, CustomerId, Method, Schema, Timestamp, list_methods};
 use atelier_engine::{
     catalogue::Catalogue,
     evaluation::Evaluation,
@@ -82,6 +82,13 @@ impl LiveRelease {
             "" => "nothing can be suggested".into(),
             open => format!("only {open} can suggest them, by their attributes alone"),
         }
+    }
+
+    /// The article that an id names, its own or a variant's; the same id if there is none.
+    pub fn article_id(&self, id: &ArticleId) -> ArticleId {
+        let position = self.catalogue.position_of(id.as_str());
+        let found = position.and_then(|position| self.catalogue.any_article(position));
+        found.map_or(id, |article| &article.id).clone()
     }
 
     pub fn served(&self) -> Served<'_> {

@@ -21,13 +21,13 @@ pub async fn save(
     outfit: &OpenOutfit,
     now: Timestamp,
 ) -> Result<(i64, Put), ServiceError> {
-    let is_draft = check(store, size, outfit).await?;
+    let (outfit, is_draft) = &check(store, size, outfit).await?;
     let by: Option<PersonId> = match author.actor {
         Actor::Person(person) => Some(person),
         Actor::Key(_) | Actor::Service | Actor::Visitor => None,
     };
     let store = store.by(author);
-    store.saved_outfits().save(outfit, is_draft, by, now).await.map_err(|error| match error {
+    store.saved_outfits().save(outfit, *is_draft, by, now).await.map_err(|error| match error {
         StoreError::Conflict(Conflict::UnknownCustomer) => Fault::new("customer", error.to_string()).into(),
         error => ServiceError::from(error),
     })
@@ -41,7 +41,7 @@ pub async fn replace(
     outfit: OpenOutfit,
     now: Timestamp,
 ) -> Result<(), ServiceError> {
-    let is_draft = check(store, size, &outfit).await?;
+    let (outfit, is_draft) = check(store, size, &outfit).await?;
     let edit = |saved: &mut SavedOutfit| {
         let customer = saved.outfit.customer.clone();
         saved.is_draft = is_draft;
@@ -65,18 +65,27 @@ pub async fn shared(store: &Store, link: &str) -> Result<Option<SavedOutfit>, St
     }
 }
 
-/// Whether an outfit whose size and articles are valid is a draft.
-async fn check(store: &Store, size: OutfitSize, outfit: &OpenOutfit) -> Result<bool, ServiceError> {
+/// The outfit with the articles of the variants that it names, if its size and articles are valid, and whether it is a draft.
+async fn check(
+    store: &Store,
+    size: OutfitSize,
+    outfit: &OpenOutfit,
+) -> Result<(OpenOutfit, bool), ServiceError> {
+    let refuse = |reason: String| ServiceError::Faults(vec![Fault::new("articles", reason)]);
     let slots = outfit.slots.as_slice().len();
-    size.check_slots(slots).map_err(|error| Fault::new("articles", error.to_string()))?;
+    size.check_slots(slots).map_err(|error| refuse(error.to_string()))?;
     let ids: Vec<ArticleId> = outfit.slots.articles().cloned().collect();
-    let found = store.articles().get_many(&ids).await?;
+    let found = store.articles().named(&ids).await?;
     let missing = |(index, slot): (usize, &Slot)| {
         let id = slot.article()?;
         let detail = format!("article {id:?} is not in the catalogue; put it there first");
-        (!found.iter().any(|article| article.id == *id))
-            .then(|| Fault::new(Field::from("articles").item(&index), detail))
+        (!found.contains_key(id)).then(|| Fault::new(Field::from("articles").item(&index), detail))
     };
     let faults: Vec<Fault> = outfit.slots.as_slice().iter().enumerate().filter_map(missing).collect();
-    if faults.is_empty() { Ok(size.is_draft(&outfit.slots)) } else { Err(ServiceError::Faults(faults)) }
+    if !faults.is_empty() {
+        return Err(ServiceError::Faults(faults));
+    }
+    let slots =
+        outfit.slots.with_articles(|id| found[id].clone()).map_err(|error| refuse(error.to_string()))?;
+    Ok((OpenOutfit { slots, ..outfit.clone() }, size.is_draft(&outfit.slots)))
 }

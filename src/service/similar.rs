@@ -34,7 +34,7 @@ pub fn similar(catalogue: &Catalogue, article: &Article) -> Vec<ArticleId> {
 /// Each attribute with each of its words.
 fn words(article: &Article) -> impl Iterator<Item = (&str, String)> {
     let names = article.attributes().keys().map(String::as_str);
-    let names = names.filter(|name| *name != "price" && *name != "in_stock");
+    let names = names.filter(|name| !["price", "in_stock", "variants"].contains(name));
     names.flat_map(|name| article.folded_words(name).into_iter().map(move |word| (name, word)))
 }
 

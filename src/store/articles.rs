@@ -2,12 +2,13 @@
 
 use std::{collections::HashMap, future::ready};
 
-use atelier_core::domain::{Article, ArticleId, ArticlePatch, CustomerId, PatchError, fold};
+use atelier_core::domain::{Article, ArticleError, ArticleId, ArticlePatch, CustomerId, PatchError, fold};
 use futures_util::{Stream, TryStreamExt};
 use serde_json::{Map, Value};
+use sqlx::{AnyConnection, AssertSqlSafe};
 
 use super::{
-    Resource, Resources, StoreError, json,
+    ChangeError, Resource, Resources, Store, StoreError, json,
     pages::{PARSED_TOGETHER, PART, PART_BYTES},
     revisions, search, upsert,
 };
@@ -40,6 +41,17 @@ impl<'a> Articles<'a> {
             found.extend(read.map(|article| (article.id.clone(), keep(article))));
         }
         Ok(Some(ids.into_iter().map(|id| (id.clone(), found.remove(&id))).collect()))
+    }
+
+    /// The articles that these ids name, their own or their variants', each with the id of its article. Unknown ones are skipped.
+    pub async fn named(self, ids: &[ArticleId]) -> Result<HashMap<ArticleId, ArticleId>, StoreError> {
+        let mut connection = self.store.readers.acquire().await?;
+        let mut found =
+            Article::aliases(self.store, &mut connection, &ids.iter().collect::<Vec<_>>()).await?;
+        drop(connection);
+        let own = self.get_many(ids).await?.into_iter();
+        found.extend(own.map(|article| (article.id.clone(), article.id)));
+        Ok(found)
     }
 
     /// The articles after the id `after` that pass the filter, in the byte order of their ids, read in parts of up to `part`
@@ -213,6 +225,67 @@ impl Resource for Article {
 
     fn owner(_: &ArticleId) -> Option<&CustomerId> {
         None
+    }
+
+    /// An import's variants are there before readers see them, and those that it takes away: which article has one now stands in
+    /// its attributes.
+    async fn aliases(
+        store: &Store,
+        connection: &mut AnyConnection,
+        ids: &[&ArticleId],
+    ) -> Result<HashMap<ArticleId, ArticleId>, StoreError> {
+        let mut found = HashMap::new();
+        for ids in ids.chunks(upsert::ROWS) {
+            let sql = format!(
+                "select variants.id, articles.id, articles.attributes
+                 from variants join visible_articles as articles on articles.id = article_id
+                 where variants.id in {} and variants.id not in (select id from visible_articles)
+                 order by variants.id, articles.id",
+                upsert::placeholders(store.dialect, 1, ids.len())
+            );
+            let query = sqlx::query_as(AssertSqlSafe(sql)).persistent(ids.len() == 1);
+            let query = ids.iter().fold(query, |query, id| query.bind(id.as_str()));
+            let rows: Vec<(String, String, String)> = query.fetch_all(&mut *connection).await?;
+            for (id, article, attributes) in rows {
+                let article = parse((article, "-".to_owned(), attributes))?;
+                if article.variant_ids().any(|variant| variant == id) {
+                    found.entry(article_id(id)?).or_insert(article.id);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    async fn check_aliases(&self, store: &Store, connection: &mut AnyConnection) -> Result<(), ChangeError> {
+        let refuse = |name, reason| PatchError::Article(ArticleError::Attribute { name, reason });
+        let own: Option<(String, String)> =
+            sqlx::query_as("select id, article_id from variants where id = $1 and article_id <> $1 limit 1")
+                .bind(self.id.as_str())
+                .fetch_optional(&mut *connection)
+                .await?;
+        if let Some((id, article)) = own {
+            return Err(refuse("id", format!("{id:?} is the id of a variant of article {article:?}")).into());
+        }
+        let variants: Vec<_> = self.variant_ids().filter(|id| *id != self.id.as_str()).collect();
+        for ids in variants.chunks(upsert::ROWS) {
+            let places = upsert::placeholders(store.dialect, 1, ids.len());
+            for (table, columns) in [("variants", "id, article_id"), ("visible_articles", "id, ''")] {
+                let sql = format!("select {columns} from {table} where id in {places}");
+                let query = sqlx::query_as(AssertSqlSafe(sql)).persistent(false);
+                let query = ids.iter().fold(query, |query, id| query.bind(id.to_string()));
+                let found: Vec<(String, String)> = query.fetch_all(&mut *connection).await?;
+                if let Some((id, article)) =
+                    found.into_iter().find(|(_, article)| *article != self.id.as_str())
+                {
+                    let reason = match &*article {
+                        "" => format!("{id:?} is the id of another article"),
+                        article => format!("{id:?} is a variant of article {article:?}"),
+                    };
+                    return Err(refuse("variants", reason).into());
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -141,6 +141,13 @@ impl Import {
             .await
     }
 
+    /// The id of every variant, with that of its article.
+    pub async fn variants(&mut self) -> Result<Vec<(ArticleId, ArticleId)>, StoreError> {
+        let rows: Vec<(String, String)> =
+            sqlx::query_as("select id, article_id from variants").fetch_all(&self.store.readers).await?;
+        rows.into_iter().map(|(id, article)| Ok((article_id(id)?, article_id(article)?))).collect()
+    }
+
     /// The id of every customer that readers see.
     pub async fn customer_ids(&mut self) -> Result<Vec<CustomerId>, StoreError> {
         sqlx::query_scalar("select id from visible_customers order by id")
@@ -161,21 +168,34 @@ impl Import {
 
     /// Changes values, or adds those that a patch says enough of: of an article, its type.
     pub async fn merge<R: Resource>(&mut self, patches: &[R::Patch]) -> Result<Outcome, StoreError> {
-        let select = format!("select {} from {} where id in", R::COLUMNS, R::VISIBLE);
+        // With what this import wrote: rows about several variants of an article need not be together.
+        let select = format!("select {} from {} where id in", R::COLUMNS, R::TABLE);
         let mut all = Outcome { counts: Counts::default(), refused: Vec::new() };
         for (first, patches) in (0..).step_by(PARSED_TOGETHER).zip(patches.chunks(PARSED_TOGETHER)) {
             let mut transaction = self.lock.begin(&self.store).await?;
-            let ids: Vec<&str> = patches.iter().map(|patch| R::target(patch).borrow()).collect();
-            let rows = pages::lock_by_ids(&mut transaction, self.store.dialect, &select, &ids).await?;
+            let targets: Vec<&R::Id> = patches.iter().map(R::target).collect();
+            let aliases = R::aliases(&self.store, &mut transaction, &targets).await?;
+            let ids: Vec<&R::Id> =
+                targets.into_iter().map(|id| aliases.get::<R::Id>(id).unwrap_or(id)).collect();
+            let texts: Vec<&str> = ids.iter().map(|id| (*id).borrow()).collect();
+            let rows = pages::lock_by_ids(&mut transaction, self.store.dialect, &select, &texts).await?;
             let mut stored = by_id::<R>(rows)?;
-            let (mut changed, mut indices) = (Vec::with_capacity(patches.len()), Vec::new());
-            for (index, patch) in (first..).zip(patches) {
-                match R::apply(patch, stored.remove::<str>(R::target(patch).borrow())) {
-                    Ok(value) => {
+            let (mut changed, mut indices) = (Vec::<R>::with_capacity(patches.len()), Vec::new());
+            let mut places = HashMap::new();
+            for ((index, patch), id) in (first..).zip(patches).zip(ids) {
+                // Several variants may be of one article.
+                let place = places.get(id).copied();
+                let before = place
+                    .map(|place: usize| changed[place].clone())
+                    .or_else(|| stored.remove::<str>(id.borrow()));
+                match (R::apply(patch, before), place) {
+                    (Ok(value), Some(place)) => changed[place] = value,
+                    (Ok(value), None) => {
+                        places.insert(id, changed.len());
                         changed.push(value);
                         indices.push(index);
                     }
-                    Err(error) => all.refused.push((index, error.to_string())),
+                    (Err(error), _) => all.refused.push((index, error.to_string())),
                 }
             }
             let (written, unfit) =

@@ -24,8 +24,11 @@ use super::{
 /// How long an erasure waits for the log to be emptied; [`Store::complete_erasures`] tries again.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// The key of the advisory lock that changes of articles hold on Postgres; those of imports are next to it.
+const NAMES: i64 = 0x6174_656e;
+
 /// A domain type whose values are the rows of a table.
-pub trait Resource: Send + Sync + Sized + 'static {
+pub trait Resource: Clone + Send + Sync + 'static {
     type Id: Borrow<str> + Clone + Eq + Hash + Send + Sync;
     type Patch: Send + Sync;
     /// The texts that a value is read from, its id first.
@@ -59,6 +62,22 @@ pub trait Resource: Send + Sync + Sized + 'static {
     fn apply(patch: &Self::Patch, stored: Option<Self>) -> Result<Self, PatchError>;
     /// The customer whose data a row is.
     fn owner(id: &Self::Id) -> Option<&CustomerId>;
+    /// The ids of the values that some of these ids are aliases of: an article's, by its variant's.
+    fn aliases(
+        _store: &Store,
+        _connection: &mut AnyConnection,
+        _ids: &[&Self::Id],
+    ) -> impl Future<Output = Result<HashMap<Self::Id, Self::Id>, StoreError>> + Send {
+        async { Ok(HashMap::new()) }
+    }
+    /// Checks that no other value has its ids. No other transaction adds one before this one ends.
+    fn check_aliases(
+        &self,
+        _store: &Store,
+        _connection: &mut AnyConnection,
+    ) -> impl Future<Output = Result<(), ChangeError>> + Send {
+        async { Ok(()) }
+    }
 }
 
 /// The articles or the customers of a [`Store`].
@@ -88,11 +107,13 @@ impl<'a, R: Resource> Resources<'a, R> {
         Ok(ids.iter().filter_map(|id| found.remove::<str>(id.borrow())).collect())
     }
 
-    /// The value with its version.
+    /// The value with its version, by its id or an alias.
     pub async fn get_stored(self, id: &R::Id) -> Result<Option<Stored<R>>, StoreError> {
+        let mut connection = self.store.readers.acquire().await?;
+        let aliases = R::aliases(self.store, &mut connection, &[id]).await?;
         let row = sqlx::query(AssertSqlSafe(select_stored::<R>()))
-            .bind(id.borrow())
-            .fetch_optional(&self.store.readers)
+            .bind(aliases.get::<R::Id>(id).unwrap_or(id).borrow())
+            .fetch_optional(&mut *connection)
             .await?;
         row.as_ref().map(parse_stored).transpose()
     }
@@ -177,23 +198,29 @@ impl<'a, R: Resource> Resources<'a, R> {
             expected.check(current.as_ref().map(|stored| &stored.version))?;
             found = current.is_some();
         }
+        value.check_aliases(self.store, &mut transaction).await?;
         let written = self.write(&mut transaction, row, now).await?;
         expected.check_put(written.0, found)?;
         transaction.commit().await?;
         Ok(written)
     }
 
-    /// Changes the value with the patch's id, if it is as expected. No other change comes between reading and writing.
+    /// Changes the value with the patch's id or alias, if it is as expected. No other change comes between reading and
+    /// writing.
     pub async fn patch(
         self,
         patch: &R::Patch,
         expected: &Expected,
         now: Timestamp,
     ) -> Result<Stored<R>, ChangeError> {
-        let mut transaction = self.begin(R::target(patch)).await?;
-        let stored = self.lock(&mut transaction, R::target(patch)).await?.ok_or(ChangeError::Missing)?;
+        let mut transaction = self.write_alone().await?;
+        let aliases = R::aliases(self.store, &mut transaction, &[R::target(patch)]).await?;
+        let id = aliases.get::<R::Id>(R::target(patch)).unwrap_or_else(|| R::target(patch));
+        import::overtake(&mut transaction, self.store.dialect, R::TABLE, id.borrow()).await?;
+        let stored = self.lock(&mut transaction, id).await?.ok_or(ChangeError::Missing)?;
         expected.check(Some(&stored.version))?;
         let value = R::apply(patch, Some(stored.value))?;
+        value.check_aliases(self.store, &mut transaction).await?;
         let row = ResourceRow::new(&value, self.store.row_bytes, now.millis(), 0)?;
         let (_, version) = self.write(&mut transaction, row, now).await?;
         transaction.commit().await?;
@@ -255,8 +282,18 @@ impl<'a, R: Resource> Resources<'a, R> {
 
     /// Begins a change of the value with this id, which a running import then leaves alone.
     async fn begin(self, id: &R::Id) -> Result<Transaction<'static, Any>, StoreError> {
-        let mut transaction = self.store.write().await?;
+        let mut transaction = self.write_alone().await?;
         import::overtake(&mut transaction, self.store.dialect, R::TABLE, id.borrow()).await?;
+        Ok(transaction)
+    }
+
+    /// Begins a transaction in which no other one adds aliases. It is the first lock of all that take it, so none waits for
+    /// another in a circle.
+    async fn write_alone(self) -> Result<Transaction<'static, Any>, StoreError> {
+        let mut transaction = self.store.write().await?;
+        if R::IS_FOLLOWED && self.store.dialect == Dialect::Postgres {
+            sqlx::query("select pg_advisory_xact_lock($1)").bind(NAMES).execute(&mut *transaction).await?;
+        }
         Ok(transaction)
     }
 

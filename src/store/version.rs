@@ -117,6 +117,7 @@ impl ChangeError {
     pub(super) fn into_store_error(self) -> StoreError {
         match self {
             Self::Store(error) => error,
+            Self::Invalid(error) => StoreError::Unfit { what: "the row", reason: error.to_string() },
             error => unreachable!("every row is expected, but {error}; this is a bug"),
         }
     }

@@ -24,7 +24,7 @@ use rayon::prelude::*;
 pub use self::{
     index::ArticleIndex,
     sets::{RuledOut, Sets},
-    supply::{Supply, Unfit},
+    supply::{Choice, Supply, Unfit, Wanted},
 };
 use self::{panels::Panels, sets::Facts};
 use crate::{packed_article::PackedArticle, release::Release, tables::Composition};
@@ -148,7 +148,7 @@ impl CatalogueBuilder {
         let (mut present, mut placed) = (Vec::with_capacity(all.len()), Vec::with_capacity(all.len()));
         for (Prepared { article, composition, facts }, is_present) in all {
             let position = panels.take(article.kind()).expect("there is room; this is a bug");
-            placed.push((position, article, composition));
+            placed.push((position, article, composition, is_present));
             if is_present {
                 present.push((position, facts));
             }
@@ -156,8 +156,8 @@ impl CatalogueBuilder {
         let mut index = ArticleIndex::new(length, release);
         let ((), sets) = rayon::join(
             || {
-                for (position, article, composition) in placed {
-                    index.put(position, article, composition);
+                for (position, article, composition, is_present) in placed {
+                    index.put(position, article, composition, is_present);
                 }
             },
             || sets.fill(length, &present),
@@ -204,7 +204,7 @@ impl Catalogue {
         let mut next = self.clone();
         let mut touched = Vec::new();
         for (id, article) in changes {
-            let position = next.position_of(id.as_str());
+            let position = next.index.position_of(id.as_str());
             if let Some((position, before)) = position.and_then(|at| Some((at, next.article(at)?))) {
                 let facts = next.sets.read(&before.unpack());
                 next.sets.remove(position, &facts);
@@ -229,7 +229,7 @@ impl Catalogue {
             if is_present {
                 next.sets.add(position, &facts);
             }
-            if next.index.put(position, packed, composition) {
+            if next.index.put(position, packed, composition, is_present) {
                 touched.push(position);
             }
         }
@@ -246,9 +246,14 @@ impl Catalogue {
         self.index.article(position)
     }
 
-    /// The position of an article of the shop or of the release.
+    /// The position of an article of the shop or of the release, by its id or a variant's. The shop's comes first: a release
+    /// may have been trained with the variants as articles.
     pub fn position_of(&self, id: &str) -> Option<u32> {
-        self.index.position_of(id)
+        let own = self.index.position_of(id);
+        if own.is_some_and(|own| self.sets.present().contains(own)) {
+            return own;
+        }
+        self.index.position_of_variant(id).or(own)
     }
 
     /// Whether the article at a position is one that the release was not trained with.
@@ -376,12 +381,25 @@ mod tests {
                 )
             })
             .collect();
+        let ids_of_variants = (0..60).flat_map(|number| {
+            (0..4).map(move |version| format!("v-{number}-{version}")).chain([format!("v-{number}")])
+        });
+        let of_variants: BTreeMap<_, _> = ids_of_variants
+            .filter_map(|id| {
+                Some((
+                    catalogue.position_of(&id).map(|at| catalogue.article(at).unwrap().id.to_string())?,
+                    id,
+                ))
+            })
+            .map(|(article, variant)| (variant, article))
+            .collect();
         let of_types: Vec<_> =
             sets.types().into_iter().map(|kind| ids(&sets.of_type(kind).unwrap())).collect();
         json!({
             "all": all, "present": ids(sets.present()), "stock": ids(sets.out_of_stock()), "words": words,
             "priced": ids(&sets.priced(Some(2.0), None)), "types": sets.types(), "of_types": of_types,
             "coverage": format!("{:?}", catalogue.coverage()), "unreadable": ids(sets.unreadable()),
+            "of_variants": of_variants,
         })
     }
 
@@ -396,7 +414,9 @@ mod tests {
             let made = |number: u8, version: u8| {
                 let colour = ["red", "blue", "green / red"][usize::from(version) % 3];
                 let in_stock = [json!(true), json!(false), json!("perhaps")][usize::from(version) % 3].clone();
-                let attributes = json!({"price": version, "colour": colour, "in_stock": in_stock});
+                let variants = json!([{"id": format!("v-{number}-{version}")}, {"id": format!("v-{number}")}]);
+                let attributes =
+                    json!({"price": version, "colour": colour, "in_stock": in_stock, "variants": variants});
                 article(&format!("a-{number}"), ["boot", "coat"][usize::from(number + version) % 2], attributes)
             };
             let of_release: Vec<Article> = (0..20).map(|number| made(number, 0)).collect();

@@ -1,8 +1,10 @@
 //! An article as its JSON text. A catalogue keeps every article of the shop, and a map of attributes takes several times
 //! the memory of their text.
 
-use atelier_core::domain::{Article, ArticleId};
-use serde::{Serialize, Serializer};
+use std::ops::Range;
+
+use atelier_core::domain::{Article, ArticleId, Variant};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{
     Map, Value,
     value::{RawValue, to_raw_value},
@@ -16,10 +18,35 @@ pub struct PackedArticle {
     json: Box<RawValue>,
     /// The length of the id and the type in it, with the opening brace.
     own_length: usize,
+    /// Where the list of its variants is in it.
+    variants: Option<Range<usize>>,
     embedding: Option<Box<[f32]>>,
 }
 
 impl PackedArticle {
+    /// What a basket holds of it; empty if the article itself is.
+    pub fn variants(&self) -> Vec<Variant> {
+        self.read_variants()
+    }
+
+    pub fn has_variants(&self) -> bool {
+        self.variants.is_some()
+    }
+
+    /// All fields of a variant.
+    pub(crate) fn variant(&self, id: &str) -> Map<String, Value> {
+        let found = self
+            .read_variants()
+            .into_iter()
+            .find(|fields: &Map<String, Value>| fields.get("id").is_some_and(|found| found == id));
+        found.unwrap_or_default()
+    }
+
+    fn read_variants<'a, T: Deserialize<'a>>(&'a self) -> Vec<T> {
+        let text = self.variants.clone().map(|range| &self.json.get()[range]);
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
     /// The article's type.
     pub fn kind(&self) -> &str {
         &self.kind
@@ -65,8 +92,21 @@ impl From<&Article> for PackedArticle {
         let embedding = article.embedding().map(Box::from);
         // Without the closing brace.
         let own_length = own.get().len() - 1;
-        Self { id: article.id.clone(), kind: article.kind().into(), json, own_length, embedding }
+        let variants = article.attribute("variants").and_then(|_| find_variants(json.get()));
+        Self { id: article.id.clone(), kind: article.kind().into(), json, own_length, variants, embedding }
     }
+}
+
+/// Where the list of variants is in an article's JSON.
+fn find_variants(json: &str) -> Option<Range<usize>> {
+    #[derive(Deserialize)]
+    struct Fields<'a> {
+        #[serde(borrow)]
+        variants: &'a RawValue,
+    }
+    let list = serde_json::from_str::<Fields<'_>>(json).ok()?.variants.get();
+    let start = list.as_ptr().addr() - json.as_ptr().addr();
+    Some(start..start + list.len())
 }
 
 impl PartialEq for PackedArticle {
@@ -89,14 +129,16 @@ mod tests {
 
     #[test]
     fn an_article_is_unpacked_as_it_was() {
-        let Value::Object(attributes) =
-            json!({"price": 12.5, "sizes": ["S", "M"], "name": "a \"coat\"", "embedding": [0.5, 2]})
+        let Value::Object(attributes) = json!({"price": 12.5, "sizes": ["S", "M"], "name": "a \"coat\"", "embedding": [0.5, 2],
+                "variants": [{"id": "1", "size": "S"}, {"id": "2", "size": "M", "link": "/2"}]})
         else {
             panic!("an object")
         };
         let article = Article::new(ArticleId::new("a-1").unwrap(), "coat", attributes).unwrap();
         let packed = PackedArticle::from(&article);
         assert_eq!(packed.unpack(), article);
+        assert_eq!(packed.variants(), article.variants());
+        assert_eq!(Value::Object(packed.variant("2")), json!({"id": "2", "size": "M", "link": "/2"}));
         assert_eq!(serde_json::to_value(&packed).unwrap(), serde_json::to_value(&article).unwrap());
     }
 

@@ -1,6 +1,7 @@
 //! Checks that need more than one row: duplicate ids, repeated outfits, unknown articles and customers.
 
 use std::{
+    borrow::Cow,
     collections::{HashMap, HashSet, hash_map::Entry},
     fmt,
     path::{Path, PathBuf},
@@ -201,6 +202,9 @@ impl Checker {
     ) -> Self {
         let seen = Seen {
             articles: articles.into_iter().map(|id| (digest(id.as_str()), 0)).collect(),
+            variants: HashMap::new(),
+            redefined: HashSet::new(),
+            mirrors: false,
             customers: customers.into_iter().map(|id| (digest(id.as_str()), 0)).collect(),
             retired: HashSet::new(),
             outfits: HashMap::new(),
@@ -212,6 +216,21 @@ impl Checker {
     /// Takes the ids of articles that outfits may have although the catalogue no longer has them.
     pub fn with_retired<'a>(mut self, ids: impl IntoIterator<Item = &'a ArticleId>) -> Self {
         self.seen.retired = ids.into_iter().map(|id| digest(id.as_str())).collect();
+        self
+    }
+
+    /// Takes the variants that exist where the rows are to go, each with its article.
+    pub fn with_variants(mut self, variants: impl IntoIterator<Item = (ArticleId, ArticleId)>) -> Self {
+        let claim = |(variant, article): (ArticleId, ArticleId)| {
+            (digest(variant.as_str()), Claim { article, line: 0, changed: 0 })
+        };
+        self.seen.variants = variants.into_iter().map(claim).collect();
+        self
+    }
+
+    /// The articles that the file does not have will be retired, so their ids are free.
+    pub fn mirroring(mut self) -> Self {
+        self.seen.mirrors = true;
         self
     }
 
@@ -366,11 +385,26 @@ impl<T: Table> Iterator for Checked<'_, T> {
 #[derive(Debug)]
 pub struct Seen {
     articles: HashMap<RowDigest, u32>,
+    variants: HashMap<RowDigest, Claim>,
+    /// The articles whose rows say which variants they have.
+    redefined: HashSet<RowDigest>,
+    /// Whether articles that are not read will be gone.
+    mirrors: bool,
     customers: HashMap<RowDigest, u32>,
     retired: HashSet<RowDigest>,
     outfits: HashMap<RowDigest, (u32, Option<Split>)>,
     /// The number of rows that are remembered, without those that existed before.
     rows: u32,
+}
+
+/// A variant's article.
+#[derive(Debug)]
+struct Claim {
+    article: ArticleId,
+    /// Of the article's row.
+    line: u32,
+    /// That of the row that changed the variant, or 0.
+    changed: u32,
 }
 
 /// Half of a SHA-256: no two rows share one.
@@ -410,16 +444,88 @@ pub trait Check {
     fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String>;
 }
 
+impl Seen {
+    /// The article that has this variant.
+    fn article_of(&self, variant: &str) -> Option<&ArticleId> {
+        let claim = self.variants.get(&digest(variant))?;
+        let article = digest(claim.article.as_str());
+        let line = *self.articles.get(&article)?;
+        let is_current = claim.line > 0 || !self.redefined.contains(&article) && (line > 0 || !self.mirrors);
+        is_current.then_some(&claim.article)
+    }
+
+    /// Notes an article's variants. Articles and variants share their ids.
+    fn claim(&mut self, id: &ArticleId, variants: &[ArticleId], line: u32) -> Result<(), String> {
+        let own = digest(id.as_str());
+        self.redefined.insert(own);
+        for variant in variants {
+            let digest = digest(variant.as_str());
+            let is_article = |line: &u32| *line > 0 || !self.mirrors;
+            if digest != own && self.articles.get(&digest).is_some_and(is_article) {
+                return Err(format!("the variant {variant:?} of article {id:?} has the id of an article"));
+            }
+            if let Some(other) = self.article_of(variant.as_str()).filter(|other| *other != id) {
+                return Err(format!(
+                    "the variant {variant:?} of article {id:?} is one of article {other:?} already"
+                ));
+            }
+            self.variants.insert(digest, Claim { article: id.clone(), line, changed: 0 });
+        }
+        Ok(())
+    }
+
+    fn enter_article(
+        &mut self,
+        id: &ArticleId,
+        variants: Option<&[ArticleId]>,
+        context: Context<'_>,
+    ) -> Result<Option<Repeat>, String> {
+        if let Some(other) = self.article_of(id.as_str()).filter(|other| *other != id) {
+            return Err(format!("article {id:?} has the id of a variant of article {other:?}"));
+        }
+        if let Some(variants) = variants {
+            self.claim(id, variants, context.short_line())?;
+        }
+        enter("article", id.as_str(), &mut self.articles, &mut self.rows, context)
+    }
+}
+
+/// Ids that are none are refused where the variants are read.
+fn ids<'a>(ids: impl Iterator<Item = Cow<'a, str>>) -> Vec<ArticleId> {
+    ids.filter_map(|id| ArticleId::new(id).ok()).collect()
+}
+
 impl Check for Article {
     fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
         self.normalise().map_err(|error| format!("{error} (article {:?})", self.id))?;
-        enter("article", self.id.as_str(), &mut seen.articles, &mut seen.rows, context)
+        let variants = ids(self.variant_ids());
+        seen.enter_article(&self.id, Some(&variants), context)
     }
 }
 
 impl Check for ArticlePatch {
     fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
-        enter("article", self.id.as_str(), &mut seen.articles, &mut seen.rows, context)
+        let Some(article) = seen.article_of(self.id.as_str()).filter(|article| **article != self.id) else {
+            let variants = self.variant_ids().map(ids);
+            return seen.enter_article(&self.id, variants.as_deref(), context);
+        };
+        // The row changes a variant, and so its article.
+        let (of, line) = (digest(article.as_str()), context.short_line());
+        if let Some(read) = seen.articles.get_mut(&of).filter(|read| **read == 0) {
+            *read = line;
+        }
+        match seen.variants.get_mut(&digest(self.id.as_str())) {
+            Some(Claim { changed, .. }) if *changed > 0 => {
+                Err(format!("variant {:?} is already in {} {changed}", self.id, context.unit))
+            }
+            claim => {
+                if let Some(claim) = claim {
+                    claim.changed = line;
+                }
+                seen.rows += 1;
+                Ok(None)
+            }
+        }
     }
 }
 
@@ -457,18 +563,23 @@ fn enter(
 
 impl Check for Outfit {
     fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
-        let unknown = self.articles().iter().filter(|id| {
+        let article_of = |id: &ArticleId| {
             let digest = digest(id.as_str());
-            !seen.articles.contains_key(&digest) && !seen.retired.contains(&digest)
-        });
+            let is_article = seen.articles.contains_key(&digest) || seen.retired.contains(&digest);
+            if is_article { Some(id) } else { seen.article_of(id.as_str()) }.cloned()
+        };
+        let articles: Vec<_> = self.articles().iter().map(|id| (id, article_of(id))).collect();
+        let unknown = articles.iter().filter(|(_, article)| article.is_none());
         let mut reasons: Vec<String> =
-            unknown.map(|id| format!("article {id:?} is not in the catalogue")).collect();
+            unknown.map(|(id, _)| format!("article {id:?} is not in the catalogue")).collect();
         if !seen.customers.contains_key(&digest(self.customer.as_str())) {
             reasons.insert(0, format!("customer {:?} is unknown", self.customer));
         }
         if !reasons.is_empty() {
             return Err(reasons.join("; "));
         }
+        let articles = articles.into_iter().filter_map(|(_, article)| article).collect();
+        self.set_articles(articles).map_err(|error| error.to_string())?;
         match seen.outfits.entry(outfit_digest(self, context.schema)) {
             Entry::Vacant(entry) => {
                 entry.insert((context.short_line(), self.split));

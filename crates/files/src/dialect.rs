@@ -12,7 +12,7 @@ use std::{
 
 use atelier_core::domain::fold;
 
-use super::Table;
+use super::{Table, feed::NotWorn};
 
 /// The delimiters of CSV.
 pub(super) const DELIMITERS: [Delimiter; 4] =
@@ -27,6 +27,8 @@ pub struct Dialect {
     pub encoding: Option<Encoding>,
     /// Of CSV and Parquet.
     pub map: Vec<Mapping>,
+    /// What is left out of feeds.
+    pub not_worn: NotWorn,
 }
 
 /// What separates the cells of a CSV file.

@@ -93,7 +93,7 @@ pub use check::{BadRows, Checked, Checker, CountedWarning, Report, Warning};
 pub use columns::TableColumns;
 pub use dialect::{Delimiter, Dialect, Encoding, Mapping};
 pub use error::{FileError, RowError, Unit};
-pub use feed::Feed;
+pub use feed::{Feed, NotWorn};
 pub use folder::{Files, RETIRED, SCHEMA, read_folder_schema, read_schema, write_retired};
 pub use format::Format;
 pub use json::{describe_type, explain_json_error, explain_utf8_error, find_repeated_name};

@@ -38,6 +38,8 @@ pub struct SuggestionRow<'a> {
     /// From 1.
     pub rank: i32,
     pub article: &'a str,
+    /// The id of the variant that fits the customer; empty if there is none.
+    pub variant: &'a str,
     /// Among all articles of the vocabulary.
     pub probability: f64,
 }
@@ -104,6 +106,7 @@ struct SuggestionColumns {
     slots: Vec<i32>,
     ranks: Vec<i32>,
     articles: Vec<ByteArray>,
+    variants: Vec<ByteArray>,
     probabilities: Vec<f64>,
 }
 
@@ -126,6 +129,7 @@ impl SuggestionColumns {
             column("slot", Physical::INT32, None)?,
             column("rank", Physical::INT32, None)?,
             column("article", Physical::BYTE_ARRAY, text())?,
+            column("variant", Physical::BYTE_ARRAY, text())?,
             column("probability", Physical::DOUBLE, None)?,
         ];
         Ok(Self {
@@ -135,6 +139,7 @@ impl SuggestionColumns {
             slots: Vec::new(),
             ranks: Vec::new(),
             articles: Vec::new(),
+            variants: Vec::new(),
             probabilities: Vec::new(),
         })
     }
@@ -150,6 +155,7 @@ impl SuggestionColumns {
         self.slots.push(row.slot);
         self.ranks.push(row.rank);
         self.articles.push(row.article.into());
+        self.variants.push(row.variant.into());
         self.probabilities.push(row.probability);
         if self.rows.len() == GROUP { self.flush() } else { Ok(()) }
     }
@@ -176,6 +182,7 @@ impl SuggestionColumns {
         column!(Int32Type, &mut self.slots);
         column!(Int32Type, &mut self.ranks);
         column!(ByteArrayType, &mut self.articles);
+        column!(ByteArrayType, &mut self.variants);
         column!(DoubleType, &mut self.probabilities);
         group.close()?;
         Ok(())

@@ -165,8 +165,12 @@ async fn fill(
     census: Option<&mut Census>,
     tell: impl Fn(&str),
 ) -> Result<Outcome> {
-    let mut checker =
-        Checker::new(import.article_ids().await?, import.customer_ids().await?).with_retired(&opened.retired);
+    let mut checker = Checker::new(import.article_ids().await?, import.customer_ids().await?)
+        .with_variants(import.variants().await?)
+        .with_retired(&opened.retired);
+    if options.mirror.is_some() {
+        checker = checker.mirroring();
+    }
     let read = load_tables(&mut import, &mut checker, opened, options, census, tell).await;
     let report = checker.report().clone();
     let end = match read {

@@ -50,7 +50,7 @@ pub(super) struct DialectFlags {
 impl From<DialectFlags> for Dialect {
     fn from(flags: DialectFlags) -> Self {
         let DialectFlags { delimiter, encoding, map } = flags;
-        Self { delimiter, encoding, map }
+        Self { delimiter, encoding, map, ..Self::default() }
     }
 }
 
@@ -120,7 +120,7 @@ impl Import {
             skip_bad: self.skip_bad,
             merge: self.merge,
             format: self.format,
-            dialect: self.dialect.into(),
+            dialect: Dialect { not_worn: settings.config.shop.not_worn(), ..self.dialect.into() },
             mirror: self.mirror.then_some(self.mirror_limit),
         };
         let mut census = match files.articles {
@@ -156,7 +156,7 @@ impl Import {
                 }
                 if report.left_out > 0 {
                     eprintln!(
-                        "left out, not for sale or the parent of variants: {}",
+                        "left out, not for sale, worn by nobody or the parent of variants: {}",
                         HumanCount(report.left_out)
                     );
                 }

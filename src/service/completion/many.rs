@@ -6,7 +6,8 @@ use atelier_core::domain::Method;
 use atelier_engine::inference::{Admission, AskError, Question};
 
 use super::{
-    Completion, CompletionError, Conversation, Cost, Prepared, Request, Served, questions, read_answer,
+    Completion, CompletionError, Conversation, Cost, Prepared, Request, Served, choose_variants, questions,
+    read_answer,
 };
 use crate::service::fault::Fault;
 
@@ -56,8 +57,9 @@ pub async fn complete_many(
             blanks.push(read_answer(served, &requests[position], &prepared, blank, answer));
         }
         let warnings = std::mem::take(&mut prepared.warnings);
+        let variants = choose_variants(served, &requests[position], &prepared.features, &blanks, &[]);
         outcomes[position] =
-            Some(Ok(Completion { blanks, sets: Vec::new(), warnings, personas, steps, cost }));
+            Some(Ok(Completion { blanks, sets: Vec::new(), variants, warnings, personas, steps, cost }));
     }
     Ok(outcomes.into_iter().map(|outcome| outcome.expect("each has one; this is a bug")).collect())
 }

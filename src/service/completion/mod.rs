@@ -15,7 +15,11 @@ mod many;
 mod prepare;
 mod score;
 
-use std::{collections::BTreeMap, sync::Arc, time::Instant};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Instant,
+};
 
 pub use compare::{overlap, rank_biased_overlap};
 pub use conversation::Cost;
@@ -28,7 +32,7 @@ pub use score::{ArticleScore, OutfitScore};
 
 use atelier_core::domain::{ArticleId, Features, Mask, Method};
 use atelier_engine::{
-    catalogue::Catalogue,
+    catalogue::{Catalogue, Choice},
     inference::{self, Admission, Answer, Articles, AskError, Context, Question, Serving},
     packed_article::PackedArticle,
 };
@@ -171,6 +175,7 @@ impl Default for Filters {
 pub struct Completion {
     pub blanks: Vec<Blank>,
     pub sets: Vec<OutfitSet>,
+    pub variants: Variants,
     pub warnings: Vec<Warning>,
     /// The outfit's mix of personas, if the method has them.
     pub personas: Option<Vec<f32>>,
@@ -178,6 +183,9 @@ pub struct Completion {
     pub steps: Option<f32>,
     pub cost: Cost,
 }
+
+/// Which variant the customer needs of each suggested article that has some.
+pub type Variants = HashMap<ArticleId, Choice>;
 
 /// The suggestions for one blank.
 #[derive(Debug, Clone)]
@@ -278,9 +286,10 @@ pub async fn complete(
     } else {
         Vec::new()
     };
+    let variants = choose_variants(served, request, &prepared.features, &blanks, &sets);
     let warnings = std::mem::take(&mut prepared.warnings);
     let cost = conversation.cost();
-    Ok(Completion { blanks, sets, warnings, personas, steps, cost })
+    Ok(Completion { blanks, sets, variants, warnings, personas, steps, cost })
 }
 
 /// Scores how well the articles of an outfit go together for a customer. Each is ranked among the articles of its type that
@@ -364,6 +373,28 @@ fn read_answer(
         admissible: answer.admissible,
         alternatives: blank.alternatives.clone(),
     }
+}
+
+fn choose_variants(
+    served: Served<'_>,
+    request: &Request,
+    features: &Features,
+    blanks: &[Blank],
+    sets: &[OutfitSet],
+) -> Variants {
+    let suggested = blanks.iter().flat_map(|blank| &blank.suggestions).map(|suggestion| &suggestion.article);
+    let in_sets = sets.iter().flat_map(|set| &set.articles).map(|(_, article)| article);
+    let mut articles = suggested.chain(in_sets).filter(|article| article.has_variants()).peekable();
+    if articles.peek().is_none() {
+        return Variants::new();
+    }
+    let wanted = served.catalogue.sets().supply().wanted(features);
+    let store = request.filters.store.as_deref();
+    let choose = |article: &Arc<PackedArticle>| {
+        let position = served.catalogue.position_of(article.id.as_str())?;
+        Some((article.id.clone(), wanted.choose(position, article, store)?))
+    };
+    articles.filter_map(choose).collect()
 }
 
 /// Compares with what the same method answers without the customer's features.

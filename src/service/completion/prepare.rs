@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
 use atelier_core::{
-    domain::{ArticleId, Features, Mask, Method, OutfitSize, list_methods},
+    domain::{ArticleId, Feature, FeatureValue, Features, Mask, Method, OutfitSize, Schema, list_methods},
     util::text::abbreviate,
 };
 use atelier_engine::inference::{Articles, BLANK, Context, Question};
@@ -303,11 +303,18 @@ impl Slots {
             if !seen.insert(id) {
                 let detail = format!("article {id} is in the outfit twice; remove one");
                 draft.refuse(Field::from("outfit").item(&slot), detail);
+                continue;
             }
             let Some(position) = served.catalogue.position_of(id.as_str()) else {
                 draft.refuse(Field::from("outfit").item(&slot), format!("there is no article {id}"));
                 continue;
             };
+            if slots.articles.contains(&position) {
+                let article = served.catalogue.any_article(position).map_or(id, |article| &article.id);
+                let detail =
+                    format!("{id} is a variant of article {article}, which is in the outfit; remove one");
+                draft.refuse(Field::from("outfit").item(&slot), detail);
+            }
             slots.articles.push(position);
             if !known.contains(position) {
                 let detail = format!(
@@ -332,12 +339,37 @@ impl Slots {
     }
 }
 
+/// Names the articles of the variants in features whose values are articles, such as what a customer had.
+fn name_articles(schema: &Schema, features: &mut Features, article_of: impl Fn(&str) -> Option<ArticleId>) {
+    let of_articles = |feature: &&Feature| {
+        let first = feature.values.first();
+        first.is_some_and(|value| article_of(value).is_some_and(|article| article.as_str() == value))
+    };
+    for feature in schema.features().iter().filter(of_articles) {
+        let Some(FeatureValue::Many(words)) = features.get(&feature.name) else { continue };
+        let article = |word: &String| if feature.has_value(word) { None } else { article_of(word) };
+        let named: Vec<Option<ArticleId>> = words.iter().map(article).collect();
+        if named.iter().any(Option::is_some) {
+            let named = words.iter().zip(named).map(|(word, article)| match article {
+                Some(article) => article.to_string(),
+                None => word.clone(),
+            });
+            let named = FeatureValue::Many(named.collect());
+            features.insert(feature.name.clone(), named);
+        }
+    }
+}
+
 /// The context, the features that it was made from, and how many warnings were left out.
 fn encode(draft: &mut Draft<'_>) -> (Context, Features, usize) {
     let (served, request) = (draft.served, draft.request);
     let schema = served.serving.release().schema();
     let given = request.given.clone().unwrap_or_default();
     let mut features = request.stored.clone().overridden_by(given.clone());
+    name_articles(schema, &mut features, |id| {
+        let article = served.catalogue.any_article(served.catalogue.position_of(id)?)?;
+        Some(article.id.clone())
+    });
     let encoding = match schema.encode(&features) {
         Ok(encoding) => encoding,
         Err(found) => {
@@ -359,4 +391,29 @@ fn encode(draft: &mut Draft<'_>) -> (Context, Features, usize) {
         draft.warn(warning.code(), warning.to_string(), [warning.feature()]);
     }
     (encoding.indices.into(), features, encoding.warnings.len().saturating_sub(MOST_WARNINGS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_customer_had_may_be_variants() {
+        let feature = |name: &str, values: &str| {
+            format!("[[feature]]\nname = \"{name}\"\nkind = \"set\"\nvalues = [{values}]\n")
+        };
+        let schema =
+            format!("name = \"s\"\n{}{}", feature("had", "\"a\", \"b\""), feature("avoids", "\"wool\""));
+        let schema = Schema::parse(&schema).unwrap();
+        let many = |words: [&str; 3]| FeatureValue::Many(words.map(str::to_owned).to_vec());
+        let given = many(["b", "a-M", "gone"]);
+        let given = [("had".to_owned(), given.clone()), ("avoids".to_owned(), given)];
+        let mut features: Features = given.into_iter().collect();
+        let article_of = |id: &str| {
+            ArticleId::new(id.split('-').next()?).ok().filter(|id| ["a", "b"].contains(&id.as_str()))
+        };
+        name_articles(&schema, &mut features, article_of);
+        assert_eq!(features.get("had"), Some(&many(["b", "a", "gone"])));
+        assert_eq!(features.get("avoids"), Some(&many(["b", "a-M", "gone"])), "its values are no articles");
+    }
 }

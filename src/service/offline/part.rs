@@ -9,11 +9,12 @@ use std::{
 
 use atelier_core::domain::{CustomerId, Features, MAX_SLOTS, OpenOutfit, Slot};
 use atelier_engine::{
-    catalogue::Catalogue,
+    catalogue::{Catalogue, Choice},
     inference::{Articles, Serving},
 };
 use atelier_files::{Dialect, FileRow, RowError, Rows, SuggestionRow, SuggestionWriter};
 use futures_util::{StreamExt, TryStreamExt, stream};
+use serde_json::Value;
 use tokio::{sync::mpsc, task};
 
 use super::{CountedWarning, Done, LISTED, OfflineError, Profiles, Wanted};
@@ -225,6 +226,12 @@ fn write_answer(
                 slot,
                 rank,
                 article: suggestion.article.id.as_str(),
+                variant: match completion.variants.get(&suggestion.article.id) {
+                    Some(Choice::Variant(fields)) => {
+                        fields.get("id").and_then(Value::as_str).unwrap_or_default()
+                    }
+                    _ => "",
+                },
                 probability: suggestion.probability.expect("it was asked for; this is a bug"),
             })?;
             done.suggestions += 1;

@@ -40,7 +40,7 @@ use crate::{
         routes::Routes,
         schema::{
             ArticleIdSchema, ArticleTypeSchema, ConditionSchema, EmbeddingSchema, InStockSchema, PriceSchema,
-            StockSchema,
+            StockSchema, VariantSchema,
         },
     },
 };
@@ -200,6 +200,8 @@ struct ArticlePut {
     price: Option<PriceSchema>,
     in_stock: Option<InStockSchema>,
     stock: Option<StockSchema>,
+    /// What a basket holds of it. The article's `sizes` and `stock` follow from theirs.
+    variants: Option<Vec<VariantSchema>>,
     embedding: Option<EmbeddingSchema>,
     #[schema(additional_properties)]
     #[serde(flatten)]
@@ -237,6 +239,8 @@ struct ArticleChange {
     price: Option<PriceSchema>,
     in_stock: Option<InStockSchema>,
     stock: Option<StockSchema>,
+    /// What a basket holds of it. The article's `sizes` and `stock` follow from theirs.
+    variants: Option<Vec<VariantSchema>>,
     embedding: Option<EmbeddingSchema>,
     #[schema(additional_properties)]
     #[serde(flatten)]

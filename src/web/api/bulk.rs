@@ -10,8 +10,8 @@ use std::{
     sync::Arc,
 };
 
-use atelier_core::util::text::abbreviate;
-use atelier_files::{Checker, CountedWarning, FileError, Report};
+use atelier_core::{domain::Article, util::text::abbreviate};
+use atelier_files::{Checker, CountedWarning, FileError, Report, Table};
 use axum::extract::Request;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
@@ -140,12 +140,13 @@ async fn read<T: Importable>(
     file: File,
     census: Option<&mut Census>,
 ) -> Result<(Counts, Report), Problem> {
-    let mut checker = if T::REFERS {
-        Checker::new(import.article_ids().await?, import.customer_ids().await?)
-    } else {
-        Checker::new([], [])
-    }
-    .at_most(state.limits.bulk_rows);
+    // Articles and variants share their ids.
+    let articles =
+        if T::REFERS || T::NAME == Article::NAME { import.article_ids().await? } else { Vec::new() };
+    let customers = if T::REFERS { import.customer_ids().await? } else { Vec::new() };
+    let variants = if articles.is_empty() { Vec::new() } else { import.variants().await? };
+    let checker = Checker::new(articles, customers).with_variants(variants);
+    let mut checker = checker.at_most(state.limits.bulk_rows);
     let length = file.metadata().map_err(|error| Problem::inside(Kind::Internal, error))?.len();
     let rows = atelier_files::read_json_lines::<T>(file, length, Path::new("the body"), &state.schema());
     let rows = rows.map_err(unreadable)?;

@@ -246,7 +246,7 @@ impl ColumnBody {
             customer: column.customer.as_ref().map(ToString::to_string),
             admissible: column.blank.admissible,
             true_article: column.blank.placements.first().copied().flatten(),
-            suggestions: suggestion_bodies(column.blank.suggestions, outfit),
+            suggestions: suggestion_bodies(column.blank.suggestions, outfit, &column.variants),
             personas: column.personas,
             steps: column.steps,
             warnings: column.warnings,

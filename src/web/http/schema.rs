@@ -58,6 +58,7 @@ named! {
     PriceSchema "ArticlePrice" price();
     InStockSchema "InStock" in_stock();
     StockSchema "Stock" stock();
+    VariantSchema "Variant" variant();
     EmbeddingSchema "Embedding" openapi::ArrayBuilder::new()
         .items(number().minimum(Some(f64::from(f32::MIN))).maximum(Some(f64::from(f32::MAX))))
         .min_items(Some(1))
@@ -193,6 +194,40 @@ fn stock() -> AnyOfBuilder {
         .item(openapi::ArrayBuilder::new().items(entry))
         .description(Some("A count, counts by size, or a list of counts by size and store."))
         .examples([json!({"M": 3, "L": 0}), json!([{"size": "M", "store": "zurich", "count": 3}])])
+}
+
+fn variant() -> ObjectBuilder {
+    let word = || ObjectBuilder::new().schema_type(Type::String);
+    let options = ObjectBuilder::new().additional_properties(Some(RefOr::T(Schema::from(word()))));
+    let stores = ObjectBuilder::new().additional_properties(Some(RefOr::T(Schema::from(count()))));
+    let stock = AnyOfBuilder::new()
+        .item(count())
+        .item(ObjectBuilder::new().schema_type(Type::Boolean))
+        .item(stores.property_names(Some(text(NAME))))
+        .description(Some("A count, counts by store, or true or false if it is not counted."));
+    ObjectBuilder::new()
+        .property(
+            "id",
+            id_text().description(Some(
+                "The shop's own key, such as its SKU. No other variant or article has it.",
+            )),
+        )
+        .property("size", word())
+        .property(
+            "options",
+            options.property_names(Some(text(NAME))).description(Some("What the customer chooses, by name.")),
+        )
+        .property("price", price())
+        .property("stock", stock)
+        .property("gtin", word())
+        .property("link", word())
+        .property("image", word())
+        .required("id")
+        .property_names(Some(text(NAME)))
+        .description(Some("What a basket holds of an article. Other fields are kept as they are."))
+        .examples([
+            json!({"id": "TSH-1-NV-M", "size": "M", "options": {"Farbe": "Navy"}, "price": 19.9, "stock": 3}),
+        ])
 }
 
 /// What no text in the names of an object may be.

@@ -81,11 +81,11 @@ impl Parts {
         let rows = file.into_iter().map(|row| {
             let row = row.unwrap();
             let names: Vec<&str> = row.get_column_iter().map(|(name, _)| name.as_str()).collect();
-            assert_eq!(names, ["row", "customer", "slot", "rank", "article", "probability"]);
+            assert_eq!(names, ["row", "customer", "slot", "rank", "article", "variant", "probability"]);
             let key =
                 (row.get_long(0).unwrap(), row.get_int(2).unwrap().into(), row.get_int(3).unwrap().into());
             let text = |column| row.get_string(column).unwrap().clone();
-            (key, (text(1), text(4), row.get_double(5).unwrap()))
+            (key, (text(1), text(4), row.get_double(6).unwrap()))
         });
         rows.collect()
     }

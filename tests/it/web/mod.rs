@@ -43,6 +43,7 @@ pub mod studio;
 pub mod tickets;
 pub mod unsound_release;
 pub mod uses;
+pub mod variants;
 
 use std::{
     path::{Path, PathBuf},

@@ -87,7 +87,12 @@ impl Import {
         };
         let plan = Plan {
             files: &files,
-            dialect: &Dialect { delimiter: self.delimiter, encoding: self.encoding, map: self.map },
+            dialect: &Dialect {
+                delimiter: self.delimiter,
+                encoding: self.encoding,
+                map: self.map,
+                ..Dialect::default()
+            },
             orders: self.orders.as_deref(),
             schema: &schema,
             skip_bad: self.skip_bad,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     ArticleId,
@@ -11,6 +11,7 @@ use super::{
     json_number,
     price::read_price,
     stock::{Counted, in_json, read_counts, read_stock},
+    variant::{self, VARIANTS, Variant},
     words::{fold_type, fold_value, is_visible, visit_words},
 };
 
@@ -41,13 +42,14 @@ pub enum ArticleError {
 }
 
 const PRICE: &str = "price";
-const IN_STOCK: &str = "in_stock";
+pub(super) const IN_STOCK: &str = "in_stock";
 const EMBEDDING: &str = "embedding";
-const STOCK: &str = "stock";
+pub(super) const STOCK: &str = "stock";
+const ALL_SIZES: &str = "sizes";
 
 /// Whether the service reads this attribute, whatever the schema says.
 pub fn is_read_attribute(name: &str) -> bool {
-    [PRICE, IN_STOCK, STOCK, EMBEDDING, "sizes"].contains(&name)
+    [PRICE, IN_STOCK, STOCK, EMBEDDING, ALL_SIZES, VARIANTS].contains(&name)
 }
 
 impl Article {
@@ -120,9 +122,25 @@ impl Article {
         is_flagged && self.stock().is_none_or(|counts| counts.iter().any(|count| count.is_any))
     }
 
-    /// The counts by size and store; none of them if they cannot be read. None if the article does not say.
+    /// The counts by size and store, or those of its variants; none of them if they cannot be read. None if the article does
+    /// not say.
     pub fn stock(&self) -> Option<Vec<Counted>> {
-        Some(read_counts(self.given(STOCK)?).unwrap_or_default())
+        let stock = self.given(STOCK);
+        let variants = self.variants();
+        if !variants.is_empty() && (stock.is_none() || variant::say_stock(&variants)) {
+            return Some(variants.iter().flat_map(Variant::counted).collect());
+        }
+        Some(read_counts(stock?).unwrap_or_default())
+    }
+
+    /// What a basket holds of it; empty if the article itself is.
+    pub fn variants(&self) -> Vec<Variant> {
+        self.given(VARIANTS).map(variant::parse).unwrap_or_default()
+    }
+
+    /// The ids by which it is known beside its own.
+    pub fn variant_ids(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.given(VARIANTS).into_iter().flat_map(variant::ids)
     }
 
     /// An attribute that is not null.
@@ -130,8 +148,8 @@ impl Article {
         self.attribute(name).filter(|value| !value.is_null())
     }
 
-    /// Turns price, `in_stock` and `stock` into a number, a boolean and counts. Every way in calls it; what is stored may
-    /// be older.
+    /// Turns price, `in_stock` and `stock` into a number, a boolean and counts. Variants get their stored form, and the
+    /// article's sizes and stock follow from theirs. Every way in calls it; what is stored may be older.
     ///
     /// # Errors
     /// If one of them cannot be read (`Attribute`).
@@ -140,10 +158,27 @@ impl Article {
         self.replace(PRICE, price)?;
         self.replace(IN_STOCK, |value| read_stock(value).map(Value::Bool))?;
         self.replace(STOCK, |value| read_counts(value).and_then(|_| in_json(value).map(Cow::into_owned)))?;
+        self.replace(VARIANTS, variant::normalise)?;
+        self.sum_up();
         // One that can be read is no attribute any more.
         self.replace(EMBEDDING, |_| {
             Err("an embedding is a list of 1 to 4096 finite numbers, such as [0.25, -1]".to_owned())
         })
+    }
+
+    /// Says of the article what its variants say.
+    fn sum_up(&mut self) {
+        let variants = self.variants();
+        let sizes: Value = variant::sizes(&variants).into();
+        if sizes != json!([]) {
+            self.attributes.insert(ALL_SIZES.to_owned(), sizes);
+        }
+        if variant::say_stock(&variants) {
+            match variant::total(&variants) {
+                Some(stock) => self.attributes.insert(STOCK.to_owned(), stock),
+                None => self.attributes.remove(STOCK),
+            };
+        }
     }
 
     /// Whether [`Article::normalise`] would take the stored price and stock.
@@ -164,12 +199,20 @@ impl Article {
         Ok(())
     }
 
+    /// What it says of a field or attribute, or its variants of an option.
+    fn said(&self, name: &str) -> impl Iterator<Item = &Value> {
+        let own = self.attribute(name);
+        let variants = if own.is_none() { self.given(VARIANTS) } else { None };
+        own.into_iter().chain(variants.into_iter().flat_map(move |variants| variant::said(variants, name)))
+    }
+
     /// The texts of a field or attribute, at any depth.
     pub fn words(&self, name: &str) -> impl Iterator<Item = &str> {
         let mut words = Vec::new();
         if name == "type" {
             words.push(self.kind());
-        } else if let Some(value) = self.attribute(name) {
+        }
+        for value in self.said(name) {
             visit_words(value, &mut |word| {
                 if let Cow::Borrowed(text) = word {
                     words.push(text);
@@ -187,7 +230,7 @@ impl Article {
             return fold_type(&self.kind);
         }
         let mut words = Vec::new();
-        if let Some(value) = self.attribute(name) {
+        for value in self.said(name) {
             visit_words(value, &mut |word| match word {
                 Cow::Borrowed(text) => words.extend(fold_value(text)),
                 Cow::Owned(digits) => words.push(digits),

@@ -19,8 +19,8 @@ const WITH_TYPE: &str = "type and ";
 const FOR_TYPE: &str = " for its type";
 const TYPE: &str = "type";
 /// Attributes that say nothing about how an article looks and fits.
-const NOT_LOOKS: [&str; 8] =
-    ["name", "description", "image", "url", "stock", "in_stock", "availability", "embedding"];
+const NOT_LOOKS: [&str; 9] =
+    ["name", "description", "image", "url", "stock", "in_stock", "availability", "variants", "embedding"];
 
 /// Numbers the values that articles have, over all attributes: words, ranges of numbers, and both together with the type.
 #[derive(Debug, Clone, PartialEq)]

@@ -136,6 +136,12 @@ impl SparseMask {
         self.words.is_empty()
     }
 
+    pub fn contains(&self, article: u32) -> bool {
+        let (index, bit) = Self::index(article);
+        let at = self.words.binary_search_by_key(&index, |(index, _)| *index);
+        at.is_ok_and(|at| self.words[at].1 & bit != 0)
+    }
+
     fn index(article: u32) -> (u32, u64) {
         (article / u64::BITS, 1 << (article % u64::BITS))
     }
@@ -207,6 +213,7 @@ mod tests {
         mask.insert(1);
         mask.unite_sparse(&sparse);
         assert_eq!(mask.iter().collect::<Vec<_>>(), [1, 3, 5, 64, 127, 700]);
+        assert!((0..800).all(|article| sparse.contains(article) == articles.contains(&article)));
         assert!(mask.meets_sparse(&sparse) && !Mask::none(701).meets_sparse(&sparse));
         sparse.remove(64);
         sparse.remove(6);

@@ -22,6 +22,7 @@ mod role;
 mod schema;
 mod stock;
 mod timestamp;
+mod variant;
 mod vocabulary;
 mod words;
 
@@ -44,6 +45,7 @@ pub use schema::{
 };
 pub use stock::{Counted, fold_size};
 pub use timestamp::Timestamp;
+pub use variant::Variant;
 pub use vocabulary::{Vocabulary, VocabularyError};
 pub use words::{fold, fold_for, fold_parts, singular};
 

@@ -141,6 +141,16 @@ impl Outfit {
     pub fn articles(&self) -> &[ArticleId] {
         &self.articles
     }
+
+    /// The same outfit, with the articles instead of the variants that were named.
+    ///
+    /// # Errors
+    /// If two variants are of one article.
+    pub fn set_articles(&mut self, articles: Vec<ArticleId>) -> Result<(), OutfitError> {
+        refuse_duplicates(articles.iter())?;
+        self.articles = articles;
+        Ok(())
+    }
 }
 
 /// An entry of an open outfit.
@@ -184,6 +194,16 @@ impl Slots {
 
     pub fn articles(&self) -> impl Iterator<Item = &ArticleId> {
         self.0.iter().filter_map(Slot::article)
+    }
+
+    /// The same slots, with the articles instead of the variants that were named.
+    ///
+    /// # Errors
+    /// If two variants are of one article.
+    pub fn with_articles(&self, article_of: impl Fn(&ArticleId) -> ArticleId) -> Result<Self, OutfitError> {
+        let slots = self.0.iter().map(|slot| slot.article().map(&article_of).into()).collect::<Vec<Slot>>();
+        refuse_duplicates(slots.iter().filter_map(Slot::article))?;
+        Ok(Self(slots))
     }
 
     pub fn as_slice(&self) -> &[Slot] {

@@ -1,11 +1,18 @@
 //! Changes of stored articles and customers, as a JSON Merge Patch (RFC 7396) describes them: what it names replaces the
 //! stored value, null removes it, and everything else stays.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
-use super::{Article, ArticleError, ArticleId, Customer, CustomerId, Features};
+use super::{
+    Article, ArticleError, ArticleId, Customer, CustomerId, Features,
+    article::{IN_STOCK, STOCK},
+    stock::read_stock,
+    variant::{self, VARIANTS},
+};
 
-/// A change of an article, which may also add one.
+/// A change of an article or of one of its variants, which may also add an article.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArticlePatch {
     pub id: ArticleId,
@@ -33,18 +40,73 @@ pub enum PatchError {
 }
 
 impl ArticlePatch {
-    /// The changed article; a new one if there is none yet.
+    /// The changed article; a new one if there is none yet. If the stored one has another id, the patch is of its variant.
     ///
     /// # Errors
     /// If there is no article and the patch has no type, or the article would be invalid.
     pub fn apply(&self, stored: Option<Article>) -> Result<Article, PatchError> {
+        if let Some(article) = stored.as_ref().filter(|article| article.id != self.id) {
+            return Ok(self.apply_to_variant(article)?);
+        }
         let (stored_kind, mut attributes) = match stored {
             Some(article) => (Some(article.kind().to_owned()), article.kept_attributes().into_owned()),
             None => (None, Map::new()),
         };
         let kind = self.kind.clone().or(stored_kind).ok_or_else(|| PatchError::Untyped(self.id.clone()))?;
+        let says_stock = self.attributes.contains_key(STOCK) && !self.attributes.contains_key(VARIANTS);
+        if says_stock && variant::say_stock(&variant::parse(attributes.get(VARIANTS).unwrap_or(&Value::Null)))
+        {
+            return Err(ArticleError::Attribute {
+                name: STOCK,
+                reason: "the stock of this article is that of its variants: change them by their ids"
+                    .to_owned(),
+            }
+            .into());
+        }
         merge(&mut attributes, &self.attributes);
         let mut article = Article::new(self.id.clone(), kind, attributes)?;
+        article.normalise()?;
+        Ok(article)
+    }
+}
+
+impl ArticlePatch {
+    /// The ids of the variants that the article is to have, if it says so.
+    pub fn variant_ids(&self) -> Option<impl Iterator<Item = Cow<'_, str>>> {
+        self.attributes.get(VARIANTS).map(variant::ids)
+    }
+
+    fn apply_to_variant(&self, article: &Article) -> Result<Article, ArticleError> {
+        let refuse = |name, reason: String| ArticleError::Attribute { name, reason };
+        let mut change = self.attributes.clone();
+        // What a file of stock says of an article.
+        if let Some(flag) = change.remove(IN_STOCK).filter(|flag| !flag.is_null()) {
+            let in_stock = read_stock(&flag).map_err(|reason| refuse(IN_STOCK, reason))?;
+            let counts = article
+                .variants()
+                .iter()
+                .any(|variant| variant.id == self.id.as_str() && variant.is_in_stock(None));
+            if !in_stock || !counts {
+                change.entry(STOCK).or_insert(in_stock.into());
+            }
+        }
+        if self.kind.as_deref().is_some_and(|kind| kind != article.kind()) {
+            let reason = format!(
+                "{:?} is a variant of article {:?}, whose type is {:?}",
+                self.id,
+                article.id,
+                article.kind()
+            );
+            return Err(refuse("type", reason));
+        }
+        let mut attributes = article.kept_attributes().into_owned();
+        let list = attributes.get_mut(VARIANTS).and_then(Value::as_array_mut).into_iter().flatten();
+        for variant in list.filter_map(Value::as_object_mut) {
+            if variant.get("id").is_some_and(|id| id == self.id.as_str()) {
+                merge(variant, &change);
+            }
+        }
+        let mut article = Article::new(article.id.clone(), article.kind(), attributes)?;
         article.normalise()?;
         Ok(article)
     }

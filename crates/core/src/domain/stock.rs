@@ -9,6 +9,8 @@ use super::{
     words::{fold_value, is_one_size},
 };
 
+/// The attributes that name an article's sizes. Counts are by the same words.
+pub(super) const SIZES: [&str; 2] = ["sizes", "size"];
 const IN_STOCK: [&str; 5] = ["true", "yes", "ja", "oui", "1"];
 const OUT_OF_STOCK: [&str; 5] = ["false", "no", "nein", "non", "0"];
 
@@ -38,12 +40,20 @@ pub(super) fn read_stock(value: &Value) -> Result<bool, String> {
 /// A count of an article's stock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
-    /// The words for its size, folded; empty if it is of all sizes, or of one for everyone.
-    pub sizes: Vec<String>,
+    /// The folded words for its size, as of an option called [`SIZES`]' first, and for each option of a variant, by the folded
+    /// name. An option is missing if it is of all, or of one size for everyone.
+    pub words: Vec<(String, Vec<String>)>,
     /// Folded; None if it is of all stores.
     pub store: Option<String>,
     /// Whether there is any.
     pub is_any: bool,
+}
+
+impl Counted {
+    fn new(sizes: Vec<String>, store: Option<String>, count: i64) -> Self {
+        let words = if sizes.is_empty() { Vec::new() } else { vec![(SIZES[0].to_owned(), sizes)] };
+        Self { words, store, is_any: count > 0 }
+    }
 }
 
 /// Reads the attribute `stock`: a count, counts by size, or a list of counts by size and store.
@@ -52,10 +62,7 @@ pub struct Counted {
 /// What was found and what was expected.
 pub(super) fn read_counts(value: &Value) -> Result<Vec<Counted>, String> {
     match &*in_json(value)? {
-        count @ Value::Number(_) => {
-            let is_any = read_count(count, "the stock")?;
-            Ok(vec![Counted { sizes: Vec::new(), store: None, is_any }])
-        }
+        count @ Value::Number(_) => Ok(vec![Counted::new(Vec::new(), None, read_count(count, "the stock")?)]),
         Value::Object(sizes) => {
             let counts = sizes.iter().map(|(size, count)| read_size(size, count));
             let counts = counts.collect::<Result<Vec<Counted>, String>>()?;
@@ -63,7 +70,7 @@ pub(super) fn read_counts(value: &Value) -> Result<Vec<Counted>, String> {
             let again = counts
                 .iter()
                 .zip(sizes.keys())
-                .find(|(count, _)| !count.sizes.is_empty() && !before.insert(count.sizes.as_slice()));
+                .find(|(count, _)| !count.words.is_empty() && !before.insert(count.words.as_slice()));
             match again {
                 None => Ok(counts),
                 Some((_, size)) => {
@@ -99,8 +106,7 @@ fn refuse(found: &Value) -> String {
 fn read_size(size: &str, count: &Value) -> Result<Counted, String> {
     let sizes = fold_size(size)
         .ok_or_else(|| format!("stock by size has no size {size:?}; for all sizes, write a count alone"))?;
-    let is_any = read_count(count, &format!("the stock of size {size:?}"))?;
-    Ok(Counted { sizes, store: None, is_any })
+    Ok(Counted::new(sizes, None, read_count(count, &format!("the stock of size {size:?}"))?))
 }
 
 /// The words of a size, of which one fits; no words if it is everyone's. `None` if the text is blank. Other spellings of a
@@ -119,7 +125,7 @@ fn read_entry(number: usize, entry: &Value) -> Result<Counted, String> {
     let sizes = read_word(fields, "size", number)?.and_then(|size| fold_size(&size)).unwrap_or_default();
     let store = read_word(fields, "store", number)?.map(|store| fold(&store));
     let count = fields.get("count").ok_or_else(|| format!("entry {number} of stock has no count"))?;
-    Ok(Counted { sizes, store, is_any: read_count(count, &format!("the count of entry {number} of stock"))? })
+    Ok(Counted::new(sizes, store, read_count(count, &format!("the count of entry {number} of stock"))?))
 }
 
 /// A missing or null field says nothing.
@@ -134,13 +140,10 @@ fn read_word(fields: &Map<String, Value>, name: &str, number: usize) -> Result<O
     }
 }
 
-/// Whether there is any. Some feeds count what was sold and is not there as less than 0.
-fn read_count(count: &Value, what: &str) -> Result<bool, String> {
-    let whole = count.as_f64().and_then(json_number).filter(|number| !number.is_f64());
-    match whole {
-        Some(count) => Ok(count.as_i64().is_some_and(|count| count > 0)),
-        None => Err(format!("{what} is a whole number; found {count}")),
-    }
+/// Some feeds count what was sold and is not there as less than 0.
+pub(super) fn read_count(count: &Value, what: &str) -> Result<i64, String> {
+    let whole = count.as_f64().and_then(json_number).and_then(|number| number.as_i64());
+    whole.ok_or_else(|| format!("{what} is a whole number; found {count}"))
 }
 
 #[cfg(test)]
@@ -164,10 +167,9 @@ mod tests {
     #[test]
     fn counts_are_of_sizes_and_stores() {
         let read = |value: Value| read_counts(&value).unwrap();
-        let counted = |sizes: &[&str], store: Option<&str>, is_any| Counted {
-            sizes: sizes.iter().map(ToString::to_string).collect(),
-            store: store.map(str::to_owned),
-            is_any,
+        let counted = |sizes: &[&str], store: Option<&str>, is_any: bool| {
+            let sizes = sizes.iter().map(ToString::to_string).collect();
+            Counted::new(sizes, store.map(str::to_owned), is_any.into())
         };
         assert_eq!(read(json!(3)), [counted(&[], None, true)]);
         assert_eq!(read(json!("0")), [counted(&[], None, false)]);

@@ -4,7 +4,7 @@
 use std::{cmp::Ordering, sync::Arc};
 
 use atelier_core::{
-    domain::ArticleId,
+    domain::{ArticleId, Variant},
     util::{chunked::Chunked, sharded::Sharded},
 };
 
@@ -16,6 +16,7 @@ pub struct ArticleIndex {
     /// None at free positions.
     entries: Chunked<Option<Entry>>,
     by_id: Sharded<ArticleId, u32>,
+    by_variant: Sharded<ArticleId, u32>,
     of_vocabulary: Arc<Vec<u32>>,
 }
 
@@ -34,6 +35,7 @@ impl ArticleIndex {
         Self {
             entries: (0..length).map(|_| None).collect(),
             by_id: Sharded::default(),
+            by_variant: Sharded::default(),
             of_vocabulary: Arc::new(vec![NOWHERE; release.vocabulary().len()]),
         }
     }
@@ -52,18 +54,20 @@ impl ArticleIndex {
     ) -> Self {
         let mut all = Self::new(indices.len(), release);
         for (position, index) in (0..).zip(indices) {
-            all.put(position, Arc::clone(&release.articles()[index]), compose(index));
+            all.put(position, Arc::clone(&release.articles()[index]), compose(index), false);
         }
         all
     }
 
     /// Puts an article at a position. Says whether what is there is made of something else now: a new price within the same
-    /// range changes no row.
+    /// range changes no row. Only an article that `is_present` in the shop is known by its variants: those of another
+    /// one may be a present one's by now.
     pub(super) fn put(
         &mut self,
         position: u32,
         article: Arc<PackedArticle>,
         composition: Composition,
+        is_present: bool,
     ) -> bool {
         let is_other = self.composition(position) != Some(&composition);
         if let Some(own) = composition.own.filter(|own| self.of_vocabulary[*own as usize] != position) {
@@ -72,12 +76,28 @@ impl ArticleIndex {
         if self.position_of(article.id.as_str()) != Some(position) {
             self.by_id.insert(article.id.clone(), position);
         }
+        self.forget_variants(position);
+        let variants = if is_present { article.variants() } else { Vec::new() };
+        for id in variants.into_iter().filter_map(|variant| ArticleId::new(variant.id).ok()) {
+            self.by_variant.insert(id, position);
+        }
         *self.entries.get_mut(position as usize) = Some(Entry { article, composition });
         is_other
     }
 
+    fn forget_variants(&mut self, position: u32) {
+        let variants = self.article(position).map(|article| article.variants()).unwrap_or_default();
+        for Variant { id, .. } in variants {
+            // It may be another article's by now.
+            if self.position_of_variant(&id) == Some(position) {
+                self.by_variant.remove(&*id);
+            }
+        }
+    }
+
     /// Frees the position of an article that is not of the vocabulary, and returns the article.
     pub(super) fn free(&mut self, position: u32) -> Arc<PackedArticle> {
+        self.forget_variants(position);
         let entry = self.entries.get_mut(position as usize).take();
         let article = entry.expect("an article was at the position; this is a bug").article;
         self.by_id.remove(&article.id);
@@ -95,6 +115,10 @@ impl ArticleIndex {
 
     pub(crate) fn position_of(&self, id: &str) -> Option<u32> {
         self.by_id.get(id).copied()
+    }
+
+    pub(super) fn position_of_variant(&self, id: &str) -> Option<u32> {
+        self.by_variant.get(id).copied()
     }
 
     /// The position of an article of the vocabulary.

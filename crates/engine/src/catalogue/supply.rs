@@ -5,11 +5,14 @@
 //! is at its position; a copy of a supply shares its sets until one of them changes.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
-use atelier_core::domain::{Article, Counted, Features, Mask, Requirement, Schema, SparseMask, fold};
+use atelier_core::domain::{Article, Features, Mask, Requirement, Schema, SparseMask, fold};
+use serde_json::{Map, Value};
+
+use crate::packed_article::PackedArticle;
 
 /// Not an attribute, but compared like one.
 const TYPE: &str = "type";
@@ -19,12 +22,14 @@ pub struct Supply {
     demands: Vec<Demand>,
     /// The attributes that requirements name, each with the articles that say a word of it.
     attributes: Vec<(String, Sets)>,
+    /// The option of variants that each attribute is about, as counts name it.
+    options: Vec<String>,
     /// The articles that say their stock, in whatever sizes and stores.
     counted: Arc<SparseMask>,
     /// What is in stock in any store.
-    in_any_store: BySize,
+    in_any_store: InStock,
     /// What is in stock and of no store in particular: it counts in each.
-    in_every_store: BySize,
+    in_every_store: InStock,
     stores: HashMap<String, Arc<Store>>,
 }
 
@@ -35,7 +40,16 @@ pub(super) struct Facts {
     kinds: Vec<String>,
     /// By attribute of the supply.
     words: Vec<Vec<String>>,
-    counts: Option<Vec<Counted>>,
+    counts: Option<Vec<Count>>,
+}
+
+/// A count of an article's stock.
+#[derive(Debug)]
+struct Count {
+    store: Option<String>,
+    is_any: bool,
+    /// By attribute of the supply: the words that it has of the option.
+    words: Vec<Vec<String>>,
 }
 
 /// Sets of articles by a folded word.
@@ -51,6 +65,8 @@ struct Demand {
     about: Arc<SparseMask>,
     /// Those of them that do not fit everyone.
     restricted: Arc<SparseMask>,
+    /// Those of them whose stock is counted by its attribute.
+    counted: Arc<SparseMask>,
 }
 
 /// A feature's requirement, with the feature's name and label.
@@ -63,18 +79,17 @@ struct Rule {
 
 /// What is in stock.
 #[derive(Debug, Clone, Default)]
-struct BySize {
+struct InStock {
     any: Arc<SparseMask>,
-    /// Counted without a size, so it fits everyone.
-    sizeless: Arc<SparseMask>,
-    sizes: Sets,
+    /// By the words of some attributes, which one count has all of ([`add_word`]).
+    by_words: Sets,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Store {
     /// The articles whose stock names it.
     named: SparseMask,
-    stock: BySize,
+    stock: InStock,
 }
 
 /// What does not fit a customer.
@@ -95,6 +110,7 @@ impl Supply {
                 let found = attributes.iter().position(|(name, _)| *name == requirement.attribute);
                 let attribute = found.unwrap_or_else(|| {
                     attributes.push((requirement.attribute.clone(), Sets::default()));
+                    supply.options.push(requirement.option());
                     attributes.len() - 1
                 });
                 let rule = Rule {
@@ -102,8 +118,8 @@ impl Supply {
                     label: feature.label.clone(),
                     requirement: requirement.clone(),
                 };
-                let (about, restricted) = Default::default();
-                supply.demands.push(Demand { rule: Arc::new(rule), attribute, about, restricted });
+                let (about, restricted, counted) = Default::default();
+                supply.demands.push(Demand { rule: Arc::new(rule), attribute, about, restricted, counted });
             }
         }
         supply
@@ -117,10 +133,25 @@ impl Supply {
             words.dedup();
             words
         };
+        let words_of = |counted: &[(String, Vec<String>)]| {
+            let find = |option| counted.iter().find(|(name, _)| name == option);
+            self.options
+                .iter()
+                .map(|option| find(option).map(|found| found.1.clone()).unwrap_or_default())
+                .collect()
+        };
+        let counts = article.stock().map(|counts| {
+            let count = counts.into_iter().map(|count| Count {
+                words: words_of(&count.words),
+                store: count.store,
+                is_any: count.is_any,
+            });
+            count.collect()
+        });
         Facts {
             kinds: if self.demands.is_empty() { Vec::new() } else { words(TYPE) },
             words: self.attributes.iter().map(|(attribute, _)| words(attribute)).collect(),
-            counts: article.stock(),
+            counts,
         }
     }
 
@@ -133,8 +164,8 @@ impl Supply {
         self.change(article, &|set| set.remove(position));
         let keep = |sets: &mut Sets| sets.retain(|_, set| !set.is_empty());
         self.attributes.iter_mut().for_each(|(_, sets)| keep(sets));
-        keep(&mut self.in_any_store.sizes);
-        keep(&mut self.in_every_store.sizes);
+        keep(&mut self.in_any_store.by_words);
+        keep(&mut self.in_every_store.by_words);
         self.stores.retain(|_, store| !store.named.is_empty());
     }
 
@@ -143,17 +174,15 @@ impl Supply {
         self.change_demands(article, change);
         let Some(counts) = &article.counts else { return };
         change(Arc::make_mut(&mut self.counted));
-        // Beside counts of sizes, one without a size is a total: it does not say that a size is there.
-        let names_sizes = counts.iter().any(|count| !count.sizes.is_empty());
         for count in counts {
             if let Some(name) = &count.store {
                 let store = Arc::make_mut(self.stores.entry(name.clone()).or_default());
                 change(&mut store.named);
-                store.stock.change(count, names_sizes, change);
+                store.stock.change(count, change);
             } else {
-                self.in_every_store.change(count, names_sizes, change);
+                self.in_every_store.change(count, change);
             }
-            self.in_any_store.change(count, names_sizes, change);
+            self.in_any_store.change(count, change);
         }
     }
 
@@ -168,6 +197,11 @@ impl Supply {
                 change(Arc::make_mut(&mut demand.about));
                 if demand.rule.requirement.excludes_some(&article.words[demand.attribute]) {
                     change(Arc::make_mut(&mut demand.restricted));
+                }
+                // Beside counts of sizes, one without a size is a total: it does not say that a size is there.
+                let mut counts = article.counts.iter().flatten();
+                if counts.any(|count| !count.words[demand.attribute].is_empty()) {
+                    change(Arc::make_mut(&mut demand.counted));
                 }
             }
         }
@@ -202,34 +236,55 @@ impl Supply {
             return sold_out;
         }
         let named = store.and_then(|store| Some(&self.stores.get(&fold(store))?.stock));
-        let stock: Vec<&BySize> = match store {
+        let stock: Vec<&InStock> = match store {
             None => vec![&self.in_any_store],
             Some(_) => [&self.in_every_store].into_iter().chain(named).collect(),
         };
         let demands: Vec<(&Demand, Vec<String>)> = features.map_or_else(Vec::new, |features| {
-            self.asked(features).filter(|(demand, _)| demand.rule.requirement.is_of_sizes()).collect()
+            self.asked(features).filter(|(demand, _)| !demand.counted.is_empty()).collect()
         });
         let mut in_stock = Mask::none(length);
         for stock in &stock {
             in_stock.unite_sparse(&stock.any);
         }
         for (demand, _) in &demands {
-            in_stock.subtract_sparse(&demand.about);
+            in_stock.subtract_sparse(&demand.counted);
         }
-        let words: BTreeSet<&String> = demands.iter().flat_map(|(_, words)| words).collect();
-        for word in words {
-            let mut in_size = Mask::none(length);
-            stock.iter().filter_map(|stock| stock.sizes.get(word)).for_each(|set| in_size.unite_sparse(set));
-            for (demand, _) in demands.iter().filter(|(_, words)| !words.contains(word)) {
-                in_size.subtract_sparse(&demand.about);
+        // An article is counted by some of the attributes that are asked for. One count must have a fitting word of each.
+        let mut words = BTreeMap::<usize, BTreeSet<&String>>::new();
+        for (demand, fitting) in &demands {
+            words.entry(demand.attribute).or_default().extend(fitting);
+        }
+        let mut choices = vec![(String::new(), Vec::new())];
+        for (attribute, words) in words {
+            for at in 0..choices.len() {
+                for word in &words {
+                    let (mut key, mut chosen) = choices[at].clone();
+                    add_word(&mut key, attribute, word);
+                    chosen.push((attribute, *word));
+                    choices.push((key, chosen));
+                }
             }
-            in_stock.unite(&in_size);
         }
-        for stock in &stock {
-            in_stock.unite_sparse(&stock.sizeless);
+        for (key, chosen) in choices.iter().skip(1) {
+            let mut found = Mask::none(length);
+            stock.iter().filter_map(|stock| stock.by_words.get(key)).for_each(|set| found.unite_sparse(set));
+            for (demand, fitting) in &demands {
+                match chosen.iter().find(|(attribute, _)| *attribute == demand.attribute) {
+                    Some((_, word)) if fitting.contains(word) => {}
+                    Some(_) => found.subtract_sparse(&demand.about),
+                    None => found.subtract_sparse(&demand.counted),
+                }
+            }
+            in_stock.unite(&found);
         }
         sold_out.subtract(&in_stock);
         sold_out
+    }
+
+    /// What a customer with these features needs of an article's variants.
+    pub fn wanted(&self, features: &Features) -> Wanted<'_> {
+        Wanted { supply: self, demands: self.asked(features).collect() }
     }
 
     /// The requirements that apply to a customer with these features, with the words of articles that fit.
@@ -266,20 +321,70 @@ impl Supply {
     }
 }
 
-impl BySize {
-    /// `names_sizes` is whether any count of the article is of a size.
-    fn change(&mut self, count: &Counted, names_sizes: bool, change: &impl Fn(&mut SparseMask)) {
+/// What a customer needs of variants.
+#[derive(Debug)]
+pub struct Wanted<'s> {
+    supply: &'s Supply,
+    demands: Vec<(&'s Demand, Vec<String>)>,
+}
+
+/// Which variant of an article a customer needs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Choice {
+    /// Its fields, and whether it is in stock.
+    Variant(Map<String, Value>),
+    /// The article has none that fits.
+    NoneFits,
+    /// It has several, and nothing says which fits.
+    Unknown,
+}
+
+impl Wanted<'_> {
+    /// The variant of the article at this position that fits, one in stock first; `None` if it has no variants.
+    pub fn choose(&self, position: u32, article: &PackedArticle, store: Option<&str>) -> Option<Choice> {
+        let variants = article.variants();
+        if variants.is_empty() {
+            return None;
+        }
+        let about = self.demands.iter().filter(|(demand, _)| demand.about.contains(position));
+        let wanted =
+            || about.clone().map(|(demand, words)| (&*self.supply.options[demand.attribute], &words[..]));
+        let says = |variant: &atelier_core::domain::Variant| wanted().any(|(option, _)| variant.says(option));
+        if variants.len() > 1 && !variants.iter().any(says) {
+            return Some(Choice::Unknown);
+        }
+        let fitting = || variants.iter().filter(|variant| variant.fits(wanted()));
+        let chosen = fitting().find(|variant| variant.is_in_stock(store)).or_else(|| fitting().next());
+        let Some(chosen) = chosen else { return Some(Choice::NoneFits) };
+        let mut fields = article.variant(&chosen.id);
+        fields.insert("in_stock".to_owned(), chosen.is_in_stock(store).into());
+        Some(Choice::Variant(fields))
+    }
+}
+
+impl InStock {
+    fn change(&mut self, count: &Count, change: &impl Fn(&mut SparseMask)) {
         if !count.is_any {
             return;
         }
         change(Arc::make_mut(&mut self.any));
-        if !names_sizes {
-            change(Arc::make_mut(&mut self.sizeless));
-        }
-        for size in &count.sizes {
-            change(set_of(&mut self.sizes, size));
+        let mut keys = vec![String::new()];
+        for (attribute, words) in count.words.iter().enumerate() {
+            for at in 0..keys.len() {
+                for word in words {
+                    let mut key = keys[at].clone();
+                    add_word(&mut key, attribute, word);
+                    change(set_of(&mut self.by_words, &key));
+                    keys.push(key);
+                }
+            }
         }
     }
+}
+
+/// Adds a word of one more attribute to a key of [`InStock::by_words`]. Folded words have no control characters.
+fn add_word(key: &mut String, attribute: usize, word: &str) {
+    key.extend([&*attribute.to_string(), "\u{1f}", word, "\u{1e}"]);
 }
 
 fn set_of<'s>(sets: &'s mut Sets, word: &str) -> &'s mut SparseMask {
@@ -399,6 +504,74 @@ mod tests {
         let of = |top: &str, width: &str| features(&[("top", &[top]), ("width", &[width])]);
         assert_eq!(indices(&supply.sold_out(Some(&of("S", "L")), None, 32)), [0]);
         assert_eq!(indices(&supply.sold_out(Some(&of("L", "L")), None, 32)), [0u32; 0]);
+    }
+
+    /// A trouser of one width and another one of the length do not make one of both.
+    #[test]
+    fn one_variant_must_meet_every_requirement() {
+        let schema = r#"
+            name = "s"
+            [[feature]]
+            name = "width"
+            kind = "category"
+            values = ["W32", "W33"]
+            requires = {attribute = "sizes", types = ["jeans"]}
+            [[feature]]
+            name = "length"
+            kind = "set"
+            values = ["L30", "L32", "L34"]
+            requires = {attribute = "Länge", types = ["jeans"]}
+        "#;
+        let variant = |id: &str, width: &str, length: &str, stock: Value| json!({"id": id, "size": width, "options": {"LÄNGE": length}, "stock": stock});
+        let articles = [
+            article(
+                "jeans",
+                json!({"variants": [
+                    variant("a", "W32", "L34", json!(1)), variant("b", "W32", "L32", json!(0)), variant("c", "W33", "L32", json!({"Basel": 2})),
+                ]}),
+            ),
+            article(
+                "jeans",
+                json!({"variants": [{"id": "d", "size": "W32"}, {"id": "e", "size": "W33", "stock": 0}]}),
+            ),
+            article("jeans", json!({"variants": [{"id": "f", "options": {"Länge": "L34"}}]})),
+            article("jeans", json!({"stock": 1})),
+        ];
+        let mut supply = Supply::new(&Schema::parse(schema).unwrap());
+        for (index, article) in (0..).zip(&articles) {
+            supply.add(index, &supply.read(article));
+        }
+        let sold_out =
+            |given: &[(&str, &[&str])], store| indices(&supply.sold_out(Some(&features(given)), store, 64));
+        assert_eq!(sold_out(&[("width", &["W32"]), ("length", &["L34"])], None), [0u32; 0]);
+        assert_eq!(sold_out(&[("width", &["W32"]), ("length", &["L32"])], None), [0, 2]);
+        assert_eq!(sold_out(&[("width", &["W32"]), ("length", &["L32", "L34"])], None), [0u32; 0]);
+        assert_eq!(sold_out(&[("width", &["W33"]), ("length", &["L34"])], None), [0, 1]);
+        assert_eq!(sold_out(&[("width", &["W33"])], None), [1]);
+        assert_eq!(sold_out(&[("length", &["L32"])], Some("basel")), [2]);
+        assert_eq!(sold_out(&[("length", &["L32"])], Some("bern")), [0, 2]);
+        assert_eq!(sold_out(&[("length", &["L30"])], None), [0, 2], "the others do not say their length");
+        assert_eq!(indices(&supply.unfit(&features(&[("length", &["L30"])]), 64).articles), [0, 2]);
+
+        let choose = |given: &[(&str, &[&str])], index: u32, store| {
+            let chosen =
+                supply.wanted(&features(given)).choose(index, &(&articles[index as usize]).into(), store);
+            match chosen {
+                Some(Choice::Variant(fields)) => {
+                    format!("{} {}", fields["id"].as_str().unwrap(), fields["in_stock"])
+                }
+                other => format!("{other:?}"),
+            }
+        };
+        assert_eq!(choose(&[("width", &["W32"]), ("length", &["L32", "L34"])], 0, None), "a true");
+        assert_eq!(choose(&[("width", &["W32"]), ("length", &["L32"])], 0, None), "b false");
+        assert_eq!(choose(&[("length", &["L32"])], 0, None), "c true");
+        assert_eq!(choose(&[("length", &["L32"])], 0, Some("bern")), "b false");
+        assert_eq!(choose(&[("width", &["W33"]), ("length", &["L34"])], 0, None), "Some(NoneFits)");
+        assert_eq!(choose(&[], 0, None), "Some(Unknown)");
+        assert_eq!(choose(&[("length", &["L32"])], 1, None), "Some(Unknown)");
+        assert_eq!(choose(&[], 2, None), "f true", "there is no other");
+        assert_eq!(choose(&[], 3, None), "None");
     }
 
     fn any_article() -> impl Strategy<Value = Article> {

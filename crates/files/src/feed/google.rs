@@ -1,11 +1,13 @@
 //! An entry of a Google Merchant feed, with the attributes of Google's product data specification.
 
+use std::borrow::Cow;
+
 use atelier_core::{
     domain::{Timestamp, is_ambiguous_price, json_number, parse_price},
     util::notation::decimals,
 };
 use chrono::{DateTime, NaiveDateTime};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     categories::category_name,
@@ -30,8 +32,14 @@ const SHARED: [(&str, &str); 14] = [
     ("custom_label_1", "custom_label_1"),
     ("custom_label_2", "custom_label_2"),
 ];
-/// Attributes that each variant has its own of.
+/// Attributes that each variant has its own of. The article's are the first one's.
 const OWN: [(&str, &str); 3] = [("title", "name"), ("link", "url"), ("image_link", "image")];
+/// What is kept of each variant, by its own name.
+const OF_VARIANT: [(&str, &str); 5] =
+    [("size", "size"), ("gtin", "gtin"), ("mpn", "mpn"), ("link", "link"), ("image_link", "image")];
+/// Attributes that may have several values. Google joins them with this sign.
+const LISTS: [&str; 4] = ["size", "color", "material", "pattern"];
+const BETWEEN: &str = "/";
 
 /// The columns of a tab-separated feed.
 #[derive(Debug)]
@@ -63,15 +71,23 @@ impl MerchantColumns {
     }
 }
 
-/// Reads an entry from its attributes. Of an attribute that is given more than once the first counts.
+/// Reads an entry from its attributes. Of an attribute that is given more than once the first counts, unless it may have several
+/// values.
 pub(super) fn read<'f>(
-    fields: impl Iterator<Item = (&'f str, &'f str)>,
+    given: impl Iterator<Item = (&'f str, &'f str)>,
     now: Timestamp,
 ) -> Result<Variant, String> {
-    let fields: Vec<(&str, &str)> = fields.map(|(name, value)| (name, value.trim())).collect();
-    let find = |name: &str| {
-        fields.iter().find(|(other, value)| *other == name && !value.is_empty()).map(|(_, value)| *value)
-    };
+    let mut fields: Vec<(&str, Cow<'_, str>)> = Vec::new();
+    for (name, value) in
+        given.map(|(name, value)| (name, value.trim())).filter(|(_, value)| !value.is_empty())
+    {
+        match fields.iter_mut().find(|(other, _)| *other == name && LISTS.contains(&name)) {
+            Some((_, list)) if list.split(BETWEEN).any(|other| other == value) => {}
+            Some((_, list)) => list.to_mut().extend([BETWEEN, value]),
+            None => fields.push((name, value.into())),
+        }
+    }
+    let find = |name: &str| fields.iter().find(|(other, _)| *other == name).map(|(_, value)| &**value);
     let id = find("id").or_else(|| find("feed id")).ok_or("the attribute \"id\" is missing")?;
     let group = find("item_group_id");
     let article = group.map_or_else(|| id.to_owned(), |group| colour_id(group, find("color")));
@@ -82,11 +98,13 @@ pub(super) fn read<'f>(
     if let Some(gender) = find("gender") {
         shared.push(("gender", read_gender(gender, find("age_group")).into()));
     }
-    let own = OWN.iter().filter_map(|(theirs, ours)| {
-        let value = find(theirs).or_else(|| find(&format!("feed {theirs}")))?;
-        Some((*ours, value.into()))
-    });
-    let own = own.collect();
+    let mut variant: Map<String, Value> = [("id".to_owned(), id.into())].into_iter().collect();
+    let named = |theirs: &str| find(theirs).or_else(|| find(&format!("feed {theirs}")));
+    variant.extend(
+        OF_VARIANT.iter().filter_map(|(theirs, ours)| Some(((*ours).to_owned(), named(theirs)?.into()))),
+    );
+    let mut own: Vec<(&'static str, Value)> =
+        OWN.iter().filter_map(|(theirs, ours)| Some((*ours, named(theirs)?.into()))).collect();
     let in_stock = find("availability").map(read_availability).transpose()?;
     if let Some(price) = find("price") {
         let (regular, currency) = read_price("price", price)?;
@@ -102,24 +120,29 @@ pub(super) fn read<'f>(
             _ => sale,
         };
         let number = |price: f64| json_number(price).map(Value::Number);
-        shared.extend(number(sale.unwrap_or(regular)).map(|price| ("price", price)));
+        let mut prices: Vec<_> =
+            number(sale.unwrap_or(regular)).map(|price| ("price", price)).into_iter().collect();
         if sale.is_some() {
-            shared.extend(number(regular).map(|price| ("regular_price", price)));
+            prices.extend(number(regular).map(|price| ("regular_price", price)));
         }
+        variant.extend(prices.iter().map(|(name, price)| ((*name).to_owned(), price.clone())));
+        own.extend(prices);
         shared.extend(currency.map(|currency| ("currency", currency.into())));
     }
-    let size = find("size");
-    let is_plain = size.is_none() && find("color").is_none() && group.is_none_or(|group| group == id);
+    if let Some(stock) = in_stock {
+        variant.insert("stock".to_owned(), stock.now.into());
+        variant.extend(stock.later.map(|word| ("availability".to_owned(), word.into())));
+    }
+    let is_plain = find("size").is_none() && find("color").is_none() && group.is_none_or(|group| group == id);
     Ok(Variant {
+        fields: variant,
         article,
         kind,
         group: group.map(str::to_owned),
         parent: is_plain.then(|| id.to_owned()),
         completes_others: false,
-        size: size.map(str::to_owned),
         in_stock: in_stock.map(|stock| stock.now),
         later: in_stock.and_then(|stock| stock.later),
-        count: None,
         shared,
         own,
         warning,

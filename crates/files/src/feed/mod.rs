@@ -2,7 +2,7 @@
 //! export of products.
 //!
 //! Each entry of such a feed is a variant, an article in one size. [`variants`] puts the variants of an article together,
-//! and gives its fields as every other format does, so the same checks follow. What a feed says beyond the listed
+//! and gives its fields as every other format does, so the same checks follow. What nobody wears is left out. What a feed says beyond the listed
 //! attributes is not kept: descriptions alone would fill the memory of a catalogue.
 //!
 //! docs/feeds.md has the attributes and the rules.
@@ -16,8 +16,10 @@ mod xml;
 use std::{fmt, io::BufRead, path::Path, str::FromStr};
 
 use atelier_core::domain::Timestamp;
+use serde_json::Value;
 
 pub(super) use self::google::read_moment;
+pub use self::variants::NotWorn;
 use self::variants::{Article, Variant, Variants};
 use super::{
     FileError, FileRow, RowError,
@@ -105,6 +107,7 @@ pub(super) struct FeedReader {
     variants: Variants,
     /// When the feed is read: prices may hold for a time.
     now: Timestamp,
+    not_worn: NotWorn,
     /// About the bytes of the articles so far.
     given: u64,
     left_out: u64,
@@ -117,22 +120,39 @@ pub(super) struct FeedReader {
 enum Source {
     Xml(Box<xml::Items>),
     Tsv(Box<Records>, google::MerchantColumns),
-    Shopify(Box<Records>, shopify::ProductColumns, shopify::Product),
+    Shopify(Box<Records>, shopify::ProductColumns, Box<shopify::Product>),
 }
 
 /// An entry of a feed.
 enum Entry {
     Variant(Box<Variant>),
-    /// It is not for sale.
+    /// It is not for sale, or nobody wears it.
     LeftOut,
     /// It says nothing of its own, such as a further picture.
     Nothing,
 }
 
+impl Entry {
+    fn of_google(variant: Variant, not_worn: &NotWorn) -> Self {
+        let path = |(name, value): &(&str, Value)| {
+            let path = value.as_str().filter(|_| ["product_type", "google_product_category"].contains(name));
+            path.is_some_and(|path| not_worn.has(path))
+        };
+        let is_worn = !not_worn.has(&variant.kind) && !variant.shared.iter().any(path);
+        if is_worn { Self::Variant(Box::new(variant)) } else { Self::LeftOut }
+    }
+}
+
 impl FeedReader {
     /// # Errors
     /// If the header cannot be read, or lacks a column.
-    pub(super) fn new(feed: Feed, input: Input, path: &Path, now: Timestamp) -> Result<Self, FileError> {
+    pub(super) fn new(
+        feed: Feed,
+        input: Input,
+        path: &Path,
+        now: Timestamp,
+        not_worn: NotWorn,
+    ) -> Result<Self, FileError> {
         let refuse = |reason: String| FileError::Columns { path: path.to_owned(), reason };
         let source = match feed {
             Feed::GoogleXml => Source::Xml(Box::new(xml::Items::new(input))),
@@ -144,13 +164,14 @@ impl FeedReader {
             Feed::ShopifyCsv => {
                 let mut records = Records::new(input, b',');
                 let columns = shopify::ProductColumns::new(&records.read_header(path)?).map_err(refuse)?;
-                Source::Shopify(Box::new(records), columns, shopify::Product::default())
+                Source::Shopify(Box::new(records), columns, Box::default())
             }
         };
         Ok(Self {
             source,
             variants: Variants::default(),
             now,
+            not_worn,
             given: 0,
             left_out: 0,
             has_entries: false,
@@ -169,7 +190,7 @@ impl FeedReader {
         self.given
     }
 
-    /// How many entries are not for sale, or parents of others, and no articles.
+    /// How many entries are not for sale, worn by nobody, or parents of others, and no articles.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out + self.variants.left_out()
     }
@@ -189,7 +210,7 @@ impl FeedReader {
             if self.ended {
                 return None;
             }
-            let (line, entry) = match self.source.next(self.now) {
+            let (line, entry) = match self.source.next(self.now, &self.not_worn) {
                 Ok(Some(read)) => read,
                 // An empty catalogue is not what a shop means.
                 Ok(None) if !self.has_entries => {
@@ -206,11 +227,11 @@ impl FeedReader {
             };
             self.has_entries = true;
             match entry {
-                Ok(Entry::Variant(variant)) => {
-                    if let Err(reason) = self.variants.add(line, *variant) {
-                        return Some(Err(RowError::fatal(Unit::Line, line, reason)));
-                    }
-                }
+                Ok(Entry::Variant(variant)) => match self.variants.add(line, *variant) {
+                    Ok(None) => {}
+                    Ok(Some(reason)) => return Some(finish(line, Err(reason))),
+                    Err(reason) => return Some(Err(RowError::fatal(Unit::Line, line, reason))),
+                },
                 Ok(Entry::LeftOut) => self.left_out += 1,
                 Ok(Entry::Nothing) => {}
                 Err(reason) => return Some(finish(line, Err(reason))),
@@ -222,13 +243,17 @@ impl FeedReader {
 impl Source {
     /// The next entry and its line; `None` at the end. An error ends the file.
     #[expect(clippy::type_complexity, reason = "an entry, or why it is none, or why the file ends")]
-    fn next(&mut self, now: Timestamp) -> Result<Option<(u64, Result<Entry, String>)>, RowError> {
+    fn next(
+        &mut self,
+        now: Timestamp,
+        not_worn: &NotWorn,
+    ) -> Result<Option<(u64, Result<Entry, String>)>, RowError> {
         match self {
             Self::Xml(items) => {
                 let Some(item) = items.next()? else { return Ok(None) };
                 let entry = item.fields.and_then(|fields| {
                     let fields = fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-                    google::read(fields, now).map(Box::new).map(Entry::Variant)
+                    google::read(fields, now).map(|variant| Entry::of_google(variant, not_worn))
                 });
                 let entry = entry.map_err(|reason| match item.number {
                     Some(number) => format!("in item {number} of the file, {reason}"),
@@ -238,14 +263,13 @@ impl Source {
             }
             Self::Tsv(records, columns) => {
                 let Some(line) = records.next_record()? else { return Ok(None) };
-                let entry = records
-                    .cells()
-                    .and_then(|cells| columns.read(&cells, now).map(Box::new).map(Entry::Variant));
+                let read = records.cells().and_then(|cells| columns.read(&cells, now));
+                let entry = read.map(|variant| Entry::of_google(variant, not_worn));
                 Ok(Some((line, entry)))
             }
             Self::Shopify(records, columns, product) => {
                 let Some(line) = records.next_record()? else { return Ok(None) };
-                Ok(Some((line, records.cells().and_then(|cells| columns.read(&cells, product)))))
+                Ok(Some((line, records.cells().and_then(|cells| columns.read(&cells, product, not_worn)))))
             }
         }
     }

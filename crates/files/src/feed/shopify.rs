@@ -4,16 +4,16 @@
 use std::collections::HashSet;
 
 use atelier_core::domain::{fold, json_number, parse_price};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     Entry,
-    variants::{Variant, colour_id, last_of_path, read_gender},
+    variants::{NotWorn, Variant, colour_id, last_of_path, read_gender},
 };
 use crate::Warning;
 
 /// The names of the columns, in lower case: of the exports, and of Shopify's newer template.
-const COLUMNS: [(Column, &[&str]); 23] = [
+const COLUMNS: [(Column, &[&str]); 27] = [
     (Column::Handle, &["handle", "url handle"]),
     (Column::Title, &["title"]),
     (Column::Vendor, &["vendor"]),
@@ -34,6 +34,10 @@ const COLUMNS: [(Column, &[&str]); 23] = [
     (Column::Price, &["variant price", "price"]),
     (Column::CompareAt, &["variant compare at price", "compare-at price"]),
     (Column::Image, &["image src", "product image url"]),
+    (Column::Sku, &["variant sku", "sku"]),
+    (Column::Barcode, &["variant barcode", "barcode"]),
+    (Column::VariantImage, &["variant image", "variant image url"]),
+    (Column::GiftCard, &["gift card"]),
     (
         Column::Gender,
         &["google shopping / gender", "target gender (product.metafields.shopify.target-gender)"],
@@ -60,13 +64,17 @@ enum Column {
     Price,
     CompareAt,
     Image,
+    Sku,
+    Barcode,
+    VariantImage,
+    GiftCard,
     Gender,
     AgeGroup,
     Material,
 }
 
 /// What the options of products are called in shops' languages, folded.
-const SIZE: [&str; 17] = [
+const SIZE: [&str; 23] = [
     "size",
     "sizes",
     "shoe size",
@@ -76,6 +84,12 @@ const SIZE: [&str; 17] = [
     "schuhgrösse",
     "kleidergrösse",
     "konfektionsgrösse",
+    "eu size",
+    "eu grösse",
+    "waist",
+    "mass",
+    "weite",
+    "bundweite",
     "taille",
     "pointure",
     "talla",
@@ -96,10 +110,13 @@ pub(super) struct ProductColumns(Vec<Option<Column>>);
 pub(super) struct Product {
     handle: String,
     kind: Option<String>,
-    options: [Option<OptionKind>; 3],
+    /// The names of its options, and what they are.
+    options: [Option<(String, Option<OptionKind>)>; 3],
     shared: Vec<(&'static str, Value)>,
     own: Vec<(&'static str, Value)>,
-    for_sale: bool,
+    is_offered: bool,
+    /// The picture that is shown first.
+    image: Option<String>,
     /// Those of its articles that have a variant: later ones need not repeat what all share, which may be long.
     begun: HashSet<String>,
 }
@@ -129,7 +146,12 @@ impl ProductColumns {
         Ok(Self(columns))
     }
 
-    pub(super) fn read(&self, cells: &[&str], product: &mut Product) -> Result<Entry, String> {
+    pub(super) fn read(
+        &self,
+        cells: &[&str],
+        product: &mut Product,
+        not_worn: &NotWorn,
+    ) -> Result<Entry, String> {
         if cells.len() != self.0.len() {
             let (found, expected) = (cells.len(), self.0.len());
             return Err(format!("the header has {expected} cells, but this row has {found}"));
@@ -141,9 +163,9 @@ impl ProductColumns {
         let handle = find(Column::Handle).ok_or("the column \"Handle\" is empty")?;
         let is_new = handle != product.handle;
         if is_new {
-            *product = Product::new(handle, find);
+            *product = Product::new(handle, not_worn, find);
         }
-        if !product.for_sale {
+        if !product.is_offered {
             return Ok(if is_new { Entry::LeftOut } else { Entry::Nothing });
         }
         if find(Column::Price).is_none() && find(Column::OptionValue(0)).is_none() {
@@ -154,15 +176,17 @@ impl ProductColumns {
 }
 
 impl Product {
-    fn new<'c>(handle: &str, find: impl Fn(Column) -> Option<&'c str>) -> Self {
+    fn new<'c>(handle: &str, not_worn: &NotWorn, find: impl Fn(Column) -> Option<&'c str>) -> Self {
         let kind = find(Column::Type).or_else(|| find(Column::Category).and_then(last_of_path));
         let kind = kind.map(str::to_owned);
         let options = [0, 1, 2].map(|number| {
-            let name = fold(find(Column::OptionName(number))?);
-            if SIZE.contains(&name.as_str()) {
-                return Some(OptionKind::Size);
-            }
-            COLOUR.contains(&name.as_str()).then_some(OptionKind::Colour)
+            let name = find(Column::OptionName(number))?;
+            // Shopify's own, of a product without options.
+            let is_named = name != "Title" || find(Column::OptionValue(number)) != Some("Default Title");
+            let folded = fold(name);
+            let is_in = |names: &[&str], kind| names.contains(&folded.as_str()).then_some(kind);
+            let kind = is_in(&SIZE, OptionKind::Size).or_else(|| is_in(&COLOUR, OptionKind::Colour));
+            is_named.then(|| (name.to_owned(), kind))
         });
         let named = [
             ("brand", Column::Vendor),
@@ -181,11 +205,15 @@ impl Product {
             shared.push(("tags", tags));
         }
         let own = find(Column::Title).map(|title| ("name", title.into()));
-        let is_no = |text: &str| ["false", "no", "0"].contains(&text.to_lowercase().as_str());
-        let for_sale = !find(Column::Published).is_some_and(is_no)
+        let is = |words: [&str; 3], text: &str| words.contains(&text.to_lowercase().as_str());
+        let is_worn = !find(Column::GiftCard).is_some_and(|text| is(["true", "yes", "1"], text))
+            && ![Column::Type, Column::Category].into_iter().filter_map(&find).any(|path| not_worn.has(path));
+        let is_offered = is_worn
+            && !find(Column::Published).is_some_and(|text| is(["false", "no", "0"], text))
             && find(Column::Status).is_none_or(|status| status.eq_ignore_ascii_case("active"));
         let (handle, own, begun) = (handle.to_owned(), own.into_iter().collect(), HashSet::new());
-        Self { handle, kind, options, shared, own, for_sale, begun }
+        let image = find(Column::Image).map(str::to_owned);
+        Self { handle, kind, options, shared, own, is_offered, image, begun }
     }
 
     fn variant<'c>(
@@ -194,16 +222,39 @@ impl Product {
         find: impl Fn(Column) -> Option<&'c str>,
     ) -> Result<Variant, String> {
         let option = |wanted: OptionKind| {
-            let number = self.options.iter().position(|kind| *kind == Some(wanted))?;
-            find(Column::OptionValue(number))
+            let of_kind = |option: &Option<(_, Option<OptionKind>)>| matches!(option, Some((_, Some(kind))) if *kind == wanted);
+            find(Column::OptionValue(self.options.iter().position(of_kind)?))
         };
-        let colour = option(OptionKind::Colour);
+        let (colour, size) = (option(OptionKind::Colour), option(OptionKind::Size));
         let article = colour_id(&self.handle, colour);
         let is_first = self.begun.insert(article.clone());
         let (mut shared, mut own) =
             if is_first { (self.shared.clone(), self.own.clone()) } else { Default::default() };
         shared.extend(colour.map(|colour| ("colour", colour.into())));
-        own.extend(find(Column::Image).map(|image| ("image", image.into())));
+        if is_first {
+            let image = find(Column::Image).or(self.image.as_deref());
+            shared.extend(image.map(|image| ("image", image.into())));
+        }
+        let picture = find(Column::VariantImage);
+        own.extend(picture.map(|image| ("image", image.into())));
+
+        let named = self.options.iter().zip(0..).filter_map(|(option, number)| {
+            let (name, kind) = option.as_ref()?;
+            Some((name, *kind, find(Column::OptionValue(number))?))
+        });
+        let others =
+            named.clone().filter(|(_, kind, _)| *kind != Some(OptionKind::Colour)).map(|(.., value)| value);
+        let others = others.collect::<Vec<_>>().join("-");
+        let id = find(Column::Sku)
+            .map_or_else(|| colour_id(&article, Some(&others)), |sku| unquoted(sku).to_owned());
+        let options: Map<String, Value> =
+            named.map(|(name, _, value)| (name.clone(), value.into())).collect();
+        let texts = [("size", size), ("gtin", find(Column::Barcode).map(unquoted)), ("image", picture)];
+        let mut fields: Map<String, Value> = [("id".to_owned(), id.into())].into_iter().collect();
+        fields.extend(texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?.into()))));
+        if !options.is_empty() {
+            fields.insert("options".to_owned(), options.into());
+        }
         let price = |column, name: &str| {
             let read = |text: &str| parse_price(text).map_err(|error| format!("column {name:?}: {error}"));
             find(column).map(read).transpose()
@@ -211,30 +262,39 @@ impl Product {
         let number = |price: f64| json_number(price).map(Value::Number);
         let (now, before) =
             (price(Column::Price, "Variant Price")?, price(Column::CompareAt, "Variant Compare At Price")?);
-        shared.extend(now.and_then(number).map(|price| ("price", price)));
         let before = before.filter(|before| now.is_some_and(|now| *before > now));
-        shared.extend(before.and_then(number).map(|price| ("regular_price", price)));
+        for (name, price) in [("price", now), ("regular_price", before)] {
+            if let Some(price) = price.and_then(number) {
+                fields.insert(name.to_owned(), price.clone());
+                own.push((name, price));
+            }
+        }
 
         let kind = self
             .kind
             .clone()
             .ok_or("an article needs a type: the product has neither a Type nor a Product Category")?;
         let Stock { is_any, count, warning } = read_stock(&find)?;
+        fields.insert("stock".to_owned(), count.map_or_else(|| is_any.into(), Value::from));
         Ok(Variant {
+            fields,
             article,
             kind,
             group: Some(self.handle.clone()),
             parent: None,
             completes_others,
-            size: option(OptionKind::Size).map(str::to_owned),
             in_stock: Some(is_any),
             later: None,
-            count,
             shared,
             own,
             warning,
         })
     }
+}
+
+/// Without the apostrophe that keeps programs for tables from reading digits as a number.
+fn unquoted(text: &str) -> &str {
+    text.strip_prefix('\'').unwrap_or(text)
 }
 
 /// Whether a variant can be bought, and how many there are.

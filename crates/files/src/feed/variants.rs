@@ -1,12 +1,12 @@
-//! Puts the variants of an article together: one article with sizes.
+//! Puts the variants of an article together.
 
 use std::{
-    collections::{HashMap, VecDeque, hash_map::Entry},
+    collections::{HashMap, HashSet, VecDeque, hash_map::Entry},
     mem,
 };
 
-use atelier_core::domain::{fold, fold_size};
-use serde_json::Value;
+use atelier_core::domain::{fold, fold_for};
+use serde_json::{Map, Value};
 
 use crate::{
     Warning,
@@ -22,6 +22,8 @@ const MOST_BYTES: usize = 1 << 30;
 /// An article in one size.
 #[derive(Debug)]
 pub(super) struct Variant {
+    /// Its fields in the article's list of variants, with its id.
+    pub(super) fields: Map<String, Value>,
     /// The id of the article.
     pub(super) article: String,
     pub(super) kind: String,
@@ -31,13 +33,10 @@ pub(super) struct Variant {
     pub(super) parent: Option<String>,
     /// Whether no variants of earlier articles follow.
     pub(super) completes_others: bool,
-    pub(super) size: Option<String>,
     /// Whether it can be bought now, if the feed says so.
     pub(super) in_stock: Option<bool>,
     /// The feed's word for a variant that can only be ordered.
     pub(super) later: Option<&'static str>,
-    /// How many there are, if the feed says so.
-    pub(super) count: Option<u64>,
     /// Attributes that all variants of an article share.
     pub(super) shared: Vec<(&'static str, Value)>,
     /// Attributes that each variant has its own of, such as its page. Those of the first are kept.
@@ -73,37 +72,19 @@ pub(super) struct Variants {
 struct Group {
     line: u64,
     first: Variant,
-    sizes: Vec<Size>,
-    /// The indices of the sizes by their words: a group may have as many sizes as a feed has entries.
-    by_words: HashMap<Option<Vec<String>>, usize>,
+    variants: Vec<Value>,
+    /// The ids of the variants, of which a group may have as many as a feed has entries.
+    ids: HashSet<String>,
     warnings: Vec<Warning>,
 }
 
-#[derive(Debug)]
-struct Size {
-    name: String,
-    in_stock: Option<bool>,
-    count: Option<u64>,
-}
-
-impl Size {
-    /// How many there are: if the feed does not count them, at least one unless they are sold out.
-    fn count(&self) -> u64 {
-        self.count.unwrap_or_else(|| self.in_stock.unwrap_or(true).into())
-    }
-
-    fn add(&mut self, other: &Self) {
-        if self.count.is_some() || other.count.is_some() {
-            self.count = Some(self.count().saturating_add(other.count()));
-        }
-        self.in_stock = either(self.in_stock, other.in_stock);
-    }
-}
-
 impl Variants {
+    /// Gives a reason if the variant is one that its article has. An error ends the file.
+    ///
     /// # Errors
     /// If too many articles wait for their variants.
-    pub(super) fn add(&mut self, line: u64, variant: Variant) -> Result<(), String> {
+    pub(super) fn add(&mut self, line: u64, variant: Variant) -> Result<Option<String>, String> {
+        let mut refusal = None;
         if variant.completes_others {
             self.complete();
         }
@@ -112,10 +93,10 @@ impl Variants {
             self.parents.push((line, variant));
         } else {
             if let Some(group) = &variant.group {
-                let differs = variant.size.is_some() || variant.has_colour();
+                let differs = variant.fields.contains_key("size") || variant.has_colour();
                 *self.groups.entry(group.clone()).or_default() |= differs;
             }
-            self.put(line, variant);
+            refusal = self.put(line, variant);
         }
         if self.bytes > MOST_BYTES {
             return Err(format!(
@@ -123,20 +104,21 @@ impl Variants {
                 MOST_BYTES >> 30
             ));
         }
-        Ok(())
+        Ok(refusal)
     }
 
-    fn put(&mut self, line: u64, variant: Variant) {
+    fn put(&mut self, line: u64, variant: Variant) -> Option<String> {
         let Some(group) = variant.group.clone() else {
             self.complete.push_back(Group::new(line, variant).into_article());
-            return;
+            return None;
         };
+        self.bytes += variant.bytes();
         match self.by_article.entry((group, variant.article.clone())) {
             Entry::Occupied(entry) => self.open[*entry.get()].add(line, variant),
             Entry::Vacant(entry) => {
-                self.bytes += variant.bytes();
                 entry.insert(self.open.len());
                 self.open.push(Group::new(line, variant));
+                None
             }
         }
     }
@@ -174,25 +156,30 @@ impl Variant {
     }
 
     fn bytes(&self) -> usize {
-        let attributes = self.shared.iter().chain(&self.own);
-        self.article.len() + self.kind.len() + attributes.map(|(_, value)| 32 + size(value)).sum::<usize>()
+        let attributes =
+            self.shared.iter().chain(&self.own).map(|(_, value)| value).chain(self.fields.values());
+        self.article.len() + self.kind.len() + attributes.map(|value| 32 + size(value)).sum::<usize>()
     }
 }
 
 impl Group {
     fn new(line: u64, mut first: Variant) -> Self {
-        let size = first.size.take();
+        let fields = mem::take(&mut first.fields);
+        let ids = fields.get("id").and_then(Value::as_str).map(str::to_owned).into_iter().collect();
         let warnings = first.warning.take().into_iter().collect();
-        let mut group = Self { line, first, sizes: Vec::new(), by_words: HashMap::new(), warnings };
-        if let Some(name) = size {
-            group.add_size(Size { name, in_stock: group.first.in_stock, count: group.first.count });
-        }
-        group
+        Self { line, first, variants: vec![fields.into()], ids, warnings }
     }
 
-    /// Adds a variant. Where it disagrees, the first is right, and a warning says so.
-    fn add(&mut self, line: u64, variant: Variant) {
-        let Variant { kind, size, in_stock, later, count, shared, own, warning, .. } = variant;
+    /// Adds a variant. Where it disagrees, the first is right about the article, and a warning says so.
+    fn add(&mut self, line: u64, variant: Variant) -> Option<String> {
+        let Variant { mut fields, kind, in_stock, later, shared, own, warning, .. } = variant;
+        let id = fields.get("id").and_then(Value::as_str).unwrap_or_default();
+        if !self.ids.insert(id.to_owned()) {
+            let of = &self.first.article;
+            return Some(format!(
+                "the variant {id:?} of article {of:?} is in the file twice; each needs an id of its own"
+            ));
+        }
         // The type is the first variant's, so a number without a name matters only there.
         let warning = warning.filter(|warning| !matches!(warning, Warning::Category(_)));
         self.warnings.extend(warning.filter(|warning| !self.warnings.contains(warning)));
@@ -207,6 +194,7 @@ impl Group {
                 Some((_, kept)) => {
                     let kept = kept.clone();
                     self.disagree(name, line, &kept, &value);
+                    fields.entry(name).or_insert(value);
                 }
             }
         }
@@ -217,18 +205,8 @@ impl Group {
         }
         self.first.in_stock = either(self.first.in_stock, in_stock);
         self.first.later = self.first.later.or(later);
-        let Some(name) = size else { return };
-        self.add_size(Size { name, in_stock, count });
-    }
-
-    fn add_size(&mut self, found: Size) {
-        match self.by_words.entry(fold_size(&found.name)) {
-            Entry::Occupied(entry) => self.sizes[*entry.get()].add(&found),
-            Entry::Vacant(entry) => {
-                entry.insert(self.sizes.len());
-                self.sizes.push(found);
-            }
-        }
+        self.variants.push(fields.into());
+        None
     }
 
     fn disagree(&mut self, attribute: &'static str, line: u64, kept: &Value, found: &Value) {
@@ -240,7 +218,7 @@ impl Group {
     }
 
     fn into_article(self) -> Article {
-        let Self { line, first, sizes, warnings, .. } = self;
+        let Self { line, first, variants, warnings, .. } = self;
         let mut fields = vec![("id", first.article.into()), ("type", first.kind.into())];
         fields.extend(first.shared.into_iter().chain(first.own));
         if let Some(in_stock) = first.in_stock {
@@ -249,26 +227,10 @@ impl Group {
                 fields.push(("availability", later.into()));
             }
         }
-        if let Some(stock) = stock(&sizes, first.in_stock) {
-            fields.push(("stock", stock.into()));
-        }
-        if !sizes.is_empty() {
-            fields.push(("sizes", sizes.into_iter().map(|size| size.name).collect()));
-        }
+        fields.push(("variants", variants.into()));
         let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Article { line, fields, warnings }
     }
-}
-
-/// The stock of each size: counts if the feed has them, else 1 and 0 if only some are sold out. A size of which the feed does
-/// not say it is in stock, as is an article without a word about it.
-fn stock(sizes: &[Size], in_stock: Option<bool>) -> Option<Fields> {
-    let counted = sizes.iter().any(|size| size.count.is_some());
-    let some_sold_out = in_stock != Some(false) && sizes.iter().any(|size| size.in_stock == Some(false));
-    (counted || some_sold_out).then(|| {
-        let count = |size: &Size| (size.name.clone(), size.count().into());
-        sizes.iter().map(count).collect()
-    })
 }
 
 fn either(one: Option<bool>, other: Option<bool>) -> Option<bool> {
@@ -278,10 +240,10 @@ fn either(one: Option<bool>, other: Option<bool>) -> Option<bool> {
     }
 }
 
-/// The id of an article that comes in several colours: each is an article of its own.
+/// The id of an article that comes in several colours: each is an article of its own. Likewise of a variant without an id.
 pub(super) fn colour_id(group: &str, colour: Option<&str>) -> String {
-    let Some(colour) = colour else { return group.to_owned() };
     let words: Vec<String> = colour
+        .unwrap_or_default()
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
@@ -310,6 +272,58 @@ pub(super) fn read_gender(gender: &str, age_group: Option<&str>) -> String {
 /// The last part of a path such as `Women > Coats > Parkas`.
 pub(super) fn last_of_path(path: &str) -> Option<&str> {
     path.rsplit('>').map(str::trim).find(|part| !part.is_empty())
+}
+
+/// Things that nobody wears, by their types.
+#[derive(Debug, Clone)]
+pub struct NotWorn(Vec<String>);
+
+/// In shops' languages, and as Google calls them.
+const NOT_WORN: [&str; 26] = [
+    "gift card",
+    "gift cards & certificates",
+    "category 53",
+    "53",
+    "gift certificate",
+    "gift voucher",
+    "voucher",
+    "e-gift card",
+    "geschenkkarte",
+    "geschenkkarten",
+    "geschenkgutschein",
+    "geschenkgutscheine",
+    "gutschein",
+    "gutscheine",
+    "carte cadeau",
+    "cartes cadeaux",
+    "chèque-cadeau",
+    "tarjeta regalo",
+    "buono regalo",
+    "cadeaubon",
+    "gift wrap",
+    "gift wrapping",
+    "geschenkverpackung",
+    "donation",
+    "spende",
+    "shipping protection",
+];
+
+impl Default for NotWorn {
+    fn default() -> Self {
+        Self::new(&NOT_WORN)
+    }
+}
+
+impl NotWorn {
+    /// Types are compared as everywhere: in the English singular, without case and hyphens.
+    pub fn new(types: &[impl AsRef<str>]) -> Self {
+        Self(types.iter().map(|kind| fold_for("type", kind.as_ref())).collect())
+    }
+
+    /// Whether a type, or a part of a path such as `Gifts > Gift Cards`, is one of them.
+    pub(super) fn has(&self, path: &str) -> bool {
+        path.split('>').any(|part| self.0.contains(&fold_for("type", part)))
+    }
 }
 
 #[cfg(test)]

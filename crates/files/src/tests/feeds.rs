@@ -8,17 +8,20 @@ use std::{
 
 use atelier_core::domain::{ArticlePatch, Customer, Timestamp};
 use flate2::{Compression, write::GzEncoder};
+use serde_json::{Value, json};
 
 use super::*;
 
 /// 2026-11-23, within the sale of the fixture.
 const NOW: Timestamp = Timestamp::from_millis(1_795_460_000_000);
 
-/// Articles as canonical JSON Lines, warnings and errors.
+/// Articles as canonical JSON Lines without their variants, warnings and errors.
 fn read_feed(path: &Path, format: Option<InputFormat>, now: Timestamp) -> Vec<String> {
     let rows = read_any::<Article>(path, &SCHEMA, format, now, &Dialect::default()).unwrap();
     rows.flat_map(|row| match row {
-        Ok(row) => {
+        Ok(mut row) => {
+            row.value.normalise().unwrap();
+            row.value = without_variants(&row.value);
             let warnings = row.warnings.iter().map(|warning| format!("{}: {warning}", row.line));
             let article = json_line(&row.value, &SCHEMA).trim_end().to_owned();
             std::iter::once(article).chain(warnings).collect()
@@ -26,6 +29,115 @@ fn read_feed(path: &Path, format: Option<InputFormat>, now: Timestamp) -> Vec<St
         Err(error) => vec![error.to_string()],
     })
     .collect()
+}
+
+fn without_variants(article: &Article) -> Article {
+    let mut attributes = article.attributes().clone();
+    attributes.remove("variants");
+    Article::new(article.id.clone(), article.kind(), attributes).unwrap()
+}
+
+/// Each article's image and variants, and errors.
+fn read_variants(path: &Path) -> Vec<Value> {
+    let rows = read_any::<Article>(path, &SCHEMA, None, NOW, &Dialect::default()).unwrap();
+    rows.map(|row| match row {
+        Ok(row) => {
+            let of = |name| row.value.attribute(name).cloned().unwrap_or_default();
+            json!([row.value.id.as_str(), of("image"), of("variants")])
+        }
+        Err(error) => error.to_string().into(),
+    })
+    .collect()
+}
+
+#[test]
+fn variants_of_a_merchant_feed_keep_what_is_their_own() {
+    let folder = Folder::new();
+    let item = |fields: &[(&str, &str)]| {
+        let fields = fields.iter().map(|(name, value)| format!("<g:{name}>{value}</g:{name}>"));
+        format!("<item>{}</item>\n", fields.collect::<String>())
+    };
+    let of_tee =
+        [("item_group_id", "TSH-1"), ("color", "navy"), ("product_type", "T-Shirts"), ("material", "cotton")];
+    let small = [
+        ("id", "TSH-1-NV-S"),
+        ("size", "S"),
+        ("gtin", "4006381333931"),
+        ("mpn", "T1"),
+        ("price", "19.90 EUR"),
+    ];
+    let small =
+        [&small[..], &[("link", "/tee?s"), ("image_link", "/s.jpg"), ("availability", "in_stock")]].concat();
+    let large = [("id", "TSH-1-NV-L"), ("size", "L"), ("size", "XL"), ("size", "L"), ("price", "21.90 EUR")];
+    let large = [&large[..], &[("material", "linen"), ("availability", "preorder")]].concat();
+    let again = [("id", "TSH-1-NV-L"), ("size", "M")];
+    let card = [("id", "GC"), ("product_type", "Geschenke &gt; Geschenkgutschein &gt; 50 Euro")];
+    let coded = [("id", "GC2"), ("google_product_category", "53")];
+    let items = [&small[..], &large, &again].map(|fields| item(&[fields, &of_tee].concat()));
+    let path = folder
+        .file("feed.xml", xml(&[&items.concat(), &item(&card), &item(&coded)].map(String::as_str).concat()));
+    assert_eq!(
+        read_variants(&path),
+        [
+            json!(
+                "line 4: the variant \"TSH-1-NV-L\" of article \"TSH-1-navy\" is in the file twice; each needs an id of its own"
+            ),
+            json!(["TSH-1-navy", "/s.jpg", [
+                {"id": "TSH-1-NV-S", "size": "S", "gtin": "4006381333931", "mpn": "T1", "price": 19.9, "link": "/tee?s",
+                 "image": "/s.jpg", "stock": true},
+                {"id": "TSH-1-NV-L", "size": "L/XL", "price": 21.9, "material": "linen/cotton", "stock": false,
+                 "availability": "preorder"},
+            ]]),
+        ]
+    );
+    let mut checker = Checker::new([], []);
+    let read: Vec<Article> = checker
+        .check(read_any(&path, &SCHEMA, None, NOW, &Dialect::default()).unwrap())
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(checker.report().left_out, 2, "gift cards");
+    let dialect = Dialect { not_worn: NotWorn::new(&["t-shirt"]), ..Dialect::default() };
+    let others = read_any::<Article>(&path, &SCHEMA, None, NOW, &dialect).unwrap();
+    assert_eq!(others.map(|row| row.unwrap().value.id.to_string()).collect::<Vec<_>>(), ["GC", "GC2"]);
+    assert_eq!(read[0].attribute("sizes"), Some(&json!(["S", "L/XL"])));
+    assert_eq!(read[0].folded_words("sizes"), ["s", "l", "xl", "l/xl"]);
+    assert_eq!(read[0].attribute("stock"), Some(&json!({"S": 1, "L/XL": 0})));
+}
+
+#[test]
+fn variants_of_shopifys_products_keep_what_is_their_own() {
+    let folder = Folder::new();
+    let header = "Handle,Title,Type,Option1 Name,Option1 Value,Option2 Name,Option2 Value,Option3 Name,Option3 Value,\
+                  Variant SKU,Variant Barcode,Variant Inventory Tracker,Variant Inventory Qty,Variant Price,Image Src,\
+                  Variant Image,Gift Card\n";
+    let rows = "jeans,Jeans,Jeans,Farbe,Blau,Maß,W32,Länge,L32,J-B-32-32,'4006381333931,shopify,0,79,/front.jpg,/blue.jpg,false\n\
+                jeans,,,,Blau,,W32,,L34,J-B-32-34,,shopify,2,79,/back.jpg,/blue.jpg,\n\
+                jeans,,,,Rot,,W32,,L32,,,shopify,1,69,/side.jpg,/red.jpg,\n\
+                jeans,,,,Rot,,W32,,L32,,,shopify,1,69,,,\n\
+                bag,Bag,Bags,Title,Default Title,,,,,,,,,9,/bag.jpg,,\n\
+                card,Card,Gift Card,Title,Default Title,,,,,GC,,,,9,,,\n\
+                other,Card,Things,Title,Default Title,,,,,GC2,,,,9,,,true\n";
+    let path = folder.file("products.csv", format!("{header}{rows}"));
+    let options = |colour: &str, length: &str| json!({"Farbe": colour, "Maß": "W32", "Länge": length});
+    assert_eq!(
+        read_variants(&path),
+        [
+            json!(
+                "line 5: the variant \"jeans-rot-w32-l32\" of article \"jeans-rot\" is in the file twice; each needs an id of its own"
+            ),
+            json!(["jeans-blau", "/blue.jpg", [
+                {"id": "J-B-32-32", "size": "W32", "options": options("Blau", "L32"), "gtin": "4006381333931", "price": 79,
+                 "image": "/blue.jpg", "stock": 0},
+                {"id": "J-B-32-34", "size": "W32", "options": options("Blau", "L34"), "price": 79, "image": "/blue.jpg",
+                 "stock": 2},
+            ]]),
+            json!(["jeans-rot", "/red.jpg", [
+                {"id": "jeans-rot-w32-l32", "size": "W32", "options": options("Rot", "L32"), "price": 69,
+                 "image": "/red.jpg", "stock": 1},
+            ]]),
+            json!(["bag", "/bag.jpg", [{"id": "bag", "price": 9, "stock": true}]]),
+        ]
+    );
 }
 
 fn feed(name: &str) -> Vec<String> {
@@ -43,7 +155,7 @@ fn variants_of_a_merchant_feed_are_one_article_for_each_colour() {
     assert_eq!(
         feed("merchant.xml"),
         [
-            r#"{"id":"DR-7","type":"Dresses","availability":"preorder","colour":"Red","currency":"EUR","google_product_category":"Apparel & Accessories > Clothing > Dresses","in_stock":false,"name":"Silk dress","price":89.9,"url":"https://shop.example/dress"}"#,
+            r#"{"id":"DR-7","type":"Dresses","availability":"preorder","colour":"Red","currency":"EUR","google_product_category":"Apparel & Accessories > Clothing > Dresses","in_stock":false,"name":"Silk dress","price":89.9,"stock":0,"url":"https://shop.example/dress"}"#,
             r#"{"id":"PK-1-navy-white","type":"Parkas","age_group":"adult","brand":"Fjell & Söhne","colour":"Navy/White","currency":"EUR","gender":"women","google_product_category":"5598","image":"https://shop.example/parka-navy.jpg","in_stock":true,"item_group_id":"PK-1","material":"Cotton","name":"Fjell & Söhne parka, S","price":149,"product_type":"Women > Coats > Parkas","regular_price":199,"size_system":"EU","sizes":["S","M"],"stock":{"M":0,"S":1},"url":"https://shop.example/parka?colour=navy&size=s"}"#,
             "7: the variant of this article in line 41 has another material, \"Wool\"; \"Cotton\" is kept",
             r#"{"id":"PK-1-red","type":"Parkas","colour":"Red","currency":"EUR","in_stock":true,"item_group_id":"PK-1","name":"Fjell & Söhne parka, red","price":199,"product_type":"Women > Coats > Parkas","sizes":["S"]}"#,
@@ -258,7 +370,7 @@ fn a_size_that_is_sold_out_stays_so_beside_variants_that_say_less() {
         read_feed(&path, None, NOW),
         [
             r#"{"id":"g","type":"Hats","in_stock":true,"item_group_id":"g","product_type":"Hats","sizes":["S","M","L"],"stock":{"L":1,"M":0,"S":1}}"#,
-            r#"{"id":"h","type":"Hats","in_stock":true,"item_group_id":"h","product_type":"Hats","sizes":["M"],"stock":{"M":0}}"#,
+            r#"{"id":"h","type":"Hats","in_stock":true,"item_group_id":"h","product_type":"Hats","sizes":["M"],"stock":[{"count":0,"size":"M"},{"count":1}]}"#,
         ]
     );
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use atelier_core::domain::{ArticleId, Features};
+use atelier_engine::{catalogue::Choice, packed_article::PackedArticle};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -10,12 +11,15 @@ use utoipa::ToSchema;
 use crate::{
     service::{
         asking::{Resolved, Suggestions},
-        completion::{self, Blank, Cause, Suggestion, Warning},
+        completion::{self, Blank, Cause, Suggestion, Variants, Warning},
         live_release::LiveRelease,
     },
     web::{
         api::{articles::ArticleBody, features},
-        http::{schema::FeaturesSchema, timing::TimingBody},
+        http::{
+            schema::{FeaturesSchema, VariantSchema},
+            timing::TimingBody,
+        },
     },
 };
 
@@ -65,6 +69,8 @@ pub(crate) struct SuggestionBody {
     /// From 1. Equally likely articles are in the byte order of their ids.
     rank: usize,
     article: ArticleBody,
+    #[serde(flatten)]
+    variant: VariantBody,
     /// Over all articles that the method knows; only if the request asks for it, or the release has at most 50,000
     /// articles.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,6 +83,32 @@ pub(crate) struct SuggestionBody {
     /// The features and articles that changed the share most, by a tenth or more. The strongest comes first.
     #[serde(skip_serializing_if = "Option::is_none")]
     reasons: Option<Vec<ReasonBody>>,
+}
+
+/// What the customer can put into the basket.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[schema(as = SuggestedVariant)]
+struct VariantBody {
+    /// Of an article with variants, the one that fits the customer, one in stock first, with all its fields and whether it is
+    /// `in_stock`. Null if no variant fits, or if nothing says which one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<VariantSchema>)]
+    variant: Option<Value>,
+    /// Why `variant` is null: `none-fits`, or `size-unknown` if the customer's features do not say which one fits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(examples("size-unknown"))]
+    no_variant: Option<&'static str>,
+}
+
+impl VariantBody {
+    fn new(variants: &Variants, article: &PackedArticle) -> Self {
+        match variants.get(&article.id) {
+            None => Self::default(),
+            Some(Choice::Variant(fields)) => Self { variant: Some(fields.clone().into()), no_variant: None },
+            Some(Choice::NoneFits) => Self { variant: Some(Value::Null), no_variant: Some("none-fits") },
+            Some(Choice::Unknown) => Self { variant: Some(Value::Null), no_variant: Some("size-unknown") },
+        }
+    }
 }
 
 /// A feature or article that changed a suggestion's share.
@@ -110,18 +142,25 @@ struct SetBody {
 struct PlacedBody {
     slot: usize,
     article: ArticleBody,
+    #[serde(flatten)]
+    variant: VariantBody,
 }
 
 impl CompletionBody {
     pub(super) fn new(live: &LiveRelease, answer: Suggestions, took: Duration) -> Self {
         let Suggestions { question: Resolved { request, arm, .. }, completion, ticket } = answer;
+        let variants = &completion.variants;
         let set = |set: completion::OutfitSet| SetBody {
             probability: set.log_probability.exp(),
             log_probability: set.log_probability,
             articles: set
                 .articles
                 .into_iter()
-                .map(|(slot, article)| PlacedBody { slot, article: article.into() })
+                .map(|(slot, article)| PlacedBody {
+                    slot,
+                    variant: VariantBody::new(variants, &article),
+                    article: article.into(),
+                })
                 .collect(),
         };
         Self {
@@ -133,7 +172,7 @@ impl CompletionBody {
             blanks: completion
                 .blanks
                 .into_iter()
-                .map(|blank| BlankBody::new(blank, &request.outfit))
+                .map(|blank| BlankBody::new(blank, &request.outfit, variants))
                 .collect(),
             sets: completion.sets.into_iter().map(set).collect(),
             personas: completion.personas,
@@ -145,8 +184,8 @@ impl CompletionBody {
 }
 
 impl BlankBody {
-    fn new(blank: Blank, outfit: &[Option<ArticleId>]) -> Self {
-        let suggestions = suggestion_bodies(blank.suggestions, outfit);
+    fn new(blank: Blank, outfit: &[Option<ArticleId>], variants: &Variants) -> Self {
+        let suggestions = suggestion_bodies(blank.suggestions, outfit, variants);
         Self { slot: blank.slot, admissible: blank.admissible, suggestions }
     }
 }
@@ -154,6 +193,7 @@ impl BlankBody {
 pub(crate) fn suggestion_bodies(
     suggestions: Vec<Suggestion>,
     outfit: &[Option<ArticleId>],
+    variants: &Variants,
 ) -> Vec<SuggestionBody> {
     let reason = |reason: completion::Reason| {
         let mut body = ReasonBody { feature: None, slot: None, article: None, factor: reason.factor };
@@ -172,6 +212,7 @@ pub(crate) fn suggestion_bodies(
     };
     let suggestion = |(rank, suggestion): (usize, Suggestion)| SuggestionBody {
         rank,
+        variant: VariantBody::new(variants, &suggestion.article),
         article: suggestion.article.into(),
         probability: suggestion.probability,
         share: suggestion.share,

@@ -6,6 +6,8 @@ use atelier_core::{
     domain::{Article, ArticleId, CustomerId, Features, Method, Schema},
     util::notation::Notation,
 };
+use atelier_engine::catalogue::Choice;
+use serde_json::Value;
 use tokio::time::timeout;
 use tracing::warn;
 
@@ -18,7 +20,9 @@ use super::{
 use crate::{
     service::{
         asking::{self, Question, Resolved, Suggestions},
-        completion::{Blank, Cause, Completion, MAX_SETS, OutfitSet, Reason, Request, Sets, Suggestion},
+        completion::{
+            Blank, Cause, Completion, MAX_SETS, OutfitSet, Reason, Request, Sets, Suggestion, Variants,
+        },
         fault::ServiceError,
         feedback::{Seen, Viewing, record_shown},
         live_release::LiveRelease,
@@ -77,6 +81,8 @@ pub(super) struct BlankView {
 pub(super) struct SuggestionView {
     pub(super) rank: usize,
     pub(super) article: ArticleView,
+    /// What goes into the basket, if the article has variants.
+    pub(super) variant: Option<String>,
     pub(super) probability: Option<String>,
     pub(super) share: String,
     /// The length of the bar, in percent of the longest.
@@ -184,8 +190,16 @@ pub(super) async fn suggest(
         record(state, &viewing, &completion).await;
     }
     let notation = &state.notation;
-    let renderer =
-        Renderer { live, view, viewing: &viewing, board, schema, notation, before: before.as_ref() };
+    let renderer = Renderer {
+        live,
+        view,
+        viewing: &viewing,
+        board,
+        schema,
+        notation,
+        variants: &completion.variants,
+        before: before.as_ref(),
+    };
     Ok(Suggested {
         release: live.name().to_owned(),
         method: method.to_string(),
@@ -220,6 +234,20 @@ async fn record(state: &AppState, viewing: &Viewing<'_>, completion: &Completion
     }
 }
 
+/// `M (TSH-1-M), sold out`
+fn describe_variant(choice: &Choice) -> Option<String> {
+    match choice {
+        Choice::Unknown => None,
+        Choice::NoneFits => Some("not in this customer's size".to_owned()),
+        Choice::Variant(fields) => {
+            let (id, size) = (fields.get("id")?.as_str()?, fields.get("size").and_then(Value::as_str));
+            let name = size.map_or_else(|| id.to_owned(), |size| format!("{size} ({id})"));
+            let is_sold_out = fields.get("in_stock") == Some(&Value::Bool(false));
+            Some(if is_sold_out { format!("{name}, sold out") } else { name })
+        }
+    }
+}
+
 /// Turns a completion into views.
 struct Renderer<'a> {
     live: &'a LiveRelease,
@@ -228,6 +256,7 @@ struct Renderer<'a> {
     board: &'a Board,
     schema: &'a Schema,
     notation: &'a Notation,
+    variants: &'a Variants,
     /// The completion without the changes, if there are any.
     before: Option<&'a Completion>,
 }
@@ -244,6 +273,7 @@ impl Renderer<'_> {
         let suggestion = |(suggestion, rank): (&Suggestion, usize)| SuggestionView {
             rank,
             article: ArticleView::new(&suggestion.article.unpack(), self.notation).marked(self.live),
+            variant: self.variants.get(&suggestion.article.id).and_then(describe_variant),
             probability: suggestion.probability.map(|share| self.notation.percent(share)),
             share: self.notation.percent(suggestion.share),
             bar: format!("{:.1}", if most > 0.0 { 100.0 * suggestion.share / most } else { 0.0 }),

@@ -59,6 +59,10 @@ impl Feature {
         }
     }
 
+    pub fn has_value(&self, word: &str) -> bool {
+        self.index.contains_key(word)
+    }
+
     pub fn takes_words(&self) -> bool {
         matches!(self.kind, Kind::Category | Kind::Set)
     }
@@ -333,7 +337,7 @@ impl Schema {
             self.requirements().filter(|required| required.is_of_sizes()).collect();
         let kinds = article.folded_words("type");
         let counts_sizes =
-            || article.stock().is_some_and(|counts| counts.iter().any(|count| !count.sizes.is_empty()));
+            || article.stock().is_some_and(|counts| counts.iter().any(|count| !count.words.is_empty()));
         let has_sizes =
             |required: &&Requirement| required.excludes_some(&article.folded_words(&required.attribute));
         !of_sizes.is_empty()

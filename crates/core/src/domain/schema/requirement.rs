@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, iter};
 
-use crate::domain::{FeatureValue, fold, fold_for, number::integer_word, words::is_one_size};
+use crate::domain::{FeatureValue, fold, fold_for, number::integer_word, stock::SIZES, words::is_one_size};
 
 /// An article fits if its attribute says one of the customer's words. Where the customer or the article says nothing, it
 /// fits too.
@@ -15,9 +15,6 @@ pub struct Requirement {
     /// The articles' words, as they are compared, by the folded value of the customer; for values where the two differ.
     values: BTreeMap<String, Vec<String>>,
 }
-
-/// The attributes that name an article's sizes. `stock` counts by the same words.
-const SIZES: [&str; 2] = ["sizes", "size"];
 
 impl Requirement {
     pub(super) fn new(attribute: &str, types: &[String], values: &BTreeMap<String, Vec<String>>) -> Self {
@@ -42,6 +39,11 @@ impl Requirement {
     /// Whether it is about sizes, which articles may have in stock or not.
     pub fn is_of_sizes(&self) -> bool {
         SIZES.contains(&self.attribute.as_str())
+    }
+
+    /// The option of variants that it is about, as [`Counted`](super::super::Counted) names options.
+    pub fn option(&self) -> String {
+        if self.is_of_sizes() { SIZES[0].to_owned() } else { fold(&self.attribute) }
     }
 
     /// Whether it is about an article whose type says these words.
