@@ -8,7 +8,7 @@ use atelier_core::{
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Service, header, outfits, rows, tickets};
+use super::{Service, feedback, header, outfits, rows, tickets};
 use crate::harness::{TestDatabase, apply, contract};
 
 const JSON: &str = "application/json";
@@ -129,6 +129,13 @@ async fn outfits_are_as_large_as_the_live_release_says(db: TestDatabase) {
             answer["warnings"].as_array().unwrap().iter().filter(|warning| warning["code"] == "short-outfit");
         assert_eq!(short.count(), warnings, "{visible}: {answer}");
     }
+    let pair = service.ask_ok("/complete", &complete(1)).await;
+    let mut accepted = feedback::event(pair["completion_id"].as_str().unwrap(), "e", "accepted");
+    accepted["article"] = pair["blanks"][0]["suggestions"][0]["article"]["id"].clone();
+    assert_eq!(feedback::report(&service, &accepted).await.0, 200);
+    let training =
+        async || service.get("/feedback/outfits.jsonl").await.text().await.unwrap().lines().count();
+    assert_eq!(training().await, 1, "two articles are an outfit");
     let most = "an outfit has at most 12 slots, found 13".to_owned();
     assert_eq!(refusal("/complete", &complete(12)).await, (422, most.clone()));
     let lines = |count: usize| format!("{}\n", body(count));
@@ -147,6 +154,7 @@ async fn outfits_are_as_large_as_the_live_release_says(db: TestDatabase) {
         let (_, edit) = page.split_once("id=\"edit\" href=\"").unwrap();
         browser.page(&edit.split('"').next().unwrap().replace("&#38;", "&")).await;
     }
+    assert_eq!(training().await, 0, "models of this release learn from no pairs");
     let stored = service.json(&format!("/customers/{customer}/outfits?n=100")).await;
     assert!(stored["items"].as_array().unwrap().len() >= 4, "{stored}");
     let size = "an outfit has 4 to 8 articles (`outfit` in the schema), found 12";

@@ -1,4 +1,4 @@
-use atelier_core::domain::{Method, Schema};
+use atelier_core::domain::{MAX_SLOTS, Method, Schema};
 use rand::{RngExt, SeedableRng, seq::SliceRandom};
 use rand_pcg::Pcg64;
 
@@ -108,12 +108,12 @@ fn draw_values(model: &mut Model) {
     model.compose(None);
 }
 
-/// Outfits of one to eight slots, with sets, unknown features, further blanks, and padding if `padded`.
+/// Outfits of one to twelve slots, with sets, unknown features, further blanks, and padding if `padded`.
 pub(crate) fn examples(config: &ModelConfig, count: usize, padded: bool, seed: u64) -> Vec<OwnedExample> {
     let mut random = Pcg64::seed_from_u64(seed);
     (0..count)
         .map(|place| {
-            let length = 1 + place % 8;
+            let length = 1 + place % MAX_SLOTS;
             let mut slots: Vec<u32> = (0..length).map(|_| random.random_range(0..config.blank())).collect();
             let target = slots[0];
             slots[0] = config.blank();
@@ -121,7 +121,7 @@ pub(crate) fn examples(config: &ModelConfig, count: usize, padded: bool, seed: u
                 slots[1] = config.blank();
             }
             if padded {
-                slots.resize(8, config.padding());
+                slots.resize(MAX_SLOTS, config.padding());
             }
             // There may be another blank, so the slot to predict is followed through the shuffle.
             let mut order: Vec<usize> = (0..slots.len()).collect();
