@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use atelier_core::domain::{MAX_SLOTS, OutfitSize, Schema};
+use atelier_core::domain::{OutfitSize, Schema};
 use atelier_files::{Delimiter, Dialect, Encoding, Files, Mapping, read_folder_schema, read_schema};
 use clap::Args;
 use indicatif::HumanCount;
@@ -126,8 +126,7 @@ impl Import {
         }
         if sampled > 0 {
             eprintln!(
-                "{} outfits have more than {most} articles, of which a sample of {most} was imported; to import more, up to \
-                 {MAX_SLOTS}, set `outfit` in the schema",
+                "{} outfits have more than {most} articles (`outfit` in the schema), of which a sample of {most} was imported",
                 HumanCount(sampled),
                 most = size.most
             );

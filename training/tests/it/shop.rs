@@ -247,7 +247,8 @@ fn outfits_of_two_and_three_are_learned_and_larger_ones_sampled() {
     home.write("theirs/outfits.csv", &outfits);
     let output = home.run("import theirs --out garden --no-history");
     let said = String::from_utf8(output.stderr).unwrap();
-    let sampled = "1 outfits have more than 12 articles, of which a sample of 12 was imported";
+    let sampled =
+        "1 outfits have more than 12 articles (`outfit` in the schema), of which a sample of 12 was imported";
     assert!(output.status.success() && said.contains(sampled), "{said}");
     let read = fs::read_to_string(home.at("garden/outfits.jsonl")).unwrap();
     let sizes: Vec<usize> = read
@@ -269,7 +270,10 @@ fn outfits_of_two_and_three_are_learned_and_larger_ones_sampled() {
     home.write("theirs/schema.toml", &format!("outfit = {{least = 2, most = 3}}\n{SCHEMA}"));
     let output = home.run("import theirs --out narrow --no-history");
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("2 outfits have more than 3 articles, of which a sample of 3"), "{said}");
+    assert!(
+        said.contains("2 outfits have more than 3 articles (`outfit` in the schema), of which a sample of 3"),
+        "{said}"
+    );
 }
 
 #[test]
