@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use sqlx::{AnyConnection, AssertSqlSafe};
 
 use super::{
-    ChangeError, Resource, Resources, Store, StoreError, json,
+    Change, ChangeError, Resource, Resources, Store, StoreError, json,
     pages::{PARSED_TOGETHER, PART, PART_BYTES},
     revisions, search, upsert,
 };
@@ -254,6 +254,13 @@ impl Resource for Article {
             }
         }
         Ok(found)
+    }
+
+    fn takes_aliases(change: Change<'_, Self>) -> bool {
+        match change {
+            Change::Value(article) => article.variant_ids().next().is_some(),
+            Change::Patch(patch) => patch.variant_ids().is_some(),
+        }
     }
 
     async fn check_aliases(&self, store: &Store, connection: &mut AnyConnection) -> Result<(), ChangeError> {

@@ -66,7 +66,7 @@ pub use self::{
     outfits::{Origin, OutfitRecord, Outfits},
     people::{People, Person, PersonId},
     personal_data::{PERSONAL_TABLES, PersonalData},
-    resource::{Resource, Resources},
+    resource::{Change, Resource, Resources},
     revisions::Revisions,
     saved_outfits::{KEPT, SavedFilter, SavedOutfit, SavedOutfits},
     sessions::{NewSession, Proof, Session, Sessions},

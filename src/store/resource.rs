@@ -24,7 +24,7 @@ use super::{
 /// How long an erasure waits for the log to be emptied; [`Store::complete_erasures`] tries again.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The key of the advisory lock that changes of articles hold on Postgres; those of imports are next to it.
+/// The key of the advisory lock that changes with aliases hold on Postgres; those of imports are next to it.
 const NAMES: i64 = 0x6174_656e;
 
 /// A domain type whose values are the rows of a table.
@@ -70,7 +70,11 @@ pub trait Resource: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<HashMap<Self::Id, Self::Id>, StoreError>> + Send {
         async { Ok(HashMap::new()) }
     }
-    /// Checks that no other value has its ids. No other transaction adds one before this one ends.
+    /// Whether a value, or a change of one, may take an id that another transaction takes as well.
+    fn takes_aliases(_change: Change<'_, Self>) -> bool {
+        false
+    }
+    /// Checks that no other value has its ids.
     fn check_aliases(
         &self,
         _store: &Store,
@@ -78,6 +82,13 @@ pub trait Resource: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), ChangeError>> + Send {
         async { Ok(()) }
     }
+}
+
+/// What is about to be written.
+#[derive(Debug, Clone, Copy)]
+pub enum Change<'a, R: Resource> {
+    Value(&'a R),
+    Patch(&'a R::Patch),
 }
 
 /// The articles or the customers of a [`Store`].
@@ -191,7 +202,8 @@ impl<'a, R: Resource> Resources<'a, R> {
         now: Timestamp,
     ) -> Result<(Put, Version), ChangeError> {
         let row = ResourceRow::new(value, self.store.row_bytes, now.millis(), 0)?;
-        let mut transaction = self.begin(value.id()).await?;
+        let mut transaction = self.begin(Some(Change::Value(value))).await?;
+        import::overtake(&mut transaction, self.store.dialect, R::TABLE, value.id().borrow()).await?;
         let mut found = false;
         if !expected.is_anything() {
             let current = self.lock(&mut transaction, value.id()).await?;
@@ -213,7 +225,7 @@ impl<'a, R: Resource> Resources<'a, R> {
         expected: &Expected,
         now: Timestamp,
     ) -> Result<Stored<R>, ChangeError> {
-        let mut transaction = self.write_alone().await?;
+        let mut transaction = self.begin(Some(Change::Patch(patch))).await?;
         let aliases = R::aliases(self.store, &mut transaction, &[R::target(patch)]).await?;
         let id = aliases.get::<R::Id>(R::target(patch)).unwrap_or_else(|| R::target(patch));
         import::overtake(&mut transaction, self.store.dialect, R::TABLE, id.borrow()).await?;
@@ -245,7 +257,8 @@ impl<'a, R: Resource> Resources<'a, R> {
         expected: &Expected,
         now: Timestamp,
     ) -> Result<bool, ChangeError> {
-        let mut transaction = self.begin(id).await?;
+        let mut transaction = self.begin(None).await?;
+        import::overtake(&mut transaction, self.store.dialect, R::TABLE, id.borrow()).await?;
         if !expected.is_anything()
             && let Some(stored) = self.lock(&mut transaction, id).await?
         {
@@ -280,18 +293,11 @@ impl<'a, R: Resource> Resources<'a, R> {
         Ok(found)
     }
 
-    /// Begins a change of the value with this id, which a running import then leaves alone.
-    async fn begin(self, id: &R::Id) -> Result<Transaction<'static, Any>, StoreError> {
-        let mut transaction = self.write_alone().await?;
-        import::overtake(&mut transaction, self.store.dialect, R::TABLE, id.borrow()).await?;
-        Ok(transaction)
-    }
-
-    /// Begins a transaction in which no other one adds aliases. It is the first lock of all that take it, so none waits for
-    /// another in a circle.
-    async fn write_alone(self) -> Result<Transaction<'static, Any>, StoreError> {
+    /// Begins a transaction. No other one takes aliases while this one does. That is the first lock that any of them takes, so
+    /// none waits for another in a circle.
+    async fn begin(self, change: Option<Change<'_, R>>) -> Result<Transaction<'static, Any>, StoreError> {
         let mut transaction = self.store.write().await?;
-        if R::IS_FOLLOWED && self.store.dialect == Dialect::Postgres {
+        if self.store.dialect == Dialect::Postgres && change.is_some_and(R::takes_aliases) {
             sqlx::query("select pg_advisory_xact_lock($1)").bind(NAMES).execute(&mut *transaction).await?;
         }
         Ok(transaction)

@@ -26,7 +26,8 @@ macro_rules! on_conflict {
             "import = excluded.import, revision = case
                 when excluded.import = 0 and ", $table, ".import = (select number from running_import)
                     and ", $table, ".", $old, " is null then 1
-                when excluded.import <> 0 and ", $table, ".import = excluded.import then ", $table, ".revision
+                when excluded.import <> 0 and ", $table, ".import = excluded.import and ", $table, ".", $old, " is not null
+                    then ", $table, ".revision
                 else ", $table, ".revision + 1 end
              where ", $compared, "
                 or excluded.import = 0 and ", $table, ".import = (select number from running_import)"
