@@ -436,8 +436,11 @@ fn behind_another() -> StoreError {
 
 /// Takes back what an import wrote that did not end, and removes what ended ones left. The caller holds the lock.
 async fn clean(store: &Store, lock: &mut Lock) -> Result<(), StoreError> {
+    // As a writer: the last transaction of an import that was dropped may still be ending.
+    let mut transaction = lock.begin(store).await?;
     let number: i64 =
-        sqlx::query_scalar("select number from running_import").fetch_one(&store.readers).await?;
+        sqlx::query_scalar("select number from running_import").fetch_one(&mut *transaction).await?;
+    transaction.rollback().await?;
     if number % 2 == 1 {
         for table in &TABLES {
             table.take_back(store, lock, number).await?;
