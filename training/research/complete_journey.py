@@ -13,11 +13,14 @@ writes articles.jsonl, customers.jsonl, outfits.jsonl and schema.toml. The same 
 - A customer is a household with its demographics, which a third of the households gave. What its earlier baskets say,
   such as favourite departments, stands with each outfit as it was before it, so that nothing looks into the future; a
   profile of the whole year would. Levels are thirds of the training outfits.
+- With `--orders N` it writes orders.csv instead: every line of every Nth household, for `atelier-training import --orders`.
+  Articles are the products of twenty lines or more there, and customers have their demographics.
 - The validation split is the last tenth of the year's baskets, or with `--split household` a tenth of the households.
 """
 
 import argparse
 import collections
+import csv
 import json
 import pathlib
 import subprocess
@@ -55,11 +58,16 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     arguments.add_argument("folder", type=pathlib.Path, help="where to write the tables")
     arguments.add_argument("--split", choices=["time", "household"], default="time")
+    arguments.add_argument("--orders", type=int, metavar="N", help="write the orders of every Nth household")
     arguments.add_argument("--package", type=pathlib.Path, help=argparse.SUPPRESS)
     arguments = arguments.parse_args()
     if arguments.package is None:
         sys.exit(run_with_package())
-    write(arguments.folder, arguments.split, read(arguments.package))
+    tables = read(arguments.package)
+    if arguments.orders:
+        write_orders(arguments.folder, arguments.orders, tables)
+    else:
+        write(arguments.folder, arguments.split, tables)
 
 
 def run_with_package():
@@ -205,6 +213,30 @@ def write(folder, split, tables):
     print(f"{folder}: {len(known):,} articles, {len(customers):,} customers, {len(outfits):,} outfits")
 
 
+def write_orders(folder, every, tables):
+    products, demographics, baskets = tables
+    baskets = [basket for basket in baskets if basket.household % every == 0]
+    counts = collections.Counter(product for basket in baskets for product in basket.paid)
+    paid = collections.defaultdict(list)
+    for basket in baskets:
+        for product, price in basket.paid.items():
+            paid[product].append(price)
+    sold = sorted(product for product, count in counts.items() if count >= 20)
+    households = sorted({basket.household for basket in baskets})
+    folder.mkdir(parents=True, exist_ok=True)
+    articles = [article(products[product], sorted(paid[product])[len(paid[product]) // 2]) for product in sold]
+    write_rows(folder / "articles.jsonl", articles)
+    customers = [{"id": str(each), "features": demographic(demographics.get(each))} for each in households]
+    write_rows(folder / "customers.jsonl", customers)
+    (folder / "schema.toml").write_text(schema_of(demographic_features(demographics.values()), {"least": 2, "most": 12}), encoding="utf-8")
+    with (folder / "orders.csv").open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["order", "customer", "article", "time"])
+        for number, basket in enumerate(baskets):
+            table.writerows([number, basket.household, product, basket.moment.isoformat()] for product in basket.paid)
+    print(f"{folder}: {len(sold):,} articles, {len(customers):,} customers, {len(baskets):,} orders")
+
+
 def name_levels(name, words, outfits):
     """Replaces a feature's numbers by words, each for as many training outfits."""
     numbers = sorted(o["features"][name] for o in outfits if o["split"] == "train" and name in o["features"])
@@ -231,13 +263,16 @@ def demographic(row):
     return {name: row[name] for name in DEMOGRAPHICS if row and row[name]}
 
 
-def features_of_schema(demographics, departments, products):
+def demographic_features(demographics):
     demographics = list(demographics)
-    features = [
+    return [
         (name, label, "category", sorted({row[name] for row in demographics if row[name]}))
         for name, label in DEMOGRAPHICS.items()
     ]
-    features += [
+
+
+def features_of_schema(demographics, departments, products):
+    return schema_of(demographic_features(demographics) + [
         ("departments", "favourite departments", "set", departments),
         ("price_level", "price level", "category", PRICE_LEVELS),
         ("own_brand", "buys the shop's own brand", "category", OWN_BRAND),
@@ -245,8 +280,11 @@ def features_of_schema(demographics, departments, products):
         ("had", "bought before", "set", products),
         ("lately", f"in the last {LAST} baskets", "set", products),
         *((name, f"bought {times} times or more", "set", products) for name, times in OFTEN.items()),
-    ]
-    text = [f'name = "groceries-{len(features)}"\noutfit = {{least = 4, most = 8}}\n']
+    ], {"least": 4, "most": 8})
+
+
+def schema_of(features, outfit):
+    text = [f'name = "groceries-{len(features)}"\noutfit = {{least = {outfit["least"]}, most = {outfit["most"]}}}\n']
     for name, label, kind, values in features:
         text.append(f'\n[[feature]]\nname = "{name}"\nlabel = "{label}"\nkind = "{kind}"\nvalues = {json.dumps(values)}\n')
     return "".join(text)

@@ -43,23 +43,28 @@ pub struct Logit<'a> {
 impl<'a> Logit<'a> {
     /// With the articles that features name, such as what the customer had.
     pub fn fit(data: &'a Data) -> Self {
-        Self::with(data, named_articles(data))
+        Self::with(data, named_articles(data), true)
+    }
+
+    /// Without what this customer had, which a released file is not told.
+    pub(crate) fn fit_without_histories(data: &'a Data) -> Self {
+        Self::with(data, named_articles(data), false)
     }
 
     /// Without the articles that features name, which a match learns by itself.
     pub(crate) fn fit_without_named(data: &'a Data) -> Self {
-        Self::with(data, Vec::new())
+        Self::with(data, Vec::new(), true)
     }
 
-    fn with(data: &'a Data, named: Vec<Named>) -> Self {
+    fn with(data: &'a Data, named: Vec<Named>, histories: bool) -> Self {
         let held = FITTED.min(data.training().len() / PART).max(1);
         let held = choose(1, Table::Logit, data.training(), held);
         let rest: Vec<u32> =
             data.training().iter().copied().filter(|outfit| held.binary_search(outfit).is_err()).collect();
-        let counts = Counts::new(data, &rest, named.clone());
+        let counts = Counts::new(data, &rest, named.clone(), histories);
         let questions: Vec<Vec<f64>> = held.par_iter().map(|&outfit| counts.example(outfit)).collect();
         let coefficients = maximise(&questions, counts.features());
-        Self { data, counts: Counts::new(data, data.training(), named), coefficients }
+        Self { data, counts: Counts::new(data, data.training(), named, histories), coefficients }
     }
 
     /// The same model as a sum over what is known: what a first step of learning can begin at.
@@ -92,6 +97,24 @@ impl<'a> Logit<'a> {
                 .collect(),
             values,
         }
+    }
+
+    /// What an article that is visible adds to the scores of others, and to its own.
+    pub(crate) fn beside(&self, article: u32) -> Vec<(u32, f64)> {
+        let (counts, mut beside) = (&self.counts, vec![(article, self.coefficients[2])]);
+        let total = counts.pairs.total(article);
+        beside.extend(counts.pairs.beside(article).iter().map(|&(other, times)| {
+            let lift = lift_together(times, total * counts.chance[other as usize]);
+            (other, self.coefficients[1] * lift)
+        }));
+        beside
+    }
+
+    /// Features whose values are articles: by row the article, and what it is worth.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (usize, &[Option<u32>], f64)> {
+        let worth = &self.coefficients[FIXED + 2 * self.counts.compared.len()..];
+        let named = self.counts.named.iter().zip(worth);
+        named.map(|(named, worth)| (named.feature, named.articles.as_slice(), *worth))
     }
 
     /// Each feature's name and coefficient.
@@ -190,7 +213,7 @@ struct View<'a> {
 }
 
 impl<'a> Counts<'a> {
-    fn new(data: &'a Data, outfits: &[u32], named: Vec<Named>) -> Self {
+    fn new(data: &'a Data, outfits: &[u32], named: Vec<Named>, histories: bool) -> Self {
         let attributes = data.attributes();
         let mut sizes = vec![0; attributes.names().len()];
         for (value, _) in (0..).zip(0..attributes.count()) {
@@ -212,7 +235,7 @@ impl<'a> Counts<'a> {
             attributes,
             popularity: articles.iter().map(|count| ((count + 0.5) / total).ln()).collect(),
             pairs: Pairs::count_in(data, outfits),
-            histories: count_histories(data, outfits),
+            histories: count_histories(data, if histories { outfits } else { &[] }),
             chance: articles.iter().map(|count| count / total).collect(),
             compared,
             columns,
@@ -295,8 +318,7 @@ impl<'a> Counts<'a> {
             }
             let total = self.pairs.total(article);
             for &(other, times) in self.pairs.beside(article) {
-                let expected = total * self.chance[other as usize];
-                view.together[other as usize] += (1.0 + times / (expected + 1.0)).ln();
+                view.together[other as usize] += lift_together(times, total * self.chance[other as usize]);
             }
         }
         for (table, values) in self.profile.iter().zip(question.features) {
@@ -349,6 +371,11 @@ impl<'a> Counts<'a> {
         }
         features
     }
+}
+
+/// How much more often than by chance two articles were in one outfit, as a logarithm; 0 if never.
+fn lift_together(times: f64, expected: f64) -> f64 {
+    (1.0 + times / (expected + 1.0)).ln()
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a logarithm needs no more digits")]

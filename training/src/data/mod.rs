@@ -209,6 +209,11 @@ impl Data {
         &self.splits.training
     }
 
+    /// Whether there are so few that a match begins at their counts.
+    pub fn has_few_outfits(&self) -> bool {
+        self.training().len() < MANY_OUTFITS
+    }
+
     /// 2 % of the training outfits, kept aside for early stopping and tuning: the same for every run.
     pub fn development(&self) -> &[u32] {
         &self.splits.development
@@ -224,6 +229,9 @@ impl Data {
         self.splits.seen[customer as usize]
     }
 }
+
+/// With fewer training outfits than this, what is counted is known as well as what is learned.
+const MANY_OUTFITS: usize = 50_000;
 
 /// Puts these articles first, and returns the new index of each.
 fn put_first(articles: &mut Vec<Article>, is_first: &[bool]) -> Vec<u32> {

@@ -30,7 +30,7 @@ use self::{
     proto::{DataType, GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto, TensorProto},
 };
 use crate::{
-    baselines::{Cooccurrence, Pairs, Popularity},
+    baselines::{Cooccurrence, Logit, Pairs, Popularity},
     data::Data,
     model::Model,
 };
@@ -123,6 +123,8 @@ pub enum ServedBaseline {
     Popularity,
     #[value(name = "co-occurrence")]
     Cooccurrence,
+    /// The conditional logit, which also reads the customer's features.
+    Logit,
 }
 
 impl ServedBaseline {
@@ -131,6 +133,7 @@ impl ServedBaseline {
         match self {
             Self::Popularity => "popularity",
             Self::Cooccurrence => "co-occurrence",
+            Self::Logit => "logit",
         }
     }
 
@@ -151,17 +154,17 @@ pub fn export_baseline(
 ) -> Result<u64, ExportError> {
     let articles = data.count_known();
     let popularity = Popularity::fit(data);
+    let pairs = Pairs::count(data);
+    if baseline != ServedBaseline::Popularity && baseline::bytes(&pairs, articles) > MOST_BYTES {
+        let reason = format!("the counts of {articles} articles beside each other are more than 2 GiB");
+        return Err(ExportError { path: path.to_owned(), source: io::Error::other(reason) });
+    }
     let graph = match baseline {
         ServedBaseline::Popularity => baseline::draw_popularity(&popularity, articles),
         ServedBaseline::Cooccurrence => {
-            let pairs = Pairs::count(data);
-            if baseline::bytes(&pairs, articles) > MOST_BYTES {
-                let reason =
-                    format!("the counts of {articles} articles beside each other are more than 2 GiB");
-                return Err(ExportError { path: path.to_owned(), source: io::Error::other(reason) });
-            }
             baseline::draw_cooccurrence(&Cooccurrence::fit(data, &popularity, &pairs), articles)
         }
+        ServedBaseline::Logit => baseline::draw_logit(&Logit::fit_without_histories(data), data),
     };
     let metadata = Metadata { release: release.to_owned(), storage: Storage::Float32 };
     write(graph, baseline.method(), &metadata, &[], path)

@@ -40,10 +40,9 @@ pub struct DataConfig {
 /// Rows of rare values have small gradients, of which Adam makes steps as large as any other, unless epsilon is larger
 /// than they are.
 const MATCH_EPSILON: f32 = 1e-3;
-/// With fewer training outfits than this a match begins at their counts, and learns in smaller steps of fewer outfits,
+/// With few training outfits a match begins at their counts, and learns in smaller steps of fewer outfits,
 /// over a schedule that is run to its end: a longer one stops while its rate is still high. Some data gains by a second,
 /// longer one, and other data does not.
-const MANY_OUTFITS: usize = 50_000;
 const EPOCHS_OF_FEW: u32 = 60;
 const BATCH_OF_FEW: usize = 64;
 const RATE_OF_FEW: f32 = 3e-4;
@@ -173,7 +172,7 @@ impl RunConfig {
             config.fit.count_bias = true;
             config.adamw.epsilon = MATCH_EPSILON;
             config.fit.warm_up = 0.5;
-            if data.training().len() < MANY_OUTFITS {
+            if data.has_few_outfits() {
                 config.fit.begin_at_logit = true;
                 config.fit.batch = BATCH_OF_FEW;
                 config.fit.learning_rate = RATE_OF_FEW;

@@ -11,7 +11,6 @@ use std::{
 use anyhow::{Result, bail};
 use atelier_core::domain::{Article, ArticleId, CustomerId, Outfit, OutfitSize, Split, Timestamp, fold_for};
 use atelier_files::{Checker, OrderLine, Rows, Table};
-use serde_json::Value;
 
 use crate::{
     number::real,
@@ -76,10 +75,8 @@ impl Known {
     pub(super) fn add_article(&mut self, article: &Article) {
         let number = u32::try_from(self.articles.len()).expect("articles fit 32 bits; this is a bug");
         self.numbers.insert(article.id.as_str().to_owned(), number);
-        let variants = article.attribute("variants").and_then(Value::as_array);
-        for id in variants.into_iter().flatten().filter_map(|variant| variant.get("id")) {
-            let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
-            self.numbers.entry(id).or_insert(number);
+        for id in article.variant_ids() {
+            self.numbers.entry(id.into_owned()).or_insert(number);
         }
         self.articles.push((article.id.clone(), fold_for("type", article.kind())));
     }

@@ -121,7 +121,7 @@ fn from_three_files_and_a_schema_to_a_release() {
         home.output_of(&format!("evaluate --data garden --runs {runs} --out all.json --ranks ranks.parquet"));
     assert!(output.contains("6 outfits, each of their 24 slots"), "{output}");
     let all = home.json("all.json");
-    assert_eq!(all["baselines"].as_array().unwrap().len(), 3);
+    assert_eq!(all["baselines"].as_array().unwrap().len(), 4);
     assert_eq!(all["methods"][1]["runs"], 2);
     assert!(all["methods"][1]["cross_entropy"]["standard_error"].as_f64().unwrap() > 0.0);
     assert_eq!(all["differences"].as_array().unwrap().len(), 3 * 5);
