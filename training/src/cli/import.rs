@@ -200,7 +200,7 @@ fn print_taken(taken: &Taken, OutfitSize { least, most }: OutfitSize) -> Result<
     if 2 * taken.refills > taken.outfits {
         eprintln!(
             "warning: more than half of the articles are of one type in {} of {} outfits, most often {:?}. Such orders are refills, and a \
-             model learns to refill from them, not what goes together (docs/training.md)",
+             model learns to refill from them, not what goes together (docs/orders.md)",
             count(taken.refills),
             count(taken.outfits),
             taken.refilled
