@@ -131,6 +131,7 @@ async fn outfits_are_as_large_as_the_live_release_says(db: TestDatabase) {
     }
     let pair = service.ask_ok("/complete", &complete(1)).await;
     let mut accepted = feedback::event(pair["completion_id"].as_str().unwrap(), "e", "accepted");
+    accepted["customer"] = customer.clone().into();
     accepted["article"] = pair["blanks"][0]["suggestions"][0]["article"]["id"].clone();
     assert_eq!(feedback::report(&service, &accepted).await.0, 200);
     let training =
