@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use atelier_core::domain::{Article, ArticleId, Customer, Outfit, Schema};
+use atelier_core::domain::{Article, ArticleId, Customer, Outfit, OutfitSize, Schema};
 use atelier_files::{
     Files, Format, RETIRED, SCHEMA, Table, TableColumns, Writer, read_schema, write_retired,
 };
@@ -53,12 +53,23 @@ impl Export {
         self.export_table::<Customer, _>(&schema, customers.count().await?, || customers.all(), |_| {})
             .await?;
         let mut retired = BTreeSet::new();
-        let find_retired = |outfit: &Outfit| {
+        let mut size = schema.outfit_size();
+        let look_at = |outfit: &Outfit| {
+            let articles = outfit.articles().len();
+            size = OutfitSize { least: size.least.min(articles), most: size.most.max(articles) };
             let missing = outfit.articles().iter().filter(|id| !catalogue.contains(*id));
             retired.extend(missing.cloned());
         };
         let rows = || outfits.all().map_ok(|record| record.outfit);
-        self.export_table(&schema, outfits.count().await?, rows, find_retired).await?;
+        self.export_table(&schema, outfits.count().await?, rows, look_at).await?;
+        // Outfits outlive releases. The folder can be imported again, whichever is live.
+        if size != schema.outfit_size() {
+            fs::write(&beside, schema.source_with(size)).with_context(|| beside.display().to_string())?;
+            eprintln!(
+                "schema: outfit = {{least = {}, most = {}}}, because some outfits are as large",
+                size.least, size.most
+            );
+        }
         write_retired(&self.folder, &retired)?;
         if !retired.is_empty() {
             let (file, count) = (self.folder.join(RETIRED), HumanCount(retired.len() as u64));

@@ -118,9 +118,7 @@ async fn resolve(
         (None, None) => (Features::default(), None),
     };
     let Choice { method, arm } = live.choose_unless(method, customer.as_ref());
-    // A basket holds variants, and what is said and remembered of an outfit is about their articles.
-    let outfit = request.outfit.iter().map(|slot| slot.as_ref().map(|id| live.article_id(id))).collect();
-    Ok(Resolved { request: Request { stored, outfit, method, ..request }, arm, stale })
+    Ok(Resolved { request: Request { stored, method, ..request }, arm, stale })
 }
 
 /// A stored customer's features, with a warning if the database could not confirm them, or if the features that come
@@ -164,6 +162,13 @@ fn issue_ticket(
         let articles = completion.sets.iter().flat_map(|set| &set.articles);
         articles.filter(move |(filled, _)| *filled == slot).map(|(_, article)| ArticleId::clone(&article.id))
     };
+    // A basket holds variants, maybe two of an article, which an outfit has once.
+    let mut outfit: Vec<Option<ArticleId>> = Vec::with_capacity(question.request.outfit.len());
+    for slot in &question.request.outfit {
+        let article = slot.as_ref().map(|id| live.article_id(id));
+        let is_there = article.is_some() && outfit.contains(&article);
+        outfit.push(article.filter(|_| !is_there));
+    }
     let suggested = |blank: &Blank| SuggestedFor {
         slot: blank.slot,
         articles: blank.suggestions.iter().map(|suggestion| suggestion.article.id.clone()).collect(),
@@ -174,7 +179,7 @@ fn issue_ticket(
         method: question.request.method.to_string(),
         arm: question.arm.clone(),
         at: now,
-        outfit: question.request.outfit.clone(),
+        outfit,
         blanks: completion.blanks.iter().map(suggested).collect(),
     })
 }

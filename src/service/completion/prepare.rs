@@ -312,8 +312,9 @@ impl Slots {
             if slots.articles.contains(&position) {
                 let article = served.catalogue.any_article(position).map_or(id, |article| &article.id);
                 let detail =
-                    format!("{id} is a variant of article {article}, which is in the outfit; remove one");
-                draft.refuse(Field::from("outfit").item(&slot), detail);
+                    format!("{id} is of article {article}, which is in the outfit already: it counts once");
+                draft.warn("same-article", detail, [id.as_str()]);
+                continue;
             }
             slots.articles.push(position);
             if !known.contains(position) {

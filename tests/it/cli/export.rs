@@ -31,6 +31,34 @@ async fn an_export_equals_the_import(db: TestDatabase) {
     }
 }
 
+/// Outfits were stored when a release of smaller and larger ones was live.
+#[apply(contract)]
+async fn outfits_of_any_size_can_be_imported_again(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path(), 3);
+    let outfits = folder.path().join("outfits.jsonl");
+    let customer = fs::read_to_string(folder.path().join("customers.jsonl")).unwrap();
+    let customer: Value = serde_json::from_str(customer.lines().next().unwrap()).unwrap();
+    let articles = fs::read_to_string(folder.path().join("articles.jsonl")).unwrap();
+    let articles: Vec<Value> =
+        articles.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone()).collect();
+    let outfit = |n: usize| json!({"customer": customer["id"], "articles": articles[..n]}).to_string();
+    fs::write(&outfits, format!("{}\n{}\n", outfit(2), outfit(12))).unwrap();
+    let imported = run(atelier(&db, &["import", path(folder.path())])).await;
+    assert!(imported.status.success(), "{}", stderr(&imported));
+    let schema = folder.path().join("narrow.toml");
+    let features = "name = \"n\"\noutfit = {least = 4, most = 8} # ours\n[[feature]]\nname = \"fit\"\nkind = \"category\"\n\
+                    values = [\"slim\"]\n";
+    fs::write(&schema, features).unwrap();
+    let back = folder.path().join("back");
+    let exported = run(atelier(&db, &["export", "--schema", path(&schema), path(&back)])).await;
+    assert!(stderr(&exported).contains("schema: outfit = {least = 2, most = 12}"), "{}", stderr(&exported));
+    let written = fs::read_to_string(back.join("schema.toml")).unwrap();
+    assert_eq!(written, features.replace("4, most = 8", "2, most = 12"));
+    let imported = run(atelier(&db, &["import", path(&back)])).await;
+    assert!(stderr(&imported).contains("outfits: 0 new, 0 changed, 2 unchanged"), "{}", stderr(&imported));
+}
+
 /// It may name customers who are erased by now.
 #[apply(contract)]
 async fn what_a_killed_export_left_is_removed(db: TestDatabase) {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{
     ArticleId,
     embedding::{read_embedding, write_embedding},
-    json_number,
+    fold, fold_size, json_number,
     price::read_price,
     stock::{Counted, in_json, read_counts, read_stock},
     variant::{self, VARIANTS, Variant},
@@ -41,11 +41,11 @@ pub enum ArticleError {
     Attribute { name: &'static str, reason: String },
 }
 
-const PRICE: &str = "price";
+pub(super) const PRICE: &str = "price";
 pub(super) const IN_STOCK: &str = "in_stock";
 const EMBEDDING: &str = "embedding";
 pub(super) const STOCK: &str = "stock";
-const ALL_SIZES: &str = "sizes";
+pub(super) const ALL_SIZES: &str = "sizes";
 
 /// Whether the service reads this attribute, whatever the schema says.
 pub fn is_read_attribute(name: &str) -> bool {
@@ -133,6 +133,27 @@ impl Article {
         Some(read_counts(stock?).unwrap_or_default())
     }
 
+    /// Whether one of its variants is in stock, which may only say so by its size in the article's own stock.
+    pub fn offers(&self, variant: &Variant, store: Option<&str>) -> bool {
+        let sizes = variant.size.as_deref().and_then(fold_size).unwrap_or_default();
+        let store = store.map(fold);
+        let Some(counts) = self.given(STOCK).map(|stock| read_counts(stock).unwrap_or_default()) else {
+            return self.in_stock();
+        };
+        let names_sizes = counts.iter().any(|count| !count.words.is_empty());
+        let is_of_size = |count: &Counted| {
+            !names_sizes || count.words.iter().flat_map(|(_, words)| words).any(|word| sizes.contains(word))
+        };
+        let is_there = |count: &Counted| store.is_none() || count.store.is_none() || count.store == store;
+        self.in_stock() && counts.iter().any(|count| count.is_any && is_of_size(count) && is_there(count))
+    }
+
+    /// What the dearest of its variants costs, or itself: a limit of prices must hold for what is bought.
+    pub fn most_price(&self) -> Option<f64> {
+        let prices = self.variants().into_iter().filter_map(|variant| variant.price);
+        prices.chain(self.price()).reduce(f64::max)
+    }
+
     /// What a basket holds of it; empty if the article itself is.
     pub fn variants(&self) -> Vec<Variant> {
         self.given(VARIANTS).map(variant::parse).unwrap_or_default()
@@ -156,10 +177,10 @@ impl Article {
     pub fn normalise(&mut self) -> Result<(), ArticleError> {
         let price = |value: &Value| read_price(value).map(|price| Value::from(json_number(price)));
         self.replace(PRICE, price)?;
-        self.replace(IN_STOCK, |value| read_stock(value).map(Value::Bool))?;
-        self.replace(STOCK, |value| read_counts(value).and_then(|_| in_json(value).map(Cow::into_owned)))?;
         self.replace(VARIANTS, variant::normalise)?;
         self.sum_up();
+        self.replace(IN_STOCK, |value| read_stock(value).map(Value::Bool))?;
+        self.replace(STOCK, |value| read_counts(value).and_then(|_| in_json(value).map(Cow::into_owned)))?;
         // One that can be read is no attribute any more.
         self.replace(EMBEDDING, |_| {
             Err("an embedding is a list of 1 to 4096 finite numbers, such as [0.25, -1]".to_owned())
@@ -178,6 +199,8 @@ impl Article {
                 Some(stock) => self.attributes.insert(STOCK.to_owned(), stock),
                 None => self.attributes.remove(STOCK),
             };
+            let in_stock = variants.iter().any(|variant| variant.is_in_stock(None));
+            self.attributes.insert(IN_STOCK.to_owned(), in_stock.into());
         }
     }
 
@@ -311,6 +334,8 @@ mod tests {
         ] {
             assert_eq!(article("coat", attributes.clone()).unwrap().in_stock(), in_stock, "{attributes}");
         }
+        let priced = json!({"price": 20, "variants": [{"id": "s", "price": 20}, {"id": "l", "price": 95}]});
+        assert_eq!(article("coat", priced).unwrap().most_price(), Some(95.0));
         let mut text = article("coat", json!({"stock": "{\"M\": 3}"})).unwrap();
         text.normalise().unwrap();
         assert_eq!(text.attribute("stock"), Some(&json!({"M": 3})));

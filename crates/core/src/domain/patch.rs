@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Article, ArticleError, ArticleId, Customer, CustomerId, Features,
-    article::{IN_STOCK, STOCK},
+    article::{ALL_SIZES, IN_STOCK, PRICE, STOCK},
     stock::read_stock,
     variant::{self, VARIANTS},
 };
@@ -53,17 +53,27 @@ impl ArticlePatch {
             None => (None, Map::new()),
         };
         let kind = self.kind.clone().or(stored_kind).ok_or_else(|| PatchError::Untyped(self.id.clone()))?;
-        let says_stock = self.attributes.contains_key(STOCK) && !self.attributes.contains_key(VARIANTS);
-        if says_stock && variant::say_stock(&variant::parse(attributes.get(VARIANTS).unwrap_or(&Value::Null)))
-        {
-            return Err(ArticleError::Attribute {
-                name: STOCK,
-                reason: "the stock of this article is that of its variants: change them by their ids"
-                    .to_owned(),
-            }
-            .into());
+        let mut change = Cow::Borrowed(&self.attributes);
+        let variants = attributes.get(VARIANTS).map(variant::parse).unwrap_or_default();
+        let says_stock = variant::say_stock(&variants);
+        let derived =
+            [(STOCK, says_stock), (IN_STOCK, says_stock), (ALL_SIZES, !variant::sizes(&variants).is_empty())];
+        let derived = derived.into_iter().filter(|(_, is_derived)| *is_derived).map(|(name, _)| name);
+        if self.attributes.contains_key(VARIANTS) {
+            derived.for_each(|name| drop(attributes.remove(name)));
+        } else if variants.iter().any(|variant| variant.id == self.id.as_str()) {
+            // The article and its variant have one id, and what is sold is the variant.
+            let of_variant = [STOCK, IN_STOCK, PRICE]
+                .into_iter()
+                .filter_map(|name| Some((name.to_owned(), self.attributes.get(name)?.clone())));
+            change_variant(&mut attributes, &self.id, of_variant.collect())?;
+            change.to_mut().retain(|name, _| ![STOCK, IN_STOCK].contains(&name.as_str()));
+        } else if let Some(name) = derived.into_iter().find(|name| self.attributes.contains_key(*name)) {
+            let reason =
+                format!("the {name} of this article follows from its variants: change them by their ids");
+            return Err(ArticleError::Attribute { name, reason }.into());
         }
-        merge(&mut attributes, &self.attributes);
+        merge(&mut attributes, &change);
         let mut article = Article::new(self.id.clone(), kind, attributes)?;
         article.normalise()?;
         Ok(article)
@@ -77,39 +87,53 @@ impl ArticlePatch {
     }
 
     fn apply_to_variant(&self, article: &Article) -> Result<Article, ArticleError> {
-        let refuse = |name, reason: String| ArticleError::Attribute { name, reason };
-        let mut change = self.attributes.clone();
-        // What a file of stock says of an article.
-        if let Some(flag) = change.remove(IN_STOCK).filter(|flag| !flag.is_null()) {
-            let in_stock = read_stock(&flag).map_err(|reason| refuse(IN_STOCK, reason))?;
-            let counts = article
-                .variants()
-                .iter()
-                .any(|variant| variant.id == self.id.as_str() && variant.is_in_stock(None));
-            if !in_stock || !counts {
-                change.entry(STOCK).or_insert(in_stock.into());
-            }
-        }
-        if self.kind.as_deref().is_some_and(|kind| kind != article.kind()) {
+        let refuse = |name, reason: String| Err(ArticleError::Attribute { name, reason });
+        let Self { id, kind, attributes: change } = self;
+        if kind.as_deref().is_some_and(|kind| kind != article.kind()) {
             let reason = format!(
-                "{:?} is a variant of article {:?}, whose type is {:?}",
-                self.id,
+                "{id:?} is a variant of article {:?}, whose type is {:?}",
                 article.id,
                 article.kind()
             );
-            return Err(refuse("type", reason));
+            return refuse("type", reason);
+        }
+        if let Some(name) = [VARIANTS, ALL_SIZES].into_iter().find(|name| change.contains_key(*name)) {
+            return refuse(
+                name,
+                format!("{id:?} is a variant of article {:?}, and has no {name}", article.id),
+            );
         }
         let mut attributes = article.kept_attributes().into_owned();
-        let list = attributes.get_mut(VARIANTS).and_then(Value::as_array_mut).into_iter().flatten();
-        for variant in list.filter_map(Value::as_object_mut) {
-            if variant.get("id").is_some_and(|id| id == self.id.as_str()) {
-                merge(variant, &change);
-            }
-        }
+        change_variant(&mut attributes, id, change.clone())?;
         let mut article = Article::new(article.id.clone(), article.kind(), attributes)?;
         article.normalise()?;
         Ok(article)
     }
+}
+
+/// Changes a variant of an article with these attributes. `in_stock` is what a file of stock says.
+fn change_variant(
+    attributes: &mut Map<String, Value>,
+    id: &ArticleId,
+    mut change: Map<String, Value>,
+) -> Result<(), ArticleError> {
+    let flag = change.remove(IN_STOCK).filter(|flag| !flag.is_null());
+    let in_stock = flag.as_ref().map(read_stock).transpose();
+    let in_stock = in_stock.map_err(|reason| ArticleError::Attribute { name: IN_STOCK, reason })?;
+    let stored = attributes.get(VARIANTS).map(variant::parse).unwrap_or_default();
+    let is_there = stored.iter().any(|variant| variant.id == id.as_str() && variant.is_in_stock(None));
+    match in_stock {
+        Some(false) => drop(change.insert(STOCK.to_owned(), false.into())),
+        Some(true) if !is_there => drop(change.entry(STOCK).or_insert(true.into())),
+        _ => {}
+    }
+    let list = attributes.get_mut(VARIANTS).and_then(Value::as_array_mut).into_iter().flatten();
+    for variant in list.filter_map(Value::as_object_mut) {
+        if variant.get("id").is_some_and(|found| found == id.as_str()) {
+            merge(variant, &change);
+        }
+    }
+    Ok(())
 }
 
 impl CustomerPatch {

@@ -11,12 +11,16 @@ use serde_json::{Map, Value};
 use super::{
     ArticleId, fold, fold_size, json_number,
     price::read_price,
-    stock::{Counted, SIZES, read_count},
+    stock::{Counted, SIZES, read_count, read_stock},
     words::fold_value,
 };
 
 /// The article's own attribute that lists them.
 pub(super) const VARIANTS: &str = "variants";
+/// The most values that a size or an option lists, as S/M does.
+const MOST_WORDS: usize = 8;
+/// More is not counted exactly in JSON.
+const MOST_STOCK: i64 = 1 << 50;
 const EXPECTED: &str =
     "variants are a list of objects as in [{\"id\": \"TSH-1-M\", \"size\": \"M\", \"stock\": 3}]";
 
@@ -29,6 +33,7 @@ pub struct Variant {
     /// What the customer chooses, by the shop's names.
     #[serde(default)]
     options: BTreeMap<String, String>,
+    pub(super) price: Option<f64>,
     stock: Option<Stock>,
 }
 
@@ -56,11 +61,24 @@ impl Variant {
         self.option(option).is_some_and(|value| !option_words(option, value).is_empty())
     }
 
+    pub fn says_stock(&self) -> bool {
+        self.stock.is_some()
+    }
+
+    /// What a customer chooses with it beside the options that are `known`: its size, unless that is known, and the rest.
+    pub fn choices(&self, known: &[&str]) -> Vec<(String, &str)> {
+        let size = self.size.as_deref();
+        let options = self.options.iter().map(|(name, value)| (fold(name), value.as_str()));
+        let others = options.filter(|(_, value)| Some(*value) != size);
+        let all = size.map(|size| (SIZES[0].to_owned(), size)).into_iter().chain(others);
+        all.filter(|(name, _)| !known.contains(&name.as_str())).collect()
+    }
+
     /// Whether it has one of the folded words of each of the options. One in a size for everyone fits everyone.
     pub fn fits<'w>(&self, wanted: impl IntoIterator<Item = (&'w str, &'w [String])>) -> bool {
         wanted.into_iter().all(|(name, fitting)| {
-            let words = self.option(name).map(|value| option_words(name, value)).unwrap_or_default();
-            words.is_empty() || words.iter().any(|word| fitting.contains(word))
+            let words = self.option(name).map(|value| option_words(name, value));
+            words.is_some_and(|words| words.is_empty() || words.iter().any(|word| fitting.contains(word)))
         })
     }
 
@@ -132,7 +150,7 @@ pub(super) fn said<'v>(value: &'v Value, name: &str) -> impl Iterator<Item = &'v
 
 /// Whether one of them says whether it is in stock.
 pub(super) fn say_stock(variants: &[Variant]) -> bool {
-    variants.iter().any(|variant| variant.stock.is_some())
+    variants.iter().any(Variant::says_stock)
 }
 
 /// Turns variants into their stored form: ids and other words are texts, prices and counts numbers.
@@ -161,10 +179,17 @@ fn normalise_one(variant: Value) -> Result<(ArticleId, Value), String> {
     fields.retain(|_, value| !value.is_null());
     let id = fields.get("id").ok_or("it has no id")?;
     let id = ArticleId::new(word("id", id)?).map_err(|error| error.to_string())?;
+    if let Some(flag) = fields.remove("in_stock") {
+        let in_stock = read_stock(&flag)?;
+        if !in_stock || !fields.contains_key("stock") {
+            fields.insert("stock".to_owned(), in_stock.into());
+        }
+    }
     for (name, value) in &mut fields {
         *value = match name.as_str() {
             "id" => id.as_str().into(),
-            "size" | "gtin" | "link" | "image" => word(name, value)?.into(),
+            "gtin" | "link" | "image" => word(name, value)?.into(),
+            "size" => few_words(name, word(name, value)?)?.into(),
             "options" => options(value)?,
             "price" => Value::from(json_number(read_price(value)?)),
             "stock" => stock(value)?,
@@ -180,8 +205,19 @@ fn normalise_one(variant: Value) -> Result<(ArticleId, Value), String> {
 fn word(name: &str, value: &Value) -> Result<String, String> {
     match value {
         Value::String(word) => Ok(word.trim().to_owned()),
-        Value::Number(number) => Ok(number.to_string()),
+        Value::Number(number) if !number.is_f64() => Ok(number.to_string()),
+        Value::Number(number) if name != "id" && name != "gtin" => Ok(number.to_string()),
         other => Err(format!("its {name} is a text, found {}", short(other))),
+    }
+}
+
+/// A catalogue has a set for each combination of what the options list.
+fn few_words(name: &str, text: String) -> Result<String, String> {
+    let found = fold_value(&text).len();
+    if found <= MOST_WORDS {
+        Ok(text)
+    } else {
+        Err(format!("its {name} lists {found} values, at most {MOST_WORDS} are one variant's"))
     }
 }
 
@@ -192,7 +228,8 @@ fn options(value: &Value) -> Result<Value, String> {
     };
     let given = given.iter().filter(|(_, value)| !value.is_null());
     let read = |(name, value): (&String, &Value)| {
-        Ok::<_, String>((name.clone(), word(&format!("option {name:?}"), value)?.into()))
+        let what = format!("option {name:?}");
+        Ok::<_, String>((name.clone(), few_words(&what, word(&what, value)?)?.into()))
     };
     Ok(Value::Object(given.map(read).collect::<Result<Map<_, _>, _>>()?))
 }
@@ -245,7 +282,7 @@ pub(super) fn total(variants: &[Variant]) -> Option<Value> {
                 entries.push((size, store, 0_i64));
                 entries.len() - 1
             });
-            entries[place].2 = entries[place].2.saturating_add(count.max(0));
+            entries[place].2 = (entries[place].2 + count.clamp(0, MOST_STOCK)).min(MOST_STOCK);
         }
     }
     Some(match &entries[..] {
@@ -279,11 +316,17 @@ mod tests {
             {"id": 4711, "size": 38, "options": {"Länge": 32, "Farbe": null}, "price": "64,55", "gtin": 4_006_381_333_931_u64,
              "stock": 3.0, "mpn": "X", "image": null},
             {"id": "b", "size": " ", "stock": {"Zürich": 1, "basel": 0}},
+            {"id": "c", "stock": 5, "in_stock": "nein"},
+            {"id": "d", "stock": 5, "in_stock": true},
+            {"id": "e", "in_stock": 0},
         ]);
         let expected = json!([
             {"id": "4711", "size": "38", "options": {"Länge": "32"}, "price": 64.55, "gtin": "4006381333931", "stock": 3,
              "mpn": "X"},
             {"id": "b", "stock": {"Zürich": 1, "basel": 0}},
+            {"id": "c", "stock": false},
+            {"id": "d", "stock": 5},
+            {"id": "e", "stock": false},
         ]);
         assert_eq!(normalise(&given), Ok(expected.clone()));
         assert_eq!(normalise(&given.to_string().into()), Ok(expected.clone()), "a cell of a table");
@@ -295,6 +338,9 @@ mod tests {
             (json!([{"id": "a"}, {"size": "M"}]), "variant 2: it has no id"),
             (json!([{"id": "a"}, {"id": "a"}]), "variant 2: its id \"a\" is another's, too"),
             (json!([{"id": "a|b"}]), "variant 1: an id cannot contain"),
+            (json!([{"id": 1e22}]), "its id is a text, found 1e+22"),
+            (json!([{"id": "a", "in_stock": "perhaps"}]), "in_stock is true or false"),
+            (json!([{"id": "a", "size": "1/2/3/4/5/6/7/8"}]), "its size lists 9 values, at most 8"),
             (json!([{"id": "a", "size": ["M"]}]), "its size is a text, found [\"M\"]"),
             (json!([{"id": "a", "options": ["M"]}]), "its options are texts by name"),
             (json!([{"id": "a", "options": {"M": true}}]), "its option \"M\" is a text, found true"),
@@ -344,7 +390,8 @@ mod tests {
         };
         assert!(fits(&["w31", "w32"], &["l36"]));
         assert!(!fits(&["w32"], &["l32"]));
-        assert!(jeans.fits([("colour", &words(&["red"])[..])]), "it does not say");
+        assert!(!jeans.fits([("colour", &words(&["red"])[..])]), "it does not say");
+        assert_eq!(jeans.choices(&["sizes"]), [("länge".to_owned(), "L34/L36")]);
         assert!(read(json!({"id": "a", "size": "One Size"})).fits([("size", &words(&["m"])[..])]));
         assert!(
             jeans.is_in_stock(None) && jeans.is_in_stock(Some("ZURICH")) && !jeans.is_in_stock(Some("basel"))

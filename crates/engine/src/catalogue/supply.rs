@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use atelier_core::domain::{Article, Features, Mask, Requirement, Schema, SparseMask, fold};
+use atelier_core::domain::{Article, Features, Mask, Requirement, Schema, SparseMask, Variant, fold};
 use serde_json::{Map, Value};
 
 use crate::packed_article::PackedArticle;
@@ -347,20 +347,32 @@ impl Wanted<'_> {
             return None;
         }
         let about = self.demands.iter().filter(|(demand, _)| demand.about.contains(position));
-        let wanted =
-            || about.clone().map(|(demand, words)| (&*self.supply.options[demand.attribute], &words[..]));
-        let says = |variant: &atelier_core::domain::Variant| wanted().any(|(option, _)| variant.says(option));
-        if variants.len() > 1 && !variants.iter().any(says) {
+        let wanted = about.map(|(demand, words)| (&*self.supply.options[demand.attribute], &words[..]));
+        let wanted: Vec<_> =
+            wanted.filter(|(option, _)| variants.iter().any(|variant| variant.says(option))).collect();
+        let fitting: Vec<&Variant> =
+            variants.iter().filter(|variant| variant.fits(wanted.iter().copied())).collect();
+        let Some(first) = fitting.first() else { return Some(Choice::NoneFits) };
+        let known: Vec<&str> = wanted.iter().map(|(option, _)| *option).collect();
+        let choices = first.choices(&known);
+        if fitting.iter().any(|variant| variant.choices(&known) != choices) {
             return Some(Choice::Unknown);
         }
-        let fitting = || variants.iter().filter(|variant| variant.fits(wanted()));
-        let chosen = fitting().find(|variant| variant.is_in_stock(store)).or_else(|| fitting().next());
-        let Some(chosen) = chosen else { return Some(Choice::NoneFits) };
+        // The article may say itself what there is of each size.
+        let whole = (!variants.iter().any(Variant::says_stock)).then(|| article.unpack());
+        let is_in_stock = |variant: &Variant| match &whole {
+            Some(article) => article.offers(variant, store),
+            None => variant.is_in_stock(store),
+        };
+        let chosen = fitting.iter().find(|variant| is_in_stock(variant)).unwrap_or(first);
         let mut fields = article.variant(&chosen.id);
-        fields.insert("in_stock".to_owned(), chosen.is_in_stock(store).into());
+        fields.insert("in_stock".to_owned(), is_in_stock(chosen).into());
         Some(Choice::Variant(fields))
     }
 }
+
+/// The most combinations of words by which a count is found: one more option of a variant than that is not looked for.
+const MOST_KEYS: usize = 128;
 
 impl InStock {
     fn change(&mut self, count: &Count, change: &impl Fn(&mut SparseMask)) {
@@ -370,6 +382,9 @@ impl InStock {
         change(Arc::make_mut(&mut self.any));
         let mut keys = vec![String::new()];
         for (attribute, words) in count.words.iter().enumerate() {
+            if keys.len() * (words.len() + 1) > MOST_KEYS {
+                break;
+            }
             for at in 0..keys.len() {
                 for word in words {
                     let mut key = keys[at].clone();
@@ -536,6 +551,10 @@ mod tests {
             ),
             article("jeans", json!({"variants": [{"id": "f", "options": {"Länge": "L34"}}]})),
             article("jeans", json!({"stock": 1})),
+            article(
+                "jeans",
+                json!({"stock": {"W32": 0, "W33": 1}, "variants": [{"id": "g", "size": "W32"}, {"id": "h", "size": "W33"}]}),
+            ),
         ];
         let mut supply = Supply::new(&Schema::parse(schema).unwrap());
         for (index, article) in (0..).zip(&articles) {
@@ -543,9 +562,9 @@ mod tests {
         }
         let sold_out =
             |given: &[(&str, &[&str])], store| indices(&supply.sold_out(Some(&features(given)), store, 64));
-        assert_eq!(sold_out(&[("width", &["W32"]), ("length", &["L34"])], None), [0u32; 0]);
-        assert_eq!(sold_out(&[("width", &["W32"]), ("length", &["L32"])], None), [0, 2]);
-        assert_eq!(sold_out(&[("width", &["W32"]), ("length", &["L32", "L34"])], None), [0u32; 0]);
+        assert_eq!(sold_out(&[("width", &["W32"]), ("length", &["L34"])], None), [4]);
+        assert_eq!(sold_out(&[("width", &["W32"]), ("length", &["L32"])], None), [0, 2, 4]);
+        assert_eq!(sold_out(&[("width", &["W32"]), ("length", &["L32", "L34"])], None), [4]);
         assert_eq!(sold_out(&[("width", &["W33"]), ("length", &["L34"])], None), [0, 1]);
         assert_eq!(sold_out(&[("width", &["W33"])], None), [1]);
         assert_eq!(sold_out(&[("length", &["L32"])], Some("basel")), [2]);
@@ -565,13 +584,16 @@ mod tests {
         };
         assert_eq!(choose(&[("width", &["W32"]), ("length", &["L32", "L34"])], 0, None), "a true");
         assert_eq!(choose(&[("width", &["W32"]), ("length", &["L32"])], 0, None), "b false");
-        assert_eq!(choose(&[("length", &["L32"])], 0, None), "c true");
-        assert_eq!(choose(&[("length", &["L32"])], 0, Some("bern")), "b false");
+        assert_eq!(choose(&[("length", &["L32"])], 0, None), "Some(Unknown)", "in either width");
+        assert_eq!(choose(&[("width", &["W33"])], 0, Some("basel")), "c true");
+        assert_eq!(choose(&[("width", &["W33"])], 0, Some("bern")), "c false");
         assert_eq!(choose(&[("width", &["W33"]), ("length", &["L34"])], 0, None), "Some(NoneFits)");
         assert_eq!(choose(&[], 0, None), "Some(Unknown)");
         assert_eq!(choose(&[("length", &["L32"])], 1, None), "Some(Unknown)");
         assert_eq!(choose(&[], 2, None), "f true", "there is no other");
         assert_eq!(choose(&[], 3, None), "None");
+        assert_eq!(choose(&[("width", &["W32"])], 4, None), "g false", "the article says its stock by size");
+        assert_eq!(choose(&[("width", &["W33"])], 4, None), "h true");
     }
 
     fn any_article() -> impl Strategy<Value = Article> {

@@ -150,6 +150,19 @@ impl Schema {
         Ok(schema)
     }
 
+    /// The text with another size of outfits.
+    pub fn source_with(&self, OutfitSize { least, most }: OutfitSize) -> String {
+        #[derive(Deserialize)]
+        struct Said {
+            outfit: Spanned<OutfitSize>,
+        }
+        let said: Said = toml::from_str(&self.source).expect("its text says the size; this is a bug");
+        let mut source = self.source.clone();
+        source.replace_range(said.outfit.span(), &format!("{{least = {least}, most = {most}}}"));
+        // A table of its own is no value to replace.
+        if Self::parse(&source).is_ok() { source } else { self.source.clone() }
+    }
+
     /// Finds the text that models depend on. `spans` are the bytes of what `outfit`, `requires` and `of` say in the source.
     fn with_learned(mut self, spans: &[Range<usize>]) -> Self {
         if !spans.is_empty() {
