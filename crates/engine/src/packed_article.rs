@@ -10,6 +10,15 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
+/// A variant, as requests look at it.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    pub variant: Variant,
+    pub words: Box<[(String, Vec<String>)]>,
+    /// Where it is in the article's JSON.
+    range: Range<usize>,
+}
+
 #[derive(Debug, Clone)]
 pub struct PackedArticle {
     pub id: ArticleId,
@@ -18,33 +27,21 @@ pub struct PackedArticle {
     json: Box<RawValue>,
     /// The length of the id and the type in it, with the opening brace.
     own_length: usize,
-    /// Where the list of its variants is in it.
-    variants: Option<Range<usize>>,
+    offers: Box<[Offer]>,
     embedding: Option<Box<[f32]>>,
 }
 
 impl PackedArticle {
     /// What a basket holds of it; empty if the article itself is.
-    pub fn variants(&self) -> Vec<Variant> {
-        self.read_variants()
+    pub fn offers(&self) -> &[Offer] {
+        &self.offers
     }
 
-    pub fn has_variants(&self) -> bool {
-        self.variants.is_some()
-    }
-
-    /// All fields of a variant.
-    pub(crate) fn variant(&self, id: &str) -> Map<String, Value> {
-        let found = self
-            .read_variants()
-            .into_iter()
-            .find(|fields: &Map<String, Value>| fields.get("id").is_some_and(|found| found == id));
-        found.unwrap_or_default()
-    }
-
-    fn read_variants<'a, T: Deserialize<'a>>(&'a self) -> Vec<T> {
-        let text = self.variants.clone().map(|range| &self.json.get()[range]);
-        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    /// A variant's fields, and whether it is in stock.
+    pub fn describe(&self, offer: &Offer, in_stock: bool) -> Box<RawValue> {
+        let fields = &self.json.get()[offer.range.clone()][1..];
+        let text = format!("{{\"in_stock\":{in_stock},{fields}");
+        RawValue::from_string(text).expect("a variant is an object with an id; this is a bug")
     }
 
     /// The article's type.
@@ -92,21 +89,25 @@ impl From<&Article> for PackedArticle {
         let embedding = article.embedding().map(Box::from);
         // Without the closing brace.
         let own_length = own.get().len() - 1;
-        let variants = article.attribute("variants").and_then(|_| find_variants(json.get()));
-        Self { id: article.id.clone(), kind: article.kind().into(), json, own_length, variants, embedding }
+        let offers = article.attribute("variants").map(|_| find_offers(json.get())).unwrap_or_default();
+        Self { id: article.id.clone(), kind: article.kind().into(), json, own_length, offers, embedding }
     }
 }
 
-/// Where the list of variants is in an article's JSON.
-fn find_variants(json: &str) -> Option<Range<usize>> {
+/// The variants in an article's JSON.
+fn find_offers(json: &str) -> Box<[Offer]> {
     #[derive(Deserialize)]
     struct Fields<'a> {
         #[serde(borrow)]
-        variants: &'a RawValue,
+        variants: Vec<&'a RawValue>,
     }
-    let list = serde_json::from_str::<Fields<'_>>(json).ok()?.variants.get();
-    let start = list.as_ptr().addr() - json.as_ptr().addr();
-    Some(start..start + list.len())
+    let found = serde_json::from_str::<Fields<'_>>(json).map(|fields| fields.variants).unwrap_or_default();
+    let offer = |raw: &RawValue| {
+        let variant: Variant = serde_json::from_str(raw.get()).ok()?;
+        let start = raw.get().as_ptr().addr() - json.as_ptr().addr();
+        Some(Offer { words: variant.words().into(), variant, range: start..start + raw.get().len() })
+    };
+    found.into_iter().filter_map(offer).collect()
 }
 
 impl PartialEq for PackedArticle {
@@ -137,8 +138,10 @@ mod tests {
         let article = Article::new(ArticleId::new("a-1").unwrap(), "coat", attributes).unwrap();
         let packed = PackedArticle::from(&article);
         assert_eq!(packed.unpack(), article);
-        assert_eq!(packed.variants(), article.variants());
-        assert_eq!(Value::Object(packed.variant("2")), json!({"id": "2", "size": "M", "link": "/2"}));
+        let variants: Vec<Variant> = packed.offers().iter().map(|offer| offer.variant.clone()).collect();
+        assert_eq!(variants, article.variants());
+        let second = packed.describe(&packed.offers()[1], true);
+        assert_eq!(second.get(), r#"{"in_stock":true,"id":"2","link":"/2","size":"M"}"#);
         assert_eq!(serde_json::to_value(&packed).unwrap(), serde_json::to_value(&article).unwrap());
     }
 

@@ -565,8 +565,10 @@ impl Check for Outfit {
     fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
         let article_of = |id: &ArticleId| {
             let digest = digest(id.as_str());
-            let is_article = seen.articles.contains_key(&digest) || seen.retired.contains(&digest);
-            if is_article { Some(id) } else { seen.article_of(id.as_str()) }.cloned()
+            let is_article = seen.articles.contains_key(&digest);
+            let article = if is_article { Some(id) } else { seen.article_of(id.as_str()) };
+            // A retired id may be a variant's by now.
+            article.or_else(|| seen.retired.contains(&digest).then_some(id)).cloned()
         };
         let articles: Vec<_> = self.articles().iter().map(|id| (id, article_of(id))).collect();
         let unknown = articles.iter().filter(|(_, article)| article.is_none());

@@ -21,7 +21,8 @@ pub(super) const DELIMITERS: [Delimiter; 4] =
 /// What differs in the files of an import.
 #[derive(Debug, Clone, Default)]
 pub struct Dialect {
-    /// Of CSV. Without one it is the first of `,`, `;`, tab and `|` with which the header has the columns that the table needs.
+    /// Of CSV and Shopify's exports. Without one it is the first of `,`, `;`, tab and `|` with which the header has the columns
+    /// that are needed.
     pub delimiter: Option<Delimiter>,
     /// Of CSV and feeds that do not begin with a byte order mark; UTF-8 if none is named.
     pub encoding: Option<Encoding>,

@@ -131,7 +131,7 @@ pub fn read_any<T: Table>(
             }
             let decode = |source| FileError::Open { path: path.to_owned(), source };
             let input = dialect.encoding.into_iter().try_fold(input, Input::decode).map_err(decode)?;
-            Source::Feed(Box::new(FeedReader::new(feed, input, path, now, dialect.not_worn.clone())?))
+            Source::Feed(Box::new(FeedReader::new(feed, input, path, now, dialect)?))
         }
     };
     Ok(Rows::new(source, path, schema))

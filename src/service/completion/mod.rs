@@ -384,7 +384,7 @@ fn choose_variants(
 ) -> Variants {
     let suggested = blanks.iter().flat_map(|blank| &blank.suggestions).map(|suggestion| &suggestion.article);
     let in_sets = sets.iter().flat_map(|set| &set.articles).map(|(_, article)| article);
-    let mut articles = suggested.chain(in_sets).filter(|article| article.has_variants()).peekable();
+    let mut articles = suggested.chain(in_sets).filter(|article| !article.offers().is_empty()).peekable();
     if articles.peek().is_none() {
         return Variants::new();
     }

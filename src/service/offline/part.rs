@@ -14,7 +14,6 @@ use atelier_engine::{
 };
 use atelier_files::{Dialect, FileRow, RowError, Rows, SuggestionRow, SuggestionWriter};
 use futures_util::{StreamExt, TryStreamExt, stream};
-use serde_json::Value;
 use tokio::{sync::mpsc, task};
 
 use super::{CountedWarning, Done, LISTED, OfflineError, Profiles, Wanted};
@@ -227,9 +226,7 @@ fn write_answer(
                 rank,
                 article: suggestion.article.id.as_str(),
                 variant: match completion.variants.get(&suggestion.article.id) {
-                    Some(Choice::Variant(fields)) => {
-                        fields.get("id").and_then(Value::as_str).unwrap_or_default()
-                    }
+                    Some(Choice::Variant { id, .. }) => id,
                     _ => "",
                 },
                 probability: suggestion.probability.expect("it was asked for; this is a bug"),

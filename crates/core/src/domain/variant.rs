@@ -47,39 +47,17 @@ enum Stock {
 }
 
 impl Variant {
-    /// What it says of an option, or of its size, whichever is called so.
-    fn option(&self, name: &str) -> Option<&str> {
-        if SIZES.contains(&name) {
-            return self.size.as_deref();
-        }
-        let name = fold(name);
-        self.options.iter().find(|(other, _)| fold(other) == name).map(|(_, value)| value.as_str())
-    }
-
-    /// Whether it says anything of an option, or of its size, that a customer may want.
-    pub fn says(&self, option: &str) -> bool {
-        self.option(option).is_some_and(|value| !option_words(option, value).is_empty())
-    }
-
     pub fn says_stock(&self) -> bool {
         self.stock.is_some()
     }
 
-    /// What a customer chooses with it beside the options that are `known`: its size, unless that is known, and the rest.
-    pub fn choices(&self, known: &[&str]) -> Vec<(String, &str)> {
-        let size = self.size.as_deref();
-        let options = self.options.iter().map(|(name, value)| (fold(name), value.as_str()));
-        let others = options.filter(|(_, value)| Some(*value) != size);
-        let all = size.map(|size| (SIZES[0].to_owned(), size)).into_iter().chain(others);
-        all.filter(|(name, _)| !known.contains(&name.as_str())).collect()
-    }
-
-    /// Whether it has one of the folded words of each of the options. One in a size for everyone fits everyone.
-    pub fn fits<'w>(&self, wanted: impl IntoIterator<Item = (&'w str, &'w [String])>) -> bool {
-        wanted.into_iter().all(|(name, fitting)| {
-            let words = self.option(name).map(|value| option_words(name, value));
-            words.is_some_and(|words| words.is_empty() || words.iter().any(|word| fitting.contains(word)))
-        })
+    /// The words of its size, as of an option called `sizes`, and of its options by their folded names, of which a customer
+    /// needs one each; no words if it is a size for everyone.
+    pub fn words(&self) -> Vec<(String, Vec<String>)> {
+        let size =
+            self.size.as_deref().map(|size| (SIZES[0].to_owned(), fold_size(size).unwrap_or_default()));
+        let options = self.options.iter().map(|(name, value)| (fold(name), fold_value(value)));
+        size.into_iter().chain(options).collect()
     }
 
     /// Whether there is any, in this store if one is named. What does not say so is.
@@ -102,9 +80,7 @@ impl Variant {
     }
 
     pub(super) fn counted(&self) -> impl Iterator<Item = Counted> {
-        let size = self.size.as_deref().map(|size| (SIZES[0].to_owned(), option_words(SIZES[0], size)));
-        let options = self.options.iter().map(|(name, value)| (fold(name), option_words(name, value)));
-        let words: Vec<_> = size.into_iter().chain(options).filter(|(_, words)| !words.is_empty()).collect();
+        let words: Vec<_> = self.words().into_iter().filter(|(_, words)| !words.is_empty()).collect();
         let by_store = self.by_store().into_iter();
         by_store.map(move |(store, count)| Counted {
             words: words.clone(),
@@ -112,11 +88,6 @@ impl Variant {
             is_any: count > 0,
         })
     }
-}
-
-/// The words of an option's value, of which one fits; none if it is everyone's size.
-fn option_words(name: &str, value: &str) -> Vec<String> {
-    if SIZES.contains(&name) { fold_size(value).unwrap_or_default() } else { fold_value(value) }
 }
 
 /// The variants in their stored form.
@@ -380,19 +351,14 @@ mod tests {
     }
 
     #[test]
-    fn one_variant_must_have_all_that_is_wanted() {
-        let read = |variant: Value| Variant::deserialize(variant).unwrap();
+    fn a_variant_is_in_stock_somewhere() {
         let jeans =
-            read(json!({"id": "a", "size": "W32", "options": {"Länge": "L34/L36"}, "stock": {"Zurich": 1}}));
+            json!({"id": "a", "size": "W32", "options": {"Länge": "L34/L36"}, "stock": {"Zurich": 1}});
+        let jeans = Variant::deserialize(jeans).unwrap();
         let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let fits = |size: &[&str], length: &[&str]| {
-            jeans.fits([("sizes", &words(size)[..]), ("LÄNGE", &words(length)[..])])
-        };
-        assert!(fits(&["w31", "w32"], &["l36"]));
-        assert!(!fits(&["w32"], &["l32"]));
-        assert!(!jeans.fits([("colour", &words(&["red"])[..])]), "it does not say");
-        assert_eq!(jeans.choices(&["sizes"]), [("länge".to_owned(), "L34/L36")]);
-        assert!(read(json!({"id": "a", "size": "One Size"})).fits([("size", &words(&["m"])[..])]));
+        let expected =
+            [("sizes".to_owned(), words(&["w32"])), ("länge".to_owned(), words(&["l34", "l36", "l34/l36"]))];
+        assert_eq!(jeans.words(), expected);
         assert!(
             jeans.is_in_stock(None) && jeans.is_in_stock(Some("ZURICH")) && !jeans.is_in_stock(Some("basel"))
         );

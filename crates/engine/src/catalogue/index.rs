@@ -4,11 +4,15 @@
 use std::{cmp::Ordering, sync::Arc};
 
 use atelier_core::{
-    domain::{ArticleId, Variant},
+    domain::ArticleId,
     util::{chunked::Chunked, sharded::Sharded},
 };
 
-use crate::{packed_article::PackedArticle, release::Release, tables::Composition};
+use crate::{
+    packed_article::{Offer, PackedArticle},
+    release::Release,
+    tables::Composition,
+};
 
 /// Articles by position, by id, and by index of a release's vocabulary.
 #[derive(Debug, Clone, Default)]
@@ -77,8 +81,8 @@ impl ArticleIndex {
             self.by_id.insert(article.id.clone(), position);
         }
         self.forget_variants(position);
-        let variants = if is_present { article.variants() } else { Vec::new() };
-        for id in variants.into_iter().filter_map(|variant| ArticleId::new(variant.id).ok()) {
+        let offers = if is_present { article.offers() } else { &[] };
+        for id in offers.iter().filter_map(|offer| ArticleId::new(&offer.variant.id).ok()) {
             self.by_variant.insert(id, position);
         }
         *self.entries.get_mut(position as usize) = Some(Entry { article, composition });
@@ -86,11 +90,11 @@ impl ArticleIndex {
     }
 
     fn forget_variants(&mut self, position: u32) {
-        let variants = self.article(position).map(|article| article.variants()).unwrap_or_default();
-        for Variant { id, .. } in variants {
+        let Some(article) = self.article(position).cloned() else { return };
+        for Offer { variant, .. } in article.offers() {
             // It may be another article's by now.
-            if self.position_of_variant(&id) == Some(position) {
-                self.by_variant.remove(&*id);
+            if self.position_of_variant(&variant.id) == Some(position) {
+                self.by_variant.remove(&*variant.id);
             }
         }
     }

@@ -9,10 +9,10 @@ use std::{
     sync::Arc,
 };
 
-use atelier_core::domain::{Article, Features, Mask, Requirement, Schema, SparseMask, Variant, fold};
-use serde_json::{Map, Value};
+use atelier_core::domain::{Article, Features, Mask, Requirement, Schema, SparseMask, fold};
+use serde_json::value::RawValue;
 
-use crate::packed_article::PackedArticle;
+use crate::packed_article::{Offer, PackedArticle};
 
 /// Not an attribute, but compared like one.
 const TYPE: &str = "type";
@@ -329,10 +329,10 @@ pub struct Wanted<'s> {
 }
 
 /// Which variant of an article a customer needs.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub enum Choice {
     /// Its fields, and whether it is in stock.
-    Variant(Map<String, Value>),
+    Variant { id: String, fields: Box<RawValue> },
     /// The article has none that fits.
     NoneFits,
     /// It has several, and nothing says which fits.
@@ -342,33 +342,61 @@ pub enum Choice {
 impl Wanted<'_> {
     /// The variant of the article at this position that fits, one in stock first; `None` if it has no variants.
     pub fn choose(&self, position: u32, article: &PackedArticle, store: Option<&str>) -> Option<Choice> {
-        let variants = article.variants();
-        if variants.is_empty() {
+        let offers = article.offers();
+        if offers.is_empty() {
             return None;
         }
         let about = self.demands.iter().filter(|(demand, _)| demand.about.contains(position));
         let wanted = about.map(|(demand, words)| (&*self.supply.options[demand.attribute], &words[..]));
         let wanted: Vec<_> =
-            wanted.filter(|(option, _)| variants.iter().any(|variant| variant.says(option))).collect();
-        let fitting: Vec<&Variant> =
-            variants.iter().filter(|variant| variant.fits(wanted.iter().copied())).collect();
+            wanted.filter(|(option, _)| offers.iter().any(|offer| says(offer, option))).collect();
+        let fitting: Vec<&Offer> = offers.iter().filter(|offer| fits(offer, &wanted)).collect();
         let Some(first) = fitting.first() else { return Some(Choice::NoneFits) };
-        let known: Vec<&str> = wanted.iter().map(|(option, _)| *option).collect();
-        let choices = first.choices(&known);
-        if fitting.iter().any(|variant| variant.choices(&known) != choices) {
+        if fitting.iter().any(|offer| !rest(offer, &wanted).eq(rest(first, &wanted))) {
             return Some(Choice::Unknown);
         }
         // The article may say itself what there is of each size.
-        let whole = (!variants.iter().any(Variant::says_stock)).then(|| article.unpack());
-        let is_in_stock = |variant: &Variant| match &whole {
-            Some(article) => article.offers(variant, store),
-            None => variant.is_in_stock(store),
+        let whole = (!offers.iter().any(|offer| offer.variant.says_stock())).then(|| article.unpack());
+        let is_in_stock = |offer: &Offer| match &whole {
+            Some(article) => article.offers(&offer.variant, store),
+            None => offer.variant.is_in_stock(store),
         };
-        let chosen = fitting.iter().find(|variant| is_in_stock(variant)).unwrap_or(first);
-        let mut fields = article.variant(&chosen.id);
-        fields.insert("in_stock".to_owned(), is_in_stock(chosen).into());
-        Some(Choice::Variant(fields))
+        let chosen = fitting.iter().copied().find(|offer| is_in_stock(offer)).unwrap_or(first);
+        Some(Choice::Variant {
+            id: chosen.variant.id.clone(),
+            fields: article.describe(chosen, is_in_stock(chosen)),
+        })
     }
+}
+
+/// The words of an option, of which one fits.
+fn words<'o>(offer: &'o Offer, option: &str) -> Option<&'o [String]> {
+    offer.words.iter().find(|(name, _)| name == option).map(|(_, words)| &words[..])
+}
+
+fn says(offer: &Offer, option: &str) -> bool {
+    words(offer, option).is_some_and(|words| !words.is_empty())
+}
+
+/// Whether it has one of the words of each option. One in a size for everyone fits everyone.
+fn fits(offer: &Offer, wanted: &[(&str, &[String])]) -> bool {
+    wanted.iter().all(|(option, fitting)| {
+        words(offer, option)
+            .is_some_and(|words| words.is_empty() || words.iter().any(|word| fitting.contains(word)))
+    })
+}
+
+/// What a customer chooses with it beside the options that are known. An option that is the size again is none.
+fn rest<'o>(
+    offer: &'o Offer,
+    known: &'o [(&str, &[String])],
+) -> impl Iterator<Item = &'o (String, Vec<String>)> {
+    let size = offer.variant.size.as_ref().and(offer.words.first());
+    let is_size_again = move |option: &(String, Vec<String>)| {
+        size.is_some_and(|size| size.0 != option.0 && size.1 == option.1)
+    };
+    let is_known = |option: &(String, Vec<String>)| known.iter().any(|(name, _)| *name == option.0);
+    offer.words.iter().filter(move |option| !is_size_again(option) && !is_known(option))
 }
 
 /// The most combinations of words by which a count is found: one more option of a variant than that is not looked for.
@@ -576,8 +604,9 @@ mod tests {
             let chosen =
                 supply.wanted(&features(given)).choose(index, &(&articles[index as usize]).into(), store);
             match chosen {
-                Some(Choice::Variant(fields)) => {
-                    format!("{} {}", fields["id"].as_str().unwrap(), fields["in_stock"])
+                Some(Choice::Variant { id, fields }) => {
+                    let fields: Value = serde_json::from_str(fields.get()).unwrap();
+                    format!("{id} {}", fields["in_stock"])
                 }
                 other => format!("{other:?}"),
             }

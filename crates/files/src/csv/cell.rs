@@ -11,7 +11,7 @@ use crate::{
     json::{JsonError, is_texts, make_canonical, parse},
 };
 
-/// How the cells of a column are read. An empty cell always means "not given".
+/// How the cells of a column are read. An empty cell always means "not given", and so does one of white space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
     /// An id, a type or a split: plain text.
@@ -50,24 +50,26 @@ impl Reading {
     /// # Errors
     /// If the cell is JSON with a repeated name, or is not a list of ids.
     pub(super) fn read(self, cell: &str) -> Result<Value, String> {
-        if cell.is_empty() {
+        let trimmed = cell.trim();
+        if trimmed.is_empty() {
             return Ok(Value::Null);
         }
         let parsed = match self {
-            Self::Text => return Ok(cell.into()),
+            Self::Text => return Ok(trimmed.into()),
             // One id is too few for an outfit, so this is a list in another notation.
-            Self::Ids if !cell.contains('|') && cell.contains([',', ';', ' ', '[']) => {
+            Self::Ids if !cell.contains('|') && trimmed.contains([',', ';', ' ', '[']) => {
                 return Err(format!("join the ids with |, as in a|b|c|d; found {cell:?}"));
             }
-            Self::Ids => return Ok(split(cell)),
+            Self::Ids => return Ok(cell.split('|').map(str::trim).collect()),
             // The encoder refuses other text.
             Self::Number => {
-                let text = cell.trim();
-                if is_ambiguous_price(text.trim_start_matches(['-', '+'])) {
-                    let digits = text.replace(['.', ','], "");
-                    return Err(format!("{text:?} can mean {digits} or {text}0: write one of these"));
+                if is_ambiguous_price(trimmed.trim_start_matches(['-', '+'])) {
+                    let digits = trimmed.replace(['.', ','], "");
+                    return Err(format!("{trimmed:?} can mean {digits} or {trimmed}0: write one of these"));
                 }
-                let number = text.parse().ok().or_else(|| parse_decimal(text)).and_then(json_number);
+                let unsigned = trimmed.strip_prefix('+').filter(|rest| !rest.starts_with('-'));
+                let decimal = || parse_decimal(unsigned.unwrap_or(trimmed));
+                let number = trimmed.parse().ok().or_else(decimal).and_then(json_number);
                 return Ok(number.map_or_else(|| cell.into(), Value::Number));
             }
             Self::Price if is_ambiguous_price(cell) => return Ok(cell.into()),
@@ -185,6 +187,8 @@ mod tests {
     fn the_type_of_an_attribute_is_inferred() {
         for (cell, json) in [
             ("", "null"),
+            (" \u{a0}", "null"),
+            (r#"" ""#, "\" \""),
             ("true", "true"),
             ("True", "true"),
             ("TRUE", "true"),
@@ -226,6 +230,9 @@ mod tests {
             (Reading::Number, " 28.0", "28"),
             (Reading::Number, "12,5", "12.5"),
             (Reading::Number, "-1.234,5", "-1234.5"),
+            (Reading::Number, "+180,5", "180.5"),
+            (Reading::Number, "+-3,5", "\"+-3,5\""),
+            (Reading::Number, " ", "null"),
             (Reading::Number, "1e3", "1000"),
             (Reading::Number, "NaN", "\"NaN\""),
             (Reading::Number, "old", "\"old\""),
@@ -266,6 +273,8 @@ mod tests {
         writes(Reading::Price, "\"64,55\"", "64,55");
         writes(Reading::Price, "\"12\"", "\"12\"");
         writes(Reading::Number, "-1.299", "-1.2990");
+        writes(Reading::Attribute, "\" \"", "\" \"");
+        writes(Reading::Attribute, "\" padded \"", " padded ");
         writes(Reading::Set, "[\"red\"]", "red");
         writes(Reading::Set, "[]", "[]");
         writes(Reading::Set, "[\"a|b\"]", "[\"a|b\"]");

@@ -256,7 +256,7 @@ impl Head {
                 let cell = cells.get(column.cell).map_or("", String::as_str);
                 *texts = texts.saturating_add(match infer(cell) {
                     _ if is_code(cell) => i32::MAX,
-                    Value::String(_) if !cell.is_empty() && !cell.starts_with(['"', '[', '{']) => 1,
+                    Value::String(_) if !cell.trim().is_empty() && !cell.starts_with(['"', '[', '{']) => 1,
                     Value::Number(_) | Value::Bool(_) => -1,
                     _ => 0,
                 });

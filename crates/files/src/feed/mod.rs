@@ -22,8 +22,9 @@ pub(super) use self::google::read_moment;
 pub use self::variants::NotWorn;
 use self::variants::{Article, Variant, Variants};
 use super::{
-    FileError, FileRow, RowError,
+    Delimiter, Dialect, FileError, FileRow, RowError,
     csv::Records,
+    dialect::DELIMITERS,
     error::Unit,
     input::Input,
     json::{self, Fields},
@@ -45,9 +46,14 @@ impl Feed {
         let name = path.to_string_lossy().to_ascii_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
         let extension = Path::new(name).extension().unwrap_or_default().to_string_lossy().into_owned();
-        let begin = input.fill_buf()?;
-        let line = begin.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let line = String::from_utf8_lossy(line).to_ascii_lowercase();
+        let Head { line, is_marked } = Head::new(input.fill_buf()?);
+        let shopify = || {
+            let has = |names: &[&str]| line_has(&line, shopify_delimiter(&line), names);
+            // Our own tables have a column `id`, which Shopify's do not have.
+            let is_ours = has(&["id"]);
+            (has(&HANDLE) && has(&["variant price", "price"]) && has(&["option1 name"]) && !is_ours)
+                .then_some(Self::ShopifyCsv)
+        };
         Ok(match extension.as_str() {
             "xml" if line.trim_start().starts_with('<') => Some(Self::GoogleXml),
             "tsv" | "txt" => {
@@ -57,19 +63,10 @@ impl Feed {
                 };
                 let has_type = has("product_type") || has("google_product_category");
                 // Our own tables have a column `type`.
-                (has_type || has("id") && has("title") && !has("type")).then_some(Self::GoogleTsv)
+                let is_google = !is_marked && (has_type || has("id") && has("title") && !has("type"));
+                if is_google { Some(Self::GoogleTsv) } else { shopify() }
             }
-            // Our own tables have a column `id`, which Shopify's do not have.
-            "csv" => {
-                let has = |names: &[&str]| {
-                    line.split(',').any(|cell| names.contains(&cell.trim().trim_matches('"')))
-                };
-                let shopify = has(&["handle", "url handle"])
-                    && has(&["variant price", "price"])
-                    && has(&["option1 name"])
-                    && !has(&["id"]);
-                shopify.then_some(Self::ShopifyCsv)
-            }
+            "csv" => shopify(),
             _ => None,
         })
     }
@@ -98,6 +95,35 @@ impl FromStr for Feed {
             format!("expected {names}, found {name:?}")
         })
     }
+}
+
+/// The beginning of a file of text with a header.
+struct Head {
+    /// The header, in lower case.
+    line: String,
+    /// Whether a line before the header says the delimiter, as Excel has it: `sep=;`.
+    is_marked: bool,
+}
+
+impl Head {
+    fn new(begin: &[u8]) -> Self {
+        let is_marked = begin.starts_with(b"sep=");
+        let line = begin.split(|byte| *byte == b'\n').nth(is_marked.into()).unwrap_or_default();
+        Self { line: String::from_utf8_lossy(line).to_ascii_lowercase(), is_marked }
+    }
+}
+
+/// The column that every export of Shopify has.
+const HANDLE: [&str; 2] = ["handle", "url handle"];
+
+fn line_has(line: &str, delimiter: Delimiter, names: &[&str]) -> bool {
+    line.split(char::from(delimiter.0)).any(|cell| names.contains(&cell.trim().trim_matches('"')))
+}
+
+/// The first delimiter with which a header is one of Shopify's: Excel saves its exports again with others.
+fn shopify_delimiter(line: &str) -> Delimiter {
+    let splits = |delimiter: &Delimiter| line_has(line, *delimiter, &HANDLE);
+    DELIMITERS.into_iter().find(splits).unwrap_or(Delimiter::COMMA)
 }
 
 /// Reads the articles of a feed.
@@ -148,10 +174,10 @@ impl FeedReader {
     /// If the header cannot be read, or lacks a column.
     pub(super) fn new(
         feed: Feed,
-        input: Input,
+        mut input: Input,
         path: &Path,
         now: Timestamp,
-        not_worn: NotWorn,
+        dialect: &Dialect,
     ) -> Result<Self, FileError> {
         let refuse = |reason: String| FileError::Columns { path: path.to_owned(), reason };
         let source = match feed {
@@ -162,7 +188,14 @@ impl FeedReader {
                 Source::Tsv(Box::new(records), columns)
             }
             Feed::ShopifyCsv => {
-                let mut records = Records::new(input, b',');
+                let head =
+                    input.peek().map_err(|source| FileError::Open { path: path.to_owned(), source })?;
+                let Head { line, is_marked } = Head::new(head);
+                let delimiter = dialect.delimiter.unwrap_or_else(|| shopify_delimiter(&line));
+                let mut records = Records::new(input, delimiter.0);
+                if is_marked {
+                    records.read_header(path)?;
+                }
                 let columns = shopify::ProductColumns::new(&records.read_header(path)?).map_err(refuse)?;
                 Source::Shopify(Box::new(records), columns, Box::default())
             }
@@ -171,7 +204,7 @@ impl FeedReader {
             source,
             variants: Variants::default(),
             now,
-            not_worn,
+            not_worn: dialect.not_worn.clone(),
             given: 0,
             left_out: 0,
             has_entries: false,

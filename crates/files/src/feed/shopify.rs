@@ -205,11 +205,10 @@ impl Product {
             shared.push(("tags", tags));
         }
         let own = find(Column::Title).map(|title| ("name", title.into()));
-        let is = |words: [&str; 3], text: &str| words.contains(&text.to_lowercase().as_str());
-        let is_worn = !find(Column::GiftCard).is_some_and(|text| is(["true", "yes", "1"], text))
+        let is_worn = !find(Column::GiftCard).is_some_and(|text| says(&YES, text))
             && ![Column::Type, Column::Category].into_iter().filter_map(&find).any(|path| not_worn.has(path));
         let is_offered = is_worn
-            && !find(Column::Published).is_some_and(|text| is(["false", "no", "0"], text))
+            && !find(Column::Published).is_some_and(|text| says(&NO, text))
             && find(Column::Status).is_none_or(|status| status.eq_ignore_ascii_case("active"));
         let (handle, own, begun) = (handle.to_owned(), own.into_iter().collect(), HashSet::new());
         let image = find(Column::Image).map(str::to_owned);
@@ -244,9 +243,8 @@ impl Product {
         });
         let others =
             named.clone().filter(|(_, kind, _)| *kind != Some(OptionKind::Colour)).map(|(.., value)| value);
-        let others = others.collect::<Vec<_>>().join("-");
-        let id = find(Column::Sku)
-            .map_or_else(|| colour_id(&article, Some(&others)), |sku| unquoted(sku).to_owned());
+        let id =
+            find(Column::Sku).map_or_else(|| variant_id(&article, others), |sku| unquoted(sku).to_owned());
         let options: Map<String, Value> =
             named.map(|(name, _, value)| (name.clone(), value.into())).collect();
         let texts = [("size", size), ("gtin", find(Column::Barcode).map(unquoted)), ("image", picture)];
@@ -292,6 +290,26 @@ impl Product {
     }
 }
 
+/// The id of a variant without a SKU. Signs are kept, because sizes may differ in them, as `C` and `C+`.
+fn variant_id<'c>(article: &str, options: impl Iterator<Item = &'c str>) -> String {
+    let mut id = article.to_owned();
+    for option in options {
+        id.push('-');
+        let words = option.split_whitespace().collect::<Vec<_>>().join("-").to_lowercase();
+        // No id has these.
+        id.extend(words.chars().filter(|c| !c.is_control() && *c != '|'));
+    }
+    id
+}
+
+/// In English, and as Excel writes them in German and French.
+const YES: [&str; 5] = ["true", "yes", "1", "wahr", "vrai"];
+const NO: [&str; 5] = ["false", "no", "0", "falsch", "faux"];
+
+fn says(words: &[&str], text: &str) -> bool {
+    words.contains(&text.to_lowercase().as_str())
+}
+
 /// Without the apostrophe that keeps programs for tables from reading digits as a number.
 fn unquoted(text: &str) -> &str {
     text.strip_prefix('\'').unwrap_or(text)
@@ -306,7 +324,7 @@ struct Stock {
 
 /// A variant whose inventory is not tracked can be bought, and so can one that is sold on when there is none.
 fn read_stock<'c>(find: &impl Fn(Column) -> Option<&'c str>) -> Result<Stock, String> {
-    let goes_on = |text: &str| ["continue", "true", "yes"].contains(&text.to_lowercase().as_str());
+    let goes_on = |text: &str| says(&["continue"], text) || says(&YES, text);
     let goes_on = find(Column::Policy).is_some_and(goes_on);
     let is_tracked = find(Column::Tracker).is_some();
     let Some(count) = find(Column::Count).filter(|_| is_tracked) else {

@@ -51,6 +51,23 @@ fn references_and_repeated_ids_are_checked_over_the_files() {
 }
 
 #[test]
+fn a_retired_id_that_is_a_variants_names_its_article() {
+    let folder = Folder::new();
+    let articles = folder.file(
+        "a.jsonl",
+        "{\"id\":\"tee\",\"type\":\"shirt\",\"variants\":[{\"id\":\"tee-s\",\"size\":\"S\"}]}\n",
+    );
+    let outfits =
+        folder.file("o.jsonl", "{\"customer\":\"regular\",\"articles\":[\"tee-s\",\"old\",\"gone\"]}\n");
+    let retired = ["tee-s", "gone"].map(|id| ArticleId::new(id).unwrap());
+    let mut checker = checker().with_retired(&retired);
+    assert_eq!(checker.check(open::<Article>(&articles)).map(Result::unwrap).count(), 1);
+    let found: Vec<Outfit> = checker.check(open(&outfits)).map(Result::unwrap).collect();
+    let articles: Vec<&str> = found[0].articles().iter().map(ArticleId::as_str).collect();
+    assert_eq!(articles, ["tee", "old", "gone"]);
+}
+
+#[test]
 fn a_repeated_outfit_is_kept_and_warned_of() {
     let folder = Folder::new();
     let row = |articles: &str, rest: &str| {

@@ -159,3 +159,28 @@ fn text_in_another_encoding_is_decoded_as_it_is_read() {
     let error = open::<Article>(&folder.file("a.csv", broken)).last().unwrap().unwrap_err();
     assert!(error.is_fatal() && error.reason.ends_with("it is not text in UTF-16LE"), "{error}");
 }
+
+#[test]
+fn spaces_around_ids_and_in_empty_cells_say_nothing() {
+    let folder = Folder::new();
+    let rows = "id,type,price,stock,name,note\n B\u{a0}, coat ,\" \", ,\" padded \", \n";
+    let coats: Vec<Article> = values(&folder.file("a.csv", rows));
+    let [coat] = coats.as_slice() else { panic!("one article, found {coats:?}") };
+    assert_eq!((coat.id.as_str(), coat.kind()), ("B", "coat"));
+    assert_eq!(json_line(coat, &SCHEMA), "{\"id\":\"B\",\"type\":\"coat\",\"name\":\" padded \"}\n");
+    let rows = "id,age,height\nc-1 , ,\"+180,5\"\n \t,28,\n";
+    let rows: Vec<_> = open::<Customer>(&folder.file("c.csv", rows)).collect();
+    let customer = &rows[0].as_ref().unwrap().value;
+    assert_eq!((customer.id.as_str(), customer.features.get("age")), ("c-1", None));
+    assert_eq!(customer.features.get("height"), Some(&FeatureValue::Number(180.5)));
+    assert_eq!(rows[1].as_ref().unwrap_err().to_string(), "line 3: field \"id\" is missing");
+    let rows = "customer,articles,split\n c-1,a | b|c|d ,train \n";
+    let outfits: Vec<Outfit> = values(&folder.file("o.csv", rows));
+    let [outfit] = outfits.as_slice() else { panic!("one outfit, found {outfits:?}") };
+    let articles: Vec<&str> = outfit.articles().iter().map(ArticleId::as_str).collect();
+    assert_eq!((outfit.customer.as_str(), outfit.split), ("c-1", Some(Split::Train)));
+    assert_eq!(articles, ["a", "b", "c", "d"]);
+    // A text of white space comes back nevertheless.
+    let blank = [article("a", &serde_json::json!({"name": " ", "price": " "}))];
+    assert_eq!(values::<Article>(&folder.rows("blank.csv", &blank)), blank);
+}

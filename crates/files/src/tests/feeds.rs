@@ -80,7 +80,7 @@ fn variants_of_a_merchant_feed_keep_what_is_their_own() {
         read_variants(&path),
         [
             json!(
-                "line 4: the variant \"TSH-1-NV-L\" of article \"TSH-1-navy\" is in the file twice; each needs an id of its own"
+                "line 4: two variants of article \"TSH-1-navy\" have the id \"TSH-1-NV-L\"; give each an id of its own, in Shopify a SKU"
             ),
             json!(["TSH-1-navy", "/s.jpg", [
                 {"id": "TSH-1-NV-S", "size": "S", "gtin": "4006381333931", "mpn": "T1", "price": 19.9, "link": "/tee?s",
@@ -123,7 +123,7 @@ fn variants_of_shopifys_products_keep_what_is_their_own() {
         read_variants(&path),
         [
             json!(
-                "line 5: the variant \"jeans-rot-w32-l32\" of article \"jeans-rot\" is in the file twice; each needs an id of its own"
+                "line 5: two variants of article \"jeans-rot\" have the id \"jeans-rot-w32-l32\"; give each an id of its own, in Shopify a SKU"
             ),
             json!(["jeans-blau", "/blue.jpg", [
                 {"id": "J-B-32-32", "size": "W32", "options": options("Blau", "L32"), "gtin": "4006381333931", "price": 79,
@@ -138,6 +138,56 @@ fn variants_of_shopifys_products_keep_what_is_their_own() {
             json!(["bag", "/bag.jpg", [{"id": "bag", "price": 9, "stock": true}]]),
         ]
     );
+}
+
+#[test]
+fn sizes_of_a_product_without_skus_may_differ_in_signs() {
+    let folder = Folder::new();
+    let rows = "Handle,Type,Option1 Name,Option1 Value,Variant Price\n\
+                bra,Bras,Size,C,9\nbra,,,C+,9\nbra,,,38 1/2,9\nbra,,,A|B,9\n";
+    let read = read_variants(&folder.file("products.csv", rows));
+    let [bra] = read.as_slice() else { panic!("one article, found {read:?}") };
+    let ids: Vec<&Value> = bra[2].as_array().unwrap().iter().map(|variant| &variant["id"]).collect();
+    assert_eq!(ids, ["bra-c", "bra-c+", "bra-38-1/2", "bra-ab"]);
+}
+
+/// Excel writes its country's delimiter, booleans and decimals.
+#[test]
+fn shopifys_products_may_be_saved_by_excel() {
+    let folder = Folder::new();
+    let rows = "Handle;Title;Type;Published;Option1 Name;Option1 Value;Variant Price;Gift Card\n\
+                muetze;M\u{fc}tze;Hats;WAHR;Title;Default Title;19,90;FALSCH\n\
+                hidden;Hut;Hats;FALSCH;Title;Default Title;9;FALSCH\n\
+                card;Karte;Things;WAHR;Title;Default Title;9;WAHR\n";
+    let windows = encoding_rs::WINDOWS_1252.encode(rows).0.into_owned();
+    let dialect = |delimiter: Option<&str>| Dialect {
+        delimiter: delimiter.map(|name| name.parse().unwrap()),
+        encoding: Some("windows-1252".parse().unwrap()),
+        ..Dialect::default()
+    };
+    let named = Some(InputFormat::Feed(Feed::ShopifyCsv));
+    for (name, content, format, delimiter) in [
+        ("a.csv", windows.clone(), None, None),
+        ("marked.csv", [b"sep=;\r\n", &windows[..]].concat(), None, None),
+        ("tabs.txt", rows.replace(';', "\t").into_bytes(), None, None),
+        ("tabs.csv", rows.replace(';', "\t").into_bytes(), None, None),
+        ("commas.csv", rows.replace(',', ".").replace(';', ",").into_bytes(), None, None),
+        ("named.dat", windows, named, Some(";")),
+    ] {
+        let path = folder.file(name, content);
+        let rows = read_any::<Article>(&path, &SCHEMA, format, NOW, &dialect(delimiter)).unwrap();
+        let read: Vec<Article> = rows.map(|row| row.unwrap().value).collect();
+        let [hat] = read.as_slice() else { panic!("{name}: {read:?}") };
+        assert_eq!(
+            (hat.id.as_str(), hat.attribute("name"), hat.attribute("price")),
+            ("muetze", Some(&json!("M\u{fc}tze")), Some(&json!(19.9))),
+            "{name}"
+        );
+    }
+    let commas = dialect(Some(","));
+    let path = folder.path("a.csv");
+    let refused = read_any::<Article>(&path, &SCHEMA, None, NOW, &commas).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("Shopify's products need a column"), "{refused}");
 }
 
 fn feed(name: &str) -> Vec<String> {

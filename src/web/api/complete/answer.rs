@@ -5,7 +5,7 @@ use std::time::Duration;
 use atelier_core::domain::{ArticleId, Features};
 use atelier_engine::{catalogue::Choice, packed_article::PackedArticle};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 use utoipa::ToSchema;
 
 use crate::{
@@ -93,7 +93,7 @@ struct VariantBody {
     /// `in_stock`. Null if no variant fits, or if nothing says which one does.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<VariantSchema>)]
-    variant: Option<Value>,
+    variant: Option<Box<RawValue>>,
     /// Why `variant` is null: `none-fits`, or `size-unknown` if the customer's features do not say which one fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(examples("size-unknown"))]
@@ -104,9 +104,13 @@ impl VariantBody {
     fn new(variants: &Variants, article: &PackedArticle) -> Self {
         match variants.get(&article.id) {
             None => Self::default(),
-            Some(Choice::Variant(fields)) => Self { variant: Some(fields.clone().into()), no_variant: None },
-            Some(Choice::NoneFits) => Self { variant: Some(Value::Null), no_variant: Some("none-fits") },
-            Some(Choice::Unknown) => Self { variant: Some(Value::Null), no_variant: Some("size-unknown") },
+            Some(Choice::Variant { fields, .. }) => Self { variant: Some(fields.clone()), no_variant: None },
+            Some(Choice::NoneFits) => {
+                Self { variant: Some(RawValue::NULL.to_owned()), no_variant: Some("none-fits") }
+            }
+            Some(Choice::Unknown) => {
+                Self { variant: Some(RawValue::NULL.to_owned()), no_variant: Some("size-unknown") }
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use atelier_core::{
     util::notation::Notation,
 };
 use atelier_engine::catalogue::Choice;
-use serde_json::Value;
+use serde::Deserialize;
 use tokio::time::timeout;
 use tracing::warn;
 
@@ -236,14 +236,18 @@ async fn record(state: &AppState, viewing: &Viewing<'_>, completion: &Completion
 
 /// `M (TSH-1-M), sold out`
 fn describe_variant(choice: &Choice) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Fields {
+        size: Option<String>,
+        in_stock: bool,
+    }
     match choice {
         Choice::Unknown => None,
         Choice::NoneFits => Some("not in this customer's size".to_owned()),
-        Choice::Variant(fields) => {
-            let (id, size) = (fields.get("id")?.as_str()?, fields.get("size").and_then(Value::as_str));
-            let name = size.map_or_else(|| id.to_owned(), |size| format!("{size} ({id})"));
-            let is_sold_out = fields.get("in_stock") == Some(&Value::Bool(false));
-            Some(if is_sold_out { format!("{name}, sold out") } else { name })
+        Choice::Variant { id, fields } => {
+            let fields: Fields = serde_json::from_str(fields.get()).ok()?;
+            let name = fields.size.map_or_else(|| id.clone(), |size| format!("{size} ({id})"));
+            Some(if fields.in_stock { name } else { format!("{name}, sold out") })
         }
     }
 }
