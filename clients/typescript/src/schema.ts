@@ -78,6 +78,8 @@ export interface components {
             price?: components["schemas"]["ArticlePrice"] | null;
             stock?: components["schemas"]["Stock"] | null;
             type?: components["schemas"]["ArticleType"];
+            /** @description What a basket holds of it. The article's `sizes` and `stock` follow from theirs. */
+            variants?: components["schemas"]["Variant"][] | null;
         } & {
             [key: string]: unknown;
         };
@@ -100,6 +102,8 @@ export interface components {
             price?: components["schemas"]["ArticlePrice"] | null;
             stock?: components["schemas"]["Stock"] | null;
             type: components["schemas"]["ArticleType"];
+            /** @description What a basket holds of it. The article's `sizes` and `stock` follow from theirs. */
+            variants?: components["schemas"]["Variant"][] | null;
         } & {
             [key: string]: unknown;
         };
@@ -859,7 +863,7 @@ export interface components {
              */
             rank_biased_overlap: number;
         };
-        Placed: {
+        Placed: components["schemas"]["SuggestedVariant"] & {
             article: components["schemas"]["Article"];
             slot: number;
         };
@@ -1049,7 +1053,16 @@ export interface components {
             size?: string;
             store?: string;
         }[];
-        Suggestion: {
+        /** @description What the customer can put into the basket. */
+        SuggestedVariant: {
+            /**
+             * @description Why `variant` is null: `none-fits`, or `size-unknown` if the customer's features do not say which one fits.
+             * @example size-unknown
+             */
+            no_variant?: string | null;
+            variant?: components["schemas"]["Variant"] | null;
+        };
+        Suggestion: components["schemas"]["SuggestedVariant"] & {
             article: components["schemas"]["Article"];
             /**
              * Format: double
@@ -1121,6 +1134,36 @@ export interface components {
              * @example chartreuse
              */
             value: string;
+        };
+        /**
+         * @description What a basket holds of an article. Other fields are kept as they are.
+         * @example {
+         *       "id": "TSH-1-NV-M",
+         *       "options": {
+         *         "Farbe": "Navy"
+         *       },
+         *       "price": 19.9,
+         *       "size": "M",
+         *       "stock": 3
+         *     }
+         */
+        Variant: {
+            gtin?: string;
+            /** @description The shop's own key, such as its SKU. No other variant or article has it. */
+            id: string;
+            image?: string;
+            link?: string;
+            /** @description What the customer chooses, by name. */
+            options?: {
+                [key: string]: string;
+            };
+            /** @description A number of 0 or more, or a text such as `64,55` or `1.299,00`. */
+            price?: number | string;
+            size?: string;
+            /** @description A count, counts by store, or true or false if it is not counted. */
+            stock?: number | boolean | {
+                [key: string]: number;
+            };
         };
         /** @description Something that may be wrong with the request, although there is an answer. */
         Warning: {
@@ -1208,10 +1251,12 @@ export type Scored = components['schemas']['Scored'];
 export type Share = components['schemas']['Share'];
 export type Standing = components['schemas']['Standing'];
 export type Stock = components['schemas']['Stock'];
+export type SuggestedVariant = components['schemas']['SuggestedVariant'];
 export type Suggestion = components['schemas']['Suggestion'];
 export type Taken = components['schemas']['Taken'];
 export type Timing = components['schemas']['Timing'];
 export type UnknownValue = components['schemas']['UnknownValue'];
+export type Variant = components['schemas']['Variant'];
 export type Warning = components['schemas']['Warning'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

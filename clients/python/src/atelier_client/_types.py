@@ -421,11 +421,6 @@ class Pair(TypedDict):
     rank_biased_overlap: float
 
 
-class Placed(TypedDict):
-    article: Article
-    slot: int
-
-
 class Price(TypedDict):
     """Price limits. If one is set, articles without a price are excluded."""
 
@@ -526,13 +521,11 @@ Stock: TypeAlias = 'int | dict[str, int] | list[dict[str, Any]]'
 """A count, counts by size, or a list of counts by size and store."""
 
 
-class Suggestion(TypedDict):
-    article: Article
-    lift: NotRequired[float | None]
-    probability: NotRequired[float | None]
-    rank: int
-    reasons: NotRequired[list[Reason] | None]
-    share: float
+class SuggestedVariant(TypedDict):
+    """What the customer can put into the basket."""
+
+    no_variant: NotRequired[str | None]
+    variant: NotRequired[Variant | None]
 
 
 class Taken(TypedDict):
@@ -558,6 +551,19 @@ class UnknownValue(TypedDict):
     articles: int
     attribute: str
     value: str
+
+
+class Variant(TypedDict):
+    """What a basket holds of an article. Other fields are kept as they are."""
+
+    gtin: NotRequired[str]
+    id: str
+    image: NotRequired[str]
+    link: NotRequired[str]
+    options: NotRequired[dict[str, str]]
+    price: NotRequired[float | str]
+    size: NotRequired[str]
+    stock: NotRequired[int | bool | dict[str, int]]
 
 
 class Warning(TypedDict):
@@ -595,3 +601,17 @@ class OutfitStored(Outfit):
     """A stored outfit, and warnings about it."""
 
     warnings: list[Finding]
+
+
+class Placed(SuggestedVariant):
+    article: Article
+    slot: int
+
+
+class Suggestion(SuggestedVariant):
+    article: Article
+    lift: NotRequired[float | None]
+    probability: NotRequired[float | None]
+    rank: int
+    reasons: NotRequired[list[Reason] | None]
+    share: float
