@@ -13,7 +13,7 @@ use super::{
     revisions, search, upsert,
 };
 
-/// The articles of a [`Store`](super::Store).
+/// The articles of a [`Store`].
 pub type Articles<'a> = Resources<'a, Article>;
 
 impl<'a> Articles<'a> {

@@ -32,7 +32,7 @@ impl Folds {
     /// Fits each run again on each part of its data, in folders within the run's, where finished ones are kept. `None` if the watch stopped it.
     ///
     /// # Errors
-    /// As [`fit`], [`export_run`] and [`ask`].
+    /// As `fit`, `export_run` and `ask`.
     pub fn make(
         runtime: &OnnxRuntime,
         folder: &Path,

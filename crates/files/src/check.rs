@@ -50,7 +50,7 @@ pub struct Report {
     pub unread: Vec<String>,
 }
 
-/// The bad rows of a file that have the same [`RowError::kind`] of error.
+/// The bad rows of a file that have the same kind of error (`RowError::kind`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadRows {
     pub path: PathBuf,

@@ -40,7 +40,7 @@ pub(super) fn read_stock(value: &Value) -> Result<bool, String> {
 /// A count of an article's stock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
-    /// The folded words for its size, as of an option called [`SIZES`]' first, and for each option of a variant, by the folded
+    /// The folded words for its size, as of an option called `sizes`, and for each option of a variant, by the folded
     /// name. An option is missing if it is of all, or of one size for everyone.
     pub words: Vec<(String, Vec<String>)>,
     /// Folded; None if it is of all stores.
