@@ -92,15 +92,21 @@ pub(super) fn in_json(value: &Value) -> Result<Cow<'_, Value>, String> {
 }
 
 fn refuse(found: &Value) -> String {
+    format!(
+        "stock is a count, counts by size as in {{\"M\": 3, \"L\": 0}}, or a list as in \
+         [{{\"size\": \"M\", \"store\": \"zurich\", \"count\": 3}}]; found {}",
+        short(found)
+    )
+}
+
+/// The beginning of what was found, for messages.
+pub(super) fn short(found: &Value) -> String {
     let mut found = found.to_string();
     if let Some((end, _)) = found.char_indices().nth(60) {
         found.truncate(end);
         found.push('…');
     }
-    format!(
-        "stock is a count, counts by size as in {{\"M\": 3, \"L\": 0}}, or a list as in \
-         [{{\"size\": \"M\", \"store\": \"zurich\", \"count\": 3}}]; found {found}"
-    )
+    found
 }
 
 fn read_size(size: &str, count: &Value) -> Result<Counted, String> {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::{
     ArticleId, fold, fold_size, json_number,
     price::read_price,
-    stock::{Counted, SIZES, read_count, read_stock},
+    stock::{Counted, SIZES, read_count, read_stock, short},
     words::fold_value,
 };
 
@@ -221,15 +221,6 @@ fn stock(value: &Value) -> Result<Value, String> {
             short(other)
         )),
     }
-}
-
-fn short(value: &Value) -> String {
-    let mut text = value.to_string();
-    if let Some((end, _)) = text.char_indices().nth(60) {
-        text.truncate(end);
-        text.push('…');
-    }
-    text
 }
 
 /// The sizes of the variants, each once.
