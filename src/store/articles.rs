@@ -227,8 +227,8 @@ impl Resource for Article {
         None
     }
 
-    /// An import's variants are there before readers see them, and those that it takes away: which article has one now stands in
-    /// its attributes.
+    /// The table also has the variants that a running import adds or takes away, so each is looked for in the attributes of the
+    /// article that readers see.
     async fn aliases(
         store: &Store,
         connection: &mut AnyConnection,

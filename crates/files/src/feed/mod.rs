@@ -223,7 +223,7 @@ impl FeedReader {
         self.given
     }
 
-    /// How many entries are not for sale, worn by nobody, or parents of others, and no articles.
+    /// How many entries are left out: not for sale, not clothing (such as gift cards), or parents of others.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out + self.variants.left_out()
     }
