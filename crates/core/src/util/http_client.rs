@@ -1,5 +1,5 @@
 //! The HTTP requests that Atelier itself makes: to a model server, to a trace collector, and to itself for a health
-//! check.
+//! check. `fetch` asks for feeds, whose servers are strangers.
 //!
 //! For threads that may block: one deadline covers name lookup, connection, TLS, request and answer. No redirects and
 //! no proxies: both ends belong to the operator. Must not know what is asked or why.
@@ -15,9 +15,10 @@ use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use ureq::{
     Agent, AsSendBody, Error,
-    config::Config,
+    config::{Config, ConfigBuilder},
     http::{HeaderMap, HeaderValue, Request, Uri, header::AUTHORIZATION},
     tls::{Certificate, RootCerts, TlsConfig},
+    typestate::AgentScope,
     unversioned::{
         resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver},
         transport::{DefaultConnector, NextTimeout},
@@ -74,7 +75,7 @@ pub enum HttpError {
 
 impl Client {
     pub fn new(origin: Origin) -> Self {
-        Self::trusting(origin, || TlsConfig::builder().root_certs(AUTHORITIES.clone()).build())
+        Self::trusting(origin, trusted)
     }
 
     /// For a program that asks itself, under another name than its certificate has.
@@ -83,14 +84,7 @@ impl Client {
     }
 
     fn trusting(origin: Origin, tls: impl FnOnce() -> TlsConfig) -> Self {
-        let mut config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .proxy(None)
-            .user_agent(concat!("atelier/", env!("CARGO_PKG_VERSION")))
-            .max_idle_connections(1)
-            .max_idle_age(MAX_IDLE);
+        let mut config = configure().max_idle_connections(1).max_idle_age(MAX_IDLE);
         if origin.is_https() {
             config = config.tls_config(tls());
         }
@@ -143,7 +137,7 @@ impl Client {
         self.kept = answer.is_ok();
         answer.map_err(|error| {
             self.addresses.forget();
-            self.explain(error)
+            explain(self.origin.clone(), error)
         })
     }
 
@@ -159,23 +153,36 @@ impl Client {
         let body = body.with_config().limit(most).read_to_vec()?;
         Ok(Response::from_parts(head, body))
     }
+}
 
-    fn explain(&self, error: Error) -> HttpError {
-        let origin = self.origin.clone();
-        match error {
-            Error::Timeout(_) => HttpError::Late { origin },
-            // How rustls reports its errors where a socket is expected.
-            Error::Io(error) if error.kind() == io::ErrorKind::InvalidData && origin.is_https() => {
-                HttpError::Tls { origin, reason: error.to_string() }
-            }
-            Error::Rustls(error) => HttpError::Tls { origin, reason: error.to_string() },
-            Error::Io(source) => HttpError::Unreachable { origin, source },
-            Error::HostNotFound => {
-                let source = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
-                HttpError::Unreachable { origin, source }
-            }
-            other => HttpError::Answer { origin, reason: other.to_string() },
+/// An agent that follows no redirects, uses no proxies, and leaves the status to the caller.
+pub(super) fn configure() -> ConfigBuilder<AgentScope> {
+    Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .proxy(None)
+        .user_agent(concat!("atelier/", env!("CARGO_PKG_VERSION")))
+}
+
+pub(super) fn trusted() -> TlsConfig {
+    TlsConfig::builder().root_certs(AUTHORITIES.clone()).build()
+}
+
+pub(super) fn explain(origin: Origin, error: Error) -> HttpError {
+    match error {
+        Error::Timeout(_) => HttpError::Late { origin },
+        // How rustls reports its errors where a socket is expected.
+        Error::Io(error) if error.kind() == io::ErrorKind::InvalidData && origin.is_https() => {
+            HttpError::Tls { origin, reason: error.to_string() }
         }
+        Error::Rustls(error) => HttpError::Tls { origin, reason: error.to_string() },
+        Error::Io(source) => HttpError::Unreachable { origin, source },
+        Error::HostNotFound => {
+            let source = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
+            HttpError::Unreachable { origin, source }
+        }
+        other => HttpError::Answer { origin, reason: other.to_string() },
     }
 }
 
@@ -237,9 +244,13 @@ impl Origin {
         if !["http", "https"].contains(&url.scheme()) || !only_path {
             return None;
         }
-        let authorization = basic(&url);
-        url.set_username("").and_then(|()| url.set_password(None)).ok()?;
+        let authorization = take_credentials(&mut url);
         Some(Self { url: url.as_str().trim_end_matches('/').to_owned(), authorization })
+    }
+
+    /// The server of a URL.
+    pub(super) fn of(url: &Url) -> Self {
+        Self { url: url.origin().ascii_serialization(), authorization: None }
     }
 
     fn is_https(&self) -> bool {
@@ -267,8 +278,8 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Basic authentication with the credentials of a URL, if it has some.
-fn basic(url: &Url) -> Option<HeaderValue> {
+/// Takes the credentials out of an http URL, as basic authentication.
+pub(super) fn take_credentials(url: &mut Url) -> Option<HeaderValue> {
     let (user, password) = (url.username(), url.password());
     if user.is_empty() && password.is_none() {
         return None;
@@ -278,6 +289,7 @@ fn basic(url: &Url) -> Option<HeaderValue> {
     let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(decoded)))
         .expect("base64 fits into a header; this is a bug");
     value.set_sensitive(true);
+    url.set_username("").and_then(|()| url.set_password(None)).expect("it has a host; this is a bug");
     Some(value)
 }
 

@@ -6,6 +6,7 @@ pub mod chunked;
 pub mod clock;
 pub mod csv;
 pub mod digest;
+pub mod fetch;
 pub mod folders;
 pub mod histogram;
 pub mod http_client;
