@@ -5,12 +5,16 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use atelier_core::{
+    domain::{Timestamp, fold},
+    util::calendar,
+};
 use clap::{Args, Subcommand};
 
 use crate::{
     service::access::{Access, Scope},
-    store::{Name, Store},
+    store::{ApiKey, Name, Store},
 };
 
 #[derive(Debug, Args)]
@@ -23,6 +27,14 @@ pub(super) struct KeyCommand {
 enum Verb {
     /// Create an API key and print it: the only time that it is shown.
     Create(Create),
+    /// List the API keys, never the keys themselves. `LAST USED` lags by up to a minute.
+    List,
+    /// Revoke an API key: requests with it get 401 from now on.
+    Revoke {
+        /// Name or id of the key.
+        #[arg(value_name = "NAME|ID")]
+        key: String,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -39,13 +51,30 @@ struct Create {
 }
 
 impl KeyCommand {
-    /// Only the key goes to standard output, for scripts.
     pub(super) async fn run(self, store: &Store) -> Result<ExitCode> {
-        let Verb::Create(Create { label, mut scopes, days }) = self.verb;
+        let now = SystemTime::now().into();
+        match self.verb {
+            Verb::Create(create) => create.run(store, now).await?,
+            Verb::List => print!("{}", table(&store.api_keys().list().await?, now)),
+            Verb::Revoke { key } => {
+                let keys = store.api_keys().list().await?;
+                let ApiKey { id, label, .. } = find(&keys, &key)?;
+                store.api_keys().revoke(*id, now).await?;
+                eprintln!("revoked the API key {label} (id {})", id.0);
+            }
+        }
+        store.close().await;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Create {
+    /// Only the key goes to standard output, for scripts.
+    async fn run(self, store: &Store, now: Timestamp) -> Result<()> {
+        let Self { label, mut scopes, days } = self;
         scopes.sort_unstable();
         scopes.dedup();
         let label = Name::new(label.trim()).context("--label")?;
-        let now = SystemTime::now().into();
         let lifetime = days.map(|days| Duration::from_hours(24 * days));
         let (key, record) = Access::new(store.clone()).issue_key(&label, &scopes, lifetime, now).await?;
         let until = days.map_or_else(String::new, |days| format!(", for {days} days"));
@@ -54,7 +83,50 @@ impl KeyCommand {
             record.scopes.join(", ")
         );
         println!("{}", key.as_str());
-        store.close().await;
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
+}
+
+/// The key with this id, or else the one in force with this name.
+fn find<'k>(keys: &'k [ApiKey], wanted: &str) -> Result<&'k ApiKey> {
+    let id = keys.iter().find(|key| key.id.0.to_string() == wanted);
+    let named: Vec<&ApiKey> = match id {
+        Some(key) => vec![key],
+        None => keys.iter().filter(|key| fold(key.label.as_str()) == fold(wanted)).collect(),
+    };
+    let in_force: Vec<&ApiKey> = named.iter().copied().filter(|key| key.revoked_at.is_none()).collect();
+    match (&in_force[..], named.is_empty()) {
+        ([key], _) => Ok(key),
+        ([], true) => bail!("there is no API key {wanted:?}; `atelier key list` lists them"),
+        ([], false) => bail!("the API key {wanted:?} is revoked already"),
+        (several, _) => {
+            let ids: Vec<String> = several.iter().map(|key| key.id.0.to_string()).collect();
+            bail!("several API keys are named {wanted:?}; revoke one by its id: {}", ids.join(", "))
+        }
+    }
+}
+
+/// A line for each key, newest first, in columns.
+fn table(keys: &[ApiKey], now: Timestamp) -> String {
+    let time = |at: Timestamp| calendar::moment(at.millis().div_euclid(1000), 1, true);
+    let row = |key: &ApiKey| {
+        let state = match key.revoked_at {
+            Some(at) => format!("revoked {}", time(at)),
+            None if key.is_expired(now) => "expired".into(),
+            None => "valid".into(),
+        };
+        let [used, expires] = [key.last_used_at, key.expires_at].map(|at| at.map_or("never".into(), time));
+        let (id, label) = (key.id.0.to_string(), key.label.to_string());
+        [id, label, key.scopes.join(","), time(key.created_at), used, expires, state]
+    };
+    let head = ["ID", "NAME", "SCOPES", "CREATED", "LAST USED", "EXPIRES", "STATE"].map(String::from);
+    let rows: Vec<_> = [head].into_iter().chain(keys.iter().map(row)).collect();
+    let line = |row: &[String; 7]| {
+        let cell = |(column, cell): (usize, &String)| {
+            let width = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+            format!("{cell:width$}")
+        };
+        row.iter().enumerate().map(cell).collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
 }

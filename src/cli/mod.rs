@@ -67,7 +67,7 @@ enum Verb {
     Demo,
     /// Print a link that signs a person in once.
     SignInLink(sign_in_link::SignInLink),
-    /// Create API keys for programs.
+    /// Create, list and revoke API keys of programs.
     Key(key::KeyCommand),
     /// Create the database, or migrate it to this version, without serving. `serve` does so, too.
     Migrate,

@@ -316,11 +316,14 @@ async fn follow_replicas(releases: Arc<Releases>) {
     const PERIOD: Duration = Duration::from_millis(300);
     let mut times = interval(PERIOD);
     times.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut failed = false;
     loop {
         times.tick().await;
-        if let Err(error) = releases.refresh().await {
+        let refreshed = releases.refresh().await;
+        if let (Err(error), false) = (&refreshed, failed) {
             tracing::warn!(%error, "cannot check for changes by other replicas");
         }
+        failed = refreshed.is_err();
     }
 }
 

@@ -2,25 +2,16 @@
 //! reached.
 //!
 //! When the database does not answer, rows read within `most_age` are served with their age; everything else is an
-//! error. One request at a time then tries the database again, and the others do not wait for it. Knows the meaning of
-//! the store's errors, but not of the rows.
+//! error. Knows the meaning of the store's errors, but not of the rows.
 
 use std::{
     collections::HashMap,
     hash::Hash,
-    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use tokio::time::timeout;
-
 use crate::store::StoreError;
-
-/// How long a request waits before the database counts as unreachable, unless others have its answers meanwhile.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// The wait before an unreachable database is tried again.
-const RETRY: Duration = Duration::from_millis(250);
 
 /// How much to cache, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +45,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
         Self { keep, entries: Arc::new(Mutex::new(Entries::new())) }
     }
 
-    /// The row with this key, if there is one. `query` reads it from the database and is polled only if needed;
-    /// `answers` tells whether others have answers from there meanwhile.
+    /// The row with this key, if there is one. `query` reads it from the database and is polled only if needed.
     ///
     /// # Errors
     /// `Unreachable` if the database cannot be reached and the row is not cached; other database errors.
@@ -63,10 +53,9 @@ impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
         &self,
         key: &K,
         now: Instant,
-        answers: impl Fn() -> bool,
         query: impl Future<Output = Result<Option<V>, StoreError>>,
     ) -> Result<Option<Cached<V>>, StoreError> {
-        let (entry, changes, may_query) = {
+        let (entry, changes) = {
             let mut entries = self.entries();
             let entry = entries.find(key, self.keep.most);
             let age = entry.as_ref().map(|entry| now.saturating_duration_since(entry.read));
@@ -75,11 +64,9 @@ impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
             {
                 return Ok(Some(Cached { value: entry.value.clone(), stale: None }));
             }
-            (entry.zip(age), entries.changes, entries.may_query(now))
+            (entry.zip(age), entries.changes)
         };
-        let result =
-            if may_query { self.query(key, changes, now, answers, query).await } else { Err(unreachable()) };
-        match (result, entry) {
+        match (self.query(key, changes, now, query).await, entry) {
             (Err(StoreError::Unreachable { .. }), Some((entry, age))) if age <= self.keep.most_age => {
                 Ok(Some(Cached { value: entry.value, stale: Some(age) }))
             }
@@ -107,24 +94,11 @@ impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
         key: &K,
         changes: u64,
         now: Instant,
-        answers: impl Fn() -> bool,
         query: impl Future<Output = Result<Option<V>, StoreError>>,
     ) -> Result<Option<V>, StoreError> {
-        let mut query = pin!(query);
-        let found = loop {
-            match timeout(PATIENCE, &mut query).await {
-                Ok(found) => break found,
-                // This machine is busy.
-                Err(_) if answers() => {}
-                Err(_) => break Err(unreachable()),
-            }
-        };
+        let found = query.await?;
         let mut entries = self.entries();
-        entries.retry_at = match found {
-            Err(StoreError::Unreachable { .. }) => Some(Instant::now() + RETRY),
-            _ => None,
-        };
-        let Some(value) = found? else {
+        let Some(value) = found else {
             entries.remove(key);
             return Ok(None);
         };
@@ -141,10 +115,6 @@ impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
     }
 }
 
-fn unreachable() -> StoreError {
-    StoreError::Unreachable { reason: "it did not answer within a second".into() }
-}
-
 /// Two generations: when the young entries reach half of the limit they become the old ones, and old entries that were
 /// not used since are dropped.
 #[derive(Debug)]
@@ -153,8 +123,6 @@ struct Entries<K, V> {
     old: HashMap<K, Entry<V>>,
     /// The number of calls to `forget` and `forget_all`.
     changes: u64,
-    /// When an unreachable database may be tried again.
-    retry_at: Option<Instant>,
 }
 
 #[derive(Debug, Clone)]
@@ -165,7 +133,7 @@ struct Entry<V> {
 
 impl<K: Eq + Hash, V: Clone> Entries<K, V> {
     fn new() -> Self {
-        Self { young: HashMap::new(), old: HashMap::new(), changes: 0, retry_at: None }
+        Self { young: HashMap::new(), old: HashMap::new(), changes: 0 }
     }
 
     /// An old entry that is found becomes young again.
@@ -190,18 +158,6 @@ impl<K: Eq + Hash, V: Clone> Entries<K, V> {
         self.young.remove(key);
         self.old.remove(key);
     }
-
-    /// Whether the caller should query the database. If it was unreachable, one caller at a time tries again.
-    fn may_query(&mut self, now: Instant) -> bool {
-        match self.retry_at {
-            Some(retry_at) if now < retry_at => false,
-            Some(_) => {
-                self.retry_at = Some(now + PATIENCE + RETRY);
-                true
-            }
-            None => true,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -211,22 +167,8 @@ mod tests {
     const KEEP: Keep = Keep { most: 4, fresh: Duration::from_secs(1), most_age: Duration::from_mins(1) };
 
     async fn read(cache: &Cache<u32, u32>, key: u32, now: Instant) -> Option<u32> {
-        let found = cache.get(&key, now, || false, async { Ok(Some(key * 10)) }).await;
+        let found = cache.get(&key, now, async { Ok(Some(key * 10)) }).await;
         found.unwrap().map(|cached| cached.value)
-    }
-
-    #[tokio::test]
-    async fn a_query_that_waits_for_this_machine_is_no_outage() {
-        let cache = Cache::<u32, u32>::new(KEEP);
-        let slow = || async {
-            tokio::time::sleep(PATIENCE + PATIENCE / 2).await;
-            Ok(Some(10))
-        };
-        let now = Instant::now();
-        let found = cache.get(&1, now, || true, slow()).await;
-        assert_eq!(found, Ok(Some(Cached { value: 10, stale: None })));
-        let found = cache.get(&2, now, || false, slow()).await;
-        assert!(matches!(found, Err(StoreError::Unreachable { .. })), "{found:?}");
     }
 
     #[tokio::test]
@@ -248,23 +190,12 @@ mod tests {
         let cache = Cache::new(KEEP);
         let now = Instant::now();
         // The change comes while the query runs.
-        let late = cache.get(&1, now, || false, async {
+        let late = cache.get(&1, now, async {
             cache.forget(&1);
             Ok(Some(10))
         });
         assert!(late.await.unwrap().is_some());
-        let gone = cache.get(&1, now, || false, async { Ok(None) }).await;
+        let gone = cache.get(&1, now, async { Ok(None) }).await;
         assert_eq!(gone, Ok(None), "the database is queried again");
-    }
-
-    #[tokio::test]
-    async fn one_caller_at_a_time_tries_an_unreachable_database() {
-        let cache = Cache::<u32, u32>::new(KEEP);
-        let now = Instant::now();
-        let mut entries = cache.entries();
-        entries.retry_at = Some(now + RETRY);
-        assert!(!entries.may_query(now), "it was tried just now");
-        assert!(entries.may_query(now + RETRY));
-        assert!(!entries.may_query(now + RETRY), "another caller is trying");
     }
 }

@@ -168,6 +168,11 @@ impl Releases {
         self.folder.find(name)
     }
 
+    /// See [`Store::is_gone`].
+    pub fn is_database_gone(&self) -> bool {
+        self.store.is_gone()
+    }
+
     pub fn engine(&self) -> &Engine {
         &self.engine
     }

@@ -46,7 +46,7 @@ impl Profiles {
             let found = timed("database: customer", self.store.customers().get(id)).await?;
             Ok(found.map(|customer| Arc::new(customer.features)))
         };
-        let cached = self.cache.get(id, now, || self.store.answers(), read).await?;
+        let cached = self.cache.get(id, now, self.store.soon(read)).await?;
         Ok(cached.map(|cached| Profile { features: Features::clone(&cached.value), stale: cached.stale }))
     }
 

@@ -82,7 +82,7 @@ impl Feedback<'_> {
         let rows = sqlx::query(AssertSqlSafe(sql))
             .bind(since_day)
             .bind(short_line("a release", release.unwrap_or_default())?)
-            .fetch_all(&self.store.readers)
+            .fetch_all(self.store.readers()?)
             .await?;
         rows.iter().map(|row| Ok((row.try_get("value")?, Outcomes::from_row(row)?))).collect()
     }
@@ -115,7 +115,7 @@ impl Feedback<'_> {
         let rows = sqlx::query(AssertSqlSafe(sql))
             .bind(since_day)
             .bind(feature)
-            .fetch_all(&self.store.readers)
+            .fetch_all(self.store.readers()?)
             .await?;
         let read = |row: &AnyRow| {
             let value = Record::new(row, "customers", &"with feedback")

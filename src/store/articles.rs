@@ -45,7 +45,7 @@ impl<'a> Articles<'a> {
 
     /// The articles that these ids name, their own or their variants', each with the id of its article. Unknown ones are skipped.
     pub async fn named(self, ids: &[ArticleId]) -> Result<HashMap<ArticleId, ArticleId>, StoreError> {
-        let mut connection = self.store.readers.acquire().await?;
+        let mut connection = self.store.readers()?.acquire().await?;
         let mut found =
             Article::aliases(self.store, &mut connection, &ids.iter().collect::<Vec<_>>()).await?;
         drop(connection);
@@ -106,7 +106,7 @@ impl<'a> Articles<'a> {
                 .bind(BETWEEN_COLUMNS.to_string())
                 .bind(BETWEEN_ROWS.to_string())
                 .bind(i64::try_from(PART_BYTES).unwrap_or(i64::MAX))
-                .fetch_one(&self.store.readers)
+                .fetch_one(self.store.readers()?)
                 .await?;
             Ok(text.zip(last).map(|(text, last)| (UnparsedArticles(text), last)))
         })

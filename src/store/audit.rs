@@ -153,7 +153,7 @@ impl Audit<'_> {
         .bind(customer.as_str())
         .bind(outfit.to_string())
         .bind(i64::from(n))
-        .fetch_all(&self.store.readers)
+        .fetch_all(self.store.readers()?)
         .await?)
     }
 
@@ -194,7 +194,7 @@ impl Audit<'_> {
         .bind(actor)
         .bind(id)
         .bind(SIGN_IN_FAILED)
-        .fetch_all(&self.store.readers)
+        .fetch_all(self.store.readers()?)
         .await?)
     }
 }

@@ -18,7 +18,7 @@ impl Customers<'_> {
             sqlx::query_as("select id, features from visible_customers order by id limit $1 offset $2")
                 .bind(number(n))
                 .bind(number(skip))
-                .fetch_all(&self.store.readers)
+                .fetch_all(self.store.readers()?)
                 .await?;
         rows.into_iter().map(parse).collect()
     }

@@ -219,7 +219,7 @@ impl Feedback<'_> {
              order by max(at) desc, article_id",
         )
         .bind(customer.as_str())
-        .fetch_all(&self.store.readers)
+        .fetch_all(self.store.readers()?)
         .await?;
         parse_times(rows)
     }
@@ -239,7 +239,7 @@ impl Feedback<'_> {
         .bind(customer.as_str())
         .bind(kind.as_str())
         .bind(i64::from(n))
-        .fetch_all(&self.store.readers)
+        .fetch_all(self.store.readers()?)
         .await?;
         parse_times(rows)
     }
@@ -256,7 +256,7 @@ impl Feedback<'_> {
              group by customer_id order by max(at), customer_id limit $1",
         )
         .bind(i64::from(n))
-        .fetch_all(&self.store.readers)
+        .fetch_all(self.store.readers()?)
         .await?;
         rows.into_iter().map(|(id, count)| Ok((customer_id(id)?, count.unsigned_abs()))).collect()
     }
@@ -304,7 +304,7 @@ impl Feedback<'_> {
 
     /// The event that was recorded under a key.
     pub async fn by_key(self, key: &str) -> Result<Option<FeedbackEvent>, StoreError> {
-        find_event(&hash(key), &self.store.readers).await
+        find_event(&hash(key), self.store.readers()?).await
     }
 
     /// The events about a completion's suggestions, oldest first.
@@ -312,7 +312,7 @@ impl Feedback<'_> {
         let sql = "select * from feedback_events where completion_id = $1 order by at, slot, rank, kind";
         Ok(sqlx::query_as(sql)
             .bind(check_completion_id(completion_id)?)
-            .fetch_all(&self.store.readers)
+            .fetch_all(self.store.readers()?)
             .await?)
     }
 
@@ -342,7 +342,7 @@ impl Feedback<'_> {
         )
         .bind(check_completion_id(after)?)
         .bind(i64::from(n))
-        .fetch_all(&self.store.readers)
+        .fetch_all(self.store.readers()?)
         .await?)
     }
 
@@ -352,7 +352,7 @@ impl Feedback<'_> {
             "select release, method, arm, {SUMS} from feedback_counts
              group by release, method, arm order by release, method, arm"
         );
-        Ok(sqlx::query_as(AssertSqlSafe(sql)).fetch_all(&self.store.readers).await?)
+        Ok(sqlx::query_as(AssertSqlSafe(sql)).fetch_all(self.store.readers()?).await?)
     }
 }
 

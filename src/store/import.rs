@@ -126,7 +126,7 @@ impl Import {
         let any: Option<(String,)> = sqlx::query_as(
             "select id from visible_articles union all select id from visible_customers limit 1",
         )
-        .fetch_optional(&self.store.readers)
+        .fetch_optional(self.store.readers()?)
         .await?;
         Ok(any.is_none())
     }
@@ -134,7 +134,7 @@ impl Import {
     /// The id of every article that readers see, which are those before the import.
     pub async fn article_ids(&mut self) -> Result<Vec<ArticleId>, StoreError> {
         sqlx::query_scalar("select id from visible_articles order by id")
-            .fetch(&self.store.readers)
+            .fetch(self.store.readers()?)
             .map_err(StoreError::from)
             .and_then(async |id| article_id(id))
             .try_collect()
@@ -144,14 +144,14 @@ impl Import {
     /// The id of every variant, with that of its article.
     pub async fn variants(&mut self) -> Result<Vec<(ArticleId, ArticleId)>, StoreError> {
         let rows: Vec<(String, String)> =
-            sqlx::query_as("select id, article_id from variants").fetch_all(&self.store.readers).await?;
+            sqlx::query_as("select id, article_id from variants").fetch_all(self.store.readers()?).await?;
         rows.into_iter().map(|(id, article)| Ok((article_id(id)?, article_id(article)?))).collect()
     }
 
     /// The id of every customer that readers see.
     pub async fn customer_ids(&mut self) -> Result<Vec<CustomerId>, StoreError> {
         sqlx::query_scalar("select id from visible_customers order by id")
-            .fetch(&self.store.readers)
+            .fetch(self.store.readers()?)
             .map_err(StoreError::from)
             .and_then(async |id| customer_id(id))
             .try_collect()
@@ -453,7 +453,7 @@ async fn clean(store: &Store, lock: &mut Lock) -> Result<(), StoreError> {
         format!("select cast(1 as bigint) from {} where {} is not null", table.name, table.old())
     });
     let left = format!("{} limit 1", left.join(" union all "));
-    let left: Option<i64> = sqlx::query_scalar(AssertSqlSafe(left)).fetch_optional(&store.readers).await?;
+    let left: Option<i64> = sqlx::query_scalar(AssertSqlSafe(left)).fetch_optional(store.readers()?).await?;
     if left.is_some() {
         for table in &TABLES {
             table.clear(store, lock).await?;
@@ -489,7 +489,7 @@ impl Table {
                     select {key} from {name} where {key} > cast($1 as {kind}) order by {key} limit {STEP}) as page"
             );
             let page = sqlx::query_scalar(AssertSqlSafe(page)).bind(&after);
-            let Some(last): Option<String> = page.fetch_one(&store.readers).await? else { return Ok(()) };
+            let Some(last): Option<String> = page.fetch_one(store.readers()?).await? else { return Ok(()) };
             let rows = format!(
                 "where import = {number} and {key} > cast($1 as {kind}) and {key} <= cast($2 as {kind})"
             );

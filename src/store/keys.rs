@@ -27,6 +27,12 @@ pub struct ApiKey {
     pub revoked_at: Option<Timestamp>,
 }
 
+impl ApiKey {
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
+    }
+}
+
 impl ApiKeys<'_> {
     pub async fn create(
         self,
@@ -71,13 +77,13 @@ impl ApiKeys<'_> {
         )
         .bind(token.bytes())
         .bind(now.millis())
-        .fetch_optional(&self.store.readers)
+        .fetch_optional(self.store.readers()?)
         .await?)
     }
 
     /// All keys, including expired and revoked ones, newest first.
     pub async fn list(self) -> Result<Vec<ApiKey>, StoreError> {
-        Ok(sqlx::query_as("select * from api_keys order by id desc").fetch_all(&self.store.readers).await?)
+        Ok(sqlx::query_as("select * from api_keys order by id desc").fetch_all(self.store.readers()?).await?)
     }
 
     /// Records that the key was used. No request should wait for it: it writes.

@@ -149,9 +149,15 @@ impl Store {
         self.probe.check().await
     }
 
-    /// Whether the database answered a [`ping`](Self::ping) in the last two seconds.
-    pub fn answers(&self) -> bool {
-        self.probe.answers()
+    /// Whether the database counts as gone: it did not answer, and has not answered a [`ping`](Self::ping) since. Whatever needs
+    /// it fails at once.
+    pub fn is_gone(&self) -> bool {
+        self.probe.pass().is_err()
+    }
+
+    /// Waits for a read, but not long if the database may be gone.
+    pub async fn soon<T>(&self, read: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        self.probe.soon(read).await
     }
 
     /// Waits for the statements in flight and closes all connections.
@@ -220,8 +226,14 @@ impl Store {
         Import::begin(self, now).await
     }
 
+    /// The connections for reading.
+    fn readers(&self) -> Result<&AnyPool, StoreError> {
+        self.probe.pass()?;
+        Ok(&self.readers)
+    }
+
     async fn count(&self, sql: impl SqlSafeStr) -> Result<u64, StoreError> {
-        let count: i64 = sqlx::query_scalar(sql).fetch_one(&self.readers).await?;
+        let count: i64 = sqlx::query_scalar(sql).fetch_one(self.readers()?).await?;
         Ok(count.unsigned_abs())
     }
 
@@ -246,6 +258,7 @@ impl Store {
 
     /// Begins a write. Dropping it without `commit` rolls it back.
     async fn write(&self) -> Result<Transaction<'static, Any>, StoreError> {
+        self.probe.pass()?;
         let begun = match self.dialect {
             Dialect::Sqlite => sqlite::begin(&self.writer).await,
             Dialect::Postgres => self.writer.begin().await,

@@ -49,13 +49,13 @@ impl Outfits<'_> {
     pub async fn get(self, seq: i64) -> Result<Option<OutfitRecord>, StoreError> {
         Ok(sqlx::query_as(select!("where seq = $1 and draft = 0 and deleted_at is null"))
             .bind(seq)
-            .fetch_optional(&self.store.readers)
+            .fetch_optional(self.store.readers()?)
             .await?)
     }
 
     /// The first `n` outfits.
     pub async fn first(self, n: u32) -> Result<Vec<OutfitRecord>, StoreError> {
-        Ok(sqlx::query_as(AFTER).bind(0_i64).bind(i64::from(n)).fetch_all(&self.store.readers).await?)
+        Ok(sqlx::query_as(AFTER).bind(0_i64).bind(i64::from(n)).fetch_all(self.store.readers()?).await?)
     }
 
     /// Up to `n` of the customer's outfits after the outfit `after` (0 for the first ones).
@@ -71,7 +71,7 @@ impl Outfits<'_> {
         .bind(customer.as_str())
         .bind(after)
         .bind(i64::from(n))
-        .fetch_all(&self.store.readers)
+        .fetch_all(self.store.readers()?)
         .await?)
     }
 

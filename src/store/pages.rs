@@ -35,13 +35,13 @@ where
     Value: Send,
     Select: Fn(Key) -> Query<'static, Any, AnyArguments> + Send,
 {
-    let readers = store.readers.clone();
+    let store = store.clone();
     stream::try_unfold(Some(first), move |after| {
-        let (query, readers) = (after.map(&query), readers.clone());
+        let (query, store) = (after.map(&query), store.clone());
         async move {
             let Some(query) = query else { return Ok::<_, StoreError>(None) };
             let (mut rows, mut bytes) = (Vec::new(), 0);
-            let mut found = query.fetch(&readers);
+            let mut found = query.fetch(store.readers()?);
             while bytes < PART_BYTES
                 && let Some(row) = found.try_next().await?
             {
@@ -86,7 +86,7 @@ where
     let mut rows = Vec::with_capacity(ids.len());
     for ids in ids.chunks(upsert::ROWS) {
         let sql = format!("{select} {}", upsert::placeholders(store.dialect, 1, ids.len()));
-        rows.extend(bind(&sql, ids).fetch_all(&store.readers).await?);
+        rows.extend(bind(&sql, ids).fetch_all(store.readers()?).await?);
     }
     Ok(rows)
 }

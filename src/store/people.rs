@@ -51,7 +51,7 @@ impl People<'_> {
     }
 
     pub async fn get(self, id: PersonId) -> Result<Option<Person>, StoreError> {
-        Ok(sqlx::query_as(select!("where id = $1")).bind(id.0).fetch_optional(&self.store.readers).await?)
+        Ok(sqlx::query_as(select!("where id = $1")).bind(id.0).fetch_optional(self.store.readers()?).await?)
     }
 
     /// The person with that name and the hash of their password, in one statement: a name that exists
@@ -62,7 +62,7 @@ impl People<'_> {
     ) -> Result<Option<(Person, Option<String>)>, StoreError> {
         let row = sqlx::query(select!("where name_key = $1"))
             .bind(name.key())
-            .fetch_optional(&self.store.readers)
+            .fetch_optional(self.store.readers()?)
             .await?;
         Ok(row
             .map(|row| Ok::<_, sqlx::Error>((Person::from_row(&row)?, row.try_get("password_hash")?)))
@@ -71,14 +71,14 @@ impl People<'_> {
 
     /// All people, including disabled ones, sorted by name.
     pub async fn list(self) -> Result<Vec<Person>, StoreError> {
-        Ok(sqlx::query_as(select!("order by name_key")).fetch_all(&self.store.readers).await?)
+        Ok(sqlx::query_as(select!("order by name_key")).fetch_all(self.store.readers()?).await?)
     }
 
     /// The hash of the person's password; None if they have no password yet.
     pub async fn password_hash(self, id: PersonId) -> Result<Option<String>, StoreError> {
         let row: Option<(Option<String>,)> = sqlx::query_as("select password_hash from people where id = $1")
             .bind(id.0)
-            .fetch_optional(&self.store.readers)
+            .fetch_optional(self.store.readers()?)
             .await?;
         row.map(|(hash,)| hash).ok_or(StoreError::NotFound("person"))
     }

@@ -41,7 +41,7 @@ impl Customers<'_> {
         let times: Option<(i64, i64)> =
             sqlx::query_as("select created_at, updated_at from visible_customers where id = $1")
                 .bind(id.as_str())
-                .fetch_optional(&store.readers)
+                .fetch_optional(store.readers()?)
                 .await?;
         let (Some((created, updated)), Some(customer)) = (times, self.get(id).await?) else {
             return Ok(None);

@@ -1,10 +1,6 @@
 //! Opening a database on a Postgres server.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use atelier_core::domain::ROW_BYTES;
 use sqlx::{Connection, any::AnyPoolOptions};
@@ -62,7 +58,7 @@ pub(super) async fn open(url: &str) -> Result<Store, OpenError> {
         readers: pool.clone(),
         cleaner: pool.clone(),
         writer: pool,
-        probe: Arc::new(Probe { pool: probe, file: None, answered: Mutex::default() }),
+        probe: Arc::new(Probe::new(probe, None)),
         dialect: Dialect::Postgres,
         import_lock: PathBuf::new(),
         author: Author::SERVICE,

@@ -1,11 +1,17 @@
 //! Whether the database answers, by a connection that nothing else uses: a busy database, or one whose other connections are
 //! all taken, is well.
+//!
+//! This is a breaker: once the database does not answer, it counts as gone until it answers a ping, and nothing waits for it.
 
 use std::{
     fs::Metadata,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    pin::pin,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -15,6 +21,8 @@ use tokio::time::timeout;
 use super::{StoreError, connect::connect};
 
 const DEADLINE: Duration = Duration::from_secs(3);
+/// How long a read waits before the database counts as gone, unless it answers pings.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// For how long an answer tells that the database answers.
 const RECENT: Duration = Duration::from_secs(2);
 
@@ -23,8 +31,10 @@ pub(super) struct Probe {
     /// One connection.
     pub(super) pool: AnyPool,
     /// On `SQLite`.
-    pub(super) file: Option<File>,
-    pub(super) answered: Mutex<Option<Instant>>,
+    file: Option<File>,
+    answered: Mutex<Option<Instant>>,
+    /// The breaker is open.
+    is_gone: AtomicBool,
 }
 
 /// A file that may be deleted, replaced or damaged while open connections go on with what they have.
@@ -37,7 +47,49 @@ pub(super) struct File {
 }
 
 impl Probe {
-    pub(super) fn answers(&self) -> bool {
+    pub(super) fn new(pool: AnyPool, file: Option<File>) -> Self {
+        Self { pool, file, answered: Mutex::default(), is_gone: AtomicBool::default() }
+    }
+
+    /// # Errors
+    /// If the database is gone.
+    pub(super) fn pass(&self) -> Result<(), StoreError> {
+        if self.is_gone.load(Ordering::Relaxed) {
+            return Err(StoreError::Unreachable { reason: "it does not answer (breaker open)".into() });
+        }
+        Ok(())
+    }
+
+    pub(super) async fn soon<T>(
+        &self,
+        read: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let mut read = pin!(read);
+        loop {
+            let reason = match timeout(PATIENCE, &mut read).await {
+                Ok(Err(StoreError::Unreachable { reason })) => reason,
+                Ok(found) => return found,
+                // This machine is busy.
+                Err(_) if self.answers() => continue,
+                Err(_) => "it did not answer within a second".into(),
+            };
+            if !self.answers() {
+                self.open(&reason);
+            }
+            return Err(StoreError::Unreachable { reason });
+        }
+    }
+
+    fn open(&self, reason: &str) {
+        if !self.is_gone.swap(true, Ordering::Relaxed) {
+            tracing::error!(
+                reason,
+                "the database is gone (breaker open): until it answers, no request waits for it"
+            );
+        }
+    }
+
+    fn answers(&self) -> bool {
         let answered = *self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         answered.is_some_and(|at| at.elapsed() < RECENT)
     }
@@ -63,6 +115,13 @@ impl Probe {
             Err(StoreError::Unreachable { reason })
         });
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = answer.is_ok().then(Instant::now);
+        match &answer {
+            Ok(()) if self.is_gone.swap(false, Ordering::Relaxed) => {
+                tracing::info!("the database answers again (breaker closed)");
+            }
+            Err(StoreError::Unreachable { reason }) => self.open(reason),
+            _ => {}
+        }
         answer
     }
 }
@@ -104,5 +163,30 @@ impl File {
                 .map_err(|error| damaged(&error))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    #[tokio::test]
+    async fn nothing_waits_for_a_database_that_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        let store = Store::open(&format!("sqlite:{}", path.display())).await.unwrap();
+        let slow = || async {
+            tokio::time::sleep(PATIENCE + PATIENCE / 2).await;
+            Ok(10)
+        };
+        store.ping().await.unwrap();
+        assert_eq!(store.soon(slow()).await, Ok(10), "a read that waits for this machine is no outage");
+        tokio::time::sleep(RECENT).await;
+        store.soon(slow()).await.unwrap_err();
+        let reads = [store.articles().count().await, store.customers().count().await];
+        assert!(store.is_gone() && reads.iter().all(Result::is_err), "{reads:?}");
+        store.ping().await.unwrap();
+        assert_eq!((store.is_gone(), store.articles().count().await), (false, Ok(0)));
     }
 }

@@ -105,8 +105,10 @@ impl<'a, R: Resource> Resources<'a, R> {
 
     pub async fn get(self, id: &R::Id) -> Result<Option<R>, StoreError> {
         let sql = format!("select {} from {} where id = $1", R::COLUMNS, R::VISIBLE);
-        let row =
-            sqlx::query_as(AssertSqlSafe(sql)).bind(id.borrow()).fetch_optional(&self.store.readers).await?;
+        let row = sqlx::query_as(AssertSqlSafe(sql))
+            .bind(id.borrow())
+            .fetch_optional(self.store.readers()?)
+            .await?;
         row.map(R::parse).transpose()
     }
 
@@ -120,7 +122,7 @@ impl<'a, R: Resource> Resources<'a, R> {
 
     /// The value with its version, by its id or an alias.
     pub async fn get_stored(self, id: &R::Id) -> Result<Option<Stored<R>>, StoreError> {
-        let mut connection = self.store.readers.acquire().await?;
+        let mut connection = self.store.readers()?.acquire().await?;
         let aliases = R::aliases(self.store, &mut connection, &[id]).await?;
         let row = sqlx::query(AssertSqlSafe(select_stored::<R>()))
             .bind(aliases.get::<R::Id>(id).unwrap_or(id).borrow())

@@ -13,7 +13,7 @@ pub(super) const ERASURES: &str = "erasures";
 pub(super) async fn read(store: &Store, name: &'static str) -> Result<i64, StoreError> {
     Ok(sqlx::query_scalar("select value from revisions where name = $1")
         .bind(name)
-        .fetch_one(&store.readers)
+        .fetch_one(store.readers()?)
         .await?)
 }
 
@@ -105,7 +105,7 @@ pub(super) async fn articles_changed_since(
         sqlx::query_scalar("select article_id from article_changes where revision > $1 and revision <= $2")
             .bind(before)
             .bind(now)
-            .fetch_all(&store.readers)
+            .fetch_all(store.readers()?)
             .await?;
     let is_complete = i64::try_from(rows.len()) == Ok(now - before);
     let articles: BTreeSet<String> = rows.into_iter().collect();
@@ -132,7 +132,7 @@ impl Store {
         .bind(ARTICLES)
         .bind(SETTINGS)
         .bind(setting)
-        .fetch_one(&self.readers)
+        .fetch_one(self.readers()?)
         .await?;
         Ok(Revisions { articles, settings, setting })
     }

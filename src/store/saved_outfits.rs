@@ -133,14 +133,14 @@ impl SavedOutfits<'_> {
 
     /// An outfit, even a deleted one.
     pub async fn get(self, seq: i64) -> Result<Option<SavedOutfit>, StoreError> {
-        Ok(sqlx::query_as(select!("where seq = $1")).bind(seq).fetch_optional(&self.store.readers).await?)
+        Ok(sqlx::query_as(select!("where seq = $1")).bind(seq).fetch_optional(self.store.readers()?).await?)
     }
 
     /// The customer's outfit with the same articles and features, unless it is deleted.
     pub async fn same_as(self, outfit: &OpenOutfit) -> Result<Option<i64>, StoreError> {
         let seq = sqlx::query_scalar("select seq from visible_outfits where digest = $1")
             .bind(&own_digest(outfit)?[..])
-            .fetch_optional(&self.store.readers)
+            .fetch_optional(self.store.readers()?)
             .await?;
         Ok(seq)
     }
@@ -149,7 +149,7 @@ impl SavedOutfits<'_> {
     pub async fn by_link(self, link: &TokenHash) -> Result<Option<SavedOutfit>, StoreError> {
         Ok(sqlx::query_as(select!("where link_hash = $1 and deleted_at is null"))
             .bind(link.bytes())
-            .fetch_optional(&self.store.readers)
+            .fetch_optional(self.store.readers()?)
             .await?)
     }
 
@@ -179,7 +179,7 @@ impl SavedOutfits<'_> {
         ))
         .bind(customer.as_str())
         .bind(i64::from(n))
-        .fetch_all(&self.store.readers)
+        .fetch_all(self.store.readers()?)
         .await?)
     }
 
@@ -211,8 +211,8 @@ impl SavedOutfits<'_> {
         for word in words {
             (counting, listing) = (counting.bind(word.clone()), listing.bind(word));
         }
-        let count: i64 = counting.persistent(false).fetch_one(&self.store.readers).await?;
-        let found = listing.persistent(false).fetch_all(&self.store.readers).await?;
+        let count: i64 = counting.persistent(false).fetch_one(self.store.readers()?).await?;
+        let found = listing.persistent(false).fetch_all(self.store.readers()?).await?;
         Ok((found, count.unsigned_abs()))
     }
 
@@ -241,7 +241,7 @@ impl SavedOutfits<'_> {
 
     async fn customers(self, sql: &'static str, n: u32) -> Result<Vec<(CustomerId, Timestamp)>, StoreError> {
         let rows: Vec<(String, i64)> =
-            sqlx::query_as(sql).bind(i64::from(n)).fetch_all(&self.store.readers).await?;
+            sqlx::query_as(sql).bind(i64::from(n)).fetch_all(self.store.readers()?).await?;
         rows.into_iter().map(|(id, at)| Ok((customer_id(id)?, Timestamp::from_millis(at)))).collect()
     }
 

@@ -100,7 +100,7 @@ impl Sessions<'_> {
         .bind(token.bytes())
         .bind(now.millis())
         .bind(idle_since.millis())
-        .fetch_optional(&self.store.readers)
+        .fetch_optional(self.store.readers()?)
         .await?)
     }
 

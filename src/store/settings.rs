@@ -14,7 +14,7 @@ impl Settings<'_> {
     pub async fn get(self, name: &'static str) -> Result<Option<String>, StoreError> {
         Ok(sqlx::query_scalar("select value from settings where name = $1")
             .bind(name)
-            .fetch_optional(&self.store.readers)
+            .fetch_optional(self.store.readers()?)
             .await?)
     }
 

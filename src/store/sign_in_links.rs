@@ -51,7 +51,7 @@ impl SignInLinks<'_> {
         )
         .bind(token.bytes())
         .bind(now.millis())
-        .fetch_optional(&self.store.readers)
+        .fetch_optional(self.store.readers()?)
         .await?)
     }
 }

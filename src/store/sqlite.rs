@@ -5,7 +5,7 @@ use std::{
     io,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
@@ -83,11 +83,7 @@ pub(super) async fn open(path: &Path, if_missing: IfMissing) -> Result<Store, Op
     // It keeps writes out while it waits for readers.
     let cleaner = pool(1, "pragma busy_timeout = 100");
     let found = fs::metadata(&path).map_err(|error| unfit(&error))?;
-    let probe = Arc::new(Probe {
-        pool: pool(1, ""),
-        file: Some(File::new(&path, &found, read_only)),
-        answered: Mutex::default(),
-    });
+    let probe = Arc::new(Probe::new(pool(1, ""), Some(File::new(&path, &found, read_only))));
     // Closing the database's own file would release the locks that SQLite holds on it.
     let mut import_lock = path.into_os_string();
     import_lock.push("-import");

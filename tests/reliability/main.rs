@@ -77,6 +77,7 @@ const EXPERIMENTS: &[Experiment] = &[
     Experiment::new("swaps", swaps::run),
     Experiment::new("outage-stopped", outage::stopped).needing(private_server),
     Experiment::new("outage-frozen", outage::frozen).needing(private_server),
+    Experiment::new("outage-quiet", outage::quiet).needing(private_server),
     Experiment::new("overload", overload::run),
     Experiment::new("overload-batches", overload::batches),
     Experiment::new("stopping", stopping::run),

@@ -45,6 +45,44 @@ pub fn frozen(form: Form) -> Ran {
     run(Way::Frozen, form)
 }
 
+/// One caller asks about a known customer, again and again: only the first answer waits for the database.
+pub fn quiet(form: Form) -> Ran {
+    let mut report = Report::default();
+    for (name, way) in [("stopped", Way::Stopped), ("frozen", Way::Frozen)] {
+        let postgres = Postgres(PrivateServer::start("")?);
+        let setup = Setup::new(&postgres.0.url)?;
+        let _server = setup.start()?;
+        let service = Service::new(setup.url());
+        Runtime::new()?.block_on(async {
+            let caller = Probe::start(&service, ask_about_a_known_customer);
+            sleep(Duration::from_secs(2)).await;
+            postgres.leave(way)?;
+            let left = Instant::now();
+            sleep(Duration::from_secs(form.pick(4, 20))).await;
+            let returning = Instant::now();
+            postgres.come_back(way)?;
+            let spell = Spell { left, returning, returned: Instant::now() };
+            sleep(BACK).await;
+            let answers = caller.stop().await;
+            let unanswered = answers.iter().filter(|answer| answer.status != 200).count();
+            let mut times: Vec<Duration> = answers
+                .iter()
+                .filter(|answer| spell.holds(answer.at, answer.took))
+                .map(|answer| answer.took)
+                .collect();
+            let waited = times.iter().filter(|took| **took > Duration::from_millis(500)).count();
+            report.figure(&format!("{name}_answered_meanwhile"), times.len());
+            report.figure(&format!("{name}_waited"), waited);
+            report.figure(&format!("{name}_p99_ms"), percentile(&mut times, 99));
+            report.figure(&format!("{name}_slowest_ms"), percentile(&mut times, 100));
+            report.promise(unanswered == 0, format!("{name}: {unanswered} failed"));
+            report.measured_promise(form, waited <= 1, format!("{name}: {waited} waited"));
+            anyhow::Ok(())
+        })?;
+    }
+    Ok(report)
+}
+
 fn run(way: Way, form: Form) -> Ran {
     let away = Duration::from_secs(form.pick(4, 30));
     // Acknowledged writes must survive a crash, so a commit waits for the log.
@@ -223,6 +261,11 @@ impl Probe {
 
 fn ask_about_a_stranger(service: &Service, number: usize) -> reqwest::RequestBuilder {
     let body = json!({"customer": format!("nobody-{number}"), "outfit": [null]});
+    service.http.post(format!("{}/complete", service.url)).json(&body)
+}
+
+fn ask_about_a_known_customer(service: &Service, _: usize) -> reqwest::RequestBuilder {
+    let body = json!({"customer": "c-014871", "outfit": ["a-00315", null], "k": 1});
     service.http.post(format!("{}/complete", service.url)).json(&body)
 }
 

@@ -93,10 +93,10 @@ impl Access {
     pub async fn key(&self, key: &Key, now: Timestamp) -> Result<Option<ApiKey>, StoreError> {
         let (keys, hash) = (self.store.api_keys(), key.hash());
         let ask = keys.find_valid(&hash, now);
-        let cached = self.keys.get(&hash, Instant::now(), || self.store.answers(), ask).await?;
+        let cached = self.keys.get(&hash, Instant::now(), self.store.soon(ask)).await?;
         let Some(cached) = cached else { return Ok(None) };
         let record = cached.value;
-        if record.expires_at.is_some_and(|expires| expires <= now) {
+        if record.is_expired(now) {
             return Ok(None);
         }
         if cached.stale.is_none() && record.last_used_at.is_none_or(|last| last + USE_INTERVAL <= now) {

@@ -57,7 +57,8 @@ struct CoverageBody {
 /// Readiness
 ///
 /// Each second the service queries the database and lets the default method complete an empty outfit; this says what came of
-/// it. The service is not ready if the database (in three seconds) or the model does not answer, if the `SQLite` file was
+/// it. The service is not ready if the database (in three seconds; then its breaker is open, and other requests do not wait for it)
+/// or the model does not answer, if the `SQLite` file was
 /// deleted, replaced or damaged, or once it was told to stop: for `server.unready_ms` it still answers other requests. It is
 /// ready even if the release has none of the catalogue's articles, which `articles` shows.
 #[utoipa::path(get, path = "/readyz", operation_id = "getReadiness", tag = "service", responses(
@@ -70,6 +71,11 @@ async fn readyz(State(state): State<AppState>) -> Result<Json<Ready>, Problem> {
             Kind::Stopping,
             "this replica was told to stop; send new requests to another one",
         ));
+    }
+    if state.store.is_gone() {
+        let detail =
+            "the database does not answer: requests that need it are refused without waiting (breaker open)";
+        return Err(Problem::new(Kind::Unavailable, detail));
     }
     state.health().check()?;
     let live = state.live_release()?;

@@ -55,7 +55,7 @@ pub(crate) fn finish(document: &openapi::OpenApi, guards: &Guards, limits: Limit
         title = "Atelier",
         description = "Personalised outfit completion.\n\nEvery problem is `application/problem+json` (RFC \
                        9457); /docs/problems explains each code. Ids in paths are percent-encoded: a slash \
-                       in an id is %2F. Every answer returns X-Request-ID and traceparent. HEAD works \
+                       in an id is %2F. Every answer returns X-Request-ID, and a traceparent that was sent. HEAD works \
                        wherever GET does. Bodies may have Content-Encoding: gzip.\n\nEach operation names the scope that its API key must have."
     ),
     servers(

@@ -140,11 +140,8 @@ fn versions(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Versions>, 
             found.push(if matches { tag.to_owned() } else { format!("W/\"{tag}\"") });
         }
     }
-    if found.is_empty() && headers.contains_key(name) {
-        // A condition that was meant is not one to leave out.
-        return Err(refuse());
-    }
-    Ok((!found.is_empty()).then_some(Versions::OneOf(found)))
+    // An empty list names no version: If-Match is then never met, If-None-Match always.
+    Ok(headers.contains_key(name).then_some(Versions::OneOf(found)))
 }
 
 /// The tags of a list without their quotes, each with whether it is weak.
@@ -183,8 +180,12 @@ mod tests {
         assert_eq!(if_match(&["W/\"a\""]), one_of(&["W/\"a\""]), "matches no version");
         assert_eq!(read(&header::IF_NONE_MATCH, &["W/\"a\""]).unwrap(), one_of(&["a"]));
         assert_eq!(if_match(&["\"a, b\",\"c\""]), one_of(&["a, b", "c"]), "a tag may have a comma");
+        for empty in ["", " ", ",", " , ,"] {
+            assert_eq!(if_match(&[empty]), one_of(&[]), "{empty:?} matches no version");
+        }
+        assert_eq!(if_match(&["", ",\"a\",,", "\t"]), one_of(&["a"]));
         for wrong in
-            ["", ",", "a", "\"a\", b", "W/a", "\"a", "b\"", "a\"b\"", "\"a\"b", "\"a\"b\"", "\"a\" \"b\""]
+            ["a", "\"a\", b", "W/a", "\"a", "b\"", "a\"b\"", "\"a\"b", "\"a\"b\"", "\"a\" \"b\"", "\"a\", *"]
         {
             let problem = read(&header::IF_MATCH, &[wrong]).unwrap_err();
             let (kind, _, findings) = problem.shown_to_caller();

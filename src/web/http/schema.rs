@@ -12,9 +12,9 @@ use utoipa::{
     },
 };
 
-/// Ids and types: no control character and no vertical bar, and neither a space nor an invisible character at either end.
-const WORD: &str = "^[^\\s\\u0000-\\u001F\\u007F-\\u009F\\u00AD\\u200B\\u2060\\uFEFF|]([^\\u0000-\\u001F\\u007F-\\u009F|]*\
-                    [^\\s\\u0000-\\u001F\\u007F-\\u009F\\u00AD\\u200B\\u2060\\uFEFF|])?$";
+/// Begins the characters that ids and types may begin and end with.
+const END: &str = "[^\\s\\u0000-\\u001F\\u007F-\\u009F\\u00AD\\u200B\\u2060\\uFEFF|";
+const MIDDLE: &str = "[^\\u0000-\\u001F\\u007F-\\u009F|]";
 
 /// Postgres stores no text with the character NUL.
 const TEXT: &str = "^[^\\u0000]*$";
@@ -49,7 +49,7 @@ macro_rules! named {
 named! {
     ArticleIdSchema "ArticleId" id_text().description(Some("The shop's id of an article.")).examples(["a-00134"]);
     CustomerIdSchema "CustomerId" id_text().description(Some("The shop's id of a customer.")).examples(["c-000010"]);
-    ArticleTypeSchema "ArticleType" text(WORD).description(Some("What an article is.")).examples(["coat"]);
+    ArticleTypeSchema "ArticleType" text(&format!("^{END}]({MIDDLE}*{END}])?$")).description(Some("What an article is.")).examples(["coat"]);
     ConditionSchema "Condition" text("^[^:]+:[^\\u0000]")
         .description(Some("An attribute of an article and a value of it."))
         .examples(["colour:navy"]);
@@ -82,9 +82,11 @@ fn count() -> ObjectBuilder {
     integer().minimum(Some(-LARGEST_COUNT)).maximum(Some(LARGEST_COUNT))
 }
 
-/// The schema of an article's or a customer's id.
+/// The schema of an article's or a customer's id, which is neither `.` nor `..`.
 pub(crate) fn id_text() -> ObjectBuilder {
-    text(WORD).min_length(Some(1)).max_length(Some(128))
+    text(&format!("^({END}.]({MIDDLE}*{END}])?|\\.({END}.]|{MIDDLE}+{END}]))$"))
+        .min_length(Some(1))
+        .max_length(Some(128))
 }
 
 /// The schema of the articles of an outfit to score.

@@ -86,3 +86,47 @@ async fn a_key_needs_a_database_that_is_there(db: TestDatabase) {
     assert!(stderr(&output).starts_with("atelier: database.url (--database): there is no database at"));
     assert!(output.stdout.is_empty() && !file.exists());
 }
+
+#[apply(contract)]
+async fn keys_are_listed_and_revoked_without_a_browser(Guarded(service): Guarded, db: TestDatabase) {
+    let first = make(&db, &["--label", "Shop", "--scope", "feedback,metrics", "--days", "30"]).await;
+    make(&db, &["--label", "Twice", "--scope", "metrics"]).await;
+    make(&db, &["--label", "twice", "--scope", "metrics"]).await;
+    let key = async |arguments: &[&str]| {
+        let output = run(atelier(&db, &[&["key"], arguments].concat())).await;
+        (output.status.code(), String::from_utf8(output.stdout.clone()).unwrap(), stderr(&output))
+    };
+    let metrics = async || {
+        let request = service.http.get(format!("{}/metrics", service.url)).header("x-api-key", first.trim());
+        request.send().await.unwrap().status().as_u16()
+    };
+    let (code, list, _) = key(&["list"]).await;
+    let rows: Vec<Vec<&str>> = list.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0].join(" "), "ID NAME SCOPES CREATED LAST USED EXPIRES STATE");
+    let shop = rows.iter().find(|row| row[1] == "Shop").unwrap();
+    assert_eq!((code, shop[2], shop[4], shop[6]), (Some(0), "feedback,metrics", "never", "valid"), "{list}");
+    assert!(shop[5] > shop[3] && !list.contains("atl_"), "{list}");
+
+    assert_eq!(metrics().await, 200);
+    assert_eq!(key(&["revoke", "shop"]).await.0, Some(0));
+    assert_eq!(metrics().await, 401, "at once");
+    let entry = service.store.audit().list(None, 1).await.unwrap().remove(0);
+    assert_eq!((entry.action.as_str(), entry.subject.as_str()), ("key.revoke", "Shop"));
+    let list = key(&["list"]).await.1;
+    assert!(list.lines().any(|line| line.contains(" Shop ") && line.contains("revoked 20")), "{list}");
+
+    let ids: Vec<i64> = service.store.api_keys().list().await.unwrap().iter().map(|key| key.id.0).collect();
+    for (wanted, said) in [
+        ("Shop", "the API key \"Shop\" is revoked already".to_owned()),
+        ("Nobody", "there is no API key \"Nobody\"; `atelier key list` lists them".to_owned()),
+        (
+            "twice",
+            format!("several API keys are named \"twice\"; revoke one by its id: {}, {}", ids[0], ids[1]),
+        ),
+    ] {
+        let (code, _, stderr) = key(&["revoke", wanted]).await;
+        assert_eq!((code, stderr.trim()), (Some(1), format!("atelier: {said}").as_str()));
+    }
+    assert_eq!(key(&["revoke", &ids[0].to_string()]).await.0, Some(0));
+    assert_eq!(key(&["revoke", "twice"]).await.0, Some(0), "the only one left");
+}

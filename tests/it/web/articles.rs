@@ -38,6 +38,7 @@ async fn an_invalid_article_is_refused_with_pointers(service: Service) {
         (json!({"type": "coat", "": 7}), "/"),
         (json!({"type": "coat", "a/b": ["\u{0}"]}), "/a~1b"),
         (json!({"type": "coat", "a": {"\u{0}": 1}}), "/a"),
+        (json!({"type": "coat", "variants": [{"id": ".."}]}), "/variants"),
     ] {
         let answer = service.put("/articles/a", &body).await;
         assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY, "{body}");
@@ -68,11 +69,16 @@ async fn a_stream_is_one_change(service: Service) {
     let brought: Value = answer.json().await.unwrap();
     assert_eq!((&brought["added"], &brought["bad"]), (&json!(4500), &json!(0)));
     assert_eq!(service.store.articles().revision().await, Ok(before + 4500), "each article is counted");
-    let bad = service
-        .post("/articles/bulk", "application/x-ndjson", "{\"id\":\"new\",\"type\":\"hat\"}\n{\"id\":\"b\"}")
-        .await;
+    let lines = "{\"id\":\"new\",\"type\":\"hat\"}\n{\"id\":\"b\"}\n{\"id\":\"..\",\"type\":\"hat\"}";
+    let bad = service.post("/articles/bulk", "application/x-ndjson", lines).await;
     let problem: Value = bad.json().await.unwrap();
-    assert_eq!(problem["errors"], json!([{"line": 2, "detail": "field \"type\" is missing"}]));
+    assert_eq!(
+        problem["errors"],
+        json!([
+            {"line": 2, "detail": "field \"type\" is missing"},
+            {"line": 3, "detail": "field \"id\": an id cannot be \"..\", which addresses lose"},
+        ])
+    );
     assert_eq!(service.get("/articles/new").await.status(), StatusCode::NOT_FOUND);
     assert_eq!(service.store.articles().revision().await, Ok(before + 4500), "nothing was stored");
 }

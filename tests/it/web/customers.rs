@@ -75,6 +75,15 @@ async fn ids_may_be_any_text(service: Service) {
         assert_eq!(answer.status(), status, "{path}");
         assert_eq!(answer.json::<Value>().await.unwrap()["code"], code, "{path}");
     }
+    // Addresses lose the segments `.` and `..`, so such a customer could never be read or erased.
+    for id in [".", ".."] {
+        let line = format!("{{\"id\": \"{id}\", \"features\": {{}}}}");
+        let answer = service.post("/customers/bulk", "application/x-ndjson", line).await;
+        assert_eq!(answer.status(), 422, "{id}");
+        let outfit = json!({"customer": id, "articles": ["a", "b"]});
+        assert_eq!(service.post("/outfits", "application/json", outfit.to_string()).await.status(), 422);
+    }
+    assert_eq!(service.store.customers().count().await, Ok(0));
 }
 
 #[apply(contract)]

@@ -42,7 +42,11 @@ async fn a_service_without_a_database_is_not_ready(Demo(service): Demo) {
     assert_eq!(header(&answer, "retry-after"), "1");
     let problem: Value = answer.json().await.unwrap();
     assert_eq!(problem["code"], "unavailable");
-    assert_eq!(problem["detail"], "the log has the cause under this request's id", "no internals");
+    let detail =
+        "the database does not answer: requests that need it are refused without waiting (breaker open)";
+    assert_eq!(problem["detail"], detail, "no internals");
+    let metrics = service.get("/metrics").await.text().await.unwrap();
+    assert!(metrics.contains("\natelier_database_breaker_open 1\n"), "{metrics}");
     assert_eq!(service.get("/livez").await.status(), 200, "still alive");
 }
 

@@ -237,7 +237,8 @@ async fn only_the_expected_version_is_changed(service: Service) {
             assert_eq!(told["code"], "precondition-failed");
             let detail = told["detail"].as_str().unwrap();
             assert!(detail.contains(&current), "{detail}");
-            assert_eq!(send(method, "if-match", "nonsense").await.status(), 422);
+            assert_eq!(send(method.clone(), "if-match", "nonsense").await.status(), 422);
+            assert_eq!(send(method, "if-match", "").await.status(), 412, "no version is the current one");
         }
         assert_eq!(send(Method::PUT, "if-none-match", "*").await.status(), 412, "it exists");
         let weak = format!("W/{current}");
@@ -256,6 +257,7 @@ async fn only_the_expected_version_is_changed(service: Service) {
         assert_eq!(send(Method::PATCH, "if-match", "*").await.status(), 404);
         assert_eq!(send(Method::DELETE, "if-match", "*").await.status(), 404);
         assert_eq!(send(Method::PUT, "if-none-match", "*").await.status(), 201);
+        assert_eq!(send(Method::PUT, "if-none-match", "").await.status(), 200, "no version is refused");
     }
 }
 
@@ -282,7 +284,9 @@ async fn a_caller_with_the_version_gets_no_body(service: Service) {
         assert_eq!((answer.status().as_u16(), header(&answer, "etag")), (304, &*tag), "{tags}");
         assert_eq!(answer.text().await.unwrap(), "");
     }
-    assert_eq!(get("\"x\"").await.status(), 200);
+    for other in ["\"x\"", "", " ", ", ,"] {
+        assert_eq!(get(other).await.status(), 200, "{other:?}");
+    }
     assert_eq!(get("x").await.status(), 422);
 }
 

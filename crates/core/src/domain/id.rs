@@ -20,6 +20,9 @@ pub enum IdError {
     Character(char),
     #[error("an id cannot begin or end with a space")]
     Padded,
+    /// Programs take these segments out of addresses, even percent-encoded.
+    #[error("an id cannot be {0:?}, which addresses lose")]
+    Dots(String),
 }
 
 /// The text in NFC, without invisible characters: soft hyphen, zero-width space, word joiner and byte order
@@ -46,6 +49,9 @@ fn check(text: &str) -> Result<(), IdError> {
     if text.trim() != text {
         return Err(IdError::Padded);
     }
+    if matches!(text, "." | "..") {
+        return Err(IdError::Dots(text.into()));
+    }
     Ok(())
 }
 
@@ -61,7 +67,7 @@ macro_rules! id {
             /// Takes the text in NFC and without invisible characters.
             ///
             /// # Errors
-            /// If the text is empty, too long, begins or ends with a space, or contains a control character or `|`.
+            /// If the text is empty, too long, `.` or `..`, begins or ends with a space, or contains a control character or `|`.
             pub fn new(text: impl AsRef<str>) -> Result<Self, IdError> {
                 let text = normalise(text.as_ref());
                 check(&text)?;
@@ -118,6 +124,10 @@ mod tests {
         assert_eq!(CustomerId::new("c\u{0}"), Err(IdError::Character('\u{0}')));
         assert_eq!(CustomerId::new("a|b"), Err(IdError::Character('|')));
         assert_eq!(CustomerId::new(" c"), Err(IdError::Padded));
+        for dots in [".", "..", "\u{200b}.."] {
+            assert!(matches!(ArticleId::new(dots), Err(IdError::Dots(_))), "{dots:?}");
+        }
+        assert!(["...", ".a", "a.", "%2e"].into_iter().all(|id| ArticleId::new(id).is_ok()));
         assert_eq!(CustomerId::new("x".repeat(129)), Err(IdError::TooLong(129)));
         assert!(CustomerId::new("x".repeat(128)).is_ok());
     }

@@ -1,4 +1,4 @@
-//! Metrics of the live release: its queues and models.
+//! Metrics of the live release, its queues and models, and of the database behind it.
 
 use std::{fmt, sync::Arc};
 
@@ -25,6 +25,9 @@ const QUEUE: [Gauge; 3] = [
 
 impl Collector for LiveReleaseCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let help = "Whether the database does not answer, so that nothing waits for it";
+        let gone = ConstGauge::new(i64::from(self.0.is_database_gone()));
+        gone.encode(encoder.encode_descriptor("database_breaker_open", help, None, MetricType::Gauge)?)?;
         let Some(live) = self.0.current() else { return Ok(()) };
         for (name, help, read) in QUEUE {
             let mut gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;

@@ -70,7 +70,7 @@ impl KeyView {
     fn new(key: &ApiKey, now: Timestamp) -> Self {
         let validity = match key.revoked_at {
             Some(at) => Validity::Revoked(figures::moment(at)),
-            None if key.expires_at.is_some_and(|end| end <= now) => Validity::Expired,
+            None if key.is_expired(now) => Validity::Expired,
             None => Validity::Valid,
         };
         Self {
