@@ -109,6 +109,28 @@ create table import_skips (
     constraint import_skips_row_unique primary key (row_hash)
 );
 
+create table imports (
+    id bigint generated always as identity primary key,
+    feed text collate "C" not null,
+    table_name text collate "C" not null,
+    options text not null,
+    person_id bigint,
+    key_id bigint,
+    state text collate "C" not null,
+    created_at bigint not null,
+    started_at bigint,
+    ended_at bigint,
+    seen_at bigint not null,
+    cancelled bigint not null default 0,
+    read bigint not null default 0,
+    total bigint not null,
+    result text,
+    constraint imports_person_known foreign key (person_id) references people (id),
+    constraint imports_key_known foreign key (key_id) references api_keys (id),
+    constraint imports_state_valid
+        check (state in ('waiting', 'running', 'done', 'failed', 'cancelled', 'interrupted'))
+);
+
 -- ## The catalogue and the customers
 
 create table articles (

@@ -156,6 +156,38 @@ create table import_skips (
     constraint import_skips_row_unique primary key (row_hash)
 ) strict;
 
+-- Feeds that are imported in the background. The last thirty of each table that ended stay, so that people see what a feed did.
+create table imports (
+    -- autoincrement: an address of an import that is gone does not become another's.
+    id integer primary key autoincrement,
+    -- The caller's name for the feed.
+    feed text not null,
+    table_name text not null,
+    -- A JSON object: how the feed is read and stored.
+    options text not null,
+    -- Who started it, as in audit_log.
+    person_id integer,
+    key_id integer,
+    state text not null,
+    created_at integer not null,
+    started_at integer,
+    ended_at integer,
+    -- When its process last said that it is alive, every second. One that says nothing was killed.
+    seen_at integer not null,
+    -- 1 if someone wants it to stop. Its process may be another one.
+    cancelled integer not null default 0,
+    -- How much of the file was read, and all of it: bytes, or rows.
+    read integer not null default 0,
+    total integer not null,
+    -- A JSON object: counts, bad rows by kind, and why it failed. Nothing else reads it. Of customers and outfits it quotes no
+    -- value, so that an erasure need not look here.
+    result text,
+    constraint imports_person_known foreign key (person_id) references people (id),
+    constraint imports_key_known foreign key (key_id) references api_keys (id),
+    constraint imports_state_valid
+        check (state in ('waiting', 'running', 'done', 'failed', 'cancelled', 'interrupted'))
+) strict;
+
 -- ## The catalogue and the customers
 
 create table articles (

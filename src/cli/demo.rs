@@ -1,15 +1,15 @@
 //! `atelier demo`: fills an empty database with the demo world, as `serve` does where no database is named.
 
-use std::{path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode, time::SystemTime};
 
 use anyhow::{Result, bail};
 use atelier_files::{Files, read_folder_schema};
 
-use super::{
-    Settings,
-    import::{End, Outcome, load_files_if_empty},
+use super::{Settings, import::show_steps};
+use crate::{
+    service::import::load::{End, Outcome, load_files_if_empty},
+    store::Store,
 };
-use crate::store::Store;
 
 pub(super) async fn run(settings: &Settings) -> Result<ExitCode> {
     let models = &settings.config.models;
@@ -32,7 +32,8 @@ pub(super) async fn fill_if_empty(store: &Store, folder: &Path, tell: impl Fn(&s
     if files.is_empty() {
         return Ok(false);
     }
-    let loaded = load_files_if_empty(store, &files, &read_folder_schema(folder)?, &tell).await?;
+    let (schema, now) = (read_folder_schema(folder)?, SystemTime::now().into());
+    let loaded = load_files_if_empty(store, &files, &schema, now, show_steps(&tell)).await?;
     let Some(Outcome { report, end }) = loaded else { return Ok(false) };
     match end {
         End::Imported(_) => {
@@ -41,9 +42,11 @@ pub(super) async fn fill_if_empty(store: &Store, folder: &Path, tell: impl Fn(&s
             }
             Ok(true)
         }
-        End::Stopped(error) => Err(error),
-        End::TooManyMissing { .. } => {
-            unreachable!("nothing is retired from an empty database; this is a bug")
+        End::Stopped(error) => Err(error.into()),
+        End::TooManyMissing { .. } | End::Cancelled => {
+            unreachable!(
+                "nothing is retired from an empty database, and only jobs are cancelled; this is a bug"
+            )
         }
         End::Refused => {
             let first = report.errors.first().expect("a refused import has a bad row; this is a bug");

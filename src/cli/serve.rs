@@ -151,9 +151,12 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
         clock: Clock::default(),
         notation: config.shop.notation(),
         synonyms,
+        not_worn: config.shop.not_worn(),
     };
     let access = parts.access.clone();
     let state = AppState::new(parts);
+    background.spawn(state.jobs().clone().watch());
+    let jobs = state.jobs().clone();
     let (stop, stopped) = oneshot::channel();
     let mut serving = tokio::spawn(web::serve(Listener { tcp: listener, tls }, state.clone(), async {
         let _ = stopped.await;
@@ -167,6 +170,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
         }
     }
     background.abort_all();
+    jobs.stop().await;
     // A release that is being tried would delay the end.
     end_runs();
     if timeout(FLUSH, access.flush()).await.is_err() {

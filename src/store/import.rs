@@ -29,6 +29,7 @@ use super::{
     articles::article_id,
     connect::Dialect,
     customers::customer_id,
+    imports,
     outfits::OutfitRow,
     pages::{self, PARSED_TOGETHER},
     resource::{ResourceRow, by_id},
@@ -37,7 +38,7 @@ use super::{
 };
 
 /// How long an import waits for another import, or on `SQLite` for any write.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 /// The key of the advisory lock that an import holds on Postgres: "atel" in ASCII.
 const LOCK: i64 = 0x6174_656c;
 /// That of the lock that a slice holds, and that changes of articles and customers share. A slice would not see that a change
@@ -104,8 +105,8 @@ const ARTICLES: &str = "articles";
 const OUTFITS: &str = "outfits";
 
 impl Import {
-    pub(super) async fn begin(store: &Store, now: Timestamp) -> Result<Self, StoreError> {
-        let mut lock = Lock::take(store, PATIENCE).await?;
+    pub(super) async fn begin(store: &Store, now: Timestamp, patience: Duration) -> Result<Self, StoreError> {
+        let mut lock = Lock::take(store, patience).await?;
         clean(store, &mut lock).await?;
         let mut transaction = lock.begin(store).await?;
         let number = count_on(&mut transaction).await?;
@@ -318,6 +319,9 @@ impl Store {
         match Lock::take(self, Duration::ZERO).await {
             Ok(mut lock) => {
                 clean(self, &mut lock).await?;
+                let mut transaction = lock.begin(self).await?;
+                imports::interrupt_running(&mut transaction).await?;
+                transaction.commit().await?;
                 lock.release().await
             }
             // It runs, in another process.

@@ -22,6 +22,7 @@ mod error;
 mod feedback;
 mod growth;
 mod import;
+mod imports;
 mod json;
 mod keys;
 mod migrate;
@@ -47,7 +48,7 @@ mod token;
 mod upsert;
 mod version;
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use atelier_core::domain::Timestamp;
 use sqlx::{Any, AnyPool, SqlSafeStr, Transaction, any::AnyArguments, query::Query};
@@ -60,6 +61,7 @@ pub use self::{
     error::{Conflict, StoreError},
     feedback::{Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded},
     import::{Import, Outcome},
+    imports::{ImportId, ImportRecord, ImportState, Imports, Progress},
     keys::{ApiKey, ApiKeys, KeyId},
     notes::{CustomerNote, Notes},
     open_error::OpenError,
@@ -79,6 +81,7 @@ pub use self::{
 };
 use self::{
     connect::{Dialect, IfMissing},
+    import::PATIENCE,
     probe::Probe,
 };
 
@@ -216,6 +219,10 @@ impl Store {
         ApiKeys { store: self }
     }
 
+    pub fn imports(&self) -> Imports<'_> {
+        Imports { store: self }
+    }
+
     pub fn audit(&self) -> Audit<'_> {
         Audit { store: self }
     }
@@ -223,7 +230,12 @@ impl Store {
     /// Begins an import, which stores all of its rows or none. One import runs at a time; another waits up to a minute, then
     /// fails with [`StoreError::Busy`]. Other writes wait for a slice of its rows at most.
     pub async fn import(&self, now: Timestamp) -> Result<Import, StoreError> {
-        Import::begin(self, now).await
+        Import::begin(self, now, PATIENCE).await
+    }
+
+    /// Like [`Store::import`], but fails at once while another import runs.
+    pub async fn try_import(&self, now: Timestamp) -> Result<Import, StoreError> {
+        Import::begin(self, now, Duration::ZERO).await
     }
 
     /// The connections for reading.

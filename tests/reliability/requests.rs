@@ -25,7 +25,7 @@ use atelier_engine::{
     inference::{DeviceChoice, Engine, Settings},
     onnx_runtime::OnnxRuntime,
 };
-use atelier_files::Table;
+use atelier_files::{NotWorn, Table};
 use axum::{Router, body::Body, extract::Request};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -208,6 +208,7 @@ async fn router(demo: &Path, folder: &Path) -> Result<(Router, Token)> {
         clock: Clock::default(),
         notation: ShopSettings::default().notation(),
         synonyms: Synonyms::default(),
+        not_worn: NotWorn::default(),
     });
     Ok((web::app(state), session))
 }

@@ -3,7 +3,7 @@
 use std::{
     borrow::Cow,
     collections::{HashMap, HashSet, hash_map::Entry},
-    fmt,
+    fmt, iter,
     path::{Path, PathBuf},
 };
 
@@ -59,6 +59,13 @@ pub struct BadRows {
     /// Further ones.
     others: Vec<RowError>,
     kind: String,
+}
+
+impl BadRows {
+    /// The first rows, at most twenty.
+    pub fn first_rows(&self) -> impl Iterator<Item = &RowError> {
+        iter::once(&self.first).chain(&self.others)
+    }
 }
 
 /// The first row, and where others are.

@@ -43,45 +43,49 @@ impl RowError {
         Self { line, reason: reason.into(), unit, fatal: true }
     }
 
-    /// The first of the reasons without what was found: texts in quotes, numbers, and what follows "found". The names of
-    /// fields, columns and features stay, so it is one sentence about one of them.
+    /// The kind of the first of the reasons: see [`strip_values`].
     pub(super) fn kind(&self) -> String {
-        let (mut kind, mut rest) = (String::new(), self.reason.as_str());
-        while let Some(next) = rest.chars().next() {
-            let length = match next {
-                '"' => {
-                    let mut escaped = false;
-                    let end = rest[1..].find(|c| {
-                        let closes = c == '"' && !escaped;
-                        escaped = c == '\\' && !escaped;
-                        closes
-                    });
-                    let quoted = &rest[..end.map_or(rest.len(), |end| end + 2)];
-                    let is_name = ["field ", "column ", "feature "].iter().any(|noun| kind.ends_with(noun));
-                    kind.push_str(if is_name { quoted } else { "…" });
-                    quoted.len()
-                }
-                '0'..='9' => {
-                    kind.push('…');
-                    let digits =
-                        rest.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ','));
-                    rest.len() - digits.len()
-                }
-                _ if rest.starts_with("; ") || rest.starts_with("found ") => break,
-                other => {
-                    kind.push(other);
-                    other.len_utf8()
-                }
-            };
-            rest = &rest[length..];
-        }
-        kind
+        strip_values(&self.reason)
     }
 
     /// Whether reading stopped here. Skipping such a row would silently lose the rows after it.
     pub fn is_fatal(&self) -> bool {
         self.fatal
     }
+}
+
+/// The first of several reasons without what was found: texts in quotes, numbers, and what follows "found". The names of
+/// fields, columns and features stay, so it is one sentence about one of them.
+pub fn strip_values(reason: &str) -> String {
+    let (mut kind, mut rest) = (String::new(), reason);
+    while let Some(next) = rest.chars().next() {
+        let length = match next {
+            '"' => {
+                let mut escaped = false;
+                let end = rest[1..].find(|c| {
+                    let closes = c == '"' && !escaped;
+                    escaped = c == '\\' && !escaped;
+                    closes
+                });
+                let quoted = &rest[..end.map_or(rest.len(), |end| end + 2)];
+                let is_name = ["field ", "column ", "feature "].iter().any(|noun| kind.ends_with(noun));
+                kind.push_str(if is_name { quoted } else { "…" });
+                quoted.len()
+            }
+            '0'..='9' => {
+                kind.push('…');
+                let digits = rest.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ','));
+                rest.len() - digits.len()
+            }
+            _ if rest.starts_with("; ") || rest.starts_with("found ") => break,
+            other => {
+                kind.push(other);
+                other.len_utf8()
+            }
+        };
+        rest = &rest[length..];
+    }
+    kind
 }
 
 impl fmt::Display for RowError {
@@ -129,7 +133,7 @@ pub enum FileError {
     #[error("{}: not a readable Parquet file: {reason}", path.display())]
     Parquet { path: PathBuf, reason: String },
     #[error(
-        "{} is a feed ({feed}), which describes whole articles: import it with --articles, without --merge", path.display()
+        "{} is a feed ({feed}), which describes whole articles: import it as articles, and let them replace stored ones", path.display()
     )]
     Feed { path: PathBuf, feed: Feed },
     /// See [`RowError::is_fatal`].

@@ -92,7 +92,7 @@ mod write;
 pub use check::{BadRows, Checked, Checker, CountedWarning, Report, Warning};
 pub use columns::TableColumns;
 pub use dialect::{Delimiter, Dialect, Encoding, Mapping};
-pub use error::{FileError, RowError, Unit};
+pub use error::{FileError, RowError, Unit, strip_values};
 pub use feed::{Feed, NotWorn};
 pub use folder::{Files, RETIRED, SCHEMA, read_folder_schema, read_schema, write_retired};
 pub use format::Format;
@@ -100,7 +100,7 @@ pub use json::{describe_type, explain_json_error, explain_utf8_error, find_repea
 pub use json_lines::json_line;
 pub use orders::OrderLine;
 pub use parquet::catch_panic;
-pub use read::{FileRow, InputFormat, Rows, read, read_any, read_as, read_json_lines};
+pub use read::{FileRow, InputFormat, Rows, open, read, read_any, read_as, read_json_lines, read_open};
 pub use suggestions::{SuggestionRow, SuggestionWriter};
 pub use table::Table;
 pub use write::Writer;

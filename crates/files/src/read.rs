@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io,
+    io::{self, BufRead},
     marker::PhantomData,
     path::{Path, PathBuf},
     str::FromStr,
@@ -57,6 +57,17 @@ pub enum InputFormat {
     Feed(Feed),
 }
 
+impl InputFormat {
+    /// That of a file without a name, which is not Parquet. A text is CSV unless it begins like another format.
+    fn recognise(input: &mut Input) -> io::Result<Self> {
+        Ok(match input.fill_buf()?.trim_ascii_start().first() {
+            Some(b'{' | b'[') => Self::Table(Format::JsonLines),
+            Some(b'<') => Self::Feed(Feed::GoogleXml),
+            _ => Feed::recognise(Path::new("feed.txt"), input)?.map_or(Self::Table(Format::Csv), Self::Feed),
+        })
+    }
+}
+
 impl FromStr for InputFormat {
     type Err = String;
 
@@ -83,10 +94,10 @@ pub fn read<T: Table>(path: &Path, schema: &Schema) -> Result<Rows<T>, FileError
 /// As [`read`].
 pub fn read_as<T: Table>(path: &Path, schema: &Schema, dialect: &Dialect) -> Result<Rows<T>, FileError> {
     let format = Format::from_input(path)?;
-    let (file, length) = open(path)?;
+    let file = open(path)?;
     let source = match format {
         Format::Parquet => Source::Parquet(ParquetReader::new::<T>(file, path, schema, dialect)?),
-        format => table::<T>(format, inflate(file, length, path)?, path, schema, dialect)?,
+        format => table::<T>(format, inflate(file, path)?, path, schema, dialect)?,
     };
     Ok(Rows::new(source, path, schema))
 }
@@ -103,25 +114,43 @@ pub fn read_any<T: Table>(
     now: Timestamp,
     dialect: &Dialect,
 ) -> Result<Rows<T>, FileError> {
-    let (file, length) = open(path)?;
-    if format == Some(InputFormat::Table(Format::Parquet))
-        || format.is_none() && matches!(Format::from_input(path), Ok(Format::Parquet))
-    {
+    read_open(open(path)?, path, schema, format, now, dialect)
+}
+
+/// Like [`read_any`], for an open file, which errors call `path`. Without an extension, only the contents show the format.
+///
+/// # Errors
+/// As [`read_any`].
+pub fn read_open<T: Table>(
+    file: File,
+    path: &Path,
+    schema: &Schema,
+    format: Option<InputFormat>,
+    now: Timestamp,
+    dialect: &Dialect,
+) -> Result<Rows<T>, FileError> {
+    let refuse = |source| FileError::Open { path: path.to_owned(), source };
+    let has_name = path.extension().is_some();
+    let is_parquet = match format {
+        Some(format) => format == InputFormat::Table(Format::Parquet),
+        None if has_name => matches!(Format::from_input(path), Ok(Format::Parquet)),
+        None => ParquetReader::recognise(&file),
+    };
+    if is_parquet {
         let source = Source::Parquet(ParquetReader::new::<T>(file, path, schema, dialect)?);
         return Ok(Rows::new(source, path, schema));
     }
-    let mut input = inflate(file, length, path)?;
-    let format = if let Some(format) = format {
-        format
-    } else {
-        let feed = Feed::recognise(path, &mut input);
-        match feed.map_err(|source| FileError::Open { path: path.to_owned(), source })? {
+    let mut input = inflate(file, path)?;
+    let format = match format {
+        Some(format) => format,
+        None if has_name => match Feed::recognise(path, &mut input).map_err(refuse)? {
             Some(feed) => InputFormat::Feed(feed),
             None => InputFormat::Table(Format::from_input(path).map_err(|error| match error {
                 FileError::Extension { path } if is_catalogue::<T>() => FileError::Catalogue { path },
                 error => error,
             })?),
-        }
+        },
+        None => InputFormat::recognise(&mut input).map_err(refuse)?,
     };
     let source = match format {
         InputFormat::Table(format) => table::<T>(format, input, path, schema, dialect)?,
@@ -129,8 +158,7 @@ pub fn read_any<T: Table>(
             if !describes_articles::<T>() {
                 return Err(FileError::Feed { path: path.to_owned(), feed });
             }
-            let decode = |source| FileError::Open { path: path.to_owned(), source };
-            let input = dialect.encoding.into_iter().try_fold(input, Input::decode).map_err(decode)?;
+            let input = dialect.encoding.into_iter().try_fold(input, Input::decode).map_err(refuse)?;
             Source::Feed(Box::new(FeedReader::new(feed, input, path, now, dialect)?))
         }
     };
@@ -164,18 +192,21 @@ fn describes_articles<T: Table>() -> bool {
     T::FIELDS.iter().any(|field| field.name == "type" && field.required)
 }
 
-fn open(path: &Path) -> Result<(File, u64), FileError> {
+/// # Errors
+/// If the file cannot be opened, or is a folder.
+pub fn open(path: &Path) -> Result<File, FileError> {
     let open = |source| FileError::Open { path: path.to_owned(), source };
     let file = File::open(path).map_err(open)?;
-    let metadata = file.metadata().map_err(open)?;
-    if metadata.is_dir() {
+    if file.metadata().map_err(open)?.is_dir() {
         return Err(FileError::Folder { path: path.to_owned() });
     }
-    Ok((file, metadata.len()))
+    Ok(file)
 }
 
-fn inflate(file: File, length: u64, path: &Path) -> Result<Input, FileError> {
-    Input::new(file, length).map_err(|source| FileError::Open { path: path.to_owned(), source })
+fn inflate(file: File, path: &Path) -> Result<Input, FileError> {
+    let length = file.metadata().map(|metadata| metadata.len());
+    let input = length.and_then(|length| Input::new(file, length));
+    input.map_err(|source| FileError::Open { path: path.to_owned(), source })
 }
 
 fn table<T: Table>(

@@ -120,7 +120,7 @@ pub(crate) async fn import<T: Importable>(
 }
 
 /// Writes the body to a file without a name, of which nothing is left even if the process is killed.
-async fn spool(mut body: Incoming) -> Result<File, Problem> {
+pub(super) async fn spool(mut body: Incoming) -> Result<File, Problem> {
     let full = |error: io::Error| {
         Problem::inside(Kind::Unavailable, format_args!("the body cannot be written to a file: {error}"))
     };
@@ -154,6 +154,7 @@ async fn read<T: Importable>(
         import_table(import, &mut checker, rows, census, |_| {}).await.map_err(|error| match error {
             ImportError::Store(error) => error.into(),
             ImportError::File(error) => unreadable(error),
+            ImportError::Mapping(_) => Problem::inside(Kind::Internal, error),
         })?;
     Ok((counts, checker.report().clone()))
 }

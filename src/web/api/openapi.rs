@@ -69,6 +69,7 @@ pub(crate) fn finish(document: &openapi::OpenApi, guards: &Guards, limits: Limit
         (name = "customers", description = "Customers and their features"),
         (name = "articles", description = "The catalogue"),
         (name = "outfits", description = "Stored outfits"),
+        (name = "imports", description = "Feeds: files that are imported in the background"),
         (name = "feedback", description = "What happened to suggestions"),
         (name = "service", description = "Health and measurements, for load balancers and operators"),
         (name = "documents", description = "Documentation"),

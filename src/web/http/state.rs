@@ -13,6 +13,7 @@ use atelier_core::{
     domain::Timestamp,
     util::{clock::Clock, notation::Notation},
 };
+use atelier_files::NotWorn;
 use axum::extract::FromRef;
 
 use super::{CrossOrigins, Kind, Metrics, Problem, health::Health};
@@ -21,6 +22,7 @@ use crate::{
     service::{
         access::{Access, RequireKey},
         asking::Times,
+        import::jobs::Jobs,
         live_release::{LiveRelease, Releases, ServedSchema},
         profiles::Profiles,
         search::Synonyms,
@@ -54,10 +56,13 @@ pub struct Parts {
     pub notation: Notation,
     /// Words that searches take as the same.
     pub synonyms: Synonyms,
+    /// What product feeds have and nobody wears.
+    pub not_worn: NotWorn,
 }
 
 struct Shared {
     parts: Parts,
+    jobs: Jobs,
     health: Health,
     /// The service was told to stop.
     stopping: AtomicBool,
@@ -73,7 +78,15 @@ impl Deref for AppState {
 
 impl AppState {
     pub fn new(parts: Parts) -> Self {
-        Self(Arc::new(Shared { parts, health: Health::default(), stopping: AtomicBool::new(false) }))
+        let jobs = Jobs::new(
+            parts.store.clone(),
+            Arc::clone(&parts.releases),
+            parts.profiles.clone(),
+            parts.clock.clone(),
+            parts.not_worn.clone(),
+            parts.limits.bulk_rows,
+        );
+        Self(Arc::new(Shared { parts, jobs, health: Health::default(), stopping: AtomicBool::new(false) }))
     }
 
     /// From now on `/readyz` tells load balancers to send new requests elsewhere.
@@ -83,6 +96,11 @@ impl AppState {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.0.stopping.load(Ordering::Relaxed)
+    }
+
+    /// The feeds that are imported in the background.
+    pub fn jobs(&self) -> &Jobs {
+        &self.0.jobs
     }
 
     pub(crate) fn health(&self) -> &Health {

@@ -13,6 +13,7 @@ pub mod customers;
 pub mod erasing;
 pub mod evaluation;
 pub mod feedback;
+pub mod feeds;
 pub mod filtering;
 pub mod fitting;
 pub mod foreign_release;
@@ -75,7 +76,7 @@ use atelier_engine::{
     inference::{DeviceChoice, Engine, Serving, Settings},
     onnx_runtime::OnnxRuntime,
 };
-use atelier_files::Table;
+use atelier_files::{NotWorn, Table};
 use reqwest::{Body, Client, Response};
 use serde_json::Value;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
@@ -218,6 +219,7 @@ impl Service {
             clock: Clock::default(),
             notation: config::Shop::default().notation(),
             synonyms: Synonyms::parse(include_str!("../../../docs/synonyms.txt")).unwrap(),
+            not_worn: NotWorn::default(),
         };
         let state = AppState::new(parts);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -6,6 +6,7 @@
 use std::{
     fmt,
     fs::File,
+    os::unix::fs::FileExt,
     path::Path,
     sync::{
         Arc,
@@ -72,6 +73,12 @@ impl fmt::Debug for ParquetReader {
 }
 
 impl ParquetReader {
+    /// Whether a file begins as Parquet does. A pipe cannot be Parquet.
+    pub(crate) fn recognise(file: &File) -> bool {
+        let mut begin = [0; 4];
+        file.read_exact_at(&mut begin, 0).is_ok() && &begin == b"PAR1"
+    }
+
     /// # Errors
     /// If it is not a readable Parquet file, or its columns do not fit the table.
     pub(crate) fn new<T: Table>(

@@ -549,7 +549,7 @@ fn a_feed_is_recognised_or_named() {
         refused(read_any::<Customer>(&path, &SCHEMA, None, NOW, &Dialect::default()).map(drop)),
         refused(read_any::<ArticlePatch>(&path, &SCHEMA, None, NOW, &Dialect::default()).map(drop)),
     ] {
-        assert!(refused.ends_with("import it with --articles, without --merge"), "{refused}");
+        assert!(refused.ends_with("import it as articles, and let them replace stored ones"), "{refused}");
     }
     let unknown = refused(
         read_any::<Article>(&folder.file("feed.dat", &tsv), &SCHEMA, None, NOW, &Dialect::default())

@@ -16,6 +16,6 @@ pub(crate) use self::{
     },
     json::{Json, JsonText, MergePatch, from_value, parse, parse_list, parse_stored},
     path::{Path, PathParameter, ReleaseName},
-    query::{ConditionalQuery, Query},
+    query::{ConditionalQuery, FeedQuery, Query},
 };
 use crate::web::http::{Finding, Kind, Problem};

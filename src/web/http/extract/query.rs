@@ -1,7 +1,5 @@
 //! The query of a request.
 
-use std::borrow::Cow;
-
 use axum::{
     extract::FromRequestParts,
     http::{Uri, request::Parts},
@@ -10,6 +8,7 @@ use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
 
 use super::{Finding, Kind, Problem};
+use crate::service::import::jobs::FeedOptions;
 
 #[derive(Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
@@ -29,21 +28,19 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ConditionalQue
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        let pairs = form_urlencoded::parse(read(&parts.uri)?.as_bytes());
-        let (conditions, others): (Vec<_>, Vec<_>) = pairs.partition(|(name, _)| name == "where");
+        let (conditions, others) = split(&parts.uri, "where")?;
         let refuse = |detail| Problem::invalid(vec![Finding::parameter("where", detail)]);
         if conditions.len() > MOST_CONDITIONS {
             let found = conditions.len();
             return Err(refuse(format!("at most {MOST_CONDITIONS} conditions can be given, found {found}")));
         }
-        let condition = |(_, text): (Cow<'_, str>, Cow<'_, str>)| match text.split_once(':') {
+        let condition = |text: String| match text.split_once(':') {
             Some((name, value)) if !name.is_empty() && !value.is_empty() => {
                 Ok((name.to_owned(), value.to_owned()))
             }
             _ => Err(refuse(format!("expected attribute:value, as in colour:navy, found {text:?}"))),
         };
         let conditions = conditions.into_iter().map(condition).collect::<Result<_, _>>()?;
-        let others = form_urlencoded::Serializer::new(String::new()).extend_pairs(others).finish();
         Ok(Self { query: parse(&others, ", or `where`")?, conditions })
     }
 }
@@ -54,6 +51,27 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
         parse(read(&parts.uri)?, "").map(Self)
     }
+}
+
+/// A query in which the parameter `map` may be repeated.
+#[derive(Debug)]
+pub(crate) struct FeedQuery(pub(crate) FeedOptions);
+
+impl<S: Send + Sync> FromRequestParts<S> for FeedQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        let (map, others) = split(&parts.uri, "map")?;
+        Ok(Self(FeedOptions { map, ..parse(&others, "")? }))
+    }
+}
+
+/// The values of a parameter that may be repeated, and the query of the others.
+fn split(uri: &Uri, repeated: &str) -> Result<(Vec<String>, String), Problem> {
+    let pairs = form_urlencoded::parse(read(uri)?.as_bytes());
+    let (found, others): (Vec<_>, Vec<_>) = pairs.partition(|(name, _)| name == repeated);
+    let others = form_urlencoded::Serializer::new(String::new()).extend_pairs(others).finish();
+    Ok((found.into_iter().map(|(_, value)| value.into_owned()).collect(), others))
 }
 
 /// The query of an address, with its percent-encoding.

@@ -2,13 +2,13 @@
 //!
 //! It prints a line for each file as it is read, and the result at the end: until then the database is unchanged.
 
-mod load;
-
 use std::{
+    cell::RefCell,
     fs,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
+    time::{Instant, SystemTime},
 };
 
 use anyhow::{Context, Result, bail};
@@ -21,11 +21,16 @@ use atelier_files::{
 use clap::Args;
 use indicatif::HumanCount;
 
-pub(super) use self::load::{End, Outcome, load_files_if_empty};
-use self::load::{Imported, Options, load_files};
 use crate::{
-    cli::Settings,
-    service::{coverage::Census, import::Mirrored, live_release},
+    cli::{Settings, progress::Progress},
+    service::{
+        coverage::Census,
+        import::{
+            Mirrored,
+            load::{End, Imported, Options, Outcome, Step, load_files},
+        },
+        live_release,
+    },
     store::{Counts, Store},
 };
 
@@ -122,14 +127,15 @@ impl Import {
             format: self.format,
             dialect: Dialect { not_worn: settings.config.shop.not_worn(), ..self.dialect.into() },
             mirror: self.mirror.then_some(self.mirror_limit),
+            ..Options::default()
         };
         let mut census = match files.articles {
             Some(_) => served_release(settings, store).await?.map(Census::new),
             None => None,
         };
-        let tell = |line: &str| eprintln!("{line}");
+        let (now, tell) = (SystemTime::now().into(), show_steps(|line| eprintln!("{line}")));
         let Outcome { report, end } =
-            load_files(store, &files, &schema, options, census.as_mut(), tell).await?;
+            load_files(store, &files, &schema, options, census.as_mut(), now, tell).await?;
         for line in report.findings() {
             eprintln!("{line}");
         }
@@ -173,7 +179,30 @@ impl Import {
                 eprintln!("{}", too_many_missing(missing, before, self.mirror_limit));
                 Ok(ExitCode::FAILURE)
             }
-            End::Stopped(error) => Err(error.context("nothing was imported")),
+            End::Stopped(error) => Err(error).context("nothing was imported"),
+            End::Cancelled => unreachable!("only jobs are cancelled; this is a bug"),
+        }
+    }
+}
+
+/// Shows a bar for each file while it is read, and tells a line at its end.
+pub(super) fn show_steps(tell: impl Fn(&str)) -> impl Fn(Step<'_>) {
+    let running = RefCell::new(None);
+    move |step| match step {
+        Step::Begins { path, total } => {
+            running.replace(Some((Progress::new(path, total), Instant::now())));
+        }
+        Step::Read(read) => {
+            if let Some((bar, _)) = &*running.borrow() {
+                bar.set(read);
+            }
+        }
+        Step::Ended { path, good, bad } => {
+            let (bar, began) = running.take().expect("it began; this is a bug");
+            bar.finish();
+            let but = if bad > 0 { format!(", {} bad", HumanCount(bad)) } else { String::new() };
+            let (rows, seconds) = (count_rows(good + bad), began.elapsed().as_secs_f64());
+            tell(&format!("{}: {rows} read{but}, in {seconds:.1} s", path.display()));
         }
     }
 }

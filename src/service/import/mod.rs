@@ -1,6 +1,10 @@
-//! Stores the rows of a file, for `atelier import` and the bulk routes.
+//! Stores the rows of a file, for `atelier import`, the bulk routes and feeds.
 //!
-//! It reads checked rows from `files` and adds them to a [`store::Import`], which the caller commits or drops.
+//! It reads checked rows from `files` and adds them to a [`store::Import`], which the caller commits or drops. [`load`] does all of
+//! that for whole files, and [`jobs`] runs it in the background.
+
+pub mod jobs;
+pub mod load;
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -27,6 +31,9 @@ const FREE: Duration = Duration::from_millis(100);
 pub enum ImportError {
     #[error(transparent)]
     File(#[from] FileError),
+    /// A mapping is of no column.
+    #[error("{0}")]
+    Mapping(String),
     #[error(transparent)]
     Store(#[from] StoreError),
 }

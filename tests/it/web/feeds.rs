@@ -1,0 +1,262 @@
+//! Files that are sent as feeds and imported in the background.
+
+use std::{fmt::Write as _, fs, path::Path};
+
+use serde_json::{Value, json};
+
+use super::{Guarded, Service, header, until};
+use crate::harness::{apply, contract};
+
+/// Hats called `a-0`, `a-1` and so on.
+fn hats(numbers: impl Iterator<Item = usize>) -> String {
+    numbers.fold(String::new(), |mut lines, n| {
+        writeln!(lines, "{{\"id\":\"a-{n}\",\"type\":\"hat\",\"n\":{n}}}").unwrap();
+        lines
+    })
+}
+
+fn fixture(name: &str) -> Vec<u8> {
+    fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)).unwrap()
+}
+
+impl Service {
+    /// Sends a feed, and gives the import once it has ended.
+    pub async fn feed(&self, query: &str, body: impl Into<reqwest::Body>) -> Value {
+        let answer = self.post(&format!("/feeds/shop?{query}"), "application/octet-stream", body).await;
+        let (status, path) = (answer.status(), header(&answer, "location").to_owned());
+        let begun: Value = answer.json().await.unwrap();
+        assert_eq!(status, 202, "{begun:#}");
+        assert_eq!(path, format!("/imports/{}", begun["id"]));
+        self.end_of(&path).await
+    }
+
+    async fn end_of(&self, path: &str) -> Value {
+        until!(!["waiting", "running"].contains(&self.json(path).await["state"].as_str().unwrap()));
+        self.json(path).await
+    }
+}
+
+/// The numbers of a result.
+fn counts(import: &Value) -> [u64; 5] {
+    ["added", "changed", "unchanged", "retired", "bad"].map(|name| import["result"][name].as_u64().unwrap())
+}
+
+#[apply(contract)]
+async fn a_feed_is_replaced_merged_and_mirrored(service: Service) {
+    let import = service.feed("", "id,type,colour\na,hat,red\nb,coat,blue\n").await;
+    assert_eq!((&import["state"], counts(&import)), (&json!("done"), [2, 0, 0, 0, 0]), "{import:#}");
+    assert_eq!(service.json("/articles/a").await["colour"], "red");
+    let total = import["progress"]["total"].as_u64().unwrap();
+    assert_eq!((&import["progress"]["read"], total), (&json!(total), 37), "{import:#}");
+    let merged = service.feed("mode=merge", "id,type,colour\na,,green\nc,boot,\n").await;
+    assert_eq!(counts(&merged), [1, 1, 0, 0, 0], "{merged:#}");
+    assert_eq!(service.json("/articles/a").await, json!({"id": "a", "type": "hat", "colour": "green"}));
+    let lacking = "{\"id\":\"a\",\"type\":\"hat\"}\n";
+    let refused = service.feed("mode=mirror", lacking).await;
+    let failure = refused["result"]["failure"].as_str().unwrap();
+    assert_eq!(refused["state"], "failed");
+    assert!(failure.contains("lacks 2 of the catalogue's 3 articles (67 %)"), "{failure}");
+    assert!(failure.ends_with("send mirror_limit=67"), "{failure}");
+    assert_eq!(service.get("/articles/b").await.status(), 200);
+    let mirrored = service.feed("mode=mirror&mirror_limit=67", lacking).await;
+    assert_eq!(counts(&mirrored), [0, 1, 0, 2, 0], "{mirrored:#}");
+    assert_eq!(service.get("/articles/b").await.status(), 404);
+    let list = service.json("/imports").await;
+    let ids: Vec<&Value> = list["imports"].as_array().unwrap().iter().map(|import| &import["id"]).collect();
+    assert_eq!(ids, [&mirrored["id"], &refused["id"], &merged["id"], &import["id"]]);
+    let log = service.log(10).await;
+    let actions: Vec<&str> = log.iter().map(|entry| entry.action.as_str()).collect();
+    assert_eq!(actions, ["articles.bulk"; 3], "each import that stored something");
+}
+
+#[apply(contract)]
+async fn every_format_is_recognised_by_its_contents(service: Service) {
+    use std::io::Write as _;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(hats(0..3).as_bytes()).unwrap();
+    let mut found = Vec::new();
+    for (body, query) in [
+        (hats(0..2).into_bytes(), ""),
+        (gzip.finish().unwrap(), ""),
+        (b"\xef\xbb\xbfid;type\nx;hat\n".to_vec(), ""),
+        (b"Nr\tArt\nx\that\n".to_vec(), "&map=Nr=id&map=Art=type"),
+        (b"id,type\nx,M\xfctze\n".to_vec(), "&encoding=windows-1252"),
+        (fixture("articles-pyarrow.parquet"), ""),
+        (fixture("merchant.xml"), "&skip_bad=true"),
+        (fixture("merchant.tsv"), ""),
+        (fixture("shopify.csv"), "&skip_bad=true"),
+        (fixture("customers-pandas.parquet"), "&table=customers&skip_bad=true"),
+    ] {
+        let import = service.feed(&format!("dry_run=true{query}"), body).await;
+        assert_eq!(import["state"], "done", "{query}: {import:#}");
+        found.push(counts(&import)[0]);
+    }
+    assert_eq!(found, [2, 3, 1, 1, 1, 3, 3, 2, 3, 3]);
+    assert_eq!(service.store.articles().count().await, Ok(0));
+}
+
+#[apply(contract)]
+async fn a_dry_run_counts_and_stores_nothing(service: Service) {
+    service.feed("", hats(0..10)).await;
+    let (before, version) = (service.json("/articles?n=500").await, service.get("/articles/a-1").await);
+    let feed = hats(0..5) + "{\"id\":\"a-6\",\"type\":\"coat\"}\n{\"id\":\"new\",\"type\":\"coat\"}\n";
+    let import = service.feed("mode=mirror&mirror_limit=50&dry_run=true", feed.clone()).await;
+    assert_eq!((&import["state"], counts(&import)), (&json!("done"), [1, 1, 5, 4, 0]), "{import:#}");
+    assert_eq!(service.json("/articles?n=500").await, before);
+    assert_eq!(header(&service.get("/articles/a-1").await, "etag"), header(&version, "etag"));
+    assert_eq!(service.log(10).await.len(), 1);
+    let import = service.feed("mode=mirror&mirror_limit=50", feed).await;
+    assert_eq!(counts(&import), [1, 1, 5, 4, 0], "as the dry run said");
+}
+
+#[apply(contract)]
+async fn bad_rows_are_counted_by_kind(service: Service) {
+    let rows = hats(0..3)
+        + "{\"id\":\"x\"}\n{\"id\":\"y\",\"type\":\"hat\",\"price\":\"cheap\"}\n{\"id\":\"z\"}\nno json\n";
+    let import = service.feed("", rows.clone()).await;
+    assert_eq!(import["state"], "failed");
+    let failure = import["result"]["failure"].as_str().unwrap();
+    assert_eq!(failure, "4 of 7 rows are bad; fix them, or store the 3 good ones with skip_bad=true");
+    let kinds = import["result"]["errors"].as_array().unwrap();
+    let kinds: Vec<_> = kinds.iter().map(|kind| (&kind["rows"], &kind["first"][0]["line"])).collect();
+    assert_eq!(kinds, [(&json!(2), &json!(4)), (&json!(1), &json!(5)), (&json!(1), &json!(7))], "{import:#}");
+    let second = json!({"line": 6, "detail": "field \"type\" is missing"});
+    assert_eq!(import["result"]["errors"][0]["first"][1], second);
+    assert_eq!(service.store.articles().count().await, Ok(0));
+    let import = service.feed("skip_bad=true", rows).await;
+    assert_eq!((&import["state"], counts(&import)), (&json!("done"), [3, 0, 0, 0, 4]), "{import:#}");
+    // What an import says about customers has none of their data.
+    let import = service.feed("table=customers", "id,age\nErna,28\nErna,29\n").await;
+    let said = import["result"].to_string();
+    assert!(!said.contains("Erna") && said.contains("is already in line"), "{said}");
+}
+
+#[apply(contract)]
+async fn what_cannot_be_imported_is_refused_at_once(service: Service) {
+    for (query, body, said) in [
+        ("", "", "the feed is empty"),
+        ("", "nr,art\n1,hat\n", "articles need the columns \"id\" and \"type\""),
+        ("", "nr,kategorie\n1,hat\n", "map=articles.nr=id map=articles.kategorie=type"),
+        ("map=x=y", "id,type\n1,hat\n", "map=x=y: no CSV or Parquet file has a column \"x\""),
+        ("table=customers", "<rss/>", "which describes whole articles"),
+        ("format=xlsx", "id,type\n", "expected jsonl, csv, parquet, google-xml, google-tsv, shopify-csv"),
+        ("format=parquet", "id,type\n", "not a readable Parquet file"),
+        ("delimiter=x", "id,type\n", "expected \",\""),
+        ("encoding=x", "id,type\n", "of the Encoding Standard"),
+        ("map=x", "id,type\n", "expected the name in the file"),
+        ("mode=mirror&table=customers", "id\n", "mirror is for articles"),
+        ("mode=merge&table=outfits", "id\n", "outfits cannot be changed"),
+        ("mode=mirror&mirror_limit=101", "id\n", "expected 0 to 100 percent"),
+        ("mirror_limit=1", "id\n", "only mode=mirror has a limit"),
+        ("mode=all", "id\n", "unknown variant `all`"),
+        ("table=people", "id\n", "unknown variant `people`"),
+        ("dryrun=true", "id\n", "unknown field `dryrun`"),
+    ] {
+        let answer = service.post(&format!("/feeds/shop?{query}"), "text/csv", body).await;
+        let (status, problem) = (answer.status(), answer.text().await.unwrap());
+        assert_eq!(status, 422, "{query}: {problem}");
+        assert!(problem.replace("\\\"", "\"").contains(said), "{query}: {problem}");
+    }
+    for (path, status) in [("/feeds/Shop", 422), ("/feeds/-a", 422), ("/feeds/a.b", 422)] {
+        assert_eq!(service.post(path, "text/csv", "id,type\na,hat\n").await.status(), status, "{path}");
+    }
+    let form = service.post("/feeds/shop", "multipart/form-data; boundary=x", "--x--").await;
+    assert_eq!(form.status(), 415);
+    assert_eq!(service.json("/imports").await, json!({"imports": []}));
+    for path in ["/imports/1", "/imports/x"] {
+        let expected = if path.ends_with('1') { 404 } else { 422 };
+        assert_eq!(service.get(path).await.status(), expected);
+        assert_eq!(service.delete(path).await.status(), expected);
+    }
+}
+
+/// While another import runs, a job waits, and can be cancelled; ended ones cannot.
+#[apply(contract)]
+async fn imports_wait_for_each_other(service: Service) {
+    let mut other = service.store.import(service.state.clock.now().into()).await.unwrap();
+    let mut paths = Vec::new();
+    for n in 0..3 {
+        let answer = service.post("/feeds/shop", "text/csv", format!("id,type,n\na,hat,{n}\n")).await;
+        assert_eq!(answer.status(), 202);
+        paths.push(header(&answer, "location").to_owned());
+    }
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    for path in &paths {
+        let import = service.json(path).await;
+        assert_eq!(
+            (&import["state"], &import["started_at"]),
+            (&json!("waiting"), &Value::Null),
+            "{import:#}"
+        );
+    }
+    assert_eq!(service.delete(&paths[1]).await.status(), 202);
+    assert_eq!(service.end_of(&paths[1]).await["state"], "cancelled");
+    assert_eq!(service.delete(&paths[1]).await.status(), 409);
+    other.leave_out("articles", 0);
+    other.commit().await.unwrap();
+    for path in [&paths[0], &paths[2]] {
+        let import = service.end_of(path).await;
+        assert_eq!(import["state"], "done", "{import:#}");
+    }
+    assert_eq!(service.json("/articles/a").await["n"], 2, "first come, first served");
+}
+
+#[apply(contract)]
+async fn the_last_thirty_of_a_table_are_kept(service: Service) {
+    let customers = service.feed("table=customers", "id\nc\n").await;
+    let mut ids = Vec::new();
+    for _ in 0..32 {
+        ids.push(service.feed("dry_run=true", "id,type\na,hat\n").await["id"].clone());
+    }
+    ids.reverse();
+    ids.truncate(30);
+    ids.push(customers["id"].clone());
+    let list = service.json("/imports").await;
+    let kept: Vec<&Value> = list["imports"].as_array().unwrap().iter().map(|import| &import["id"]).collect();
+    assert_eq!(kept, ids.iter().collect::<Vec<_>>());
+    assert_eq!(list["imports"][0]["result"].get("errors"), None, "a list has no rows");
+}
+
+/// What a process that was killed left: the running one is found at the next start, the waiting one when it is silent.
+#[apply(contract)]
+async fn a_killed_import_is_interrupted(service: Service) {
+    use atelier::store::{ImportState, Progress};
+    use atelier_core::domain::Timestamp;
+    let imports = service.store.imports();
+    let now: Timestamp = service.state.clock.now().into();
+    let add = async |now| imports.add("shop", "articles", &json!({}), 10, now).await.unwrap();
+    let (running, waiting) = (add(now).await, add(now).await);
+    let gauge = Progress { read: 3, total: 10 };
+    assert_eq!(imports.report(running, ImportState::Running, gauge, now).await, Ok(false));
+    service.store.clean_up_imports().await.unwrap();
+    let import = service.json(&format!("/imports/{}", running.0)).await;
+    assert_eq!((&import["state"], &import["progress"]["read"]), (&json!("interrupted"), &json!(3)));
+    let later = now + std::time::Duration::from_secs(21);
+    imports
+        .report(waiting, ImportState::Waiting, gauge, now + std::time::Duration::from_secs(2))
+        .await
+        .unwrap();
+    imports.interrupt_silent(later).await.unwrap();
+    assert_eq!(service.json(&format!("/imports/{}", waiting.0)).await["state"], "waiting");
+    imports.interrupt_silent(later + std::time::Duration::from_secs(2)).await.unwrap();
+    assert_eq!(service.json(&format!("/imports/{}", waiting.0)).await["state"], "interrupted");
+}
+
+/// The end of the service interrupts what waits, and refuses what comes.
+#[apply(contract)]
+async fn the_end_of_the_service_interrupts_imports(service: Service) {
+    let other = service.store.import(service.state.clock.now().into()).await.unwrap();
+    let answer = service.post("/feeds/shop", "text/csv", "id,type\na,hat\n").await;
+    let path = header(&answer, "location").to_owned();
+    service.state.jobs().stop().await;
+    let import = service.json(&path).await;
+    assert_eq!(import["state"], "interrupted", "{import:#}");
+    assert_eq!(service.post("/feeds/shop", "text/csv", "id,type\na,hat\n").await.status(), 503);
+    drop(other);
+}
+
+#[apply(contract)]
+async fn a_feed_needs_a_key_for_the_catalogue(Guarded(service): Guarded) {
+    assert_eq!(service.post("/feeds/shop", "text/csv", "id,type\na,hat\n").await.status(), 401);
+    assert_eq!(service.get("/imports").await.status(), 401);
+}
