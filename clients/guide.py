@@ -1,6 +1,7 @@
 """Runs the clients' examples of docs/api.md in one language, against the service at ATELIER_URL with an untouched demo:
 
     python guide.py python | ts
+    python guide.py COMMAND…     # a program that does the same with another client, and prints each answer that is shown
 
 What an example prints last, if it is an object or a list, must have all that the guide shows as its answer.
 """
@@ -52,6 +53,13 @@ def check(shown, found, place=""):
 
 
 language = sys.argv[1]
+if language not in RUN:
+    answers = subprocess.run(sys.argv[1:], text=True, stdout=subprocess.PIPE, check=True).stdout.splitlines()
+    shown = [answer for _, answer in examples(language) if answer is not None]
+    for answer, printed in zip(shown, answers, strict=True):
+        check(answer, json.loads(printed))
+    print(f"{len(shown)} answers are as shown")
+    sys.exit()
 command, before, after = RUN[language]
 steps = examples(language)
 lacking = [number for number, (code, _) in enumerate(steps) if not code]

@@ -84,7 +84,7 @@ export interface components {
             [key: string]: unknown;
         };
         /** @description A number of 0 or more, or a text such as `64,55` or `1.299,00`. */
-        ArticlePrice: number | string;
+        ArticlePrice: string | number;
         /**
          * @description An article to store: its type, and any attributes.
          * @example {
@@ -126,12 +126,16 @@ export interface components {
             slot: number;
         };
         /** @description A stored article, and warnings about it. */
-        ArticleStored: components["schemas"]["Article"] & {
+        ArticleStored: {
+            id: components["schemas"]["ArticleId"];
+            type: components["schemas"]["ArticleType"];
             /**
              * @description What the live release does not know of an article that it was not trained with. An attribute `warnings` is stored, but
              *     not in this answer.
              */
             warnings: components["schemas"]["Finding"][];
+        } & {
+            [key: string]: unknown;
         };
         /**
          * @description What an article is.
@@ -273,7 +277,7 @@ export interface components {
             /** @description Number of suggestions in each column; 5 by default. */
             k?: number | null;
             /**
-             * @description The methods to compare: one column for each. If neither methods nor customers are given, all methods of the
+             * @description The methods to compare, each once: one column for each. If neither methods nor customers are given, all methods of the
              *     release. With customers, the one method that answers.
              */
             methods?: components["schemas"]["MethodName"][];
@@ -501,16 +505,18 @@ export interface components {
             [key: string]: string | number | (string | number)[] | null;
         };
         /**
-         * @description One event, or several.
-         * @example {
-         *       "article": "a-00973",
-         *       "completion_id": "the answer of /complete has it",
-         *       "id": "order-17/a-00973",
-         *       "kind": "accepted",
-         *       "slot": 1
-         *     }
+         * @description Events.
+         * @example [
+         *       {
+         *         "article": "a-00973",
+         *         "completion_id": "the answer of /complete has it",
+         *         "id": "order-17/a-00973",
+         *         "kind": "accepted",
+         *         "slot": 1
+         *       }
+         *     ]
          */
-        Feedback: components["schemas"]["FeedbackEvent"] | components["schemas"]["FeedbackEvent"][];
+        Feedback: components["schemas"]["FeedbackEvent"][];
         /** @description The feedback on one method's suggestions. */
         FeedbackCount: components["schemas"]["Outcomes"] & {
             /** @description The experiment's arm; null if no experiment chose the method. */
@@ -570,8 +576,6 @@ export interface components {
             /** Format: int32 */
             slot: number;
         };
-        /** @description One result, or a list of them. */
-        FeedbackTaken: components["schemas"]["Taken"] | components["schemas"]["FeedbackItem"][];
         /** @description Which articles may be suggested. Filters apply before the choice, so there are k suggestions if k articles pass. */
         Filters: {
             /** @description Article ids that are never suggested. */
@@ -617,9 +621,14 @@ export interface components {
             pointer?: string | null;
         };
         /** @description True or false, 0 or 1, or a word for it. */
-        InStock: boolean | (0 | 1) | ("true" | "yes" | "ja" | "oui" | "1" | "false" | "no" | "nein" | "non" | "0");
+        InStock: string | number | boolean;
         /** @description The answer of `/complete`, or a problem. */
         Item: components["schemas"]["Completion"] | components["schemas"]["Problem"];
+        /**
+         * Format: binary
+         * @description JSON Lines: one object per line.
+         */
+        JsonLines: string;
         Method: {
             method: components["schemas"]["MethodName"];
             metrics: {
@@ -773,12 +782,7 @@ export interface components {
         };
         /** @description A page of a list. */
         Page_Article: {
-            items: ({
-                id: components["schemas"]["ArticleId"];
-                type: components["schemas"]["ArticleType"];
-            } & {
-                [key: string]: unknown;
-            })[];
+            items: components["schemas"]["Article"][];
             /**
              * @description The cursor of the next page; null on the last page.
              * @example c-000010
@@ -787,11 +791,7 @@ export interface components {
         };
         /** @description A page of a list. */
         Page_Customer: {
-            items: {
-                /** @description Features by name: a text, a number, or a list of texts. */
-                features: components["schemas"]["Features"];
-                id: components["schemas"]["CustomerId"];
-            }[];
+            items: components["schemas"]["Customer"][];
             /**
              * @description The cursor of the next page; null on the last page.
              * @example c-000010
@@ -800,48 +800,7 @@ export interface components {
         };
         /** @description A page of a list. */
         Page_Outfit: {
-            items: {
-                /** @description Article ids, as many as the schema that was live allowed; their order carries no meaning. A draft has fewer, or nulls as blanks. */
-                articles: (components["schemas"]["ArticleId"] | null)[];
-                /**
-                 * @description When it was changed last.
-                 * @example 2026-11-21T14:34:00Z
-                 */
-                changed_at: string;
-                /** @example 2026-11-21T14:34:00Z */
-                created_at: string;
-                customer: components["schemas"]["CustomerId"];
-                /**
-                 * @description When it was deleted in Studio, where it can be brought back for 30 days. Only an export has deleted outfits.
-                 * @example 2026-11-21T14:34:00Z
-                 */
-                deleted_at?: string | null;
-                /** @description Whether it has blanks or too few articles. Training and exports leave drafts out. */
-                draft: boolean;
-                /** @description Features of this outfit, such as the occasion, in contrast to the customer's. */
-                features: components["schemas"]["Features"];
-                /**
-                 * Format: int64
-                 * @example 17
-                 */
-                id: number;
-                /**
-                 * @description When the customer's link runs out, if there is one.
-                 * @example 2026-12-05T14:34:00Z
-                 */
-                link_expires_at?: string | null;
-                /** @example Autumn office */
-                name?: string | null;
-                /** @example Try the boots in 38 */
-                note?: string;
-                /**
-                 * @description `imported`, `saved`, or `accepted` from a suggestion.
-                 * @example saved
-                 */
-                origin: string;
-                /** @example train */
-                split?: string | null;
-            }[];
+            items: components["schemas"]["Outfit"][];
             /**
              * @description The cursor of the next page; null on the last page.
              * @example c-000010
@@ -1047,12 +1006,13 @@ export interface components {
          *     ]
          */
         Stock: number | {
-            [key: string]: number;
-        } | {
+            /** Format: int64 */
             count: number;
             size?: string;
             store?: string;
-        }[];
+        }[] | {
+            [key: string]: number;
+        };
         /** @description What the customer can put into the basket. */
         SuggestedVariant: {
             /**
@@ -1158,12 +1118,14 @@ export interface components {
                 [key: string]: string;
             };
             /** @description A number of 0 or more, or a text such as `64,55` or `1.299,00`. */
-            price?: number | string;
+            price?: string | number;
             size?: string;
             /** @description A count, counts by store, or true or false if it is not counted. */
             stock?: number | boolean | {
                 [key: string]: number;
             };
+        } & {
+            [key: string]: unknown;
         };
         /** @description Something that may be wrong with the request, although there is an answer. */
         Warning: {
@@ -1220,11 +1182,11 @@ export type FeedbackEvent = components['schemas']['FeedbackEvent'];
 export type FeedbackItem = components['schemas']['FeedbackItem'];
 export type FeedbackKind = components['schemas']['FeedbackKind'];
 export type FeedbackStored = components['schemas']['FeedbackStored'];
-export type FeedbackTaken = components['schemas']['FeedbackTaken'];
 export type Filters = components['schemas']['Filters'];
 export type Finding = components['schemas']['Finding'];
 export type InStock = components['schemas']['InStock'];
 export type Item = components['schemas']['Item'];
+export type JsonLines = components['schemas']['JsonLines'];
 export type Method = components['schemas']['Method'];
 export type MethodName = components['schemas']['MethodName'];
 export type Methods = components['schemas']['Methods'];

@@ -143,14 +143,26 @@ async fn get(
 }
 
 /// A stored article, and warnings about it.
-#[derive(Debug, ToSchema)]
+#[derive(Debug)]
 pub(crate) struct ArticleStored {
-    #[serde(flatten)]
-    #[schema(value_type = ArticleBody)]
     article: Article,
+    warnings: Vec<Finding>,
+}
+
+/// A stored article, and warnings about it.
+#[derive(ToSchema)]
+#[schema(as = ArticleStored)]
+#[expect(dead_code, reason = "only the schema of a stored article, which serializes itself")]
+struct StoredFields {
+    #[schema(value_type = ArticleIdSchema)]
+    id: String,
+    #[schema(value_type = ArticleTypeSchema)]
+    r#type: String,
     /// What the live release does not know of an article that it was not trained with. An attribute `warnings` is stored, but
     /// not in this answer.
     warnings: Vec<Finding>,
+    #[serde(flatten)]
+    attributes: Map<String, Value>,
 }
 
 impl Serialize for ArticleStored {
@@ -217,8 +229,8 @@ struct ArticlePut {
     params(("id" = ArticleIdSchema, Path, description = "The article's id", example = "a-00134"), PutHeaders),
     request_body = ArticlePut,
     responses(
-        (status = 200, description = "The article existed; this is the stored one now", body = ArticleStored),
-        (status = 201, description = "The article is new", body = ArticleStored),
+        (status = 200, description = "The article existed; this is the stored one now", body = StoredFields),
+        (status = 201, description = "The article is new", body = StoredFields),
         (status = 412, description = "The article has another version, or exists already"),
     ),
 )]
@@ -257,7 +269,7 @@ struct ArticleChange {
         (ArticleChange = "application/json"),
     )),
     responses(
-        (status = 200, description = "The article as it is stored now", body = ArticleStored),
+        (status = 200, description = "The article as it is stored now", body = StoredFields),
         (status = 404, description = "The catalogue has no such article"),
         (status = 412, description = "The article has another version"),
     ),

@@ -58,7 +58,7 @@ struct CompareBody {
     features: Option<Map<String, Value>>,
     #[schema(schema_with = slots)]
     outfit: Vec<Option<String>>,
-    /// The methods to compare: one column for each. If neither methods nor customers are given, all methods of the
+    /// The methods to compare, each once: one column for each. If neither methods nor customers are given, all methods of the
     /// release. With customers, the one method that answers.
     #[schema(value_type = Vec<MethodNameSchema>)]
     #[serde(default)]

@@ -33,7 +33,7 @@ use crate::{
         extract::{Json, JsonText, from_value, parse, parse_list, read_integer, read_optional_integer},
         problem::value_or_finding,
         routes::Routes,
-        schema::{ArticleIdSchema, CustomerIdSchema},
+        schema::{ArticleIdSchema, CustomerIdSchema, JsonLinesSchema},
     },
 };
 
@@ -44,18 +44,14 @@ pub(crate) fn router() -> Routes {
         .streaming(Scope::Feedback, routes!(accepted))
 }
 
-/// One event, or several.
+/// Events.
 #[derive(ToSchema)]
-#[schema(as = Feedback, example = json!({
+#[schema(as = Feedback, example = json!([{
     "id": "order-17/a-00973", "completion_id": "the answer of /complete has it", "kind": "accepted", "slot": 1,
     "article": "a-00973",
-}))]
-#[serde(untagged)]
+}]))]
 #[expect(dead_code, reason = "only the schema of the body, which is read item by item")]
-enum FeedbackBody {
-    One(EventBody),
-    Several(Vec<EventBody>),
-}
+struct FeedbackBody(Vec<EventBody>);
 
 /// A recorded event.
 #[derive(Debug, Serialize, ToSchema)]
@@ -77,8 +73,7 @@ enum FeedbackItem {
 }
 
 /// One result, or a list of them.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = FeedbackTaken)]
+#[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum FeedbackResult {
     One(RecordedEvent),
@@ -87,15 +82,16 @@ enum FeedbackResult {
 
 /// Report what happened to suggestions
 ///
-/// Takes one event, or a list of up to `x-limits.feedback_events`. A list is answered with a list in the same order:
-/// for each event, its result or a problem. An event may be sent again with the same id; it counts once. Events of one
-/// kind about the same suggestion count once even if their ids differ.
+/// Takes a list of up to `x-limits.feedback_events` events. The answer is a list in the same order: for each event, its
+/// result or a problem. An event that is sent alone, without a list, is answered with its result or problem alone. An event
+/// may be sent again with the same id; it counts once. Events of one kind about the same suggestion count once even if
+/// their ids differ.
 ///
 /// Only what was suggested is recorded, whichever release is live by now. An article that is accepted, rejected or bought
 /// counts as shown, too. An article that only one of the `sets` suggested has that set's rank.
 #[utoipa::path(post, path = "/feedback", operation_id = "reportFeedback",
     tag = "feedback", request_body = FeedbackBody, responses(
-    (status = 200, description = "The event is recorded, now or before", body = FeedbackResult),
+    (status = 200, description = "For each event, whether it is recorded now, or its problem", body = Vec<FeedbackItem>),
     (status = 404, description = "This service made no such completion"),
     (status = 409, description = "The id belongs to another event"),
     (status = 410, description = "The completion is too old"),
@@ -294,7 +290,7 @@ impl From<FeedbackCounts> for CountBody {
 /// release's schema have. An article that was rejected after it was accepted does not count.
 #[utoipa::path(get, path = "/feedback/outfits.jsonl", operation_id = "exportAcceptedOutfits",
     tag = "feedback", responses(
-    (status = 200, description = "The outfits", body = String, content_type = "application/x-ndjson"),
+    (status = 200, description = "The outfits", body = JsonLinesSchema, content_type = "application/x-ndjson"),
 ))]
 async fn accepted(State(state): State<AppState>) -> Response {
     let pages = stream::try_unfold(Some(String::new()), move |after| {

@@ -25,6 +25,8 @@ pub(crate) struct OpenApiDocument(Document);
 
 impl OpenApiDocument {
     pub(crate) fn new(document: &Value) -> Self {
+        let mut document = document.clone();
+        simplify(&mut document);
         Self(Document::new("application/json", document.to_string()))
     }
 }
@@ -109,7 +111,7 @@ fn add_limits(document: &mut Value, limits: Limits) {
         ("BatchBody/properties/items", limits.batch_items),
         ("Compare/properties/methods", limits.columns),
         ("Compare/properties/customers", limits.columns),
-        ("Feedback/oneOf/1", limits.feedback_events),
+        ("Feedback", limits.feedback_events),
     ] {
         let list = document.pointer_mut(&format!("/components/schemas/{list}"));
         list.expect("every limited list is in the document; this is a bug")["maxItems"] = most.into();
@@ -128,7 +130,6 @@ fn add_limits(document: &mut Value, limits: Limits) {
 
 /// Adds rules that no attribute of a body's type can say.
 fn tighten(document: &mut Value) {
-    document["components"]["schemas"]["Compare"]["properties"]["methods"]["uniqueItems"] = true.into();
     // A field with a default would be required in types that openapi-typescript makes for requests.
     for body in ["Filters", "Price"] {
         let fields = document["components"]["schemas"][body]["properties"].as_object_mut();
@@ -138,6 +139,65 @@ fn tighten(document: &mut Value) {
     }
     for body in ["ArticlePut", "ArticlePatch"] {
         document["components"]["schemas"][body]["propertyNames"] = names();
+    }
+    // utoipa repeats the item in each page.
+    for item in ["Article", "Customer", "Outfit"] {
+        document["components"]["schemas"][format!("Page_{item}")]["properties"]["items"]["items"] =
+            reference(item);
+    }
+}
+
+fn reference(schema: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{schema}")})
+}
+
+/// Says the same with keywords that openapi-generator ignores. Of a choice between types or objects it makes a class that
+/// takes and reads no plain value; of fields that are named beside others, a class that loses the others.
+fn simplify(document: &mut Value) {
+    name_other_types(document);
+    let schemas = &mut document["components"]["schemas"];
+    for (item, answer) in [("Item", "Completion"), ("FeedbackItem", "Taken")] {
+        let parts = [answer, "Problem"].map(|part| schemas[part]["properties"].as_object().cloned());
+        let item = schemas[item].as_object_mut().expect("every item is in the document; this is a bug");
+        item.remove("oneOf");
+        item.extend(Map::from_iter([
+            ("type".to_owned(), json!("object")),
+            ("properties".to_owned(), parts.into_iter().flatten().flatten().collect()),
+            ("if".to_owned(), json!({"required": ["code"]})),
+            ("then".to_owned(), reference("Problem")),
+            ("else".to_owned(), reference(answer)),
+        ]));
+    }
+    for body in ["ArticlePut", "ArticlePatch"] {
+        let body = schemas[body].as_object_mut().expect("every body is in the document; this is a bug");
+        let fields = body.remove("properties");
+        let fields = fields.as_ref().and_then(Value::as_object).into_iter().flatten();
+        let fields = fields.map(|(name, field)| (format!("^{name}$"), field.clone()));
+        body.insert("patternProperties".to_owned(), fields.collect());
+    }
+}
+
+/// A value of several types becomes one that has none of the others.
+fn name_other_types(schema: &mut Value) {
+    const TYPES: [&str; 6] = ["array", "boolean", "null", "number", "object", "string"];
+    match schema {
+        Value::Array(parts) => parts.iter_mut().for_each(name_other_types),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(name_other_types);
+            let Some(Value::Array(types)) = fields.get("type") else { return };
+            if types.iter().filter(|name| *name != "null").count() < 2 {
+                return;
+            }
+            let whole = types.contains(&json!("integer"));
+            let has = |name: &&str| types.contains(&json!(name)) || (whole && *name == "number");
+            let others: Vec<&str> = TYPES.into_iter().filter(|name| !has(name)).collect();
+            if whole {
+                fields.insert("multipleOf".to_owned(), 1.into());
+            }
+            fields.remove("type");
+            fields.insert("not".to_owned(), json!({"type": others}));
+        }
+        _ => {}
     }
 }
 

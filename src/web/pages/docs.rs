@@ -193,7 +193,7 @@ fn operation<'a>(document: &'a Value, path: &'a str, method: &str, operation: &'
 fn body<'a>(document: &Value, media: &'a str, schema: &Value) -> (&'a str, Type, String) {
     let example = example(document, schema);
     let json = serde_json::to_string_pretty(&example).expect("an example is JSON; this is a bug");
-    (media, kind(schema), if example.is_object() { json } else { String::new() })
+    (media, kind(schema), if example.is_null() { String::new() } else { json })
 }
 
 fn shape<'a>(document: &'a Value, name: &'a str, schema: &'a Value) -> Shape<'a> {

@@ -149,7 +149,7 @@ async fn every_example_is_accepted_by_the_demo(Demo(service): Demo) {
             assert!(!body.is_null(), "{case} has no example of {media_type}");
             if operation.path == "/feedback" {
                 // The only thing that no document can know.
-                body["completion_id"] = completion_id.clone();
+                body[0]["completion_id"] = completion_id.clone();
             }
             let request = request(&service, prefix, &document, operation);
             requests.push(request.header("content-type", media_type).body(as_text(&body)));

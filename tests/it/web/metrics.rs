@@ -24,7 +24,11 @@ struct Scrape {
 
 impl Scrape {
     async fn read(service: &Service) -> Self {
-        let answer = service.get("/metrics").await;
+        // As a Prometheus server asks.
+        let accepted =
+            "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.3,*/*;q=0.1";
+        let request = service.http.get(format!("{}/metrics", service.url)).header("accept", accepted);
+        let answer = request.send().await.unwrap();
         assert_eq!(answer.status(), 200);
         let content_type = header(&answer, "content-type");
         assert_eq!(content_type, "application/openmetrics-text; version=1.0.0; charset=utf-8");
@@ -64,7 +68,7 @@ fn parse(text: &str) -> HashMap<String, f64> {
                     family = name;
                 }
                 "TYPE" => {
-                    assert!(["counter", "gauge", "histogram", "info"].contains(&rest), "{line}");
+                    assert!(["counter", "gauge", "histogram"].contains(&rest), "{line}");
                     assert_eq!(name, family);
                     kind = rest;
                 }
@@ -84,7 +88,6 @@ fn parse(text: &str) -> HashMap<String, f64> {
         let endings: &[&str] = match kind {
             "counter" => &["_total"],
             "histogram" => &["_sum", "_count", "_bucket"],
-            "info" => &["_info"],
             _ => &[""],
         };
         assert!(endings.contains(&ending), "{line}");
@@ -201,6 +204,8 @@ async fn counts_requests_and_inference(db: TestDatabase) {
     let inferred =
         scrape.value(r#"atelier_inference_duration_seconds_sum{method="gsu",release="demo",device="cpu"}"#);
     assert!(inferred > 0.0 && inferred < 60.0, "{inferred}");
+    let plain = service.get("/metrics").await;
+    assert_eq!(header(&plain, "content-type"), "text/plain; version=0.0.4; charset=utf-8");
     assert!(scrape.text.contains(&format!("atelier_build_info{{version=\"{}\"", env!("CARGO_PKG_VERSION"))));
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs_f64();
     let began = scrape.value("process_start_time_seconds");

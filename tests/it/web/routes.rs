@@ -262,11 +262,13 @@ fn fields(document: &Value, operation: &Operation) -> Vec<(String, bool)> {
         }
         let parts = ["allOf", "oneOf", "anyOf"].iter().filter_map(|name| schema[*name].as_array()).flatten();
         let mut found: Vec<_> = parts.flat_map(|part| collect(document, part)).collect();
-        let own = schema["properties"].as_object().into_iter().flatten();
+        let own = ["properties", "patternProperties"].map(|name| schema[name].as_object());
+        let own = own.into_iter().flatten().flatten();
         let required = |name: &String| {
             schema["required"].as_array().is_some_and(|names| names.iter().any(|one| one == name.as_str()))
         };
-        found.extend(own.map(|(name, _)| (name.clone(), required(name))));
+        let names = own.map(|(name, _)| name.trim_matches(['^', '$']).to_owned());
+        found.extend(names.map(|name| (name.clone(), required(&name))));
         found
     }
     collect(document, &operation.about["requestBody"]["content"]["application/json"]["schema"])

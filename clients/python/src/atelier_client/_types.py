@@ -46,7 +46,7 @@ ArticlePatch: TypeAlias = dict[str, Any]
 """A change of an article: attributes to set, or with null to remove. An object is merged into a stored object."""
 
 
-ArticlePrice: TypeAlias = 'float | str'
+ArticlePrice: TypeAlias = 'str | float'
 """A number of 0 or more, or a text such as `64,55` or `1.299,00`."""
 
 
@@ -64,6 +64,10 @@ class ArticleScore(TypedDict):
     rank: int
     share: float
     slot: int
+
+
+ArticleStored: TypeAlias = dict[str, Any]
+"""A stored article, and warnings about it."""
 
 
 ArticleType: TypeAlias = 'str'
@@ -243,8 +247,8 @@ Features: TypeAlias = 'dict[str, str | float | list[str | int] | None]'
 """Features by name: a text, a number, or a list of texts, as the release's schema says. A null is left out."""
 
 
-Feedback: TypeAlias = 'FeedbackEvent | list[FeedbackEvent]'
-"""One event, or several."""
+Feedback: TypeAlias = 'list[FeedbackEvent]'
+"""Events."""
 
 
 class FeedbackCounts(TypedDict):
@@ -286,10 +290,6 @@ class FeedbackStored(TypedDict):
     slot: int
 
 
-FeedbackTaken: TypeAlias = 'Taken | list[FeedbackItem]'
-"""One result, or a list of them."""
-
-
 class Filters(TypedDict):
     """Which articles may be suggested. Filters apply before the choice, so there are k suggestions if k articles pass."""
 
@@ -311,12 +311,16 @@ class Finding(TypedDict):
     pointer: NotRequired[str | None]
 
 
-InStock: TypeAlias = "bool | Literal[0, 1] | Literal['true', 'yes', 'ja', 'oui', '1', 'false', 'no', 'nein', 'non', '0']"
+InStock: TypeAlias = 'str | int | bool'
 """True or false, 0 or 1, or a word for it."""
 
 
 Item: TypeAlias = 'Completion | Problem'
 """The answer of `/complete`, or a problem."""
+
+
+JsonLines: TypeAlias = 'str'
+"""JSON Lines: one object per line."""
 
 
 class Method(TypedDict):
@@ -395,21 +399,21 @@ class OutfitSet(TypedDict):
 class Page_Article(TypedDict):
     """A page of a list."""
 
-    items: list[dict[str, Any]]
+    items: list[Article]
     next_cursor: NotRequired[str | None]
 
 
 class Page_Customer(TypedDict):
     """A page of a list."""
 
-    items: list[dict[str, Any]]
+    items: list[Customer]
     next_cursor: NotRequired[str | None]
 
 
 class Page_Outfit(TypedDict):
     """A page of a list."""
 
-    items: list[dict[str, Any]]
+    items: list[Outfit]
     next_cursor: NotRequired[str | None]
 
 
@@ -517,7 +521,7 @@ class Standing(TypedDict):
     rank: int
 
 
-Stock: TypeAlias = 'int | dict[str, int] | list[dict[str, Any]]'
+Stock: TypeAlias = 'int | list[dict[str, Any]] | dict[str, int]'
 """A count, counts by size, or a list of counts by size and store."""
 
 
@@ -553,17 +557,8 @@ class UnknownValue(TypedDict):
     value: str
 
 
-class Variant(TypedDict):
-    """What a basket holds of an article. Other fields are kept as they are."""
-
-    gtin: NotRequired[str]
-    id: str
-    image: NotRequired[str]
-    link: NotRequired[str]
-    options: NotRequired[dict[str, str]]
-    price: NotRequired[float | str]
-    size: NotRequired[str]
-    stock: NotRequired[int | bool | dict[str, int]]
+Variant: TypeAlias = dict[str, Any]
+"""What a basket holds of an article. Other fields are kept as they are."""
 
 
 class Warning(TypedDict):
@@ -577,10 +572,6 @@ class AcceptanceItem(Outcomes):
     """The suggestions of one day, method, …"""
 
     value: str
-
-
-ArticleStored: TypeAlias = dict[str, Any]
-"""A stored article, and warnings about it."""
 
 
 class CustomerStored(Customer):

@@ -13,12 +13,12 @@ use std::{sync::Arc, time::Instant};
 use atelier_core::util::histogram::{Distribution, Histograms};
 use axum::{
     extract::{Request, State},
-    http::{Method, header},
+    http::{HeaderMap, Method, header},
     response::{IntoResponse, Response},
 };
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
-    metrics::info::Info,
+    metrics::{family::Family, gauge::Gauge},
     registry::{Registry, Unit},
 };
 use utoipa_axum::routes;
@@ -38,7 +38,9 @@ pub(crate) fn router() -> Routes {
     Routes::new().scoped(Scope::Metrics, routes!(metrics))
 }
 
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const OPEN_METRICS: &str = "application/openmetrics-text";
+/// The same text is valid in Prometheus' older format, in which lines of units and the end are comments.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Prometheus' default buckets, which dashboards expect.
 const SECONDS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -76,7 +78,9 @@ impl Metrics {
         ours.register_collector(Box::new(LiveReleaseCollector(Arc::clone(releases))));
         let build =
             [("version", env!("CARGO_PKG_VERSION")), ("onnx_runtime", releases.engine().onnx_runtime())];
-        ours.register("build", "The running version", Info::new(build.to_vec()));
+        let running = Family::<Vec<(&'static str, &'static str)>, Gauge>::default();
+        running.get_or_create(&build.to_vec()).set(1);
+        ours.register("build_info", "The running version", running);
         registry.register_collector(Box::new(ProcessCollector));
         let releases = Arc::clone(releases);
         Self { registry: Arc::new(registry), requests, releases, recent: Arc::default() }
@@ -90,17 +94,20 @@ impl Metrics {
 
 /// Measurements for Prometheus
 ///
-/// OpenMetrics text: request durations by route, queue and inference times by method, batch sizes, queues, the live
+/// Prometheus' text, or OpenMetrics if `Accept` names it: request durations by route, queue and inference times by method, batch sizes, queues, the live
 /// release, suggestions of new and known articles with what happened to them, and the process.
 #[utoipa::path(get, path = "/metrics", operation_id = "getMetrics", tag = "service", responses(
-    (status = 200, description = "All measurements", body = String,
-        content_type = "application/openmetrics-text"),
+    (status = 200, description = "All measurements",
+        content((String = "text/plain"), (String = "application/openmetrics-text"))),
 ))]
-async fn metrics(State(state): State<AppState>) -> Result<Response, Problem> {
+async fn metrics(State(state): State<AppState>, headers: HeaderMap) -> Result<Response, Problem> {
     let mut body = String::new();
     text::encode(&mut body, &state.metrics.registry)
         .map_err(|error| Problem::inside(Kind::Internal, error))?;
-    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response())
+    let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
+    let open = accepted.is_some_and(|accepted| accepted.contains(OPEN_METRICS));
+    let media_type = if open { "application/openmetrics-text; version=1.0.0; charset=utf-8" } else { TEXT };
+    Ok(([(header::CONTENT_TYPE, media_type)], body).into_response())
 }
 
 /// Measures the duration of one request.

@@ -1,0 +1,128 @@
+"""The examples of docs/api.md with the client that openapi-generator makes for Python, against the service at ATELIER_URL.
+
+It prints the answer that each example shows, and ../guide.py compares them.
+"""
+
+import json
+import os
+
+import openapi_client as api
+from openapi_client.exceptions import ApiException
+
+client = api.ApiClient(api.Configuration(host=os.environ["ATELIER_URL"] + "/v1"))
+articles, completion, customers, documents, feedback, outfits, releases, service = (
+    kind(client)
+    for kind in (
+        api.ArticlesApi, api.CompletionApi, api.CustomersApi, api.DocumentsApi, api.FeedbackApi, api.OutfitsApi,
+        api.ReleasesApi, api.ServiceApi,
+    )
+)
+
+
+def show(answer):
+    print(json.dumps(client.sanitize_for_serialization(answer)))
+
+
+def refused(call, *arguments, **named):
+    try:
+        call(*arguments, **named)
+    except ApiException as problem:
+        return problem
+    raise AssertionError("it was not refused")
+
+
+def lines(*rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+for key in ({"access_token": "atl_not-a-key"}, {"api_key": {"header": "atl_not-a-key"}}):
+    keyed = api.ReleasesApi(api.ApiClient(api.Configuration(host=client.configuration.host, **key)))
+    unknown = refused(keyed.list_methods)
+show(unknown.data)
+assert service.get_liveness().status == "alive"
+show(service.get_readiness())
+assert "atelier_model_info{" in service.get_metrics()
+assert releases.list_releases().active == "demo"
+show(releases.list_methods())
+
+articles.put_article("new-coat", {"type": "coat", "colour": "red", "price": 189.0, "in_stock": True})
+show(articles.import_articles(lines({"id": "new-hat", "type": "hat", "price": 29.9}, {"id": "new-scarf", "type": "scarf", "price": 35})))
+articles.patch_article("new-coat", {"price": 149, "colour": None, "brand": "Linden"})
+articles.import_articles(lines({"id": "new-scarf", "in_stock": False}), mode="merge")
+show(articles.get_article("new-scarf"))
+show(refused(articles.put_article, "new-coat", {"type": "coat"}, if_none_match="*").data)
+version = articles.get_article_with_http_info("new-coat").headers["etag"]
+assert refused(articles.get_article, "new-coat", if_none_match=version).status == 304
+assert articles.list_articles(search="linden wool", n=2).next_cursor
+coats = articles.list_articles(type="coat", where=["colour:navy", "in_stock:true"])
+assert coats.items[0].additional_properties["colour"] == "navy"
+articles.delete_article("new-hat")
+show(articles.get_article("new-coat"))
+show(articles.get_coverage())
+odd = "ü/50 % wool?#+&.."
+articles.put_article(odd, {"type": "hat", "variants": [{"id": "S/1", "stock": {"zurich": 1}, "fabric": "felt"}]})
+assert articles.get_article(odd).id == odd
+articles.delete_article(odd, if_match="*")
+
+mara = {"gender": "female", "age": 34, "preferred_colours": ["black", "red"], "nogo_materials": ["leather"]}
+show(customers.put_customer("mara", api.CustomerPut(features=mara)))
+show(customers.patch_customer("mara", api.CustomerPatch(features={"age": 35, "fit": "regular"})))
+customers.import_customers(lines({"id": "noor", "features": {"gender": "male", "fit": "slim"}}))
+assert len(customers.list_customers(n=1).items) == 1
+show(customers.get_customer("noor"))
+
+filters = {"types": {"1": ["coat", "blazer"]}, "price": {"max": 200}, "exclude": ["a-01243"]}
+outfit = ["a-00134", None, "a-00568", "a-00259", "a-00315"]
+completed = completion.complete_outfit(api.Complete(customer="mara", outfit=outfit, k=3, filters=api.Filters.from_dict(filters)))
+show(completed)
+for body in (
+    {
+        "features": {"gender": "female", "top_size": "M"}, "outfit": ["a-00134", None, "a-00568", "a-00259"], "k": 2,
+        "filters": {"types": {"1": ["coat", "blazer"]}, "fit": False, "in_stock": False},
+    },
+    {
+        "features": {"gender": "female", "occasion": "office"}, "outfit": ["a-00134", "a-00568", None, "a-00259"],
+        "method": "gsu", "k": 2, "lift": True, "explain": True, "diversity": 0.3,
+    },
+    {"customer": "mara", "outfit": ["a-00134", None, "a-00568", None], "k": 2, "sets": 1},
+):
+    show(completion.complete_outfit(api.Complete.from_dict(body)))
+items = [{"customer": "mara", "outfit": ["a-00134", "a-00568", "a-00259", None], "k": 1}, {"customer": "nobody", "outfit": [None]}]
+show(completion.complete_outfits(api.BatchBody.from_dict({"items": items})))
+compared = {
+    "customer": "mara", "outfit": ["a-00134", None, "a-00568", "a-00259"], "methods": ["none", "gsu"], "k": 3,
+    "true_article": "a-01243",
+}
+show(completion.compare_suggestions(api.Compare.from_dict(compared)))
+show(completion.score_outfit(api.Score(customer="mara", outfit=["a-00134", "a-01243", "a-00568", "a-00259"])))
+
+coat = completed.blanks[0].suggestions[0].article.id
+event = {"completion_id": completed.completion_id, "slot": 1, "customer": "mara", "article": coat}
+events = [{**event, "id": "view-1", "kind": "shown"}, {**event, "id": "click-1", "kind": "accepted"}]
+foreign = {**events[0], "id": "view-2", "completion_id": "foreign"}
+*taken, problem = feedback.report_feedback([api.FeedbackEvent.from_dict(event) for event in [*events, foreign]])
+show(taken)
+assert problem.code == "not-found" and problem.recorded is None
+show(feedback.get_feedback_counts())
+show(feedback.get_acceptance(by="method", days=30))
+print(feedback.export_accepted_outfits().decode(), end="")
+
+articles_kept = ["a-00134", "a-01243", "a-00568", "a-00259"]
+kept = outfits.save_outfit(api.OutfitSave(customer="mara", articles=articles_kept, features={"occasion": "office"}))
+show(outfits.get_outfit(kept.id))
+outfits.import_outfits(lines({"customer": "mara", "articles": ["a-00134", "a-00587", "a-00568", "a-00259"]}))
+outfits.delete_outfit(kept.id)
+show(customers.list_customer_outfits("mara"))
+
+arms = [{"method": "gsu", "share": 9}, {"method": "none", "share": 1}]
+releases.set_routing(api.Routing.from_dict({"experiment": {"name": "autumn", "arms": arms}}))
+show(releases.get_routing())
+show(releases.activate_release("demo"))
+large = api.Complete.model_construct(outfit=[None], k=9000)
+show(refused(completion.complete_outfit, large).data)
+for text in (documents.get_docs_page(), documents.get_problems_page(), documents.get_api_guide(), documents.get_model_contract()):
+    assert "Atelier" in text or "Problem" in text
+show(documents.get_open_api_document())
+show(customers.export_customer("mara"))
+customers.erase_customer("mara")
+show(refused(customers.get_customer, "mara").data)
