@@ -377,7 +377,7 @@ async fn answer(
     let progress = bodies.begin(head);
     // HTTP/2 says in a frame of its own that a connection ends.
     let has_header = request.version() < Version::HTTP_2;
-    let computes_nothing = Work::is_none(&request);
+    let (is_none, is_little) = (Work::is_none(&request), Work::is_little(&request));
     // Before the wait, because a request that has arrived is not lost when the service stops.
     let request = track_request(request, &progress);
     // hyper refuses it only if it does not come at once.
@@ -386,7 +386,7 @@ async fn answer(
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response()
     } else if progress.may_begin().await {
         let answer = async move { Ok::<_, Infallible>(compress_short(router.call(request).await?).await) };
-        if computes_nothing { answer.await? } else { work.run(answer).await? }
+        if is_none { answer.await? } else { work.run(is_little, answer).await? }
     } else {
         refuse()
     };

@@ -8,6 +8,7 @@ use std::{
 };
 
 use ort::{
+    logging::LogLevel,
     session::{RunOptions, Session, SessionInputs, SessionOutputs},
     value::{DynValue, Tensor},
 };
@@ -90,7 +91,12 @@ impl Local {
 }
 
 fn open_session(runtime: &OnnxRuntime, path: &Path, device: Device) -> Result<Session, ort::Error> {
-    let builder = Session::builder(runtime.environment())?.with_intra_threads(1)?;
+    // Each batch has another shape, which a memory pattern would miss, and each miss is a message. `ort` opens the environment
+    // for all messages, of which those for developers would be formatted in each run.
+    let builder = Session::builder(runtime.environment())?
+        .with_intra_threads(1)?
+        .with_log_level(LogLevel::Warning)?
+        .with_memory_pattern(false)?;
     device.configure(builder)?.commit_from_file(path)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use memmap2::MmapMut;
 use rayon::prelude::*;
 
-use super::rounded::{self, CHUNK, Input, OF_WEIGHTS, Steps, halves, nearest, round};
+use super::rounded::{self, Input, OF_WEIGHTS, Steps, round};
 use crate::{catalogue::ArticleIndex, tables::Tables};
 
 /// The number of articles whose logits are computed together: half a word of a [`Mask`](atelier_core::domain::Mask).
@@ -15,9 +15,6 @@ pub(super) const PANEL: usize = 32;
 const PART: usize = 64;
 /// The bias of positions without an article: far below all logits, but finite.
 pub(in crate::inference) const NO_ARTICLE: f32 = -1e30;
-
-/// What a step is divided into, where the rest of a weight is kept.
-const RESTS: i16 = 256;
 
 /// A sequence of panels. A panel is rows of [`PANEL`] words: the articles' biases, and then for each [word](rounded) of their
 /// weights a row.
@@ -29,7 +26,7 @@ pub(in crate::inference) struct Table {
     parts: Vec<Arc<Part>>,
 }
 
-/// Panels, and behind them for each article what its weights have beyond whole steps, which only the best need.
+/// Panels, and behind them a row for each article: its bias and its weights as they are, which only the best need.
 ///
 /// They are in an anonymous mapping, which starts at a page boundary and may use huge pages: a pass reads all panels, and
 /// in pages of 4 KiB they have more pages than the processor's TLB has entries.
@@ -66,11 +63,12 @@ impl Bounds {
 impl Part {
     fn new(panels: usize, inputs: usize) -> Self {
         let words = panels * panel_length(inputs);
-        Self::of_length(words * size_of::<i32>(), panels * PANEL * inputs, Bounds::default())
+        let rows = panels * PANEL * (1 + inputs);
+        Self::of_length(words * size_of::<i32>(), rows * size_of::<f32>(), Bounds::default())
     }
 
-    fn of_length(panels: usize, rests: usize, bounds: Bounds) -> Self {
-        let memory = MmapMut::map_anon(panels + rests).expect("no memory for a model's last layer");
+    fn of_length(panels: usize, rows: usize, bounds: Bounds) -> Self {
+        let memory = MmapMut::map_anon(panels + rows).expect("no memory for a model's last layer");
         // Without huge pages it is slower.
         #[cfg(target_os = "linux")]
         let _ = memory.advise(memmap2::Advice::HugePage);
@@ -87,8 +85,11 @@ impl Part {
         bytemuck::cast_slice(&self.memory[..self.panels])
     }
 
-    fn rests(&self) -> &[i8] {
-        bytemuck::cast_slice(&self.memory[self.panels..])
+    /// The bias and the weights of the article at a position.
+    fn row(&self, position: usize, inputs: usize) -> (f32, &[f32]) {
+        let rows: &[f32] = bytemuck::cast_slice(&self.memory[self.panels..]);
+        let row = &rows[position * (1 + inputs)..][..=inputs];
+        (row[0], &row[1..])
     }
 
     /// Puts an article at a position; without a bias there is none.
@@ -96,22 +97,19 @@ impl Part {
         if bias.is_none() {
             weights.fill(0.0);
         }
-        let (panels, rests) = self.memory.split_at_mut(self.panels);
+        let bias = bias.unwrap_or(NO_ARTICLE);
+        let (panels, rows) = self.memory.split_at_mut(self.panels);
         let panel =
             &mut bytemuck::cast_slice_mut::<_, i32>(panels)[position / PANEL * panel_length(weights.len())..];
-        let rests: &mut [i8] = &mut bytemuck::cast_slice_mut(rests)[position * weights.len()..];
+        let row: &mut [f32] = &mut bytemuck::cast_slice_mut(rows)[position * (1 + weights.len())..];
+        row[0] = bias;
+        row[1..=weights.len()].copy_from_slice(weights);
         let mut lane = panel.iter_mut().skip(position % PANEL).step_by(PANEL);
         let mut put =
             |word: i32| *lane.next().expect("a panel has a row for each word; this is a bug") = word;
-        put(bias.unwrap_or(NO_ARTICLE).to_bits().cast_signed());
-        let (mut rests, mut squares) = (rests.iter_mut(), Bounds::default());
+        put(bias.to_bits().cast_signed());
+        let mut squares = Bounds::default();
         round(weights, OF_WEIGHTS, put, |Steps { size, whole, rest }| {
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "half of 256, of which 127 is near enough; NaN counts as none"
-            )]
-            let part = nearest(rest * f32::from(RESTS)) as i8;
-            *rests.next().expect("a weight has a rest; this is a bug") = part;
             squares.length += (whole * size).powi(2);
             squares.rest += (rest * size).powi(2);
         });
@@ -227,26 +225,17 @@ impl Table {
 
     /// An article's logit from its exact weights.
     pub(super) fn logit(&self, article: usize, inputs: &[f32]) -> f32 {
-        let panel = self.panel(article / PANEL);
-        let word = |row: usize| panel[row * PANEL + article % PANEL];
-        let float = |row: usize| f32::from_bits(word(row).cast_unsigned());
-        let rests = &self.parts[article / PANEL / PART].rests()[article % (PART * PANEL) * self.inputs()..];
-        let mut logit = f64::from(float(0));
-        for (chunk, (inputs, rests)) in inputs.chunks(2 * CHUNK).zip(rests.chunks(2 * CHUNK)).enumerate() {
-            let first = 1 + chunk * (1 + CHUNK);
-            let mut weights = [0; 2 * CHUNK];
-            for pair in 0..inputs.len().div_ceil(2) {
-                let steps = halves(word(first + 1 + pair)).map(i32::from);
-                weights[2 * pair] = steps[0] * i32::from(RESTS);
-                weights[2 * pair + 1] = steps[1] * i32::from(RESTS);
-            }
+        let (bias, weights) =
+            self.parts[article / (PART * PANEL)].row(article % (PART * PANEL), inputs.len());
+        let mut logit = f64::from(bias);
+        for (weights, inputs) in weights.chunks(32).zip(inputs.chunks(32)) {
             let mut lanes = [0.0; 8];
-            for position in 0..inputs.len() {
-                #[expect(clippy::cast_precision_loss, reason = "whole numbers of 24 bits")]
-                let weight = (weights[position] + i32::from(rests[position])) as f32;
-                lanes[position % 8] += weight * inputs[position];
+            for (weights, inputs) in weights.chunks(8).zip(inputs.chunks(8)) {
+                for ((lane, weight), input) in lanes.iter_mut().zip(weights).zip(inputs) {
+                    *lane += weight * input;
+                }
             }
-            logit += f64::from(float(first) / f32::from(RESTS)) * f64::from(lanes.iter().sum::<f32>());
+            logit += f64::from(lanes.iter().sum::<f32>());
         }
         #[expect(clippy::cast_possible_truncation, reason = "logits have single precision")]
         let logit = logit as f32;
