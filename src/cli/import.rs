@@ -27,7 +27,7 @@ use crate::{
         coverage::Census,
         import::{
             Mirrored,
-            load::{End, Imported, Options, Outcome, Step, load_files},
+            load::{Change, End, Imported, Options, Outcome, Step, load_files},
         },
         live_release,
     },
@@ -123,7 +123,7 @@ impl Import {
         }
         let options = Options {
             skip_bad: self.skip_bad,
-            merge: self.merge,
+            change: if self.merge { Change::Merge } else { Change::Replace },
             format: self.format,
             dialect: Dialect { not_worn: settings.config.shop.not_worn(), ..self.dialect.into() },
             mirror: self.mirror.then_some(self.mirror_limit),
@@ -157,7 +157,7 @@ impl Import {
                 }
                 if retired == Some(Mirrored::BadRows) {
                     eprintln!(
-                        "no article was retired, because the file has bad rows; fix them and import again"
+                        "no article was retired, because the id of a bad row cannot be read; fix it and import again"
                     );
                 }
                 if report.left_out > 0 {

@@ -6,18 +6,18 @@
 
 use std::{
     borrow::Borrow,
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     fs::{File, TryLockError},
     io,
     time::Duration,
 };
 
 use atelier_core::{
-    domain::{ArticleId, CustomerId, Outfit, Timestamp},
+    domain::{Article, ArticleId, Customer, CustomerId, Outfit, Timestamp},
     util::digest::sha256,
 };
 use futures_util::TryStreamExt;
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::{
     Any, AnyConnection, AssertSqlSafe, Connection, Transaction, any::AnyArguments, pool::PoolConnection,
     query::Query,
@@ -32,7 +32,7 @@ use super::{
     imports,
     outfits::OutfitRow,
     pages::{self, PARSED_TOGETHER},
-    resource::{ResourceRow, by_id},
+    resource::{ResourceRow, by_id, remove},
     revisions::{self, Changed},
     upsert::{self, Row, Written},
 };
@@ -62,6 +62,8 @@ pub struct Import {
     tables: BTreeMap<&'static str, TableCounts>,
     /// The articles that were added, changed or retired.
     changed: Changed,
+    /// Customers who are erased at the end.
+    erased: BTreeSet<CustomerId>,
 }
 
 /// A table that imports write, its key, and the columns that they change. A row of the running import whose first old column is
@@ -102,6 +104,7 @@ pub struct Outcome {
 }
 
 const ARTICLES: &str = "articles";
+const CUSTOMERS: &str = "customers";
 const OUTFITS: &str = "outfits";
 
 impl Import {
@@ -119,6 +122,7 @@ impl Import {
             repeated: HashMap::new(),
             tables: BTreeMap::new(),
             changed: Changed::default(),
+            erased: BTreeSet::new(),
         })
     }
 
@@ -208,9 +212,46 @@ impl Import {
         Ok(all)
     }
 
-    /// Removes articles from the catalogue, but not from outfits.
-    pub async fn retire(&mut self, ids: &[ArticleId]) -> Result<(), StoreError> {
-        let dialect = self.store.dialect;
+    /// Gives an article that this import wrote a variant back that it had before.
+    pub async fn keep_variant(&mut self, id: &ArticleId, variant: &str) -> Result<(), StoreError> {
+        let select = "select type, attributes, old_attributes from articles
+            where id = $1 and import = $2 and old_attributes is not null";
+        let row: Option<(String, String, String)> = sqlx::query_as(select)
+            .bind(id.as_str())
+            .bind(self.number)
+            .fetch_optional(self.store.readers()?)
+            .await?;
+        let Some((kind, attributes, old)) = row else { return Ok(()) };
+        let parse = |attributes| Article::parse((id.to_string(), kind.clone(), attributes));
+        let (article, before) = (parse(attributes)?, parse(old)?);
+        let lost = before.attribute("variants").and_then(Value::as_array).into_iter().flatten();
+        let lost = lost.filter(|lost| lost["id"] == variant).take(1).cloned();
+        let mut attributes = article.kept_attributes().into_owned();
+        if let Some(Value::Array(variants)) = attributes.get_mut("variants") {
+            variants.extend(lost);
+        }
+        if let Ok(mut article) = Article::new(id.clone(), kind, attributes)
+            && article.normalise().is_ok()
+        {
+            self.put(&[article]).await?;
+        }
+        Ok(())
+    }
+
+    /// Erases customers at the end, as [`Customers::erase`] does, and gives how many there are.
+    pub async fn erase(&mut self, ids: &[CustomerId]) -> Result<u64, StoreError> {
+        let texts: Vec<&str> = ids.iter().map(CustomerId::as_str).collect();
+        let select = "select id from visible_customers where id in";
+        let found: Vec<(String,)> = pages::by_ids(&self.store, select, &texts).await?;
+        self.erased.extend(ids.iter().cloned());
+        let found = found.len() as u64;
+        self.tables.entry(CUSTOMERS).or_default().retired += found;
+        Ok(found)
+    }
+
+    /// Removes articles from the catalogue, but not from outfits, and gives how many there were.
+    pub async fn retire(&mut self, ids: &[ArticleId]) -> Result<u64, StoreError> {
+        let (dialect, mut all) = (self.store.dialect, 0);
         for ids in ids.chunks(upsert::ROWS) {
             let mut transaction = self.lock.begin(&self.store).await?;
             let ids: Vec<&str> = ids.iter().map(ArticleId::as_str).collect();
@@ -232,10 +273,11 @@ impl Import {
             }
             let retired: Vec<String> = update.fetch_all(&mut *transaction).await?;
             transaction.commit().await?;
-            self.tables.entry(ARTICLES).or_default().retired += retired.len() as u64;
+            all += retired.len() as u64;
             self.changed.add(retired);
         }
-        Ok(())
+        self.tables.entry(ARTICLES).or_default().retired += all;
+        Ok(all)
     }
 
     /// Adds outfits. It does not check whether the catalogue has their articles.
@@ -279,6 +321,9 @@ impl Import {
     /// Makes all rows visible at once. The audit log has an entry for each table that changed.
     pub async fn commit(mut self) -> Result<(), StoreError> {
         let ended = self.end().await;
+        if ended.is_ok() && !self.erased.is_empty() {
+            self.store.empty_log_soon().await;
+        }
         // What cannot be cleaned up now is when the next import begins.
         let _ = self.abandon().await;
         ended
@@ -299,15 +344,22 @@ impl Import {
             let action = format!("{table}.bulk");
             let mut details = json!({"added": stored.added, "changed": stored.changed, "bad": bad});
             if *retired > 0 {
-                details["retired"] = (*retired).into();
+                details[if *table == CUSTOMERS { "erased" } else { "retired" }] = (*retired).into();
             }
             let entry = Entry::new(&action, table, details);
             entry.write(&mut transaction, self.store.author, self.now).await?;
+        }
+        let mut forgotten = false;
+        for id in &self.erased {
+            forgotten |= remove::<Customer>(&mut transaction, &self.store, id).await?.forgotten;
         }
         count_on(&mut transaction).await?;
         if self.tables.get(ARTICLES).is_some_and(changes) {
             let articles = std::mem::take(&mut self.changed);
             revisions::change_articles(&mut transaction, self.store.dialect, articles).await?;
+        }
+        if forgotten {
+            revisions::increment(&mut transaction, revisions::ERASURES).await?;
         }
         Ok(transaction.commit().await?)
     }

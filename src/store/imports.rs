@@ -183,7 +183,7 @@ impl Imports<'_> {
         let silent: Option<i64> =
             sqlx::query_scalar("select id from imports where ended_at is null and seen_at < $1 limit 1")
                 .bind((now - SILENCE).millis())
-                .fetch_optional(&self.store.readers)
+                .fetch_optional(self.store.readers()?)
                 .await?;
         if silent.is_some() {
             let update = sqlx::query(
@@ -209,7 +209,7 @@ impl Imports<'_> {
                 (select api_keys.label from api_keys where api_keys.id = key_id) as key_label
              from imports {which}"
         );
-        Ok(sqlx::query_as(AssertSqlSafe(sql)).bind(number).fetch_all(&self.store.readers).await?)
+        Ok(sqlx::query_as(AssertSqlSafe(sql)).bind(number).fetch_all(self.store.readers()?).await?)
     }
 }
 

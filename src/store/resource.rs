@@ -266,20 +266,11 @@ impl<'a, R: Resource> Resources<'a, R> {
         {
             expected.check(Some(&stored.version))?;
         }
-        let sql = format!("select id from {} where id = $1{}", R::VISIBLE, self.store.dialect.for_update());
-        let visible = sqlx::query(AssertSqlSafe(sql)).bind(id.borrow()).fetch_optional(&mut *transaction);
-        let found = visible.await?.is_some();
-        // A running import's row, too. The foreign keys of outfits, notes and feedback events do the rest.
-        let sql = format!("delete from {} where id = $1", R::TABLE);
-        let deleted = sqlx::query(AssertSqlSafe(sql)).bind(id.borrow()).execute(&mut *transaction).await?;
-        let customer = R::owner(id);
-        let mut forgotten = deleted.rows_affected() > 0 && customer.is_some();
-        if let Some(customer) = customer {
-            forgotten |= audit::erase_customer(&mut transaction, customer).await? > 0;
-        }
+        let Removed { found, forgotten } = remove::<R>(&mut transaction, self.store, id).await?;
+        let is_customer = R::owner(id).is_some();
         if found {
             // The log must not say which customer was erased.
-            let subject = if customer.is_some() { ERASED } else { id.borrow() };
+            let subject = if is_customer { ERASED } else { id.borrow() };
             let entry = Entry::new(R::DELETE, subject, json!({}));
             entry.write(&mut transaction, self.store.author, now).await?;
             self.count_change(&mut transaction, id).await?;
@@ -288,9 +279,8 @@ impl<'a, R: Resource> Resources<'a, R> {
             revisions::increment(&mut transaction, revisions::ERASURES).await?;
         }
         transaction.commit().await?;
-        if found && customer.is_some() && self.store.dialect == Dialect::Sqlite {
-            // The customer is erased; a failure here is tried again in the background.
-            let _ = timeout(PATIENCE, self.store.empty_log()).await;
+        if found && is_customer {
+            self.store.empty_log_soon().await;
         }
         Ok(found)
     }
@@ -340,6 +330,43 @@ impl<'a, R: Resource> Resources<'a, R> {
         }
         let changed = Changed::Articles([id.borrow().to_owned()].into());
         revisions::change_articles(connection, self.store.dialect, changed).await
+    }
+}
+
+/// What deleting a value did.
+pub(super) struct Removed {
+    /// Whether readers saw it.
+    pub(super) found: bool,
+    /// Whether something about a customer is gone.
+    pub(super) forgotten: bool,
+}
+
+/// Deletes a value with all that is known of a customer, in the transaction of the caller, who logs it.
+pub(super) async fn remove<R: Resource>(
+    connection: &mut AnyConnection,
+    store: &Store,
+    id: &R::Id,
+) -> Result<Removed, StoreError> {
+    let sql = format!("select id from {} where id = $1{}", R::VISIBLE, store.dialect.for_update());
+    let visible = sqlx::query(AssertSqlSafe(sql)).bind(id.borrow()).fetch_optional(&mut *connection);
+    let found = visible.await?.is_some();
+    // A running import's row, too. The foreign keys of outfits, notes and feedback events do the rest.
+    let sql = format!("delete from {} where id = $1", R::TABLE);
+    let deleted = sqlx::query(AssertSqlSafe(sql)).bind(id.borrow()).execute(&mut *connection).await?;
+    let customer = R::owner(id);
+    let mut forgotten = deleted.rows_affected() > 0 && customer.is_some();
+    if let Some(customer) = customer {
+        forgotten |= audit::erase_customer(connection, customer).await? > 0;
+    }
+    Ok(Removed { found, forgotten })
+}
+
+impl Store {
+    /// Empties `SQLite`'s log after an erasure. A failure is tried again in the background.
+    pub(super) async fn empty_log_soon(&self) {
+        if self.dialect == Dialect::Sqlite {
+            let _ = timeout(PATIENCE, self.empty_log()).await;
+        }
     }
 }
 

@@ -109,13 +109,34 @@ fn run(setup: &Setup, form: Form) -> Ran {
     server = setup.start()?;
     let found = runtime.block_on(rounds(&http, &url))?;
     report.promise(found == [last] || found == [1000], format!("{last} or 1000, not {found:?}"));
+    // Likewise while a feed that mirrors runs: its import is known afterwards.
+    last = found.first().copied().context("the catalogue is empty")?;
+    let body = fs::read(write_articles(setup, rows, 1001)?.articles)?;
+    let feed = http.post(format!("{url}/feeds/shop?mode=mirror&mirror_limit=100")).body(body);
+    let id = runtime.block_on(async {
+        let sent: Value = feed.send().await?.error_for_status()?.json().await?;
+        let id = sent["id"].as_i64().context("an id")?;
+        while state(&http, &url, id).await? == "waiting" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        anyhow::Ok(id)
+    })?;
+    thread::sleep(took / 3);
+    server.kill()?;
+    server = setup.start()?;
+    let found = runtime.block_on(rounds(&http, &url))?;
+    let old = runtime.block_on(http.get(format!("{url}/articles/a-00134")).send())?.status().is_success();
+    let ended = runtime.block_on(state(&http, &url, id))?;
+    let is_old = found == [last] && old && ended == "interrupted";
+    let is_new = found == [1001] && !old && ["done", "interrupted"].contains(&ended.as_str());
+    report.promise(is_old || is_new, format!("a killed mirror is {ended}, with {found:?}; it was {last}"));
     // And the next import finds everything as it should be.
     let ended = setup.import(&write_articles(setup, rows, 2000)?).stderr(Stdio::null()).status()?;
     let found = runtime.block_on(rounds(&http, &url))?;
     report.promise(ended.success() && found == [2000], format!("2000 after kills, not {found:?}"));
     report.promise(taken_back > 0, "no import was killed before its end");
     report.figure("rows", rows);
-    report.figure("kills", kills + 1);
+    report.figure("kills", kills + 2);
     report.figure("taken_back", taken_back);
     drop(server);
     Ok(report)
@@ -162,6 +183,13 @@ async fn watch(http: &Client, url: &str, mut import: std::process::Child) -> Res
         ensure!(request.send().await?.status().as_u16() < 500, "a sign-in failed");
         seen.longest_sign_in = seen.longest_sign_in.max(began.elapsed());
     }
+}
+
+/// The state of a feed's import.
+async fn state(http: &Client, url: &str, id: i64) -> Result<String> {
+    let import = http.get(format!("{url}/imports/{id}")).send().await?.error_for_status()?;
+    let import: Value = import.json().await?;
+    Ok(import["state"].as_str().context("a state")?.to_owned())
 }
 
 /// The rounds of the articles that one list shows.

@@ -16,7 +16,11 @@ use atelier_core::{
 };
 use sha2::{Digest, Sha256};
 
-use super::{FileError, RowError, Rows, Table, error::Unit, table::features_to_fields};
+use super::{
+    Deletion, FileError, RowError, Rows, Table,
+    error::{Bad, Unit},
+    table::features_to_fields,
+};
 
 /// How many kinds of bad rows of a file, rows of a kind, and different warnings a report lists. It counts the others.
 const LISTED: usize = 20;
@@ -213,6 +217,9 @@ impl Checker {
             redefined: HashSet::new(),
             mirrors: false,
             customers: customers.into_iter().map(|id| (digest(id.as_str()), 0)).collect(),
+            bad: HashSet::new(),
+            bad_variants: Vec::new(),
+            has_bad_without_id: false,
             retired: HashSet::new(),
             outfits: HashMap::new(),
             rows: 0,
@@ -255,6 +262,24 @@ impl Checker {
     /// Whether a row with this id was read.
     pub fn has_read(&self, id: &ArticleId) -> bool {
         self.seen.articles.get(&digest(id.as_str())).is_some_and(|line| *line > 0)
+    }
+
+    /// Whether a bad row is about the article or one of its variants.
+    pub fn has_bad(&self, id: &ArticleId) -> bool {
+        self.seen.bad.contains(&digest(id.as_str()))
+    }
+
+    /// The articles that were read without a stored variant, whose row is bad.
+    pub fn bad_variants(&self) -> impl Iterator<Item = (&ArticleId, &str)> {
+        let is_lost = |(article, id): &&(ArticleId, String)| {
+            self.has_read(article) && self.seen.variants.get(&digest(id)).is_some_and(|claim| claim.line == 0)
+        };
+        self.seen.bad_variants.iter().filter(is_lost).map(|(article, id)| (article, id.as_str()))
+    }
+
+    /// Whether the id of a bad row of articles could not be read: any article may be the row's.
+    pub fn has_bad_without_id(&self) -> bool {
+        self.seen.has_bad_without_id
     }
 
     /// Forgets an article that no longer exists where the rows go.
@@ -347,7 +372,10 @@ impl<T: Table> Iterator for Checked<'_, T> {
                 let context = Context { unit, line: row.line, schema: self.rows.schema() };
                 match row.value.check(context, &mut self.checker.seen) {
                     Ok(repeat) => Ok((row, repeat)),
-                    Err(reason) => Err(RowError::new(unit, row.line, reason)),
+                    Err(reason) => {
+                        let ids = row.value.article_id().map(ToString::to_string).into_iter().collect();
+                        Err(RowError::new(unit, row.line, Bad { reason, ids }))
+                    }
                 }
             });
             let path = self.rows.path();
@@ -380,6 +408,9 @@ impl<T: Table> Iterator for Checked<'_, T> {
                     return Some(Err(FileError::Interrupted { path: path.to_owned(), error }));
                 }
                 Err(error) => {
+                    if T::NAME == Article::NAME {
+                        self.checker.seen.note_bad(&error.ids);
+                    }
                     self.checker.refuse(path, error);
                 }
             }
@@ -397,6 +428,11 @@ pub struct Seen {
     redefined: HashSet<RowDigest>,
     /// Whether articles that are not read will be gone.
     mirrors: bool,
+    /// The ids of bad rows of articles, and the articles whose variants they are.
+    bad: HashSet<RowDigest>,
+    /// The stored variants that bad rows are about, each with its article.
+    bad_variants: Vec<(ArticleId, String)>,
+    has_bad_without_id: bool,
     customers: HashMap<RowDigest, u32>,
     retired: HashSet<RowDigest>,
     outfits: HashMap<RowDigest, (u32, Option<Split>)>,
@@ -449,9 +485,26 @@ pub trait Check {
     /// # Errors
     /// If the row refers to unknown rows, its id appeared before, or an article's price or stock cannot be read.
     fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String>;
+
+    /// That of an article, or of a variant that changes.
+    fn article_id(&self) -> Option<&ArticleId> {
+        None
+    }
 }
 
 impl Seen {
+    fn note_bad(&mut self, ids: &[String]) {
+        self.has_bad_without_id |= ids.is_empty();
+        for id in ids {
+            let digest = digest(id);
+            self.bad.insert(digest);
+            if let Some(Claim { article, .. }) = self.variants.get(&digest) {
+                self.bad.insert(self::digest(article.as_str()));
+                self.bad_variants.push((article.clone(), id.clone()));
+            }
+        }
+    }
+
     /// The article that has this variant.
     fn article_of(&self, variant: &str) -> Option<&ArticleId> {
         let claim = self.variants.get(&digest(variant))?;
@@ -467,7 +520,7 @@ impl Seen {
         self.redefined.insert(own);
         for variant in variants {
             let digest = digest(variant.as_str());
-            let is_article = |line: &u32| *line > 0 || !self.mirrors;
+            let is_article = |line: &u32| *line > 0 || !self.mirrors || self.bad.contains(&digest);
             if digest != own && self.articles.get(&digest).is_some_and(is_article) {
                 return Err(format!("the variant {variant:?} of article {id:?} has the id of an article"));
             }
@@ -503,6 +556,10 @@ fn ids<'a>(ids: impl Iterator<Item = Cow<'a, str>>) -> Vec<ArticleId> {
 }
 
 impl Check for Article {
+    fn article_id(&self) -> Option<&ArticleId> {
+        Some(&self.id)
+    }
+
     fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
         self.normalise().map_err(|error| format!("{error} (article {:?})", self.id))?;
         let variants = ids(self.variant_ids());
@@ -511,6 +568,10 @@ impl Check for Article {
 }
 
 impl Check for ArticlePatch {
+    fn article_id(&self) -> Option<&ArticleId> {
+        Some(&self.id)
+    }
+
     fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
         let Some(article) = seen.article_of(self.id.as_str()).filter(|article| **article != self.id) else {
             let variants = self.variant_ids().map(ids);
@@ -533,6 +594,18 @@ impl Check for ArticlePatch {
                 Ok(None)
             }
         }
+    }
+}
+
+impl Check for Deletion<ArticleId> {
+    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
+        enter("article", self.0.as_str(), &mut seen.articles, &mut seen.rows, context)
+    }
+}
+
+impl Check for Deletion<CustomerId> {
+    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
+        enter("customer", self.0.as_str(), &mut seen.customers, &mut seen.rows, context)
     }
 }
 

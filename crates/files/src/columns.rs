@@ -16,6 +16,7 @@ use super::{
     header::{map_flag, propose},
     json::{Fields, is_texts},
     read::LONGEST,
+    table::readable_id,
 };
 
 const FEATURES: &str = "features";
@@ -124,6 +125,10 @@ impl RowFields {
             Target::Field(name) => insert(&mut self.fields, name, inside, value),
             Target::Feature(name) => insert(&mut self.features, name, inside, value),
         }
+    }
+
+    pub(super) fn readable_id(&self) -> Vec<String> {
+        readable_id(&self.fields)
     }
 
     /// # Errors

@@ -19,8 +19,23 @@ pub struct RowError {
     /// of the row.
     pub line: u64,
     pub reason: String,
+    /// The ids in the row of its article or variant, as far as they can be read.
+    pub(super) ids: Vec<String>,
     unit: Unit,
     fatal: bool,
+}
+
+/// Why a row cannot be used, with the ids in it that can be read.
+#[derive(Debug)]
+pub(super) struct Bad {
+    pub(super) reason: String,
+    pub(super) ids: Vec<String>,
+}
+
+impl<S: Into<String>> From<S> for Bad {
+    fn from(reason: S) -> Self {
+        Self { reason: reason.into(), ids: Vec::new() }
+    }
 }
 
 /// The unit that locates a row.
@@ -31,16 +46,16 @@ pub enum Unit {
 }
 
 impl RowError {
-    pub(super) fn new(unit: Unit, line: u64, reason: impl Into<String>) -> Self {
-        let mut reason = reason.into();
+    pub(super) fn new(unit: Unit, line: u64, bad: impl Into<Bad>) -> Self {
+        let Bad { mut reason, ids } = bad.into();
         // It may quote a cell.
         abbreviate(&mut reason, REASON_LENGTH);
-        Self { line, reason, unit, fatal: false }
+        Self { line, reason, ids, unit, fatal: false }
     }
 
     /// An error after which the file cannot be read.
     pub(super) fn fatal(unit: Unit, line: u64, reason: impl Into<String>) -> Self {
-        Self { line, reason: reason.into(), unit, fatal: true }
+        Self { line, reason: reason.into(), ids: Vec::new(), unit, fatal: true }
     }
 
     /// The kind of the first of the reasons: see [`strip_values`].

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     FileRow, RowError, Table,
-    error::Unit,
+    error::{Bad, Unit},
     input::Input,
     json::{Fields, JsonError, describe_type, explain_utf8_error, parse},
     read::{LONGEST, read_failure},
@@ -41,7 +41,7 @@ impl JsonLinesReader {
 
     pub(super) fn next<T>(
         &mut self,
-        finish: impl FnOnce(u64, Result<Fields, String>) -> Result<FileRow<T>, RowError>,
+        finish: impl FnOnce(u64, Result<Fields, Bad>) -> Result<FileRow<T>, RowError>,
     ) -> Option<Result<FileRow<T>, RowError>> {
         let line = self.next_line()?;
         Some(line.and_then(|line| finish(line.number, line.object())))
@@ -94,9 +94,11 @@ impl Line<'_> {
         Line { number: self.number, text: self.text.map(|text| Cow::Owned(text.into_owned())) }
     }
 
-    pub(super) fn object(&self) -> Result<Fields, String> {
+    pub(super) fn object(&self) -> Result<Fields, Bad> {
         let text = self.text.as_deref();
-        text.ok_or_else(|| format!("the line is longer than {} MiB", LONGEST >> 20)).and_then(object)
+        let object =
+            text.ok_or_else(|| format!("the line is longer than {} MiB", LONGEST >> 20)).and_then(object);
+        object.map_err(Bad::from)
     }
 }
 

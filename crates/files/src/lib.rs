@@ -102,5 +102,5 @@ pub use orders::OrderLine;
 pub use parquet::catch_panic;
 pub use read::{FileRow, InputFormat, Rows, open, read, read_any, read_as, read_json_lines, read_open};
 pub use suggestions::{SuggestionRow, SuggestionWriter};
-pub use table::Table;
+pub use table::{Deletion, Table};
 pub use write::Writer;

@@ -14,12 +14,13 @@ use rayon::prelude::*;
 use super::{
     Dialect, Feed, FileError, Format, RowError, Table, Warning,
     csv::CsvReader,
-    error::Unit,
+    error::{Bad, Unit},
     feed::FeedReader,
     input::Input,
     json::Fields,
     json_lines::{JsonLinesReader, Line},
     parquet::ParquetReader,
+    table::readable_id,
 };
 
 /// A usable row.
@@ -309,12 +310,15 @@ impl<T: Table> Rows<T> {
 fn finish<T: Table>(
     unit: Unit,
     line: u64,
-    fields: Result<Fields, String>,
+    fields: Result<Fields, Bad>,
     schema: &Schema,
 ) -> Result<FileRow<T>, RowError> {
     let (value, warnings) = fields
-        .and_then(|fields| T::from_fields(fields, schema))
-        .map_err(|reason| RowError::new(unit, line, reason))?;
+        .and_then(|fields| {
+            let ids = readable_id(&fields);
+            T::from_fields(fields, schema).map_err(|reason| Bad { reason, ids })
+        })
+        .map_err(|bad| RowError::new(unit, line, bad))?;
     Ok(FileRow { line, value, warnings: warnings.into_iter().map(Warning::Feature).collect() })
 }
 
@@ -327,7 +331,7 @@ impl<T: Table> Iterator for Rows<T> {
         }
         let unit = self.unit();
         let schema = &self.schema;
-        let finish = |line, fields: Result<Fields, String>| finish(unit, line, fields, schema);
+        let finish = |line, fields: Result<Fields, Bad>| finish(unit, line, fields, schema);
         let next = match &mut self.source {
             Source::JsonLines(reader) => reader.next(finish),
             Source::Csv(reader) => reader.next(finish),

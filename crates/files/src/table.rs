@@ -147,6 +147,51 @@ impl Table for CustomerPatch {
     }
 }
 
+/// Names an article or a customer that is deleted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Deletion<Id>(pub Id);
+
+const DELETED: &[Field] = &[field("id", true)];
+
+impl<Id> Deletion<Id> {
+    fn read(mut fields: Fields, new: impl FnOnce(String) -> Result<Id, IdError>) -> Result<Self, String> {
+        let id = take(&mut fields, "id");
+        fields.retain(|_, value| !value.is_null());
+        if let Some(name) = fields.keys().next() {
+            return Err(format!("unknown field {name:?}: a row to delete has an \"id\" only"));
+        }
+        parse_id("id", id, new).map(Self)
+    }
+}
+
+impl Table for Deletion<ArticleId> {
+    const NAME: &'static str = Article::NAME;
+    const FIELDS: &'static [Field] = DELETED;
+    const FEATURES: bool = false;
+
+    fn from_fields(fields: Fields, _: &Schema) -> Result<(Self, Vec<FeatureWarning>), String> {
+        Self::read(fields, ArticleId::new).map(|deletion| (deletion, Vec::new()))
+    }
+
+    fn to_fields(&self, _: &Schema) -> Fields {
+        [("id".to_owned(), self.0.as_str().into())].into_iter().collect()
+    }
+}
+
+impl Table for Deletion<CustomerId> {
+    const NAME: &'static str = Customer::NAME;
+    const FIELDS: &'static [Field] = DELETED;
+    const FEATURES: bool = false;
+
+    fn from_fields(fields: Fields, _: &Schema) -> Result<(Self, Vec<FeatureWarning>), String> {
+        Self::read(fields, CustomerId::new).map(|deletion| (deletion, Vec::new()))
+    }
+
+    fn to_fields(&self, _: &Schema) -> Fields {
+        [("id".to_owned(), self.0.as_str().into())].into_iter().collect()
+    }
+}
+
 /// The fields that outfits have, open or not, and the others.
 struct OutfitFields {
     customer: CustomerId,
@@ -307,6 +352,11 @@ pub(super) fn id_text(what: impl Display, value: Value) -> Result<String, String
         other => describe_type(&other).to_owned(),
     };
     Err(format!("{what} must be a string or a whole number, found {found}"))
+}
+
+/// The id in fields that may be bad.
+pub(super) fn readable_id(fields: &Fields) -> Vec<String> {
+    fields.get("id").and_then(|id| id_text("", id.clone()).ok()).into_iter().collect()
 }
 
 /// Postgres stores no text with this character. The reader of features checks theirs.

@@ -34,7 +34,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     ImportError, Mirrored,
-    load::{End, Imported, Opened, Options, Outcome, Step, fill},
+    load::{Change, End, Imported, Opened, Options, Outcome, Step, fill},
 };
 use crate::{
     service::{coverage::Census, live_release::Releases, profiles::Profiles},
@@ -90,7 +90,18 @@ pub enum Mode {
     Merge,
     /// As `replace`, and articles that the feed lacks are retired.
     Mirror,
+    /// A row has an `id` only, whose article or customer is deleted. A customer is erased, as `DELETE /customers/{id}` does.
+    Delete,
 }
+
+named!(
+    Mode,
+    "a mode is replace, merge, mirror or delete",
+    Replace = "replace",
+    Merge = "merge",
+    Mirror = "mirror",
+    Delete = "delete",
+);
 
 /// The table that a feed is about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -171,7 +182,7 @@ impl FeedOptions {
             (Mode::Mirror, FeedTable::Customers | FeedTable::Outfits) => {
                 refuse("mode", format!("mirror is for articles; {table} are replaced or merged"));
             }
-            (Mode::Merge, FeedTable::Outfits) => {
+            (Mode::Merge | Mode::Delete, FeedTable::Outfits) => {
                 refuse("mode", "outfits cannot be changed; expected replace".to_owned());
             }
             _ => {}
@@ -192,7 +203,11 @@ impl FeedOptions {
         Ok(Options {
             skip_bad: self.skip_bad,
             dry_run: self.dry_run,
-            merge: *mode == Mode::Merge,
+            change: match mode {
+                Mode::Replace | Mode::Mirror => Change::Replace,
+                Mode::Merge => Change::Merge,
+                Mode::Delete => Change::Delete,
+            },
             format,
             dialect: Dialect { delimiter, encoding, map, not_worn: not_worn.clone() },
             most_rows,
@@ -229,6 +244,9 @@ pub struct JobResult {
     pub unchanged: u64,
     /// Articles that `mode=mirror` retired.
     pub retired: u64,
+    /// With `mode=delete`: articles or customers that were deleted, and ids that none had.
+    pub deleted: u64,
+    pub absent: u64,
     /// Entries of a product feed that are not for sale, worn by nobody, or the parents of variants.
     pub left_out: u64,
     /// Bad rows, which are not stored.
@@ -542,7 +560,7 @@ async fn import_file(
     let mut result = JobResult::new(table, &report, census);
     let state = match end {
         End::Imported(imported) => {
-            result.count(&imported);
+            result.count(&imported, options.change);
             ImportState::Done
         }
         End::Cancelled => return stopped_early(stop.borrow().unwrap_or(Stop::Cancelled)),
@@ -645,11 +663,13 @@ impl JobResult {
         }
     }
 
-    fn count(&mut self, imported: &Imported) {
-        for (_, Counts { added, changed, unchanged }) in &imported.tables {
-            self.added += added;
-            self.changed += changed;
-            self.unchanged += unchanged;
+    fn count(&mut self, imported: &Imported, change: Change) {
+        for (_, Counts { added, changed, unchanged }) in imported.tables.iter().copied() {
+            if change == Change::Delete {
+                (self.deleted, self.absent) = (changed, unchanged);
+            } else {
+                (self.added, self.changed, self.unchanged) = (added, changed, unchanged);
+            }
         }
         match imported.retired {
             Some(Mirrored::Retired(retired)) => self.retired = retired,

@@ -7,9 +7,9 @@ use std::{
 };
 
 use atelier_core::domain::{
-    Article, ArticleId, ArticlePatch, Customer, CustomerPatch, Outfit, Schema, Timestamp,
+    Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, Outfit, Schema, Timestamp,
 };
-use atelier_files::{Checker, Dialect, FileError, Files, InputFormat, Report, Rows, Table};
+use atelier_files::{Checker, Deletion, Dialect, FileError, Files, InputFormat, Report, Rows, Table};
 
 use super::{ImportError, Importable, Mirrored, import_table, may_commit, mirror};
 use crate::{
@@ -53,8 +53,8 @@ pub struct Options {
     pub skip_bad: bool,
     /// Take everything back at the end.
     pub dry_run: bool,
-    /// Rows of articles and customers change stored ones; otherwise they replace them.
-    pub merge: bool,
+    /// What rows of articles and customers do with stored ones.
+    pub change: Change,
     /// The format of the articles; `None` if it shows.
     pub format: Option<InputFormat>,
     pub dialect: Dialect,
@@ -62,6 +62,14 @@ pub struct Options {
     pub mirror: Option<u8>,
     /// The most rows, if the checker's own limit is too many.
     pub most_rows: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Change {
+    #[default]
+    Replace,
+    Merge,
+    Delete,
 }
 
 /// How far an import is.
@@ -121,20 +129,24 @@ pub async fn load_files_if_empty(
 /// reported at once.
 #[derive(Debug, Default)]
 pub struct Opened {
-    articles: Option<Either<Article, ArticlePatch>>,
-    customers: Option<Either<Customer, CustomerPatch>>,
+    articles: Option<Changes<Article, ArticlePatch, ArticleId>>,
+    customers: Option<Changes<Customer, CustomerPatch, CustomerId>>,
     outfits: Option<Rows<Outfit>>,
     retired: Vec<ArticleId>,
 }
 
-/// The rows of a table, or changes of them.
+/// The rows of a table, or changes of them, or which are deleted.
 #[derive(Debug)]
-enum Either<Row, Patch> {
+enum Changes<Row, Patch, Id> {
     Rows(Rows<Row>),
     Patches(Rows<Patch>),
+    Deletions(Rows<Deletion<Id>>),
 }
 
-impl<Row: Importable, Patch: Importable> Either<Row, Patch> {
+impl<Row: Importable, Patch: Importable, Id> Changes<Row, Patch, Id>
+where
+    Deletion<Id>: Importable,
+{
     async fn load(
         self,
         import: &mut store::Import,
@@ -145,6 +157,7 @@ impl<Row: Importable, Patch: Importable> Either<Row, Patch> {
         match self {
             Self::Rows(rows) => load_table(import, checker, rows, census, tell).await,
             Self::Patches(rows) => load_table(import, checker, rows, census, tell).await,
+            Self::Deletions(rows) => load_table(import, checker, rows, census, tell).await,
         }
     }
 }
@@ -159,14 +172,17 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    fn either<Row: Importable, Patch: Importable>(
+    fn changes<Row: Table, Patch: Table, Id>(
         self,
         format: Option<InputFormat>,
-    ) -> Result<Either<Row, Patch>, FileError> {
-        if self.options.merge {
-            self.rows(format).map(Either::Patches)
-        } else {
-            self.rows(format).map(Either::Rows)
+    ) -> Result<Changes<Row, Patch, Id>, FileError>
+    where
+        Deletion<Id>: Table,
+    {
+        match self.options.change {
+            Change::Replace => self.rows(format).map(Changes::Rows),
+            Change::Merge => self.rows(format).map(Changes::Patches),
+            Change::Delete => self.rows(format).map(Changes::Deletions),
         }
     }
 
@@ -182,8 +198,8 @@ impl Opened {
             let file = atelier_files::open(path)?;
             Ok::<_, FileError>(Source { file, path: path.clone(), schema, options, now })
         };
-        let articles = files.articles.as_ref().map(|path| source(path)?.either(options.format));
-        let customers = files.customers.as_ref().map(|path| source(path)?.either(None));
+        let articles = files.articles.as_ref().map(|path| source(path)?.changes(options.format));
+        let customers = files.customers.as_ref().map(|path| source(path)?.changes(None));
         let outfits = files.outfits.as_ref().map(|path| source(path)?.rows(None));
         let (articles, customers, outfits) =
             FileError::together(articles.transpose(), customers.transpose(), outfits.transpose())?;
@@ -205,8 +221,8 @@ impl Opened {
     ) -> Result<Self, ImportError> {
         let source = Source { file, path: path.to_owned(), schema, options, now };
         let opened = match table {
-            Article::NAME => Self { articles: Some(source.either(options.format)?), ..Self::default() },
-            Customer::NAME => Self { customers: Some(source.either(options.format)?), ..Self::default() },
+            Article::NAME => Self { articles: Some(source.changes(options.format)?), ..Self::default() },
+            Customer::NAME => Self { customers: Some(source.changes(options.format)?), ..Self::default() },
             _ => Self { outfits: Some(source.rows(options.format)?), ..Self::default() },
         };
         options.dialect.check_used().map_err(ImportError::Mapping)?;

@@ -8,8 +8,8 @@ pub mod load;
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use atelier_core::domain::{Article, ArticlePatch, Customer, CustomerPatch, Outfit};
-use atelier_files::{Checked, Checker, FileError, Report, Rows, Table};
+use atelier_core::domain::{Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, Outfit};
+use atelier_files::{Checked, Checker, Deletion, FileError, Report, Rows, Table};
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
@@ -97,7 +97,7 @@ fn next_slice<T: Table>(rows: &mut Checked<'_, T>, most: usize) -> Result<(Vec<T
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mirrored {
     Retired(u64),
-    /// Some rows are bad, and their articles must not be taken for missing.
+    /// The id of a bad row cannot be read, and its article must not be taken for missing.
     BadRows,
     /// More articles are missing than may be retired at once.
     TooMany {
@@ -106,19 +106,22 @@ pub enum Mirrored {
     },
 }
 
-/// Retires the articles that the read files do not have, up to `percent` of those that there are. Call it after
-/// the articles were imported.
+/// Retires the articles that the read files do not have, not even in a bad row, up to `percent` of those that there are. Call it
+/// after the articles were imported.
 pub async fn mirror(
     import: &mut store::Import,
     checker: &mut Checker,
     percent: u8,
 ) -> Result<Mirrored, StoreError> {
-    if checker.report().bad > 0 {
+    for (article, variant) in checker.bad_variants() {
+        import.keep_variant(article, variant).await?;
+    }
+    if checker.has_bad_without_id() {
         return Ok(Mirrored::BadRows);
     }
     let mut ids = import.article_ids().await?;
     let before = ids.len() as u64;
-    ids.retain(|id| !checker.has_read(id));
+    ids.retain(|id| !checker.has_read(id) && !checker.has_bad(id));
     let missing = ids.len() as u64;
     if missing * 100 > before * u64::from(percent) {
         return Ok(Mirrored::TooMany { missing, before });
@@ -177,6 +180,26 @@ impl Importable for CustomerPatch {
     async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Outcome, StoreError> {
         import.merge::<Customer>(rows).await
     }
+}
+
+/// What is deleted counts as changed, and what is absent as unchanged.
+impl Importable for Deletion<ArticleId> {
+    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Outcome, StoreError> {
+        let ids: Vec<ArticleId> = rows.iter().map(|Deletion(id)| id.clone()).collect();
+        import.retire(&ids).await.map(|deleted| count_deleted(deleted, rows))
+    }
+}
+
+impl Importable for Deletion<CustomerId> {
+    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Outcome, StoreError> {
+        let ids: Vec<CustomerId> = rows.iter().map(|Deletion(id)| id.clone()).collect();
+        import.erase(&ids).await.map(|deleted| count_deleted(deleted, rows))
+    }
+}
+
+fn count_deleted<T>(deleted: u64, rows: &[T]) -> Outcome {
+    let counts = Counts { added: 0, changed: deleted, unchanged: rows.len() as u64 - deleted };
+    Outcome { counts, refused: Vec::new() }
 }
 
 impl Importable for Outfit {

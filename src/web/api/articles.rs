@@ -7,6 +7,7 @@ use atelier_core::{
     util::json_pointer::step,
 };
 use atelier_engine::packed_article::PackedArticle;
+use atelier_files::Deletion;
 use axum::{
     extract::{Request, State},
     http::StatusCode,
@@ -300,6 +301,7 @@ async fn delete(target: Target<ArticleId>) -> Result<StatusCode, Problem> {
 ///
 /// One article per line, `{"id": …, "type": …, …}`, in the format of `atelier export`. Either all articles are stored
 /// or none. With `mode=merge` a line changes a stored article as PATCH does, and adds an article if it has a type.
+/// With `mode=delete` a line is `{"id": …}`, and the article is deleted.
 #[utoipa::path(post, path = "/articles/bulk", operation_id = "importArticles",
     tag = "articles", params(TableQuery),
     request_body(content = String, content_type = "application/x-ndjson", example =
@@ -316,6 +318,7 @@ async fn import(
 }
 
 impl Resource for Article {
+    type Deletion = Deletion<ArticleId>;
     type Body = ArticleBody;
     type StoredBody = ArticleStored;
     type PutBody = Map<String, Value>;

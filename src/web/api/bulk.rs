@@ -54,7 +54,8 @@ pub(crate) struct TableQuery {
     /// Store the good lines even if others are bad.
     #[serde(default)]
     pub(crate) skip_bad: bool,
-    /// `replace`: a line is the complete row. `merge`: it changes the stored row, as PATCH does.
+    /// `replace`: a line is the complete row. `merge`: it changes the stored row, as PATCH does. `delete`: it has an `id` only,
+    /// and DELETE's effect.
     #[serde(default)]
     #[param(inline)]
     pub(crate) mode: Mode,
@@ -66,6 +67,7 @@ pub(crate) enum Mode {
     #[default]
     Replace,
     Merge,
+    Delete,
 }
 
 /// The result of an import.
@@ -78,6 +80,10 @@ pub(crate) struct ImportBody {
     changed: u64,
     /// Number of lines that were already stored.
     unchanged: u64,
+    /// With `mode=delete`: number of articles or customers that were deleted.
+    deleted: u64,
+    /// With `mode=delete`: number of ids that none had.
+    absent: u64,
     /// Number of bad lines, which were not stored.
     bad: u64,
     /// The first bad lines.
@@ -185,6 +191,11 @@ fn errors(report: &Report) -> Vec<Finding> {
 }
 
 impl ImportBody {
+    /// Deletions count as changes.
+    pub(super) fn of_deletions(self) -> Self {
+        Self { changed: 0, unchanged: 0, deleted: self.changed, absent: self.unchanged, ..self }
+    }
+
     fn new(counts: Counts, report: &Report, census: Option<Census>) -> Self {
         let warning = |noted: &CountedWarning| {
             let others =
@@ -202,6 +213,8 @@ impl ImportBody {
             added: counts.added,
             changed: counts.changed,
             unchanged: counts.unchanged,
+            deleted: 0,
+            absent: 0,
             bad: report.bad,
             errors: errors(report),
             warnings: report.warnings.iter().map(warning).chain(unknown).collect(),

@@ -6,6 +6,7 @@ use atelier_core::{
     domain::{Customer, CustomerId, CustomerPatch, PatchError, Schema},
     util::calendar,
 };
+use atelier_files::Deletion;
 use axum::{
     body::Body,
     extract::{Request, State},
@@ -184,6 +185,7 @@ async fn patch(
 }
 
 impl Resource for Customer {
+    type Deletion = Deletion<CustomerId>;
     type Body = CustomerBody;
     type StoredBody = CustomerStored;
     type PutBody = CustomerPut;
@@ -394,6 +396,7 @@ async fn outfits(
 ///
 /// One customer per line, `{"id": …, "features": {…}}`, in the format of `atelier export`. Either all customers are
 /// stored or none. With `mode=merge` a line changes a stored customer as PATCH does, or adds one.
+/// With `mode=delete` a line is `{"id": …}`, and the customer is erased.
 #[utoipa::path(post, path = "/customers/bulk", operation_id = "importCustomers",
     tag = "customers", params(TableQuery),
     request_body(content = String, content_type = "application/x-ndjson", example =

@@ -31,6 +31,8 @@ use crate::{
 pub(crate) trait Resource:
     Copied<Id: PathParameter + fmt::Debug, Patch: Importable> + Importable
 {
+    /// A line of a stream that deletes.
+    type Deletion: Importable;
     /// The body of an answer.
     type Body: From<Self> + Serialize;
     /// The body of an answer to a change, with warnings.
@@ -122,6 +124,10 @@ pub(crate) async fn import<R: Resource>(
     let imported = match mode {
         Mode::Replace => bulk::import::<R>(&state, author, skip_bad, request).await,
         Mode::Merge => bulk::import::<R::Patch>(&state, author, skip_bad, request).await,
+        Mode::Delete => {
+            let deleted = bulk::import::<R::Deletion>(&state, author, skip_bad, request).await;
+            deleted.map(ImportBody::of_deletions)
+        }
     };
     imported.map(Json)
 }

@@ -71,6 +71,8 @@ const ADMIN: Pages = &[
     ("acceptance-by-type", "/operations/acceptance?by=type"),
     ("acceptance-by-arm", "/operations/acceptance?by=arm"),
     ("articles", "/operations/articles"),
+    ("imports", "/operations/imports"),
+    ("import", "/operations/imports/1"),
     ("releases", "/operations/releases"),
     ("release", "/operations/releases/demo"),
     ("comparison", "/operations/releases/demo/comparison"),
@@ -166,6 +168,7 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
         let label = Name::new("feeds").unwrap();
         let now = SystemTime::now().into();
         service.state.access.issue_key(&label, &[Scope::Catalogue], None, now).await.unwrap();
+        service.feed("dry_run=true&skip_bad=true", "id,type,price\n,hat,1\nx,hat,cheap\ny,hat,1\n").await;
     }
     let mut wrong = Vec::new();
     // Dark mode on a phone needs only its picture: it was checked above.

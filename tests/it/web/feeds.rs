@@ -2,6 +2,7 @@
 
 use std::{fmt::Write as _, fs, path::Path};
 
+use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
 use super::{Guarded, Service, header, until};
@@ -256,7 +257,142 @@ async fn the_end_of_the_service_interrupts_imports(service: Service) {
 }
 
 #[apply(contract)]
+async fn people_see_what_a_feed_did(service: Service) {
+    let analyst = service.signed_in(Role::Analyst).await;
+    assert!(analyst.page("/operations/imports").await.contains("<strong>No imports</strong>"));
+    let import = service.feed("", "id,type,price\n,hat,1\n<b>,hat,cheap\ny,hat,1\n").await;
+    let list = analyst.page("/operations/imports").await;
+    let path = format!("/operations/imports/{}", import["id"]);
+    assert!(list.contains(&format!("<a href=\"{path}\">shop</a>")) && list.contains("2 bad"), "{list}");
+    let html = analyst.page(&path).await;
+    assert!(
+        html.contains("2 of 3 rows are bad") && html.contains("line 2: field &#34;id&#34; is missing"),
+        "{html}"
+    );
+    assert!(!html.contains("<b>"), "{html}");
+    assert_eq!(analyst.get("/operations/imports/99").await.status(), 404);
+    let stylist = service.signed_in(Role::Stylist).await;
+    assert_eq!(stylist.get("/operations/imports").await.status(), 403);
+}
+
+#[apply(contract)]
 async fn a_feed_needs_a_key_for_the_catalogue(Guarded(service): Guarded) {
     assert_eq!(service.post("/feeds/shop", "text/csv", "id,type\na,hat\n").await.status(), 401);
     assert_eq!(service.get("/imports").await.status(), 401);
+}
+
+/// In a mirror, a bad row keeps its article, or that of its variant. Without an id that can be read it keeps all.
+#[apply(contract)]
+async fn bad_rows_of_a_mirror_keep_their_articles(service: Service) {
+    const XML: &str = "<rss xmlns:g=\"http://base.google.com/ns/1.0\"><channel>";
+    let xml = |items: &str| format!("{XML}{items}</channel></rss>");
+    let item = |id: &str, rest: &str| {
+        format!("<item><g:id>{id}</g:id><g:product_type>Hats</g:product_type>{rest}</item>")
+    };
+    let sku = |id: &str, rest: &str| item(id, &format!("<g:item_group_id>kept</g:item_group_id>{rest}"));
+    let shopify = "Handle,Title,Type,Option1 Name,Option1 Value,Variant SKU,Variant Price\n";
+    let bad_price = "<g:price>cheap</g:price>";
+    for (name, first, second, keeps) in [
+        ("jsonl", hats(0..1) + "{\"id\":\"kept\",\"type\":\"hat\"}\n{\"id\":\"gone\",\"type\":\"hat\"}\n",
+            hats(0..1) + "{\"id\":\"kept\",\"type\":7}\n", true),
+        ("price", "id,type,price\na-0,hat,1\nkept,hat,1\ngone,hat,1\n".into(), "id,type,price\na-0,hat,1\nkept,hat,cheap\n".into(), true),
+        ("cells", "id,type\na-0,hat\nkept,hat\ngone,hat\n".into(), "id,type\na-0,hat\nkept,hat,7,8\n".into(), true),
+        ("shifted", "id,type\na-0,hat\nkept,hat\ngone,hat\n".into(), "type,id\nhat,a-0\nhat,new,kept\n".into(), false),
+        ("no id", "id,type\na-0,hat\nkept,hat\ngone,hat\n".into(), "id,type\na-0,hat\n,hat\n".into(), false),
+        ("broken", hats(0..1) + "{\"id\":\"kept\",\"type\":\"hat\"}\n{\"id\":\"gone\",\"type\":\"hat\"}\n",
+            hats(0..1) + "{\"id\":\"kept\",\n", false),
+        ("tsv", "id\ttitle\tproduct_type\tprice\na-0\tA\tHats\t1 EUR\nkept\tB\tHats\t1 EUR\ngone\tC\tHats\t1 EUR\n".into(),
+            "id\ttitle\tproduct_type\tprice\na-0\tA\tHats\t1 EUR\nkept\tB\tHats\tcheap\n".into(), true),
+        ("xml", xml(&[item("a-0", ""), item("kept", ""), item("gone", "")].concat()),
+            xml(&[item("a-0", ""), item("kept", bad_price)].concat()), true),
+        ("entity", xml(&[item("a-0", ""), item("kept", ""), item("gone", "")].concat()),
+            xml(&[item("a-0", ""), item("kept", "<g:title>a&nbsp;b</g:title>")].concat()), true),
+        ("entity in the id", xml(&[item("a-0", ""), item("kept", ""), item("gone", "")].concat()),
+            xml(&[item("a-0", ""), item("kept&nbsp;", "")].concat()), false),
+        ("variant", xml(&[item("a-0", ""), sku("k-1", ""), sku("k-2", ""), item("gone", "")].concat()),
+            xml(&[item("a-0", ""), sku("k-1", bad_price), item("k-2", bad_price)].concat()), true),
+        ("shopify", format!("{shopify}a-0,A,Hat,Size,M,s-0,1\nkept,B,Hat,Size,M,s-1,1\ngone,C,Hat,Size,M,s-2,1\n"),
+            format!("{shopify}a-0,A,Hat,Size,M,s-0,1\nkept,B,Hat,Size,M,s-1,cheap\n"), true),
+    ] {
+        service.feed("mode=mirror&mirror_limit=100", first).await;
+        let import = service.feed("mode=mirror&mirror_limit=100&skip_bad=true", second).await;
+        assert_eq!(import["state"], "done", "{name}: {import:#}");
+        let retired = &import["result"]["retired"];
+        assert_eq!(retired, &json!(u8::from(keeps)), "{name}: {import:#}");
+        assert_eq!(service.get("/articles/kept").await.status(), 200, "{name}");
+        assert_eq!(service.get("/articles/gone").await.status(), if keeps { 404 } else { 200 }, "{name}");
+        let says_so = import["result"]["notes"].to_string().contains("no article was retired");
+        assert_eq!(says_so, !keeps, "{name}: {import:#}");
+    }
+}
+
+/// The other variants of the article are as the feed says.
+#[apply(contract)]
+async fn a_bad_row_keeps_its_variant(service: Service) {
+    let feed = |price: &str, size: &str| {
+        let item = |id: &str, size: &str, price: &str| {
+            format!(
+                "<item><g:id>{id}</g:id><g:item_group_id>g</g:item_group_id><g:product_type>Hats</g:product_type>\
+                 <g:size>{size}</g:size><g:price>{price}</g:price></item>"
+            )
+        };
+        let items = item("s-1", size, "10 EUR") + &item("s-2", "M", price);
+        format!("<rss xmlns:g=\"http://base.google.com/ns/1.0\"><channel>{items}</channel></rss>")
+    };
+    service.feed("mode=mirror&mirror_limit=100", feed("20 EUR", "S")).await;
+    let before = service.json("/articles/g").await;
+    let import = service.feed("mode=mirror&mirror_limit=100&skip_bad=true", feed("cheap", "XS")).await;
+    assert_eq!((counts(&import)[1], counts(&import)[4]), (1, 1), "{import:#}");
+    let after = service.json("/articles/g").await;
+    assert_eq!(after["variants"][0]["size"], "XS", "{after:#}");
+    assert_eq!(after["variants"][1], before["variants"][1], "{after:#}");
+}
+
+/// As DELETE of each, in one transaction: of customers nothing stays.
+#[apply(contract)]
+async fn many_are_deleted_at_once(service: Service) {
+    service.feed("", hats(0..20)).await;
+    service.feed("table=customers", "id,age\nErna,28\nOtto,30\nUdo,31\n").await;
+    let outfit = json!({"customer": "Erna", "articles": ["a-1", "a-2"]});
+    assert_eq!(service.ask("/outfits", &outfit).await.0, 201);
+    let delete = async |path: &str, lines: &str| {
+        let answer =
+            service.post(&format!("{path}/bulk?mode=delete"), "application/x-ndjson", lines.to_owned()).await;
+        (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+    };
+    for lines in [
+        "{\"id\":\"a-1\"}\n{\"nr\":1}\n",
+        "{\"id\":\"a-1\"}\n{\"id\":\"a-1\"}\n",
+        "{\"id\":\"a-1\",\"type\":\"hat\"}\n",
+    ] {
+        let (status, problem) = delete("/articles", lines).await;
+        assert_eq!(status, 422, "{problem:#}");
+    }
+    assert_eq!(service.store.articles().count().await, Ok(20), "all or nothing");
+    let (status, done) = delete("/articles", "{\"id\":\"a-1\"}\n{\"id\":\"a-2\"}\n{\"id\":\"none\"}\n").await;
+    assert_eq!(
+        (status, &done["deleted"], &done["absent"], &done["changed"]),
+        (200, &json!(2), &json!(1), &json!(0)),
+        "{done:#}"
+    );
+    assert_eq!(service.get("/articles/a-1").await.status(), 404);
+    let (status, done) =
+        delete("/customers", "{\"id\":\"Erna\"}\n{\"id\":\"Otto\"}\n{\"id\":\"none\"}\n").await;
+    assert_eq!((status, &done["deleted"], &done["absent"]), (200, &json!(2), &json!(1)), "{done:#}");
+    assert_eq!(service.get("/customers/Erna").await.status(), 404);
+    assert_eq!(service.get("/customers/Udo").await.status(), 200);
+    let log = service.log(100).await;
+    assert_eq!((log[0].action.as_str(), &log[0].details["erased"]), ("customers.bulk", &json!(2)));
+    assert!(!format!("{log:?}").contains("Erna"), "{log:?}");
+    assert_eq!(service.get("/outfits/1").await.status(), 404);
+    // A feed does the same.
+    let import = service.feed("mode=delete&dry_run=true", "id\na-3\nnone\n").await;
+    assert_eq!(
+        (&import["result"]["deleted"], &import["result"]["absent"]),
+        (&json!(1), &json!(1)),
+        "{import:#}"
+    );
+    assert_eq!(service.get("/articles/a-3").await.status(), 200);
+    service.feed("mode=delete&table=customers", "id\nUdo\n").await;
+    assert_eq!(service.get("/customers/Udo").await.status(), 404);
 }

@@ -21,7 +21,7 @@ use super::{
     Delimiter, Dialect, FileError, FileRow, RowError, Table, TableColumns,
     columns::{Kind, Misfit, PADDING, RowFields, Target, find_targets, flatten, missing},
     dialect::DELIMITERS,
-    error::Unit,
+    error::{Bad, Unit},
     header::propose_others,
     input::{Input, is_utf8},
     json::Fields,
@@ -132,7 +132,7 @@ impl CsvReader {
 
     pub(crate) fn next<T: Table>(
         &mut self,
-        finish: impl FnOnce(u64, Result<Fields, String>) -> Result<FileRow<T>, RowError>,
+        finish: impl FnOnce(u64, Result<Fields, Bad>) -> Result<FileRow<T>, RowError>,
     ) -> Option<Result<FileRow<T>, RowError>> {
         loop {
             match self.records.next_record().transpose()? {
@@ -144,8 +144,8 @@ impl CsvReader {
         }
     }
 
-    fn fields<T: Table>(&self) -> Result<Fields, String> {
-        let cells = self.records.cells()?;
+    fn fields<T: Table>(&self) -> Result<Fields, Bad> {
+        let cells = self.records.cells().map_err(|reason| Bad { reason, ids: self.readable_id(|_| true) })?;
         let lines = self.records.next_line() - self.records.begins;
         // Some programs end a row with a delimiter.
         let is_whole = cells.len() == self.named
@@ -159,18 +159,31 @@ impl CsvReader {
                 String::new()
             };
             let (found, expected) = (cells.len(), self.named);
-            return Err(format!("the header has {expected} cells, but this row has {found}{hint}"));
+            let reason = format!("the header has {expected} cells, but this row has {found}{hint}");
+            // Before the first cell none is missing or too many. Other rows may be inside a long one.
+            return Err(Bad { reason, ids: self.readable_id(|cell| cell == 0 && lines <= 1) });
         }
         let mut fields = RowFields::default();
         for Column { cell, name, target, reading, is_text } in &self.columns {
             let cell = cells[*cell];
-            let mut value = reading.read(cell).map_err(|reason| format!("column {name:?}: {reason}"))?;
+            let mut value = reading.read(cell).map_err(|reason| Bad {
+                reason: format!("column {name:?}: {reason}"),
+                ids: self.readable_id(|_| true),
+            })?;
             if *is_text && (value.is_number() || value.is_boolean()) {
                 value = cell.into();
             }
             fields.insert(target, &[], value);
         }
-        fields.into_fields::<T>()
+        Ok(fields.into_fields::<T>()?)
+    }
+
+    /// The id of a bad row, if its cell can be trusted.
+    fn readable_id(&self, is_right: impl Fn(usize) -> bool) -> Vec<String> {
+        let is_id = |column: &&Column| matches!(&column.target, Target::Field(name) if name == "id");
+        let column = self.columns.iter().find(is_id).filter(|column| is_right(column.cell));
+        let cell = column.and_then(|column| self.records.cell(column.cell));
+        cell.map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).into_iter().collect()
     }
 }
 
@@ -440,6 +453,13 @@ impl Records {
     /// Whether the current record has nothing in any cell.
     fn is_blank(&self) -> bool {
         self.ends[..self.cells].last() == Some(&0)
+    }
+
+    /// A cell, if it is there and is text.
+    fn cell(&self, index: usize) -> Option<&str> {
+        let ends = &self.ends[..self.cells];
+        let start = index.checked_sub(1).map_or(Some(0), |before| ends.get(before).copied())?;
+        std::str::from_utf8(&self.bytes[start..*ends.get(index)?]).ok()
     }
 
     pub(crate) fn cells(&self) -> Result<Vec<&str>, String> {

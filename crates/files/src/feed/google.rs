@@ -10,6 +10,7 @@ use chrono::{DateTime, NaiveDateTime};
 use serde_json::{Map, Value};
 
 use super::{
+    Bad,
     categories::category_name,
     variants::{Variant, colour_id, last_of_path, read_gender},
 };
@@ -62,21 +63,25 @@ impl MerchantColumns {
     }
 
     /// Reads a row. Programs leave out the empty cells at its end.
-    pub(super) fn read(&self, cells: &[&str], now: Timestamp) -> Result<Variant, String> {
-        if cells.len() > self.0.len() {
-            let (found, expected) = (cells.len(), self.0.len());
-            return Err(format!("the header has {expected} cells, but this row has {found}"));
+    pub(super) fn read(&self, cells: &[&str], now: Timestamp) -> Result<Variant, Bad> {
+        let (found, expected) = (cells.len(), self.0.len());
+        if found > expected {
+            let reason = format!("the header has {expected} cells, but this row has {found}");
+            // Before the first cell none is too many.
+            let id = cells.iter().take(1).filter(|_| self.0[0] == "id").map(|id| id.trim().to_owned());
+            return Err(Bad { reason, ids: id.collect() });
         }
-        read(self.0.iter().map(String::as_str).zip(cells.iter().copied()), now)
+        read(self.0.iter().map(String::as_str).zip(cells.iter().copied()), None, now)
     }
 }
 
 /// Reads an entry from its attributes. Of an attribute that is given more than once the first counts, unless it may have several
-/// values.
+/// values. `wrong` says why they are not all there.
 pub(super) fn read<'f>(
     given: impl Iterator<Item = (&'f str, &'f str)>,
+    wrong: Option<String>,
     now: Timestamp,
-) -> Result<Variant, String> {
+) -> Result<Variant, Bad> {
     let mut fields: Vec<(&str, Cow<'_, str>)> = Vec::new();
     for (name, value) in
         given.map(|(name, value)| (name, value.trim())).filter(|(_, value)| !value.is_empty())
@@ -88,9 +93,23 @@ pub(super) fn read<'f>(
         }
     }
     let find = |name: &str| fields.iter().find(|(other, _)| *other == name).map(|(_, value)| &**value);
-    let id = find("id").or_else(|| find("feed id")).ok_or("the attribute \"id\" is missing")?;
+    let Some(id) = find("id").or_else(|| find("feed id")) else {
+        return Err(wrong.unwrap_or_else(|| "the attribute \"id\" is missing".to_owned()).into());
+    };
     let group = find("item_group_id");
     let article = group.map_or_else(|| id.to_owned(), |group| colour_id(group, find("color")));
+    let ids = vec![article.clone(), id.to_owned()];
+    let read = wrong.map_or(Ok(()), Err).and_then(|()| variant(id, group, article, find, now));
+    read.map_err(|reason| Bad { reason, ids })
+}
+
+fn variant<'f>(
+    id: &str,
+    group: Option<&str>,
+    article: String,
+    find: impl Fn(&str) -> Option<&'f str>,
+    now: Timestamp,
+) -> Result<Variant, String> {
     let (kind, warning) = read_type(find("product_type"), find("google_product_category"))?;
 
     let mut shared: Vec<(&'static str, Value)> =

@@ -25,7 +25,7 @@ use super::{
     Delimiter, Dialect, FileError, FileRow, RowError,
     csv::Records,
     dialect::DELIMITERS,
-    error::Unit,
+    error::{Bad, Unit},
     input::Input,
     json::{self, Fields},
 };
@@ -230,7 +230,7 @@ impl FeedReader {
 
     pub(super) fn next<T>(
         &mut self,
-        finish: impl FnOnce(u64, Result<Fields, String>) -> Result<FileRow<T>, RowError>,
+        finish: impl FnOnce(u64, Result<Fields, Bad>) -> Result<FileRow<T>, RowError>,
     ) -> Option<Result<FileRow<T>, RowError>> {
         loop {
             if let Some(Article { line, fields, warnings }) = self.variants.next() {
@@ -262,12 +262,12 @@ impl FeedReader {
             match entry {
                 Ok(Entry::Variant(variant)) => match self.variants.add(line, *variant) {
                     Ok(None) => {}
-                    Ok(Some(reason)) => return Some(finish(line, Err(reason))),
+                    Ok(Some(bad)) => return Some(finish(line, Err(bad))),
                     Err(reason) => return Some(Err(RowError::fatal(Unit::Line, line, reason))),
                 },
                 Ok(Entry::LeftOut) => self.left_out += 1,
                 Ok(Entry::Nothing) => {}
-                Err(reason) => return Some(finish(line, Err(reason))),
+                Err(bad) => return Some(finish(line, Err(bad))),
             }
         }
     }
@@ -280,29 +280,32 @@ impl Source {
         &mut self,
         now: Timestamp,
         not_worn: &NotWorn,
-    ) -> Result<Option<(u64, Result<Entry, String>)>, RowError> {
+    ) -> Result<Option<(u64, Result<Entry, Bad>)>, RowError> {
         match self {
             Self::Xml(items) => {
                 let Some(item) = items.next()? else { return Ok(None) };
-                let entry = item.fields.and_then(|fields| {
-                    let fields = fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-                    google::read(fields, now).map(|variant| Entry::of_google(variant, not_worn))
-                });
-                let entry = entry.map_err(|reason| match item.number {
-                    Some(number) => format!("in item {number} of the file, {reason}"),
-                    None => reason,
+                let fields = item.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+                let variant = google::read(fields, item.wrong, now);
+                let entry = variant.map(|variant| Entry::of_google(variant, not_worn)).map_err(|bad| {
+                    match item.number {
+                        Some(number) => {
+                            Bad { reason: format!("in item {number} of the file, {}", bad.reason), ..bad }
+                        }
+                        None => bad,
+                    }
                 });
                 Ok(Some((item.line, entry)))
             }
             Self::Tsv(records, columns) => {
                 let Some(line) = records.next_record()? else { return Ok(None) };
-                let read = records.cells().and_then(|cells| columns.read(&cells, now));
+                let read = records.cells().map_err(Bad::from).and_then(|cells| columns.read(&cells, now));
                 let entry = read.map(|variant| Entry::of_google(variant, not_worn));
                 Ok(Some((line, entry)))
             }
             Self::Shopify(records, columns, product) => {
                 let Some(line) = records.next_record()? else { return Ok(None) };
-                Ok(Some((line, records.cells().and_then(|cells| columns.read(&cells, product, not_worn)))))
+                let cells = records.cells().map_err(Bad::from);
+                Ok(Some((line, cells.and_then(|cells| columns.read(&cells, product, not_worn)))))
             }
         }
     }

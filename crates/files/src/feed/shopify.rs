@@ -7,7 +7,7 @@ use atelier_core::domain::{fold, json_number, parse_price};
 use serde_json::{Map, Value};
 
 use super::{
-    Entry,
+    Bad, Entry,
     variants::{NotWorn, Variant, colour_id, last_of_path, read_gender},
 };
 use crate::Warning;
@@ -151,10 +151,10 @@ impl ProductColumns {
         cells: &[&str],
         product: &mut Product,
         not_worn: &NotWorn,
-    ) -> Result<Entry, String> {
+    ) -> Result<Entry, Bad> {
         if cells.len() != self.0.len() {
             let (found, expected) = (cells.len(), self.0.len());
-            return Err(format!("the header has {expected} cells, but this row has {found}"));
+            return Err(format!("the header has {expected} cells, but this row has {found}").into());
         }
         let find = |column: Column| {
             let mut cells = self.0.iter().zip(cells).filter(|(other, _)| **other == Some(column));
@@ -171,7 +171,12 @@ impl ProductColumns {
         if find(Column::Price).is_none() && find(Column::OptionValue(0)).is_none() {
             return Ok(Entry::Nothing);
         }
-        product.variant(is_new, find).map(Box::new).map(Entry::Variant)
+        let variant = product.variant(is_new, find).map(Box::new).map(Entry::Variant);
+        variant.map_err(|reason| {
+            let sku = find(Column::Sku).map(|sku| unquoted(sku).to_owned());
+            let article = colour_id(&product.handle, product.option(OptionKind::Colour, find));
+            Bad { reason, ids: [article].into_iter().chain(sku).collect() }
+        })
     }
 }
 
@@ -215,18 +220,20 @@ impl Product {
         Self { handle, kind, options, shared, own, is_offered, image, begun }
     }
 
+    /// The value of the first option of a kind.
+    fn option<'c>(&self, wanted: OptionKind, find: impl Fn(Column) -> Option<&'c str>) -> Option<&'c str> {
+        let is_wanted = |option: &Option<(_, Option<OptionKind>)>| matches!(option, Some((_, Some(kind))) if *kind == wanted);
+        find(Column::OptionValue(self.options.iter().position(is_wanted)?))
+    }
+
     fn variant<'c>(
         &mut self,
         completes_others: bool,
         find: impl Fn(Column) -> Option<&'c str>,
     ) -> Result<Variant, String> {
-        let option = |wanted: OptionKind| {
-            let of_kind = |option: &Option<(_, Option<OptionKind>)>| matches!(option, Some((_, Some(kind))) if *kind == wanted);
-            find(Column::OptionValue(self.options.iter().position(of_kind)?))
-        };
-        let (colour, size) = (option(OptionKind::Colour), option(OptionKind::Size));
+        let (colour, size) = (self.option(OptionKind::Colour, &find), self.option(OptionKind::Size, &find));
         let article = colour_id(&self.handle, colour);
-        let is_first = self.begun.insert(article.clone());
+        let is_first = !self.begun.contains(&article);
         let (mut shared, mut own) =
             if is_first { (self.shared.clone(), self.own.clone()) } else { Default::default() };
         shared.extend(colour.map(|colour| ("colour", colour.into())));
@@ -274,6 +281,9 @@ impl Product {
             .ok_or("an article needs a type: the product has neither a Type nor a Product Category")?;
         let Stock { is_any, count, warning } = read_stock(&find)?;
         fields.insert("stock".to_owned(), count.map_or_else(|| is_any.into(), Value::from));
+        if is_first {
+            self.begun.insert(article.clone());
+        }
         Ok(Variant {
             fields,
             article,

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Warning,
+    error::Bad,
     json::{Fields, size},
 };
 
@@ -83,7 +84,7 @@ impl Variants {
     ///
     /// # Errors
     /// If too many articles wait for their variants.
-    pub(super) fn add(&mut self, line: u64, variant: Variant) -> Result<Option<String>, String> {
+    pub(super) fn add(&mut self, line: u64, variant: Variant) -> Result<Option<Bad>, String> {
         let mut refusal = None;
         if variant.completes_others {
             self.complete();
@@ -107,7 +108,7 @@ impl Variants {
         Ok(refusal)
     }
 
-    fn put(&mut self, line: u64, variant: Variant) -> Option<String> {
+    fn put(&mut self, line: u64, variant: Variant) -> Option<Bad> {
         let Some(group) = variant.group.clone() else {
             self.complete.push_back(Group::new(line, variant).into_article());
             return None;
@@ -171,14 +172,15 @@ impl Group {
     }
 
     /// Adds a variant. Where it disagrees, the first is right about the article, and a warning says so.
-    fn add(&mut self, line: u64, variant: Variant) -> Option<String> {
+    fn add(&mut self, line: u64, variant: Variant) -> Option<Bad> {
         let Variant { mut fields, kind, in_stock, later, shared, own, warning, .. } = variant;
         let id = fields.get("id").and_then(Value::as_str).unwrap_or_default();
         if !self.ids.insert(id.to_owned()) {
             let of = &self.first.article;
-            return Some(format!(
+            let reason = format!(
                 "two variants of article {of:?} have the id {id:?}; give each an id of its own, in Shopify a SKU"
-            ));
+            );
+            return Some(Bad { reason, ids: vec![of.clone()] });
         }
         // The type is the first variant's, so a number without a name matters only there.
         let warning = warning.filter(|warning| !matches!(warning, Warning::Category(_)));

@@ -43,8 +43,10 @@ pub(super) struct Item {
     pub(super) line: u64,
     /// Its number in the file, if the item before it begins on the same line.
     pub(super) number: Option<u64>,
-    /// Names and texts, or why they cannot be read.
-    pub(super) fields: Result<Vec<(String, String)>, String>,
+    /// Names and texts.
+    pub(super) fields: Vec<(String, String)>,
+    /// Why they cannot all be read.
+    pub(super) wrong: Option<String>,
 }
 
 /// The item that is read.
@@ -101,7 +103,7 @@ impl Items {
                             let shares_line = line == self.last_line;
                             self.last_line = line;
                             let number = shares_line.then_some(self.count);
-                            let item = Item { line, number, fields: Ok(Vec::new()) };
+                            let item = Item { line, number, fields: Vec::new(), wrong: None };
                             self.item =
                                 Some(Open { item, depth: self.depth, field: None, others: Some(Vec::new()) });
                         }
@@ -143,7 +145,8 @@ impl Items {
                     }
                     let reason = format!("the entity &{}; is not one of XML's own", &*reference);
                     let Some(open) = &mut self.item else { return fatal(reason) };
-                    open.item.fields = Err(reason);
+                    open.item.wrong = Some(reason);
+                    open.field = None;
                 }
                 Event::DocType(_) => {
                     return fatal(
@@ -192,9 +195,9 @@ fn push(item: &mut Option<Open>, depth: usize, text: &str) {
 
 impl Open {
     fn finish(mut self) -> Item {
-        if let (Some(others), Ok(_)) = (self.others, &self.item.fields) {
+        if let (Some(others), None) = (self.others, &self.item.wrong) {
             let found = if others.is_empty() { "none".into() } else { others.join(", ") };
-            self.item.fields = Err(format!(
+            self.item.wrong = Some(format!(
                 "expected elements of Google's namespace, as in <g:price> with xmlns:g=\"http://{GOOGLE}\" in the \
                  first element, found {found}"
             ));
@@ -211,8 +214,8 @@ impl Open {
     }
 
     fn close_field(&mut self) {
-        if let (Some((name, text)), Ok(fields)) = (self.field.take(), &mut self.item.fields) {
-            fields.push((name, text.trim().to_owned()));
+        if let Some((name, text)) = self.field.take() {
+            self.item.fields.push((name, text.trim().to_owned()));
         }
     }
 
@@ -220,10 +223,9 @@ impl Open {
     fn add_link(&mut self, start: &BytesStart<'_>) {
         if let Ok(Some(href)) = start.try_get_attribute("href")
             && let Ok(address) = unescape(&href.value)
-            && let Ok(fields) = &mut self.item.fields
             && start.local_name().into_inner() == "link"
         {
-            fields.push(("feed link".to_owned(), address.into_owned()));
+            self.item.fields.push(("feed link".to_owned(), address.into_owned()));
         }
     }
 }

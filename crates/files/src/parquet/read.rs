@@ -34,7 +34,7 @@ use super::{
 use crate::{
     Dialect, FileError, FileRow, RowError, Table,
     columns::{Misfit, RowFields},
-    error::Unit,
+    error::{Bad, Unit},
     json::Fields,
     read::LONGEST,
 };
@@ -127,7 +127,7 @@ impl ParquetReader {
 
     pub(crate) fn next<T: Table>(
         &mut self,
-        finish: impl FnOnce(u64, Result<Fields, String>) -> Result<FileRow<T>, RowError>,
+        finish: impl FnOnce(u64, Result<Fields, Bad>) -> Result<FileRow<T>, RowError>,
     ) -> Option<Result<FileRow<T>, RowError>> {
         if self.at == self.rows {
             match self.fill() {
@@ -146,7 +146,7 @@ impl ParquetReader {
     }
 
     /// The next row of the batch.
-    fn fields<T: Table>(&mut self) -> Result<Result<Fields, String>, ParquetError> {
+    fn fields<T: Table>(&mut self) -> Result<Result<Fields, Bad>, ParquetError> {
         let (mut fields, mut wrong, mut left) = (RowFields::default(), None, LONGEST);
         for (leaf, batch) in self.leaves.iter().zip(&mut self.batch) {
             match batch.next_cell(leaf, &mut left)? {
@@ -155,7 +155,10 @@ impl ParquetReader {
             }
         }
         self.bytes += (LONGEST - left) as u64;
-        Ok(wrong.map_or_else(|| fields.into_fields::<T>(), Err))
+        Ok(match wrong {
+            Some(reason) => Err(Bad { reason, ids: fields.readable_id() }),
+            None => fields.into_fields::<T>().map_err(Bad::from),
+        })
     }
 
     /// Reads the next batch. False at the end of the file.

@@ -1,8 +1,9 @@
-//! `/operations`: the service's load, acceptance, its releases, and the routing between their methods.
+//! `/operations`: the service's load, acceptance, imports, its releases, and the routing between their methods.
 
 mod acceptance;
 mod articles;
 mod comparison;
+mod imports;
 mod live;
 mod releases;
 mod routing;
@@ -19,6 +20,8 @@ pub(super) fn router() -> Router<AppState> {
         .route("/operations/acceptance", get(acceptance::page))
         .route("/operations/acceptance.csv", get(acceptance::download))
         .route("/operations/articles", get(articles::page))
+        .route("/operations/imports", get(imports::list))
+        .route("/operations/imports/{id}", get(imports::one))
         .route("/operations/releases", get(releases::page))
         .route("/operations/releases/{name}", get(releases::confirm).post(releases::activate))
         .route("/operations/releases/{name}/comparison", get(comparison::page))
@@ -33,6 +36,7 @@ enum Tab {
     Live,
     Acceptance,
     Articles,
+    Imports,
     Releases,
     Routing,
 }
