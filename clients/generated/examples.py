@@ -5,6 +5,7 @@ It prints the answer that each example shows, and ../guide.py compares them.
 
 import json
 import os
+import time
 
 import openapi_client as api
 from openapi_client.exceptions import ApiException
@@ -63,6 +64,14 @@ odd = "ü/50 % wool?#+&.."
 articles.put_article(odd, {"type": "hat", "variants": [{"id": "S/1", "stock": {"zurich": 1}, "fabric": "felt"}]})
 assert articles.get_article(odd).id == odd
 articles.delete_article(odd, if_match="*")
+
+imports = api.ImportsApi(client)
+sent = imports.send_feed("shop", b"id,type,price\nfed,hat,29.90\n", mode="merge")
+while (ended := imports.get_import(sent.id)).state in ("waiting", "running"):
+    time.sleep(0.05)
+assert (ended.state, ended.result.added) == ("done", 1), ended
+assert imports.list_imports().imports[0].id == sent.id
+assert refused(imports.cancel_import, sent.id).data.code == "conflict"
 
 mara = {"gender": "female", "age": 34, "preferred_colours": ["black", "red"], "nogo_materials": ["leather"]}
 show(customers.put_customer("mara", api.CustomerPut(features=mara)))

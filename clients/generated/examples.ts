@@ -61,6 +61,14 @@ await articles.putArticle({ id: odd, requestBody: { type: "hat", variants: [{ id
 assert.equal((await articles.getArticle({ id: odd })).id, odd);
 await articles.deleteArticle({ id: odd, ifMatch: "*" });
 
+const imports = new api.ImportsApi(configuration);
+const sent = await imports.sendFeed({ name: "shop", body: new Blob(["id,type,price\nfed,hat,29.90\n"]), mode: "merge" });
+let ended = sent;
+while (["waiting", "running"].includes(ended.state)) ended = await imports.getImport({ id: sent.id });
+assert.deepEqual([ended.state, ended.result?.added], ["done", 1]);
+assert.equal((await imports.listImports()).imports[0].id, sent.id);
+assert.equal((await problem(imports.cancelImport({ id: sent.id }))).code, "conflict");
+
 const mara = { gender: "female", age: 34, preferred_colours: ["black", "red"], nogo_materials: ["leather"] };
 show(await customers.putCustomer({ id: "mara", customerPut: { features: mara } }));
 show(await customers.patchCustomer({ id: "mara", customerPatch: { features: { age: 35, fit: "regular" } } }));

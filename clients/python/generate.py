@@ -25,7 +25,7 @@ SYNC = [
     (r"\bAsyncIterator, Iterable, Iterator\b", "Iterable, Iterator"),
     (r" +awaited,\n", ""),
     (r"\bawaited\((.*?)\)", r"\1"),
-    (r"\bAsync(Client|Iterator|BaseTransport|Rows)\b", r"\1"),
+    (r"\bAsync(Client|Iterator|BaseTransport|Rows|Pieces)\b", r"\1"),
     (r"\b__a(enter|exit|iter)__\b", r"__\1__"),
     (r"\ba(close|iter|iter_bytes|read)\b", r"\1"),
     (r"\basyncio\b", "time"),

@@ -1,11 +1,13 @@
 """What the clients do when the service is busy or the connection is lost."""
 
+import io
 import json
+import re
 
 import httpx
 import pytest
 
-from atelier_client import Client, ProblemError, _sync
+from atelier_client import Client, ProblemError, UnreachableError, _sync
 
 
 class Server:
@@ -42,6 +44,7 @@ def test_it_waits_as_long_as_the_service_says(monkeypatch):
     assert server.waits == [7, 2]
     assert {str(request.url) for request in server.requests} == {"https://shop.example/v1/complete"}
     assert {request.headers["authorization"] for request in server.requests} == {"Bearer atl_x"}
+    assert re.match(r"atelier-client/\d", server.requests[0].headers["user-agent"])
     assert len({request.content for request in server.requests}) == 1
 
 
@@ -54,8 +57,9 @@ def test_a_date_is_understood(monkeypatch):
 def test_a_lost_connection_is_tried_again_with_growing_waits(monkeypatch):
     lost = httpx.ConnectError("lost")
     server = Server(monkeypatch, lost, lost, lost, lost)
-    with pytest.raises(httpx.ConnectError):
+    with pytest.raises(UnreachableError, match=r"^no answer from https://shop.example/v1/: lost$") as unreachable:
         server.client().delete_article("a-1")
+    assert unreachable.value.__cause__ is lost
     assert len(server.waits) == 3 and 0.1 < server.waits[0] < 0.3 and 0.4 < server.waits[2] <= 1
 
 
@@ -73,7 +77,7 @@ def test_a_change_is_repeated_only_if_the_service_said_that_it_did_nothing(monke
     assert server.waits == [3] and len({request.content for request in server.requests}) == 1
     for answer in [busy("1", 503), httpx.ReadError("lost")]:
         server = Server(monkeypatch, answer)
-        with pytest.raises((ProblemError, httpx.ReadError)):
+        with pytest.raises((ProblemError, UnreachableError)):
             send(server.client())
         assert len(server.requests) == 1 and not server.waits
 
@@ -110,6 +114,23 @@ def test_it_gives_up_at_once_if_the_wait_is_too_long_or_the_problem_stays(monkey
         with pytest.raises(ProblemError):
             server.client().get_routing()
         assert not server.waits
+
+
+def test_a_message_says_each_thing_once(monkeypatch):
+    server = Server(monkeypatch, httpx.Response(422, json={"code": "invalid", "detail": "k is large", "errors": [{"pointer": "/k", "detail": "k is large"}]}))
+    with pytest.raises(ProblemError, match="^422 invalid: /k: k is large$"):
+        server.client().get_routing()
+
+
+def test_a_feed_is_sent_as_bytes_or_while_a_file_is_read(monkeypatch):
+    feed = bytes(range(256)) * 1000
+    server = Server(monkeypatch, busy("1"), done(), done())
+    server.client().send_feed("shop", feed, mode="mirror", dry_run=True, map=["a=b", "c="])
+    server.client().send_feed("shop", io.BytesIO(feed))
+    assert [request.content == feed for request in server.requests] == [True] * 3 and server.waits == [1]
+    first = server.requests[0]
+    assert str(first.url).endswith("/v1/feeds/shop?table=articles&mode=mirror&skip_bad=false&dry_run=true&map=a%3Db&map=c%3D")
+    assert first.headers["content-type"] == "application/octet-stream"
 
 
 def test_a_proxys_page_is_a_problem_too(monkeypatch):

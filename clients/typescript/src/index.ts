@@ -26,6 +26,8 @@ export interface Options {
   maxWait?: number;
   /** How long an answer may take, in seconds; 30 by default. Imports and exports take as long as they take. */
   timeout?: number;
+  /** Stops what is under way, and later requests; its reason is thrown. */
+  signal?: AbortSignal;
   fetch?: typeof fetch;
 }
 
@@ -51,6 +53,19 @@ export interface Conditions {
 export type Row = Record<string, unknown>;
 export type Rows = Iterable<Row> | AsyncIterable<Row>;
 
+/** How a feed is read; by default its rows replace articles. */
+export interface FeedOptions {
+  table?: t.FeedOptions["table"];
+  mode?: t.FeedOptions["mode"];
+  skipBad?: boolean;
+  dryRun?: boolean;
+  mirrorLimit?: number;
+  format?: string;
+  delimiter?: string;
+  encoding?: string;
+  map?: string[];
+}
+
 export interface ImportOptions {
   skipBad?: boolean;
   mode?: "replace" | "merge";
@@ -65,13 +80,26 @@ export class ProblemError extends Error {
   readonly errors: t.Finding[];
 
   constructor(status: number, problem: Partial<t.Problem>) {
-    const places = (problem.errors ?? []).map((at) => `${at.pointer ?? at.parameter ?? at.line ?? ""}: ${at.detail}`);
-    super([`${status} ${problem.code ?? ""}: ${problem.detail ?? ""}`, ...places].join("; "));
+    const { code = "", detail = "", errors = [] } = problem;
+    const place = (at: t.Finding) => at.pointer || at.parameter || at.line;
+    const said = errors.map((at) => (place(at) ? `${place(at)}: ${at.detail}` : at.detail));
+    // The detail of a problem with one error is that of the error.
+    if (!errors.some((at) => at.detail === detail)) said.unshift(detail);
+    super(`${status} ${code}: ${said.join("; ")}`);
     this.name = "ProblemError";
     this.status = status;
-    this.code = problem.code ?? "";
+    this.code = code;
     this.requestId = problem.request_id ?? "";
-    this.errors = problem.errors ?? [];
+    this.errors = errors;
+  }
+}
+
+/** There was no answer, or only a part of one: a lost connection or a timeout. `cause` is fetch's error. */
+export class UnreachableError extends Error {
+  constructor(url: string, cause: unknown) {
+    const { message, cause: deeper } = cause as Error;
+    super(`no answer from ${url}: ${(deeper as Error | undefined)?.message || message}`, { cause });
+    this.name = "UnreachableError";
   }
 }
 
@@ -79,6 +107,7 @@ const IDEMPOTENT = ["GET", "HEAD", "PUT", "DELETE"];
 const TEMPORARY = [502, 503, 504];
 /** Compressing a completion takes longer than sending it as it is. Browsers decide for themselves. */
 const PLAIN = { "Accept-Encoding": "identity" };
+const BYTES = { "Content-Type": "application/octet-stream" };
 
 /** A path; a slash in an id is %2F. A step of dots would lead to another path, and an empty one to the whole table. */
 function at(...steps: (string | number)[]): string {
@@ -101,6 +130,13 @@ function pause(attempt: number, answer?: Response): number {
   return Math.min(0.25 * 2 ** attempt, 8) * (0.5 + Math.random() / 2);
 }
 
+const sleep = (seconds: number, signal?: AbortSignal) =>
+  new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(() => (signal?.removeEventListener("abort", stop), resolve()), seconds * 1000);
+    const stop = () => (clearTimeout(timer), reject(signal?.reason));
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+
 async function problem(answer: Response): Promise<ProblemError> {
   const text = await answer.text();
   try {
@@ -111,7 +147,7 @@ async function problem(answer: Response): Promise<ProblemError> {
 }
 
 export class Client {
-  readonly #options: Required<Omit<Options, "key">> & Pick<Options, "key">;
+  readonly #options: Required<Omit<Options, "key" | "signal">> & Pick<Options, "key" | "signal">;
 
   constructor(options: Options = {}) {
     const url = (options.url ?? "http://127.0.0.1:8080").replace(/\/+$/, "");
@@ -124,9 +160,14 @@ export class Client {
     this.#options = { ...defaults, ...given, url };
   }
 
+  /** The same client with other options: `client.with({ signal, timeout: 2 }).completeOutfit(…)`. */
+  with(options: Options): Client {
+    return new Client({ ...this.#options, ...options });
+  }
+
   /** Any request, with the client's key and retries: for headers of the answer, such as the ETag. */
   async request(method: string, path: string, request: Request = {}): Promise<Response> {
-    const { key, retries, maxWait, timeout, fetch } = this.#options;
+    const { key, retries, maxWait, timeout, signal: stop, fetch } = this.#options;
     const url = new URL(this.#options.url + "/v1" + path);
     for (const [name, value] of Object.entries(request.query ?? {})) {
       for (const one of [value].flat()) if (one !== undefined) url.searchParams.append(name, String(one));
@@ -140,7 +181,8 @@ export class Client {
     for (let attempt = 0; ; attempt++) {
       const last = attempt >= retries;
       const body = typeof content === "function" ? content() : content;
-      const signal = request.patient ? null : AbortSignal.timeout(timeout * 1000);
+      const signals = [stop, request.patient ? undefined : AbortSignal.timeout(timeout * 1000)];
+      const signal = AbortSignal.any(signals.filter((signal) => signal !== undefined));
       // Node sends a stream only with `duplex`; browsers are given texts.
       const init: RequestInit & { duplex: "half" } = { method, headers, body: body ?? null, signal, duplex: "half" };
       let wait;
@@ -153,16 +195,23 @@ export class Client {
         if (last || !again || wait > maxWait) throw await problem(answer);
         await answer.body?.cancel();
       } catch (error) {
-        if (last || error instanceof ProblemError || (wait === undefined && !repeat)) throw error;
+        if (stop?.aborted || error instanceof ProblemError) throw error;
+        if (last || (wait === undefined && !repeat)) throw new UnreachableError(this.#options.url, error);
         wait ??= pause(attempt);
       }
-      const seconds = wait;
-      await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+      await sleep(wait, stop);
     }
   }
 
   async #json<T>(method: string, path: string, request?: Request): Promise<T> {
-    return (await this.request(method, path, request)).json() as Promise<T>;
+    return this.#read((await this.request(method, path, request)).json());
+  }
+
+  /** The body, which may be lost on the way after its head arrived. */
+  async #read<T>(body: Promise<T>): Promise<T> {
+    return body.catch((error: unknown) => {
+      throw this.#options.signal?.aborted || error instanceof SyntaxError ? error : new UnreachableError(this.#options.url, error);
+    });
   }
 
   #ask<T>(path: string, json: unknown): Promise<T> {
@@ -235,7 +284,7 @@ export class Client {
     const reader = body!.getReader();
     try {
       for (;;) {
-        const { done, value } = await reader.read();
+        const { done, value } = await this.#read(reader.read());
         rest += decoder.decode(value, { stream: !done });
         const complete = rest.split("\n");
         rest = complete.pop()!;
@@ -319,6 +368,20 @@ export class Client {
   /** Stores outfits, all or none. Node sends them while they are read; browsers collect them first. */
   importOutfits = (rows: Rows, options: Pick<ImportOptions, "skipBad"> = {}) => this.#import("outfits", rows, options);
 
+  // Feeds
+
+  /** Sends a file, which is imported in the background; `getImport` says how far it is. Node makes a Blob with `fs.openAsBlob`. */
+  sendFeed(name: string, body: BodyInit, { skipBad, dryRun, mirrorLimit, ...options }: FeedOptions = {}): Promise<t.Import> {
+    const query = { ...options, skip_bad: skipBad, dry_run: dryRun, mirror_limit: mirrorLimit };
+    return this.#json("POST", at("feeds", name), { query, body, headers: BYTES, patient: true });
+  }
+
+  listImports = (): Promise<t.Imports> => this.#json("GET", "/imports");
+
+  getImport = (id: number): Promise<t.Import> => this.#json("GET", at("imports", id));
+
+  cancelImport = (id: number): Promise<t.Import> => this.#json("DELETE", at("imports", id));
+
   // Releases and the service
 
   listMethods = (): Promise<t.Methods> => this.#json("GET", "/methods");
@@ -337,7 +400,7 @@ export class Client {
   getLiveness = (): Promise<t.Alive> => this.#json("GET", "/livez");
 
   /** All measurements, as OpenMetrics text. */
-  getMetrics = async (): Promise<string> => (await this.request("GET", "/metrics")).text();
+  getMetrics = async (): Promise<string> => this.#read((await this.request("GET", "/metrics")).text());
 }
 
 /** JSON Lines: a stream in Node. Browsers send none over HTTP/1.1, so they are given a text. */

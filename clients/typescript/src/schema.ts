@@ -230,6 +230,11 @@ export interface components {
             /** @description Warnings about lines that were stored, and about what the live release does not know of new articles. */
             warnings: components["schemas"]["Finding"][];
         };
+        /**
+         * Format: binary
+         * @description The bytes of a file.
+         */
+        Bytes: string;
         Column: {
             /** @description Number of articles that the filters admit. */
             admissible: number;
@@ -504,6 +509,57 @@ export interface components {
         Features: {
             [key: string]: string | number | (string | number)[] | null;
         };
+        /** @description How a feed is read and stored. */
+        FeedOptions: {
+            /**
+             * @description Delimiter of CSV: `,`, `;`, `|` or `tab`; without it, the one with which the header has the needed columns.
+             * @default null
+             */
+            delimiter: string | null;
+            /**
+             * @description Read, check and count everything, and store nothing.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * @description Encoding of CSV and tab-separated feeds without a byte order mark, such as `windows-1252`; without it, UTF-8.
+             * @default null
+             */
+            encoding: string | null;
+            /**
+             * @description `jsonl`, `csv`, `parquet`, `google-xml`, `google-tsv` or `shopify-csv`; without it, as the contents show.
+             * @default null
+             */
+            format: string | null;
+            /**
+             * @description `FROM=TO`: the column FROM of CSV and Parquet is read as TO, or left out if TO is empty.
+             * @default []
+             */
+            map: string[];
+            /**
+             * Format: int32
+             * @description With `mode=mirror`: nothing is stored if more than this percentage of the catalogue would be retired. 20 without it.
+             * @default null
+             */
+            mirror_limit: number | null;
+            /** @default replace */
+            mode: components["schemas"]["Mode"];
+            /**
+             * @description Store the good rows even if others are bad.
+             * @default false
+             */
+            skip_bad: boolean;
+            /**
+             * @description The table that the rows belong to.
+             * @default articles
+             */
+            table: components["schemas"]["FeedTable"];
+        };
+        /**
+         * @description The table that a feed is about.
+         * @enum {string}
+         */
+        FeedTable: "articles" | "customers" | "outfits";
         /**
          * @description Events.
          * @example [
@@ -620,15 +676,106 @@ export interface components {
              */
             pointer?: string | null;
         };
+        /** @description An import in the background. */
+        Import: {
+            /** @example 2026-11-21T14:34:00Z */
+            created_at: string;
+            /** @example 2026-11-21T14:34:20Z */
+            ended_at?: string | null;
+            /**
+             * @description Your name for the feed.
+             * @example shop
+             */
+            feed: string;
+            /**
+             * Format: int64
+             * @example 17
+             */
+            id: number;
+            options: components["schemas"]["FeedOptions"];
+            progress: components["schemas"]["ImportProgress"];
+            result?: components["schemas"]["ImportResult"] | null;
+            /** @example 2026-11-21T14:34:00Z */
+            started_at?: string | null;
+            /**
+             * @description The key's label or the person's name; null if the service started it.
+             * @example nightly feed
+             */
+            started_by?: string | null;
+            /**
+             * @description `waiting` while another import runs, `running`, or how it ended: `done`, `failed`, `cancelled`, or `interrupted` with its
+             *     process. Only `done` has stored anything.
+             * @example done
+             */
+            state: string;
+        };
+        /** @description The bad rows with one kind of error. */
+        ImportErrorKind: {
+            /** @description The first of them. */
+            first: components["schemas"]["ImportLineError"][];
+            /**
+             * Format: int64
+             * @description How many there are.
+             */
+            rows: number;
+        };
+        ImportLineError: {
+            detail: string;
+            /**
+             * Format: int64
+             * @description The line on which the row begins, from 1; in Parquet the number of the row.
+             */
+            line: number;
+        };
+        /** @description How much of the file was read, and all of it: bytes, or rows in Parquet. */
+        ImportProgress: {
+            /** Format: int64 */
+            read: number;
+            /** Format: int64 */
+            total: number;
+        };
+        /** @description What an import did, or why it failed. */
+        ImportResult: {
+            /** Format: int64 */
+            added: number;
+            /**
+             * Format: int64
+             * @description Bad rows, which are not stored.
+             */
+            bad: number;
+            /** Format: int64 */
+            changed: number;
+            /** @description The bad rows by kind, in the order of their first ones. Not in lists. */
+            errors?: components["schemas"]["ImportErrorKind"][] | null;
+            /** @description Why it did not end well. */
+            failure?: string | null;
+            /**
+             * Format: int64
+             * @description Entries of a product feed that are not for sale, worn by nobody, or the parents of variants.
+             */
+            left_out: number;
+            /** @description What is unusual about good rows, and what the live release does not know of new articles. Not in lists. */
+            notes?: string[] | null;
+            /**
+             * Format: int64
+             * @description How many bad rows are of further kinds.
+             */
+            other_bad: number;
+            /**
+             * Format: int64
+             * @description Articles that `mode=mirror` retired.
+             */
+            retired: number;
+            /** Format: int64 */
+            unchanged: number;
+        };
+        Imports: {
+            imports: components["schemas"]["Import"][];
+        };
         /** @description True or false, 0 or 1, or a word for it. */
         InStock: string | number | boolean;
         /** @description The answer of `/complete`, or a problem. */
         Item: components["schemas"]["Completion"] | components["schemas"]["Problem"];
-        /**
-         * Format: binary
-         * @description JSON Lines: one object per line.
-         */
-        JsonLines: string;
         Method: {
             method: components["schemas"]["MethodName"];
             metrics: {
@@ -661,6 +808,11 @@ export interface components {
             methods: components["schemas"]["Method"][];
             release: string;
         };
+        /**
+         * @description What a feed does with the rows that are stored.
+         * @enum {string}
+         */
+        Mode: "replace" | "merge" | "mirror";
         /** @description A stylist's note about a customer. */
         Note: {
             /** @example 2026-11-21T14:34:00Z */
@@ -1158,6 +1310,7 @@ export type BatchAnswer = components['schemas']['BatchAnswer'];
 export type BatchBody = components['schemas']['BatchBody'];
 export type Blank = components['schemas']['Blank'];
 export type Brought = components['schemas']['Brought'];
+export type Bytes = components['schemas']['Bytes'];
 export type Column = components['schemas']['Column'];
 export type Compare = components['schemas']['Compare'];
 export type Comparison = components['schemas']['Comparison'];
@@ -1175,6 +1328,8 @@ export type CustomerStored = components['schemas']['CustomerStored'];
 export type Embedding = components['schemas']['Embedding'];
 export type Experiment = components['schemas']['Experiment'];
 export type Features = components['schemas']['Features'];
+export type FeedOptions = components['schemas']['FeedOptions'];
+export type FeedTable = components['schemas']['FeedTable'];
 export type Feedback = components['schemas']['Feedback'];
 export type FeedbackCount = components['schemas']['FeedbackCount'];
 export type FeedbackCounts = components['schemas']['FeedbackCounts'];
@@ -1184,12 +1339,18 @@ export type FeedbackKind = components['schemas']['FeedbackKind'];
 export type FeedbackStored = components['schemas']['FeedbackStored'];
 export type Filters = components['schemas']['Filters'];
 export type Finding = components['schemas']['Finding'];
+export type Import = components['schemas']['Import'];
+export type ImportErrorKind = components['schemas']['ImportErrorKind'];
+export type ImportLineError = components['schemas']['ImportLineError'];
+export type ImportProgress = components['schemas']['ImportProgress'];
+export type ImportResult = components['schemas']['ImportResult'];
+export type Imports = components['schemas']['Imports'];
 export type InStock = components['schemas']['InStock'];
 export type Item = components['schemas']['Item'];
-export type JsonLines = components['schemas']['JsonLines'];
 export type Method = components['schemas']['Method'];
 export type MethodName = components['schemas']['MethodName'];
 export type Methods = components['schemas']['Methods'];
+export type Mode = components['schemas']['Mode'];
 export type Note = components['schemas']['Note'];
 export type Outcomes = components['schemas']['Outcomes'];
 export type Outfit = components['schemas']['Outfit'];

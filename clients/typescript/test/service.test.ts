@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 
-import { Client, ProblemError, type Complete } from "atelier-client";
+import { Client, ProblemError, UnreachableError, type Complete } from "atelier-client";
 
 const url = process.env.ATELIER_URL!;
 const client = new Client({ url });
@@ -106,13 +106,14 @@ test("the service is ready and routed", async () => {
 });
 
 /** A server that gives each request its answer: a status and what follows, or a lost connection. Collects what was asked. */
-async function answering(answers: (number | "lost")[], send: (client: Client) => Promise<unknown>) {
+async function answering(answers: (number | "lost" | "never")[], send: (client: Client) => Promise<unknown>) {
   const seen: { request: IncomingMessage; body: string }[] = [];
   const server = createServer(async (request, answer) => {
     let body = "";
     for await (const piece of request) body += piece;
     seen.push({ request, body });
     const status = answers[seen.length - 1];
+    if (status === "never") return;
     if (typeof status !== "number") return void request.socket.destroy();
     answer.writeHead(status, status === 200 ? {} : { "Retry-After": "1" }).end(`{"items": [], "code": "busy"}`);
   }).listen(0);
@@ -121,6 +122,7 @@ async function answering(answers: (number | "lost")[], send: (client: Client) =>
     await send(client);
   } finally {
     server.close();
+    server.closeAllConnections();
   }
   return seen;
 }
@@ -144,8 +146,35 @@ test("a change is repeated only if the service said that it did nothing", async 
     const [first, second, ...more] = await answering([429, 200], change);
     assert.ok(more.length === 0 && first!.body === second!.body);
     await assert.rejects(answering([503, 200], change), refusal("busy"));
-    await assert.rejects(answering(["lost", 200], change), TypeError);
+    const lost = (error: Error) => error instanceof UnreachableError && error.cause instanceof TypeError;
+    await assert.rejects(answering(["lost", 200], change), lost);
   }
+});
+
+test("a signal stops a request, and the wait before the next", async () => {
+  for (const answers of [["never"], [503]] as const) {
+    const stop = new AbortController();
+    const began = performance.now();
+    setTimeout(() => stop.abort(new Error("enough")), 100);
+    const asked = answering([...answers], (client) => client.with({ signal: stop.signal }).getRouting());
+    await assert.rejects(asked, /^Error: enough$/);
+    assert.ok(performance.now() - began < 900);
+  }
+  const late = answering(["never"], (client) => client.with({ timeout: 0.1, retries: 0 }).getRouting());
+  await assert.rejects(late, (error) => error instanceof UnreachableError && /timeout/.test(error.message));
+});
+
+test("a message says each thing once", async () => {
+  const message = "422 invalid: /k: k is from 1 to 250, found 9000";
+  await assert.rejects(client.completeOutfit({ outfit: [null], k: 9000 }), { name: "ProblemError", message });
+});
+
+test("a feed is imported in the background", async () => {
+  const sent = await client.sendFeed("ts", new Blob(["id,type,price\nts-feed,hat,29.90\n"]), { mode: "merge", dryRun: true });
+  while (["waiting", "running"].includes((await client.getImport(sent.id)).state)) await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.equal((await client.getImport(sent.id)).state, "done");
+  assert.ok((await client.listImports()).imports.some((one) => one.id === sent.id));
+  await assert.rejects(client.cancelImport(sent.id), refusal("conflict"));
 });
 
 test("rows that can be read once are sent once", async () => {

@@ -33,7 +33,7 @@ use crate::{
         extract::{Json, JsonText, from_value, parse, parse_list, read_integer, read_optional_integer},
         problem::value_or_finding,
         routes::Routes,
-        schema::{ArticleIdSchema, CustomerIdSchema, JsonLinesSchema},
+        schema::{ArticleIdSchema, BytesSchema, CustomerIdSchema},
     },
 };
 
@@ -290,7 +290,7 @@ impl From<FeedbackCounts> for CountBody {
 /// release's schema have. An article that was rejected after it was accepted does not count.
 #[utoipa::path(get, path = "/feedback/outfits.jsonl", operation_id = "exportAcceptedOutfits",
     tag = "feedback", responses(
-    (status = 200, description = "The outfits", body = JsonLinesSchema, content_type = "application/x-ndjson"),
+    (status = 200, description = "The outfits", body = BytesSchema, content_type = "application/x-ndjson"),
 ))]
 async fn accepted(State(state): State<AppState>) -> Response {
     let pages = stream::try_unfold(Some(String::new()), move |after| {

@@ -18,6 +18,7 @@ use crate::{
         extract::{FeedQuery, Incoming, Json, Path, PathParameter, check_media_type},
         keys::Caller,
         routes::Routes,
+        schema::BytesSchema,
     },
 };
 
@@ -43,7 +44,7 @@ impl PathParameter for FeedName {
             pattern = "^[a-z0-9][a-z0-9-]{0,63}$"),
         FeedOptions,
     ),
-    request_body(content = String, content_type = "application/octet-stream", example =
+    request_body(content = BytesSchema, content_type = "application/octet-stream", example =
         "id,type,price\na-new,hat,29.90\n"),
     responses(
         (status = 202, description = "The import waits or runs", body = JobBody,

@@ -65,10 +65,10 @@ named! {
         .min_items(Some(1))
         .max_items(Some(4096))
         .description(Some("What an image or text encoder of the shop's own makes of the article."));
-    JsonLinesSchema "JsonLines" ObjectBuilder::new()
+    BytesSchema "Bytes" ObjectBuilder::new()
         .schema_type(Type::String)
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)))
-        .description(Some("JSON Lines: one object per line."));
+        .description(Some("The bytes of a file."));
 }
 
 fn text(pattern: &str) -> ObjectBuilder {

@@ -11,14 +11,18 @@ from contextlib import suppress
 from datetime import date, time as clock
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
+from importlib.metadata import version
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import httpx
 
 from . import _types as t
 
+T = TypeVar("T")
+Pieces = Iterable[bytes]
+AsyncPieces = Pieces | AsyncIterable[bytes]
 Rows = Iterable[Mapping[str, Any]]
 AsyncRows = Rows | AsyncIterable[Mapping[str, Any]]
 
@@ -29,6 +33,7 @@ TEMPORARY = {429, 502, 503, 504}
 BATCH_SUGGESTIONS = 20_000
 # Compressing a completion takes longer than sending it as it is.
 PLAIN = {"Accept-Encoding": "identity"}
+BYTES = {"Content-Type": "application/octet-stream"}
 
 
 class ProblemError(Exception):
@@ -48,18 +53,30 @@ class ProblemError(Exception):
         self.request_id: str = problem.get("request_id", response.headers.get("x-request-id", ""))
         #: The located errors: a `pointer`, `parameter` or `line`, and the `detail`.
         self.errors: list[dict[str, Any]] = problem.get("errors", [])
-        places = [f"{place.get('pointer', place.get('parameter', place.get('line', '')))}: {place['detail']}" for place in self.errors]
-        super().__init__("; ".join([f"{self.status} {self.code}: {self.detail}", *places]))
+        # The detail of a problem with one error is that of the error.
+        said = [] if any(error["detail"] == self.detail for error in self.errors) else [self.detail]
+        for error in self.errors:
+            place = error.get("pointer") or error.get("parameter") or error.get("line")
+            said.append(f"{place}: {error['detail']}" if place else error["detail"])
+        super().__init__(f"{self.status} {self.code}: " + "; ".join(said))
+
+
+class UnreachableError(Exception):
+    """There was no answer, or only a part of one: a lost connection or a timeout. `__cause__` is httpx's error."""
+
+    def __init__(self, url: object, error: httpx.TransportError) -> None:
+        super().__init__(f"no answer from {url}: {error or type(error).__name__}")
 
 
 def headers(url: str, key: str | None, allow_http: bool) -> dict[str, str]:
+    sent = {"User-Agent": f"atelier-client/{version('atelier-client')}"}
     key = key or os.environ.get("ATELIER_KEY")
     if not key:
-        return {}
+        return sent
     to = httpx.URL(url)
     if to.scheme != "https" and not allow_http and not _is_here(to.host):
         raise ValueError(f"over http everyone on the way to {to.host} could read the key: use https://, or pass allow_http=True")
-    return {"Authorization": f"Bearer {key}"}
+    return {**sent, "Authorization": f"Bearer {key}"}
 
 
 def _is_here(host: str) -> bool:
@@ -114,7 +131,7 @@ def batches(items: Iterable[t.Complete], size: int) -> Iterator[list[t.Complete]
         yield some
 
 
-async def awaited(rows: AsyncRows) -> AsyncIterator[Mapping[str, Any]]:
+async def awaited(rows: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:
     if isinstance(rows, AsyncIterable):
         async for row in rows:
             yield row

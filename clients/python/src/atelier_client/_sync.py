@@ -11,11 +11,14 @@ import httpx
 
 from . import _types as t
 from ._common import (
+    BYTES,
     IDEMPOTENT,
     PLAIN,
     TEMPORARY,
+    Pieces,
     Rows,
     ProblemError,
+    UnreachableError,
     at,
     batches,
     conditions,
@@ -32,7 +35,8 @@ class Client:
 
     Requests are repeated up to `retries` times: after 429 all but imports of rows that cannot be read twice, after a lost
     connection, 502, 503 and 504 those that do the same when they are sent twice. It waits as long as the answer's
-    Retry-After says, but raises the problem at once if that is more than `max_wait` seconds.
+    Retry-After says, but raises the problem at once if that is more than `max_wait` seconds. Without an answer it raises
+    UnreachableError.
     """
 
     def __init__(
@@ -71,9 +75,9 @@ class Client:
             try:
                 sent = self._http.build_request(method, path, **request)
                 response = self._http.send(sent, stream=stream)
-            except httpx.TransportError:
+            except httpx.TransportError as error:
                 if last or not repeat or once:
-                    raise
+                    raise UnreachableError(self._http.base_url, error) from error
                 wait = pause(attempt)
             else:
                 if response.is_success:
@@ -154,6 +158,8 @@ class Client:
                 *rows, rest = (rest + piece).split(b"\n")
                 for row in rows:
                     yield json.loads(row)
+        except httpx.TransportError as error:
+            raise UnreachableError(self._http.base_url, error) from error
         finally:
             response.close()
 
@@ -249,6 +255,38 @@ class Client:
     def import_outfits(self, rows: Rows, *, skip_bad: bool = False) -> t.Brought:
         """Stores outfits while they are read, all or none."""
         return self._import("outfits", rows, skip_bad=skip_bad)
+
+    # Feeds
+
+    def send_feed(
+        self,
+        name: str,
+        file: bytes | Pieces,
+        *,
+        table: Literal["articles", "customers", "outfits"] = "articles",
+        mode: Literal["replace", "merge", "mirror"] = "replace",
+        skip_bad: bool = False,
+        dry_run: bool = False,
+        mirror_limit: int | None = None,
+        format: str | None = None,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+        map: list[str] | None = None,
+    ) -> t.Import:
+        """Sends a file: bytes, one that is open, or pieces. It is imported in the background; `get_import` says how far it is."""
+        sent = file if isinstance(file, bytes) else iter(file)
+        options = given(mirror_limit=mirror_limit, format=format, delimiter=delimiter, encoding=encoding, map=map)
+        params = {"table": table, "mode": mode, "skip_bad": skip_bad, "dry_run": dry_run, **options}
+        return self._json("POST", at("feeds", name), params=params, content=sent, headers=BYTES, timeout=None)
+
+    def list_imports(self) -> t.Imports:
+        return self._json("GET", "/imports")
+
+    def get_import(self, id: int) -> t.Import:
+        return self._json("GET", at("imports", id))
+
+    def cancel_import(self, id: int) -> t.Import:
+        return self._json("DELETE", at("imports", id))
 
     # Releases and the service
 

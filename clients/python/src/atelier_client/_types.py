@@ -111,6 +111,10 @@ class Brought(TypedDict):
     warnings: list[Finding]
 
 
+Bytes: TypeAlias = 'str'
+"""The bytes of a file."""
+
+
 class Column(TypedDict):
     admissible: int
     customer: NotRequired[str | None]
@@ -247,6 +251,24 @@ Features: TypeAlias = 'dict[str, str | float | list[str | int] | None]'
 """Features by name: a text, a number, or a list of texts, as the release's schema says. A null is left out."""
 
 
+class FeedOptions(TypedDict):
+    """How a feed is read and stored."""
+
+    delimiter: NotRequired[str | None]
+    dry_run: NotRequired[bool]
+    encoding: NotRequired[str | None]
+    format: NotRequired[str | None]
+    map: NotRequired[list[str]]
+    mirror_limit: NotRequired[int | None]
+    mode: NotRequired[Mode]
+    skip_bad: NotRequired[bool]
+    table: NotRequired[FeedTable]
+
+
+FeedTable: TypeAlias = "Literal['articles', 'customers', 'outfits']"
+"""The table that a feed is about."""
+
+
 Feedback: TypeAlias = 'list[FeedbackEvent]'
 """Events."""
 
@@ -311,16 +333,65 @@ class Finding(TypedDict):
     pointer: NotRequired[str | None]
 
 
+class Import(TypedDict):
+    """An import in the background."""
+
+    created_at: str
+    ended_at: NotRequired[str | None]
+    feed: str
+    id: int
+    options: FeedOptions
+    progress: ImportProgress
+    result: NotRequired[ImportResult | None]
+    started_at: NotRequired[str | None]
+    started_by: NotRequired[str | None]
+    state: str
+
+
+class ImportErrorKind(TypedDict):
+    """The bad rows with one kind of error."""
+
+    first: list[ImportLineError]
+    rows: int
+
+
+class ImportLineError(TypedDict):
+    detail: str
+    line: int
+
+
+class ImportProgress(TypedDict):
+    """How much of the file was read, and all of it: bytes, or rows in Parquet."""
+
+    read: int
+    total: int
+
+
+class ImportResult(TypedDict):
+    """What an import did, or why it failed."""
+
+    added: int
+    bad: int
+    changed: int
+    errors: NotRequired[list[ImportErrorKind] | None]
+    failure: NotRequired[str | None]
+    left_out: int
+    notes: NotRequired[list[str] | None]
+    other_bad: int
+    retired: int
+    unchanged: int
+
+
+class Imports(TypedDict):
+    imports: list[Import]
+
+
 InStock: TypeAlias = 'str | int | bool'
 """True or false, 0 or 1, or a word for it."""
 
 
 Item: TypeAlias = 'Completion | Problem'
 """The answer of `/complete`, or a problem."""
-
-
-JsonLines: TypeAlias = 'str'
-"""JSON Lines: one object per line."""
 
 
 class Method(TypedDict):
@@ -342,6 +413,10 @@ class Methods(TypedDict):
     device_note: NotRequired[str | None]
     methods: list[Method]
     release: str
+
+
+Mode: TypeAlias = "Literal['replace', 'merge', 'mirror']"
+"""What a feed does with the rows that are stored."""
 
 
 class Note(TypedDict):
