@@ -128,7 +128,30 @@ create table imports (
     constraint imports_person_known foreign key (person_id) references people (id),
     constraint imports_key_known foreign key (key_id) references api_keys (id),
     constraint imports_state_valid
-        check (state in ('waiting', 'running', 'done', 'failed', 'cancelled', 'interrupted'))
+        check (state in ('waiting', 'running', 'done', 'unchanged', 'failed', 'cancelled', 'interrupted'))
+);
+
+create table feeds (
+    name text collate "C" not null,
+    url text not null,
+    authorization_header text,
+    options text not null,
+    schedule text,
+    revision bigint not null default 1,
+    created_at bigint not null,
+    etag text,
+    last_modified text,
+    sha256 text,
+    read_at bigint,
+    import_id bigint,
+    tried_at bigint,
+    succeeded_at bigint,
+    failures bigint not null default 0,
+    failure text,
+    due_at bigint,
+    lease_holder text,
+    leased_until bigint,
+    constraint feeds_name_unique primary key (name)
 );
 
 -- ## The catalogue and the customers

@@ -152,10 +152,13 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
         notation: config.shop.notation(),
         synonyms,
         not_worn: config.shop.not_worn(),
+        feed_reach: config.feeds.reach(),
+        process: Uuid::new_v4().to_string(),
     };
     let access = parts.access.clone();
     let state = AppState::new(parts);
     background.spawn(state.jobs().clone().watch());
+    background.spawn(state.feeds().clone().follow());
     let jobs = state.jobs().clone();
     let (stop, stopped) = oneshot::channel();
     let mut serving = tokio::spawn(web::serve(Listener { tcp: listener, tls }, state.clone(), async {

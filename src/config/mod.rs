@@ -21,7 +21,10 @@ use std::{
     time::Duration,
 };
 
-use atelier_core::util::folders::{cache_folder, data_folder};
+use atelier_core::util::{
+    fetch::Reach,
+    folders::{cache_folder, data_folder},
+};
 use serde::Deserialize;
 use toml::{Table, Value};
 use url::Url;
@@ -59,6 +62,21 @@ pub struct Config {
     pub telemetry: Telemetry,
     pub tickets: Tickets,
     pub shop: Shop,
+    pub feeds: Feeds,
+}
+
+/// How the service fetches feeds by itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Feeds {
+    /// Whether it may ask this machine and private networks, over http too.
+    pub private_addresses: bool,
+}
+
+impl Feeds {
+    pub fn reach(self) -> Reach {
+        if self.private_addresses { Reach::Private } else { Reach::Public }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]

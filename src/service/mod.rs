@@ -12,6 +12,7 @@ pub mod coverage;
 pub mod exposure;
 pub mod fault;
 pub mod feedback;
+pub mod feeds;
 pub mod import;
 pub mod live_release;
 pub mod offline;

@@ -59,6 +59,8 @@ pub enum ImportState {
     Waiting,
     Running,
     Done,
+    /// The feed is the one that was read before, so nothing was read.
+    Unchanged,
     Failed,
     Cancelled,
     /// Its process ended.
@@ -67,10 +69,11 @@ pub enum ImportState {
 
 named!(
     ImportState,
-    "an import is waiting, running, done, failed, cancelled or interrupted",
+    "an import is waiting, running, done, unchanged, failed, cancelled or interrupted",
     Waiting = "waiting",
     Running = "running",
     Done = "done",
+    Unchanged = "unchanged",
     Failed = "failed",
     Cancelled = "cancelled",
     Interrupted = "interrupted",
@@ -159,6 +162,14 @@ impl Imports<'_> {
         .bind(count(progress.read))
         .bind(count(progress.total))
         .bind(json::text(result))
+        .execute(&mut *transaction)
+        .await?;
+        // One that found nothing new stands for those before it.
+        sqlx::query(
+            "delete from imports where state = 'unchanged' and id < $1
+                and feed = (select feed from imports where id = $1 and state = 'unchanged')",
+        )
+        .bind(id.0)
         .execute(&mut *transaction)
         .await?;
         sqlx::query(

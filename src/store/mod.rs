@@ -20,6 +20,7 @@ mod customers;
 mod erasures;
 mod error;
 mod feedback;
+mod feeds;
 mod growth;
 mod import;
 mod imports;
@@ -60,6 +61,7 @@ pub use self::{
     customers::Customers,
     error::{Conflict, StoreError},
     feedback::{Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded},
+    feeds::{Feed, FeedSeen, FeedSource, Feeds},
     import::{Import, Outcome},
     imports::{ImportId, ImportRecord, ImportState, Imports, Progress},
     keys::{ApiKey, ApiKeys, KeyId},
@@ -201,6 +203,10 @@ impl Store {
 
     pub fn feedback(&self) -> Feedback<'_> {
         Feedback { store: self }
+    }
+
+    pub fn feeds(&self) -> Feeds<'_> {
+        Feeds { store: self }
     }
 
     pub fn people(&self) -> People<'_> {

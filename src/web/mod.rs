@@ -151,6 +151,7 @@ fn routes() -> Routes {
         .merge(api::releases::router())
         .merge(api::routing::router())
         .merge(api::score::router())
+        .merge(api::sources::router())
 }
 
 async fn not_found(method: Method, uri: Uri) -> Response {

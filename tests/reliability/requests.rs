@@ -19,7 +19,7 @@ use atelier::{
 };
 use atelier_core::{
     domain::{Article, Customer, Role, Timestamp},
-    util::clock::Clock,
+    util::{clock::Clock, fetch::Reach},
 };
 use atelier_engine::{
     inference::{DeviceChoice, Engine, Settings},
@@ -209,6 +209,8 @@ async fn router(demo: &Path, folder: &Path) -> Result<(Router, Token)> {
         notation: ShopSettings::default().notation(),
         synonyms: Synonyms::default(),
         not_worn: NotWorn::default(),
+        feed_reach: Reach::Public,
+        process: String::new(),
     });
     Ok((web::app(state), session))
 }

@@ -9,6 +9,7 @@ use std::{
     collections::HashMap,
     fs::File,
     path::Path,
+    pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -228,6 +229,8 @@ pub enum StartError {
     Full,
     #[error("the service is stopping")]
     Stopping,
+    #[error("the feed is being fetched")]
+    Busy,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -335,9 +338,23 @@ struct Job {
     id: ImportId,
     author: Author,
     table: FeedTable,
-    opened: Opened,
+    feed: FeedName,
     options: Options,
     stop: watch::Receiver<Option<Stop>>,
+}
+
+/// Where a job's file comes from.
+enum Source {
+    Opened(Box<Opened>),
+    /// From elsewhere, while the job is there already. None if it is the file that was read before.
+    Fetched(Pin<Box<dyn Future<Output = Result<Option<File>, String>> + Send>>),
+}
+
+/// How a job ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub state: ImportState,
+    pub failure: Option<String>,
 }
 
 impl Jobs {
@@ -362,27 +379,63 @@ impl Jobs {
         options: &FeedOptions,
         file: File,
     ) -> Result<ImportId, StartError> {
-        let shared = &*self.0;
-        let now = shared.clock.now().into();
-        let read = options.read(&shared.not_worn, Some(shared.rows)).map_err(StartError::Options)?;
-        let length = file.metadata().map(|metadata| metadata.len());
-        let length = length.map_err(|error| StartError::File(format!("the feed cannot be read: {error}")))?;
-        if length == 0 {
-            return Err(StartError::File("the feed is empty; expected a row for each of the table's".into()));
+        let read = options.read(&self.0.not_worn, Some(self.0.rows)).map_err(StartError::Options)?;
+        let length = file.metadata().map_or(0, |metadata| metadata.len());
+        let opened = tokio::task::block_in_place(|| self.open(feed, options.table, &read, file));
+        let source = Source::Opened(Box::new(opened.map_err(StartError::File)?));
+        self.spawn(author, feed, options, read, (length, source)).await.map(|(id, _)| id)
+    }
+
+    /// Starts a job whose file is still to come, and tells how it ends.
+    pub async fn fetch(
+        &self,
+        author: Author,
+        feed: &FeedName,
+        options: &FeedOptions,
+        file: impl Future<Output = Result<Option<File>, String>> + Send + 'static,
+    ) -> Result<(ImportId, oneshot::Receiver<Ended>), StartError> {
+        let read = options.read(&self.0.not_worn, Some(self.0.rows)).map_err(StartError::Options)?;
+        self.spawn(author, feed, options, read, (0, Source::Fetched(Box::pin(file)))).await
+    }
+
+    fn open(
+        &self,
+        feed: &FeedName,
+        table: FeedTable,
+        options: &Options,
+        file: File,
+    ) -> Result<Opened, String> {
+        match file.metadata() {
+            Err(error) => return Err(format!("the feed cannot be read: {error}")),
+            Ok(metadata) if metadata.len() == 0 => {
+                return Err("the feed is empty; expected a row for each of the table's".to_owned());
+            }
+            Ok(_) => {}
         }
-        let schema = shared.releases.schema();
-        let open = || Opened::table(options.table.as_str(), file, Path::new(&feed.0), &schema, &read, now);
-        let opened = tokio::task::block_in_place(open).map_err(|error| StartError::File(describe(&error)))?;
+        let (schema, now) = (self.0.releases.schema(), self.0.clock.now().into());
+        Opened::table(table.as_str(), file, Path::new(&feed.0), &schema, options, now)
+            .map_err(|error| describe(&error))
+    }
+
+    async fn spawn(
+        &self,
+        author: Author,
+        feed: &FeedName,
+        options: &FeedOptions,
+        read: Options,
+        (length, source): (u64, Source),
+    ) -> Result<(ImportId, oneshot::Receiver<Ended>), StartError> {
         match &*self.lock() {
             Running { is_stopping: true, .. } => return Err(StartError::Stopping),
             Running { stops, .. } if stops.len() >= MOST => return Err(StartError::Full),
             _ => {}
         }
         let kept = serde_json::to_value(options).expect("options are plain JSON; this is a bug");
-        let imports = shared.store.by(author);
+        let (imports, now) = (self.0.store.by(author), self.0.clock.now().into());
         let id = imports.imports().add(&feed.0, options.table.as_str(), &kept, length, now).await?;
-        let (stop, stopped) = watch::channel(None);
-        let job = Job { id, author, table: options.table, opened, options: read, stop: stopped };
+        let ((stop, stopped), (ended, told)) = (watch::channel(None), oneshot::channel());
+        let feed = feed.clone();
+        let job = Job { id, author, table: options.table, feed, options: read, stop: stopped };
         let mut running = self.lock();
         if running.is_stopping {
             return Err(StartError::Stopping);
@@ -390,8 +443,8 @@ impl Jobs {
         while running.tasks.try_join_next().is_some() {}
         running.stops.insert(id, stop);
         let jobs = self.clone();
-        running.tasks.spawn(async move { jobs.run(job).await });
-        Ok(id)
+        running.tasks.spawn(async move { jobs.run(job, source, ended).await });
+        Ok((id, told))
     }
 
     /// Stops a job, on whatever replica it is. False if none with this id waits or runs.
@@ -441,11 +494,11 @@ impl Jobs {
     }
 
     /// Runs a job to its end, and says every second how far it is.
-    async fn run(self, job: Job) {
+    async fn run(self, job: Job, source: Source, ended: oneshot::Sender<Ended>) {
         let (id, gauge) = (job.id, Arc::new(Gauge::default()));
         let shared = &*self.0;
         let (table, dry_run) = (job.table, job.options.dry_run);
-        let work = self.work(job, Arc::clone(&gauge));
+        let work = self.work(job, source, Arc::clone(&gauge));
         // Beside the work, which may have the only connection that writes.
         let beat = async {
             let mut beats = interval(BEAT);
@@ -464,13 +517,15 @@ impl Jobs {
                 tracing::warn!(%error, "cannot read the catalogue after an import; trying again");
             }
         }
-        let JobResult { added, changed, unchanged, bad, .. } = result;
+        let JobResult { added, changed, unchanged, bad, .. } = &result;
         tracing::info!(import = id.0, %table, %state, dry_run, added, changed, unchanged, bad, "an import ended");
         let (now, value) = (shared.clock.now().into(), json!(result));
         if let Err(error) = shared.store.imports().end(id, state, gauge.progress(), &value, now).await {
             tracing::warn!(%error, import = id.0, "cannot store how an import ended");
         }
         self.lock().stops.remove(&id);
+        // Only a stored source waits for it.
+        let _ = ended.send(Ended { state, failure: result.failure });
     }
 
     /// Says how far a job is, and looks whether someone cancels it.
@@ -483,9 +538,24 @@ impl Jobs {
         }
     }
 
-    /// Waits for its turn and imports.
-    async fn work(&self, job: Job, gauge: Arc<Gauge>) -> (ImportState, JobResult) {
+    /// Waits for its file and its turn, and imports.
+    async fn work(&self, job: Job, source: Source, gauge: Arc<Gauge>) -> (ImportState, JobResult) {
         let (shared, mut stop) = (&*self.0, job.stop.clone());
+        let fetched = match source {
+            Source::Opened(opened) => Ok(Some(*opened)),
+            Source::Fetched(file) => tokio::select! {
+                file = file => file.and_then(|file| {
+                    let open = |file| self.open(&job.feed, job.table, &job.options, file);
+                    file.map(|file| tokio::task::block_in_place(|| open(file))).transpose()
+                }),
+                stop = stopped(&mut stop) => return stopped_early(stop),
+            },
+        };
+        let opened = match fetched {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return (ImportState::Unchanged, JobResult::default()),
+            Err(reason) => return failed(reason),
+        };
         let turn = async {
             let turn = shared.turn.lock().await;
             loop {
@@ -510,7 +580,7 @@ impl Jobs {
         let handle = Handle::current();
         let thread = thread::Builder::new().name("import".to_owned()).spawn(move || {
             give_way();
-            let _ = send.send(handle.block_on(import_file(import, job, census, gauge)));
+            let _ = send.send(handle.block_on(import_file(import, job, opened, census, gauge)));
         });
         if let Err(error) = thread {
             return failed(format!("no thread can be started: {error}"));
@@ -540,10 +610,11 @@ async fn stopped(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
 async fn import_file(
     import: Import,
     job: Job,
+    opened: Opened,
     mut census: Option<Census>,
     gauge: Arc<Gauge>,
 ) -> (ImportState, JobResult) {
-    let Job { table, opened, options, stop, .. } = job;
+    let Job { table, options, stop, .. } = job;
     let tell = |step: Step<'_>| match step {
         Step::Begins { total, .. } => gauge.total.store(total, Ordering::Relaxed),
         Step::Read(read) => gauge.read.store(read, Ordering::Relaxed),

@@ -78,6 +78,7 @@ pub(super) fn refuse(error: StartError) -> Problem {
         StartError::Full => {
             Problem::new(Kind::TooManyStreams, format!("{error}; try again when one has ended"))
         }
+        StartError::Busy => Problem::new(Kind::Conflict, "the feed is being fetched; see its imports"),
         StartError::Stopping => Problem::new(Kind::Stopping, "the service is stopping; send the feed again"),
         StartError::Store(error) => error.into(),
     }

@@ -43,8 +43,8 @@ pub(crate) struct JobBody {
     /// The key's label or the person's name; null if the service started it.
     #[schema(examples("nightly feed"))]
     started_by: Option<String>,
-    /// `waiting` while another import runs, `running`, or how it ended: `done`, `failed`, `cancelled`, or `interrupted` with its
-    /// process. Only `done` has stored anything.
+    /// `waiting` while another import runs, `running`, or how it ended: `done`, `unchanged` if a stored source has nothing new,
+    /// `failed`, `cancelled`, or `interrupted` with its process. Only `done` has stored anything.
     #[schema(examples("done"))]
     state: &'static str,
     #[schema(examples("2026-11-21T14:34:00Z"))]

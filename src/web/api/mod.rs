@@ -19,3 +19,4 @@ pub(crate) mod releases;
 mod resource;
 pub(crate) mod routing;
 pub(crate) mod score;
+pub(crate) mod sources;

@@ -11,17 +11,18 @@ use std::{
 
 use atelier_core::{
     domain::Timestamp,
-    util::{clock::Clock, notation::Notation},
+    util::{clock::Clock, fetch::Reach, notation::Notation},
 };
 use atelier_files::NotWorn;
 use axum::extract::FromRef;
 
 use super::{CrossOrigins, Kind, Metrics, Problem, health::Health};
 use crate::{
-    config::Limits,
+    config::{Limits, TRANSFER_BYTES},
     service::{
         access::{Access, RequireKey},
         asking::Times,
+        feeds::{Feeds, FetchLimits},
         import::jobs::Jobs,
         live_release::{LiveRelease, Releases, ServedSchema},
         profiles::Profiles,
@@ -58,11 +59,16 @@ pub struct Parts {
     pub synonyms: Synonyms,
     /// What product feeds have and nobody wears.
     pub not_worn: NotWorn,
+    /// Which servers may be asked for feeds.
+    pub feed_reach: Reach,
+    /// Names this process where replicas agree on who does something.
+    pub process: String,
 }
 
 struct Shared {
     parts: Parts,
     jobs: Jobs,
+    feeds: Feeds,
     health: Health,
     /// The service was told to stop.
     stopping: AtomicBool,
@@ -86,7 +92,27 @@ impl AppState {
             parts.not_worn.clone(),
             parts.limits.bulk_rows,
         );
-        Self(Arc::new(Shared { parts, jobs, health: Health::default(), stopping: AtomicBool::new(false) }))
+        let fetching = FetchLimits {
+            reach: parts.feed_reach,
+            bytes: parts.limits.bulk_bytes,
+            within: parts.limits.stream(),
+            stall_bytes: TRANSFER_BYTES as u64,
+            stall: parts.limits.transfer(),
+        };
+        let feeds = Feeds::new(
+            parts.store.clone(),
+            jobs.clone(),
+            parts.clock.clone(),
+            fetching,
+            parts.process.clone(),
+        );
+        Self(Arc::new(Shared {
+            parts,
+            jobs,
+            feeds,
+            health: Health::default(),
+            stopping: AtomicBool::new(false),
+        }))
     }
 
     /// From now on `/readyz` tells load balancers to send new requests elsewhere.
@@ -101,6 +127,11 @@ impl AppState {
     /// The feeds that are imported in the background.
     pub fn jobs(&self) -> &Jobs {
         &self.0.jobs
+    }
+
+    /// The feeds that the service fetches by itself.
+    pub fn feeds(&self) -> &Feeds {
+        &self.0.feeds
     }
 
     pub(crate) fn health(&self) -> &Health {

@@ -73,6 +73,8 @@ const ADMIN: Pages = &[
     ("articles", "/operations/articles"),
     ("imports", "/operations/imports"),
     ("import", "/operations/imports/1"),
+    ("feeds", "/operations/feeds"),
+    ("feed", "/operations/feeds/shop"),
     ("releases", "/operations/releases"),
     ("release", "/operations/releases/demo"),
     ("comparison", "/operations/releases/demo/comparison"),
@@ -169,6 +171,13 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
         let now = SystemTime::now().into();
         service.state.access.issue_key(&label, &[Scope::Catalogue], None, now).await.unwrap();
         service.feed("dry_run=true&skip_bad=true", "id,type,price\n,hat,1\nx,hat,cheap\ny,hat,1\n").await;
+        let url =
+            "https://me:secret@shop.invalid/feeds/all-products-of-the-autumn.xml?token=secret&language=de";
+        service.put("/feeds/shop", &json!({"url": url, "schedule": {"at": ["04:30", "16:30"]}})).await;
+        for failures in 1..=2 {
+            service.post("/feeds/shop/fetch", "application/json", "").await;
+            until!(service.json("/feeds/shop").await["failures"] == failures);
+        }
     }
     let mut wrong = Vec::new();
     // Dark mode on a phone needs only its picture: it was checked above.

@@ -40,6 +40,7 @@ pub mod saved_outfits;
 pub mod scoring;
 pub mod side_by_side;
 pub mod sign_in;
+pub mod sources;
 pub mod studio;
 pub mod tickets;
 pub mod unsound_release;
@@ -70,7 +71,7 @@ use atelier::{
 };
 use atelier_core::{
     domain::{Article, Customer, Outfit, Role, Split, Timestamp},
-    util::{clock::Clock, http_client::Origin},
+    util::{clock::Clock, fetch::Reach, http_client::Origin},
 };
 use atelier_engine::{
     inference::{DeviceChoice, Engine, Serving, Settings},
@@ -80,6 +81,7 @@ use atelier_files::{NotWorn, Table};
 use reqwest::{Body, Client, Response};
 use serde_json::Value;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+use uuid::Uuid;
 
 use crate::harness::{Fixture, TestDatabase};
 
@@ -220,6 +222,8 @@ impl Service {
             notation: config::Shop::default().notation(),
             synonyms: Synonyms::parse(include_str!("../../../docs/synonyms.txt")).unwrap(),
             not_worn: NotWorn::default(),
+            feed_reach: Reach::Private,
+            process: Uuid::new_v4().to_string(),
         };
         let state = AppState::new(parts);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

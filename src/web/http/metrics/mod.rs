@@ -4,6 +4,7 @@
 //! read when `/metrics` is requested. Labels are route templates and the service's own names, never text from a
 //! request: a customer's id must not get into a time series, and callers must not be able to create series.
 
+mod feeds;
 mod live_release;
 mod process;
 mod recent;
@@ -24,7 +25,9 @@ use prometheus_client::{
 use utoipa_axum::routes;
 
 pub use self::recent::SAMPLED;
-use self::{live_release::LiveReleaseCollector, process::ProcessCollector, recent::Recent};
+use self::{
+    feeds::FeedCollector, live_release::LiveReleaseCollector, process::ProcessCollector, recent::Recent,
+};
 pub(crate) use self::{process::Usage, recent::Moment};
 use crate::{
     service::{access::Scope, live_release::Releases},
@@ -95,14 +98,18 @@ impl Metrics {
 /// Measurements for Prometheus
 ///
 /// Prometheus' text, or OpenMetrics if `Accept` names it: request durations by route, queue and inference times by method, batch sizes, queues, the live
-/// release, suggestions of new and known articles with what happened to them, and the process.
+/// release, suggestions of new and known articles with what happened to them, feeds that the service fetches, and the process.
 #[utoipa::path(get, path = "/metrics", operation_id = "getMetrics", tag = "service", responses(
     (status = 200, description = "All measurements",
         content((String = "text/plain"), (String = "application/openmetrics-text"))),
 ))]
 async fn metrics(State(state): State<AppState>, headers: HeaderMap) -> Result<Response, Problem> {
     let mut body = String::new();
-    text::encode(&mut body, &state.metrics.registry)
+    let mut feeds = Registry::with_prefix("atelier");
+    feeds.register_collector(Box::new(FeedCollector(state.feeds().clone())));
+    text::encode_registry(&mut body, &state.metrics.registry)
+        .and_then(|()| text::encode_registry(&mut body, &feeds))
+        .and_then(|()| text::encode_eof(&mut body))
         .map_err(|error| Problem::inside(Kind::Internal, error))?;
     let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
     let open = accepted.is_some_and(|accepted| accepted.contains(OPEN_METRICS));

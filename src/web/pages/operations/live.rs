@@ -15,7 +15,7 @@ use super::{
     spark::{Spark, sparks},
 };
 use crate::{
-    service::{access::RequireKey, live_release::LiveRelease},
+    service::{access::RequireKey, feeds::ALERT, live_release::LiveRelease},
     web::{
         http::{
             AppState, Problem,
@@ -39,6 +39,8 @@ struct LivePage {
     release: Option<String>,
     /// What follows if the release has none of the catalogue's articles; None if it has some.
     lack: Option<String>,
+    /// Feeds that failed more than once in a row: the name, how often, and why.
+    failing: Vec<(String, u32, String)>,
     figures: Vec<(&'static str, String)>,
     sparks: Vec<Spark>,
     methods: Vec<MethodRow>,
@@ -62,6 +64,7 @@ pub(super) async fn page(
         at: time_of_day(now),
         release: live.as_ref().map(|live| live.name().to_owned()),
         lack: live.as_ref().filter(|live| live.catalogue.is_all_new()).map(|live| live.lack_of_articles()),
+        failing: failing(&state),
         figures: totals(&state, &requests, live.as_deref()).await?,
         sparks: sparks(&state.metrics.moments()),
         methods: live
@@ -73,6 +76,12 @@ pub(super) async fn page(
         runs: runs(&state, live.as_deref(), now.into()),
     };
     Ok(Html(page.render()?))
+}
+
+fn failing(state: &AppState) -> Vec<(String, u32, String)> {
+    let feeds = state.feeds().listed();
+    let failing = feeds.iter().filter(|feed| feed.failures >= ALERT);
+    failing.map(|feed| (feed.name.clone(), feed.failures, feed.failure.clone().unwrap_or_default())).collect()
 }
 
 fn time_of_day(now: SystemTime) -> String {

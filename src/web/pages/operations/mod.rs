@@ -3,6 +3,7 @@
 mod acceptance;
 mod articles;
 mod comparison;
+mod feeds;
 mod imports;
 mod live;
 mod releases;
@@ -10,7 +11,10 @@ mod routing;
 mod rows;
 mod spark;
 
-use axum::{Router, routing::get};
+use axum::{
+    Router,
+    routing::{get, post},
+};
 
 use crate::web::http::AppState;
 
@@ -22,6 +26,10 @@ pub(super) fn router() -> Router<AppState> {
         .route("/operations/articles", get(articles::page))
         .route("/operations/imports", get(imports::list))
         .route("/operations/imports/{id}", get(imports::one))
+        .route("/operations/feeds", get(feeds::page).post(feeds::store))
+        .route("/operations/feeds/{name}", get(feeds::edit))
+        .route("/operations/feeds/{name}/fetch", post(feeds::fetch))
+        .route("/operations/feeds/{name}/delete", post(feeds::delete))
         .route("/operations/releases", get(releases::page))
         .route("/operations/releases/{name}", get(releases::confirm).post(releases::activate))
         .route("/operations/releases/{name}/comparison", get(comparison::page))
@@ -37,6 +45,7 @@ enum Tab {
     Acceptance,
     Articles,
     Imports,
+    Feeds,
     Releases,
     Routing,
 }

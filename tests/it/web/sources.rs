@@ -1,0 +1,374 @@
+//! Stored sources: feeds that the service fetches by itself.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, SystemTime},
+};
+
+use atelier_core::domain::{Role, Timestamp};
+use axum::{
+    Router,
+    extract::State,
+    http::{HeaderMap, StatusCode, Uri, header::LOCATION},
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use super::{Service, header, until};
+use crate::harness::{TestDatabase, apply, contract};
+
+/// A shop's server, and what it was asked.
+#[derive(Clone, Default)]
+struct Shop(Arc<Mutex<Answers>>);
+
+#[derive(Default)]
+struct Answers {
+    file: String,
+    etag: Option<String>,
+    status: u16,
+    asked: Vec<(Uri, HeaderMap)>,
+}
+
+impl Shop {
+    /// Gives its address, too.
+    async fn open(file: &str, etag: Option<&str>) -> (Self, String) {
+        let shop = Self::default();
+        shop.set(file, etag);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let routes = Router::new().fallback(answer).with_state(shop.clone());
+        tokio::spawn(async { axum::serve(listener, routes).await });
+        (shop, address)
+    }
+
+    fn set(&self, file: &str, etag: Option<&str>) {
+        let mut answers = self.0.lock().unwrap();
+        (answers.file, answers.etag, answers.status) = (file.to_owned(), etag.map(str::to_owned), 200);
+    }
+
+    fn fail(&self, status: u16) {
+        self.0.lock().unwrap().status = status;
+    }
+
+    fn asked(&self) -> Vec<(Uri, HeaderMap)> {
+        self.0.lock().unwrap().asked.clone()
+    }
+}
+
+async fn answer(State(shop): State<Shop>, uri: Uri, headers: HeaderMap) -> Response {
+    let mut answers = shop.0.lock().unwrap();
+    answers.asked.push((uri.clone(), headers.clone()));
+    let status = StatusCode::from_u16(answers.status).unwrap();
+    if let Some(away) = uri.path().strip_prefix("/to/") {
+        return (StatusCode::FOUND, [(LOCATION, away.to_owned())]).into_response();
+    }
+    match &answers.etag {
+        Some(etag) if headers.get("if-none-match").is_some_and(|has| has == etag) => {
+            StatusCode::NOT_MODIFIED.into_response()
+        }
+        Some(etag) => (status, [("etag", etag.clone())], answers.file.clone()).into_response(),
+        None => (status, answers.file.clone()).into_response(),
+    }
+}
+
+impl Service {
+    async fn store_source(&self, body: &Value) -> Value {
+        let answer = self.put("/feeds/shop", body).await;
+        let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap());
+        assert!([200, 201].contains(&status), "{text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// Fetches the source, and gives the import and the source once it has ended.
+    async fn fetch_source(&self) -> (Value, Value) {
+        let answer = self.post("/feeds/shop/fetch", "application/json", "").await;
+        let (status, path) = (answer.status(), header(&answer, "location").to_owned());
+        let begun: Value = answer.json().await.unwrap();
+        assert_eq!((status.as_u16(), begun["feed"].as_str()), (202, Some("shop")), "{begun:#}");
+        self.source_rests().await;
+        (self.json(&path).await, self.json("/feeds/shop").await)
+    }
+
+    async fn source_rests(&self) {
+        until!(self.json("/feeds/shop").await["is_fetching"] == false);
+    }
+}
+
+fn now() -> Timestamp {
+    SystemTime::now().into()
+}
+
+const HATS: &str = "id,type,price\na,hat,10\nb,coat,20\n";
+
+#[apply(contract)]
+async fn a_source_is_fetched_and_the_second_time_changes_nothing(service: Service) {
+    for etag in [Some("\"v1\""), None] {
+        let (shop, address) = Shop::open(HATS, etag).await;
+        let url = format!("http://{address}/f.csv");
+        service.store_source(&json!({"url": url, "mode": "mirror", "mirror_limit": 100})).await;
+        let (import, source) = service.fetch_source().await;
+        assert_eq!((&import["state"], &source["failures"]), (&json!("done"), &json!(0)), "{import:#}");
+        assert_eq!((&source["import"], &import["options"]["mode"]), (&import["id"], &json!("mirror")));
+        let before = (service.json("/articles").await, service.store.revisions("x").await.unwrap());
+        let (again, source) = service.fetch_source().await;
+        assert_eq!((&again["state"], &source["failure"]), (&json!("unchanged"), &Value::Null), "{again:#}");
+        let after = (service.json("/articles").await, service.store.revisions("x").await.unwrap());
+        assert_eq!(after, before);
+        let asked = shop.asked();
+        assert_eq!(asked.len(), 2);
+        assert!(asked[0].1.get("if-none-match").is_none());
+        assert_eq!(asked[1].1.get("if-none-match").map(|tag| tag.to_str().unwrap()), etag);
+        shop.set("id,type,price\na,hat,12\n", Some("\"v2\""));
+        let (import, _) = service.fetch_source().await;
+        let counts = ["changed", "retired", "bad"].map(|name| import["result"][name].as_u64().unwrap());
+        assert_eq!(counts, [1, 1, 0], "{import:#}");
+        // Stored anew, it is read anew.
+        service.store_source(&json!({"url": url})).await;
+        let (import, _) = service.fetch_source().await;
+        assert_eq!(
+            (&import["state"], &import["result"]["unchanged"]),
+            (&json!("done"), &json!(1)),
+            "{import:#}"
+        );
+    }
+    let list = service.json("/feeds").await;
+    assert_eq!(list["feeds"].as_array().unwrap().len(), 1);
+    assert_eq!(service.delete("/feeds/shop").await.status(), 204);
+    assert_eq!(service.delete("/feeds/shop").await.status(), 404);
+    let answer = service.post("/feeds/shop/fetch", "application/json", "").await;
+    assert_eq!(answer.status(), 404);
+    let actions: Vec<String> = service.log(100).await.into_iter().map(|entry| entry.action).collect();
+    assert_eq!(actions.iter().filter(|action| *action == "feed.put").count(), 4);
+    assert_eq!(actions[0], "feed.delete");
+}
+
+#[apply(contract)]
+async fn secrets_go_to_their_server_and_nowhere_else(service: Service) {
+    let ((shop, address), (other, elsewhere)) = (Shop::open(HATS, None).await, Shop::open(HATS, None).await);
+    let mut shown = String::new();
+    let url = format!("http://me:hush@{address}/f.csv?token=hush&hush");
+    let stored = service.store_source(&json!({"url": url})).await;
+    shown += &stored.to_string();
+    assert_eq!(stored["url"], format!("http://{address}/f.csv?token=…&…"));
+    assert_eq!(stored["has_credentials"], true);
+    service.fetch_source().await;
+    let basic = "Basic bWU6aHVzaA==";
+    let sent = |shop: &Shop, name: &str| {
+        let (uri, headers) = shop.asked().pop().unwrap();
+        (uri.to_string(), headers.get(name).map(|value| value.to_str().unwrap().to_owned()))
+    };
+    assert_eq!(sent(&shop, "authorization"), ("/f.csv?token=hush&hush".to_owned(), Some(basic.to_owned())));
+    // What is shown stands for what is stored.
+    service.store_source(&json!({"url": stored["url"], "schedule": {"every": "1d"}})).await;
+    service.fetch_source().await;
+    assert_eq!(sent(&shop, "authorization"), ("/f.csv?token=hush&hush".to_owned(), Some(basic.to_owned())));
+    // A redirect to another server, then to one that is none.
+    service.store_source(&json!({"url": format!("http://{address}/to/http://{elsewhere}/f.csv")})).await;
+    let (import, _) = service.fetch_source().await;
+    assert_eq!(import["state"], "done", "{import:#}");
+    assert_eq!(sent(&shop, "authorization").1.as_deref(), Some(basic));
+    assert_eq!(sent(&other, "authorization").1, None);
+    service.store_source(&json!({"url": format!("http://{address}/to/http://169.254.169.254/latest")})).await;
+    let (import, source) = service.fetch_source().await;
+    let failure = import["result"]["failure"].as_str().unwrap();
+    assert!(failure.contains("a cloud's metadata"), "{failure}");
+    assert_eq!(source["failure"], failure);
+    shop.set("hush", None);
+    service.store_source(&json!({"url": format!("http://{address}/f.csv?token=hush")})).await;
+    let (import, _) = service.fetch_source().await;
+    shown += &import["result"]["failure"].as_str().unwrap().replace("hush", "");
+    shop.fail(500);
+    let (import, _) = service.fetch_source().await;
+    shown += &import.to_string();
+    // Another server gets no stored credentials, and null removes them.
+    let moved = service.store_source(&json!({"url": format!("http://{elsewhere}/f.csv")})).await;
+    assert_eq!(moved["has_credentials"], false);
+    let bearer = json!({"url": format!("http://{address}/f.csv"), "authorization": "Bearer hush"});
+    assert_eq!(service.store_source(&bearer).await["has_credentials"], true);
+    service.fetch_source().await;
+    assert_eq!(sent(&shop, "authorization").1.as_deref(), Some("Bearer hush"));
+    let removed = json!({"url": format!("http://{address}/f.csv"), "authorization": null});
+    assert_eq!(service.store_source(&removed).await["has_credentials"], false);
+    service.store_source(&bearer).await;
+    service.state.feeds().fetch_due(now()).await.unwrap();
+    for path in ["/feeds", "/feeds/shop", "/metrics"] {
+        shown += &service.get(path).await.text().await.unwrap();
+    }
+    let admin = service.signed_in(Role::Admin).await;
+    for path in ["/operations", "/access/audit"] {
+        shown += &admin.get(path).await.text().await.unwrap();
+    }
+    let kept = (service.log(100).await, service.store.feeds().list().await.unwrap());
+    assert!(!format!("{kept:?}").contains("hush"), "{kept:?}");
+    assert!(!shown.contains("hush") && !shown.contains("bWU6"), "{shown}");
+}
+
+#[apply(contract)]
+async fn a_wrong_source_is_refused_where_it_is_wrong(service: Service) {
+    for (body, pointer, detail) in [
+        (json!({}), "", "missing field `url`"),
+        (json!({"url": "shop.example"}), "/url", "https://"),
+        (json!({"url": "https://169.254.169.254/"}), "/url", "serves no files"),
+        (json!({"url": "https://a.example/?t=…"}), "/url", "write the value"),
+        (
+            json!({"url": "https://a:b@a.example/", "authorization": "Bearer x"}),
+            "/authorization",
+            "one place",
+        ),
+        (json!({"url": "https://a.example/", "authorization": "a\nb"}), "/authorization", "header's value"),
+        (json!({"url": "https://a.example/", "schedule": {}}), "/schedule", "either"),
+        (
+            json!({"url": "https://a.example/", "schedule": {"every": "1m"}}),
+            "/schedule/every",
+            "from 5m to 30d",
+        ),
+        (
+            json!({"url": "https://a.example/", "schedule": {"at": ["04:30", "25:00"]}}),
+            "/schedule/at/1",
+            "25:00",
+        ),
+        (json!({"url": "https://a.example/", "format": "xls"}), "/format", "xls"),
+        (json!({"url": "https://a.example/", "table": "outfits", "mode": "mirror"}), "/mode", "mirror"),
+        (json!({"url": "https://a.example/", "dry_run": true}), "/dry_run", "dry_run"),
+    ] {
+        let answer = service.put("/feeds/shop", &body).await;
+        assert_eq!(answer.status(), 422, "{body}");
+        let problem: Value = answer.json().await.unwrap();
+        let error = &problem["errors"][0];
+        assert_eq!(error["pointer"], pointer, "{body}: {problem:#}");
+        assert!(error["detail"].as_str().unwrap().contains(detail), "{body}: {problem:#}");
+    }
+    assert_eq!(service.put("/feeds/Sh%20op", &json!({"url": "https://a.example/"})).await.status(), 422);
+    assert_eq!(service.get("/feeds/shop").await.status(), 404);
+    let answer = service.put("/feeds/shop", &json!({"url": "https://a.example/"})).await;
+    let tag = header(&answer, "etag").to_owned();
+    assert_eq!(answer.status(), 201);
+    let put = |name: &'static str, tag: String| {
+        let request = service.http.put(format!("{}/feeds/shop", service.url)).header(name, tag);
+        request.json(&json!({"url": "https://b.example/"})).send()
+    };
+    assert_eq!(put("if-none-match", "*".to_owned()).await.unwrap().status(), 412);
+    assert_eq!(put("if-match", tag.clone()).await.unwrap().status(), 200);
+    assert_eq!(put("if-match", tag).await.unwrap().status(), 412);
+}
+
+#[apply(contract)]
+async fn a_feed_that_fails_twice_is_an_alert(service: Service) {
+    let (shop, address) = Shop::open(HATS, None).await;
+    service.store_source(&json!({"url": format!("http://{address}/f.csv")})).await;
+    shop.fail(503);
+    let admin = service.signed_in(Role::Admin).await;
+    for failures in 1..=2 {
+        let (import, source) = service.fetch_source().await;
+        assert_eq!((&import["state"], &source["failures"]), (&json!("failed"), &json!(failures)));
+        let reason = format!("http://{address} answered with status 503; the server may be busy");
+        assert_eq!((&import["result"]["failure"], &source["failure"]), (&json!(reason), &json!(reason)));
+        service.state.feeds().fetch_due(now()).await.unwrap();
+        let metrics = service.get("/metrics").await.text().await.unwrap();
+        let gauge = format!("\natelier_feed_failures{{feed=\"shop\"}} {failures}\n");
+        assert!(metrics.contains(&gauge) && !metrics.contains("_timestamp_seconds{feed"), "{metrics}");
+        let page = admin.get("/operations").await.text().await.unwrap();
+        assert_eq!(page.contains("answered with status 503"), failures == 2, "{page}");
+    }
+    shop.set(HATS, None);
+    let (import, source) = service.fetch_source().await;
+    assert_eq!((&import["state"], &source["failures"]), (&json!("done"), &json!(0)), "{import:#}");
+    service.state.feeds().fetch_due(now()).await.unwrap();
+    let metrics = service.get("/metrics").await.text().await.unwrap();
+    assert!(metrics.contains("\natelier_feed_failures{feed=\"shop\"} 0\n"), "{metrics}");
+    assert!(metrics.contains("\natelier_feed_last_success_timestamp_seconds{feed=\"shop\"} 1"), "{metrics}");
+    assert!(!admin.get("/operations").await.text().await.unwrap().contains("answered with status 503"));
+}
+
+#[apply(contract)]
+async fn a_due_feed_is_fetched_once_by_one_replica(db: TestDatabase) {
+    let (one, two) = (Service::start(&db).await, Service::start(&db).await);
+    let (shop, address) = Shop::open(HATS, None).await;
+    let source = json!({"url": format!("http://{address}/f.csv"), "schedule": {"every": "5m"}});
+    one.store_source(&source).await;
+    let due = |at: Timestamp| {
+        let (one, two) = (one.state.feeds().clone(), two.state.feeds().clone());
+        async move { tokio::try_join!(one.fetch_due(at), two.fetch_due(at)).unwrap() }
+    };
+    due(now() + Duration::from_mins(4)).await;
+    assert_eq!((shop.asked().len(), &one.json("/imports").await["imports"]), (0, &json!([])));
+    // As a process leaves it that was killed while it fetched.
+    let killed = |at: Timestamp| {
+        let store = one.store.clone();
+        async move { assert!(store.feeds().claim("shop", "killed", false, at).await.unwrap().is_some()) }
+    };
+    killed(now() - Duration::from_hours(1)).await;
+    due(now()).await;
+    one.source_rests().await;
+    assert_eq!(shop.asked().len(), 1, "however many times were missed");
+    let import = &one.json("/imports").await["imports"][0];
+    assert_eq!((&import["state"], &import["started_by"]), (&json!("done"), &Value::Null), "{import:#}");
+    due(now() + Duration::from_mins(4)).await;
+    assert_eq!(shop.asked().len(), 1);
+
+    // It holds the lease a little longer.
+    killed(now()).await;
+    due(now()).await;
+    assert_eq!(shop.asked().len(), 1);
+    due(now() + Duration::from_secs(31)).await;
+    one.source_rests().await;
+    assert_eq!(shop.asked().len(), 2);
+    let source = two.json("/feeds/shop").await;
+    assert_eq!((&source["failures"], source["due_at"].is_string()), (&json!(0), true), "{source:#}");
+}
+
+#[apply(contract)]
+async fn an_admin_stores_fetches_and_deletes_a_feed_on_its_page(service: Service) {
+    let (shop, address) = Shop::open(HATS, None).await;
+    let (admin, analyst) = (service.signed_in(Role::Admin).await, service.signed_in(Role::Analyst).await);
+    let url = format!("http://{address}/f.csv?token=hush");
+    let new: &[(&str, &str)] = &[
+        ("name", "shop"),
+        ("url", &url),
+        ("schedule", "04:30, 16:30"),
+        ("mode", "mirror"),
+        ("skip_bad", "true"),
+    ];
+    assert_eq!(admin.post("/operations/feeds", new).await.status(), 303);
+    let source = service.json("/feeds/shop").await;
+    assert_eq!(source["schedule"], json!({"at": ["04:30", "16:30"]}), "{source:#}");
+    assert_eq!(
+        (&source["options"]["mode"], &source["options"]["skip_bad"]),
+        (&json!("mirror"), &json!(true))
+    );
+    let again = admin.post("/operations/feeds", new).await;
+    assert_eq!(again.status(), 422);
+    let page = again.text().await.unwrap();
+    assert!(page.contains("was added, changed or deleted meanwhile") && !page.contains("hush"), "{page}");
+    let wrong =
+        admin.post("/operations/feeds", &[("name", "other"), ("url", "ftp://a"), ("schedule", "1m")]).await;
+    let page = wrong.text().await.unwrap();
+    assert!(page.contains("url: expected an address") && page.contains("schedule.every: expected"), "{page}");
+
+    assert_eq!(admin.post("/operations/feeds/shop/fetch", &[]).await.status(), 303);
+    service.source_rests().await;
+    assert_eq!(shop.asked().len(), 1);
+    let (page, list) = (admin.page("/operations/feeds/shop").await, analyst.page("/operations/feeds").await);
+    assert!(page.contains("f.csv?token=…") && !page.contains("hush"), "{page}");
+    assert!(
+        list.contains("04:30, 16:30")
+            && list.contains("fine")
+            && !list.contains("<form method=\"post\" action=\"/operations"),
+        "{list}"
+    );
+    // What the page shows can be sent back.
+    let version = page.split("name=\"version\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let shown = format!("http://{address}/f.csv?token=…");
+    let changed: &[(&str, &str)] =
+        &[("name", "shop"), ("version", version), ("url", &shown), ("schedule", "6h")];
+    assert_eq!(admin.post("/operations/feeds", changed).await.status(), 303);
+    admin.post("/operations/feeds/shop/fetch", &[]).await;
+    service.source_rests().await;
+    assert_eq!(shop.asked()[1].0, "/f.csv?token=hush");
+    for path in ["/operations/feeds", "/operations/feeds/shop/fetch", "/operations/feeds/shop/delete"] {
+        assert_eq!(analyst.post(path, changed).await.status(), 403, "{path}");
+    }
+    assert_eq!(admin.post("/operations/feeds/shop/delete", &[]).await.status(), 303);
+    assert_eq!(service.get("/feeds/shop").await.status(), 404);
+}
