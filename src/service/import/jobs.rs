@@ -340,6 +340,8 @@ struct Job {
     table: FeedTable,
     feed: FeedName,
     options: Options,
+    /// Bytes of the file, if it is there.
+    length: u64,
     stop: watch::Receiver<Option<Stop>>,
 }
 
@@ -435,7 +437,7 @@ impl Jobs {
         let id = imports.imports().add(&feed.0, options.table.as_str(), &kept, length, now).await?;
         let ((stop, stopped), (ended, told)) = (watch::channel(None), oneshot::channel());
         let feed = feed.clone();
-        let job = Job { id, author, table: options.table, feed, options: read, stop: stopped };
+        let job = Job { id, author, table: options.table, feed, options: read, length, stop: stopped };
         let mut running = self.lock();
         if running.is_stopping {
             return Err(StartError::Stopping);
@@ -495,7 +497,8 @@ impl Jobs {
 
     /// Runs a job to its end, and says every second how far it is.
     async fn run(self, job: Job, source: Source, ended: oneshot::Sender<Ended>) {
-        let (id, gauge) = (job.id, Arc::new(Gauge::default()));
+        let id = job.id;
+        let gauge = Arc::new(Gauge { total: job.length.into(), ..Gauge::default() });
         let shared = &*self.0;
         let (table, dry_run) = (job.table, job.options.dry_run);
         let work = self.work(job, source, Arc::clone(&gauge));

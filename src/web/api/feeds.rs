@@ -59,7 +59,9 @@ async fn send(
     request: Request,
 ) -> Result<Response, Problem> {
     options.check().map_err(refuse_options)?;
-    check_media_type(request.headers(), "that of a file", |found| !found.starts_with("multipart/"))?;
+    check_media_type(request.headers(), "application/octet-stream or another type of a file", |found| {
+        !found.starts_with("multipart/")
+    })?;
     let file = spool(Incoming::new(request, state.limits.bulk_bytes, state.limits)).await?;
     let id = state.jobs().start(author, &name, &options, file).await.map_err(refuse)?;
     let location = [(header::LOCATION, format!("/imports/{}", id.0))];

@@ -138,7 +138,8 @@ async fn a_stream_is_imported(service: Service) {
     let brought: Value = answer.json().await.unwrap();
     assert_eq!(
         brought,
-        json!({"added": 4499, "changed": 1, "unchanged": 0, "bad": 0, "errors": [], "warnings": [warning]})
+        json!({"added": 4499, "changed": 1, "unchanged": 0, "deleted": 0, "absent": 0, "bad": 0,
+               "errors": [], "warnings": [warning]})
     );
     let again: Value = service.post("/customers/bulk", NDJSON, lines).await.json().await.unwrap();
     assert_eq!(again["unchanged"], 4500);

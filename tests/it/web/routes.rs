@@ -23,6 +23,11 @@ impl Operation {
         content.keys().next().map(String::as_str)
     }
 
+    /// Whether the body is a file of any type.
+    fn is_file(&self) -> bool {
+        self.body() == Some("application/octet-stream")
+    }
+
     fn is_json(&self) -> bool {
         self.body() == Some("application/json")
     }
@@ -177,14 +182,18 @@ async fn every_route_answers_errors_as_problems(db: TestDatabase) {
         let told = problem(operation, answer, &[405], "a wrong method").await;
         assert_eq!(told["code"], "method-not-allowed");
         let Some(media_type) = operation.body() else { continue };
-        for wrong in ["text/plain", "application/xml", "application/x-www-form-urlencoded", "nonsense"] {
+        let types = ["text/plain", "application/xml", "application/x-www-form-urlencoded", "nonsense"];
+        let wrong_types = if operation.is_file() { &["multipart/form-data"][..] } else { &types };
+        for wrong in wrong_types.iter().copied() {
             let answer =
                 send(&service, &operation.method, &operation.with("1"), Some((wrong, b"{}".to_vec()))).await;
             let told = problem(operation, answer, &[415], wrong).await;
             assert!(told["detail"].as_str().unwrap().contains(media_type), "{told}");
         }
-        let answer = send(&service, &operation.method, &operation.with("1"), None).await;
-        problem(operation, answer, &[415], "no content type").await;
+        if !operation.is_file() {
+            let answer = send(&service, &operation.method, &operation.with("1"), None).await;
+            problem(operation, answer, &[415], "no content type").await;
+        }
         let long = (media_type, vec![b' '; (1 << 16) + 1]);
         let answer = send(&service, &operation.method, &operation.with("1"), Some(long)).await;
         problem(operation, answer, &[413], "too long").await;
@@ -292,8 +301,11 @@ async fn invalid_paths_and_queries_are_problems(db: TestDatabase) {
                 ("..%2F..%2Fetc%2Fpasswd", &[404, 422]),
                 ("999999999999999999999999", &[404, 422]),
             ] {
-                let answer = send(&service, &operation.method, &operation.with(id), body.clone()).await;
-                problem(operation, answer, statuses, id).await;
+                // A feed may have any number as its name.
+                if !(operation.path == "/feeds/{name}" && id.starts_with('9')) {
+                    let answer = send(&service, &operation.method, &operation.with(id), body.clone()).await;
+                    problem(operation, answer, statuses, id).await;
+                }
             }
             if operation.method == Method::GET || operation.method == Method::DELETE {
                 let answer = send(&service, &operation.method, &operation.with("424242"), None).await;
