@@ -68,7 +68,7 @@ export interface FeedOptions {
 
 export interface ImportOptions {
   skipBad?: boolean;
-  mode?: "replace" | "merge";
+  mode?: "replace" | "merge" | "delete";
 }
 
 /** The service refused a request: an RFC 9457 problem. */

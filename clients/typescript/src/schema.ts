@@ -207,6 +207,11 @@ export interface components {
         Brought: {
             /**
              * Format: int64
+             * @description With `mode=delete`: number of ids that none had.
+             */
+            absent: number;
+            /**
+             * Format: int64
              * @description Number of new lines.
              */
             added: number;
@@ -220,6 +225,11 @@ export interface components {
              * @description Number of lines that changed stored data.
              */
             changed: number;
+            /**
+             * Format: int64
+             * @description With `mode=delete`: number of articles or customers that were deleted.
+             */
+            deleted: number;
             /** @description The first bad lines. */
             errors: components["schemas"]["Finding"][];
             /**
@@ -737,6 +747,8 @@ export interface components {
         /** @description What an import did, or why it failed. */
         ImportResult: {
             /** Format: int64 */
+            absent: number;
+            /** Format: int64 */
             added: number;
             /**
              * Format: int64
@@ -745,6 +757,11 @@ export interface components {
             bad: number;
             /** Format: int64 */
             changed: number;
+            /**
+             * Format: int64
+             * @description With `mode=delete`: articles or customers that were deleted, and ids that none had.
+             */
+            deleted: number;
             /** @description The bad rows by kind, in the order of their first ones. Not in lists. */
             errors?: components["schemas"]["ImportErrorKind"][] | null;
             /** @description Why it did not end well. */
@@ -812,7 +829,7 @@ export interface components {
          * @description What a feed does with the rows that are stored.
          * @enum {string}
          */
-        Mode: "replace" | "merge" | "mirror";
+        Mode: "replace" | "merge" | "mirror" | "delete";
         /** @description A stylist's note about a customer. */
         Note: {
             /** @example 2026-11-21T14:34:00Z */

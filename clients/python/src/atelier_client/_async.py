@@ -190,7 +190,7 @@ class AsyncClient:
         await self.request("DELETE", at("articles", id), headers=conditions(if_match))
 
     async def import_articles(
-        self, rows: AsyncRows, *, mode: Literal["replace", "merge"] = "replace", skip_bad: bool = False
+        self, rows: AsyncRows, *, mode: Literal["replace", "merge", "delete"] = "replace", skip_bad: bool = False
     ) -> t.Brought:
         """Stores articles while they are read, all or none."""
         return await self._import("articles", rows, mode=mode, skip_bad=skip_bad)
@@ -270,7 +270,7 @@ class AsyncClient:
         return self._pages(at("customers", id, "outfits"), given(drafts=drafts, n=n))
 
     async def import_customers(
-        self, rows: AsyncRows, *, mode: Literal["replace", "merge"] = "replace", skip_bad: bool = False
+        self, rows: AsyncRows, *, mode: Literal["replace", "merge", "delete"] = "replace", skip_bad: bool = False
     ) -> t.Brought:
         """Stores customers while they are read, all or none."""
         return await self._import("customers", rows, mode=mode, skip_bad=skip_bad)

@@ -189,7 +189,7 @@ class Client:
         self.request("DELETE", at("articles", id), headers=conditions(if_match))
 
     def import_articles(
-        self, rows: Rows, *, mode: Literal["replace", "merge"] = "replace", skip_bad: bool = False
+        self, rows: Rows, *, mode: Literal["replace", "merge", "delete"] = "replace", skip_bad: bool = False
     ) -> t.Brought:
         """Stores articles while they are read, all or none."""
         return self._import("articles", rows, mode=mode, skip_bad=skip_bad)
@@ -235,7 +235,7 @@ class Client:
         return self._pages(at("customers", id, "outfits"), given(drafts=drafts, n=n))
 
     def import_customers(
-        self, rows: Rows, *, mode: Literal["replace", "merge"] = "replace", skip_bad: bool = False
+        self, rows: Rows, *, mode: Literal["replace", "merge", "delete"] = "replace", skip_bad: bool = False
     ) -> t.Brought:
         """Stores customers while they are read, all or none."""
         return self._import("customers", rows, mode=mode, skip_bad=skip_bad)

@@ -103,9 +103,11 @@ class Blank(TypedDict):
 class Brought(TypedDict):
     """The result of an import."""
 
+    absent: int
     added: int
     bad: int
     changed: int
+    deleted: int
     errors: list[Finding]
     unchanged: int
     warnings: list[Finding]
@@ -370,9 +372,11 @@ class ImportProgress(TypedDict):
 class ImportResult(TypedDict):
     """What an import did, or why it failed."""
 
+    absent: int
     added: int
     bad: int
     changed: int
+    deleted: int
     errors: NotRequired[list[ImportErrorKind] | None]
     failure: NotRequired[str | None]
     left_out: int
@@ -415,7 +419,7 @@ class Methods(TypedDict):
     release: str
 
 
-Mode: TypeAlias = "Literal['replace', 'merge', 'mirror']"
+Mode: TypeAlias = "Literal['replace', 'merge', 'mirror', 'delete']"
 """What a feed does with the rows that are stored."""
 
 
