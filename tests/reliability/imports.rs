@@ -125,7 +125,8 @@ fn run(setup: &Setup, form: Form) -> Ran {
     server.kill()?;
     server = setup.start()?;
     let found = runtime.block_on(rounds(&http, &url))?;
-    let old = runtime.block_on(http.get(format!("{url}/articles/a-00134")).send())?.status().is_success();
+    let old = async { http.get(format!("{url}/articles/a-00134")).send().await };
+    let old = runtime.block_on(old)?.status().is_success();
     let ended = runtime.block_on(state(&http, &url, id))?;
     let is_old = found == [last] && old && ended == "interrupted";
     let is_new = found == [1001] && !old && ["done", "interrupted"].contains(&ended.as_str());
