@@ -70,8 +70,14 @@ sent = imports.send_feed("shop", b"id,type,price\nfed,hat,29.90\n", mode="merge"
 while (ended := imports.get_import(sent.id)).state in ("waiting", "running"):
     time.sleep(0.05)
 assert (ended.state, ended.result.added) == ("done", 1), ended
+show(ended)
 assert imports.list_imports().imports[0].id == sent.id
 assert refused(imports.cancel_import, sent.id).data.code == "conflict"
+nightly = api.FeedPut.from_dict({"url": "https://shop.invalid/feed.xml", "schedule": {"at": ["04:30"]}})
+assert imports.put_feed("nightly", nightly).schedule.at == ["04:30"]
+imports.fetch_feed("nightly")
+assert imports.list_feeds().feeds[0].name == imports.get_feed("nightly").name
+imports.delete_feed("nightly")
 
 mara = {"gender": "female", "age": 34, "preferred_colours": ["black", "red"], "nogo_materials": ["leather"]}
 show(customers.put_customer("mara", api.CustomerPut(features=mara)))

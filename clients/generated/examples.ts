@@ -66,8 +66,14 @@ const sent = await imports.sendFeed({ name: "shop", body: new Blob(["id,type,pri
 let ended = sent;
 while (["waiting", "running"].includes(ended.state)) ended = await imports.getImport({ id: sent.id });
 assert.deepEqual([ended.state, ended.result?.added], ["done", 1]);
+show(ended);
 assert.equal((await imports.listImports()).imports[0].id, sent.id);
 assert.equal((await problem(imports.cancelImport({ id: sent.id }))).code, "conflict");
+const nightly = { url: "https://shop.invalid/feed.xml", schedule: { at: ["04:30"] } };
+assert.equal((await imports.putFeed({ name: "nightly", feedPut: nightly })).schedule?.at?.[0], "04:30");
+await imports.fetchFeed({ name: "nightly" });
+assert.equal((await imports.listFeeds()).feeds[0].name, (await imports.getFeed({ name: "nightly" })).name);
+await imports.deleteFeed({ name: "nightly" });
 
 const mara = { gender: "female", age: 34, preferred_colours: ["black", "red"], nogo_materials: ["leather"] };
 show(await customers.putCustomer({ id: "mara", customerPut: { features: mara } }));

@@ -323,33 +323,6 @@ export class Client {
 
   getCoverage = (): Promise<t.ArticleCoverage> => this.#json("GET", "/coverage");
 
-  // Feeds
-
-  /** Sends a file, which is imported in the background. */
-  sendFeed = (name: string, body: string | Blob, query: Request["query"] = {}): Promise<t.Import> =>
-    this.#json("POST", at("feeds", name), {
-      query, body, headers: { "Content-Type": "application/octet-stream" }, patient: true,
-    });
-
-  listImports = (): Promise<t.Imports> => this.#json("GET", "/imports");
-
-  getImport = (id: number): Promise<t.Import> => this.#json("GET", at("imports", id));
-
-  cancelImport = (id: number): Promise<t.Import> => this.#json("DELETE", at("imports", id));
-
-  listFeeds = (): Promise<t.Feeds> => this.#json("GET", "/feeds");
-
-  getFeed = (name: string): Promise<t.Feed> => this.#json("GET", at("feeds", name));
-
-  putFeed = (name: string, json: t.FeedPut, expected: Conditions = {}): Promise<t.Feed> =>
-    this.#json("PUT", at("feeds", name), { json, headers: conditions(expected) });
-
-  async deleteFeed(name: string, expected: Conditions = {}): Promise<void> {
-    await this.request("DELETE", at("feeds", name), { headers: conditions(expected) });
-  }
-
-  fetchFeed = (name: string): Promise<t.Import> => this.#json("POST", at("feeds", name, "fetch"));
-
   // Customers
 
   /** All customers that fit, page after page. */
@@ -408,6 +381,19 @@ export class Client {
   getImport = (id: number): Promise<t.Import> => this.#json("GET", at("imports", id));
 
   cancelImport = (id: number): Promise<t.Import> => this.#json("DELETE", at("imports", id));
+
+  listFeeds = (): Promise<t.Feeds> => this.#json("GET", "/feeds");
+
+  getFeed = (name: string): Promise<t.Feed> => this.#json("GET", at("feeds", name));
+
+  putFeed = (name: string, json: t.FeedPut, expected: Conditions = {}): Promise<t.Feed> =>
+    this.#json("PUT", at("feeds", name), { json, headers: conditions(expected) });
+
+  async deleteFeed(name: string, expected: Conditions = {}): Promise<void> {
+    await this.request("DELETE", at("feeds", name), { headers: conditions(expected) });
+  }
+
+  fetchFeed = (name: string): Promise<t.Import> => this.#json("POST", at("feeds", name, "fetch"));
 
   // Releases and the service
 

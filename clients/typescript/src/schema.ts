@@ -519,6 +519,38 @@ export interface components {
         Features: {
             [key: string]: string | number | (string | number)[] | null;
         };
+        /** @description A stored source, and what became of it. */
+        Feed: {
+            /** @example 2026-11-21T20:34:00Z */
+            due_at?: string | null;
+            failure?: string | null;
+            /**
+             * Format: int32
+             * @description How often in a row it failed, and why it did the last time. Two are an alert.
+             */
+            failures: number;
+            has_credentials: boolean;
+            is_fetching: boolean;
+            /**
+             * Format: int64
+             * @description The last import, which `/imports/{id}` has while it is among the last.
+             * @example 17
+             */
+            last_import?: number | null;
+            /** @example shop */
+            name: string;
+            options: components["schemas"]["FeedOptions"];
+            schedule?: components["schemas"]["FeedSchedule"] | null;
+            /** @example 2026-11-21T14:34:20Z */
+            succeeded_at?: string | null;
+            /** @example 2026-11-21T14:34:00Z */
+            tried_at?: string | null;
+            /**
+             * @description With `…` for the values of its query.
+             * @example https://shop.example/feed.xml?token=…
+             */
+            url: string;
+        };
         /** @description How a feed is read and stored. */
         FeedOptions: {
             /**
@@ -564,6 +596,68 @@ export interface components {
              * @default articles
              */
             table: components["schemas"]["FeedTable"];
+        };
+        /**
+         * @description Where a feed is, when it is fetched, and how it is read and stored.
+         * @example {
+         *       "authorization": "Bearer abc",
+         *       "mode": "mirror",
+         *       "schedule": {
+         *         "every": "6h"
+         *       },
+         *       "url": "https://shop.example/feed.xml"
+         *     }
+         */
+        FeedPut: {
+            /**
+             * @description The header `Authorization` for its server. No answer shows it. Without it, the stored one is kept for the same server;
+             *     null removes it.
+             * @example Bearer abc
+             */
+            authorization?: string | null;
+            delimiter?: string | null;
+            encoding?: string | null;
+            /** @description As the parameters of `POST /feeds/{name}`. */
+            format?: string | null;
+            map?: string[];
+            /** Format: int32 */
+            mirror_limit?: number | null;
+            /**
+             * @description What a feed does with the rows that are stored.
+             * @enum {string}
+             */
+            mode?: "replace" | "merge" | "mirror" | "delete";
+            schedule?: components["schemas"]["FeedSchedule"] | null;
+            skip_bad?: boolean;
+            /**
+             * @description The table that a feed is about.
+             * @enum {string}
+             */
+            table?: "articles" | "customers" | "outfits";
+            /**
+             * @description The address, https unless private addresses are allowed. It may have a user and a password. As `GET` shows it, with `…`
+             *     for values, it stands for the stored one.
+             * @example https://shop.example/feed.xml
+             */
+            url: string;
+        };
+        /** @description When a feed is fetched: `every` so often, or `at` times of the day. */
+        FeedSchedule: {
+            /**
+             * @description Times of day in UTC.
+             * @default []
+             * @example [
+             *       "04:30",
+             *       "16:30"
+             *     ]
+             */
+            at: string[];
+            /**
+             * @description An interval of minutes, hours or days from `5m` to `30d`, first after the feed was stored.
+             * @default null
+             * @example 6h
+             */
+            every: string | null;
         };
         /**
          * @description The table that a feed is about.
@@ -642,6 +736,9 @@ export interface components {
             /** Format: int32 */
             slot: number;
         };
+        Feeds: {
+            feeds: components["schemas"]["Feed"][];
+        };
         /** @description Which articles may be suggested. Filters apply before the choice, so there are k suggestions if k articles pass. */
         Filters: {
             /** @description Article ids that are never suggested. */
@@ -713,8 +810,8 @@ export interface components {
              */
             started_by?: string | null;
             /**
-             * @description `waiting` while another import runs, `running`, or how it ended: `done`, `failed`, `cancelled`, or `interrupted` with its
-             *     process. Only `done` has stored anything.
+             * @description `waiting` while another import runs, `running`, or how it ended: `done`, `unchanged` if a stored source has nothing new,
+             *     `failed`, `cancelled`, or `interrupted` with its process. Only `done` has stored anything.
              * @example done
              */
             state: string;
@@ -1345,7 +1442,10 @@ export type CustomerStored = components['schemas']['CustomerStored'];
 export type Embedding = components['schemas']['Embedding'];
 export type Experiment = components['schemas']['Experiment'];
 export type Features = components['schemas']['Features'];
+export type Feed = components['schemas']['Feed'];
 export type FeedOptions = components['schemas']['FeedOptions'];
+export type FeedPut = components['schemas']['FeedPut'];
+export type FeedSchedule = components['schemas']['FeedSchedule'];
 export type FeedTable = components['schemas']['FeedTable'];
 export type Feedback = components['schemas']['Feedback'];
 export type FeedbackCount = components['schemas']['FeedbackCount'];
@@ -1354,6 +1454,7 @@ export type FeedbackEvent = components['schemas']['FeedbackEvent'];
 export type FeedbackItem = components['schemas']['FeedbackItem'];
 export type FeedbackKind = components['schemas']['FeedbackKind'];
 export type FeedbackStored = components['schemas']['FeedbackStored'];
+export type Feeds = components['schemas']['Feeds'];
 export type Filters = components['schemas']['Filters'];
 export type Finding = components['schemas']['Finding'];
 export type Import = components['schemas']['Import'];

@@ -96,7 +96,7 @@ struct FeedBody {
     options: FeedOptions,
     /// The last import, which `/imports/{id}` has while it is among the last.
     #[schema(examples(17))]
-    import: Option<i64>,
+    last_import: Option<i64>,
     is_fetching: bool,
     #[schema(examples("2026-11-21T14:34:00Z"))]
     tried_at: Option<String>,
@@ -125,7 +125,7 @@ impl FeedBody {
                 .transpose()
                 .map_err(damaged)?,
             options: serde_json::from_str(&feed.source.options).map_err(damaged)?,
-            import: feed.import.map(|import| import.0),
+            last_import: feed.import.map(|import| import.0),
             is_fetching: feed.is_leased(now),
             tried_at: feed.tried_at.map(time),
             succeeded_at: feed.succeeded_at.map(time),

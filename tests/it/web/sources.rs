@@ -109,7 +109,7 @@ async fn a_source_is_fetched_and_the_second_time_changes_nothing(service: Servic
         service.store_source(&json!({"url": url, "mode": "mirror", "mirror_limit": 100})).await;
         let (import, source) = service.fetch_source().await;
         assert_eq!((&import["state"], &source["failures"]), (&json!("done"), &json!(0)), "{import:#}");
-        assert_eq!((&source["import"], &import["options"]["mode"]), (&import["id"], &json!("mirror")));
+        assert_eq!((&source["last_import"], &import["options"]["mode"]), (&import["id"], &json!("mirror")));
         let before = (service.json("/articles").await, service.store.revisions("x").await.unwrap());
         let (again, source) = service.fetch_source().await;
         assert_eq!((&again["state"], &source["failure"]), (&json!("unchanged"), &Value::Null), "{again:#}");

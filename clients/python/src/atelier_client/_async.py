@@ -198,40 +198,6 @@ class AsyncClient:
     async def get_coverage(self) -> t.ArticleCoverage:
         return await self._json("GET", "/coverage")
 
-    # Feeds
-
-    async def send_feed(self, name: str, file: bytes, **options: Any) -> t.Import:
-        """Sends a file, which is imported in the background; the options are those of `t.FeedOptions`."""
-        kind = {"Content-Type": "application/octet-stream"}
-        path = at("feeds", name)
-        return await self._json("POST", path, params=options, content=file, headers=kind, timeout=None)
-
-    async def list_imports(self) -> t.Imports:
-        return await self._json("GET", "/imports")
-
-    async def get_import(self, id: int) -> t.Import:
-        return await self._json("GET", at("imports", id))
-
-    async def cancel_import(self, id: int) -> t.Import:
-        return await self._json("DELETE", at("imports", id))
-
-    async def list_feeds(self) -> t.Feeds:
-        return await self._json("GET", "/feeds")
-
-    async def get_feed(self, name: str) -> t.Feed:
-        return await self._json("GET", at("feeds", name))
-
-    async def put_feed(
-        self, name: str, feed: t.FeedPut, *, if_match: str | None = None, if_none_match: str | None = None
-    ) -> t.Feed:
-        return await self._json("PUT", at("feeds", name), json=feed, headers=conditions(if_match, if_none_match))
-
-    async def delete_feed(self, name: str, *, if_match: str | None = None) -> None:
-        await self.request("DELETE", at("feeds", name), headers=conditions(if_match))
-
-    async def fetch_feed(self, name: str) -> t.Import:
-        return await self._json("POST", at("feeds", name, "fetch"))
-
     # Customers
 
     def list_customers(self, *, search: str | None = None, n: int | None = None) -> AsyncIterator[t.Customer]:
@@ -299,7 +265,7 @@ class AsyncClient:
         file: bytes | AsyncPieces,
         *,
         table: Literal["articles", "customers", "outfits"] = "articles",
-        mode: Literal["replace", "merge", "mirror"] = "replace",
+        mode: Literal["replace", "merge", "mirror", "delete"] = "replace",
         skip_bad: bool = False,
         dry_run: bool = False,
         mirror_limit: int | None = None,
@@ -322,6 +288,23 @@ class AsyncClient:
 
     async def cancel_import(self, id: int) -> t.Import:
         return await self._json("DELETE", at("imports", id))
+
+    async def list_feeds(self) -> t.Feeds:
+        return await self._json("GET", "/feeds")
+
+    async def get_feed(self, name: str) -> t.Feed:
+        return await self._json("GET", at("feeds", name))
+
+    async def put_feed(
+        self, name: str, feed: t.FeedPut, *, if_match: str | None = None, if_none_match: str | None = None
+    ) -> t.Feed:
+        return await self._json("PUT", at("feeds", name), json=feed, headers=conditions(if_match, if_none_match))
+
+    async def delete_feed(self, name: str, *, if_match: str | None = None) -> None:
+        await self.request("DELETE", at("feeds", name), headers=conditions(if_match))
+
+    async def fetch_feed(self, name: str) -> t.Import:
+        return await self._json("POST", at("feeds", name, "fetch"))
 
     # Releases and the service
 

@@ -264,7 +264,7 @@ class Client:
         file: bytes | Pieces,
         *,
         table: Literal["articles", "customers", "outfits"] = "articles",
-        mode: Literal["replace", "merge", "mirror"] = "replace",
+        mode: Literal["replace", "merge", "mirror", "delete"] = "replace",
         skip_bad: bool = False,
         dry_run: bool = False,
         mirror_limit: int | None = None,
@@ -287,6 +287,23 @@ class Client:
 
     def cancel_import(self, id: int) -> t.Import:
         return self._json("DELETE", at("imports", id))
+
+    def list_feeds(self) -> t.Feeds:
+        return self._json("GET", "/feeds")
+
+    def get_feed(self, name: str) -> t.Feed:
+        return self._json("GET", at("feeds", name))
+
+    def put_feed(
+        self, name: str, feed: t.FeedPut, *, if_match: str | None = None, if_none_match: str | None = None
+    ) -> t.Feed:
+        return self._json("PUT", at("feeds", name), json=feed, headers=conditions(if_match, if_none_match))
+
+    def delete_feed(self, name: str, *, if_match: str | None = None) -> None:
+        self.request("DELETE", at("feeds", name), headers=conditions(if_match))
+
+    def fetch_feed(self, name: str) -> t.Import:
+        return self._json("POST", at("feeds", name, "fetch"))
 
     # Releases and the service
 

@@ -253,6 +253,23 @@ Features: TypeAlias = 'dict[str, str | float | list[str | int] | None]'
 """Features by name: a text, a number, or a list of texts, as the release's schema says. A null is left out."""
 
 
+class Feed(TypedDict):
+    """A stored source, and what became of it."""
+
+    due_at: NotRequired[str | None]
+    failure: NotRequired[str | None]
+    failures: int
+    has_credentials: bool
+    is_fetching: bool
+    last_import: NotRequired[int | None]
+    name: str
+    options: FeedOptions
+    schedule: NotRequired[FeedSchedule | None]
+    succeeded_at: NotRequired[str | None]
+    tried_at: NotRequired[str | None]
+    url: str
+
+
 class FeedOptions(TypedDict):
     """How a feed is read and stored."""
 
@@ -265,6 +282,29 @@ class FeedOptions(TypedDict):
     mode: NotRequired[Mode]
     skip_bad: NotRequired[bool]
     table: NotRequired[FeedTable]
+
+
+class FeedPut(TypedDict):
+    """Where a feed is, when it is fetched, and how it is read and stored."""
+
+    authorization: NotRequired[str | None]
+    delimiter: NotRequired[str | None]
+    encoding: NotRequired[str | None]
+    format: NotRequired[str | None]
+    map: NotRequired[list[str]]
+    mirror_limit: NotRequired[int | None]
+    mode: NotRequired[Literal['replace', 'merge', 'mirror', 'delete']]
+    schedule: NotRequired[FeedSchedule | None]
+    skip_bad: NotRequired[bool]
+    table: NotRequired[Literal['articles', 'customers', 'outfits']]
+    url: str
+
+
+class FeedSchedule(TypedDict):
+    """When a feed is fetched: `every` so often, or `at` times of the day."""
+
+    at: NotRequired[list[str]]
+    every: NotRequired[str | None]
 
 
 FeedTable: TypeAlias = "Literal['articles', 'customers', 'outfits']"
@@ -312,6 +352,10 @@ class FeedbackStored(TypedDict):
     rank: int
     release: str
     slot: int
+
+
+class Feeds(TypedDict):
+    feeds: list[Feed]
 
 
 class Filters(TypedDict):
