@@ -97,8 +97,9 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     store.clean_up_imports().await?;
     let Settings { config, origins } = settings;
     let engine = Engine::new(models, config.engine.settings());
-    let models = config.models.folder.clone();
-    let releases = Arc::new(Releases::new(engine, store.clone(), models, &config.shop.currency));
+    let (models, least) = (config.models.folder.clone(), config.models.least_known);
+    let releases = Releases::new(engine, store.clone(), models, &config.shop.currency);
+    let releases = Arc::new(releases.require_known(least));
     serve_first_release(&store, &releases, &config, &origins).await?;
     if is_demo {
         let folder = config.models.folder.join(&config.models.release);

@@ -160,6 +160,17 @@ pub struct Models {
     pub folder: PathBuf,
     /// The release to serve.
     pub release: String,
+    /// The least share of the catalogue's articles that a release must have to be activated without force.
+    pub least_known: f64,
+}
+
+impl Models {
+    fn check(&self) -> Result<(), String> {
+        if (0.0..=1.0).contains(&self.least_known) {
+            return Ok(());
+        }
+        Err(format!("models.least_known is a share from 0 to 1, found {}", self.least_known))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -246,7 +257,7 @@ impl Default for Access {
 
 impl Default for Models {
     fn default() -> Self {
-        Self { folder: "models".into(), release: "demo".into() }
+        Self { folder: "models".into(), release: "demo".into(), least_known: 0.5 }
     }
 }
 
@@ -310,6 +321,7 @@ impl Config {
     fn check(&self) -> Result<(), String> {
         self.server.check()?;
         self.database.check()?;
+        self.models.check()?;
         self.engine.check()?;
         self.profiles.check()?;
         self.limits.check()?;

@@ -6,6 +6,7 @@
 mod catalogue;
 
 use std::{
+    collections::BTreeMap,
     io,
     ops::Deref,
     path::PathBuf,
@@ -13,9 +14,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier_core::domain::{ArticleId, CustomerId, Method, Schema, Timestamp, list_methods};
+use atelier_core::domain::{ArticleId, ArticlePatch, CustomerId, Method, Schema, Timestamp, list_methods};
 use atelier_engine::{
-    catalogue::Catalogue,
+    catalogue::{Catalogue, Coverage},
     evaluation::Evaluation,
     inference::{Articles, Engine, LoadError, Serving},
 };
@@ -26,6 +27,7 @@ use crate::{
     service::{
         completion::Served,
         exposure::Exposure,
+        fault::{Fault, Field},
         personas::Personas,
         release_folder::{Listed, ReleaseFolder},
         routing::{Choice, Routing},
@@ -76,7 +78,7 @@ impl LiveRelease {
         self.serving.methods().filter(|method| self.serving.is_open(*method))
     }
 
-    /// What follows if the release has none of the catalogue's articles.
+    /// What follows for articles that the release was not trained with.
     pub fn lack_of_articles(&self) -> String {
         match &*list_methods(self.open_methods()) {
             "" => "nothing can be suggested".into(),
@@ -89,6 +91,51 @@ impl LiveRelease {
         let position = self.catalogue.position_of(id.as_str());
         let found = position.and_then(|position| self.catalogue.any_article(position));
         found.map_or(id, |article| &article.id).clone()
+    }
+
+    /// How many of the catalogue's articles the release has, and what follows; None if that is this share of them at least.
+    fn shortfall(&self, least: f64) -> Option<String> {
+        let Coverage { both, only_catalogue, .. } = self.catalogue.coverage();
+        let (all, effect) = (both + only_catalogue, self.lack_of_articles());
+        if both == 0 {
+            return (all > 0).then(|| format!("none of the catalogue's articles ({all}), so {effect}"));
+        }
+        let count = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
+        let share = count(both) / count(all);
+        (share < least).then(|| {
+            let [found, least] = [share, least].map(|share| format!("{:.1} %", share * 100.0));
+            format!(
+                "{both} of the catalogue's {all} articles ({found}, at least {least} by models.least_known), and as for the others \
+                 {effect}"
+            )
+        })
+    }
+
+    /// The same with these changes of articles that the shop has, for one answer: it is as if they were stored, but models see
+    /// the stored ones.
+    ///
+    /// # Errors
+    /// What an article cannot be, by the id in the change.
+    pub fn with_changes(&self, changes: &[ArticlePatch]) -> Result<Self, Vec<Fault>> {
+        let (mut articles, mut faults) = (BTreeMap::new(), Vec::new());
+        for change in changes {
+            let Some(position) = self.catalogue.position_of(change.id.as_str()) else { continue };
+            let Some(stored) = self.catalogue.article(position) else { continue };
+            let before = articles.remove(&position).unwrap_or_else(|| stored.unpack());
+            match change.apply(Some(before)) {
+                Ok(article) => drop(articles.insert(position, article)),
+                Err(error) => {
+                    faults.push(Fault::new(Field::from("live").item(change.id.as_str()), error.to_string()));
+                }
+            }
+        }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let articles = articles.into_values().map(|article| (article.id.clone(), Some(article)));
+        let next = self.catalogue.with_changes(articles, self.serving.release());
+        let (catalogue, _) = next.expect("an article of the same type keeps its position; this is a bug");
+        Ok(Self { catalogue: Arc::new(catalogue), ..self.clone() })
     }
 
     pub fn served(&self) -> Served<'_> {
@@ -104,10 +151,10 @@ pub enum ActivateError {
     #[error(transparent)]
     Load(#[from] LoadError),
     #[error(
-        "release {name} has none of the catalogue's articles ({articles}), so {effect}; import the articles that it was \
-         trained with, activate a release for this catalogue, or force it"
+        "release {name} has {figures}; import the articles that it was trained with, activate a release for this catalogue, \
+         or force it"
     )]
-    CoversNothing { name: String, articles: usize, effect: String },
+    CoversLittle { name: String, figures: String },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -126,6 +173,8 @@ pub struct Releases {
     currency: Arc<str>,
     folder: Arc<ReleaseFolder>,
     exposure: Exposure,
+    /// The least share of the catalogue's articles that a release has, unless it is forced.
+    least_known: f64,
     /// Locked only to clone or replace the pointer.
     current: RwLock<Option<Arc<LiveRelease>>>,
     /// Allows one change at a time, as each starts from the result of the one before. Holds a release that was activated
@@ -149,9 +198,15 @@ impl Releases {
             currency: currency.into(),
             folder: Arc::new(ReleaseFolder::new(models)),
             exposure: Exposure::default(),
+            least_known: 0.5,
             current: RwLock::new(None),
             changing: Mutex::new(None),
         }
+    }
+
+    /// Refuses releases that have a smaller share of the catalogue's articles than this.
+    pub fn require_known(self, least_known: f64) -> Self {
+        Self { least_known, ..self }
     }
 
     pub fn current(&self) -> Option<Arc<LiveRelease>> {
@@ -187,7 +242,7 @@ impl Releases {
         self.folder.list()
     }
 
-    /// Loads a release beside the live one, then replaces it. All replicas follow. A release without any article of the
+    /// Loads a release beside the live one, then replaces it. All replicas follow. A release of too few articles of the
     /// catalogue must be forced.
     pub async fn activate(
         &self,
@@ -199,9 +254,8 @@ impl Releases {
         let _changing = self.changing.lock().await;
         let before = self.current().map(|live| live.name().to_owned());
         let next = self.prepare(self.load(name).await?).await?;
-        if next.catalogue.is_all_new() && !force {
-            let (name, articles) = (name.to_owned(), next.catalogue.sets().present().count());
-            return Err(ActivateError::CoversNothing { name, articles, effect: next.lack_of_articles() });
+        if let (Some(figures), false) = (next.shortfall(self.least_known), force) {
+            return Err(ActivateError::CoversLittle { name: name.to_owned(), figures });
         }
         let entry = Entry::new("release.activate", name, json!({"before": before, "after": name}));
         self.store.by(author).settings().set(RELEASE, name, &entry, now).await?;

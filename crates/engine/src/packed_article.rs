@@ -44,6 +44,11 @@ impl PackedArticle {
         RawValue::from_string(text).expect("a variant is an object with an id; this is a bug")
     }
 
+    /// All but its embedding.
+    pub fn json(&self) -> &RawValue {
+        &self.json
+    }
+
     /// The article's type.
     pub fn kind(&self) -> &str {
         &self.kind

@@ -74,6 +74,10 @@ pub struct Request {
     pub placements_of: Vec<ArticleId>,
     /// Whether the answer says probabilities over the whole vocabulary, also if that is large.
     pub probability: bool,
+    /// Leaves out articles of the outfit that neither the shop nor the release has, with a warning; otherwise they are a fault.
+    pub skip_unknown: bool,
+    /// What the caller said of the moment, by the articles' ids: those that the shop lacks get a warning.
+    pub live: Vec<ArticleId>,
     /// Whether it is part of a batch that was admitted.
     pub admitted: bool,
 }
@@ -96,6 +100,8 @@ impl Request {
             sets: Sets::default(),
             placements_of: Vec::new(),
             probability: false,
+            skip_unknown: false,
+            live: Vec::new(),
             admitted: false,
         }
     }

@@ -161,6 +161,13 @@ impl Prepared {
         }
         let (context, features, left_out) = encode(&mut draft);
         let slots = Slots::new(&mut draft, outfit);
+        for id in &request.live {
+            let position = served.catalogue.position_of(id.as_str());
+            if position.and_then(|position| served.catalogue.article(position)).is_none() {
+                let detail = format!("there is no article {id}, so `live` says nothing of it");
+                draft.warn("unknown-article", detail, [id.as_str()]);
+            }
+        }
         let known = known(served, request.method);
         let (common, mut blanks) = admissible::blanks(&mut draft, known, &slots, &features);
         let budget = Budget::apply(&mut draft, &slots, &mut blanks);
@@ -306,7 +313,13 @@ impl Slots {
                 continue;
             }
             let Some(position) = served.catalogue.position_of(id.as_str()) else {
-                draft.refuse(Field::from("outfit").item(&slot), format!("there is no article {id}"));
+                if draft.request.skip_unknown {
+                    let detail = format!("there is no article {id}: slot {slot} of the outfit is left out");
+                    draft.warn("unknown-article", detail, [id.as_str()]);
+                } else {
+                    let detail = format!("there is no article {id}; `skip_unknown` leaves it out");
+                    draft.refuse(Field::from("outfit").item(&slot), detail);
+                }
                 continue;
             };
             if slots.articles.contains(&position) {

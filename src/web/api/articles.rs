@@ -1,6 +1,6 @@
 //! `/articles`: the catalogue.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use atelier_core::{
     domain::{Article, ArticleError, ArticleId, ArticlePatch, PatchError, Schema, json_number},
@@ -13,8 +13,12 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
-use serde::{Serialize, Serializer, ser::SerializeMap};
-use serde_json::{Map, Value, json};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{MapAccess, Visitor},
+    ser::{self, SerializeMap},
+};
+use serde_json::{Map, Value, json, value::RawValue};
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{self, RefOr},
@@ -60,11 +64,73 @@ pub(crate) fn router() -> Routes {
 
 /// An article in an answer.
 #[derive(Debug, Clone)]
-pub(crate) struct ArticleBody(Arc<PackedArticle>);
+pub(crate) struct ArticleBody {
+    article: Arc<PackedArticle>,
+    /// All, if none are named.
+    fields: Option<Arc<[String]>>,
+}
+
+impl ArticleBody {
+    pub(crate) fn new(article: Arc<PackedArticle>, fields: Option<Arc<[String]>>) -> Self {
+        Self { article, fields }
+    }
+}
 
 impl Serialize for ArticleBody {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        match &self.fields {
+            None => self.article.serialize(serializer),
+            Some(fields) => {
+                let selection = Selection { object: self.article.json(), fields, always: &["id"] };
+                selection.serialize(serializer)
+            }
+        }
+    }
+}
+
+/// Some fields of a JSON object, whose values are copied as they are written.
+#[derive(Debug)]
+pub(crate) struct Selection<'a> {
+    pub(crate) object: &'a RawValue,
+    pub(crate) fields: &'a [String],
+    pub(crate) always: &'a [&'a str],
+}
+
+impl Serialize for Selection<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { object, fields, always } = self;
+        let Fields(all) = serde_json::from_str(object.get()).map_err(ser::Error::custom)?;
+        let is_shown = |name: &str| always.contains(&name) || fields.iter().any(|field| field == name);
+        serializer.collect_map(all.into_iter().filter(|(name, _)| is_shown(name)))
+    }
+}
+
+/// The fields of an object in their order.
+struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+        struct Visit;
+
+        impl<'de> Visitor<'de> for Visit {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some((Name(name), value)) = map.next_entry()? {
+                    fields.push((name, value));
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Visit)
     }
 }
 
@@ -94,13 +160,13 @@ impl ToSchema for ArticleBody {
 
 impl From<Arc<PackedArticle>> for ArticleBody {
     fn from(article: Arc<PackedArticle>) -> Self {
-        Self(article)
+        Self::new(article, None)
     }
 }
 
 impl From<Article> for ArticleBody {
     fn from(article: Article) -> Self {
-        Self(Arc::new((&article).into()))
+        Self::new(Arc::new((&article).into()), None)
     }
 }
 

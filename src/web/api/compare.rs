@@ -1,6 +1,6 @@
 //! `/compare`: suggestions for the same blank from several methods, or for several customers, side by side.
 
-use std::time::Duration;
+use std::{mem::take, time::Duration};
 
 use atelier_core::domain::{ArticleId, CustomerId, Method};
 use axum::extract::State;
@@ -20,14 +20,17 @@ use crate::{
     },
     web::{
         api::complete::{
-            DEFAULT_K, FiltersBody, SuggestionBody, read_features, read_outfit, suggestion_bodies,
+            DEFAULT_K, FiltersBody, LiveBody, Offer, Shown, SuggestionBody, read_features, read_live,
+            read_outfit, suggestion_bodies,
         },
         http::{
             AppState, Finding, Problem,
             extract::{Json, read_object, read_optional_integer, read_present},
             problem::value_or_finding,
             routes::Routes,
-            schema::{ArticleIdSchema, CustomerIdSchema, FeaturesSchema, MethodNameSchema, slots},
+            schema::{
+                ArticleIdSchema, CustomerIdSchema, FeaturesSchema, MethodNameSchema, field_names, slots,
+            },
             timing::TimingBody,
         },
     },
@@ -75,6 +78,16 @@ struct CompareBody {
     /// The article that a stylist chose. Each column returns its rank.
     #[schema(value_type = Option<ArticleIdSchema>)]
     true_article: Option<String>,
+    /// As in `/complete`.
+    #[serde(default)]
+    skip_unknown: bool,
+    /// As in `/complete`.
+    #[serde(default, deserialize_with = "read_object")]
+    #[schema(value_type = BTreeMap<String, Offer>)]
+    live: LiveBody,
+    #[serde(default)]
+    #[schema(schema_with = field_names)]
+    fields: Option<Vec<String>>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -123,16 +136,18 @@ struct ColumnBody {
 ))]
 async fn compare(
     State(state): State<AppState>,
-    Json(body): Json<CompareBody>,
+    Json(mut body): Json<CompareBody>,
 ) -> Result<(TimingBody, Json<ComparisonBody>), Problem> {
     let times = state.times();
-    let live = state.live_release()?;
+    let (live, said) = read_live(take(&mut body.live), state.live_release()?)?;
+    let shown = Shown::new(body.fields.take(), false)?;
     let one_customer = body.customer.is_some();
-    let (subjects, request) = body.read(&live, state.limits.columns as usize)?;
+    let (subjects, mut request) = body.read(&live, state.limits.columns as usize)?;
+    request.live = said;
     let comparison = comparison::compare(&live, &state.profiles, &subjects, &request, times)
         .await
         .map_err(|error| locate_customer(error, one_customer))?;
-    let comparison = ComparisonBody::new(&live, &request, comparison, times.begun.elapsed());
+    let comparison = ComparisonBody::new(&live, &request, comparison, &shown, times.begun.elapsed());
     Ok((comparison.timing, Json(comparison)))
 }
 
@@ -176,6 +191,7 @@ impl CompareBody {
             k: self.k.unwrap_or(DEFAULT_K),
             filters: self.filters.clone().read(findings),
             explain: self.explain,
+            skip_unknown: self.skip_unknown,
             probability: true,
             placements_of: true_article.into_iter().collect(),
             ..Request::new(outfit, Method::None)
@@ -208,14 +224,20 @@ impl CompareBody {
 }
 
 impl ComparisonBody {
-    fn new(live: &LiveRelease, request: &Request, comparison: Comparison, took: Duration) -> Self {
+    fn new(
+        live: &LiveRelease,
+        request: &Request,
+        comparison: Comparison,
+        shown: &Shown,
+        took: Duration,
+    ) -> Self {
         let Comparison { columns, pairs, cost } = comparison;
         let release = live.name().to_owned();
         let column = |mut column: Column| {
             if let (Some(id), [None, ..]) = (request.placements_of.first(), &column.blank.placements[..]) {
                 column.warnings.push(no_rank(live, id, column.method));
             }
-            ColumnBody::new(column, &request.outfit)
+            ColumnBody::new(column, &request.outfit, shown)
         };
         Self {
             release,
@@ -240,13 +262,13 @@ fn no_rank(live: &LiveRelease, id: &ArticleId, method: Method) -> Warning {
 }
 
 impl ColumnBody {
-    fn new(column: Column, outfit: &[Option<ArticleId>]) -> Self {
+    fn new(column: Column, outfit: &[Option<ArticleId>], shown: &Shown) -> Self {
         Self {
             method: column.method,
             customer: column.customer.as_ref().map(ToString::to_string),
             admissible: column.blank.admissible,
             true_article: column.blank.placements.first().copied().flatten(),
-            suggestions: suggestion_bodies(column.blank.suggestions, outfit, &column.variants),
+            suggestions: suggestion_bodies(column.blank.suggestions, outfit, &column.variants, shown),
             personas: column.personas,
             steps: column.steps,
             warnings: column.warnings,

@@ -165,7 +165,7 @@ impl ReleaseBody {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ActivateQuery {
-    /// Activate the release even if it has none of the catalogue's articles.
+    /// Activate the release even if it has too few of the catalogue's articles.
     #[serde(default)]
     force: bool,
 }
@@ -173,7 +173,7 @@ struct ActivateQuery {
 /// Activate a release
 ///
 /// Loads the release beside the live one, tests it, and makes it live on every replica. Requests in progress finish
-/// with the old one. Activating the live release reloads it. A release that has none of the catalogue's articles is
+/// with the old one. Activating the live release reloads it. A release that has under half of the catalogue's articles (`models.least_known`) is
 /// refused unless it is forced.
 #[utoipa::path(post, path = "/releases/{name}/activate", operation_id = "activateRelease", tag = "releases",
     params(
@@ -184,7 +184,7 @@ struct ActivateQuery {
     responses(
         (status = 200, description = "The release is live", body = MethodsBody),
         (status = 404, description = "There is no such release"),
-        (status = 409, description = "The release cannot be served, or has none of the catalogue's articles; the old one \
+        (status = 409, description = "The release cannot be served, or has too few of the catalogue's articles; the old one \
             stays live"),
     ),
 )]

@@ -52,6 +52,9 @@ struct ScoreBody {
     /// The method that scores; by default, the service's default method or an experiment's arm.
     #[schema(value_type = Option<MethodNameSchema>)]
     method: Option<String>,
+    /// Leave out articles that do not exist, with the warning `unknown-article`. They are errors otherwise.
+    #[serde(default)]
+    skip_unknown: bool,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -117,6 +120,7 @@ impl ScoreBody {
             features: self.features,
             outfit: self.outfit.into_iter().map(Some).collect(),
             method: self.method,
+            skip_unknown: self.skip_unknown,
             ..CompleteBody::default()
         }
     }

@@ -24,7 +24,7 @@ impl From<ActivateError> for Problem {
         match error {
             ActivateError::NoRelease { .. } => Self::new(Kind::NotFound, error.to_string()),
             ActivateError::Load(_) => Self::new(Kind::Refused, error.to_string()),
-            ActivateError::CoversNothing { .. } => {
+            ActivateError::CoversLittle { .. } => {
                 Self::new(Kind::Refused, format!("{error} with the query parameter force=true"))
             }
             ActivateError::Store(error) => error.into(),

@@ -106,6 +106,14 @@ fn ids(least: usize) -> openapi::ArrayBuilder {
     ids.examples([json!(["a-00134", "a-01243", "a-00568", "a-00259"])])
 }
 
+/// The schema of the attributes that an answer has of each article.
+pub(crate) fn field_names() -> Schema {
+    let names = openapi::ArrayBuilder::new().items(text(TEXT)).max_items(Some(50)).unique_items(true);
+    let says = "The attributes that the answer has of each article and variant; all by default. Ids are always there, as is a \
+                variant's `in_stock`. Then `probability` is left out unless requested.";
+    names.description(Some(says)).examples([json!(["id", "price"])]).into()
+}
+
 /// The schema of an outfit with blanks.
 pub(crate) fn slots() -> Schema {
     with_blanks(

@@ -53,6 +53,22 @@ async fn a_release_for_another_catalogue_must_be_forced(db: TestDatabase) {
 }
 
 #[apply(contract)]
+async fn a_release_that_knows_under_half_must_be_forced(db: TestDatabase) {
+    let service = shop(&db).await;
+    service.put("/articles/a-00315", &json!({"type": "blouse"})).await;
+    let (status, problem) = service.ask("/releases/demo/activate", &json!({})).await;
+    assert_eq!(status, 409, "{problem}");
+    let start = "release demo has 1 of the catalogue's 3 articles (33.3 %, at least 50.0 % by models.least_known), and as for the others \
+                 only match can suggest them, by their attributes alone; ";
+    assert!(problem["detail"].as_str().unwrap().starts_with(start), "{problem}");
+    service.put("/articles/a-01317", &json!({"type": "skirt"})).await;
+    service.ask_ok("/releases/demo/activate", &json!({})).await;
+    service.delete("/articles/a-01317").await;
+    assert_eq!(service.ask("/releases/demo/activate", &json!({})).await.0, 409, "a reload, too");
+    service.ask_ok("/releases/demo/activate?force=true", &json!({})).await;
+}
+
+#[apply(contract)]
 async fn the_page_asks_before_it_forces(db: TestDatabase) {
     let service = shop(&db).await;
     let admin = service.signed_in(Role::Admin).await;

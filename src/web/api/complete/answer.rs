@@ -1,11 +1,14 @@
 //! The answer of `/complete`.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use atelier_core::domain::{ArticleId, Features};
 use atelier_engine::{catalogue::Choice, packed_article::PackedArticle};
 use serde::Serialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
 use utoipa::ToSchema;
 
 use crate::{
@@ -15,13 +18,60 @@ use crate::{
         live_release::LiveRelease,
     },
     web::{
-        api::{articles::ArticleBody, features},
+        api::{
+            articles::{ArticleBody, Selection},
+            features,
+        },
         http::{
+            Finding, Problem,
             schema::{FeaturesSchema, VariantSchema},
             timing::TimingBody,
         },
     },
 };
+
+/// What an answer has of each suggestion.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    /// The attributes of an article, all without a list.
+    fields: Option<Arc<[String]>>,
+    probability: bool,
+}
+
+/// The most attributes that `fields` names.
+const MOST_FIELDS: usize = 50;
+
+impl Shown {
+    /// # Errors
+    /// If there are too many fields, or one is there twice.
+    pub(crate) fn new(fields: Option<Vec<String>>, probability: bool) -> Result<Self, Problem> {
+        let named = fields.as_deref().unwrap_or_default();
+        let refuse = |pointer: String, detail| Err(Problem::invalid(vec![Finding::at(pointer, detail)]));
+        if named.len() > MOST_FIELDS {
+            return refuse("/fields".into(), format!("at most {MOST_FIELDS} fields, found {}", named.len()));
+        }
+        let twice = named.iter().enumerate().find(|(index, field)| named[..*index].contains(field));
+        if let Some((index, field)) = twice {
+            return refuse(format!("/fields/{index}"), format!("{field:?} is there twice"));
+        }
+        Ok(Self { probability: probability || fields.is_none(), fields: fields.map(Into::into) })
+    }
+
+    fn article(&self, article: Arc<PackedArticle>) -> ArticleBody {
+        ArticleBody::new(article, self.fields.clone())
+    }
+
+    fn variant(&self, variants: &Variants, article: &PackedArticle) -> VariantBody {
+        let mut body = VariantBody::new(variants, article);
+        if let (Some(fields), Some(variant)) = (&self.fields, &mut body.variant)
+            && body.no_variant.is_none()
+        {
+            let selection = Selection { object: variant, fields, always: &["id", "in_stock"] };
+            *variant = to_raw_value(&selection).expect("a variant is an object; this is a bug");
+        }
+        body
+    }
+}
 
 /// Suggestions for each blank of an outfit.
 #[derive(Debug, Serialize, ToSchema)]
@@ -151,7 +201,7 @@ struct PlacedBody {
 }
 
 impl CompletionBody {
-    pub(super) fn new(live: &LiveRelease, answer: Suggestions, took: Duration) -> Self {
+    pub(super) fn new(live: &LiveRelease, answer: Suggestions, shown: &Shown, took: Duration) -> Self {
         let Suggestions { question: Resolved { request, arm, .. }, completion, ticket } = answer;
         let variants = &completion.variants;
         let set = |set: completion::OutfitSet| SetBody {
@@ -162,8 +212,8 @@ impl CompletionBody {
                 .into_iter()
                 .map(|(slot, article)| PlacedBody {
                     slot,
-                    variant: VariantBody::new(variants, &article),
-                    article: article.into(),
+                    variant: shown.variant(variants, &article),
+                    article: shown.article(article),
                 })
                 .collect(),
         };
@@ -176,7 +226,7 @@ impl CompletionBody {
             blanks: completion
                 .blanks
                 .into_iter()
-                .map(|blank| BlankBody::new(blank, &request.outfit, variants))
+                .map(|blank| BlankBody::new(blank, &request.outfit, variants, shown))
                 .collect(),
             sets: completion.sets.into_iter().map(set).collect(),
             personas: completion.personas,
@@ -188,8 +238,8 @@ impl CompletionBody {
 }
 
 impl BlankBody {
-    fn new(blank: Blank, outfit: &[Option<ArticleId>], variants: &Variants) -> Self {
-        let suggestions = suggestion_bodies(blank.suggestions, outfit, variants);
+    fn new(blank: Blank, outfit: &[Option<ArticleId>], variants: &Variants, shown: &Shown) -> Self {
+        let suggestions = suggestion_bodies(blank.suggestions, outfit, variants, shown);
         Self { slot: blank.slot, admissible: blank.admissible, suggestions }
     }
 }
@@ -198,6 +248,7 @@ pub(crate) fn suggestion_bodies(
     suggestions: Vec<Suggestion>,
     outfit: &[Option<ArticleId>],
     variants: &Variants,
+    shown: &Shown,
 ) -> Vec<SuggestionBody> {
     let reason = |reason: completion::Reason| {
         let mut body = ReasonBody { feature: None, slot: None, article: None, factor: reason.factor };
@@ -216,9 +267,9 @@ pub(crate) fn suggestion_bodies(
     };
     let suggestion = |(rank, suggestion): (usize, Suggestion)| SuggestionBody {
         rank,
-        variant: VariantBody::new(variants, &suggestion.article),
-        article: suggestion.article.into(),
-        probability: suggestion.probability,
+        variant: shown.variant(variants, &suggestion.article),
+        article: shown.article(suggestion.article),
+        probability: suggestion.probability.filter(|_| shown.probability),
         share: suggestion.share,
         lift: suggestion.lift,
         reasons: suggestion.reasons.map(|reasons| reasons.into_iter().map(reason).collect()),

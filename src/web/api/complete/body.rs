@@ -1,9 +1,9 @@
 //! The request body of `/complete`, and the parts that `/compare` and `/score` share with it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use atelier_core::{
-    domain::{ArticleId, CustomerId, Features, MAX_SLOTS, Method},
+    domain::{ArticleId, ArticlePatch, CustomerId, Features, MAX_SLOTS, Method},
     util::json_pointer::step,
 };
 use serde::{Deserialize, Serialize};
@@ -14,16 +14,18 @@ use crate::{
     service::{
         asking::Question,
         completion::{Filters, MAX_K, MAX_SETS, Request, Sets},
+        fault::ServiceError,
         live_release::LiveRelease,
     },
     web::{
-        api::features,
+        api::{fault, features},
         http::{
             Finding, Problem,
             extract::{read_integer, read_object, read_optional_integer, read_present},
             problem::value_or_finding,
             schema::{
-                ArticleIdSchema, CustomerIdSchema, FeaturesSchema, MethodNameSchema, slots, types_by_slot,
+                ArticleIdSchema, CustomerIdSchema, FeaturesSchema, InStockSchema, MethodNameSchema,
+                PriceSchema, StockSchema, field_names, slots, types_by_slot,
             },
         },
     },
@@ -81,6 +83,67 @@ pub(crate) struct CompleteBody {
     /// fewer than `sets`.
     #[serde(default)]
     pub(crate) distinct_sets: bool,
+    /// Leave out articles of the outfit that do not exist, with the warning `unknown-article`. They are errors otherwise.
+    #[serde(default)]
+    pub(crate) skip_unknown: bool,
+    /// Price and stock of up to 50 articles or variants, by id, for this answer only: as a PATCH of each would store them. An
+    /// article's `in_stock` follows from its `stock` here. Ids that do not exist get the warning `unknown-article`.
+    #[serde(default, deserialize_with = "read_object")]
+    #[schema(value_type = BTreeMap<String, Offer>)]
+    pub(crate) live: LiveBody,
+    #[serde(default)]
+    #[schema(schema_with = field_names)]
+    pub(crate) fields: Option<Vec<String>>,
+}
+
+pub(crate) type LiveBody = BTreeMap<String, Offer>;
+
+/// What is for sale at this moment.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Offer {
+    #[schema(value_type = Option<PriceSchema>)]
+    price: Option<Value>,
+    #[schema(value_type = Option<StockSchema>)]
+    stock: Option<Value>,
+    #[schema(value_type = Option<InStockSchema>)]
+    in_stock: Option<Value>,
+}
+
+/// The most entries of `live`, each of which changes sets of articles.
+const MOST_LIVE: usize = 50;
+
+/// The release with the caller's prices and stock, and the articles that these are of.
+pub(crate) fn read_live(
+    offers: LiveBody,
+    live: Arc<LiveRelease>,
+) -> Result<(Arc<LiveRelease>, Vec<ArticleId>), Problem> {
+    if offers.is_empty() {
+        return Ok((live, Vec::new()));
+    }
+    if offers.len() > MOST_LIVE {
+        let detail = format!("at most {MOST_LIVE} articles can be live, found {}", offers.len());
+        return Err(Problem::invalid(vec![Finding::at("/live", detail)]));
+    }
+    let mut findings = Vec::new();
+    let changes: Vec<ArticlePatch> = offers
+        .into_iter()
+        .filter_map(|(id, offer)| {
+            let pointer = || format!("/live{}", step(&id));
+            let id = value_or_finding(ArticleId::new(&id), pointer, &mut findings)?;
+            let follows = offer.stock.is_some() && offer.in_stock.is_none();
+            let in_stock = offer.in_stock.or(follows.then_some(Value::Null));
+            let said = [("price", offer.price), ("stock", offer.stock), ("in_stock", in_stock)];
+            let attributes = said.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+            Some(ArticlePatch { id, kind: None, attributes: attributes.collect() })
+        })
+        .collect();
+    if !findings.is_empty() {
+        return Err(Problem::invalid(findings));
+    }
+    let at_the_moment =
+        live.with_changes(&changes).map_err(|faults| fault::problem(ServiceError::Faults(faults)))?;
+    Ok((Arc::new(at_the_moment), changes.into_iter().map(|change| change.id).collect()))
 }
 
 /// Which articles may be suggested. Filters apply before the choice, so there are k suggestions if k articles pass.
@@ -174,6 +237,7 @@ impl CompleteBody {
             lift: self.lift,
             explain: self.explain,
             sets: Sets { most: self.sets, distinct: self.distinct_sets },
+            skip_unknown: self.skip_unknown,
             ..Request::new(outfit, Method::None)
         };
         Ok(Question { customer, method, profile: None, request })

@@ -5,6 +5,7 @@ mod body;
 
 use std::{
     collections::BTreeMap,
+    mem::take,
     sync::{Mutex, PoisonError},
 };
 
@@ -19,8 +20,8 @@ use utoipa_axum::routes;
 
 use self::answer::CompletionBody;
 pub(crate) use self::{
-    answer::{SuggestionBody, suggestion_bodies},
-    body::{CompleteBody, DEFAULT_K, FiltersBody, read_features, read_outfit},
+    answer::{Shown, SuggestionBody, suggestion_bodies},
+    body::{CompleteBody, DEFAULT_K, FiltersBody, LiveBody, Offer, read_features, read_live, read_outfit},
 };
 use crate::web::api::fault;
 use crate::{
@@ -59,16 +60,18 @@ async fn complete(
 
 async fn complete_outfit(
     state: &AppState,
-    body: CompleteBody,
+    mut body: CompleteBody,
     admitted: bool,
 ) -> Result<CompletionBody, Problem> {
     let times = state.times();
-    let live = state.live_release()?;
+    let (live, said) = read_live(take(&mut body.live), state.live_release()?)?;
+    let shown = Shown::new(body.fields.take(), body.probability)?;
     let mut question = body.read(&live)?;
     question.request.admitted = admitted;
+    question.request.live = said;
     let suggestions =
         suggest(&live, &state.profiles, &state.tickets, question, times).await.map_err(fault::problem)?;
-    Ok(CompletionBody::new(&live, suggestions, times.begun.elapsed()))
+    Ok(CompletionBody::new(&live, suggestions, &shown, times.begun.elapsed()))
 }
 
 /// About how many questions of a batch are asked at the same time, of how many items at most. Fewer would wait for their turn

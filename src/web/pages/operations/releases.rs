@@ -170,7 +170,7 @@ struct ReleasePage {
     changes: Vec<String>,
     /// Why activating failed, if it was tried.
     refused: Option<String>,
-    /// Whether the release has none of the catalogue's articles, so that activating it must be confirmed again.
+    /// Whether the release has too few of the catalogue's articles, so that activating it must be confirmed again.
     force: bool,
 }
 
@@ -282,8 +282,8 @@ pub(super) async fn activate(
     .await;
     match activated {
         Ok(_) => Ok(Redirect::to("/operations/releases").into_response()),
-        Err(error @ (ActivateError::Load(_) | ActivateError::CoversNothing { .. })) => {
-            let force = matches!(error, ActivateError::CoversNothing { .. });
+        Err(error @ (ActivateError::Load(_) | ActivateError::CoversLittle { .. })) => {
+            let force = matches!(error, ActivateError::CoversLittle { .. });
             let page = release_page(&state, &visitor, name, Some(error.to_string())).await?;
             let page = ReleasePage { force, ..page };
             Ok((StatusCode::CONFLICT, Html(page.render()?)).into_response())
