@@ -288,9 +288,21 @@ export interface components {
             explain?: boolean;
             /** @description Features of the customer or the occasion, by name. They override the profile in every column. */
             features?: components["schemas"]["Features"];
+            /**
+             * @description The attributes that the answer has of each article and variant; all by default. Ids are always there, as is a variant's `in_stock`. Then `probability` is left out unless requested.
+             * @example [
+             *       "id",
+             *       "price"
+             *     ]
+             */
+            fields?: string[];
             filters?: components["schemas"]["Filters"];
             /** @description Number of suggestions in each column; 5 by default. */
             k?: number | null;
+            /** @description As in `/complete`. */
+            live?: {
+                [key: string]: components["schemas"]["Offer"];
+            };
             /**
              * @description The methods to compare, each once: one column for each. If neither methods nor customers are given, all methods of the
              *     release. With customers, the one method that answers.
@@ -306,6 +318,8 @@ export interface components {
              *     ]
              */
             outfit: (string | null)[];
+            /** @description As in `/complete`. */
+            skip_unknown?: boolean;
             true_article?: components["schemas"]["ArticleId"] | null;
         };
         Comparison: {
@@ -361,11 +375,26 @@ export interface components {
             explain?: boolean;
             /** @description Features of the customer or the occasion, by name. They override the profile. */
             features?: components["schemas"]["Features"];
+            /**
+             * @description The attributes that the answer has of each article and variant; all by default. Ids are always there, as is a variant's `in_stock`. Then `probability` is left out unless requested.
+             * @example [
+             *       "id",
+             *       "price"
+             *     ]
+             */
+            fields?: string[];
             filters?: components["schemas"]["Filters"];
             /** @description Number of suggestions for each blank; 5 by default. */
             k?: number | null;
             /** @description Return each suggestion's share over what it is without knowing the customer. */
             lift?: boolean;
+            /**
+             * @description Price and stock of up to 50 articles or variants, by id, for this answer only: as a PATCH of each would store them. An
+             *     article's `in_stock` follows from its `stock` here. Ids that do not exist get the warning `unknown-article`.
+             */
+            live?: {
+                [key: string]: components["schemas"]["Offer"];
+            };
             method?: components["schemas"]["MethodName"] | null;
             /**
              * @description Article ids, and null for each blank, at most as many as the live schema's `outfit` allows. No article may be there twice.
@@ -384,6 +413,8 @@ export interface components {
             probability?: boolean;
             /** @description Number of outfits to return with all blanks filled together, the most probable first; 0 by default. */
             sets?: number;
+            /** @description Leave out articles of the outfit that do not exist, with the warning `unknown-article`. They are errors otherwise. */
+            skip_unknown?: boolean;
         };
         /** @description Suggestions for each blank of an outfit. */
         Completion: {
@@ -936,6 +967,12 @@ export interface components {
             /** @example Prefers to be called in the evening */
             note: string;
         };
+        /** @description What is for sale at this moment. */
+        Offer: {
+            in_stock?: components["schemas"]["InStock"] | null;
+            price?: components["schemas"]["ArticlePrice"] | null;
+            stock?: components["schemas"]["Stock"] | null;
+        };
         /** @description What became of suggestions; repeated reports count once. */
         Outcomes: {
             acceptance?: components["schemas"]["Share"] | null;
@@ -1223,6 +1260,8 @@ export interface components {
              *     ]
              */
             outfit: components["schemas"]["ArticleId"][];
+            /** @description Leave out articles that do not exist, with the warning `unknown-article`. They are errors otherwise. */
+            skip_unknown?: boolean;
         };
         Scored: {
             articles: components["schemas"]["ArticleScore"][];
@@ -1470,6 +1509,7 @@ export type MethodName = components['schemas']['MethodName'];
 export type Methods = components['schemas']['Methods'];
 export type Mode = components['schemas']['Mode'];
 export type Note = components['schemas']['Note'];
+export type Offer = components['schemas']['Offer'];
 export type Outcomes = components['schemas']['Outcomes'];
 export type Outfit = components['schemas']['Outfit'];
 export type OutfitSave = components['schemas']['OutfitSave'];

@@ -135,10 +135,13 @@ class Compare(TypedDict):
     customers: NotRequired[list[CustomerId]]
     explain: NotRequired[bool]
     features: NotRequired[Features]
+    fields: NotRequired[list[str]]
     filters: NotRequired[Filters]
     k: NotRequired[int | None]
+    live: NotRequired[dict[str, Offer]]
     methods: NotRequired[list[MethodName]]
     outfit: list[str | None]
+    skip_unknown: NotRequired[bool]
     true_article: NotRequired[ArticleId | None]
 
 
@@ -159,13 +162,16 @@ class Complete(TypedDict):
     diversity: NotRequired[float]
     explain: NotRequired[bool]
     features: NotRequired[Features]
+    fields: NotRequired[list[str]]
     filters: NotRequired[Filters]
     k: NotRequired[int | None]
     lift: NotRequired[bool]
+    live: NotRequired[dict[str, Offer]]
     method: NotRequired[MethodName | None]
     outfit: list[str | None]
     probability: NotRequired[bool]
     sets: NotRequired[int]
+    skip_unknown: NotRequired[bool]
 
 
 class Completion(TypedDict):
@@ -475,6 +481,14 @@ class Note(TypedDict):
     note: str
 
 
+class Offer(TypedDict):
+    """What is for sale at this moment."""
+
+    in_stock: NotRequired[InStock | None]
+    price: NotRequired[ArticlePrice | None]
+    stock: NotRequired[Stock | None]
+
+
 class Outcomes(TypedDict):
     """What became of suggestions; repeated reports count once."""
 
@@ -615,6 +629,7 @@ class Score(TypedDict):
     features: NotRequired[Features]
     method: NotRequired[MethodName | None]
     outfit: list[ArticleId]
+    skip_unknown: NotRequired[bool]
 
 
 class Scored(TypedDict):
