@@ -494,7 +494,8 @@ pub trait Check {
 
 impl Seen {
     fn note_bad(&mut self, ids: &[String]) {
-        self.has_bad_without_id |= ids.is_empty();
+        // An id that no article can have is not the one that the row should have.
+        self.has_bad_without_id |= !ids.iter().any(|id| ArticleId::new(id).is_ok());
         for id in ids {
             let digest = digest(id);
             self.bad.insert(digest);

@@ -151,6 +151,8 @@ pub enum FileError {
         "{} is a feed ({feed}), which describes whole articles: import it as articles, and let them replace stored ones", path.display()
     )]
     Feed { path: PathBuf, feed: Feed },
+    #[error("{} is {what}", path.display())]
+    NoRows { path: PathBuf, what: &'static str },
     /// See [`RowError::is_fatal`].
     #[error("{}: reading stopped at {error}", path.display())]
     Interrupted { path: PathBuf, error: RowError },

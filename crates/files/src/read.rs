@@ -142,6 +142,9 @@ pub fn read_open<T: Table>(
         return Ok(Rows::new(source, path, schema));
     }
     let mut input = inflate(file, path)?;
+    if let Some(what) = no_rows(input.fill_buf().map_err(refuse)?) {
+        return Err(FileError::NoRows { path: path.to_owned(), what });
+    }
     let format = match format {
         Some(format) => format,
         None if has_name => match Feed::recognise(path, &mut input).map_err(refuse)? {
@@ -164,6 +167,22 @@ pub fn read_open<T: Table>(
         }
     };
     Ok(Rows::new(source, path, schema))
+}
+
+/// What the beginning shows that is no table and no feed.
+fn no_rows(head: &[u8]) -> Option<&'static str> {
+    let begins = |with: &str| {
+        head.trim_ascii_start()
+            .get(..with.len())
+            .is_some_and(|head| head.eq_ignore_ascii_case(with.as_bytes()))
+    };
+    if begins("<!doctype html") || begins("<html") {
+        Some("a web page (HTML), perhaps of a sign-in or an error; check the address and the credentials")
+    } else if head.starts_with(b"PAR1") {
+        Some("Parquet inside gzip; Parquet compresses its own columns, so send it as it is")
+    } else {
+        None
+    }
 }
 
 /// Reads JSON Lines of `length` bytes from a file that need not have a name; errors call it `path`. It is not inflated,

@@ -15,7 +15,7 @@ const MOST: usize = 24;
 
 /// When a feed is fetched: `every` so often, or `at` times of the day.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "an object such as {\"every\": \"6h\"}")]
 #[schema(as = FeedSchedule)]
 pub struct Schedule {
     /// An interval of minutes, hours or days from `5m` to `30d`, first after the feed was stored.

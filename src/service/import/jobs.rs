@@ -181,15 +181,16 @@ impl FeedOptions {
         let mut refuse = |name, reason: String| faults.push(OptionFault { name, reason });
         match (mode, table) {
             (Mode::Mirror, FeedTable::Customers | FeedTable::Outfits) => {
-                refuse("mode", format!("mirror is for articles; {table} are replaced or merged"));
+                refuse("mode", format!("mirror is for articles; expected another mode for {table}"));
             }
             (Mode::Merge | Mode::Delete, FeedTable::Outfits) => {
-                refuse("mode", "outfits cannot be changed; expected replace".to_owned());
+                refuse("mode", format!("{} is not for outfits; expected replace", mode.as_str()));
             }
             _ => {}
         }
         if self.mirror_limit.is_some_and(|percent| percent > 100) {
-            refuse("mirror_limit", format!("expected 0 to 100 percent, found {:?}", self.mirror_limit));
+            let found = self.mirror_limit.unwrap_or_default();
+            refuse("mirror_limit", format!("expected 0 to 100 percent, found {found}"));
         }
         if self.mirror_limit.is_some() && *mode != Mode::Mirror {
             refuse("mirror_limit", "only mode=mirror has a limit".to_owned());
@@ -548,7 +549,11 @@ impl Jobs {
             Source::Opened(opened) => Ok(Some(*opened)),
             Source::Fetched(file) => tokio::select! {
                 file = file => file.and_then(|file| {
-                    let open = |file| self.open(&job.feed, job.table, &job.options, file);
+                    // What a server sends may be no feed, and nobody's business.
+                    let open = |file| {
+                        let opened = self.open(&job.feed, job.table, &job.options, file);
+                        opened.map_err(|reason| format!("what the server sent is no such file: {}", without_values(&reason)))
+                    };
                     file.map(|file| tokio::task::block_in_place(|| open(file))).transpose()
                 }),
                 stop = stopped(&mut stop) => return stopped_early(stop),
@@ -691,22 +696,28 @@ fn describe(error: &ImportError) -> String {
         }
         error => error.to_string(),
     };
-    for flag in ["map", "delimiter", "encoding"] {
-        text = text.replace(&format!("--{flag} "), &format!("{flag}="));
-    }
+    text = name_parameters(&text);
     abbreviate(&mut text, 4 * LONGEST);
     text
+}
+
+/// The text with parameters instead of the command's flags.
+fn name_parameters(text: &str) -> String {
+    ["map", "delimiter", "encoding"]
+        .iter()
+        .fold(text.to_owned(), |text, flag| text.replace(&format!("--{flag} "), &format!("{flag}=")))
+}
+
+fn without_values(text: &str) -> String {
+    strip_values(text).trim_end_matches([' ', ',']).to_owned()
 }
 
 impl JobResult {
     fn new(table: FeedTable, report: &Report, census: Option<Census>) -> Self {
         // Of customers nothing is kept that an erasure would have to find.
         let quote = |text: &str| {
-            let mut text = if table == FeedTable::Articles {
-                text.to_owned()
-            } else {
-                strip_values(text).trim_end_matches([' ', ',']).to_owned()
-            };
+            let mut text =
+                if table == FeedTable::Articles { name_parameters(text) } else { without_values(text) };
             abbreviate(&mut text, LONGEST);
             text
         };
@@ -726,7 +737,12 @@ impl JobResult {
             abbreviate(&mut text, LONGEST);
             text
         });
-        let notes = report.unread.iter().cloned().chain(report.warnings.iter().map(warning)).chain(unknown);
+        let notes = report
+            .unread
+            .iter()
+            .map(|text| name_parameters(text))
+            .chain(report.warnings.iter().map(warning))
+            .chain(unknown);
         Self {
             left_out: report.left_out,
             bad: report.bad,

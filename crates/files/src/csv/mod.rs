@@ -35,6 +35,7 @@ pub(super) const MOST_CELLS: usize = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct CsvReader {
     records: Records,
+    delimiter: Delimiter,
     columns: Vec<Column>,
     /// How many cells of a row have a name.
     named: usize,
@@ -114,7 +115,7 @@ impl CsvReader {
             })
             .collect();
         head.find_texts(&mut columns);
-        Ok(Self { records, columns, named: names.len(), hint })
+        Ok(Self { records, delimiter: head.delimiter, columns, named: names.len(), hint })
     }
 
     pub(crate) fn progress(&self) -> (u64, u64) {
@@ -138,7 +139,15 @@ impl CsvReader {
             match self.records.next_record().transpose()? {
                 // Spreadsheets end with rows of nothing but delimiters.
                 Ok(_) if self.records.is_blank() => {}
-                Ok(line) => return Some(finish(line, self.fields::<T>())),
+                Ok(line) => {
+                    let mut row = finish(line, self.fields::<T>());
+                    if let Err(RowError { ids, .. }) = &mut row
+                        && !ids.is_empty()
+                    {
+                        ids.extend(self.swallowed_ids());
+                    }
+                    return Some(row);
+                }
                 Err(error) => return Some(Err(error)),
             }
         }
@@ -178,11 +187,24 @@ impl CsvReader {
         Ok(fields.into_fields::<T>()?)
     }
 
+    fn id_cell(&self) -> Option<usize> {
+        let is_id = |column: &&Column| matches!(&column.target, Target::Field(name) if name == "id");
+        self.columns.iter().find(is_id).map(|column| column.cell)
+    }
+
+    /// What may be the ids of rows inside a cell: a quotation mark too many in one row takes in the rows up to the next one.
+    fn swallowed_ids(&self) -> impl Iterator<Item = String> {
+        let id = self.id_cell().unwrap_or_default();
+        let cells = (0..self.named).filter_map(|cell| self.records.cell(cell));
+        cells.flat_map(|cell| cell.lines().skip(1)).filter_map(move |line| {
+            let cell = line.split(char::from(self.delimiter.0)).nth(id)?;
+            Some(cell.trim_matches(|c: char| c == '"' || c.is_whitespace()).to_owned())
+        })
+    }
+
     /// The id of a bad row, if its cell can be trusted.
     fn readable_id(&self, is_right: impl Fn(usize) -> bool) -> Vec<String> {
-        let is_id = |column: &&Column| matches!(&column.target, Target::Field(name) if name == "id");
-        let column = self.columns.iter().find(is_id).filter(|column| is_right(column.cell));
-        let cell = column.and_then(|column| self.records.cell(column.cell));
+        let cell = self.id_cell().filter(|cell| is_right(*cell)).and_then(|cell| self.records.cell(cell));
         cell.map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).into_iter().collect()
     }
 }
