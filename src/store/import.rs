@@ -29,7 +29,8 @@ use super::{
     articles::article_id,
     connect::Dialect,
     customers::customer_id,
-    imports,
+    imports::{self, ImportId},
+    json,
     outfits::OutfitRow,
     pages::{self, PARSED_TOGETHER},
     resource::{ResourceRow, by_id, remove},
@@ -62,6 +63,8 @@ pub struct Import {
     tables: BTreeMap<&'static str, TableCounts>,
     /// The articles that were added, changed or retired.
     changed: Changed,
+    /// What its record says once it is committed.
+    result: Option<(ImportId, String)>,
     /// Customers who are erased at the end.
     erased: BTreeSet<CustomerId>,
 }
@@ -122,6 +125,7 @@ impl Import {
             repeated: HashMap::new(),
             tables: BTreeMap::new(),
             changed: Changed::default(),
+            result: None,
             erased: BTreeSet::new(),
         })
     }
@@ -319,6 +323,8 @@ impl Import {
     }
 
     /// Makes all rows visible at once. The audit log has an entry for each table that changed.
+    ///
+    /// What was [noted](Self::note_result) is stored with them.
     pub async fn commit(mut self) -> Result<(), StoreError> {
         let ended = self.end().await;
         if ended.is_ok() && !self.erased.is_empty() {
@@ -335,8 +341,17 @@ impl Import {
         self.lock.release().await
     }
 
+    /// Notes what the import will have done, for its record.
+    pub fn note_result(&mut self, id: ImportId, result: &Value) {
+        self.result = Some((id, json::text(result)));
+    }
+
     async fn end(&mut self) -> Result<(), StoreError> {
         let mut transaction = self.lock.begin(&self.store).await?;
+        if let Some((id, result)) = self.result.take() {
+            let update = sqlx::query("update imports set result = $2 where id = $1").bind(id.0).bind(result);
+            update.execute(&mut *transaction).await?;
+        }
         let changes = |table: &TableCounts| table.stored.added + table.stored.changed + table.retired > 0;
         for (table, TableCounts { stored, retired, bad }) in
             self.tables.iter().filter(|(_, table)| changes(table))

@@ -15,6 +15,9 @@ const KEPT: u32 = 30;
 /// An import whose process has said nothing for this long was interrupted. A write may wait ten seconds.
 const SILENCE: Duration = Duration::from_secs(20);
 
+/// Ends what a killed process left. Where the result is there, the rows were stored with it.
+const INTERRUPT: &str = "update imports set state = case when result is null then 'interrupted' else 'done' end, ended_at = seen_at";
+
 /// The imports of a [`Store`].
 #[derive(Debug, Clone, Copy)]
 pub struct Imports<'a> {
@@ -197,10 +200,9 @@ impl Imports<'_> {
                 .fetch_optional(self.store.readers()?)
                 .await?;
         if silent.is_some() {
-            let update = sqlx::query(
-                "update imports set state = 'interrupted', ended_at = seen_at where ended_at is null and seen_at < $1",
-            );
-            self.store.execute(update.bind((now - SILENCE).millis())).await?;
+            let sql = format!("{INTERRUPT} where ended_at is null and seen_at < $1");
+            let update = sqlx::query(AssertSqlSafe(sql)).bind((now - SILENCE).millis());
+            self.store.execute(update).await?;
         }
         Ok(())
     }
@@ -226,9 +228,7 @@ impl Imports<'_> {
 
 /// Marks the running imports as interrupted. The caller holds the lock that a running one would hold.
 pub(super) async fn interrupt_running(connection: &mut AnyConnection) -> Result<(), StoreError> {
-    sqlx::query("update imports set state = 'interrupted', ended_at = seen_at where state = 'running'")
-        .execute(connection)
-        .await?;
+    sqlx::query(AssertSqlSafe(format!("{INTERRUPT} where state = 'running'"))).execute(connection).await?;
     Ok(())
 }
 

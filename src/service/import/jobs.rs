@@ -622,7 +622,7 @@ async fn import_file(
     mut census: Option<Census>,
     gauge: Arc<Gauge>,
 ) -> (ImportState, JobResult) {
-    let Job { table, options, stop, .. } = job;
+    let Job { id, table, options, stop, .. } = job;
     let tell = |step: Step<'_>| match step {
         Step::Begins { total, .. } => gauge.total.store(total, Ordering::Relaxed),
         Step::Read(read) => gauge.read.store(read, Ordering::Relaxed),
@@ -631,7 +631,13 @@ async fn import_file(
     let mut waiting = stop.clone();
     let counted = if table == FeedTable::Articles { census.as_mut() } else { None };
     let stopping = async move { stopped(&mut waiting).await == Stop::Cancelled };
-    let filled = fill(import, opened, &options, counted, tell, stopping).await;
+    // A process that is killed after the commit leaves what it has done.
+    let note = |import: &mut Import, report: &Report, imported: &Imported| {
+        let mut result = JobResult::new(table, report, None);
+        result.count(imported, options.change);
+        import.note_result(id, &json!(result));
+    };
+    let filled = fill(import, opened, &options, counted, tell, stopping, note).await;
     let Outcome { report, end } = match filled {
         Ok(outcome) => outcome,
         Err(error) => return failed(describe(&error)),

@@ -103,7 +103,7 @@ pub async fn load_files(
 ) -> Result<Outcome, ImportError> {
     let opened = Opened::files(files, schema, &options, now)?;
     let import = store.import(now).await?;
-    fill(import, opened, &options, census, tell, pending()).await
+    fill(import, opened, &options, census, tell, pending(), |_, _, _| {}).await
 }
 
 /// Like [`load_files`] with skipping, for an empty database; `None` if it is not empty. The check is inside the
@@ -122,7 +122,7 @@ pub async fn load_files_if_empty(
         import.abandon().await?;
         return Ok(None);
     }
-    fill(import, opened, &options, None, tell, pending()).await.map(Some)
+    fill(import, opened, &options, None, tell, pending(), |_, _, _| {}).await.map(Some)
 }
 
 /// The files of an import. All are opened before the first row is stored, so that a wrong header in the last file is
@@ -239,6 +239,7 @@ pub async fn fill(
     census: Option<&mut Census>,
     tell: impl Fn(Step<'_>),
     stop: impl Future<Output = bool>,
+    note: impl FnOnce(&mut store::Import, &Report, &Imported),
 ) -> Result<Outcome, ImportError> {
     let mut checker = Checker::new(import.article_ids().await?, import.customer_ids().await?)
         .with_variants(import.variants().await?)
@@ -265,6 +266,7 @@ pub async fn fill(
             if options.dry_run {
                 End::Imported(imported)
             } else {
+                note(&mut import, &report, &imported);
                 let committed = import.commit().await;
                 let end =
                     committed.map_or_else(|error| End::Stopped(error.into()), |()| End::Imported(imported));

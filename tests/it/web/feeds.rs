@@ -146,7 +146,7 @@ async fn what_cannot_be_imported_is_refused_at_once(service: Service) {
         ("encoding=x", "id,type\n", "of the Encoding Standard"),
         ("map=x", "id,type\n", "expected the name in the file"),
         ("mode=mirror&table=customers", "id\n", "mirror is for articles"),
-        ("mode=merge&table=outfits", "id\n", "outfits cannot be changed"),
+        ("mode=merge&table=outfits", "id\n", "merge is not for outfits"),
         ("mode=mirror&mirror_limit=101", "id\n", "expected 0 to 100 percent"),
         ("mirror_limit=1", "id\n", "only mode=mirror has a limit"),
         ("mode=all", "id\n", "unknown variant `all`"),
@@ -232,6 +232,19 @@ async fn a_killed_import_is_interrupted(service: Service) {
     service.store.clean_up_imports().await.unwrap();
     let import = service.json(&format!("/imports/{}", running.0)).await;
     assert_eq!((&import["state"], &import["progress"]["read"]), (&json!("interrupted"), &json!(3)));
+    // Killed after its rows were stored.
+    let stored = add(now).await;
+    let mut import = service.store.import(now).await.unwrap();
+    assert_eq!(imports.report(stored, ImportState::Running, gauge, now).await, Ok(false));
+    let names =
+        ["added", "changed", "unchanged", "retired", "deleted", "absent", "left_out", "bad", "other_bad"];
+    import.note_result(
+        stored,
+        &names.iter().map(|name| ((*name).to_owned(), serde_json::Value::from(0))).collect(),
+    );
+    import.commit().await.unwrap();
+    service.store.clean_up_imports().await.unwrap();
+    assert_eq!(service.json(&format!("/imports/{}", stored.0)).await["state"], "done");
     let later = now + std::time::Duration::from_secs(21);
     imports
         .report(waiting, ImportState::Waiting, gauge, now + std::time::Duration::from_secs(2))
@@ -301,6 +314,10 @@ async fn bad_rows_of_a_mirror_keep_their_articles(service: Service) {
         ("no id", "id,type\na-0,hat\nkept,hat\ngone,hat\n".into(), "id,type\na-0,hat\n,hat\n".into(), false),
         ("broken", hats(0..1) + "{\"id\":\"kept\",\"type\":\"hat\"}\n{\"id\":\"gone\",\"type\":\"hat\"}\n",
             hats(0..1) + "{\"id\":\"kept\",\n", false),
+        ("quotation mark", "id,type,price\na-0,hat,1\nkept,hat,1\ngone,hat,1\n".into(),
+            "id,type,price\na-0,hat,1\nnew,\"hat,1\nkept,hat,1\nother,ha\"t,1\n".into(), true),
+        ("space", hats(0..1) + "{\"id\":\"kept\",\"type\":\"hat\"}\n{\"id\":\"gone\",\"type\":\"hat\"}\n",
+            hats(0..1) + "{\"id\":\" kept \",\"type\":\"hat\"}\n", false),
         ("tsv", "id\ttitle\tproduct_type\tprice\na-0\tA\tHats\t1 EUR\nkept\tB\tHats\t1 EUR\ngone\tC\tHats\t1 EUR\n".into(),
             "id\ttitle\tproduct_type\tprice\na-0\tA\tHats\t1 EUR\nkept\tB\tHats\tcheap\n".into(), true),
         ("xml", xml(&[item("a-0", ""), item("kept", ""), item("gone", "")].concat()),
