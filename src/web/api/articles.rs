@@ -81,7 +81,7 @@ impl Serialize for ArticleBody {
         match &self.fields {
             None => self.article.serialize(serializer),
             Some(fields) => {
-                let selection = Selection { object: self.article.json(), fields, always: &["id"] };
+                let selection = Selection { object: self.article.json(), fields, always: &["id", "type"] };
                 selection.serialize(serializer)
             }
         }

@@ -109,8 +109,8 @@ fn ids(least: usize) -> openapi::ArrayBuilder {
 /// The schema of the attributes that an answer has of each article.
 pub(crate) fn field_names() -> Schema {
     let names = openapi::ArrayBuilder::new().items(text(TEXT)).max_items(Some(50)).unique_items(true);
-    let says = "The attributes that the answer has of each article and variant; all by default. Ids are always there, as is a \
-                variant's `in_stock`. Then `probability` is left out unless requested.";
+    let says = "The attributes that the answer has of each article and variant; all by default. `id` and `type` are always there, of a \
+                variant `id` and `in_stock`. Then `probability` is left out unless requested.";
     names.description(Some(says)).examples([json!(["id", "price"])]).into()
 }
 

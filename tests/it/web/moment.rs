@@ -155,17 +155,16 @@ async fn an_answer_has_the_fields_that_are_wanted(db: TestDatabase) {
     let [all, selected] = [&whole, &few].map(|answer| answer["blanks"][0]["suggestions"].as_array().unwrap());
     for (whole, few) in all.iter().zip(selected) {
         let article = &whole["article"];
-        let wanted = json!({"rank": whole["rank"], "share": whole["share"], "article": {"id": article["id"], "price": article["price"]}});
+        let wanted = json!({"rank": whole["rank"], "share": whole["share"], "article": {"id": article["id"], "type": article["type"], "price": article["price"]}});
         assert_eq!(few, &wanted);
     }
     let asked = ask(json!({"fields": [], "probability": true, "sets": 1})).await;
     let first = &asked["blanks"][0]["suggestions"][0];
-    assert!(first["article"].as_object().unwrap().len() == 1 && first["probability"].is_number(), "{first}");
-    assert_eq!(asked["sets"][0]["articles"][0]["article"].as_object().unwrap().len(), 1);
-    let compared =
-        json!({"features": {}, "outfit": ["a-00315", null], "methods": ["none"], "k": 1, "fields": ["type"]});
+    assert!(first["article"].as_object().unwrap().len() == 2 && first["probability"].is_number(), "{first}");
+    assert_eq!(asked["sets"][0]["articles"][0]["article"].as_object().unwrap().len(), 2);
+    let compared = json!({"features": {}, "outfit": ["a-00315", null], "methods": ["none"], "k": 1, "fields": ["price"]});
     let column = &service.ask_ok("/compare", &compared).await["columns"][0];
-    assert_eq!(column["suggestions"][0]["article"].as_object().unwrap().len(), 2, "{column}");
+    assert_eq!(column["suggestions"][0]["article"].as_object().unwrap().len(), 3, "{column}");
     let variants = json!([{"id": "sku-m", "size": "M", "price": 20, "stock": 3}]);
     service.put("/articles/poncho-1", &json!({"type": "poncho", "variants": variants})).await;
     let body = json!({"features": {}, "outfit": ["a-00315", null], "k": 1, "method": "match", "fields": ["price"],
