@@ -208,7 +208,7 @@ impl Feeds<'_> {
         self,
         feed: &Feed,
         holder: &str,
-        ended: Result<&FeedSeen, &str>,
+        ended: Result<&FeedSeen, Option<&str>>,
         due_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
@@ -230,7 +230,7 @@ impl Feeds<'_> {
             .bind(&seen.sha256)
             .bind(seen.read_at.map(Timestamp::millis)),
             Err(reason) => sqlx::query(
-                "update feeds set leased_until = null, lease_holder = null, failures = failures + 1, failure = $4,
+                "update feeds set leased_until = null, lease_holder = null, failures = failures + $6, failure = coalesce($4, failure),
                     due_at = case when revision = $3 then $5 else due_at end
                  where name = $1 and lease_holder = $2",
             )
@@ -238,7 +238,8 @@ impl Feeds<'_> {
             .bind(holder)
             .bind(feed.revision)
             .bind(reason)
-            .bind(due_at.map(Timestamp::millis)),
+            .bind(due_at.map(Timestamp::millis))
+            .bind(i64::from(reason.is_some())),
         };
         self.store.execute(statement).await.map(drop)
     }

@@ -241,7 +241,7 @@ impl Feeds {
         let (import, ended) = match begun {
             Ok(begun) => begun,
             Err(error) => {
-                self.finish(&feed, Err(&error.to_string())).await;
+                self.finish(&feed, Err(Some(&error.to_string()))).await;
                 return Err(error);
             }
         };
@@ -276,7 +276,9 @@ impl Feeds {
             }
             // The process ends, and another one begins again when the lease has run out.
             Ok(Ended { state: ImportState::Interrupted, .. }) | Err(_) => {}
-            Ok(Ended { failure, .. }) => self.finish(&feed, Err(&failure.unwrap_or_default())).await,
+            // Someone did not want it, so nothing is wrong with it.
+            Ok(Ended { state: ImportState::Cancelled, .. }) => self.finish(&feed, Err(None)).await,
+            Ok(Ended { failure, .. }) => self.finish(&feed, Err(Some(&failure.unwrap_or_default()))).await,
         }
     }
 
@@ -287,12 +289,12 @@ impl Feeds {
         }
     }
 
-    async fn finish(&self, feed: &Feed, ended: Result<&FeedSeen, &str>) {
+    async fn finish(&self, feed: &Feed, ended: Result<&FeedSeen, Option<&str>>) {
         let schedule = feed.source.schedule.as_deref();
         let schedule: Option<Schedule> = schedule.and_then(|text| serde_json::from_str(text).ok());
         let due = schedule.and_then(|schedule| schedule.read().ok()).map(|times| times.next(self.now()));
         match ended {
-            Err(reason) if feed.failures + 1 >= ALERT => {
+            Err(Some(reason)) if feed.failures + 1 >= ALERT => {
                 tracing::error!(
                     feed = feed.name,
                     failures = feed.failures + 1,
@@ -300,8 +302,8 @@ impl Feeds {
                     "a feed failed again"
                 );
             }
-            Err(reason) => tracing::warn!(feed = feed.name, reason, "a feed failed"),
-            Ok(_) => {}
+            Err(Some(reason)) => tracing::warn!(feed = feed.name, reason, "a feed failed"),
+            Ok(_) | Err(None) => {}
         }
         let feeds = self.0.store.feeds();
         if let Err(error) = feeds.finish(feed, &self.0.holder, ended, due, self.now()).await {

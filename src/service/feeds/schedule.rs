@@ -91,8 +91,8 @@ fn interval(text: &str) -> Option<Duration> {
 }
 
 fn time_of_day(text: &str) -> Option<i64> {
-    let (hours, minutes) = text.split_once(':')?;
-    let (hours, minutes) = (digits(hours, 2)?, digits(minutes, 2).filter(|_| minutes.len() == 2)?);
+    let (hours, minutes) = text.split_once(':').filter(|_| text.len() == "04:30".len())?;
+    let (hours, minutes) = (digits(hours, 2)?, digits(minutes, 2)?);
     (hours < 24 && minutes < 60).then(|| (hours * 60 + minutes).cast_signed() * MINUTE)
 }
 
@@ -118,8 +118,8 @@ mod tests {
         }
         let at =
             |texts: &[&str]| Schedule { every: None, at: texts.iter().map(ToString::to_string).collect() };
-        assert_eq!(at(&["04:30", "0:00"]).read(), Ok(Times::At(vec![270 * MINUTE, 0])));
-        for wrong in ["24:00", "4:60", "4:5", "4", "04:30:00", "", "-1:00", "4:30am"] {
+        assert_eq!(at(&["04:30", "00:00"]).read(), Ok(Times::At(vec![270 * MINUTE, 0])));
+        for wrong in ["24:00", "04:60", "4:30", "004:3", "04:5", "4", "04:30:00", "", "-1:00", "4:30am"] {
             let fault = at(&["04:30", wrong]).read().unwrap_err();
             assert_eq!(fault.field.to_string(), "schedule.at.1", "{wrong}");
         }

@@ -272,6 +272,13 @@ async fn a_feed_that_fails_twice_is_an_alert(service: Service) {
         assert_eq!(page.contains("answered with status 503"), failures == 2, "{page}");
     }
     shop.set(HATS, None);
+    // It waits for another import, and is cancelled: that is no failure.
+    let other = service.store.import(now()).await.unwrap();
+    let begun = service.post("/feeds/shop/fetch", "application/json", "").await;
+    assert_eq!(service.delete(header(&begun, "location")).await.status(), 202);
+    service.source_rests().await;
+    assert_eq!(service.json("/feeds/shop").await["failures"], 2);
+    other.abandon().await.unwrap();
     let (import, source) = service.fetch_source().await;
     assert_eq!((&import["state"], &source["failures"]), (&json!("done"), &json!(0)), "{import:#}");
     service.state.feeds().fetch_due(now()).await.unwrap();
