@@ -14,7 +14,7 @@ use super::{Browser, Demo, Service, Stylist, browser, header};
 use crate::harness::{TestDatabase, apply, contract};
 
 /// Each page and the lowest role that may see it; `None` is public.
-const PAGES: [(&str, Option<Role>); 33] = [
+const PAGES: [(&str, Option<Role>); 37] = [
     ("/studio", Some(Role::Stylist)),
     ("/studio/outfits", Some(Role::Stylist)),
     ("/studio/outfits/1", Some(Role::Stylist)),
@@ -36,6 +36,10 @@ const PAGES: [(&str, Option<Role>); 33] = [
     ("/operations/acceptance", Some(Role::Analyst)),
     ("/operations/acceptance.csv", Some(Role::Analyst)),
     ("/operations/articles", Some(Role::Analyst)),
+    ("/operations/feeds", Some(Role::Analyst)),
+    ("/operations/feeds/shop", Some(Role::Admin)),
+    ("/operations/imports", Some(Role::Analyst)),
+    ("/operations/imports/1", Some(Role::Analyst)),
     ("/operations/releases", Some(Role::Analyst)),
     ("/operations/releases/demo", Some(Role::Admin)),
     ("/operations/releases/demo/comparison", Some(Role::Analyst)),
@@ -53,12 +57,15 @@ const PAGES: [(&str, Option<Role>); 33] = [
 type Fields = &'static [(&'static str, &'static str)];
 
 /// Each form, the lowest role that may send it, and its fields.
-const FORMS: [(&str, Role, Fields); 13] = [
+const FORMS: [(&str, Role, Fields); 16] = [
     ("/studio/feedback", Role::Stylist, &[("view", "slot="), ("refused", "7f/a")]),
     ("/studio/outfits", Role::Stylist, &[("view", "slot=")]),
     ("/studio/outfits/1", Role::Stylist, &[("change", "delete"), ("revision", "1")]),
     ("/studio/notes", Role::Stylist, &[("customer", "c"), ("note", "x")]),
     ("/password", Role::Stylist, &[("password", "short")]),
+    ("/operations/feeds", Role::Admin, &[("name", "shop"), ("url", "https://shop.example/feed.xml")]),
+    ("/operations/feeds/shop/fetch", Role::Admin, &[]),
+    ("/operations/feeds/shop/delete", Role::Admin, &[]),
     ("/operations/releases/demo", Role::Admin, &[]),
     ("/operations/routing", Role::Admin, &[("default_method", "none")]),
     ("/access", Role::Admin, &[("name", "Mallory"), ("role", "admin")]),

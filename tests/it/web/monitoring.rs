@@ -1,6 +1,6 @@
 //! The dashboard in `deploy/grafana` and the alerts in `deploy/` use only metrics that the service exports.
 
-use std::{collections::HashSet, fs, path::Path};
+use std::{collections::HashSet, fs, path::Path, time::SystemTime};
 
 use serde_json::{Value, json};
 
@@ -32,6 +32,9 @@ async fn every_query_uses_existing_metrics(service: Service) {
     service.releases.serve("demo").await.unwrap();
     let outfit = json!({"customer": "c-014871", "outfit": ["a-00315", "a-01317", "a-00587", null]});
     service.ask_ok("/complete", &outfit).await;
+    // Never fetched, for want of a schedule.
+    service.put("/feeds/shop", &json!({"url": "https://shop.example/feed.xml"})).await;
+    service.state.feeds().fetch_due(SystemTime::now().into()).await.unwrap();
     let text = service.get("/metrics").await.text().await.unwrap();
     let told: HashSet<&str> = text.lines().filter(|line| !line.starts_with('#')).flat_map(words).collect();
 

@@ -26,7 +26,7 @@ async fn activate_open(service: &Service, models: &TempDir) {
     let articles = std::fs::read(models.path().join("open/articles.jsonl")).unwrap();
     let brought = service.post("/articles/bulk", "application/x-ndjson", articles).await;
     assert_eq!(brought.status(), 200);
-    service.ask_ok("/releases/open/activate", &json!({})).await;
+    service.ask_ok("/releases/open/activate?force=true", &json!({})).await;
 }
 
 /// The suggestions for the coat of a sporty outfit in blue, with their probabilities.
