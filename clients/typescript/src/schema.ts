@@ -289,7 +289,7 @@ export interface components {
             /** @description Features of the customer or the occasion, by name. They override the profile in every column. */
             features?: components["schemas"]["Features"];
             /**
-             * @description The attributes that the answer has of each article and variant; all by default. Ids are always there, as is a variant's `in_stock`. Then `probability` is left out unless requested.
+             * @description The attributes that the answer has of each article and variant; all by default. `id` and `type` are always there, of a variant `id` and `in_stock`. Then `probability` is left out unless requested.
              * @example [
              *       "id",
              *       "price"
@@ -376,7 +376,7 @@ export interface components {
             /** @description Features of the customer or the occasion, by name. They override the profile. */
             features?: components["schemas"]["Features"];
             /**
-             * @description The attributes that the answer has of each article and variant; all by default. Ids are always there, as is a variant's `in_stock`. Then `probability` is left out unless requested.
+             * @description The attributes that the answer has of each article and variant; all by default. `id` and `type` are always there, of a variant `id` and `in_stock`. Then `probability` is left out unless requested.
              * @example [
              *       "id",
              *       "price"
