@@ -85,7 +85,7 @@ struct CompareBody {
     #[serde(default, deserialize_with = "read_object")]
     #[schema(value_type = BTreeMap<String, Offer>)]
     live: LiveBody,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "read_present")]
     #[schema(schema_with = field_names)]
     fields: Option<Vec<String>>,
 }

@@ -204,6 +204,7 @@ async fn get(
             headers(("etag" = String, description = "Its new version"))),
         (status = 201, description = "The source is added", body = FeedBody,
             headers(("etag" = String, description = "Its version"))),
+        (status = 412, description = "The source has another version, or exists already"),
     ),
 )]
 async fn put(
@@ -254,6 +255,7 @@ fn changed(error: ChangeError, name: &FeedName) -> Problem {
     responses(
         (status = 204, description = "The source is deleted"),
         (status = 404, description = "There is no such source"),
+        (status = 412, description = "The source has another version"),
     ),
 )]
 async fn delete(

@@ -21,7 +21,7 @@ pub(crate) struct Conditions(pub(crate) Expected);
 #[expect(dead_code, reason = "only the description of the headers")]
 pub(crate) struct ReadHeaders {
     /// Versions that the caller has: if it is one of them, the answer is 304 without a body.
-    #[param(rename = "If-None-Match", nullable = false, pattern = r#"^(\*|(W/)?"[ !#-~]*"( *, *(W/)?"[ !#-~]*")*)$"#, example = json!("\"3f2a9c41d07e5b6812ab34cd\""))]
+    #[param(rename = "If-None-Match", nullable = false, pattern = r#"^(\*|[ ,]*((W/)?"[ !#-~]*"( *,[ ,]*(W/)?"[ !#-~]*")*[ ,]*)?)$"#, example = json!("\"3f2a9c41d07e5b6812ab34cd\""))]
     if_none_match: Option<String>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct ReadHeaders {
 #[expect(dead_code, reason = "only the description of the headers")]
 pub(crate) struct ChangeHeaders {
     /// The `ETag` that must be current, or `*` for any.
-    #[param(rename = "If-Match", nullable = false, pattern = r#"^(\*|(W/)?"[ !#-~]*"( *, *(W/)?"[ !#-~]*")*)$"#, example = json!("*"))]
+    #[param(rename = "If-Match", nullable = false, pattern = r#"^(\*|[ ,]*((W/)?"[ !#-~]*"( *,[ ,]*(W/)?"[ !#-~]*")*[ ,]*)?)$"#, example = json!("*"))]
     if_match: Option<String>,
 }
 
@@ -41,10 +41,10 @@ pub(crate) struct ChangeHeaders {
 #[expect(dead_code, reason = "only the description of the headers")]
 pub(crate) struct PutHeaders {
     /// The `ETag` that must be current, or `*` for any: nothing is added.
-    #[param(rename = "If-Match", nullable = false, pattern = r#"^(\*|(W/)?"[ !#-~]*"( *, *(W/)?"[ !#-~]*")*)$"#, example = json!("*"))]
+    #[param(rename = "If-Match", nullable = false, pattern = r#"^(\*|[ ,]*((W/)?"[ !#-~]*"( *,[ ,]*(W/)?"[ !#-~]*")*[ ,]*)?)$"#, example = json!("*"))]
     if_match: Option<String>,
     /// `*` only adds, and replaces nothing; a version replaces only others.
-    #[param(rename = "If-None-Match", nullable = false, pattern = r#"^(\*|(W/)?"[ !#-~]*"( *, *(W/)?"[ !#-~]*")*)$"#, example = json!("\"3f2a9c41d07e5b6812ab34cd\""))]
+    #[param(rename = "If-None-Match", nullable = false, pattern = r#"^(\*|[ ,]*((W/)?"[ !#-~]*"( *,[ ,]*(W/)?"[ !#-~]*")*[ ,]*)?)$"#, example = json!("\"3f2a9c41d07e5b6812ab34cd\""))]
     if_none_match: Option<String>,
 }
 

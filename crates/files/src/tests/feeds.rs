@@ -515,7 +515,7 @@ fn hostile_xml_is_refused() {
         (&deep, "line 2: elements are nested more than 16 deep"),
         (&xml("<item><g:id>a</item>"), "not readable as XML: ill-formed document"),
         ("<rss>\n<channel>", "line 2: the file ends before its last element"),
-        ("<html><body/></html>", "line 1: a Merchant feed begins with <rss> or <feed>, found <html>"),
+        ("<body/>", "line 1: a Merchant feed begins with <rss> or <feed>, found <body>"),
         (
             "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><rss/>",
             "the encoding must be UTF-8, found ISO-8859-1",
@@ -524,6 +524,11 @@ fn hostile_xml_is_refused() {
     ] {
         let read = read_feed(&folder.file("feed.xml", content), None, NOW);
         assert!(read.len() == 1 && read[0].contains(reason), "{reason}: {read:?}");
+    }
+    for page in ["<html><body/></html>", "\n<!DOCTYPE HTML PUBLIC \"\">"] {
+        let read =
+            read_any::<Article>(&folder.file("feed.xml", page), &SCHEMA, None, NOW, &Dialect::default());
+        assert!(matches!(read, Err(FileError::NoRows { .. })), "{page}");
     }
 }
 

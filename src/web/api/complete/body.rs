@@ -91,7 +91,7 @@ pub(crate) struct CompleteBody {
     #[serde(default, deserialize_with = "read_object")]
     #[schema(value_type = BTreeMap<String, Offer>)]
     pub(crate) live: LiveBody,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "read_present")]
     #[schema(schema_with = field_names)]
     pub(crate) fields: Option<Vec<String>>,
 }
