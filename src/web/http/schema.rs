@@ -108,7 +108,10 @@ fn ids(least: usize) -> openapi::ArrayBuilder {
 
 /// The schema of the attributes that an answer has of each article.
 pub(crate) fn field_names() -> Schema {
-    let names = openapi::ArrayBuilder::new().items(text(TEXT)).max_items(Some(50)).unique_items(true);
+    let names = openapi::ArrayBuilder::new()
+        .items(ObjectBuilder::new().schema_type(Type::String))
+        .max_items(Some(50))
+        .unique_items(true);
     let says = "The attributes that the answer has of each article and variant; all by default. `id` and `type` are always there, of a \
                 variant `id` and `in_stock`. Then `probability` is left out unless requested.";
     names.description(Some(says)).examples([json!(["id", "price"])]).into()
@@ -245,7 +248,7 @@ fn variant() -> ObjectBuilder {
         .property("image", word())
         .required("id")
         .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true)))
-        .property_names(Some(text(NAME)))
+        .property_names(Some(text(TEXT)))
         .description(Some("What a basket holds of an article. Other fields are kept as they are."))
         .examples([
             json!({"id": "TSH-1-NV-M", "size": "M", "options": {"Farbe": "Navy"}, "price": 19.9, "stock": 3}),
