@@ -242,7 +242,7 @@ impl Import {
         Ok(())
     }
 
-    /// Erases customers at the end, as [`Customers::erase`] does, and gives how many there are.
+    /// Erases customers at the end, as a single erasure does, and gives how many there are.
     pub async fn erase(&mut self, ids: &[CustomerId]) -> Result<u64, StoreError> {
         let texts: Vec<&str> = ids.iter().map(CustomerId::as_str).collect();
         let select = "select id from visible_customers where id in";
