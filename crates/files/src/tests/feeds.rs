@@ -515,7 +515,7 @@ fn hostile_xml_is_refused() {
         (&deep, "line 2: elements are nested more than 16 deep"),
         (&xml("<item><g:id>a</item>"), "not readable as XML: ill-formed document"),
         ("<rss>\n<channel>", "line 2: the file ends before its last element"),
-        ("<body/>", "line 1: a Merchant feed begins with <rss> or <feed>, found <body>"),
+        ("<body><p/></body>", "line 1: a Merchant feed begins with <rss> or <feed>, found <body>"),
         (
             "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><rss/>",
             "the encoding must be UTF-8, found ISO-8859-1",
