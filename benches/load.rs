@@ -61,7 +61,7 @@ struct Arguments {
     /// Only suggestions of this type, whatever the customer wants and the shop has in stock.
     #[arg(long = "type")]
     kind: Option<String>,
-    /// Ask for `probability`, which large releases leave out.
+    /// Ask for `probability`, which takes a pass over all articles.
     #[arg(long)]
     probability: bool,
     /// Requests a second, sent when they are due instead of when a caller is free.

@@ -53,8 +53,8 @@ def main():
             for one, other in zip(*(suggestions(answer) for answer in answers), strict=True):
                 compared += 1
                 differing += one["article"]["id"] != other["article"]["id"]
-                distance = max(distance, abs(one["probability"] - other["probability"]))
-        print(f"{method}: {compared} suggestions, {differing} of another article, probabilities within {distance:.1e}", flush=True)
+                distance = max(distance, abs(one["share"] - other["share"]))
+        print(f"{method}: {compared} suggestions, {differing} of another article, shares within {distance:.1e}", flush=True)
         assert differing == 0 and distance < 1e-4
     assert devices == {("cpu", "remote")}, devices
     batch = {"items": [question for method in METHODS for question in questions(method)][:100]}

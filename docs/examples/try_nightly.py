@@ -139,8 +139,8 @@ def check(name, parts):
             assert ours[column] == theirs[column], f"{name}: {column} of {part}"
         rows += len(ours)
         differing += sum(one != other for one, other in zip(ours["article"].to_pylist(), theirs["article"].to_pylist()))
-        distance = max(distance, *(abs(a - b) for a, b in zip(ours["probability"].to_pylist(), theirs["probability"].to_pylist())))
-    print(f"  {rows:,} suggestions as expected; {differing} of another article, probabilities within {distance:.1e}", flush=True)
+        distance = max(distance, *(abs(a - b) for a, b in zip(ours["share"].to_pylist(), theirs["share"].to_pylist())))
+    print(f"  {rows:,} suggestions as expected; {differing} of another article, shares within {distance:.1e}", flush=True)
 
 
 main()

@@ -289,7 +289,7 @@ export interface components {
             /** @description Features of the customer or the occasion, by name. They override the profile in every column. */
             features?: components["schemas"]["Features"];
             /**
-             * @description The attributes that the answer has of each article and variant; all by default. `id` and `type` are always there, of a variant `id` and `in_stock`. Then `probability` is left out unless requested.
+             * @description The attributes that the answer has of each article and variant; all by default. `id` and `type` are always there, of a variant `id` and `in_stock`.
              * @example [
              *       "id",
              *       "price"
@@ -318,6 +318,8 @@ export interface components {
              *     ]
              */
             outfit: (string | null)[];
+            /** @description As in `/complete`; of the true article, too. */
+            probability?: boolean;
             /** @description As in `/complete`. */
             skip_unknown?: boolean;
             true_article?: components["schemas"]["ArticleId"] | null;
@@ -376,7 +378,7 @@ export interface components {
             /** @description Features of the customer or the occasion, by name. They override the profile. */
             features?: components["schemas"]["Features"];
             /**
-             * @description The attributes that the answer has of each article and variant; all by default. `id` and `type` are always there, of a variant `id` and `in_stock`. Then `probability` is left out unless requested.
+             * @description The attributes that the answer has of each article and variant; all by default. `id` and `type` are always there, of a variant `id` and `in_stock`.
              * @example [
              *       "id",
              *       "price"
@@ -407,8 +409,8 @@ export interface components {
              */
             outfit: (string | null)[];
             /**
-             * @description Return each suggestion's probability over all articles that the method knows. With a release of more than 50,000
-             *     articles it is left out unless requested: it takes a pass over all of them, where a filter leaves few.
+             * @description Return each suggestion's probability over all articles that the method knows. It takes a pass over all of them, where
+             *     a filter leaves few.
              */
             probability?: boolean;
             /** @description Number of outfits to return with all blanks filled together, the most probable first; 0 by default. */
@@ -1295,6 +1297,11 @@ export interface components {
             probability?: number | null;
             /** @description Among all articles that the filters admit. */
             rank: number;
+            /**
+             * Format: double
+             * @description Of the probability of all articles that the filters admit, if they admit this one.
+             */
+            share?: number | null;
         };
         /**
          * @description A count, counts by size, or a list of counts by size and store.
@@ -1336,8 +1343,7 @@ export interface components {
             lift?: number | null;
             /**
              * Format: double
-             * @description Over all articles that the method knows; only if the request asks for it, or the release has at most 50,000
-             *     articles.
+             * @description Over all articles that the method knows, if the request asks for it.
              */
             probability?: number | null;
             /** @description From 1. Equally likely articles are in the byte order of their ids. */

@@ -40,8 +40,8 @@ pub struct SuggestionRow<'a> {
     pub article: &'a str,
     /// The id of the variant that fits the customer; empty if there is none.
     pub variant: &'a str,
-    /// Among all articles of the vocabulary.
-    pub probability: f64,
+    /// Of the probability of all articles that pass the filters.
+    pub share: f64,
 }
 
 /// Writes suggestions to a file, which appears when [`SuggestionWriter::finish`] is called.
@@ -107,7 +107,7 @@ struct SuggestionColumns {
     ranks: Vec<i32>,
     articles: Vec<ByteArray>,
     variants: Vec<ByteArray>,
-    probabilities: Vec<f64>,
+    shares: Vec<f64>,
 }
 
 impl fmt::Debug for SuggestionColumns {
@@ -130,7 +130,7 @@ impl SuggestionColumns {
             column("rank", Physical::INT32, None)?,
             column("article", Physical::BYTE_ARRAY, text())?,
             column("variant", Physical::BYTE_ARRAY, text())?,
-            column("probability", Physical::DOUBLE, None)?,
+            column("share", Physical::DOUBLE, None)?,
         ];
         Ok(Self {
             file: parquet::create("suggestions", fields, file)?,
@@ -140,7 +140,7 @@ impl SuggestionColumns {
             ranks: Vec::new(),
             articles: Vec::new(),
             variants: Vec::new(),
-            probabilities: Vec::new(),
+            shares: Vec::new(),
         })
     }
 
@@ -156,7 +156,7 @@ impl SuggestionColumns {
         self.ranks.push(row.rank);
         self.articles.push(row.article.into());
         self.variants.push(row.variant.into());
-        self.probabilities.push(row.probability);
+        self.shares.push(row.share);
         if self.rows.len() == GROUP { self.flush() } else { Ok(()) }
     }
 
@@ -183,7 +183,7 @@ impl SuggestionColumns {
         column!(Int32Type, &mut self.ranks);
         column!(ByteArrayType, &mut self.articles);
         column!(ByteArrayType, &mut self.variants);
-        column!(DoubleType, &mut self.probabilities);
+        column!(DoubleType, &mut self.shares);
         group.close()?;
         Ok(())
     }

@@ -27,7 +27,7 @@ pub async fn complete_many(
         assert_eq!(request.method, method, "they are asked together; this is a bug");
         outcomes.push(match Prepared::new(served, request) {
             Ok(prepared) => {
-                let questions = questions(served, &prepared, request);
+                let questions = questions(&prepared, request);
                 asked.push((position, prepared, questions));
                 None
             }

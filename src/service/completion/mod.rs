@@ -70,9 +70,9 @@ pub struct Request {
     pub explain: bool,
     /// The outfits to suggest with all blanks filled together.
     pub sets: Sets,
-    /// Articles whose rank and probability the answer tells, suggested or not.
+    /// Articles whose placement the answer has, suggested or not.
     pub placements_of: Vec<ArticleId>,
-    /// Whether the answer says probabilities over the whole vocabulary, also if that is large.
+    /// Whether the answer has probabilities over the whole vocabulary. They take a pass over all of it, where filters leave few.
     pub probability: bool,
     /// Leaves out articles of the outfit that neither the shop nor the release has, with a warning; otherwise they are a fault.
     pub skip_unknown: bool,
@@ -105,11 +105,6 @@ impl Request {
             admitted: false,
         }
     }
-
-    /// Whether the answer says probabilities over the whole vocabulary. With a large one that takes most of the time.
-    fn says_probability(&self, served: Served<'_>) -> bool {
-        self.probability || served.serving.release().vocabulary().len() <= ALWAYS_PROBABILITY
-    }
 }
 
 /// Outfits with all blanks filled together.
@@ -120,9 +115,6 @@ pub struct Sets {
     /// Whether each differs from those before in half of the articles for its blanks at least.
     pub distinct: bool,
 }
-
-/// Up to so many articles in the release's vocabulary, each answer says probabilities over all of them.
-pub const ALWAYS_PROBABILITY: usize = 50_000;
 
 /// Which articles may be suggested.
 #[derive(Debug, Clone, PartialEq)]
@@ -211,7 +203,7 @@ pub struct Blank {
 pub struct Suggestion {
     pub index: u32,
     pub article: Arc<PackedArticle>,
-    /// Over the whole vocabulary, if the request asks for it or the vocabulary is small.
+    /// Over the whole vocabulary, if the request asks for it.
     pub probability: Option<f64>,
     /// Of the probability of all articles that pass the filters.
     pub share: f64,
@@ -235,6 +227,9 @@ pub struct Placement {
     pub rank: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
+    /// Of the probability of all articles that the filters admit, if they admit this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
     /// Whether the filters admit it.
     pub admissible: bool,
 }
@@ -271,7 +266,7 @@ pub async fn complete(
     let follow_ups = explaining + joint::most_questions(&prepared, request.sets);
     let admission =
         if request.admitted { Admission::OfBatch { follow_ups } } else { Admission::New { follow_ups } };
-    let first = questions(served, &prepared, request);
+    let first = questions(&prepared, request);
     let (mut conversation, answers) =
         Conversation::open(served.serving, request.method, deadline, admission, first).await?;
     let (personas, steps) =
@@ -322,13 +317,13 @@ pub fn unranked(
     Ok((articles.collect(), choosable.count()))
 }
 
-fn questions(served: Served<'_>, prepared: &Prepared, request: &Request) -> Vec<Question> {
+fn questions(prepared: &Prepared, request: &Request) -> Vec<Question> {
     let named: Vec<u32> = prepared.placements_of.iter().flatten().copied().collect();
     let question = |blank: &prepare::Blank| Question {
         admissible: Some(Arc::clone(&blank.admissible)),
         k: diversity::pool(request.k, request.diversity),
         placements_of: named.clone(),
-        only_admissible: !request.says_probability(served),
+        only_admissible: !request.probability,
         // Counting ranks looks at every article, so it is done only if an article is named.
         ranks: !named.is_empty(),
         ..prepared.question(blank)
@@ -344,20 +339,21 @@ fn read_answer(
     blank: &prepare::Blank,
     answer: Answer,
 ) -> Blank {
-    let says_probability = request.says_probability(served);
     let of_admissible = if answer.top.len() == answer.admissible {
         // The engine's sum is rounded.
         answer.top.iter().map(|candidate| candidate.probability).sum()
     } else {
         answer.admissible_probability
     };
+    let share =
+        |probability: f64| if of_admissible > 0.0 { (probability / of_admissible).min(1.0) } else { 0.0 };
     let suggestions = answer.top.into_iter().map(|candidate| {
         let article = served.catalogue.article(candidate.article);
         Suggestion {
             index: candidate.article,
             article: Arc::clone(article.expect("only what the shop has is admissible; this is a bug")),
-            probability: says_probability.then_some(candidate.probability),
-            share: if of_admissible > 0.0 { (candidate.probability / of_admissible).min(1.0) } else { 0.0 },
+            probability: request.probability.then_some(candidate.probability),
+            share: share(candidate.probability),
             lift: None,
             reasons: None,
         }
@@ -366,10 +362,12 @@ fn read_answer(
     let mut found = answer.placements.into_iter();
     let placements = prepared.placements_of.iter().map(|index| {
         let (index, placement) = ((*index)?, found.next()?);
+        let (admissible, probability) = (blank.admissible.contains(index), placement.log_probability.exp());
         Some(Placement {
             rank: placement.rank.expect("ranks were asked for; this is a bug"),
-            probability: says_probability.then(|| placement.log_probability.exp()),
-            admissible: blank.admissible.contains(index),
+            probability: request.probability.then_some(probability),
+            share: admissible.then(|| share(probability)),
+            admissible,
         })
     });
     Blank {

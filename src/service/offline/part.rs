@@ -180,7 +180,6 @@ fn request(job: &Job, outfit: OpenOutfit, stored: Features) -> Request {
         k: *k,
         filters: filters.clone(),
         diversity: *diversity,
-        probability: true,
         ..Request::new(slots.as_slice().iter().map(slot).collect(), *method)
     }
 }
@@ -229,7 +228,7 @@ fn write_answer(
                     Some(Choice::Variant { id, .. }) => id,
                     _ => "",
                 },
-                probability: suggestion.probability.expect("it was asked for; this is a bug"),
+                share: suggestion.share,
             })?;
             done.suggestions += 1;
         }

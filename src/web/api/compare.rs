@@ -75,6 +75,9 @@ struct CompareBody {
     /// Return the features and articles that changed each suggestion's share most.
     #[serde(default)]
     explain: bool,
+    /// As in `/complete`; of the true article, too.
+    #[serde(default)]
+    probability: bool,
     /// The article that a stylist chose. Each column returns its rank.
     #[schema(value_type = Option<ArticleIdSchema>)]
     true_article: Option<String>,
@@ -140,7 +143,7 @@ async fn compare(
 ) -> Result<(TimingBody, Json<ComparisonBody>), Problem> {
     let times = state.times();
     let (live, said) = read_live(take(&mut body.live), state.live_release()?)?;
-    let shown = Shown::new(body.fields.take(), false)?;
+    let shown = Shown::new(body.fields.take())?;
     let one_customer = body.customer.is_some();
     let (subjects, mut request) = body.read(&live, state.limits.columns as usize)?;
     request.live = said;
@@ -192,7 +195,7 @@ impl CompareBody {
             filters: self.filters.clone().read(findings),
             explain: self.explain,
             skip_unknown: self.skip_unknown,
-            probability: true,
+            probability: self.probability,
             placements_of: true_article.into_iter().collect(),
             ..Request::new(outfit, Method::None)
         }

@@ -113,7 +113,7 @@ pub(crate) fn field_names() -> Schema {
         .max_items(Some(50))
         .unique_items(true);
     let says = "The attributes that the answer has of each article and variant; all by default. `id` and `type` are always there, of a \
-                variant `id` and `in_stock`. Then `probability` is left out unless requested.";
+                variant `id` and `in_stock`.";
     names.description(Some(says)).examples([json!(["id", "price"])]).into()
 }
 

@@ -26,7 +26,7 @@ pub struct Parts {
     output: TempDir,
 }
 
-/// Suggestions by row, slot and rank: customer, article, probability.
+/// Suggestions by row, slot and rank: customer, article, share.
 pub type Suggestions = BTreeMap<(i64, i64, i64), (String, String, f64)>;
 
 impl Parts {
@@ -72,7 +72,7 @@ impl Parts {
             let number = |name: &str| row[name].as_i64().unwrap();
             let text = |name: &str| row[name].as_str().unwrap().to_owned();
             let key = (number("row"), number("slot"), number("rank"));
-            (key, (text("customer"), text("article"), row["probability"].as_f64().unwrap()))
+            (key, (text("customer"), text("article"), row["share"].as_f64().unwrap()))
         };
         if name.ends_with("jsonl") {
             return fs::read_to_string(path).unwrap().lines().map(from_json).collect();
@@ -81,7 +81,7 @@ impl Parts {
         let rows = file.into_iter().map(|row| {
             let row = row.unwrap();
             let names: Vec<&str> = row.get_column_iter().map(|(name, _)| name.as_str()).collect();
-            assert_eq!(names, ["row", "customer", "slot", "rank", "article", "variant", "probability"]);
+            assert_eq!(names, ["row", "customer", "slot", "rank", "article", "variant", "share"]);
             let key =
                 (row.get_long(0).unwrap(), row.get_int(2).unwrap().into(), row.get_int(3).unwrap().into());
             let text = |column| row.get_string(column).unwrap().clone();
@@ -143,10 +143,10 @@ async fn answers_as_the_service_does(Demo(service): Demo, db: TestDatabase) {
             "method": "np", "k": 4, "filters": filters});
         let answer = service.ask_ok("/complete", &asked).await;
         for (rank, suggestion) in (1..).zip(answer["blanks"][0]["suggestions"].as_array().unwrap()) {
-            let (customer, article, probability) = &first[&(row, 1, rank)];
+            let (customer, article, share) = &first[&(row, 1, rank)];
             assert_eq!(customer, outfit.customer.as_str());
             assert_eq!(article, suggestion["article"]["id"].as_str().unwrap(), "{row}, {rank}");
-            assert!((probability - suggestion["probability"].as_f64().unwrap()).abs() < 1e-5);
+            assert!((share - suggestion["share"].as_f64().unwrap()).abs() < 1e-5);
         }
     }
     let second = parts.read("part-00001.jsonl");

@@ -37,12 +37,16 @@ async fn compares_all_methods(Demo(service): Demo) {
         };
         assert_eq!(ids(&column["suggestions"]), ids(&single["blanks"][0]["suggestions"]));
         let placement = &column["true_article"];
-        assert!(placement["rank"].as_u64().unwrap() >= 1 && placement["probability"].as_f64().unwrap() > 0.0);
+        assert!(placement["rank"].as_u64().unwrap() >= 1 && placement.get("probability").is_none());
+        assert_eq!(placement["share"].is_number(), placement["admissible"] == true, "{placement}");
         let found = ids(&column["suggestions"]).iter().position(|id| *id == request["true_article"]);
         if placement["admissible"] == true
             && let Some(place) = found
         {
             assert_eq!(placement["rank"], place + 1);
+            let [one, other] =
+                [placement, &column["suggestions"][place]].map(|of| of["share"].as_f64().unwrap());
+            assert!((one - other).abs() < 1e-9, "{one} {other}");
         }
         assert_eq!(column["personas"].is_array(), column["method"].as_str().unwrap().contains("latent"));
         assert_eq!(column["steps"].is_number(), column["method"].as_str().unwrap().contains("universal"));
@@ -57,6 +61,7 @@ async fn compares_all_methods(Demo(service): Demo) {
     ] {
         let mut request = request.clone();
         (request["methods"], request["true_article"]) = (json!([method]), id.into());
+        request["probability"] = true.into();
         let column = service.ask_ok("/compare", &request).await["columns"][0].take();
         let codes: Vec<&str> = column["warnings"]
             .as_array()
@@ -65,7 +70,7 @@ async fn compares_all_methods(Demo(service): Demo) {
             .map(|warning| warning["code"].as_str().unwrap())
             .collect();
         assert_eq!(
-            (codes.contains(&code), column["true_article"].is_object()),
+            (codes.contains(&code), column["true_article"]["probability"].is_number()),
             (!code.is_empty(), code.is_empty())
         );
     }

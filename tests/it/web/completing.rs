@@ -27,8 +27,7 @@ fn ids(blank: &Value) -> Vec<&str> {
 #[apply(contract)]
 async fn suggests_for_a_blank(Demo(service): Demo) {
     let outfit = &outfits()[0];
-    let request =
-        json!({"customer": outfit.customer.as_str(), "outfit": blanked(outfit), "method": "gsu", "k": 7});
+    let request = json!({"customer": outfit.customer.as_str(), "outfit": blanked(outfit), "method": "gsu", "k": 7, "probability": true});
     let answer = service.ask_ok("/complete", &request).await;
     assert_eq!(
         (&answer["release"], &answer["method"], &answer["device"]),
@@ -63,6 +62,11 @@ async fn suggests_for_a_blank(Demo(service): Demo) {
         json!({"customer": outfit.customer.as_str(), "outfit": reversed, "method": "gsu", "k": 7.0});
     let again = service.ask_ok("/complete", &request).await;
     assert_eq!(ids(&again["blanks"][0]), ids(blank));
+    // Without `probability`, the other articles are not looked at. Shares are the same.
+    for (alone, beside) in again["blanks"][0]["suggestions"].as_array().unwrap().iter().zip(suggestions) {
+        assert!(alone.get("probability").is_none(), "{alone}");
+        assert!((alone["share"].as_f64().unwrap() - beside["share"].as_f64().unwrap()).abs() < 1e-5);
+    }
 
     // Without a blank, one more article is suggested; without a stored customer, features are enough.
     let request =
@@ -84,7 +88,7 @@ async fn gsu_uses_the_customer_and_none_does_not(Demo(service): Demo) {
         let suggestions = answer["blanks"][0]["suggestions"].as_array().unwrap().clone();
         suggestions
             .iter()
-            .map(|s| (s["article"]["id"].to_string(), s["probability"].as_f64().unwrap()))
+            .map(|s| (s["article"]["id"].to_string(), s["share"].as_f64().unwrap()))
             .collect::<Vec<_>>()
     };
     let (one, other) = (&customers[0], &customers[1]);
@@ -381,7 +385,7 @@ async fn completes_several_blanks_alone_and_as_sets(Demo(service): Demo) {
     let first = sets[0]["articles"].as_array().unwrap();
     let mut filled = slots.clone();
     filled[1] = first[0]["article"]["id"].clone();
-    let request = json!({"customer": outfit.customer.as_str(), "outfit": filled, "method": "gsu", "k": 250});
+    let request = json!({"customer": outfit.customer.as_str(), "outfit": filled, "method": "gsu", "k": 250, "probability": true});
     let second = service.ask_ok("/complete", &request).await;
     let second = second["blanks"][0]["suggestions"]
         .as_array()
@@ -391,7 +395,7 @@ async fn completes_several_blanks_alone_and_as_sets(Demo(service): Demo) {
         .unwrap()["probability"]
         .as_f64()
         .unwrap();
-    let request = json!({"customer": outfit.customer.as_str(), "outfit": slots, "method": "gsu", "k": 250});
+    let request = json!({"customer": outfit.customer.as_str(), "outfit": slots, "method": "gsu", "k": 250, "probability": true});
     let alone = service.ask_ok("/complete", &request).await;
     let alone = alone["blanks"][0]["suggestions"]
         .as_array()

@@ -33,7 +33,7 @@ async fn activate_open(service: &Service, models: &TempDir) {
 async fn coats(service: &Service, k: usize) -> Vec<(String, f64)> {
     let request = json!({
         "outfit": ["sporty-blue-shirt", "sporty-blue-trousers", null, "sporty-blue-shoes"],
-        "features": {"style": "sporty"}, "k": k, "filters": {"types": {"2": ["coat"]}}
+        "features": {"style": "sporty"}, "k": k, "probability": true, "filters": {"types": {"2": ["coat"]}}
     });
     let answer = service.ask_ok("/complete", &request).await;
     assert_eq!(answer["warnings"], json!([]), "{answer:#}");
@@ -180,7 +180,7 @@ async fn a_new_article_counts_in_an_outfit(db: TestDatabase) {
     let service = serve(&db, &models).await;
     put(&service, "runners", &json!({"type": "shoes", "style": "sporty", "colour": "red"})).await;
     let ask = async |shoes: &str| {
-        let request = json!({"outfit": ["classic-black-shirt", null, shoes], "k": 250, "explain": true});
+        let request = json!({"outfit": ["classic-black-shirt", null, shoes], "k": 250, "explain": true, "probability": true});
         let answer = service.ask_ok("/complete", &request).await;
         let codes: Vec<&Value> =
             answer["warnings"].as_array().unwrap().iter().map(|warning| &warning["code"]).collect();

@@ -82,10 +82,10 @@ fn same(one: &Value, other: &Value) {
         let (suggestions, others) = (suggestions(blank), suggestions(other));
         assert_eq!(suggestions.len(), 20);
         for (suggestion, other) in suggestions.iter().zip(&others) {
-            let probability = |suggestion: &Value| suggestion["probability"].as_f64().unwrap();
-            let (a, b) = (probability(suggestion), probability(other));
+            let share = |suggestion: &Value| suggestion["share"].as_f64().unwrap();
+            let (a, b) = (share(suggestion), share(other));
             assert!((a - b).abs() < 5e-5, "{a} {b}");
-            // Suggestions of equal probability may change places by rounding.
+            // Suggestions of equal shares may change places by rounding.
             assert!(suggestion["article"] == other["article"] || (a - b).abs() < 1e-6 * a);
         }
     }

@@ -140,7 +140,7 @@ async fn downloads_every_column(Analyst(service, browser): Analyst) {
                 article["id"].as_str().unwrap(),
                 article["name"].as_str().unwrap(),
                 article["type"].as_str().unwrap(),
-                suggestion["probability"],
+                suggestion["share"],
             );
             assert!(csv.lines().any(|line| line.starts_with(&begin)), "{begin} in {csv}");
         }

@@ -141,6 +141,7 @@ class Compare(TypedDict):
     live: NotRequired[dict[str, Offer]]
     methods: NotRequired[list[MethodName]]
     outfit: list[str | None]
+    probability: NotRequired[bool]
     skip_unknown: NotRequired[bool]
     true_article: NotRequired[ArticleId | None]
 
@@ -657,6 +658,7 @@ class Standing(TypedDict):
     admissible: bool
     probability: NotRequired[float | None]
     rank: int
+    share: NotRequired[float | None]
 
 
 Stock: TypeAlias = 'int | list[dict[str, Any]] | dict[str, int]'

@@ -35,7 +35,6 @@ use crate::{
 pub(crate) struct Shown {
     /// The attributes of an article, all without a list.
     fields: Option<Arc<[String]>>,
-    probability: bool,
 }
 
 /// The most attributes that `fields` names.
@@ -44,7 +43,7 @@ const MOST_FIELDS: usize = 50;
 impl Shown {
     /// # Errors
     /// If there are too many fields, or one is there twice.
-    pub(crate) fn new(fields: Option<Vec<String>>, probability: bool) -> Result<Self, Problem> {
+    pub(crate) fn new(fields: Option<Vec<String>>) -> Result<Self, Problem> {
         let named = fields.as_deref().unwrap_or_default();
         let refuse = |pointer: String, detail| Err(Problem::invalid(vec![Finding::at(pointer, detail)]));
         if named.len() > MOST_FIELDS {
@@ -54,7 +53,7 @@ impl Shown {
         if let Some((index, field)) = twice {
             return refuse(format!("/fields/{index}"), format!("{field:?} is there twice"));
         }
-        Ok(Self { probability: probability || fields.is_none(), fields: fields.map(Into::into) })
+        Ok(Self { fields: fields.map(Into::into) })
     }
 
     fn article(&self, article: Arc<PackedArticle>) -> ArticleBody {
@@ -121,8 +120,7 @@ pub(crate) struct SuggestionBody {
     article: ArticleBody,
     #[serde(flatten)]
     variant: VariantBody,
-    /// Over all articles that the method knows; only if the request asks for it, or the release has at most 50,000
-    /// articles.
+    /// Over all articles that the method knows, if the request asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     probability: Option<f64>,
     /// Share of the probability of all articles that the filters admit.
@@ -269,7 +267,7 @@ pub(crate) fn suggestion_bodies(
         rank,
         variant: shown.variant(variants, &suggestion.article),
         article: shown.article(suggestion.article),
-        probability: suggestion.probability.filter(|_| shown.probability),
+        probability: suggestion.probability,
         share: suggestion.share,
         lift: suggestion.lift,
         reasons: suggestion.reasons.map(|reasons| reasons.into_iter().map(reason).collect()),

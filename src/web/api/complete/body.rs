@@ -65,8 +65,8 @@ pub(crate) struct CompleteBody {
     #[serde(default)]
     #[schema(minimum = 0, maximum = 1)]
     pub(crate) diversity: f64,
-    /// Return each suggestion's probability over all articles that the method knows. With a release of more than 50,000
-    /// articles it is left out unless requested: it takes a pass over all of them, where a filter leaves few.
+    /// Return each suggestion's probability over all articles that the method knows. It takes a pass over all of them, where
+    /// a filter leaves few.
     #[serde(default)]
     pub(crate) probability: bool,
     /// Return each suggestion's share over what it is without knowing the customer.

@@ -65,7 +65,7 @@ async fn complete_outfit(
 ) -> Result<CompletionBody, Problem> {
     let times = state.times();
     let (live, said) = read_live(take(&mut body.live), state.live_release()?)?;
-    let shown = Shown::new(body.fields.take(), body.probability)?;
+    let shown = Shown::new(body.fields.take())?;
     let mut question = body.read(&live)?;
     question.request.admitted = admitted;
     question.request.live = said;

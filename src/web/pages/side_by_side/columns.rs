@@ -38,7 +38,6 @@ fn request(view: &View, given: Features) -> Request {
         given: Some(given).filter(|given| !given.is_empty()),
         k: view.k(),
         filters: view.filter.filters(types),
-        probability: true,
         placements_of: view.truth.iter().chain(&view.mark).cloned().collect(),
         ..Request::new(view.slots.clone(), Method::None)
     }
@@ -78,7 +77,7 @@ pub(super) struct ColumnView {
 pub(super) struct CellView {
     pub(super) rank: usize,
     pub(super) article: ArticleView,
-    pub(super) probability: String,
+    pub(super) share: String,
     /// The change of rank against the first column.
     pub(super) moved: String,
     pub(super) is_true: bool,
@@ -159,7 +158,7 @@ fn cells(view: &View, column: &Column, first: Option<&Column>, notation: &Notati
         CellView {
             rank,
             article: ArticleView::without_price(&suggestion.article.unpack()),
-            probability: suggestion.probability.map(|one| notation.percent(one)).unwrap_or_default(),
+            share: notation.percent(suggestion.share),
             moved: match before {
                 None => String::new(),
                 Some(None) => "new".into(),
@@ -181,12 +180,11 @@ fn rank(followed: Option<&Followed>) -> Option<usize> {
 }
 
 fn describe_placement((_, placement): &Followed, notation: &Notation) -> String {
-    let percent = |probability: Option<f64>| probability.map(|one| notation.percent(one)).unwrap_or_default();
     match placement {
-        Some(placement) if placement.admissible => {
-            format!("rank {}, {}", placement.rank, percent(placement.probability))
+        Some(Placement { rank, share: Some(share), .. }) => {
+            format!("rank {rank}, {}", notation.percent(*share))
         }
-        Some(placement) => format!("filtered out, {}", percent(placement.probability)),
+        Some(_) => "filtered out".into(),
         None => "not in this release".into(),
     }
 }
@@ -225,10 +223,6 @@ fn links(view: &View, left: &Blank, right: &Blank) -> Vec<Link> {
     left.suggestions.iter().enumerate().filter_map(line).collect()
 }
 
-fn number(probability: Option<f64>) -> String {
-    probability.map(|probability| probability.to_string()).unwrap_or_default()
-}
-
 /// The similarity of each two columns.
 pub(super) fn similarity_csv(view: &View, Comparison { columns, pairs, .. }: &Comparison) -> String {
     let mut lines = Lines::new(&["first", "second", "in_common", "rank_biased_overlap"]);
@@ -241,17 +235,7 @@ pub(super) fn similarity_csv(view: &View, Comparison { columns, pairs, .. }: &Co
 
 /// One line per suggestion, and one for the true article if it is not among them.
 pub(super) fn csv(view: &View, columns: &[Column]) -> String {
-    let mut lines = Lines::new(&[
-        "method",
-        "customer",
-        "rank",
-        "article",
-        "name",
-        "type",
-        "probability",
-        "share",
-        "true",
-    ]);
+    let mut lines = Lines::new(&["method", "customer", "rank", "article", "name", "type", "share", "true"]);
     for column in columns {
         let customer = column.customer.as_ref().map(ToString::to_string).unwrap_or_default();
         let [truth, _] = followed(view, column);
@@ -266,7 +250,6 @@ pub(super) fn csv(view: &View, columns: &[Column]) -> String {
                 article.id.as_str(),
                 article.words("name").next().unwrap_or_default(),
                 article.kind(),
-                &number(suggestion.probability),
                 &suggestion.share.to_string(),
                 if is_true { "true" } else { "" },
             ]);
@@ -276,10 +259,8 @@ pub(super) fn csv(view: &View, columns: &[Column]) -> String {
         if let Some((id, Some(placement))) = truth.filter(|(id, _)| !is_suggested(id)) {
             // An article that the filters excluded has no rank.
             let rank = if placement.admissible { placement.rank.to_string() } else { String::new() };
-            let probability = number(placement.probability);
-            let line =
-                [column.method.as_str(), &customer, &rank, id.as_str(), "", "", &probability, "", "true"];
-            lines.push(&line);
+            let share = placement.share.map(|share| share.to_string()).unwrap_or_default();
+            lines.push(&[column.method.as_str(), &customer, &rank, id.as_str(), "", "", &share, "true"]);
         }
     }
     lines.into_text()

@@ -83,7 +83,6 @@ pub(super) struct SuggestionView {
     pub(super) article: ArticleView,
     /// What goes into the basket, if the article has variants.
     pub(super) variant: Option<String>,
-    pub(super) probability: Option<String>,
     pub(super) share: String,
     /// The length of the bar, in percent of the longest.
     pub(super) bar: String,
@@ -278,7 +277,6 @@ impl Renderer<'_> {
             rank,
             article: ArticleView::new(&suggestion.article.unpack(), self.notation).marked(self.live),
             variant: self.variants.get(&suggestion.article.id).and_then(describe_variant),
-            probability: suggestion.probability.map(|share| self.notation.percent(share)),
             share: self.notation.percent(suggestion.share),
             bar: format!("{:.1}", if most > 0.0 { 100.0 * suggestion.share / most } else { 0.0 }),
             lift: suggestion.lift.map(|lift| Lift {
