@@ -46,10 +46,10 @@ impl Cores {
 
     /// Claims the idle cores that help with `parts`, besides the caller's own. With two idle cores, three parts are one
     /// on each core, but four parts are two on each of two cores.
-    fn claim_helpers(&self, parts: usize) -> Claim<'_> {
+    fn claim_helpers(&self, parts: usize, most: usize) -> Claim<'_> {
         let Pool { total, busy, .. } = &*self.0;
         let wanted = |busy: usize| {
-            let cores = 1 + total.saturating_sub(busy);
+            let cores = (1 + total.saturating_sub(busy)).min(most);
             parts.div_ceil(parts.div_ceil(cores).max(1)).saturating_sub(1)
         };
         let before = busy.update(Ordering::Relaxed, Ordering::Relaxed, |busy| busy + wanted(busy));
@@ -87,14 +87,15 @@ pub(super) struct RunCores<'a> {
 }
 
 impl RunCores<'_> {
-    /// Divides the parts among the run's own core and idle ones, in consecutive ranges, and returns the results in
-    /// order. It waits for no core: idle ones have nothing else to do.
+    /// Divides the parts among the run's own core and idle ones, `most` cores in all, in consecutive ranges, and returns
+    /// the results in order. It waits for no core: idle ones have nothing else to do.
     pub(super) fn map_ranges<T: Send>(
         &self,
         parts: usize,
+        most: usize,
         work: impl Fn(Range<usize>) -> T + Sync,
     ) -> Vec<T> {
-        let claim = self.cores.claim_helpers(parts);
+        let claim = self.cores.claim_helpers(parts, most);
         let helpers = if claim.1 == 0 { None } else { self.cores.helpers() };
         let Some(helpers) = helpers else { return vec![work(0..parts)] };
         let each = parts.div_ceil(claim.1 + 1);
@@ -126,7 +127,7 @@ mod tests {
         for total in 1..6 {
             let cores = Cores::new(total);
             for parts in 1..12 {
-                let results = cores.start_run().map_ranges(parts, Iterator::collect::<Vec<_>>);
+                let results = cores.start_run().map_ranges(parts, usize::MAX, Iterator::collect::<Vec<_>>);
                 assert!(results.len() <= total, "{results:?}");
                 assert!(results.concat().into_iter().eq(0..parts));
             }
@@ -136,9 +137,10 @@ mod tests {
     #[test]
     fn only_idle_cores_help() {
         let cores = Cores::new(4);
-        let lengths = |run: &RunCores<'_>| run.map_ranges(8, |range| range.len());
+        let lengths = |run: &RunCores<'_>| run.map_ranges(8, usize::MAX, |range| range.len());
         let first = cores.start_run();
         assert_eq!(lengths(&first), [2, 2, 2, 2]);
+        assert_eq!(first.map_ranges(8, 3, |range| range.len()), [3, 3, 2], "more would not pay");
         let second = cores.start_run();
         assert_eq!(lengths(&first), [3, 3, 2], "the other run has a core");
         let others = [cores.start_run(), cores.start_run(), cores.start_run()];
@@ -154,7 +156,9 @@ mod tests {
         let cores = Cores::new(4);
         let (first, second) = (cores.start_run(), cores.start_run());
         // With three cores, the first run would not be done sooner.
-        meanwhile(&first, 4, &[2, 2], || assert_eq!(second.map_ranges(4, |range| range.len()), [2, 2]));
+        meanwhile(&first, 4, &[2, 2], || {
+            assert_eq!(second.map_ranges(4, usize::MAX, |range| range.len()), [2, 2]);
+        });
     }
 
     /// Acts while a run is busy on all its cores, which divide the parts into ranges of these lengths.
@@ -162,7 +166,7 @@ mod tests {
         let (begun, done) = (&Barrier::new(lengths.len() + 1), &Barrier::new(lengths.len() + 1));
         thread::scope(|scope| {
             scope.spawn(|| {
-                let found = run.map_ranges(parts, |range| {
+                let found = run.map_ranges(parts, usize::MAX, |range| {
                     begun.wait();
                     done.wait();
                     range.len()
@@ -181,8 +185,8 @@ mod tests {
         for position in [0, 5] {
             let run = cores.start_run();
             let panics = |range: Range<usize>| assert!(!range.contains(&position), "expected");
-            assert!(catch_unwind(AssertUnwindSafe(|| run.map_ranges(6, panics))).is_err());
+            assert!(catch_unwind(AssertUnwindSafe(|| run.map_ranges(6, usize::MAX, panics))).is_err());
         }
-        assert_eq!(cores.start_run().map_ranges(4, |range| range.len()), [1, 1, 1, 1]);
+        assert_eq!(cores.start_run().map_ranges(4, usize::MAX, |range| range.len()), [1, 1, 1, 1]);
     }
 }

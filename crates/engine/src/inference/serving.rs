@@ -240,7 +240,7 @@ fn open_models(location: &Location, release: &Release) -> Result<Vec<Model>, Mod
     };
     let opened = match location {
         Location::Local { device: Device::Cpu, cores, .. } => {
-            cores.start_run().map_ranges(entries.len(), open)
+            cores.start_run().map_ranges(entries.len(), usize::MAX, open)
         }
         Location::Local { .. } | Location::Remote { .. } => vec![open(0..entries.len())],
     };

@@ -29,6 +29,9 @@ use self::{
 };
 use super::{Answer, Question, cores::RunCores};
 
+/// The panels, times questions, for which it pays to wake another core: 64,000 logits.
+const PAYS: usize = 2_000;
+
 /// What is added to the logits of some articles, in the order of the articles.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Boosts(Vec<(u32, f32)>);
@@ -74,7 +77,13 @@ pub(super) fn answer(
     let order = order(questions);
     let inputs: Vec<Input<'_>> = order.iter().map(|position| Input::new(inputs[*position])).collect();
     let bounds = table.bounds();
-    let passes = cores.map_ranges(table.parts(), |parts| {
+    let panels = known.length().div_ceil(PANEL);
+    let needed = |question: &Question| {
+        let admissible = question.admissible.as_deref().filter(|_| question.only_admissible);
+        admissible.map_or(panels, |mask| mask.count().min(panels))
+    };
+    let most = questions.iter().map(needed).sum::<usize>() / PAYS;
+    let passes = cores.map_ranges(table.parts(), most.max(1), |parts| {
         let row = |(position, input): (&usize, &Input<'_>)| {
             let boosts = read.boosts.get(*position).map_or(&[][..], Boosts::as_slice);
             Tally::new(&questions[*position], known, boosts, bounds.error(input))
