@@ -6,6 +6,7 @@
     python3 training/research/vary.py --data data/fifth --noise 0.3 --out data/fifth-noisy
     python3 training/research/vary.py --data data/journey --withhold 0.1 --out data/journey-new
     python3 training/research/vary.py --data data/demo --groups 8 --out data/demo-groups
+    python3 training/research/vary.py --data data/shop --variations 0.7 --out data/variations
 
 --shuffle-contexts gives each outfit the customer and the occasion of another outfit in its split, which removes all
 information of the context and nothing else. --outfits keeps the first N training outfits. --noise replaces this share
@@ -13,8 +14,12 @@ of the articles in training outfits by another of their type, drawn by how often
 of all articles out of the training outfits, so that they are new to a model; outfits of fewer than the schema's least are left out. --groups
 N divides the articles of each type that outfits have into N groups at random, draws a group for each outfit, and replaces each article, also in
 validation outfits, with a chance of 0.8 by one of its type and the outfit's group: what latent personas should find.
-planted-groups.json has the groups. Training outfits include those that `fit` sets aside for development. Validation outfits
-change only with --shuffle-contexts and --groups. The same arguments write the same bytes.
+planted-groups.json has the groups. --variations makes a shop with five seasons, whose stylists make this share of the outfits from one
+of the thousand training outfits before by exchanging one or two articles, for the outfit's own customer. A third of the articles are
+always sold, the others in their season and the next; what isn't sold is exchanged, too. An exchange takes an article of
+the type, drawn by how often outfits have it. Validation is in the last season, half of which training has. Training outfits
+include those that `fit` sets aside for development. Validation outfits change only with --shuffle-contexts, --groups and
+--variations. The same arguments write the same bytes.
 """
 
 import argparse
@@ -38,6 +43,7 @@ def main():
     what.add_argument("--noise", type=float)
     what.add_argument("--withhold", type=float)
     what.add_argument("--groups", type=int)
+    what.add_argument("--variations", type=float)
     options = parser.parse_args()
     if options.out.exists():
         sys.exit(f"{options.out} exists; choose another folder, or remove it")
@@ -58,6 +64,8 @@ def main():
         outfits = withhold(outfits, rows(files["articles.jsonl"]), options.withhold, least, draw)
     elif options.groups is not None:
         groups = plant_groups(outfits, rows(files["articles.jsonl"]), options.groups, draw)
+    elif options.variations is not None:
+        outfits = vary_outfits(outfits, rows(files["articles.jsonl"]), options.variations, draw)
     else:
         add_noise(outfits, rows(files["articles.jsonl"]), options.noise, draw)
     half = options.out.with_name(options.out.name + ".part")
@@ -132,6 +140,41 @@ def plant_groups(outfits, articles, count, draw):
                 if other not in outfit["articles"]:
                     outfit["articles"][place] = other
     return {"articles": group_of, "outfits": drawn}
+
+
+SEASONS, RECENT = 5, 1000
+
+
+def vary_outfits(outfits, articles, share, draw):
+    if not 0 < share <= 1:
+        sys.exit(f"--variations must be above 0 and at most 1, not {share}")
+    type_of = {article["id"]: article["type"] for article in articles}
+    counts = count_by_type(outfits, type_of)
+    seasons = {article: None if draw.random() < 1 / 3 else draw.randrange(SEASONS) for article in type_of}
+    on_sale = [{id for id, first in seasons.items() if first in (None, season, season - 1)} for season in range(SEASONS)]
+    shelves = defaultdict(list)
+    for season, sold in enumerate(on_sale):
+        for article in filter(sold.__contains__, type_of):
+            shelves[season, type_of[article]].append((article, counts[type_of[article]][article] + 0.5))
+    shelves = {key: tuple(zip(*shelf)) for key, shelf in shelves.items()}
+    training = [outfit for outfit in outfits if is_training(outfit)]
+    validation = [outfit for outfit in outfits if not is_training(outfit)]
+    made = []
+    for place, outfit in enumerate(training + validation):
+        season = min(SEASONS - 1, int((SEASONS - 0.5) * place / len(training)))
+        worn, exchanged = outfit["articles"], set()
+        if made and draw.random() < share:
+            worn = list(draw.choice(made[-RECENT:]))
+            exchanged = set(draw.sample(range(len(worn)), draw.choice((1, 2))))
+        for slot, article in enumerate(worn):
+            shelf = shelves.get((season, type_of[article]))
+            if shelf and (slot in exchanged or article not in on_sale[season]):
+                (other,) = draw.choices(*shelf)
+                worn[slot] = article if other in worn else other
+        outfit["articles"] = worn
+        if place < len(training):
+            made.append(worn)
+    return training + validation
 
 
 def count_by_type(outfits, type_of):

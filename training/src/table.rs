@@ -24,6 +24,8 @@ pub struct Table {
     pub fingerprint: String,
     pub outfits: usize,
     pub slots: u64,
+    /// Also those whose article no training outfit has.
+    pub all_slots: usize,
     pub methods: Vec<MethodResult>,
     pub baselines: Vec<Baseline>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -73,6 +75,7 @@ impl Table {
             fingerprint: first.fingerprint.clone(),
             outfits: first.outfits,
             slots: first.summary.slots,
+            all_slots: first.all_slots,
             methods: MethodResult::from_evaluations(&evaluations.iter().collect::<Vec<_>>()),
             baselines,
             new_article_baselines,
@@ -83,9 +86,9 @@ impl Table {
 
     pub fn markdown(&self) -> String {
         let mut text = format!(
-            "Validation split of {}: {} outfits, each of their {} slots masked in turn, ranks over the whole \
-             catalogue. ± is the standard error over seeds if a method has several runs.\n\n",
-            self.data, self.outfits, self.slots
+            "Validation split of {}: {} outfits, {} of their {} slots masked in turn, those with articles of training \
+             outfits; ranks over the whole catalogue. ± is the standard error over seeds if a method has several runs.\n\n",
+            self.data, self.outfits, self.slots, self.all_slots
         );
         text += "| method | runs | cross-entropy | recall@1 % | recall@5 % | recall@250 % | MRR | NDCG@10 | \
                  coverage@5 % | calibration error | parameters |";

@@ -73,17 +73,18 @@ pub(super) struct Fit {
 
 /// Says which baselines are ahead of the run's best weights on the development split.
 fn say_who_is_better(data: &Data, folder: &RunFolder, config: &RunConfig) -> Result<()> {
-    let asked = beside_methods(data, data.development());
+    let beside = beside_methods(data, data.development());
     let verdicts = folder.judge_development(data)?;
     let cases = Cases::of_outfits(data, data.development());
     let method = name(config.model.method, config.fit.attributes);
-    let rivals = Rival::find(&cases, &[(method.clone(), vec![&verdicts])], &asked);
+    let rivals = Rival::find(&cases, &[(method.clone(), vec![&verdicts])], &beside);
     let slots = cases.as_slice().len();
+    let all = data.count_slots(data.development());
+    let asked = format!("on the {slots} slots of learned articles, of {all} slots of the development split");
     if rivals.is_empty() {
-        eprintln!("no baseline is ahead of {method} on the {slots} slots of the development split");
-    }
-    if !rivals.is_empty() {
-        eprintln!("on the {slots} slots of the development split:");
+        eprintln!("no baseline is ahead of {method} {asked}");
+    } else {
+        eprintln!("{asked}:");
     }
     for line in describe_rivals(&rivals) {
         eprintln!("{line}");

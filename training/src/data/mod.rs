@@ -75,7 +75,8 @@ impl Data {
         let (customers, profiles) = read_customers(&mut folder, &mut fingerprint)?;
         let index: HashMap<&CustomerId, u32> = customers.iter().zip(0..).collect();
         let (mut outfits, split_of) = read_outfits(&mut folder, &read, &index, split, &mut fingerprint)?;
-        let is_known = find_known_articles(&outfits, &split_of, read.len());
+        let splits = Splits::new(&outfits, &split_of, customers.len());
+        let is_known = find_known_articles(&outfits, &splits.training, read.len());
         let known = is_known.iter().filter(|known| **known).count();
         let vocabulary = if known == 0 || known == read.len() {
             read
@@ -90,7 +91,6 @@ impl Data {
         for (article, &kind) in (0..).zip(&type_of) {
             articles_of_type[kind as usize].push(article);
         }
-        let splits = Splits::new(&outfits, &split_of, customers.len());
         Ok(Self {
             name: folder_name(path)?,
             schema: folder.schema().clone(),
@@ -214,7 +214,8 @@ impl Data {
         self.training().len() < MANY_OUTFITS
     }
 
-    /// 2 % of the training outfits, kept aside for early stopping and tuning: the same for every run.
+    /// 2 % of the training outfits, kept aside for early stopping and tuning: the same for every run. More, up to a tenth, if
+    /// these have fewer than 500 slots with articles of the others.
     pub fn development(&self) -> &[u32] {
         &self.splits.development
     }
@@ -227,6 +228,11 @@ impl Data {
     /// Whether this customer has an outfit outside validation.
     pub fn is_seen(&self, customer: u32) -> bool {
         self.splits.seen[customer as usize]
+    }
+
+    /// How many slots these outfits have.
+    pub fn count_slots(&self, outfits: &[u32]) -> usize {
+        outfits.iter().map(|&outfit| self.outfits.articles(outfit).len()).sum()
     }
 }
 
@@ -271,11 +277,11 @@ fn vocabulary(articles: &[Article]) -> Result<Vocabulary, VocabularyError> {
     Vocabulary::new(articles.iter().map(|article| article.id.clone()).collect())
 }
 
-/// The articles that are in an outfit that may be learned from.
-fn find_known_articles(outfits: &Outfits, split_of: &[Split], articles: usize) -> Vec<bool> {
+/// The articles that are in one of these outfits.
+fn find_known_articles(outfits: &Outfits, training: &[u32], articles: usize) -> Vec<bool> {
     let mut is_known = vec![false; articles];
-    for (outfit, _) in (0..).zip(split_of).filter(|(_, split)| **split == Split::Train) {
-        outfits.articles(outfit).iter().for_each(|&article| is_known[article as usize] = true);
+    for &article in training.iter().flat_map(|&outfit| outfits.articles(outfit)) {
+        is_known[article as usize] = true;
     }
     is_known
 }
@@ -379,8 +385,11 @@ struct Splits {
     seen: Vec<bool>,
 }
 
-/// One training outfit in this many is kept for development.
+/// One training outfit in this many is kept for development, and one in this many at most.
 const DEVELOPMENT: usize = 50;
+const MOST_DEVELOPMENT: usize = 10;
+/// Fewer slots whose answers were learned decide little.
+const SLOTS: usize = 500;
 /// Not a run's seed: runs of all seeds and methods use the same development split.
 const SEED: u64 = 1;
 
@@ -397,10 +406,23 @@ impl Splits {
                 }
             }
         }
-        let kept = learnable.len().div_ceil(DEVELOPMENT);
-        splits.development = choose(SEED, Table::Development, &learnable, kept);
-        splits.training = learnable;
-        splits.training.retain(|outfit| splits.development.binary_search(outfit).is_err());
-        splits
+        let all: Vec<u32> = (0..).take(split_of.len()).collect();
+        let articles = all.iter().flat_map(|&outfit| outfits.articles(outfit)).max();
+        let articles = articles.map_or(0, |last| *last as usize + 1);
+        let most = learnable.len().div_ceil(MOST_DEVELOPMENT);
+        let mut kept = learnable.len().div_ceil(DEVELOPMENT);
+        loop {
+            splits.development = choose(SEED, Table::Development, &learnable, kept);
+            splits.training.clone_from(&learnable);
+            splits.training.retain(|outfit| splits.development.binary_search(outfit).is_err());
+            let is_known = find_known_articles(outfits, &splits.training, articles);
+            let asked = splits.development.iter().flat_map(|&outfit| outfits.articles(outfit));
+            let slots = asked.filter(|article| is_known[**article as usize]).count();
+            if slots >= SLOTS || kept == most {
+                return splits;
+            }
+            // As many more as are missing if all slots are asked about.
+            kept = (kept + kept * (SLOTS - slots) / SLOTS + 1).min(most);
+        }
     }
 }

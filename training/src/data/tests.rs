@@ -94,17 +94,31 @@ fn every_outfit_is_in_one_split() {
 }
 
 #[test]
-fn development_is_two_percent_and_always_the_same() {
-    let mut outfits = String::new();
-    for _ in 0..1000 {
-        writeln!(outfits, "{{\"customer\":\"c-1\",\"articles\":[\"a-1\",\"a-2\",\"a-3\",\"a-5\"]}}").unwrap();
-    }
-    let folder = folder(&outfits);
-    let data = Data::load(folder.path()).unwrap();
-    assert_eq!((data.training().len(), data.development().len()), (980, 20));
-    assert_eq!(data.development(), Data::load(folder.path()).unwrap().development());
-    let spread: Vec<u32> = data.development().iter().map(|outfit| outfit / 250).collect();
+fn development_is_two_percent_or_500_slots_and_always_the_same() {
+    const OUTFIT: &str = "{\"customer\":\"c-1\",\"articles\":[\"a-1\",\"a-2\",\"a-3\",\"a-5\"]}\n";
+    let load = |count: usize| Data::load(folder(&OUTFIT.repeat(count)).path()).unwrap();
+    let kept = |count: usize| load(count).development().len();
+    assert_eq!([kept(10_000), kept(300)], [200, 30], "a tenth at most");
+    let data = load(2000);
+    assert!((125..150).contains(&data.development().len()), "{}", data.development().len());
+    assert_eq!(data.training().len() + data.development().len(), 2000);
+    assert_eq!(data.development(), load(2000).development());
+    let spread: Vec<u32> = data.development().iter().map(|outfit| outfit / 500).collect();
     assert!((0..4).all(|quarter| spread.contains(&quarter)), "drawn from all quarters: {spread:?}");
+}
+
+#[test]
+fn an_article_that_only_development_has_is_new() {
+    let outfits = "{\"customer\":\"c-1\",\"articles\":[\"a-1\",\"a-2\",\"a-3\",\"a-5\"]}\n".repeat(20);
+    let plain = Data::load(folder(&outfits).path()).unwrap();
+    let chosen = plain.development()[0] as usize;
+    let mut lines: Vec<String> = outfits.lines().map(str::to_owned).collect();
+    lines[chosen] = lines[chosen].replace("a-5", "a-4");
+    let data = Data::load(folder(&lines.join("\n")).path()).unwrap();
+    assert_eq!(data.development(), plain.development());
+    assert_eq!((plain.count_known(), data.count_known()), (5 - 1, 4));
+    assert_eq!(data.vocabulary().iter().last().unwrap().as_str(), "a-4");
+    assert!(data.share_of_unseen() > 0.0, "nothing was learned of it");
 }
 
 #[test]

@@ -53,6 +53,8 @@ pub struct Evaluation {
     /// Whether the data is one of the project's own worlds, beside which the paper's figures are of interest.
     pub synthetic: bool,
     pub outfits: usize,
+    /// Of these outfits; `summary` is of those whose article a training outfit has.
+    pub all_slots: usize,
     pub summary: Summary,
     /// The same answers with the missing article's type known and the outfit's articles left out, as they are served.
     /// Its cross-entropy is the part within the type; the rest of `summary`'s is the type's.
@@ -104,6 +106,7 @@ impl Evaluation {
             fingerprint: data.fingerprint().to_owned(),
             synthetic: false,
             outfits: data.validation().len(),
+            all_slots: data.count_slots(data.validation()),
             summary: segments::summary(cases, answers),
             told_type: segments::told_type(cases, answers),
             coverage_at_5: coverage(data, answers),

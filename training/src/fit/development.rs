@@ -1,5 +1,5 @@
-//! Scores on the development split: every slot of every outfit is masked in turn, as in evaluation, so epochs,
-//! methods and seeds are compared on the same questions.
+//! Scores on the development split: every slot with an article of training outfits is masked in turn, as in evaluation, so
+//! epochs, methods and seeds are compared on the same questions.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -37,8 +37,10 @@ impl Development {
         for &outfit in data.development() {
             data.features_of(outfit, &mut features);
             let articles = data.outfits().articles(outfit);
-            for (blank, &target) in articles.iter().enumerate() {
-                let mut slots = articles.to_vec();
+            let known = |article: u32| if data.is_known(article) { article } else { config.padding() };
+            for (blank, &target) in articles.iter().enumerate().filter(|(_, target)| data.is_known(**target))
+            {
+                let mut slots: Vec<u32> = articles.iter().copied().map(known).collect();
                 slots[blank] = config.blank();
                 batch.push(Example { slots: &slots, features: &features, blank, target, weight: 1.0 });
                 if batch.len() == AT_ONCE {
@@ -94,8 +96,9 @@ impl Development {
 pub(super) fn judge_with_types(model: &Model, data: &Data) -> Vec<Verdict> {
     let outfits: Vec<&[u32]> =
         data.development().iter().map(|&outfit| data.outfits().articles(outfit)).collect();
+    let is_asked = |article: &&u32| data.is_known(**article);
     let of_slot: Vec<&[u32]> =
-        outfits.iter().flat_map(|articles| articles.iter().map(|_| *articles)).collect();
+        outfits.iter().flat_map(|articles| articles.iter().filter(is_asked).map(|_| *articles)).collect();
     Development::new(data, model.config()).judge(model, |slot, row, target| {
         let of_type = data.articles_of_type(data.type_of(target)).iter().copied();
         let of_type: Vec<u32> = of_type.filter(|&article| data.is_known(article)).collect();

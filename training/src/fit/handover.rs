@@ -2,7 +2,7 @@
 //!
 //! Of the training and the development split it has flat arrays, and where each outfit begins in them: the articles,
 //! and feature by feature the encoded values. If articles share values, it also has each article's, and its embedding if
-//! there is one. The validation split is not in it.
+//! there is one. Articles without training outfits are left out. The validation split is not in it.
 
 use std::path::Path;
 
@@ -34,7 +34,9 @@ pub(super) fn write(data: &Data, config: &RunConfig, path: &Path) -> Result<()> 
         let (mut articles, mut features) = (Ragged::default(), Ragged::default());
         let mut values = Vec::new();
         for &outfit in outfits {
-            articles.push(data.outfits().articles(outfit));
+            let known =
+                data.outfits().articles(outfit).iter().copied().filter(|&article| data.is_known(article));
+            articles.push(&known.collect::<Vec<_>>());
             data.features_of(outfit, &mut values);
             for values in &values {
                 features.push(values);

@@ -154,7 +154,11 @@ fn pairs_are_learned_if_the_settings_say_so() {
     run(&data, &with_pairs(plain, 0.5), &with, false, u32::MAX);
     let record = &with.epochs().unwrap()[0];
     assert!(record.training.pair.unwrap() > 0.1);
-    assert_eq!(record.pair.unwrap().pairs, 4, "two outfits, each with its own half and another outfit's");
+    assert_eq!(
+        record.pair.unwrap().pairs,
+        18,
+        "nine of ten outfits, each with its own half and another outfit's"
+    );
     assert!(record.training.total > record.training.cross_entropy);
     assert!(with.best().unwrap().structure().pair.is_some());
 }

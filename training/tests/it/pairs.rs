@@ -70,7 +70,7 @@ fn pairs_that_match_by_colour_are_recognised_from_fit_to_release() {
         let lines = fs::read_to_string(home.at(&format!("runs/shop/{method}-1/metrics.jsonl"))).unwrap();
         let last: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
         assert!(last["training"]["pair"].as_f64().unwrap() < 0.6, "{method}: {last}");
-        assert_eq!(last["pair"]["pairs"], 22);
+        assert_eq!(last["pair"]["pairs"], 102);
     }
     home.output_of("fit --method none --data shop --config plain.toml --epochs 1");
     let runs = "runs/shop/gsu-1 runs/shop/latent-universal-1 runs/shop/none-1";
