@@ -6,6 +6,8 @@
 //!
 //! Must not know sessions, and of an article only what it is made of.
 
+mod context;
+
 use std::{
     collections::{BTreeMap, HashMap},
     fs, io,
@@ -17,6 +19,7 @@ use atelier_core::domain::Schema;
 use half::f16;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
+pub use self::context::{ContextEncoder, Rows};
 use crate::averages::Average;
 
 /// What an article's rows are made of.
@@ -75,6 +78,7 @@ pub struct Tables {
     bias: Sums,
     personas: Option<Sums>,
     memory: Option<Memory>,
+    context: Option<ContextEncoder>,
 }
 
 /// A table whose rows are sums. Own vectors may be narrower than those of values: they are a part of the first columns.
@@ -90,7 +94,7 @@ struct Sums {
 
 /// Numbers as they are stored: tables are large, and single rows are needed of them.
 #[derive(Debug)]
-struct Matrix {
+pub struct Matrix {
     columns: usize,
     numbers: Numbers,
 }
@@ -179,7 +183,8 @@ impl Tables {
             personas: personas.as_ref().map_or(0, Sums::width),
         };
         let memory = Memory::read(&file, vocabulary, schema)?;
-        Ok(Self { widths, articles, vocabulary: output, bias, personas, memory })
+        let context = ContextEncoder::read(&file, schema)?;
+        Ok(Self { widths, articles, vocabulary: output, bias, personas, memory, context })
     }
 
     pub fn widths(&self) -> Widths {
@@ -217,6 +222,11 @@ impl Tables {
         let mut bias = [0.0];
         self.bias.add(article, &mut bias);
         bias[0]
+    }
+
+    /// What makes the trunk's input `context`; None if the trunk reads features, or none.
+    pub fn context(&self) -> Option<&ContextEncoder> {
+        self.context.as_ref()
     }
 
     pub fn has_memory(&self) -> bool {
@@ -261,25 +271,48 @@ impl Tables {
 }
 
 impl Matrix {
-    fn add_scaled(&self, row: usize, by: f32, to: &mut [f32]) {
-        to.iter_mut()
-            .take(self.columns)
-            .enumerate()
-            .for_each(|(column, to)| *to += by * self.number(row, column));
+    /// Its numbers, row by row.
+    pub fn to_singles(&self) -> Vec<f32> {
+        let mut singles = vec![0.0; self.rows() * self.columns];
+        for (row, to) in singles.chunks_exact_mut(self.columns).enumerate() {
+            self.add(row, to);
+        }
+        singles
+    }
+
+    fn into_singles(self) -> Self {
+        Self { columns: self.columns, numbers: Numbers::Single(self.to_singles()) }
+    }
+
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    pub fn rows(&self) -> usize {
+        let numbers = match &self.numbers {
+            Numbers::Half(numbers) => numbers.len(),
+            Numbers::Single(numbers) => numbers.len(),
+            Numbers::Scaled { steps, .. } => steps.len(),
+        };
+        numbers / self.columns
     }
 
     fn add(&self, row: usize, to: &mut [f32]) {
+        self.add_scaled(row, 1.0, to);
+    }
+
+    fn add_scaled(&self, row: usize, by: f32, to: &mut [f32]) {
         let positions = row * self.columns..(row + 1) * self.columns;
         match &self.numbers {
             Numbers::Half(numbers) => {
-                to.iter_mut().zip(&numbers[positions]).for_each(|(to, from)| *to += from.to_f32());
+                to.iter_mut().zip(&numbers[positions]).for_each(|(to, from)| *to += by * from.to_f32());
             }
             Numbers::Single(numbers) => {
-                to.iter_mut().zip(&numbers[positions]).for_each(|(to, from)| *to += from);
+                to.iter_mut().zip(&numbers[positions]).for_each(|(to, from)| *to += by * from);
             }
             Numbers::Scaled { steps, scales } => {
-                let scale = scales[row];
-                to.iter_mut().zip(&steps[positions]).for_each(|(to, from)| *to += scale * f32::from(*from));
+                let by = by * scales[row];
+                to.iter_mut().zip(&steps[positions]).for_each(|(to, from)| *to += by * f32::from(*from));
             }
         }
     }

@@ -68,6 +68,11 @@ pub(crate) trait Ops {
     /// Each outfit's context: its features' embeddings side by side.
     fn context(&mut self) -> Self::Value;
 
+    /// The context after its dense layers, if it was computed before.
+    fn encoded(&mut self) -> Option<Self::Value> {
+        None
+    }
+
     fn linear(&mut self, x: Self::Value, layer: &Linear, activation: Activation) -> Self::Value;
 
     /// max(0, x + y)

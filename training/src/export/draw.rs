@@ -23,6 +23,8 @@ pub(super) struct Drawing<'a> {
     pub(super) graph: Graph,
     /// The name of the features: the input, or in a pair file the features of all readings.
     pub(super) features: &'static str,
+    /// The names of the encoded context and of what the features say in the match, if both are inputs.
+    context: Option<[&'static str; 2]>,
     pub(super) values: Vec<Drawn>,
 }
 
@@ -43,7 +45,22 @@ const PADDING: i64 = 2;
 
 impl<'a> Drawing<'a> {
     pub(super) fn new(model: &'a Model, half: bool) -> Self {
-        Self { model, half, graph: Graph::new(), features: "features", values: Vec::new() }
+        Self { model, half, graph: Graph::new(), features: "features", context: None, values: Vec::new() }
+    }
+
+    /// Reads what is made of the features from the input `context`, and returns its width.
+    pub(super) fn read_context(&mut self) -> usize {
+        let (tables, config) = (&self.model.structure().tables, self.model.config());
+        let encoded = if tables.features.is_empty() { 0 } else { config.width };
+        let matched = if tables.matched.is_empty() { 0 } else { config.matching };
+        self.context = Some(["context"; 2]);
+        if encoded > 0 && matched > 0 {
+            let names = ["context_encoded", "context_matched"];
+            let widths = self.graph.list(&[size(encoded), size(matched)]);
+            self.graph.named_node("Split", &["context", &widths], &names, vec![int("axis", 1)]);
+            self.context = Some(names);
+        }
+        encoded + matched
     }
 
     pub(super) fn config(&self) -> &'a ModelConfig {
@@ -152,11 +169,12 @@ impl Ops for Drawing<'_> {
         let matching = self.config().matching;
         let mut sum = self.sum_over_visible("matched");
         if !self.model.structure().tables.matched.is_empty() {
-            let axis = self.graph.list(&[1]);
-            let sums = self.feature_sums(&self.model.structure().tables.matched, Among::Root);
-            let shape = self.graph.list(&[-1, size(self.config().features.len()), size(matching)]);
-            let sums = self.graph.node("Reshape", &[&sums, &shape], vec![]);
-            let features = self.graph.node("ReduceSum", &[&sums, &axis], vec![int("keepdims", 0)]);
+            let features = if let Some([_, matched]) = self.context {
+                matched.to_owned()
+            } else {
+                let tables = self.feature_tables(&self.model.structure().tables.matched);
+                sum_features(&mut self.graph, self.features, &tables, matching)
+            };
             sum = self.graph.node("Add", &[&sum, &features], vec![]);
         }
         let gain = self.graph.float(MATCH_GAIN);
@@ -172,6 +190,11 @@ impl Ops for Drawing<'_> {
 
     fn context(&mut self) -> usize {
         self.features()
+    }
+
+    fn encoded(&mut self) -> Option<usize> {
+        let [encoded, _] = self.context?;
+        Some(self.record(encoded.to_owned(), Rows::Outfits, self.config().width))
     }
 
     fn linear(&mut self, x: usize, layer: &Linear, activation: Activation) -> usize {
@@ -301,49 +324,17 @@ impl Drawing<'_> {
     /// The context of each outfit.
     fn features(&mut self) -> usize {
         let tables = &self.model.structure().tables;
-        let mean = self.feature_sums(&tables.features, Among::Mean);
         let width = tables.features.len() * tables.feature_width;
-        let name = self.flat(&mean, width);
+        let rows = self.feature_tables(&tables.features);
+        let name = mean_features(&mut self.graph, self.features, &rows, width);
         self.record(name, Rows::Outfits, width)
     }
 
-    /// The sum over each feature's values, over their number or its root: [batch, features, 1, width of the tables].
-    fn feature_sums(&mut self, tables: &[Param], among: Among) -> String {
-        let features = self.features;
-        let weights: Vec<String> = tables.iter().map(|&param| self.weight(param)).collect();
-        // One lookup for all features: the tables one below the other, and where each begins.
-        let all = concat(&mut self.graph, &weights, 0);
-        let begins = tables.iter().scan(0, |next, &param| {
-            let begin = *next;
-            *next += size(self.model.weights().tensor(param).shape[0]);
-            Some(begin)
-        });
-        let begins: Vec<i64> = begins.collect();
-        let count = size(begins.len());
-        let graph = &mut self.graph;
-        let begins = graph.ints(&[1, count, 1], &begins);
-        let rows = graph.node("Add", &[features, &begins], vec![]);
-        let rows = graph.node("Gather", &[&all, &rows], vec![]);
-        // A 0 is skipped, unless all values of the feature are 0: then it is the row for "not given".
-        let zero = graph.ints(&[], &[0]);
-        let given = graph.node("Greater", &[features, &zero], vec![]);
-        let given = graph.node("Cast", &[&given], vec![int("to", DataType::Float as i64)]);
-        let any = graph.node("ReduceMax", &[&given], vec![ints("axes", &[2]), int("keepdims", 1)]);
-        let one = graph.float(1.0);
-        let none = graph.node("Sub", &[&one, &any], vec![]);
-        let taken = graph.node("Add", &[&given, &none], vec![]);
-        let axis = graph.list(&[2]);
-        let mut total = graph.node("ReduceSum", &[&taken, &axis], vec![int("keepdims", 1)]);
-        if among == Among::Root {
-            // The row for "not given" was taken once for each value that is missing, so it is divided by their number.
-            let half = graph.float(0.5);
-            let half = graph.node("Mul", &[&any, &half], vec![]);
-            let power = graph.node("Sub", &[&one, &half], vec![]);
-            total = graph.node("Pow", &[&total, &power], vec![]);
-        }
-        let shares = graph.node("Div", &[&taken, &total], vec![]);
-        let shares = graph.node("Unsqueeze", &[&shares, &axis], vec![]);
-        graph.node("MatMul", &[&shares, &rows], vec![])
+    /// The names and lengths of features' tables.
+    fn feature_tables(&mut self, tables: &[Param]) -> Vec<(String, usize)> {
+        let model = self.model;
+        let table = |&param: &Param| (self.weight(param), model.weights().tensor(param).shape[0]);
+        tables.iter().map(table).collect()
     }
 
     /// The mixture of personas that the visible articles suggest.
@@ -514,6 +505,68 @@ impl Drawing<'_> {
         let order: &[i64] = if transposed { &[0, 2, 3, 1] } else { &[0, 2, 1, 3] };
         self.graph.node("Transpose", &[&split], vec![ints("perm", order)])
     }
+}
+
+/// The mean of each feature's rows, side by side: [batch, `width`]. `tables` are the names and lengths of their tables.
+pub(super) fn mean_features(
+    graph: &mut Graph,
+    features: &str,
+    tables: &[(String, usize)],
+    width: usize,
+) -> String {
+    let mean = feature_sums(graph, features, tables, Among::Mean);
+    let shape = graph.list(&[-1, size(width)]);
+    graph.node("Reshape", &[&mean, &shape], vec![])
+}
+
+/// The sum of all features' rows, each over the root of the number of its feature's values: [batch, `width`].
+pub(super) fn sum_features(
+    graph: &mut Graph,
+    features: &str,
+    tables: &[(String, usize)],
+    width: usize,
+) -> String {
+    let sums = feature_sums(graph, features, tables, Among::Root);
+    let (axis, shape) = (graph.list(&[1]), graph.list(&[-1, size(tables.len()), size(width)]));
+    let sums = graph.node("Reshape", &[&sums, &shape], vec![]);
+    graph.node("ReduceSum", &[&sums, &axis], vec![int("keepdims", 0)])
+}
+
+/// The sum over each feature's values, over their number or its root: [batch, features, 1, width of the tables].
+fn feature_sums(graph: &mut Graph, features: &str, tables: &[(String, usize)], among: Among) -> String {
+    // One lookup for all features: the tables one below the other, and where each begins.
+    let weights: Vec<String> = tables.iter().map(|(name, _)| name.clone()).collect();
+    let all = concat(graph, &weights, 0);
+    let begins = tables.iter().scan(0, |next, (_, rows)| {
+        let begin = *next;
+        *next += size(*rows);
+        Some(begin)
+    });
+    let begins: Vec<i64> = begins.collect();
+    let count = size(begins.len());
+    let begins = graph.ints(&[1, count, 1], &begins);
+    let rows = graph.node("Add", &[features, &begins], vec![]);
+    let rows = graph.node("Gather", &[&all, &rows], vec![]);
+    // A 0 is skipped, unless all values of the feature are 0: then it is the row for "not given".
+    let zero = graph.ints(&[], &[0]);
+    let given = graph.node("Greater", &[features, &zero], vec![]);
+    let given = graph.node("Cast", &[&given], vec![int("to", DataType::Float as i64)]);
+    let any = graph.node("ReduceMax", &[&given], vec![ints("axes", &[2]), int("keepdims", 1)]);
+    let one = graph.float(1.0);
+    let none = graph.node("Sub", &[&one, &any], vec![]);
+    let taken = graph.node("Add", &[&given, &none], vec![]);
+    let axis = graph.list(&[2]);
+    let mut total = graph.node("ReduceSum", &[&taken, &axis], vec![int("keepdims", 1)]);
+    if among == Among::Root {
+        // The row for "not given" was taken once for each value that is missing, so it is divided by their number.
+        let half = graph.float(0.5);
+        let half = graph.node("Mul", &[&any, &half], vec![]);
+        let power = graph.node("Sub", &[&one, &half], vec![]);
+        total = graph.node("Pow", &[&total, &power], vec![]);
+    }
+    let shares = graph.node("Div", &[&taken, &total], vec![]);
+    let shares = graph.node("Unsqueeze", &[&shares, &axis], vec![]);
+    graph.node("MatMul", &[&shares, &rows], vec![])
 }
 
 pub(super) fn concat(graph: &mut Graph, parts: &[String], axis: i64) -> String {

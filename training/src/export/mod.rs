@@ -1,6 +1,6 @@
 //! Writes a model as a release has it: the trunk as ONNX, and its tables beside it.
 //!
-//! The trunk reads the rows of visible articles and the customer's features, and its output `hidden` is what the last
+//! The trunk reads the rows of visible articles and the customer's context, and its output `hidden` is what the last
 //! dense layer reads. The tables hold what rows are made of, and the last layer. `whole` joins both into a file that
 //! takes articles' numbers and gives logits. Every float initialiser except the tables counts as parameters. The graph is
 //! drawn from the structure that training computes. This module knows no run and no metric, and of a release only its
@@ -76,7 +76,10 @@ pub struct ExportError {
 /// embeddings of articles and features, the personas, and the last dense layer.
 pub fn export(model: &Model, metadata: &Metadata, path: &Path) -> Result<u64, ExportError> {
     tables::write(model, metadata.storage, &tables_path(path))?;
-    write(draw(model, metadata.storage), model.config().method, metadata, &[], path)
+    let layers = model.structure().context_layers();
+    let params = layers.iter().flat_map(|layer| [Some(layer.weight), layer.bias]).flatten();
+    let beside = params.map(|param| model.weights().tensor(param).data.len() as u64).sum();
+    write(draw(model, metadata.storage), beside, model.config().method, metadata, &[], path)
 }
 
 /// Where the tables of a trunk are.
@@ -114,7 +117,7 @@ pub fn export_whole(
 /// of having been one outfit. The order of the halves does not matter.
 pub fn export_pair(model: &Model, metadata: &Metadata, path: &Path) -> Result<Option<u64>, ExportError> {
     let Some(graph) = pair::draw(model, metadata.storage) else { return Ok(None) };
-    write(graph, model.config().method, metadata, &[("task", "pair")], path).map(Some)
+    write(graph, 0, model.config().method, metadata, &[("task", "pair")], path).map(Some)
 }
 
 /// A baseline that the service can answer with.
@@ -167,18 +170,19 @@ pub fn export_baseline(
         ServedBaseline::Logit => baseline::draw_logit(&Logit::fit_without_histories(data), data),
     };
     let metadata = Metadata { release: release.to_owned(), storage: Storage::Float32 };
-    write(graph, baseline.method(), &metadata, &[], path)
+    write(graph, 0, baseline.method(), &metadata, &[], path)
 }
 
-/// Writes a graph with its metadata, and returns its parameters.
+/// Writes a graph with its metadata, and returns its parameters with those `beside` it.
 fn write(
     graph: GraphProto,
+    beside: u64,
     method: Method,
     metadata: &Metadata,
     extra: &[(&str, &str)],
     path: &Path,
 ) -> Result<u64, ExportError> {
-    let parameters = parameters(&graph);
+    let parameters = parameters(&graph) + beside;
     let entry =
         |key: &str, value: &str| StringStringEntryProto { key: key.to_owned(), value: value.to_owned() };
     let mut metadata_props = vec![
@@ -202,6 +206,7 @@ fn write(
 fn draw(model: &Model, storage: Storage) -> GraphProto {
     let config = model.config();
     let mut drawing = Drawing::new(model, storage.is_half());
+    let context = drawing.read_context();
     let output = model.structure().forward(&mut drawing);
     drawing.outputs(output);
     let (batch, slots) = (Axis::Named("batch"), Axis::Named("slots"));
@@ -210,10 +215,8 @@ fn draw(model: &Model, storage: Storage) -> GraphProto {
         tensor("rows", DataType::Float, &[batch, slots, Axis::Fixed(width)]),
         tensor("kinds", DataType::Int64, &[batch, slots]),
     ];
-    let tables = &model.structure().tables;
-    if !(tables.features.is_empty() && tables.matched.is_empty()) {
-        let axes = [batch, Axis::Fixed(config.features.len()), Axis::Named("values")];
-        inputs.push(tensor("features", DataType::Int64, &axes));
+    if context > 0 {
+        inputs.push(tensor("context", DataType::Float, &[batch, Axis::Fixed(context)]));
     }
     inputs.push(tensor("blank", DataType::Int64, &[batch]));
     let hidden = config.width + config.matching;

@@ -34,6 +34,7 @@ pub(super) fn write(model: &Model, storage: Storage, path: &Path) -> Result<(), 
         }
     }
     stored.extend(memory(model, storage));
+    stored.extend(context(model, storage));
     let views = stored.iter().map(|tensor| {
         let view = TensorView::new(tensor.dtype, tensor.shape.clone(), &tensor.bytes);
         (tensor.name.as_str(), view.expect("the bytes fit the shape; this is a bug"))
@@ -80,6 +81,27 @@ fn memory(model: &Model, storage: Storage) -> Vec<Stored> {
         stored.extend(floats(&name("strengths"), &[feature.rows], &named.1[rows], storage));
     }
     stored
+}
+
+/// What the trunk's input `context` is made of.
+fn context(model: &Model, storage: Storage) -> Vec<Stored> {
+    let storage = if storage.is_half() { Storage::Float16 } else { Storage::Float32 };
+    let tables = &model.structure().tables;
+    let rows = [("features", &tables.features), ("match", &tables.matched)];
+    let rows = rows.into_iter().flat_map(|(kind, tables)| {
+        let features = model.config().features.iter().zip(tables);
+        features.map(move |(feature, table)| (format!("{kind}.{}", feature.name), *table))
+    });
+    let layers = model.structure().context_layers().into_iter().enumerate().flat_map(|(place, layer)| {
+        let bias = layer.bias.expect("the context's layers have biases; this is a bug");
+        [("weight", layer.weight), ("bias", bias)]
+            .map(|(part, param)| (format!("context.{place}.{part}"), param))
+    });
+    let stored = |(name, param): (String, Param)| {
+        let tensor = model.weights().tensor(param);
+        floats(&name, &tensor.shape, &tensor.data, storage)
+    };
+    rows.chain(layers).flat_map(stored).collect()
 }
 
 /// Numbers, and their scales if these are stored. Lists are small and always stored in float32.

@@ -32,6 +32,18 @@ fn session(path: &Path) -> Session {
 
 /// The trunk and its tables, joined.
 fn exported(model: &Model, storage: Storage) -> (Session, ModelProto) {
+    let (_, proto) = joined(model, storage);
+    (opened(&proto), proto)
+}
+
+fn opened(proto: &ModelProto) -> Session {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("whole.onnx");
+    fs::write(&path, proto.encode_to_vec()).unwrap();
+    session(&path)
+}
+
+fn joined(model: &Model, storage: Storage) -> (Tables, ModelProto) {
     let folder = tempfile::tempdir().unwrap();
     let (trunk, path) = (folder.path().join("model.onnx"), folder.path().join("whole.onnx"));
     let count = export(model, &Metadata { release: "test".into(), storage }, &trunk).unwrap();
@@ -49,10 +61,34 @@ fn exported(model: &Model, storage: Storage) -> (Session, ModelProto) {
         Composition { own: Some(own), values: values.into(), ..Composition::default() }
     };
     let articles: Vec<Composition> = (0..config.blank()).map(article).collect();
-    export_whole(&trunk, &tables.unwrap(), &articles, storage, &path).unwrap();
+    let tables = tables.unwrap();
+    export_whole(&trunk, &tables, &articles, storage, &path).unwrap();
     let proto = ModelProto::decode(fs::read(&path).unwrap().as_slice()).unwrap();
     assert_eq!(parameters(proto.graph.as_ref().unwrap()), count);
-    (session(&path), proto)
+    (tables, proto)
+}
+
+/// The engine computes what the trunk reads of the customer; whole files have it as nodes.
+#[test]
+fn a_context_is_the_same_in_the_engine_and_in_a_whole_file() {
+    for (method, storage) in
+        Method::ALL.into_iter().zip([Storage::Float32, Storage::Int8].into_iter().cycle())
+    {
+        let model = small(method);
+        let (tables, mut whole) = joined(&model, storage);
+        let conditioned = !model.structure().tables.features.is_empty();
+        assert_eq!(tables.context().is_some(), conditioned || !model.structure().tables.matched.is_empty());
+        let Some(context) = tables.context() else { continue };
+        let axes = [Axis::Named("batch"), Axis::Fixed(context.width())];
+        whole.graph.as_mut().unwrap().output.push(tensor("context", DataType::Float, &axes));
+        let outfits = examples(model.config(), 32, true, 5);
+        let expected = &run(&mut opened(&whole), model.config(), &outfits)["context"];
+        let mut found = Vec::new();
+        for outfit in &outfits {
+            context.write(&outfit.features, &mut found);
+        }
+        assert!(difference(&found, expected) < 1e-5, "{method}");
+    }
 }
 
 /// A schema with the model's features.
@@ -251,6 +287,11 @@ fn tables_in_eight_bits_have_scales_and_small_things_are_whole() {
     for (name, was) in plain.tensors() {
         let is = eighth.tensor(&name).unwrap();
         assert_eq!(is.shape(), was.shape(), "{name}");
+        if ["features.", "match.", "context."].iter().any(|kind| name.starts_with(kind)) {
+            let expected = if was.shape().len() == 1 { Dtype::F32 } else { Dtype::F16 };
+            assert_eq!(is.dtype(), expected, "{name}: it was in the trunk, which is never in eight bits");
+            continue;
+        }
         if was.dtype() != Dtype::F32 || was.shape().len() == 1 {
             assert_eq!((is.dtype(), is.data()), (was.dtype(), was.data()), "{name}");
             continue;

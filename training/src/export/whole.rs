@@ -1,8 +1,9 @@
 //! Joins a trunk and its tables into one file: articles' numbers in, logits out.
 
-use atelier_engine::tables::{Composition, Tables};
+use atelier_engine::tables::{Composition, ContextEncoder, Matrix, Rows, Tables};
 
 use super::{
+    draw::{mean_features, sum_features},
     graph::{Axis, Graph, int, size, tensor, text},
     proto::{DataType, ModelProto},
 };
@@ -31,6 +32,7 @@ pub(super) fn join(trunk: &ModelProto, tables: &Tables, articles: &[Composition]
     let rows = graph.weight(&rows, half);
     let personas = (widths.personas > 0).then(|| graph.weight(&personas, half));
     look_up(&mut graph, &rows, personas.as_deref(), articles.len());
+    let features = tables.context().map(|context| draw_context(&mut graph, context, half));
     graph.append(trunk_graph.clone());
     let logits = if tables.has_memory() { "plain" } else { "logits" };
     let (weight, bias) = (graph.weight(&vocabulary, half), graph.weight(&bias, false));
@@ -45,9 +47,12 @@ pub(super) fn join(trunk: &ModelProto, tables: &Tables, articles: &[Composition]
     add_memory(&mut graph, tables, articles.len(), half);
     let batch = Axis::Named("batch");
     let mut inputs = vec![tensor("articles", DataType::Int64, &[batch, Axis::Named("slots")])];
-    inputs.extend(
-        trunk_graph.input.iter().filter(|input| !["rows", "kinds"].contains(&input.name.as_str())).cloned(),
-    );
+    if let Some(features) = features {
+        let axes = [batch, Axis::Fixed(features), Axis::Named("values")];
+        inputs.push(tensor("features", DataType::Int64, &axes));
+    }
+    let made = ["rows", "kinds", "context"];
+    inputs.extend(trunk_graph.input.iter().filter(|input| !made.contains(&input.name.as_str())).cloned());
     let mut outputs = vec![tensor("logits", DataType::Float, &[batch, Axis::Fixed(articles.len())])];
     outputs.extend(trunk_graph.output.iter().filter(|output| output.name != "hidden").cloned());
     ModelProto { graph: Some(graph.finish(&trunk_graph.name, inputs, outputs)), ..trunk.clone() }
@@ -76,6 +81,47 @@ pub(super) fn look_up(graph: &mut Graph, rows: &str, personas: Option<&str>, art
     let within = graph.node("Min", &["articles", &last], vec![]);
     let votes = graph.node("Gather", &[personas, &within], vec![]);
     graph.named_node("Concat", &[&read, &votes], &["rows"], vec![int("axis", 2)]);
+}
+
+/// Draws the trunk's input `context` from `features`, and returns their number.
+fn draw_context(graph: &mut Graph, context: &ContextEncoder, half: bool) -> usize {
+    let weight = |graph: &mut Graph, name: String, rows: &Matrix| {
+        let tensor = Tensor { name, shape: vec![rows.rows(), rows.columns()], data: rows.to_singles() };
+        graph.weight(&tensor, half)
+    };
+    let rows = |graph: &mut Graph, kind: &str, tables: &Rows| -> Vec<(String, usize)> {
+        let mut table = |(name, rows): &(String, Matrix)| {
+            (weight(graph, format!("{kind}.{name}.weight"), rows), rows.rows())
+        };
+        tables.iter().map(&mut table).collect()
+    };
+    let width = |tables: &Rows| tables.first().map_or(0, |(_, rows)| rows.columns());
+    let mut parts = Vec::new();
+    if !context.features.is_empty() {
+        let tables = rows(graph, "features", &context.features);
+        let mut c = mean_features(graph, "features", &tables, tables.len() * width(&context.features));
+        for (place, layer) in context.layers.iter().enumerate() {
+            if place > 0 {
+                c = graph.node("Relu", &[&c], vec![]);
+            }
+            let bias = Tensor {
+                name: format!("context.{place}.bias"),
+                shape: vec![layer.bias.len()],
+                data: layer.bias.clone(),
+            };
+            let weight = weight(graph, format!("context.{place}.weight"), &layer.weight);
+            let bias = graph.weight(&bias, false);
+            c = graph.node("Gemm", &[&c, &weight, &bias], vec![]);
+        }
+        parts.push(c);
+    }
+    if !context.matched.is_empty() {
+        let tables = rows(graph, "match", &context.matched);
+        parts.push(sum_features(graph, "features", &tables, width(&context.matched)));
+    }
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    graph.named_node("Concat", &parts, &["context"], vec![int("axis", 1)]);
+    context.features.len().max(context.matched.len())
 }
 
 /// Adds to the logits what the outfit's articles and the customer's features boost.

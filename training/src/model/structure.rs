@@ -124,22 +124,38 @@ impl Structure {
     fn condition<O: Ops>(&self, ops: &mut O, x: O::Value) -> (O::Value, Option<O::Value>) {
         match &self.conditioned {
             Conditioned::None => (x, None),
-            Conditioned::Concat { article, context, out } => {
-                let c = ops.context();
-                let c = ops.linear(c, context, Activation::Identity);
+            Conditioned::Concat { article, out, .. } => {
+                let c = self.encode(ops);
                 let x = ops.linear(x, article, Activation::Identity);
                 let x = ops.add_relu(x, c);
                 (ops.linear(x, out, Activation::Identity), None)
             }
-            Conditioned::Position { context } => {
-                let c = ops.context();
-                let c = ops.linear(c, context, Activation::Identity);
+            Conditioned::Position { .. } => {
+                let c = self.encode(ops);
                 (ops.with_position(x, c), None)
             }
-            Conditioned::State { context, .. } => {
-                let c = ops.context();
-                (x, Some(fnn(ops, context, c)))
-            }
+            Conditioned::State { .. } => (x, Some(self.encode(ops))),
+        }
+    }
+
+    fn encode<O: Ops>(&self, ops: &mut O) -> O::Value {
+        if let Some(context) = ops.encoded() {
+            return context;
+        }
+        let (mut c, layers) = (ops.context(), self.context_layers());
+        for (place, layer) in layers.iter().enumerate() {
+            let is_last = place + 1 == layers.len();
+            c = ops.linear(c, layer, if is_last { Activation::Identity } else { Activation::Relu });
+        }
+        c
+    }
+
+    /// What the context goes through, with `ReLU` between the layers.
+    pub(crate) fn context_layers(&self) -> Vec<Linear> {
+        match &self.conditioned {
+            Conditioned::None => Vec::new(),
+            Conditioned::Concat { context, .. } | Conditioned::Position { context } => vec![*context],
+            Conditioned::State { context, .. } => vec![context.first, context.second],
         }
     }
 

@@ -1,6 +1,7 @@
 //! Questions as input tensors of a release's models.
 
 use super::{BLANK, Context, PADDING, Question, model::Form};
+use crate::tables::ContextEncoder;
 
 /// The inputs of one run, row-major.
 #[derive(Debug, PartialEq)]
@@ -9,6 +10,8 @@ pub(super) struct Inputs {
     pub(super) slots: usize,
     pub(super) articles: ArticleCells,
     pub(super) blanks: Vec<i64>,
+    /// The width of the input `context` and its numbers, if a trunk takes it.
+    pub(super) context: Option<(usize, Vec<f32>)>,
     /// None if the model takes no features.
     pub(super) features: Option<FeatureCells>,
 }
@@ -46,11 +49,18 @@ impl Inputs {
         });
         let position = |question: &Question| i64::try_from(question.blank).expect("a slot; this is a bug");
         let contexts = questions.iter().map(|question| &question.context);
+        let encoder = if let Form::Trunk(tables) = form { tables.context() } else { None };
+        let encode = |encoder: &ContextEncoder| {
+            let mut numbers = Vec::with_capacity(batch * encoder.width());
+            contexts.clone().for_each(|context| encoder.write(context, &mut numbers));
+            (encoder.width(), numbers)
+        };
         Self {
             batch,
             slots,
             articles: ArticleCells::new(padded, batch * slots, form),
             blanks: questions.iter().map(position).collect(),
+            context: encoder.map(encode),
             features: features.map(|features| FeatureCells::new(contexts, features)),
         }
     }

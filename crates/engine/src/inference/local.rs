@@ -101,7 +101,7 @@ fn open_session(runtime: &OnnxRuntime, path: &Path, device: Device) -> Result<Se
 }
 
 fn tensors(inputs: Inputs) -> ort::Result<Vec<(&'static str, DynValue)>> {
-    let Inputs { batch, slots, articles, blanks, features } = inputs;
+    let Inputs { batch, slots, articles, blanks, context, features } = inputs;
     let mut tensors = match articles {
         ArticleCells::Numbers(numbers) => {
             vec![("articles", Tensor::from_array(([batch, slots], numbers))?.into_dyn())]
@@ -112,6 +112,9 @@ fn tensors(inputs: Inputs) -> ort::Result<Vec<(&'static str, DynValue)>> {
         ],
     };
     tensors.push(("blank", Tensor::from_array(([batch], blanks))?.into_dyn()));
+    if let Some((width, numbers)) = context {
+        tensors.push(("context", Tensor::from_array(([batch, width], numbers))?.into_dyn()));
+    }
     if let Some(features) = features {
         let shape = [batch, features.features, features.values];
         tensors.push(("features", Tensor::from_array((shape, features.cells))?.into_dyn()));

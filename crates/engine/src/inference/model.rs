@@ -346,7 +346,8 @@ impl Model {
     }
 
     pub(super) fn takes_features(&self) -> bool {
-        self.features.is_some()
+        let has_context = matches!(&self.form, Form::Trunk(tables) if tables.context().is_some());
+        has_context || self.features.is_some()
     }
 
     pub(super) fn gives_personas(&self) -> bool {

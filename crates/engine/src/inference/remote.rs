@@ -196,16 +196,21 @@ fn body<'a>(inputs: &'a Inputs, last: &'static str, optional: OptionalOutputs) -
     fn input<'a>(name: &'static str, shape: Vec<usize>, data: &'a [i64]) -> InputBody<'a> {
         InputBody { name, datatype: "INT64", shape, data: InputData::Integers(data) }
     }
+    fn floats<'a>(name: &'static str, shape: Vec<usize>, data: &'a [f32]) -> InputBody<'a> {
+        InputBody { name, datatype: "FP32", shape, data: InputData::Floats(data) }
+    }
     let outfits = vec![inputs.batch, inputs.slots];
     let mut tensors = match &inputs.articles {
         ArticleCells::Numbers(numbers) => vec![input("articles", outfits, numbers)],
         ArticleCells::Rows { width, rows, kinds } => {
             let shape = vec![inputs.batch, inputs.slots, *width];
-            let rows = InputBody { name: "rows", datatype: "FP32", shape, data: InputData::Floats(rows) };
-            vec![rows, input("kinds", outfits, kinds)]
+            vec![floats("rows", shape, rows), input("kinds", outfits, kinds)]
         }
     };
     tensors.push(input("blank", vec![inputs.batch], &inputs.blanks));
+    if let Some((width, numbers)) = &inputs.context {
+        tensors.push(floats("context", vec![inputs.batch, *width], numbers));
+    }
     if let Some(FeatureCells { features, values, cells }) = &inputs.features {
         tensors.push(input("features", vec![inputs.batch, *features, *values], cells));
     }

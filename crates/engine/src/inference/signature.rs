@@ -71,7 +71,14 @@ impl Signature<'_> {
                 let row = tables.widths().row();
                 self.require(inputs, "input", "rows", Element::Float32, &[None, None, Some(row)])?;
                 self.require(inputs, "input", "kinds", Element::Int64, &[None, None])?;
-                &["rows", "kinds"]
+                match tables.context() {
+                    Some(context) => {
+                        let axes = [None, Some(context.width())];
+                        self.require(inputs, "input", "context", Element::Float32, &axes)?;
+                        &["rows", "kinds", "context"]
+                    }
+                    None => &["rows", "kinds"],
+                }
             }
         };
         self.require(inputs, "input", "blank", Element::Int64, &[None])?;
