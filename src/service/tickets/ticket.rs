@@ -9,7 +9,7 @@ use super::{
 };
 
 /// The first byte of a ticket. A new format has another one.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 /// How many suggestions a ticket remembers, divided evenly among its blanks: twenty each of seven, and all of one blank's
 /// first 140.
 pub const REMEMBERED: usize = 140;

@@ -3,6 +3,8 @@
 //! Handlers describe their parameters, bodies and successful answers, and problems of their own. This module adds the
 //! problems that follow from an operation's shape: an operation with a body can fail because the body is malformed.
 
+use std::sync::Arc;
+
 use axum::{Extension, response::Response};
 use serde_json::{Map, Value, json};
 use utoipa::{OpenApi, openapi};
@@ -21,13 +23,13 @@ use crate::{
 
 /// The document as text, serialized once.
 #[derive(Clone)]
-pub(crate) struct OpenApiDocument(Document);
+pub(crate) struct OpenApiDocument(Arc<Document>);
 
 impl OpenApiDocument {
     pub(crate) fn new(document: &Value) -> Self {
         let mut document = document.clone();
         simplify(&mut document);
-        Self(Document::new("application/json", document.to_string()))
+        Self(Arc::new(Document::new("application/json", document.to_string())))
     }
 }
 

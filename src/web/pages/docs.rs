@@ -1,6 +1,6 @@
 //! `/docs`: the `OpenAPI` document as a page, without a script.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use askama::Template;
 use axum::{Extension, response::Response};
@@ -36,12 +36,12 @@ async fn docs(
 
 /// The page's text, rendered once.
 #[derive(Clone)]
-pub(crate) struct DocsPage(Document);
+pub(crate) struct DocsPage(Arc<Document>);
 
 impl DocsPage {
     /// From the finished `OpenAPI` document.
     pub(crate) fn new(document: &Value, demo: bool) -> Self {
-        Self(Document::new("text/html; charset=utf-8", page(document, demo)))
+        Self(Arc::new(Document::new("text/html; charset=utf-8", page(document, demo))))
     }
 }
 
