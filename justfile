@@ -27,7 +27,7 @@ load *flags:
 reliability *flags:
     cargo test -p atelier --release --test reliability -- {{flags}}
 
-# Measure everything in docs/performance.md; `just speed --peers` includes FastAPI and LitServe.
+# Measure everything in docs/performance.md; `just speed --peers` includes FastAPI and LitServe, `--quick` only writes benches/speed.json.
 speed *flags:
     python3 benches/speed.py {{flags}}
 

@@ -1,14 +1,16 @@
 """Measures the figures of docs/performance.md, in turns, and writes its table and picture.
 
     python3 benches/speed.py --peers        (`just speed --peers`)
+    python3 benches/speed.py --quick        under a minute: the service beside bare ONNX Runtime, into benches/speed.json
 
 Makes releases with random weights in data/speed where there are none, builds, and then goes round: bare ONNX Runtime
 and the engine in one process, the service under load, the peers under load, a few seconds each, so that what else
 the machine does meets all of them alike; then five methods in one `/compare` and each alone. Figures are medians over
-the rounds. Standard library only.
+the rounds. The programs are built as the README's users build them. Standard library only.
 """
 
 import argparse
+import collections
 import datetime
 import json
 import os
@@ -31,6 +33,10 @@ SIDE_BY_SIDE = DATA / "side-by-side"
 METHODS = ["none", "c", "np", "gs", "gsu"]
 DOCUMENT = ROOT / "docs/performance.md"
 PICTURE = ROOT / "docs/images/performance.svg"
+# Ratios to bare ONNX Runtime, committed with each change of what a completion costs.
+RATIOS = ROOT / "benches/speed.json"
+# Of the callers whose requests also name a type.
+TYPED = (1, 64, 256)
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 PORTS = {"service": 8190, "fastapi": 8191, "litserve": 8192, "side-by-side": 8193, "demo": 8194}
 
@@ -42,9 +48,14 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.5, help="of each bare session and engine, in each round")
     parser.add_argument("--requests", type=int, default=6000, help="of each load on the service, in each round")
     parser.add_argument("--callers", type=int, nargs="+", default=[1, 8, 64, 256])
+    parser.set_defaults(sessions=[])
+    parser.add_argument("--profile", default="release", help="what the programs are built with; images are built with `dist`")
+    parser.add_argument("--quick", action="store_true", help="only ratios of the service to bare ONNX Runtime")
     arguments = parser.parse_args()
     os.chdir(ROOT)
-    target = build()
+    target = build(arguments.profile)
+    if arguments.quick:
+        return quick(arguments, target)
     load_before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as scratch:
         servers = [start_atelier(target, Path(scratch))]
@@ -58,6 +69,25 @@ def main():
             for server in servers:
                 server.stop()
     write(arguments, found, side_by_side, start_up, (load_before, os.getloadavg()[0]))
+
+
+def quick(arguments, target):
+    """Writes completions a CPU-second as ratios to bare ONNX Runtime's best, and prints them beside those that were there."""
+    arguments.rounds, arguments.seconds, arguments.requests, arguments.callers = 3, 0.3, 4000, [1, 64, 256]
+    arguments.sessions = ["--batches", "64,256", "--threads", "1", "--callers", "64"]
+    with tempfile.TemporaryDirectory() as scratch:
+        server = start_atelier(target, Path(scratch))
+        try:
+            found = rounds(arguments, target, [server])
+        finally:
+            server.stop()
+    bare = max(value["per_cpu_second"] for key, value in found.items() if key[0] == "bare")
+    ratios = {label(key): round(value["per_cpu_second"] / bare, 3) for key, value in found.items() if key[0] != "bare"}
+    before = json.loads(RATIOS.read_text())["ratios"] if RATIOS.exists() else {}
+    for name, ratio in ratios.items():
+        was = before.get(name)
+        print(f"{name}: {ratio:.3f} × bare" + (f", {was:.3f} before ({ratio / was - 1:+.0%})" if was else ""))
+    RATIOS.write_text(json.dumps({"bare_per_cpu_second": round(bare), "ratios": ratios}, indent=2) + "\n")
 
 
 class Server:
@@ -91,20 +121,19 @@ def cargo(*words):
     subprocess.run(["cargo", *words], check=True, env={**os.environ, "CARGO_INCREMENTAL": "0"})
 
 
-def build_programs():
-    """Builds the programs with the profile of images."""
-    cargo("build", "--profile", "dist", "-p", "atelier", "--bin", "atelier")
-    cargo("bench", "--profile", "dist", "-p", "atelier", "--bench", "session", "--bench", "load", "--no-run")
-    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "dist"
+def build_programs(profile="release"):
+    cargo("build", "--profile", profile, "-p", "atelier", "--bin", "atelier")
+    cargo("bench", "--profile", profile, "-p", "atelier", "--bench", "session", "--bench", "load", "--no-run")
+    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / profile
 
 
 def random_release(*flags):
     cargo("run", "--release", "-p", "atelier-training", "--example", "random_release", "--", *flags)
 
 
-def build():
+def build(profile):
     """Builds the programs, and makes the releases that are missing."""
-    target = build_programs()
+    target = build_programs(profile)
     for release, methods in [(RELEASE, ["gsu"]), (SIDE_BY_SIDE, METHODS)]:
         if not (release / "release.json").exists():
             random_release("--out", str(release), "--methods", *methods)
@@ -147,14 +176,14 @@ def start_peers():
 
 def rounds(arguments, target, servers):
     """The figures of each server in each round."""
-    found = {}
+    found, typed = {}, ["--type", largest_type(RELEASE)]
     for server in servers:
         # Every customer once, so that they are cached.
         load(target, server, 64, arguments.requests if server.name == "service" else 200)
     for number in range(arguments.rounds):
         print(f"round {number + 1} of {arguments.rounds}", flush=True)
         session = [bench(target, "session"), "--release", str(RELEASE), "--whole", str(WHOLE), "--json", "--bench"]
-        session += ["--rounds", "1", "--seconds", str(arguments.seconds)]
+        session += ["--rounds", "1", "--seconds", str(arguments.seconds), *arguments.sessions]
         for line in run_lines(session):
             found.setdefault((line["who"], line["threads"], line["at_once"]), []).append(line)
         for callers in arguments.callers:
@@ -163,6 +192,9 @@ def rounds(arguments, target, servers):
                 requests = arguments.requests if server.name == "service" else arguments.requests // 10
                 requests = max(200, requests // 10 if callers == 1 else requests)
                 found.setdefault((server.name, None, callers), []).extend(load(target, server, callers, requests))
+                if server.name == "service" and callers in TYPED:
+                    key = ("service, a type named", None, callers)
+                    found.setdefault(key, []).extend(load(target, server, callers, requests, flags=typed))
     return {key: {name: median(line[name] for line in lines) for name in lines[0] if is_number(lines[0][name])}
             for key, lines in found.items()}
 
@@ -188,6 +220,11 @@ def compare(arguments, target, scratch):
     finally:
         server.stop()
     return median(together), median(alone)
+
+
+def largest_type(release):
+    kinds = collections.Counter(json.loads(line)["type"] for line in (release / "articles.jsonl").open())
+    return kinds.most_common(1)[0][0]
 
 
 def run_lines(command):
@@ -266,7 +303,7 @@ def label(key):
     if who == "bare":
         return f"bare ONNX Runtime, batch {at_once}, {threads} thread{'s' if threads > 1 else ''}"
     names = {"engine": "the engine", "service": "the service over HTTP", "fastapi": "FastAPI + onnxruntime",
-             "litserve": "LitServe"}
+             "litserve": "LitServe", "service, a type named": "the service over HTTP, a type named"}
     return f"{names[who]}, {at_once} caller{'s' if at_once > 1 else ''}"
 
 
@@ -281,7 +318,8 @@ def version(program):
 
 def picture(bars):
     """A bar chart, in colours that differ on light and dark backgrounds."""
-    colours = {"bare": "#8a8f98", "engine": "#2f7d6d", "service": "#3b6fb6", "fastapi": "#b4682d", "litserve": "#9a4f86"}
+    colours = {"bare": "#8a8f98", "engine": "#2f7d6d", "service": "#3b6fb6", "service, a type named": "#6f9bd6",
+               "fastapi": "#b4682d", "litserve": "#9a4f86"}
     row, left, width = 26, 260, 420
     most = max(value for _, value, _ in bars)
     height = row * len(bars) + 40
