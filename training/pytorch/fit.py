@@ -13,6 +13,7 @@ import argparse
 import json
 import math
 import os
+import shutil
 import time
 import tomllib
 from pathlib import Path
@@ -91,6 +92,10 @@ class Run:
         self.epochs, self.steps = [], 0
         self.recording, self.seen, self.recorded = False, {}, {}
         self.checkpoint = folder / "pytorch.pt"
+        # A start at the logit may be the best.
+        self.start = self.evaluate()["cross_entropy"] if self.fit_config["begin_at_logit"] else math.inf
+        if rank == 0 and self.start < math.inf and not self.checkpoint.exists():
+            shutil.copyfile(folder / "start.safetensors", folder / "best.safetensors")
         if self.checkpoint.exists():
             self.resume()
 
@@ -108,7 +113,7 @@ class Run:
                 "learning_rate": self.rate(self.steps - 1),
                 "training": {"cross_entropy": training, "total": training},
                 "development": development,
-                "best": all(development["cross_entropy"] < e["development"]["cross_entropy"] for e in self.epochs),
+                "best": all(development["cross_entropy"] < loss for loss in [self.start, *self.losses()]),
                 "seconds": time.monotonic() - began,
                 "outfits_per_second": len(self.data.training) / learning,
             }
@@ -189,12 +194,15 @@ class Run:
         patience, third = self.fit_config["patience"], self.third()
         if not third or not self.epochs:
             return patience
-        losses = [epoch["development"]["cross_entropy"] for epoch in self.epochs]
+        losses = self.losses()
         if len(losses) <= third and self.lead(self.epochs[-1]) > FAR_AHEAD:
             return min(patience, PATIENCE)
-        if len(losses) >= 2 * third and losses[-1] - min(losses) > FAR_BEHIND:
+        if len(losses) >= 2 * third and losses[-1] - min(self.start, *losses) > FAR_BEHIND:
             return min(patience, third)
         return patience
+
+    def losses(self) -> list[float]:
+        return [epoch["development"]["cross_entropy"] for epoch in self.epochs]
 
     @staticmethod
     def lead(epoch: dict) -> float:
@@ -233,9 +241,9 @@ class Run:
         return {"cross_entropy": losses.mean().item(), **scores, "mrr": (1 / (1 + ranks)).mean().item()}
 
     def waited(self) -> int:
-        """Epochs since the best one."""
+        """Epochs since the best one, or the start."""
         best = [place for place, epoch in enumerate(self.epochs) if epoch["best"]]
-        return len(self.epochs) - 1 - best[-1] if best else 0
+        return len(self.epochs) - 1 - best[-1] if best else len(self.epochs)
 
     def save(self, best: bool):
         if best:

@@ -213,7 +213,7 @@ class Memory(nn.Module):
             cutoff = strengths(counts, expected)[..., -1:, 0]
             is_own = (articles == target[:, None, None]) & (counts > 0)
             without = (counts - 1).clamp(min=0)
-            remembered = (counts - 1 > expected) & (strengths(without, expected)[..., 0] > cutoff)
+            remembered = strengths(without, expected)[..., 0] > cutoff
             counts = torch.where(is_own, without * remembered, counts)
         boosts = strengths(counts, expected) @ beside
         if kept is not None:

@@ -43,20 +43,16 @@ pub struct Logit<'a> {
 impl<'a> Logit<'a> {
     /// With the articles that features name, such as what the customer had.
     pub fn fit(data: &'a Data) -> Self {
-        Self::with(data, named_articles(data), true)
+        Self::with(data, true)
     }
 
-    /// Without what this customer had, which a released file is not told.
+    /// Without what this customer had, which a released file is not told, nor a match.
     pub(crate) fn fit_without_histories(data: &'a Data) -> Self {
-        Self::with(data, named_articles(data), false)
+        Self::with(data, false)
     }
 
-    /// Without the articles that features name, which a match learns by itself.
-    pub(crate) fn fit_without_named(data: &'a Data) -> Self {
-        Self::with(data, Vec::new(), true)
-    }
-
-    fn with(data: &'a Data, named: Vec<Named>, histories: bool) -> Self {
+    fn with(data: &'a Data, histories: bool) -> Self {
+        let named = named_articles(data);
         let held = FITTED.min(data.training().len() / PART).max(1);
         let held = choose(1, Table::Logit, data.training(), held);
         let rest: Vec<u32> =
@@ -229,14 +225,15 @@ impl<'a> Counts<'a> {
             }
         }
         let articles = data.count_articles(outfits);
-        let total: f64 = articles.iter().sum::<f64>() + 0.5 * real(articles.len());
+        let seen = articles.iter().sum::<f64>();
+        let total = seen + 0.5 * real(articles.len());
         let mut counts = Self {
             data,
             attributes,
             popularity: articles.iter().map(|count| ((count + 0.5) / total).ln()).collect(),
             pairs: Pairs::count_in(data, outfits),
             histories: count_histories(data, if histories { outfits } else { &[] }),
-            chance: articles.iter().map(|count| count / total).collect(),
+            chance: articles.iter().map(|count| count / seen).collect(),
             compared,
             columns,
             places,

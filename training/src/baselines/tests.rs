@@ -143,5 +143,4 @@ fn the_logit_reads_which_articles_a_feature_names() {
     let named: Vec<(String, f64)> =
         found.coefficients().filter(|(name, _)| name.starts_with("named by")).collect();
     assert!(matches!(&named[..], [(name, weight)] if name == "named by had" && *weight > 1.0), "{named:?}");
-    assert_eq!(Logit::fit_without_named(&data).coefficients().count() + 1, found.coefficients().count());
 }

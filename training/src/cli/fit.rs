@@ -163,8 +163,9 @@ impl Fit {
             }
         }
         let epochs = folder.epochs()?;
-        if let Some(best) = epochs.iter().rfind(|epoch| epoch.best) {
-            eprintln!("best: {}", epoch_line(best));
+        match epochs.iter().rfind(|epoch| epoch.best) {
+            Some(best) => eprintln!("best: {}", epoch_line(best)),
+            None => eprintln!("best: the start, at the conditional logit; no epoch improved it"),
         }
         say_who_is_better(&data, &folder, &config)?;
         println!("{path}");

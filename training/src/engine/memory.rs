@@ -1,4 +1,4 @@
-//! What goes with what, by counts: for each article those that were beside it more often than by chance. A few weights
+//! What goes with what, by counts: for each article those that were beside it most often, compared with chance. A few weights
 //! say how much that counts, and how much it counts that an article is in the outfit already or is a value of a feature,
 //! such as what the customer had.
 //!
@@ -43,12 +43,15 @@ pub(crate) const fn count_weights(features: usize) -> usize {
 /// step.
 const GAIN: f32 = 10.0;
 
-/// Sets the weights of what was beside the visible articles, and of these themselves; those of smaller dampings are 0.
+/// Sets the weights of what was beside the visible articles, of these themselves, and of the articles that each feature names;
+/// those of smaller dampings are 0.
 #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
-pub(crate) fn set_first_weights(weights: &mut [f32], beside: f64, own: f64) {
+pub(crate) fn set_first_weights(weights: &mut [f32], beside: f64, own: f64, named: &[f64]) {
     weights[BESIDE..OWN].fill(0.0);
     weights[BESIDE] = beside as f32 / GAIN;
-    weights[OWN] = own as f32 / GAIN;
+    for (weight, worth) in weights[OWN..].iter_mut().zip([&own].into_iter().chain(named)) {
+        *weight = *worth as f32 / GAIN;
+    }
 }
 
 /// How much a count says: how much more often than by chance, less if it is small.
@@ -140,8 +143,7 @@ impl Memory {
                 let article = as_article(articles[place]);
                 let count = if target == Some(article) { counts[place] - 1.0 } else { counts[place] };
                 let strengths = strengths(count, expected[place]);
-                let is_remembered =
-                    target != Some(article) || (count > expected[place] && strengths[0] > cutoff);
+                let is_remembered = target != Some(article) || strengths[0] > cutoff;
                 if is_remembered && has_memory(article) {
                     take(article, BESIDE, &strengths);
                 }

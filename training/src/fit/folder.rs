@@ -127,11 +127,11 @@ impl RunFolder {
         if !self.has_state() {
             return Ok(None);
         }
-        let epochs = self.epochs()?;
-        Ok(outcome(&config, &epochs).is_none().then(|| {
+        let state = self.state()?;
+        Ok(outcome(&config, &state).is_none().then(|| {
             format!(
                 "{path} has not ended: {} of at most {} epochs are done; `fit --resume` goes on with it",
-                epochs.len(),
+                state.epochs.len(),
                 config.epochs
             )
         }))

@@ -149,7 +149,7 @@ pub fn fit(
         resumed_at: run.trainer.steps(),
     });
     loop {
-        if let Some(outcome) = outcome(&config.fit, &run.state.epochs) {
+        if let Some(outcome) = outcome(&config.fit, &run.state) {
             return Ok(outcome);
         }
         if !run.epoch(watch)? {
@@ -254,7 +254,7 @@ impl<'a> Run<'a> {
         let fit = &config.fit;
         let steps_per_epoch = u32::try_from(data.training().len().div_ceil(fit.batch))
             .expect("an epoch has fewer than four billion steps; this is a bug");
-        let (mut trainer, state) = if folder.has_state() {
+        let (mut trainer, mut state) = if folder.has_state() {
             let state = folder.state()?;
             (folder.trainer(&state)?, state)
         } else {
@@ -263,12 +263,18 @@ impl<'a> Run<'a> {
         if fit.attributes {
             trainer.share(value_rows(data), fit.drop_own);
         }
+        let development = Development::new(data, &config.model);
+        if fit.begin_at_logit && state.checkpoint.is_empty() {
+            let start = trainer.model();
+            state.start = Some(development.evaluate(start));
+            folder.save_best(start)?;
+        }
         Ok(Self {
             config,
             folder,
             masks: Masks::new(data, config),
             pairs: (config.pair.weight > 0.0).then(|| Pairs::new(data, config)),
-            development: Development::new(data, &config.model),
+            development,
             schedule: Schedule::new(fit, steps_per_epoch),
             steps_per_epoch,
             trainer,
@@ -319,8 +325,7 @@ impl<'a> Run<'a> {
 
     fn close_epoch(&mut self, epoch: u32, development: Scores, learning: f64, seconds: f64) -> Result<()> {
         let running = std::mem::take(&mut self.state.running);
-        let so_far = self.state.epochs.iter().map(|epoch| epoch.development.cross_entropy);
-        let best = development.cross_entropy < so_far.fold(f64::INFINITY, f64::min);
+        let best = development.cross_entropy < self.state.least();
         let pair = self.pairs.as_ref().and_then(|pairs| pairs.evaluate(self.trainer.model()));
         self.state.epochs.push(EpochRecord {
             epoch,
@@ -348,13 +353,12 @@ impl<'a> Run<'a> {
 }
 
 /// How a run ended after these epochs; `None` if it goes on.
-fn outcome(config: &FitConfig, epochs: &[EpochRecord]) -> Option<Outcome> {
+fn outcome(config: &FitConfig, state: &State) -> Option<Outcome> {
+    let epochs = &state.epochs;
     let lead = |epoch: &EpochRecord| epoch.development.cross_entropy - epoch.training.cross_entropy;
     let leads: Vec<f64> = epochs.iter().map(lead).collect();
     let lead = leads.last().copied().unwrap_or_default();
-    let best = epochs.iter().rfind(|epoch| epoch.best).zip(epochs.last());
-    let behind =
-        best.map_or(0.0, |(best, last)| last.development.cross_entropy - best.development.cross_entropy);
+    let behind = epochs.last().map_or(0.0, |last| last.development.cross_entropy - state.least());
     let waited = epochs.iter().rev().take_while(|epoch| !epoch.best).count();
     let end = count_epochs(config, &leads);
     if epochs.len() >= end as usize {
@@ -401,7 +405,18 @@ struct State {
     checkpoint: String,
     /// Sums over the epoch under way.
     running: Running,
+    /// Before the first step, if that may be the best.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    start: Option<Scores>,
     epochs: Vec<EpochRecord>,
+}
+
+impl State {
+    /// The least cross-entropy on the development split so far.
+    fn least(&self) -> f64 {
+        let epochs = self.epochs.iter().map(|epoch| &epoch.development);
+        epochs.chain(&self.start).map(|scores| scores.cross_entropy).fold(f64::INFINITY, f64::min)
+    }
 }
 
 /// Sums over the steps of an epoch so far.

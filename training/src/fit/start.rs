@@ -27,7 +27,8 @@ const AT_LEAST: f64 = 1.0;
 
 /// Sets a model's first match, memory and biases.
 pub(super) fn begin_at_logit(model: &mut Model, data: &Data, seed: u64) {
-    let terms = Logit::fit_without_named(data).terms();
+    let logit = Logit::fit_without_histories(data);
+    let terms = logit.terms();
     let matrix = Matrix::new(data, &terms);
     let width = model.config().matching;
     let (mut known, mut values) = matrix.factors(&Weights::count(data), width, seed);
@@ -42,8 +43,12 @@ pub(super) fn begin_at_logit(model: &mut Model, data: &Data, seed: u64) {
     set_match(model, data, &known, &values);
     if model.config().memory > 0 {
         let weights = model.named_mut("memory.weights").expect("the model has a memory; this is a bug");
-        set_first_weights(&mut weights.data, terms.together, terms.own);
+        let named: Vec<f64> = logit.named().map(|(.., worth)| worth).collect();
+        set_first_weights(&mut weights.data, terms.together, terms.own, &named);
     }
+    // What the blocks say begins at nothing.
+    let vocabulary = model.named_mut("vocabulary.own").expect("a match has values; this is a bug");
+    vocabulary.data.iter_mut().for_each(|number| *number = 0.0);
     #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
     let bias: Vec<f32> = terms.popularity.iter().map(|popularity| *popularity as f32).collect();
     model.set_bias(&bias);
@@ -102,7 +107,7 @@ pub(super) fn set_memory(model: &mut Model, data: &Data) {
             expected: (pairs.total(article) * counts[other as usize] / total) as f32,
         };
         let beside = pairs.beside(article).iter().map(entry);
-        let mut more: Vec<Beside> = beside.filter(|entry| entry.count > entry.expected).collect();
+        let mut more: Vec<Beside> = beside.collect();
         more.sort_unstable_by(|a, b| b.strength().total_cmp(&a.strength()).then(a.article.cmp(&b.article)));
         more.truncate(width);
         more

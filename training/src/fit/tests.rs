@@ -4,7 +4,10 @@ use atelier_core::domain::Method;
 use tempfile::TempDir;
 
 use super::*;
-use crate::data::tests::{patterned, small_model};
+use crate::{
+    baselines::{Logit, evaluate},
+    data::tests::{patterned, small_model},
+};
 
 /// Four epochs of a narrow model.
 fn config(data: &Data, method: Method) -> RunConfig {
@@ -292,4 +295,29 @@ fn task_weights_scale_the_loss() {
     run(&data, &config, &folder, false, u32::MAX);
     let training = folder.epochs().unwrap()[0].training;
     assert!(training.cross_entropy > 1.0 && training.total.abs() < 1e-12, "{training:?}");
+}
+
+/// The counts of so few articles fit the model's tables.
+#[test]
+fn a_match_starts_as_the_logit_and_may_stay_there() {
+    let home = patterned(300);
+    let data = Data::load(home.path()).unwrap();
+    let mut config = config(&data, Method::Match);
+    (config.fit.begin_at_logit, config.fit.attributes) = (true, true);
+    // Nothing moves at such a rate, so no epoch is better.
+    (config.fit.epochs, config.fit.learning_rate) = (1, 1e-30);
+    let (_home, folder) = new_folder();
+    run(&data, &config, &folder, false, u32::MAX);
+    let start = folder.state().unwrap().start.unwrap();
+    let logit = evaluate(&data, data.development(), &Logit::fit_without_histories(&data)).any.summary();
+    for (ours, theirs) in [
+        (start.cross_entropy, logit.cross_entropy.mean),
+        (start.recall_at_1, logit.recall_at_1.mean),
+        (start.recall_at_5, logit.recall_at_5.mean),
+    ] {
+        assert!((ours - theirs).abs() < 1e-3, "{start:?}, the logit {logit:?}");
+    }
+    assert!(!folder.epochs().unwrap()[0].best);
+    let best = Development::new(&data, &config.model).evaluate(&folder.best().unwrap());
+    assert_eq!(best, start, "the start is kept");
 }

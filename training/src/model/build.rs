@@ -140,7 +140,7 @@ impl Builder<'_> {
         let shape = [self.config.articles + 2, self.config.memory];
         let count = count_weights(features.iter().flatten().count());
         let weights = self.filled("memory.weights", count, FIRST_MEMORY);
-        set_first_weights(&mut self.weights.0[weights.0].data, FIRST_BESIDE, FIRST_OWN);
+        set_first_weights(&mut self.weights.0[weights.0].data, FIRST_BESIDE, FIRST_OWN, &[]);
         Memory {
             articles: self.zeros("memory.articles", &shape),
             counts: self.zeros("memory.counts", &shape),
