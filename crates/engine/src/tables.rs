@@ -22,6 +22,10 @@ use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 pub use self::context::{ContextEncoder, Rows};
 use crate::averages::Average;
 
+/// The largest number that a weight may be. The square of a larger one, and so an outfit's or a layer's sum of them, is
+/// soon above float32's largest, 3.4e38.
+pub(crate) const LARGEST: f32 = 1e18;
+
 /// What an article's rows are made of.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Composition {
@@ -65,7 +69,7 @@ pub enum TablesError {
     File { path: PathBuf, source: io::Error },
     #[error("{path} is not a file of tensors: {source}", path = .path.display())]
     Format { path: PathBuf, source: safetensors::SafeTensorError },
-    #[error("{path}: the tensor {name} is {found}, expected {expected}", path = .path.display())]
+    #[error("{path}: the tensor {name} is {found}, expected {expected}; export the model again", path = .path.display())]
     Tensor { path: PathBuf, name: String, found: String, expected: String },
 }
 
@@ -326,11 +330,13 @@ impl Matrix {
         }
     }
 
-    fn is_finite(&self) -> bool {
+    /// None may be so large that a sum of a few is not finite.
+    fn is_sound(&self) -> bool {
+        let is_sound = |number: f32| number.abs() <= LARGEST;
         match &self.numbers {
             Numbers::Half(numbers) => numbers.iter().all(|number| number.is_finite()),
-            Numbers::Single(numbers) => numbers.iter().all(|number| number.is_finite()),
-            Numbers::Scaled { scales, .. } => scales.iter().all(|scale| scale.is_finite()),
+            Numbers::Single(numbers) => numbers.iter().all(|number| is_sound(*number)),
+            Numbers::Scaled { scales, .. } => scales.iter().all(|scale| is_sound(f32::from(i8::MIN) * scale)),
         }
     }
 }
@@ -453,7 +459,11 @@ impl File<'_> {
             other => return Err(self.wrong(name, &format!("{other:?}"), "F32, F16 or I8")),
         };
         let matrix = Matrix { columns: width, numbers };
-        if matrix.is_finite() { Ok(matrix) } else { Err(self.wrong(name, "not finite", "finite numbers")) }
+        if matrix.is_sound() {
+            Ok(matrix)
+        } else {
+            Err(self.wrong(name, "not finite or too large", "numbers below 1e18"))
+        }
     }
 
     /// One scale for each row of a matrix of I8.

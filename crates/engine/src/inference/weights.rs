@@ -10,6 +10,7 @@
 use std::collections::BTreeSet;
 
 use super::protobuf::{Field, Value, is_valid, valid_fields};
+use crate::tables::LARGEST;
 
 /// Values of `TensorProto.DataType` that can be NaN.
 const FLOAT: u64 = 1;
@@ -17,9 +18,6 @@ const FLOAT16: u64 = 10;
 const DOUBLE: u64 = 11;
 const BFLOAT16: u64 = 16;
 
-/// The largest number that a row may hold. The square of a larger one, and so an outfit's or a layer's sum of them, is
-/// soon above float32's largest, 3.4e38.
-const LARGEST: f32 = 1e18;
 /// Bodies within bodies; deeper ones are not searched.
 const DEPTH: u32 = 32;
 

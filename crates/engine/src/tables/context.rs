@@ -55,9 +55,6 @@ impl ContextEncoder {
             Ok(found)
         };
         let (features, matched) = (rows("features")?, rows("match")?);
-        if features.is_empty() && matched.is_empty() {
-            return Ok(None);
-        }
         let mut width = features.iter().map(|(_, rows)| rows.columns).sum();
         let mut layers = Vec::new();
         while file.has(&format!("context.{}.weight", layers.len())) {
@@ -66,6 +63,22 @@ impl ContextEncoder {
             let bias = file.matrix(&name("bias"), weight.columns, Some(1))?.to_singles();
             width = weight.columns;
             layers.push(Layer { weight, bias });
+        }
+        let is_read = |name: &str| match name.strip_suffix(".scale").unwrap_or(name).split_once('.') {
+            Some(("features", feature)) => features.iter().any(|(name, _)| name == feature),
+            Some(("match", feature)) => matched.iter().any(|(name, _)| name == feature),
+            Some(("context", part)) => part
+                .split_once('.')
+                .and_then(|(place, part)| Some((place.parse::<usize>().ok()?, part)))
+                .is_some_and(|(place, part)| place < layers.len() && ["weight", "bias"].contains(&part)),
+            _ => true,
+        };
+        if let Some(name) = file.tensors.names().into_iter().find(|name| !is_read(name)) {
+            let expected = "features of the schema, and layers from 0 on with a weight and a bias";
+            return Err(file.wrong(name, "of no feature or layer", expected));
+        }
+        if features.is_empty() && matched.is_empty() {
+            return Ok(None);
         }
         Ok(Some(Self { features, layers, matched, known: Mutex::default() }))
     }
@@ -132,8 +145,51 @@ fn add_values(rows: &Matrix, values: &[u32], among: fn(f32) -> f32, to: &mut [f3
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+
     use super::*;
     use crate::tables::Numbers;
+
+    #[test]
+    fn what_cannot_be_read_whole_is_refused() {
+        let schema = "name = \"s\"\n[[feature]]\nname = \"a\"\nkind = \"category\"\nvalues = [\"x\"]\n";
+        let schema = Schema::parse(schema).unwrap();
+        let rows = schema.features()[0].rows();
+        let read = |changed: &[(&str, [usize; 2], f32)]| {
+            let mut all = vec![("features.a", [rows, 2], 0.5), ("context.0.weight", [2, 2], 0.5)];
+            all.push(("context.0.bias", [2, 1], 0.5));
+            all.retain(|(name, ..)| changed.iter().all(|(other, ..)| other != name));
+            all.extend(changed.iter().filter(|(.., number)| *number != 0.0));
+            let bytes =
+                |[rows, columns]: [usize; 2], number: f32| number.to_le_bytes().repeat(rows * columns);
+            let all = all.into_iter().map(|(name, shape, number)| (name, shape, bytes(shape, number)));
+            let all: Vec<_> = all.collect();
+            let views = all.iter().map(|(name, shape, bytes)| {
+                (*name, TensorView::new(Dtype::F32, shape.to_vec(), bytes).unwrap())
+            });
+            let file = safetensors::serialize(views, None).unwrap();
+            let file = File { path: Path::new("t"), tensors: SafeTensors::deserialize(&file).unwrap() };
+            ContextEncoder::read(&file, &schema)
+                .map(|found| found.is_some())
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(read(&[]), Ok(true));
+        assert_eq!(read(&[("features.a", [rows, 2], 1e18)]), Ok(true));
+        // 0 removes a tensor.
+        for (changed, named) in [
+            (vec![("features.a", [rows, 2], 1e19)], "features.a is not finite or too large"),
+            (vec![("context.0.weight", [2, 2], f32::NAN)], "context.0.weight is not finite or too large"),
+            (vec![("context.0.weight", [2, 2], 0.0)], "context.0.bias is of no feature or layer"),
+            (vec![("context.2.bias", [2, 1], 0.5)], "context.2.bias is of no feature or layer"),
+            (vec![("features.b", [rows, 2], 0.5)], "features.b is of no feature or layer"),
+            (vec![("match.b", [rows, 2], 0.5)], "match.b is of no feature or layer"),
+        ] {
+            let refused = read(&changed).unwrap_err();
+            assert!(refused.contains(named) && refused.ends_with("export the model again"), "{refused}");
+        }
+    }
 
     #[test]
     fn a_remembered_context_is_that_of_its_features() {
