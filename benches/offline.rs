@@ -84,7 +84,7 @@ async fn main() -> Result<()> {
     let wanted = Wanted { method, k, filters: Filters::default(), diversity: 0.0, skip_bad: false };
     let job = Arc::new(Job {
         serving: Arc::new(serving),
-        catalogue,
+        catalogue: Arc::new(catalogue),
         articles,
         profiles,
         dialect: Dialect::default(),

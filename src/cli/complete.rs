@@ -207,7 +207,15 @@ impl Complete {
         let wanted =
             Wanted { method, k: self.k, filters, diversity: self.diversity, skip_bad: self.skip_bad };
         eprintln!("{method} of {} on {}, {workers} threads", release.manifest().name, serving.device());
-        Ok(Job { serving: Arc::new(serving), catalogue, articles, profiles, dialect, wanted, workers })
+        Ok(Job {
+            serving: Arc::new(serving),
+            catalogue: Arc::new(catalogue),
+            articles,
+            profiles,
+            dialect,
+            wanted,
+            workers,
+        })
     }
 
     /// Reads the database, unless a flag names a file.

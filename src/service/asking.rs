@@ -7,7 +7,7 @@ use atelier_core::domain::{ArticleId, CustomerId, Features, Method, Timestamp};
 use atelier_engine::packed_article::PackedArticle;
 
 use super::{
-    completion::{self, Blank, Completion, OutfitScore, Request, Warning, complete, score},
+    completion::{self, Blank, Completion, OutfitScore, Request, Stored, Warning, complete, score},
     fault::{Fault, Field, ServiceError},
     live_release::LiveRelease,
     profiles::Profiles,
@@ -113,9 +113,9 @@ async fn resolve(
 ) -> Result<Resolved, ServiceError> {
     let Question { customer, method, profile, request } = question;
     let (stored, stale) = match (profile, &customer) {
-        (Some(profile), _) => (profile, None),
+        (Some(profile), _) => (Some(Arc::new(profile.into())), None),
         (None, Some(id)) => stored_features(profiles, id, None, &request, now).await?,
-        (None, None) => (Features::default(), None),
+        (None, None) => (None, None),
     };
     let Choice { method, arm } = live.choose_unless(method, customer.as_ref());
     Ok(Resolved { request: Request { stored, method, ..request }, arm, stale })
@@ -130,11 +130,11 @@ pub async fn stored_features(
     index: Option<usize>,
     request: &Request,
     now: Instant,
-) -> Result<(Features, Option<Warning>), ServiceError> {
+) -> Result<(Option<Arc<Stored>>, Option<Warning>), ServiceError> {
     let Some(profile) = profiles.get(id, now).await? else {
         if request.given.is_some() {
             let detail = format!("there is no customer {id}; only the request's features describe them");
-            return Ok((Features::default(), Some(Warning::new("unknown-customer", detail))));
+            return Ok((None, Some(Warning::new("unknown-customer", detail))));
         }
         let detail = format!(
             "there is no customer {id}; add one with PUT /customers/{{id}}, or describe them in `features`"
@@ -147,7 +147,7 @@ pub async fn stored_features(
         let detail = format!("the profile of {id} is {age} seconds old: the database cannot be reached");
         Warning::new("profile-stale", detail)
     });
-    Ok((profile.features, warning))
+    Ok((Some(profile.stored), warning))
 }
 
 /// Signs the id of a completion.

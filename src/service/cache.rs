@@ -45,15 +45,16 @@ impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
         Self { keep, entries: Arc::new(Mutex::new(Entries::new())) }
     }
 
-    /// The row with this key, if there is one. `query` reads it from the database and is polled only if needed.
+    /// The row with this key, if there is one. `query` reads it from the database, only if needed, and is given the row that
+    /// is no longer fresh.
     ///
     /// # Errors
     /// `Unreachable` if the database cannot be reached and the row is not cached; other database errors.
-    pub(crate) async fn get(
+    pub(crate) async fn get<F: Future<Output = Result<Option<V>, StoreError>>>(
         &self,
         key: &K,
         now: Instant,
-        query: impl Future<Output = Result<Option<V>, StoreError>>,
+        query: impl FnOnce(Option<V>) -> F,
     ) -> Result<Option<Cached<V>>, StoreError> {
         let (entry, changes) = {
             let mut entries = self.entries();
@@ -66,6 +67,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
             }
             (entry.zip(age), entries.changes)
         };
+        let query = query(entry.as_ref().map(|(entry, _)| entry.value.clone()));
         match (self.query(key, changes, now, query).await, entry) {
             (Err(StoreError::Unreachable { .. }), Some((entry, age))) if age <= self.keep.most_age => {
                 Ok(Some(Cached { value: entry.value, stale: Some(age) }))
@@ -167,7 +169,7 @@ mod tests {
     const KEEP: Keep = Keep { most: 4, fresh: Duration::from_secs(1), most_age: Duration::from_mins(1) };
 
     async fn read(cache: &Cache<u32, u32>, key: u32, now: Instant) -> Option<u32> {
-        let found = cache.get(&key, now, async { Ok(Some(key * 10)) }).await;
+        let found = cache.get(&key, now, async |_| Ok(Some(key * 10))).await;
         found.unwrap().map(|cached| cached.value)
     }
 
@@ -190,12 +192,12 @@ mod tests {
         let cache = Cache::new(KEEP);
         let now = Instant::now();
         // The change comes while the query runs.
-        let late = cache.get(&1, now, async {
+        let late = cache.get(&1, now, async |_| {
             cache.forget(&1);
             Ok(Some(10))
         });
         assert!(late.await.unwrap().is_some());
-        let gone = cache.get(&1, now, async { Ok(None) }).await;
+        let gone = cache.get(&1, now, async |_| Ok(None)).await;
         assert_eq!(gone, Ok(None), "the database is queried again");
     }
 }

@@ -1,13 +1,15 @@
 //! The same blank side by side: filled by several methods for one customer, or by one method for several customers.
 
-use atelier_core::domain::{CustomerId, Features, Method, list_methods};
+use std::sync::Arc;
+
+use atelier_core::domain::{CustomerId, Method, list_methods};
 use futures_util::future::try_join_all;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
     asking::{Times, stored_features},
-    completion::{Blank, Cost, Request, Variants, Warning, complete, overlap, rank_biased_overlap},
+    completion::{Blank, Cost, Request, Stored, Variants, Warning, complete, overlap, rank_biased_overlap},
     fault::{Fault, Field, ServiceError},
     live_release::LiveRelease,
     profiles::Profiles,
@@ -110,10 +112,13 @@ pub async fn compare(
     });
     let mut people = try_join_all(people).await?;
     if people.is_empty() {
-        people.push((None, Features::default(), None));
+        people.push((None, None, None));
     }
     let each = people.iter().flat_map(|person| subjects.methods.iter().map(move |method| (*method, person)));
-    let ask = async |(method, (customer, stored, stale)): (Method, &(Option<CustomerId>, Features, _))| {
+    let ask = async |(method, (customer, stored, stale)): (
+        Method,
+        &(Option<CustomerId>, Option<Arc<Stored>>, _),
+    )| {
         let request = Request { stored: stored.clone(), method, ..request.clone() };
         let completion = complete(live.served(), &request, times.deadline).await?;
         let mut warnings = completion.warnings;

@@ -8,12 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier_core::domain::{CustomerId, Features};
+use atelier_core::domain::{Customer, CustomerId};
 
-use super::cache::Cache;
 pub use super::cache::Keep;
+use super::{cache::Cache, completion::Stored};
 use crate::{
-    store::{Store, StoreError},
+    store::{Resource, Store, StoreError},
     telemetry::timed,
 };
 
@@ -21,13 +21,14 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Profiles {
     store: Store,
-    cache: Cache<CustomerId, Arc<Features>>,
+    /// Each with the text that it was read from: while that stays the same, the profile stays with what was made of it.
+    cache: Cache<CustomerId, (Arc<str>, Arc<Stored>)>,
 }
 
 /// A customer's profile.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Profile {
-    pub features: Features,
+    pub stored: Arc<Stored>,
     /// Its age, if the database could not be reached to confirm it.
     pub stale: Option<Duration>,
 }
@@ -42,12 +43,18 @@ impl Profiles {
     /// # Errors
     /// `Unreachable` if the database cannot be reached and the profile is not cached; other database errors.
     pub async fn get(&self, id: &CustomerId, now: Instant) -> Result<Option<Profile>, StoreError> {
-        let read = async {
-            let found = timed("database: customer", self.store.customers().get(id)).await?;
-            Ok(found.map(|customer| Arc::new(customer.features)))
+        let read = async |before: Option<(Arc<str>, Arc<Stored>)>| {
+            let found = timed("database: customer", self.store.customers().get_unparsed(id)).await?;
+            let Some((id, text)) = found else { return Ok(None) };
+            if let Some(before) = before.filter(|before| *before.0 == *text) {
+                return Ok(Some(before));
+            }
+            let kept = Arc::from(&*text);
+            let features = Customer::parse((id, text))?.features;
+            Ok(Some((kept, Arc::new(features.into()))))
         };
-        let cached = self.cache.get(id, now, self.store.soon(read)).await?;
-        Ok(cached.map(|cached| Profile { features: Features::clone(&cached.value), stale: cached.stale }))
+        let cached = self.cache.get(id, now, |before| self.store.soon(read(before))).await?;
+        Ok(cached.map(|cached| Profile { stored: cached.value.1, stale: cached.stale }))
     }
 
     /// Drops a customer's profile after a change or an erasure in this process.
@@ -66,7 +73,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use atelier_core::domain::{Customer, FeatureValue, Timestamp};
+    use atelier_core::domain::{FeatureValue, Features, Timestamp};
 
     const KEEP: Keep = Keep { most: 4, fresh: Duration::from_secs(1), most_age: Duration::from_mins(1) };
     const SECOND: Duration = Duration::from_secs(1);
@@ -94,31 +101,50 @@ mod tests {
         (folder, store, profiles)
     }
 
+    async fn get(
+        profiles: &Profiles,
+        number: usize,
+        now: Instant,
+    ) -> Result<Option<(Features, Option<Duration>)>, StoreError> {
+        let found = profiles.get(&id(number), now).await?;
+        Ok(found.map(|profile| (profile.stored.features.clone(), profile.stale)))
+    }
+
     #[tokio::test]
     async fn a_change_shows_once_the_cached_profile_is_no_longer_fresh() {
         let (_folder, store, profiles) = with(1).await;
         let now = Instant::now();
-        let profile = |age, stale| Ok(Some(Profile { features: customer(0, age).features, stale }));
-        assert_eq!(profiles.get(&id(0), now).await, profile(30.0, None));
+        let profile = |age| Ok(Some((customer(0, age).features, None)));
+        assert_eq!(get(&profiles, 0, now).await, profile(30.0));
         put(&store, &customer(0, 31.0)).await;
-        assert_eq!(profiles.get(&id(0), now + SECOND / 2).await, profile(30.0, None), "still fresh");
-        assert_eq!(profiles.get(&id(0), now + SECOND).await, profile(31.0, None));
+        assert_eq!(get(&profiles, 0, now + SECOND / 2).await, profile(30.0), "still fresh");
+        assert_eq!(get(&profiles, 0, now + SECOND).await, profile(31.0));
         put(&store, &customer(0, 32.0)).await;
         profiles.forget(&id(0));
-        assert_eq!(profiles.get(&id(0), now + SECOND).await, profile(32.0, None), "a change made here");
-        assert_eq!(profiles.get(&id(1), now).await, Ok(None));
+        assert_eq!(get(&profiles, 0, now + SECOND).await, profile(32.0), "a change made here");
+        assert_eq!(get(&profiles, 1, now).await, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn an_unchanged_row_keeps_what_was_made_of_it() {
+        let (_folder, store, profiles) = with(1).await;
+        let now = Instant::now();
+        let read = async |now| profiles.get(&id(0), now).await.unwrap().unwrap().stored;
+        let first = read(now).await;
+        assert!(Arc::ptr_eq(&first, &read(now + SECOND).await));
+        put(&store, &customer(0, 31.0)).await;
+        assert!(!Arc::ptr_eq(&first, &read(now + 2 * SECOND).await));
     }
 
     #[tokio::test]
     async fn without_the_database_cached_profiles_are_served_with_their_age() {
         let (_folder, store, profiles) = with(2).await;
         let now = Instant::now();
-        let cached = profiles.get(&id(0), now).await.unwrap().unwrap();
+        let cached = get(&profiles, 0, now).await.unwrap().unwrap();
         store.close().await;
-        let later = profiles.get(&id(0), now + 5 * SECOND).await.unwrap().unwrap();
-        assert_eq!(later, Profile { stale: Some(5 * SECOND), ..cached });
+        assert_eq!(get(&profiles, 0, now + 5 * SECOND).await, Ok(Some((cached.0, Some(5 * SECOND)))));
         for (number, when) in [(1, 5 * SECOND), (0, 61 * SECOND)] {
-            let missing = profiles.get(&id(number), now + when).await;
+            let missing = get(&profiles, number, now + when).await;
             assert!(matches!(missing, Err(StoreError::Unreachable { .. })), "{number}: {missing:?}");
         }
     }
@@ -130,9 +156,9 @@ mod tests {
         profiles.get(&id(0), now).await.unwrap().unwrap();
         store.customers().erase(&id(0), Timestamp::from_millis(0)).await.unwrap();
         profiles.forget(&id(0));
-        assert_eq!(profiles.get(&id(0), now).await, Ok(None));
+        assert_eq!(get(&profiles, 0, now).await, Ok(None));
         store.close().await;
-        let gone = profiles.get(&id(0), now).await;
+        let gone = get(&profiles, 0, now).await;
         assert!(matches!(gone, Err(StoreError::Unreachable { .. })), "{gone:?}");
     }
 }

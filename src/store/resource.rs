@@ -104,12 +104,13 @@ impl<'a, R: Resource> Resources<'a, R> {
     }
 
     pub async fn get(self, id: &R::Id) -> Result<Option<R>, StoreError> {
+        self.get_unparsed(id).await?.map(R::parse).transpose()
+    }
+
+    pub async fn get_unparsed(self, id: &R::Id) -> Result<Option<R::Columns>, StoreError> {
         let sql = format!("select {} from {} where id = $1", R::COLUMNS, R::VISIBLE);
-        let row = sqlx::query_as(AssertSqlSafe(sql))
-            .bind(id.borrow())
-            .fetch_optional(self.store.readers()?)
-            .await?;
-        row.map(R::parse).transpose()
+        let row = sqlx::query_as(AssertSqlSafe(sql)).bind(id.borrow());
+        Ok(row.fetch_optional(self.store.readers()?).await?)
     }
 
     /// The values with these ids, in the order of the ids, without duplicates. Unknown ids are skipped.

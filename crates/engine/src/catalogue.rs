@@ -23,8 +23,8 @@ use rayon::prelude::*;
 
 pub use self::{
     index::ArticleIndex,
-    sets::{RuledOut, Sets},
-    supply::{Choice, Supply, Unfit, Wanted},
+    sets::{NoGos, RuledOut, Sets},
+    supply::{Choice, Needs, Supply, Unfit, Wanted},
 };
 use self::{panels::Panels, sets::Facts};
 use crate::{packed_article::PackedArticle, release::Release, tables::Composition};
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(ids(&catalogue.sets.priced(None, Some(50.5))), ["d", "b"]);
         let avoids = FeatureValue::Many(vec![" Wool / Plastic".into(), "felt".into()]);
         let features: Features = [("avoids".to_owned(), avoids)].into_iter().collect();
-        let ruled_out = catalogue.sets.ruled_out(release.schema(), &features);
+        let ruled_out = catalogue.sets.ruled_out(&NoGos::new(release.schema(), &features));
         assert_eq!(ids(&ruled_out.articles), ["a", "new"]);
         assert_eq!(ruled_out.unmatched, [("material".to_owned(), "plastic".to_owned())]);
         assert_eq!(ids(&catalogue.sets.of_type("COAT").unwrap()), ["b", "a"]);
@@ -462,7 +462,7 @@ mod tests {
         let catalogue = Catalogue::build(&articles, &release);
         let excluded = |name: &str, word: &str| {
             let features = [(name.to_owned(), FeatureValue::Text(word.into()))].into_iter().collect();
-            let found = catalogue.sets.ruled_out(release.schema(), &features).articles;
+            let found = catalogue.sets.ruled_out(&NoGos::new(release.schema(), &features)).articles;
             let mut ids: Vec<String> =
                 found.iter().map(|at| catalogue.article(at).unwrap().id.to_string()).collect();
             ids.sort();

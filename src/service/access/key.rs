@@ -93,7 +93,7 @@ impl Access {
     pub async fn key(&self, key: &Key, now: Timestamp) -> Result<Option<ApiKey>, StoreError> {
         let (keys, hash) = (self.store.api_keys(), key.hash());
         let ask = keys.find_valid(&hash, now);
-        let cached = self.keys.get(&hash, Instant::now(), self.store.soon(ask)).await?;
+        let cached = self.keys.get(&hash, Instant::now(), |_| self.store.soon(ask)).await?;
         let Some(cached) = cached else { return Ok(None) };
         let record = cached.value;
         if record.is_expired(now) {

@@ -2,10 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use atelier_core::domain::{Features, Mask};
+use atelier_core::domain::Mask;
 use atelier_core::util::text::abbreviate;
 
-use super::prepare::{Blank, Draft, Slots};
+use super::{
+    prepare::{Blank, Draft, Slots},
+    reading::Reading,
+};
 use crate::service::fault::Field;
 
 /// Limits on the types for one slot and on the excluded articles: more than any shop's page needs.
@@ -18,10 +21,10 @@ pub(super) fn blanks(
     draft: &mut Draft<'_>,
     known: &Mask,
     slots: &Slots,
-    features: &Features,
+    reading: &Reading,
 ) -> (Arc<Mask>, Vec<Blank>) {
     let types = types(draft, known, slots);
-    let limits = Limits::new(draft, known, slots, features);
+    let limits = Limits::new(draft, known, slots, reading);
     let common = Arc::new(limits.admissible());
     let blank = |&(slot, position): &(usize, usize)| {
         let admissible = match types.get(&slot) {
@@ -53,7 +56,7 @@ struct Limits {
 }
 
 impl Limits {
-    fn new(draft: &mut Draft<'_>, known: &Mask, slots: &Slots, features: &Features) -> Self {
+    fn new(draft: &mut Draft<'_>, known: &Mask, slots: &Slots, reading: &Reading) -> Self {
         let (catalogue, filters) = (draft.served.catalogue, &draft.request.filters);
         let mut all = catalogue.sets().present().clone();
         all.intersect(known);
@@ -74,7 +77,7 @@ impl Limits {
         let mut excluded = Vec::new();
         excluded.extend(outside_price(draft).map(|articles| ("price", articles)));
         if filters.no_gos {
-            let ruled_out = catalogue.sets().ruled_out(draft.served.serving.release().schema(), features);
+            let ruled_out = catalogue.sets().ruled_out(&reading.no_gos);
             for (attribute, no_go) in ruled_out.unmatched {
                 let detail = format!(
                     "no article has the {attribute} {no_go:?}, so this no-go excludes nothing; check its spelling"
@@ -85,7 +88,7 @@ impl Limits {
         }
         let length = all.length();
         if filters.fit {
-            let unfit = catalogue.sets().supply().unfit(features, length);
+            let unfit = catalogue.sets().supply().unfit(&reading.needs, length);
             for (label, attribute, words) in unfit.unmet {
                 let words = words.join(", ");
                 let detail = format!(
@@ -96,7 +99,7 @@ impl Limits {
             }
             excluded.push(("fit", unfit.articles));
         }
-        let fitting = filters.fit.then_some(features);
+        let fitting = filters.fit.then_some(&reading.needs);
         if filters.in_stock {
             let mut out = catalogue.sets().out_of_stock().clone();
             out.unite(&catalogue.sets().supply().sold_out(fitting, None, length));

@@ -107,11 +107,11 @@ pub(super) fn alternatives(serving: &Serving, method: Method, prepared: &Prepare
     let schema = serving.release().schema();
     if serving.takes_features(method) {
         for (position, feature) in schema.features().iter().enumerate() {
-            let Some(value) = prepared.features.get(&feature.name) else { continue };
-            if prepared.context[position].is_empty() {
+            let Some(value) = prepared.reading.features.get(&feature.name) else { continue };
+            if prepared.reading.context[position].is_empty() {
                 continue;
             }
-            let mut context = prepared.context.to_vec();
+            let mut context = prepared.reading.context.to_vec();
             context[position].clear();
             let cause = Cause::Feature { name: feature.name.clone(), value: beginning(value) };
             let slots = prepared.slots.clone();
@@ -125,7 +125,7 @@ pub(super) fn alternatives(serving: &Serving, method: Method, prepared: &Prepare
         let mut slots = prepared.slots.clone();
         slots.remove(position);
         let cause = Cause::Article { slot: prepared.positions[position] };
-        all.push(Without { cause, slots, context: prepared.context.clone(), gone: Some(position) });
+        all.push(Without { cause, slots, context: prepared.reading.context.clone(), gone: Some(position) });
     }
     all
 }

@@ -36,7 +36,7 @@ pub async fn complete_many(
         });
     }
     asked.sort_by_key(|(_, prepared, _)| {
-        (prepared.slots.len(), prepared.context.iter().map(Vec::len).max().unwrap_or(0))
+        (prepared.slots.len(), prepared.reading.context.iter().map(Vec::len).max().unwrap_or(0))
     });
     let all: Vec<Question> =
         asked.iter_mut().flat_map(|(_, _, questions)| std::mem::take(questions)).collect();
@@ -57,7 +57,7 @@ pub async fn complete_many(
             blanks.push(read_answer(served, &requests[position], &prepared, blank, answer));
         }
         let warnings = std::mem::take(&mut prepared.warnings);
-        let variants = choose_variants(served, &requests[position], &prepared.features, &blanks, &[]);
+        let variants = choose_variants(served, &requests[position], &prepared.reading.needs, &blanks, &[]);
         outcomes[position] =
             Some(Ok(Completion { blanks, sets: Vec::new(), variants, warnings, personas, steps, cost }));
     }

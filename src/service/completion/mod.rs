@@ -13,6 +13,7 @@ mod explain;
 mod joint;
 mod many;
 mod prepare;
+mod reading;
 mod score;
 
 use std::{
@@ -28,11 +29,12 @@ pub use explain::{Cause, Reason};
 pub use joint::{MAX_SETS, OutfitSet};
 pub use many::complete_many;
 pub use prepare::Warning;
+pub use reading::Stored;
 pub use score::{ArticleScore, OutfitScore};
 
 use atelier_core::domain::{ArticleId, Features, Mask, Method};
 use atelier_engine::{
-    catalogue::{Catalogue, Choice},
+    catalogue::{Catalogue, Choice, Needs},
     inference::{self, Admission, Answer, Articles, AskError, Context, Question, Serving},
     packed_article::PackedArticle,
 };
@@ -51,7 +53,7 @@ pub const MAX_K: usize = 250;
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Request {
     /// The customer's profile. What is wrong with it is a warning.
-    pub stored: Features,
+    pub stored: Option<Arc<Stored>>,
     /// The features that the caller sent, if any; they win over the profile. What is wrong with them is a fault.
     pub given: Option<Features>,
     /// `None` is a blank. Without a blank, one more article is suggested.
@@ -86,7 +88,7 @@ impl Request {
     /// A plain question to one method: one suggestion for each blank, the default filters, nothing else.
     pub fn new(outfit: Vec<Option<ArticleId>>, method: Method) -> Self {
         Self {
-            stored: Features::default(),
+            stored: None,
             given: None,
             outfit,
             method,
@@ -247,7 +249,7 @@ pub enum CompletionError {
 #[derive(Debug, Clone, Copy)]
 pub struct Served<'a> {
     pub serving: &'a Serving,
-    pub catalogue: &'a Catalogue,
+    pub catalogue: &'a Arc<Catalogue>,
     /// The catalogue as the models take it.
     pub articles: &'a Arc<Articles>,
 }
@@ -287,7 +289,7 @@ pub async fn complete(
     } else {
         Vec::new()
     };
-    let variants = choose_variants(served, request, &prepared.features, &blanks, &sets);
+    let variants = choose_variants(served, request, &prepared.reading.needs, &blanks, &sets);
     let warnings = std::mem::take(&mut prepared.warnings);
     let cost = conversation.cost();
     Ok(Completion { blanks, sets, variants, warnings, personas, steps, cost })
@@ -382,7 +384,7 @@ fn read_answer(
 fn choose_variants(
     served: Served<'_>,
     request: &Request,
-    features: &Features,
+    needs: &Needs,
     blanks: &[Blank],
     sets: &[OutfitSet],
 ) -> Variants {
@@ -392,7 +394,7 @@ fn choose_variants(
     if articles.peek().is_none() {
         return Variants::new();
     }
-    let wanted = served.catalogue.sets().supply().wanted(features);
+    let wanted = served.catalogue.sets().supply().wanted(needs);
     let store = request.filters.store.as_deref();
     let choose = |article: &Arc<PackedArticle>| {
         let position = served.catalogue.position_of(article.id.as_str())?;
@@ -410,7 +412,7 @@ async fn add_lift(
     blanks: &mut [Blank],
 ) -> Result<(), AskError> {
     let features = served.serving.release().schema().features().iter();
-    let own = features.zip(prepared.context.iter()).map(|(feature, indices)| {
+    let own = features.zip(prepared.reading.context.iter()).map(|(feature, indices)| {
         if request.of_outfit.contains(&feature.name) { indices.clone() } else { Vec::new() }
     });
     let context: Context = own.collect::<Vec<_>>().into();

@@ -3,14 +3,16 @@
 use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
 use atelier_core::{
-    domain::{ArticleId, Feature, FeatureValue, Features, Mask, Method, OutfitSize, Schema, list_methods},
+    domain::{ArticleId, Mask, Method, OutfitSize, list_methods},
     util::text::abbreviate,
 };
-use atelier_engine::inference::{Articles, BLANK, Context, Question};
+use atelier_engine::inference::{Articles, BLANK, Question};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{CompletionError, MAX_VARIED, Request, Served, Suggestion, admissible, budget::Budget};
+use super::{
+    CompletionError, MAX_VARIED, Request, Served, Suggestion, admissible, budget::Budget, reading::Reading,
+};
 use crate::service::fault::{Fault, Field};
 
 /// Something that may be wrong with the request, although there is an answer.
@@ -31,7 +33,7 @@ impl Warning {
 }
 
 /// The most warnings of an answer: a request must not be able to produce megabytes of them.
-const MOST_WARNINGS: usize = 20;
+pub(super) const MOST_WARNINGS: usize = 20;
 /// The warnings about the answer itself, before those about what the request has and models do not see.
 const FIRST: [&str; 5] = [
     "nothing-admissible",
@@ -70,9 +72,7 @@ pub(super) struct Prepared {
     pub(super) budget: Option<Budget>,
     /// What passes the filters for any blank.
     pub(super) common: Arc<Mask>,
-    pub(super) context: Context,
-    /// The features behind the context, by name.
-    pub(super) features: Features,
+    pub(super) reading: Arc<Reading>,
     pub(super) placements_of: Vec<Option<u32>>,
     pub(super) warnings: Vec<Warning>,
 }
@@ -141,7 +141,12 @@ impl Prepared {
 
     /// The question about a blank. The caller adds the figures that it wants.
     pub(super) fn question(&self, blank: &Blank) -> Question {
-        Question::new(Arc::clone(&self.articles), self.slots.clone(), blank.position, self.context.clone())
+        Question::new(
+            Arc::clone(&self.articles),
+            self.slots.clone(),
+            blank.position,
+            Arc::clone(&self.reading.context),
+        )
     }
 
     /// The question about a blank, of how likely some suggestions for it are among all that it admits.
@@ -159,7 +164,7 @@ impl Prepared {
         if !draft.has_method() {
             return Err(draft.into_error());
         }
-        let (context, features, left_out) = encode(&mut draft);
+        let reading = Reading::of(&mut draft);
         let slots = Slots::new(&mut draft, outfit);
         for id in &request.live {
             let position = served.catalogue.position_of(id.as_str());
@@ -169,7 +174,7 @@ impl Prepared {
             }
         }
         let known = known(served, request.method);
-        let (common, mut blanks) = admissible::blanks(&mut draft, known, &slots, &features);
+        let (common, mut blanks) = admissible::blanks(&mut draft, known, &slots, &reading);
         let budget = Budget::apply(&mut draft, &slots, &mut blanks);
         if !draft.faults.is_empty() {
             return Err(draft.into_error());
@@ -182,7 +187,7 @@ impl Prepared {
             );
             draft.warn("short-outfit", detail, []);
         }
-        bound(&mut draft.warnings, left_out);
+        bound(&mut draft.warnings, reading.left_out);
         Ok(Self {
             articles: Arc::clone(served.articles),
             slots: slots.held,
@@ -190,8 +195,7 @@ impl Prepared {
             blanks,
             budget,
             common,
-            context,
-            features,
+            reading,
             placements_of: positions(served, request),
             warnings: draft.warnings,
         })
@@ -204,10 +208,9 @@ pub(super) fn choosable(served: Served<'_>, request: &Request) -> Result<Arc<Mas
     if !draft.has_method() {
         return Err(draft.into_error());
     }
-    let (_, features, _) = encode(&mut draft);
+    let reading = Reading::of(&mut draft);
     let slots = Slots::new(&mut draft, &request.outfit);
-    let (_, mut blanks) =
-        admissible::blanks(&mut draft, served.catalogue.sets().present(), &slots, &features);
+    let (_, mut blanks) = admissible::blanks(&mut draft, served.catalogue.sets().present(), &slots, &reading);
     Budget::apply(&mut draft, &slots, &mut blanks);
     match blanks.into_iter().next() {
         Some(blank) if draft.faults.is_empty() => Ok(blank.admissible),
@@ -219,8 +222,8 @@ pub(super) fn choosable(served: Served<'_>, request: &Request) -> Result<Arc<Mas
 pub(super) struct Draft<'a> {
     pub(super) served: Served<'a>,
     pub(super) request: &'a Request,
-    warnings: Vec<Warning>,
-    faults: Vec<Fault>,
+    pub(super) warnings: Vec<Warning>,
+    pub(super) faults: Vec<Fault>,
 }
 
 impl<'a> Draft<'a> {
@@ -350,84 +353,5 @@ impl Slots {
     fn push(&mut self, slot: usize, held: u32) {
         self.held.push(held);
         self.positions.push(slot);
-    }
-}
-
-/// Names the articles of the variants in features whose values are articles, such as what a customer had.
-fn name_articles(schema: &Schema, features: &mut Features, article_of: impl Fn(&str) -> Option<ArticleId>) {
-    let of_articles = |feature: &&Feature| {
-        let first = feature.values.first();
-        first.is_some_and(|value| article_of(value).is_some_and(|article| article.as_str() == value))
-    };
-    for feature in schema.features().iter().filter(of_articles) {
-        let Some(FeatureValue::Many(words)) = features.get(&feature.name) else { continue };
-        let article = |word: &String| if feature.has_value(word) { None } else { article_of(word) };
-        let named: Vec<Option<ArticleId>> = words.iter().map(article).collect();
-        if named.iter().any(Option::is_some) {
-            let named = words.iter().zip(named).map(|(word, article)| match article {
-                Some(article) => article.to_string(),
-                None => word.clone(),
-            });
-            let named = FeatureValue::Many(named.collect());
-            features.insert(feature.name.clone(), named);
-        }
-    }
-}
-
-/// The context, the features that it was made from, and how many warnings were left out.
-fn encode(draft: &mut Draft<'_>) -> (Context, Features, usize) {
-    let (served, request) = (draft.served, draft.request);
-    let schema = served.serving.release().schema();
-    let given = request.given.clone().unwrap_or_default();
-    let mut features = request.stored.clone().overridden_by(given.clone());
-    name_articles(schema, &mut features, |id| {
-        let article = served.catalogue.any_article(served.catalogue.position_of(id)?)?;
-        Some(article.id.clone())
-    });
-    let encoding = match schema.encode(&features) {
-        Ok(encoding) => encoding,
-        Err(found) => {
-            for error in found {
-                if given.get(&error.feature).is_some() {
-                    let field = Field::from("features").item(&error.feature);
-                    draft.refuse(field, error.to_string());
-                } else {
-                    // A profile may be older than the schema, so this is not the caller's mistake.
-                    let detail = format!("in the stored profile, {error}; models do not see it");
-                    draft.warn("profile-not-understood", detail, [error.feature.as_str()]);
-                }
-                features.remove(&error.feature);
-            }
-            schema.encode(&features).expect("invalid features were removed; this is a bug")
-        }
-    };
-    for warning in encoding.warnings.iter().take(MOST_WARNINGS) {
-        draft.warn(warning.code(), warning.to_string(), [warning.feature()]);
-    }
-    (encoding.indices.into(), features, encoding.warnings.len().saturating_sub(MOST_WARNINGS))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_customer_had_may_be_variants() {
-        let feature = |name: &str, values: &str| {
-            format!("[[feature]]\nname = \"{name}\"\nkind = \"set\"\nvalues = [{values}]\n")
-        };
-        let schema =
-            format!("name = \"s\"\n{}{}", feature("had", "\"a\", \"b\""), feature("avoids", "\"wool\""));
-        let schema = Schema::parse(&schema).unwrap();
-        let many = |words: [&str; 3]| FeatureValue::Many(words.map(str::to_owned).to_vec());
-        let given = many(["b", "a-M", "gone"]);
-        let given = [("had".to_owned(), given.clone()), ("avoids".to_owned(), given)];
-        let mut features: Features = given.into_iter().collect();
-        let article_of = |id: &str| {
-            ArticleId::new(id.split('-').next()?).ok().filter(|id| ["a", "b"].contains(&id.as_str()))
-        };
-        name_articles(&schema, &mut features, article_of);
-        assert_eq!(features.get("had"), Some(&many(["b", "a", "gone"])));
-        assert_eq!(features.get("avoids"), Some(&many(["b", "a-M", "gone"])), "its values are no articles");
     }
 }

@@ -129,6 +129,11 @@ fn question(prepared: &Prepared, slots: Vec<u32>, position: usize, index: u32, o
         admissible: Some(Arc::new(of_type)),
         placements_of: vec![index],
         ranks: true,
-        ..Question::new(Arc::clone(&prepared.articles), slots, position, prepared.context.clone())
+        ..Question::new(
+            Arc::clone(&prepared.articles),
+            slots,
+            position,
+            Arc::clone(&prepared.reading.context),
+        )
     }
 }

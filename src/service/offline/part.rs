@@ -39,7 +39,7 @@ pub const BATCH: usize = 256;
 #[derive(Debug)]
 pub struct Job {
     pub serving: Arc<Serving>,
-    pub catalogue: Catalogue,
+    pub catalogue: Arc<Catalogue>,
     /// The catalogue as the models take it.
     pub articles: Arc<Articles>,
     pub profiles: Profiles,
@@ -175,7 +175,7 @@ fn request(job: &Job, outfit: OpenOutfit, stored: Features) -> Request {
     let Wanted { method, k, filters, diversity, .. } = &job.wanted;
     let slot = |slot: &Slot| slot.article().cloned();
     Request {
-        stored,
+        stored: Some(Arc::new(stored.into())),
         given: Some(features),
         k: *k,
         filters: filters.clone(),

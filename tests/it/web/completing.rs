@@ -217,6 +217,51 @@ async fn a_wrong_price_limit_is_refused(Demo(service): Demo) {
     }
 }
 
+/// What was made of a profile for one request serves the next, while all that it was made of stays as it is.
+#[apply(contract)]
+async fn a_changed_profile_article_or_release_counts_at_once(db: TestDatabase) {
+    let folder = super::outfits::folder_with_schema(|schema| {
+        let of_gender =
+            schema.lines().find(|line| line.starts_with("requires = {attribute = \"gender\"")).unwrap();
+        schema.replace(of_gender, "")
+    });
+    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    service.bring_in_demo().await;
+    service.ask_ok("/releases/demo/activate", &json!({})).await;
+    let features = json!({"features": {"gender": "female", "nogo_materials": ["leather"]}});
+    assert_eq!(service.put("/customers/kept", &features).await.status(), 201);
+    let ask = async |own: Value| {
+        let request = json!({"customer": "kept", "outfit": [null], "k": 250, "features": own,
+            "filters": {"types": {"0": ["boot"]}}});
+        let first = service.ask_ok("/complete", &request).await["blanks"].take();
+        assert_eq!(service.ask_ok("/complete", &request).await["blanks"], first);
+        let suggestions = first[0]["suggestions"].as_array().unwrap().iter();
+        let material = |suggestion: &Value| suggestion["article"]["material"].as_str().unwrap().to_owned();
+        let materials: HashSet<String> = suggestions.clone().map(material).collect();
+        let last = suggestions.clone().last().unwrap()["article"]["id"].as_str().unwrap().to_owned();
+        (materials, suggestions.len(), last)
+    };
+    let patch = async |path: String, body: Value| {
+        let patch = service.http.patch(format!("{}{path}", service.url)).json(&body);
+        assert_eq!(patch.send().await.unwrap().status(), 200);
+    };
+    let of = |materials: [&str; 2]| HashSet::from(materials.map(str::to_owned));
+    let (materials, count, _) = ask(json!({})).await;
+    assert_eq!((materials, count), (of(["suede", "rubber"]), 11));
+    let (materials, count, _) = ask(json!({"nogo_materials": ["suede"]})).await;
+    assert_eq!((materials, count), (of(["leather", "rubber"]), 19), "the request's own features");
+    patch("/customers/kept".into(), json!({"features": {"nogo_materials": ["suede"]}})).await;
+    let (materials, count, last) = ask(json!({})).await;
+    assert_eq!((materials, count), (of(["leather", "rubber"]), 19), "another no-go");
+    patch(format!("/articles/{last}"), json!({"material": "suede"})).await;
+    let (_, count, last) = ask(json!({})).await;
+    assert_eq!(count, 18, "an article that says it now");
+    patch(format!("/articles/{last}"), json!({"gender": "men"})).await;
+    assert_eq!(ask(json!({})).await.1, 17, "an article that does not fit now");
+    service.ask_ok("/releases/next/activate", &json!({})).await;
+    assert_eq!(ask(json!({})).await.1, 26, "gender requires nothing");
+}
+
 #[apply(contract)]
 async fn no_gos_exclude_articles_unless_turned_off(Demo(service): Demo) {
     let outfit = blanked(&outfits()[0]);

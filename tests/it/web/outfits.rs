@@ -7,6 +7,7 @@ use atelier_core::{
 };
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::{Service, feedback, header, outfits, rows, tickets};
 use crate::harness::{TestDatabase, apply, contract};
@@ -81,21 +82,24 @@ async fn an_invalid_outfit_is_refused_with_pointers(db: TestDatabase) {
     assert_eq!(service.store.outfits().count().await, Ok(0));
 }
 
-/// The demo release's outfits have four to eight articles, those of another release two to twelve.
-#[apply(contract)]
-async fn outfits_are_as_large_as_the_live_release_says(db: TestDatabase) {
+/// The demo release, and one of the same articles with another schema.
+pub(super) fn folder_with_schema(change: impl FnOnce(&str) -> String) -> TempDir {
     let folder = tickets::folder();
     let next = folder.path().join("next");
-    let schema = format!(
-        "outfit = {{least = 2, most = 12}}\n{}",
-        fs::read_to_string(next.join("schema.toml")).unwrap()
-    );
+    let schema = change(&fs::read_to_string(next.join("schema.toml")).unwrap());
     fs::write(next.join("schema.toml"), &schema).unwrap();
     let manifest = next.join("release.json");
     let mut sealed: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
     sealed["files"]["schema.toml"] =
         json!({"bytes": schema.len(), "sha256": digest::sha256(schema.as_bytes())});
     fs::write(manifest, sealed.to_string()).unwrap();
+    folder
+}
+
+/// The demo release's outfits have four to eight articles, those of another release two to twelve.
+#[apply(contract)]
+async fn outfits_are_as_large_as_the_live_release_says(db: TestDatabase) {
+    let folder = folder_with_schema(|schema| format!("outfit = {{least = 2, most = 12}}\n{schema}"));
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
     service.bring_in_demo().await;
     let ids: Vec<String> =

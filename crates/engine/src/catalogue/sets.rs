@@ -22,6 +22,35 @@ const TYPE: &str = "type";
 const MOST_WORDS: usize = 256;
 const EVERYTHING: &str = "\0";
 
+/// What a customer never wears, folded as articles' words are.
+#[derive(Debug)]
+pub struct NoGos(Vec<NoGo>);
+
+#[derive(Debug)]
+struct NoGo {
+    attribute: String,
+    whole: String,
+    /// Each as it is said, and as it is compared.
+    parts: Vec<(String, String)>,
+}
+
+impl NoGos {
+    pub fn new(schema: &Schema, features: &Features) -> Self {
+        let no_gos = schema.exclusions(features).map(|(attribute, no_go)| {
+            let compared = |part: String| {
+                let word = fold_for(attribute, &part);
+                (part, word)
+            };
+            NoGo {
+                attribute: attribute.to_owned(),
+                whole: fold_for(attribute, &no_go),
+                parts: fold_parts(&no_go).into_iter().map(compared).collect(),
+            }
+        });
+        Self(no_gos.collect())
+    }
+}
+
 /// What no-gos exclude.
 #[derive(Debug)]
 pub struct RuledOut {
@@ -246,20 +275,18 @@ impl Sets {
         mask
     }
 
-    /// What the customer's features exclude (no-gos). A no-go excludes the articles that say it, all of it or one of its
-    /// parts.
-    pub fn ruled_out(&self, schema: &Schema, features: &Features) -> RuledOut {
+    /// A no-go excludes the articles that say it, all of it or one of its parts.
+    pub fn ruled_out(&self, no_gos: &NoGos) -> RuledOut {
         let mut ruled_out = RuledOut { articles: Mask::none(self.present.length()), unmatched: Vec::new() };
-        for (attribute, no_go) in schema.exclusions(features) {
-            let find = |word: &str| self.words.get(attribute, &fold_for(attribute, word));
-            let whole = find(&no_go);
+        for NoGo { attribute, whole, parts } in &no_gos.0 {
+            let whole = self.words.get(attribute, whole);
             if let Some(articles) = self.words.get(attribute, EVERYTHING) {
                 ruled_out.articles.unite_sparse(articles);
             }
-            for part in fold_parts(&no_go) {
-                let found = find(&part);
+            for (part, word) in parts {
+                let found = self.words.get(attribute, word);
                 if found.or(whole).is_none() {
-                    ruled_out.unmatched.push((attribute.to_owned(), part));
+                    ruled_out.unmatched.push((attribute.clone(), part.clone()));
                 } else if let Some(articles) = found {
                     ruled_out.articles.unite_sparse(articles);
                 }

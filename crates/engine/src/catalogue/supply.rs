@@ -92,6 +92,13 @@ struct Store {
     stock: InStock,
 }
 
+/// What a customer's features require of a catalogue's articles.
+#[derive(Debug)]
+pub struct Needs {
+    /// The demands that apply, by their index in [`Supply::demands`], each with the words of articles that fit.
+    asked: Vec<(usize, Vec<String>)>,
+}
+
 /// What does not fit a customer.
 #[derive(Debug)]
 pub struct Unfit {
@@ -207,10 +214,18 @@ impl Supply {
         }
     }
 
-    /// The articles that do not fit a customer with these features, of `length` positions.
-    pub fn unfit(&self, features: &Features, length: usize) -> Unfit {
+    pub fn needs(&self, features: &Features) -> Needs {
+        let asked = self.demands.iter().enumerate().filter_map(|(index, demand)| {
+            let words = demand.rule.requirement.fitting_words(features.get(&demand.rule.feature)?);
+            (!words.is_empty()).then_some((index, words))
+        });
+        Needs { asked: asked.collect() }
+    }
+
+    /// The articles that do not fit a customer, of `length` positions.
+    pub fn unfit(&self, needs: &Needs, length: usize) -> Unfit {
         let mut unfit = Unfit { articles: Mask::none(length), unmet: Vec::new() };
-        for (demand, words) in self.asked(features) {
+        for (demand, words) in self.asked(needs) {
             let (attribute, sets) = &self.attributes[demand.attribute];
             let mut others = Mask::none(length);
             others.unite_sparse(&demand.restricted);
@@ -220,16 +235,16 @@ impl Supply {
                 others.subtract_sparse(fitting);
             }
             if !fits_some {
-                unfit.unmet.push((demand.rule.label.clone(), attribute.clone(), words));
+                unfit.unmet.push((demand.rule.label.clone(), attribute.clone(), words.to_vec()));
             }
             unfit.articles.unite(&others);
         }
         unfit
     }
 
-    /// The articles that say their stock and have none of it in this store, or in any, in a size that fits a customer with
-    /// these features. Without features, any size does.
-    pub fn sold_out(&self, features: Option<&Features>, store: Option<&str>, length: usize) -> Mask {
+    /// The articles that say their stock and have none of it in this store, or in any, in a size that fits the customer.
+    /// Without needs, any size does.
+    pub fn sold_out(&self, needs: Option<&Needs>, store: Option<&str>, length: usize) -> Mask {
         let mut sold_out = Mask::none(length);
         sold_out.unite_sparse(&self.counted);
         if self.counted.is_empty() {
@@ -240,8 +255,8 @@ impl Supply {
             None => vec![&self.in_any_store],
             Some(_) => [&self.in_every_store].into_iter().chain(named).collect(),
         };
-        let demands: Vec<(&Demand, Vec<String>)> = features.map_or_else(Vec::new, |features| {
-            self.asked(features).filter(|(demand, _)| !demand.counted.is_empty()).collect()
+        let demands: Vec<(&Demand, &[String])> = needs.map_or_else(Vec::new, |needs| {
+            self.asked(needs).filter(|(demand, _)| !demand.counted.is_empty()).collect()
         });
         let mut in_stock = Mask::none(length);
         for stock in &stock {
@@ -253,7 +268,7 @@ impl Supply {
         // An article is counted by some of the attributes that are asked for. One count must have a fitting word of each.
         let mut words = BTreeMap::<usize, BTreeSet<&String>>::new();
         for (demand, fitting) in &demands {
-            words.entry(demand.attribute).or_default().extend(fitting);
+            words.entry(demand.attribute).or_default().extend(*fitting);
         }
         let mut choices = vec![(String::new(), Vec::new())];
         for (attribute, words) in words {
@@ -282,18 +297,13 @@ impl Supply {
         sold_out
     }
 
-    /// What a customer with these features needs of an article's variants.
-    pub fn wanted(&self, features: &Features) -> Wanted<'_> {
-        Wanted { supply: self, demands: self.asked(features).collect() }
+    /// What a customer needs of an article's variants.
+    pub fn wanted<'s>(&'s self, needs: &'s Needs) -> Wanted<'s> {
+        Wanted { supply: self, demands: self.asked(needs).collect() }
     }
 
-    /// The requirements that apply to a customer with these features, with the words of articles that fit.
-    fn asked(&self, features: &Features) -> impl Iterator<Item = (&Demand, Vec<String>)> {
-        self.demands.iter().filter_map(|demand| {
-            let Rule { feature, requirement, .. } = &*demand.rule;
-            let words = requirement.fitting_words(features.get(feature)?);
-            (!words.is_empty()).then_some((demand, words))
-        })
+    fn asked<'s>(&'s self, needs: &'s Needs) -> impl Iterator<Item = (&'s Demand, &'s [String])> {
+        needs.asked.iter().map(|(index, words)| (&self.demands[*index], &words[..]))
     }
 
     /// The attributes that requirements name, each with its folded words.
@@ -325,7 +335,7 @@ impl Supply {
 #[derive(Debug)]
 pub struct Wanted<'s> {
     supply: &'s Supply,
-    demands: Vec<(&'s Demand, Vec<String>)>,
+    demands: Vec<(&'s Demand, &'s [String])>,
 }
 
 /// Which variant of an article a customer needs.
@@ -347,7 +357,7 @@ impl Wanted<'_> {
             return None;
         }
         let about = self.demands.iter().filter(|(demand, _)| demand.about.contains(position));
-        let wanted = about.map(|(demand, words)| (&*self.supply.options[demand.attribute], &words[..]));
+        let wanted = about.map(|(demand, words)| (&*self.supply.options[demand.attribute], *words));
         let wanted: Vec<_> =
             wanted.filter(|(option, _)| offers.iter().any(|offer| says(offer, option))).collect();
         let fitting: Vec<&Offer> = offers.iter().filter(|offer| fits(offer, &wanted)).collect();
@@ -491,7 +501,7 @@ mod tests {
             article("Coats", json!({"sizes": ["S"]})),
             article("coat", json!({"sizes": ["One Size"]})),
         ]);
-        let unfit = |given: &Features| supply.unfit(given, 64);
+        let unfit = |given: &Features| supply.unfit(&supply.needs(given), 64);
         assert_eq!(indices(&unfit(&features(&[("top", &["M"])])).articles), [1, 4]);
         assert_eq!(indices(&unfit(&features(&[("top", &["M", "L"])])).articles), [4]);
         assert_eq!(indices(&unfit(&features(&[("top", &[]), ("other", &["M"])])).articles), [0u32; 0]);
@@ -526,8 +536,9 @@ mod tests {
                 json!({"stock": [{"count": 5}, {"size": "M", "count": 0}, {"size": "L", "count": 5}]}),
             ),
         ]);
-        let sold_out =
-            |words: &[&str], store| indices(&supply.sold_out(Some(&features(&[("top", words)])), store, 64));
+        let sold_out = |words: &[&str], store| {
+            indices(&supply.sold_out(Some(&supply.needs(&features(&[("top", words)]))), store, 64))
+        };
         assert_eq!(sold_out(&["M"], None), [0, 6, 8], "a total says nothing of a size");
         assert_eq!(sold_out(&["L"], None), [6]);
         assert_eq!(sold_out(&["M", "L"], None), [6]);
@@ -544,7 +555,7 @@ mod tests {
     #[test]
     fn one_size_in_stock_must_meet_every_requirement() {
         let supply = supply(&[article("coat", json!({"stock": {"S": 1, "L": 1}}))]);
-        let of = |top: &str, width: &str| features(&[("top", &[top]), ("width", &[width])]);
+        let of = |top: &str, width: &str| supply.needs(&features(&[("top", &[top]), ("width", &[width])]));
         assert_eq!(indices(&supply.sold_out(Some(&of("S", "L")), None, 32)), [0]);
         assert_eq!(indices(&supply.sold_out(Some(&of("L", "L")), None, 32)), [0u32; 0]);
     }
@@ -588,8 +599,9 @@ mod tests {
         for (index, article) in (0..).zip(&articles) {
             supply.add(index, &supply.read(article));
         }
-        let sold_out =
-            |given: &[(&str, &[&str])], store| indices(&supply.sold_out(Some(&features(given)), store, 64));
+        let sold_out = |given: &[(&str, &[&str])], store| {
+            indices(&supply.sold_out(Some(&supply.needs(&features(given))), store, 64))
+        };
         assert_eq!(sold_out(&[("width", &["W32"]), ("length", &["L34"])], None), [4]);
         assert_eq!(sold_out(&[("width", &["W32"]), ("length", &["L32"])], None), [0, 2, 4]);
         assert_eq!(sold_out(&[("width", &["W32"]), ("length", &["L32", "L34"])], None), [4]);
@@ -598,11 +610,14 @@ mod tests {
         assert_eq!(sold_out(&[("length", &["L32"])], Some("basel")), [2]);
         assert_eq!(sold_out(&[("length", &["L32"])], Some("bern")), [0, 2]);
         assert_eq!(sold_out(&[("length", &["L30"])], None), [0, 2], "the others do not say their length");
-        assert_eq!(indices(&supply.unfit(&features(&[("length", &["L30"])]), 64).articles), [0, 2]);
+        assert_eq!(
+            indices(&supply.unfit(&supply.needs(&features(&[("length", &["L30"])])), 64).articles),
+            [0, 2]
+        );
 
         let choose = |given: &[(&str, &[&str])], index: u32, store| {
-            let chosen =
-                supply.wanted(&features(given)).choose(index, &(&articles[index as usize]).into(), store);
+            let needs = supply.needs(&features(given));
+            let chosen = supply.wanted(&needs).choose(index, &(&articles[index as usize]).into(), store);
             match chosen {
                 Some(Choice::Variant { id, fields }) => {
                     let fields: Value = serde_json::from_str(fields.get()).unwrap();
@@ -652,9 +667,9 @@ mod tests {
             }
             let given = features(&[("top", &["M"]), ("width", &["M", "L"])]);
             let seen = |supply: &Supply| {
-                let stores = [None, Some("a"), Some("b")];
-                let sold_out = stores.map(|store| [Some(&given), None].map(|given| supply.sold_out(given, store, 64)));
-                (supply.unfit(&given, 64).articles, sold_out, supply.has_store("a"))
+                let (stores, needs) = ([None, Some("a"), Some("b")], supply.needs(&given));
+                let sold_out = stores.map(|store| [Some(&needs), None].map(|needs| supply.sold_out(needs, store, 64)));
+                (supply.unfit(&needs, 64).articles, sold_out, supply.has_store("a"))
             };
             prop_assert_eq!(seen(&after), seen(&others));
             prop_assert_eq!(seen(&before), seen(&supply(&all)));

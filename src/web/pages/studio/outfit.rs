@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use askama::Template;
 use atelier_core::domain::{ArticleId, CustomerId, OpenOutfit, Schema, Timestamp, fold};
+use atelier_engine::catalogue::NoGos;
 use axum::{
     extract::State,
     http::{HeaderMap, StatusCode},
@@ -186,10 +187,12 @@ async fn unsuitable(
     let Some(customer) = customer else { return Ok(Vec::new()) };
     let (catalogue, features) = (&live.catalogue, &customer.features);
     let length = catalogue.sets().present().length();
-    let no_gos = catalogue.sets().ruled_out(live.serving.release().schema(), features).articles;
-    let unfit = catalogue.sets().supply().unfit(features, length).articles;
+    let no_gos = NoGos::new(live.serving.release().schema(), features);
+    let needs = catalogue.sets().supply().needs(features);
+    let no_gos = catalogue.sets().ruled_out(&no_gos).articles;
+    let unfit = catalogue.sets().supply().unfit(&needs, length).articles;
     let mut sold_out = catalogue.sets().out_of_stock().clone();
-    sold_out.unite(&catalogue.sets().supply().sold_out(Some(features), None, length));
+    sold_out.unite(&catalogue.sets().supply().sold_out(Some(&needs), None, length));
     let words = |piece: &ArticleView| {
         let index = catalogue.position_of(&piece.id)?;
         let reasons =
