@@ -346,7 +346,7 @@ fn scales_of_another_shape_are_refused() {
         ),
         (None, "the tensor articles.own.scale is missing, expected there".to_owned()),
     ] {
-        assert_eq!(open(changed), found);
+        assert_eq!(open(changed), format!("{found}; export the model again"));
     }
 }
 
