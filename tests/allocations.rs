@@ -61,7 +61,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// So many that what the service does in the background counts little.
+/// Enough that the allocations of background work hardly show in the mean.
 const REQUESTS: usize = 200;
 
 #[test]

@@ -18,7 +18,7 @@ use crate::service::fault::Field;
 /// The most bytes of features of which a profile keeps what was made: what is kept is a few times as large.
 const MOST_KEPT: usize = 4096;
 
-/// A customer's stored features. What was last made of them is dropped with them, so whoever bounds profiles bounds both.
+/// A customer's stored features, and what was last made of them: it is dropped with them, so a limit on profiles holds for both.
 #[derive(Debug)]
 pub struct Stored {
     pub features: Features,
