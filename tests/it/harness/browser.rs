@@ -144,8 +144,9 @@ impl Window {
         .await;
     }
 
-    /// Presses a key, wherever the focus is.
+    /// Presses a key, wherever the focus is, once the page's scripts listen.
     pub async fn press(&self, key: &str) {
+        self.until("document.readyState === 'complete'").await;
         for kind in ["keyDown", "keyUp"] {
             let text = if key.chars().count() == 1 && kind == "keyDown" { key } else { "" };
             self.chromium("Input.dispatchKeyEvent", &json!({"type": kind, "key": key, "text": text})).await;
