@@ -7,37 +7,32 @@ mod api;
 mod http;
 mod pages;
 
-use std::{io, sync::Arc};
+use std::{io, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
 use axum::{
-    Extension, Router,
+    Router,
     extract::{Request, State},
     http::{Method, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
 };
+use futures_util::FutureExt;
 use tokio::net::TcpListener;
-use tower_http::{
-    catch_panic::CatchPanicLayer,
-    trace::{DefaultOnResponse, TraceLayer},
-};
-use tracing::Level;
+use tracing::Instrument;
 
 use self::{
-    api::openapi::{self, OpenApiDocument},
+    api::openapi,
     http::{
-        compression,
-        compression::PlainLength,
-        deadline, health, host,
+        compression, health, host,
         https::is_https,
-        keys::{self, Gate},
+        keys::Gate,
         metrics, problem, request_id,
         routes::{Routes, VERSION},
         security,
         serve::{Connections, Work},
         trace::{self, TraceParent},
     },
-    pages::docs::DocsPage,
+    pages::docs,
 };
 
 pub use http::serve::Listener;
@@ -69,44 +64,34 @@ pub async fn serve(
 pub fn app(state: AppState) -> Router {
     let (router, document, guards) = routes().into_parts();
     let document = openapi::finish(&document, &guards, state.limits);
-    let (json, page) = (OpenApiDocument::new(&document), DocsPage::new(&document, state.is_demo()));
+    state.publish(openapi::simplified(&document), docs::render(&document, state.is_demo()));
     let gate = Gate::new(state.access.clone(), state.clock.clone(), state.limits, guards);
-    let pages = pages::router().merge(pages::pictures::router());
-    let pages = pages.route_layer(middleware::from_fn_with_state(state.clone(), deadline::layer));
-    let layer_state = state.clone();
-    let router = router.route_layer(middleware::from_fn_with_state(Arc::new(gate), keys::check));
+    let around = middleware::from_fn_with_state(Arc::new((state.clone(), gate)), around);
     Router::new()
         .nest(VERSION, router.clone())
         .merge(router)
-        .merge(pages)
+        .merge(pages::router())
+        .merge(pages::pictures::router())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(state)
-        // The outermost layer comes first. One tuple, because axum boxes and clones everything inside of each separate
-        // `layer` for every request.
-        .layer((
-            compression::layer(),
-            middleware::from_fn_with_state(layer_state.clone(), outer),
-            TraceLayer::new_for_http()
-                .make_span_with(request_id::span)
-                .on_request(())
-                .on_response(DefaultOnResponse::new().level(Level::INFO))
-                // A problem logs itself, with its cause.
-                .on_failure(()),
-            middleware::from_fn_with_state(layer_state, inner),
-            CatchPanicLayer::custom(problem::from_panic),
-            Extension(json),
-            Extension(page),
-        ))
+        // The only one, because axum boxes and clones everything inside of each layer for every request.
+        .layer(around)
 }
 
-/// Outside of the request's log span: measures the request and gives it its ids.
-async fn outer(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+/// What every request and its answer pass: gives the request its ids, measures it and compresses its answer.
+async fn around(State(outside): State<Arc<(AppState, Gate)>>, mut request: Request, next: Next) -> Response {
+    let (state, gate) = &*outside;
     let timer = metrics::RequestTimer::start(&request);
     let parent = TraceParent::from_caller(&mut request);
     let id = request_id::assign(&mut request);
     let cross_origin = state.cross_origins.answer(&request);
-    let mut response = trace::follow(&state.traces, request, next).await;
+    let accepted = compression::accepted(request.headers());
+    let run = |request| {
+        let span = request_id::span(&request);
+        answer(state, gate, request, next).instrument(span)
+    };
+    let mut response = trace::follow(&state.traces, request, run).await;
     id.put_on(&mut response);
     if let Some(parent) = parent {
         parent.put_on(&mut response);
@@ -115,19 +100,26 @@ async fn outer(State(state): State<AppState>, mut request: Request, next: Next) 
         cross_origin.put_on(&mut response);
     }
     timer.stop(&state.metrics, &response);
-    PlainLength::note(&mut response);
-    response
+    compression::compress(accepted, response).await
 }
 
-/// Refuses a request without a host, gives a problem its body, and every answer its security headers.
-async fn inner(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+/// Refuses a request without a host, lets the gate admit it to its handler, gives a problem or a panic its body, and every
+/// answer its security headers and its line in the log.
+async fn answer(state: &AppState, gate: &Gate, mut request: Request, next: Next) -> Response {
+    let begun = Instant::now();
     let rendering = pages::problem::Rendering::new(&mut request, state.is_demo());
     let https = is_https(request.headers(), request.extensions());
-    let response = match host::check(&request) {
-        Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
+    let answer = async {
+        match host::check(&request) {
+            Ok(()) => gate.admit(request, next).await,
+            Err(problem) => problem.into_response(),
+        }
     };
-    security::harden(rendering.render(response), https)
+    let answer = AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(problem::from_panic);
+    let response = security::harden(rendering.render(answer), https);
+    let (latency, status) = (begun.elapsed().as_millis(), response.status().as_u16());
+    tracing::info!(latency = format_args!("{latency} ms"), status, "finished processing request");
+    response
 }
 
 /// Every API route with its description. Routes cannot be added without one, so the document is complete.

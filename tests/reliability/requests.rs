@@ -29,7 +29,7 @@ use atelier_files::{NotWorn, Table};
 use axum::{Router, body::Body, extract::Request};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
-use tower_service::Service;
+use tower::Service;
 
 pub struct Requests {
     pub corpus: Vec<Vec<u8>>,

@@ -52,7 +52,7 @@ struct Limits {
     /// The articles that the method knows, without those of the outfit and those that the request excludes.
     all: Mask,
     /// The articles that each filter excludes, under its name.
-    excluded: Vec<(&'static str, Mask)>,
+    excluded: Vec<(&'static str, Arc<Mask>)>,
 }
 
 impl Limits {
@@ -75,7 +75,7 @@ impl Limits {
             all.intersect(&catalogue.sets().with_word(attribute, word));
         }
         let mut excluded = Vec::new();
-        excluded.extend(outside_price(draft).map(|articles| ("price", articles)));
+        excluded.extend(outside_price(draft).map(|articles| ("price", articles.into())));
         if filters.no_gos {
             let ruled_out = catalogue.sets().ruled_out(&reading.no_gos);
             for (attribute, no_go) in ruled_out.unmatched {
@@ -84,7 +84,7 @@ impl Limits {
                 );
                 draft.warn("no-go-without-articles", detail, [attribute.as_str(), no_go.as_str()]);
             }
-            excluded.push(("no_gos", ruled_out.articles));
+            excluded.push(("no_gos", ruled_out.articles.into()));
         }
         let length = all.length();
         if filters.fit {
@@ -97,13 +97,11 @@ impl Limits {
                 );
                 draft.warn("nothing-fits", detail, [label.as_str(), words.as_str()]);
             }
-            excluded.push(("fit", unfit.articles));
+            excluded.push(("fit", unfit.articles.into()));
         }
         let fitting = filters.fit.then_some(&reading.needs);
         if filters.in_stock {
-            let mut out = catalogue.sets().out_of_stock().clone();
-            out.unite(&catalogue.sets().supply().sold_out(fitting, None, length));
-            excluded.push(("in_stock", out));
+            excluded.push(("in_stock", catalogue.sets().unavailable(fitting)));
         }
         if let Some(store) = &filters.store {
             if !filters.in_stock {
@@ -115,7 +113,7 @@ impl Limits {
                 abbreviate(&mut detail, 200);
                 draft.warn("unknown-store", detail, [store.as_str()]);
             }
-            excluded.push(("store", catalogue.sets().supply().sold_out(fitting, Some(store), length)));
+            excluded.push(("store", catalogue.sets().supply().sold_out(fitting, Some(store), length).into()));
         }
         Self { all, excluded }
     }

@@ -1,6 +1,6 @@
 //! Validates a request and encodes it for a model.
 
-use std::{borrow::Cow, collections::HashSet, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use atelier_core::{
     domain::{ArticleId, Mask, Method, OutfitSize, list_methods},
@@ -301,16 +301,16 @@ impl Slots {
     fn new(draft: &mut Draft<'_>, outfit: &[Option<ArticleId>]) -> Self {
         let (served, method) = (draft.served, draft.request.method);
         let known = known(served, method);
-        let mut slots =
-            Self { held: Vec::new(), positions: Vec::new(), articles: Vec::new(), blanks: Vec::new() };
-        let mut seen = HashSet::new();
+        let size = outfit.len();
+        let (held, positions) = (Vec::with_capacity(size), Vec::with_capacity(size));
+        let mut slots = Self { held, positions, articles: Vec::with_capacity(size), blanks: Vec::new() };
         for (slot, article) in outfit.iter().enumerate() {
             let Some(id) = article else {
                 slots.blanks.push((slot, slots.held.len()));
                 slots.push(slot, BLANK);
                 continue;
             };
-            if !seen.insert(id) {
+            if outfit[..slot].contains(article) {
                 let detail = format!("article {id} is in the outfit twice; remove one");
                 draft.refuse(Field::from("outfit").item(&slot), detail);
                 continue;

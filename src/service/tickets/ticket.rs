@@ -13,6 +13,8 @@ const VERSION: u8 = 4;
 /// How many suggestions a ticket remembers, divided evenly among its blanks: twenty each of seven, and all of one blank's
 /// first 140.
 pub const REMEMBERED: usize = 140;
+/// About the size of a ticket of twenty suggestions.
+const TYPICAL_BYTES: usize = 256;
 /// 48 bits of a keyed hash: an article that was not suggested has the mark of one of 140 with probability 5e-13.
 pub type Mark = [u8; 6];
 
@@ -88,7 +90,8 @@ pub(super) const PARTS: [Parts; 3] = [
 impl Suggested {
     /// The ticket's bytes without the signature. `number` is this ticket's own.
     pub(super) fn encode(&self, key: &Key, number: u64, parts: Parts) -> Vec<u8> {
-        let mut bytes = vec![VERSION];
+        let mut bytes = Vec::with_capacity(TYPICAL_BYTES);
+        bytes.push(VERSION);
         put(&mut bytes, key.id as usize);
         bytes.extend(number.to_be_bytes());
         bytes.extend(self.at.millis().to_be_bytes());

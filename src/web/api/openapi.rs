@@ -3,9 +3,7 @@
 //! Handlers describe their parameters, bodies and successful answers, and problems of their own. This module adds the
 //! problems that follow from an operation's shape: an operation with a body can fail because the body is malformed.
 
-use std::sync::Arc;
-
-use axum::{Extension, response::Response};
+use axum::{extract::State, response::Response};
 use serde_json::{Map, Value, json};
 use utoipa::{OpenApi, openapi};
 use utoipa_axum::routes;
@@ -13,7 +11,7 @@ use utoipa_axum::routes;
 use crate::{
     config::Limits,
     web::http::{
-        KINDS, Kind, Problem, ProblemBody,
+        AppState, KINDS, Kind, Problem, ProblemBody,
         conditions::{ASK_AGAIN, Conditions, Document, ReadHeaders},
         keys,
         routes::{Deadline, Guards, Routes},
@@ -21,16 +19,11 @@ use crate::{
     },
 };
 
-/// The document as text, serialized once.
-#[derive(Clone)]
-pub(crate) struct OpenApiDocument(Arc<Document>);
-
-impl OpenApiDocument {
-    pub(crate) fn new(document: &Value) -> Self {
-        let mut document = document.clone();
-        simplify(&mut document);
-        Self(Arc::new(Document::new("application/json", document.to_string())))
-    }
+/// The document as text, for programs that make clients of it.
+pub(crate) fn simplified(document: &Value) -> Document {
+    let mut document = document.clone();
+    simplify(&mut document);
+    Document::new("application/json", document.to_string())
 }
 
 /// Completes the document: adds limits, keys and common problems to the handlers' descriptions.
@@ -42,8 +35,7 @@ pub(crate) fn finish(document: &openapi::OpenApi, guards: &Guards, limits: Limit
     let paths = document.get_mut("paths").and_then(Value::as_object_mut);
     for (path, item) in paths.into_iter().flatten() {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
-            let guard = guards.get(&(path.clone(), method.clone()));
-            let deadline = guard.map_or(Deadline::Limited, |guard| guard.deadline);
+            let deadline = guards[path][&method.to_ascii_uppercase()].deadline;
             add_problems(
                 operation.as_object_mut().expect("an operation is an object; this is a bug"),
                 deadline,
@@ -99,11 +91,8 @@ pub(crate) fn router() -> Routes {
         (status = 412, description = "The document has another version"),
     ),
 )]
-async fn document(
-    Extension(OpenApiDocument(document)): Extension<OpenApiDocument>,
-    conditions: Conditions,
-) -> Result<Response, Problem> {
-    document.answer(ASK_AGAIN, &conditions)
+async fn document(State(state): State<AppState>, conditions: Conditions) -> Result<Response, Problem> {
+    state.published().openapi.answer(ASK_AGAIN, &conditions)
 }
 
 /// Adds the limits, as `x-limits` and in the schemas.

@@ -2,89 +2,68 @@
 //!
 //! Forms have tokens under a new mask in each answer, so that the length of a page tells nothing about them.
 
-use std::future::{Ready, ready};
+use std::future::ready;
 
 use axum::{
     body::{Body, HttpBody, to_bytes},
     extract::Request,
-    http::{Extensions, HeaderMap, HeaderValue, StatusCode, Version, header},
-    middleware::{self, MapRequestLayer},
+    http::{HeaderMap, HeaderValue, header},
     response::Response,
 };
+use tower::{Service, service_fn};
 use tower_http::{
     CompressionLevel,
-    compression::{
-        CompressionLayer,
-        predicate::{And, Predicate, SizeAbove},
-    },
+    compression::{Compression, predicate::SizeAbove},
 };
 
 /// Shorter answers fit into a packet as they are.
 const LEAST: u64 = 1024;
 
-/// Answers up to this length are compressed at once.
+/// Answers up to this length are compressed whole. Longer ones are compressed as the caller takes them, with a state of a
+/// quarter of a megabyte meanwhile.
 const SHORT: usize = 256 << 10;
 
-/// What the layer asks of an answer.
-type IsWorthIt = And<SizeAbove, fn(StatusCode, Version, &HeaderMap, &Extensions) -> bool>;
-
-/// Allows plain answers in the request.
-type AllowPlain = MapRequestLayer<fn(Request) -> Ready<Request>, (), (Request,)>;
-
-pub(crate) fn layer() -> (AllowPlain, CompressionLayer<IsWorthIt>) {
-    let allow: fn(Request) -> Ready<Request> = |mut request| {
-        allow_plain(request.headers_mut());
-        ready(request)
-    };
-    let is_worth_it =
-        SizeAbove::new(LEAST).and(is_text as fn(StatusCode, Version, &HeaderMap, &Extensions) -> bool);
-    let compress = CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(is_worth_it);
-    (middleware::map_request(allow), compress)
-}
-
-/// The length of an answer before it is compressed, in its extensions.
+/// The length of an answer before it is compressed as it is sent, in its extensions.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PlainLength(usize);
+pub(crate) struct PlainLength(pub(crate) usize);
 
-impl PlainLength {
-    pub(crate) fn note(response: &mut Response) {
-        let length = response.body().size_hint().exact().filter(|length| *length >= LEAST);
-        if let Some(length) = length.and_then(|length| usize::try_from(length).ok()) {
-            response.extensions_mut().insert(Self(length));
-        }
-    }
-
-    pub(crate) fn of(response: &Response) -> Option<usize> {
-        response.extensions().get().map(|Self(length)| *length)
-    }
+/// What the caller accepts. A refusal of plain answers becomes the lowest preference for them, as RFC 9110, section 12.5.3,
+/// allows: 406 would come after the handler has changed something.
+pub(crate) fn accepted(headers: &HeaderMap) -> Option<HeaderValue> {
+    let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    let allow = |item| if refuses_plain(item) { "identity;q=0.001" } else { item };
+    let items: Vec<&str> = values.flat_map(|text| text.split(',')).map(allow).collect();
+    let accepted =
+        || HeaderValue::try_from(items.join(",")).expect("parts of headers are one; this is a bug");
+    (!items.is_empty()).then(accepted)
 }
 
-/// Compresses a short answer whole. The layer compresses as the caller takes the answer, with a state of a quarter of a
-/// megabyte meanwhile.
-pub(crate) async fn compress_short(response: Response) -> Response {
-    let is_short = PlainLength::of(&response).is_some_and(|length| length <= SHORT);
-    if !is_short || !response.headers().contains_key(header::CONTENT_ENCODING) {
+/// Compresses an answer if it is worth it for what the caller accepts.
+pub(crate) async fn compress(accepted: Option<HeaderValue>, mut response: Response) -> Response {
+    let length = response.body().size_hint().exact();
+    if length.is_some_and(|length| length < LEAST) || !is_text(response.headers()) {
         return response;
     }
-    let (head, body) = response.into_parts();
-    let bytes = to_bytes(body, usize::MAX).await.expect("bytes can be compressed; this is a bug");
-    Response::from_parts(head, Body::from(bytes))
-}
-
-/// Makes a refusal of plain answers the lowest preference for them, as RFC 9110, section 12.5.3, allows. The layer would
-/// answer 406 after the handler has changed something.
-fn allow_plain(headers: &mut HeaderMap) {
-    for (name, value) in headers {
-        if *name == header::ACCEPT_ENCODING
-            && let Ok(text) = value.to_str()
-            && text.split(',').any(refuses_plain)
-        {
-            let allow = |item| if refuses_plain(item) { "identity;q=0.001" } else { item };
-            let allowed: Vec<&str> = text.split(',').map(allow).collect();
-            *value = HeaderValue::try_from(allowed.join(","))
-                .expect("a part of a header's text is one; this is a bug");
+    let Some(accepted) = accepted else {
+        response.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
+        return response;
+    };
+    let mut request = Request::new(Body::empty());
+    request.headers_mut().insert(header::ACCEPT_ENCODING, accepted);
+    let mut plain = Some(response);
+    let plain = service_fn(|_| ready(plain.take().ok_or("asked twice")));
+    let compression = Compression::new(plain).quality(CompressionLevel::Fastest);
+    let compressed = compression.compress_when(SizeAbove::new(0)).call(request).await;
+    let (mut head, body) = compressed.expect("it is asked once; this is a bug").into_parts();
+    let length = length.and_then(|length| usize::try_from(length).ok());
+    if !head.headers.contains_key(header::CONTENT_ENCODING) || length.is_none_or(|length| length > SHORT) {
+        if let Some(length) = length {
+            head.extensions.insert(PlainLength(length));
         }
+        return Response::from_parts(head, Body::new(body));
     }
+    let bytes = to_bytes(Body::new(body), usize::MAX).await.expect("bytes can be compressed; this is a bug");
+    Response::from_parts(head, Body::from(bytes))
 }
 
 /// Whether an item of `Accept-Encoding` is `identity;q=0` or `*;q=0`.
@@ -102,7 +81,7 @@ pub(crate) fn is_compressible(media_type: &str, length: usize) -> bool {
 
 /// Not answers with a strong `ETag`, which stands for these very bytes and comes back in `If-Match`, and not JSON Lines,
 /// whose callers read each line as it comes.
-fn is_text(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
+fn is_text(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let is_strong = text(header::ETAG).is_some_and(|tag| !tag.starts_with("W/"));
     !is_strong && text(header::CONTENT_TYPE).is_some_and(is_text_type)
@@ -128,7 +107,7 @@ mod tests {
             let tag = tag.map(|tag| (header::ETAG, HeaderValue::from_static(tag)));
             let headers =
                 tag.into_iter().chain([(header::CONTENT_TYPE, HeaderValue::from_static(media_type))]);
-            is_text(StatusCode::OK, Version::HTTP_11, &headers.collect(), &Extensions::new())
+            is_text(&headers.collect())
         };
         for text in [
             "text/html; charset=utf-8",
@@ -156,10 +135,8 @@ mod tests {
             ("*;q=0", "identity;q=0.001"),
             ("gzip, Identity ; Q=0.000,*;q=0.", "gzip,identity;q=0.001,identity;q=0.001"),
         ] {
-            let mut headers =
-                HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(asked))]);
-            allow_plain(&mut headers);
-            assert_eq!(headers[header::ACCEPT_ENCODING], allowed, "{asked}");
+            let headers = HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(asked))]);
+            assert_eq!(accepted(&headers).unwrap(), allowed, "{asked}");
         }
     }
 }

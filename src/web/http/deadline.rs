@@ -2,14 +2,10 @@
 
 use std::future::Future;
 
-use axum::{
-    extract::{Request, State},
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
+use axum::response::{IntoResponse, Response};
 use tokio::time::timeout;
 
-use super::{AppState, Kind, Problem};
+use super::{Kind, Problem};
 use crate::config::Limits;
 
 /// Awaits the answer; a problem if it takes longer than `limits.request_ms`.
@@ -19,9 +15,4 @@ pub(crate) async fn limit(limits: Limits, answer: impl Future<Output = Response>
         let detail = format!("the request did not finish within {} ms; try again", deadline.as_millis());
         Problem::new(Kind::Deadline, detail).into_response()
     })
-}
-
-/// The layer around every page.
-pub(crate) async fn layer(State(state): State<AppState>, request: Request, next: Next) -> Response {
-    limit(state.limits, next.run(request)).await
 }

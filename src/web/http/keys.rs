@@ -1,16 +1,13 @@
-//! The layer in front of every API operation: it checks the API key, identifies the caller and applies the deadline.
+//! The gate in front of every API operation: it checks the API key, identifies the caller and applies the deadline.
 //!
 //! Each route declares its scope and its pace (`routes`); `access` decides whether a key is valid. An invalid key
 //! appears in no answer and in no log.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use atelier_core::util::clock::Clock;
 use axum::{
-    extract::{FromRequestParts, Request, State},
+    extract::{FromRequestParts, Request},
     http::{HeaderMap, Method, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
@@ -31,7 +28,6 @@ use crate::{
     store::{Actor, ApiKey, Author},
 };
 
-/// The state of the layer.
 #[derive(Debug)]
 pub(crate) struct Gate {
     access: Access,
@@ -46,17 +42,23 @@ impl Gate {
         Self { access, clock, limits, guards, streams: Streams::new(limits) }
     }
 
-    fn guard(&self, request: &Request) -> Guard {
+    /// Passes a request on within its deadline, an API operation's with the caller that it admits.
+    pub(crate) async fn admit(&self, request: Request, next: Next) -> Response {
         let path = matched(request.extensions()).unwrap_or_default();
         // The route for GET also answers HEAD.
         let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
-        let guard = self.guards.get(&(path.to_owned(), method.as_str().to_ascii_lowercase()));
-        // A method that the path does not take is answered with 405, whatever the key.
-        guard.copied().unwrap_or(Guard { scope: None, deadline: Deadline::Limited })
+        // Pages have none, and a method that the path does not take is answered with 405, whatever the key.
+        let guard = self.guards.get(path).and_then(|guards| guards.get(method.as_str())).copied();
+        let guard = guard.unwrap_or(Guard { scope: None, deadline: Deadline::Limited });
+        let answer = self.pass(guard, request, next);
+        match guard.deadline {
+            Deadline::Limited => limit(self.limits, answer).await,
+            Deadline::Stream | Deadline::Unlimited => answer.await,
+        }
     }
 
     /// The request's key, or the answer that refuses the request.
-    async fn admit(&self, scope: Scope, key: &str) -> Result<ApiKey, Response> {
+    async fn check(&self, scope: Scope, key: &str) -> Result<ApiKey, Response> {
         let now = self.clock.now().into();
         let found = match Key::parse(key) {
             Some(key) => {
@@ -74,11 +76,13 @@ impl Gate {
         }
     }
 
+    /// A key that is sent is checked even where none is required, so that a caller learns about an invalid key before the
+    /// service has a database where keys are required.
     async fn pass(&self, guard: Guard, mut request: Request, next: Next) -> Response {
         let key = match guard.scope {
             None => Ok(None),
             Some(scope) => match find_key(request.headers()) {
-                Some(key) => self.admit(scope, key).await.map(Some),
+                Some(key) => self.check(scope, key).await.map(Some),
                 None if self.access.rule() == RequireKey::Always => Err(refuse_missing_key(scope, "")),
                 None => check_program(&request).map(|()| None).map_err(|found| {
                     let reason = format!(" Only programs may do without, and this request {found}.");
@@ -99,17 +103,6 @@ impl Gate {
     }
 }
 
-/// The layer. A key that is sent is checked even where none is required, so that a caller learns about an invalid key
-/// before the service has a database where keys are required.
-pub(crate) async fn check(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
-    let guard = gate.guard(&request);
-    let answer = gate.pass(guard, request, next);
-    match guard.deadline {
-        Deadline::Limited => limit(gate.limits, answer).await,
-        Deadline::Stream | Deadline::Unlimited => answer.await,
-    }
-}
-
 /// The caller of an API operation, for the audit log.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller(pub(crate) Author);
@@ -118,7 +111,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
-        Ok(*parts.extensions.get().expect("the layer runs before every operation; this is a bug"))
+        Ok(*parts.extensions.get().expect("the gate is before every operation; this is a bug"))
     }
 }
 
@@ -135,8 +128,7 @@ pub(crate) fn describe(document: &mut Value, guards: &Guards) {
     let paths = document.get_mut("paths").and_then(Value::as_object_mut);
     for (path, item) in paths.into_iter().flatten() {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
-            let guard = guards.get(&(path.clone(), method.clone()));
-            let Some(scope) = guard.and_then(|guard| guard.scope) else { continue };
+            let Some(scope) = guards[path][&method.to_ascii_uppercase()].scope else { continue };
             operation["security"] = json!([{"bearer": [scope.as_str()]}, {"header": [scope.as_str()]}]);
         }
     }

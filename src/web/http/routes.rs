@@ -38,8 +38,8 @@ pub(crate) enum Deadline {
     Unlimited,
 }
 
-/// The guard of each operation, by path and lower-case method.
-pub(crate) type Guards = HashMap<(String, String), Guard>;
+/// The guard of each operation, by path and method.
+pub(crate) type Guards = HashMap<String, HashMap<String, Guard>>;
 
 /// A router whose routes all have a description and a guard.
 pub(crate) struct Routes {
@@ -80,10 +80,8 @@ impl Routes {
     /// Answers `path`, which has operations of its own, with those of `template`, too: the path is also that of an item
     /// whose id is the last segment.
     pub(crate) fn also_at(mut self, template: &str, path: &str, route: MethodRouter<AppState>) -> Self {
-        let guards = self.guards.iter().filter(|((other, _), _)| other == template);
-        let guards: Vec<_> =
-            guards.map(|((_, method), guard)| ((path.to_owned(), method.clone()), *guard)).collect();
-        self.guards.extend(guards);
+        let guards = self.guards[template].clone();
+        self.guards.entry(path.to_owned()).or_default().extend(guards);
         self.router = self.router.route(path, route);
         self
     }
@@ -93,7 +91,7 @@ impl Routes {
         let paths = serde_json::to_value(&route.1).expect("paths are plain JSON; this is a bug");
         for (path, item) in paths.as_object().into_iter().flatten() {
             for method in item.as_object().into_iter().flat_map(serde_json::Map::<String, Value>::keys) {
-                self.guards.insert((path.clone(), method.clone()), guard);
+                self.guards.entry(path.clone()).or_default().insert(method.to_ascii_uppercase(), guard);
             }
         }
         self.router = self.router.routes(route);
@@ -102,7 +100,9 @@ impl Routes {
 
     pub(crate) fn merge(mut self, other: Self) -> Self {
         self.router = self.router.merge(other.router);
-        self.guards.extend(other.guards);
+        for (path, guards) in other.guards {
+            self.guards.entry(path).or_default().extend(guards);
+        }
         self
     }
 

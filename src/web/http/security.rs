@@ -24,6 +24,8 @@ const HEADERS: [(HeaderName, &str); 5] = [
 const STRICT_TRANSPORT: (HeaderName, &str) = (header::STRICT_TRANSPORT_SECURITY, "max-age=31536000");
 
 pub(crate) fn harden(mut response: Response, https: bool) -> Response {
+    // With the others; a map that grows hashes its names again.
+    response.headers_mut().reserve(12);
     for (name, value) in HEADERS.into_iter().chain(https.then_some(STRICT_TRANSPORT)) {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }

@@ -43,21 +43,19 @@ use tokio::{
     task::{Id, JoinError, JoinSet},
     time::{Instant, Interval, MissedTickBehavior, interval, sleep_until, timeout},
 };
-use tower_service::Service;
+use tower::Service;
 
 pub(crate) use self::work::{Connections, Work};
 use self::{
     body::{AnswerBody, Bodies, track_request},
     held::{Held, MUCH_OF_ALL},
     traffic::Watched,
+    work::Amount,
 };
 use super::{https::OverTls, peer::Peer};
 use crate::{
     config::Limits,
-    web::http::{
-        compression::compress_short,
-        tls::{HTTP_2, Tls},
-    },
+    web::http::tls::{HTTP_2, Tls},
 };
 
 /// How long the service keeps accepting after it was told to stop.
@@ -377,7 +375,7 @@ async fn answer(
     let progress = bodies.begin(head);
     // HTTP/2 says in a frame of its own that a connection ends.
     let has_header = request.version() < Version::HTTP_2;
-    let (is_none, is_little) = (Work::is_none(&request), Work::is_little(&request));
+    let amount = Amount::of(&request);
     // Before the wait, because a request that has arrived is not lost when the service stops.
     let request = track_request(request, &progress);
     // hyper refuses it only if it does not come at once.
@@ -385,8 +383,7 @@ async fn answer(
     let mut response = if is_too_long {
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response()
     } else if progress.may_begin().await {
-        let answer = async move { Ok::<_, Infallible>(compress_short(router.call(request).await?).await) };
-        if is_none { answer.await? } else { work.run(is_little, answer).await? }
+        work.run(amount, router.call(request)).await?
     } else {
         refuse()
     };

@@ -3,7 +3,7 @@
 use std::{
     ops::Deref,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Instant,
@@ -16,7 +16,7 @@ use atelier_core::{
 use atelier_files::NotWorn;
 use axum::extract::FromRef;
 
-use super::{CrossOrigins, Kind, Metrics, Problem, health::Health};
+use super::{CrossOrigins, Kind, Metrics, Problem, conditions::Document, health::Health};
 use crate::{
     config::{Limits, TRANSFER_BYTES},
     service::{
@@ -70,8 +70,15 @@ struct Shared {
     jobs: Jobs,
     feeds: Feeds,
     health: Health,
+    published: OnceLock<Published>,
     /// The service was told to stop.
     stopping: AtomicBool,
+}
+
+/// The `OpenAPI` document and its page, which the router makes once.
+pub(crate) struct Published {
+    pub(crate) openapi: Document,
+    pub(crate) page: Document,
 }
 
 impl Deref for AppState {
@@ -111,6 +118,7 @@ impl AppState {
             jobs,
             feeds,
             health: Health::default(),
+            published: OnceLock::new(),
             stopping: AtomicBool::new(false),
         }))
     }
@@ -136,6 +144,15 @@ impl AppState {
 
     pub(crate) fn health(&self) -> &Health {
         &self.0.health
+    }
+
+    pub(crate) fn publish(&self, openapi: Document, page: Document) {
+        // A second router makes the same.
+        let _ = self.0.published.set(Published { openapi, page });
+    }
+
+    pub(crate) fn published(&self) -> &Published {
+        self.0.published.get().expect("the router publishes them; this is a bug")
     }
 
     /// Whether this is the demo, which says so on every page.

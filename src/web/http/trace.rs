@@ -6,7 +6,6 @@
 use axum::{
     extract::Request,
     http::{HeaderName, HeaderValue},
-    middleware::Next,
     response::Response,
 };
 
@@ -19,13 +18,17 @@ use crate::{
 static HEADER: HeaderName = HeaderName::from_static("traceparent");
 
 /// Runs the request in a span of its own, if traces are exported. Log lines inside name the trace, also if it is new.
-pub(crate) async fn follow(traces: &Traces, mut request: Request, next: Next) -> Response {
+pub(crate) async fn follow<F: Future<Output = Response>>(
+    traces: &Traces,
+    mut request: Request,
+    run: impl FnOnce(Request) -> F,
+) -> Response {
     let method = method_name(request.method());
     let route = matched(request.extensions());
     let name = || route.map_or_else(|| method.to_owned(), |route| format!("{method} {route}"));
     let caller = request.extensions().get::<TraceParent>();
     let Some(trace) = traces.begin(name, caller.map(TraceParent::as_str)) else {
-        return next.run(request).await;
+        return run(request).await;
     };
     trace.set_attribute("http.request.method", method);
     if let Some(route) = route {
@@ -37,7 +40,7 @@ pub(crate) async fn follow(traces: &Traces, mut request: Request, next: Next) ->
     if let Some(id) = request.extensions().get::<RequestId>() {
         trace.set_attribute("atelier.request_id", id.as_str().to_owned());
     }
-    let response = trace.run(next.run(request)).await;
+    let response = trace.run(run(request)).await;
     trace.set_attribute("http.response.status_code", i64::from(response.status().as_u16()));
     trace.end(response.status().is_server_error());
     response

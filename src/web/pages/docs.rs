@@ -1,15 +1,15 @@
 //! `/docs`: the `OpenAPI` document as a page, without a script.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use askama::Template;
-use axum::{Extension, response::Response};
+use axum::{extract::State, response::Response};
 use serde_json::{Map, Value};
 use utoipa_axum::routes;
 
 use super::shell::Shell;
 use crate::web::http::{
-    Problem,
+    AppState, Problem,
     conditions::{ASK_AGAIN, Conditions, Document, ReadHeaders},
     routes::Routes,
 };
@@ -27,22 +27,13 @@ pub(crate) fn router() -> Routes {
         (status = 412, description = "The document has another version"),
     ),
 )]
-async fn docs(
-    Extension(DocsPage(page)): Extension<DocsPage>,
-    conditions: Conditions,
-) -> Result<Response, Problem> {
-    page.answer(ASK_AGAIN, &conditions)
+async fn docs(State(state): State<AppState>, conditions: Conditions) -> Result<Response, Problem> {
+    state.published().page.answer(ASK_AGAIN, &conditions)
 }
 
-/// The page's text, rendered once.
-#[derive(Clone)]
-pub(crate) struct DocsPage(Arc<Document>);
-
-impl DocsPage {
-    /// From the finished `OpenAPI` document.
-    pub(crate) fn new(document: &Value, demo: bool) -> Self {
-        Self(Arc::new(Document::new("text/html; charset=utf-8", page(document, demo))))
-    }
+/// The page, of the finished `OpenAPI` document.
+pub(crate) fn render(document: &Value, demo: bool) -> Document {
+    Document::new("text/html; charset=utf-8", page(document, demo))
 }
 
 const MARKDOWN: &str = "text/markdown; charset=utf-8";

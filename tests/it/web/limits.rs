@@ -105,8 +105,7 @@ async fn distant_caller_is_served(service: &Service) -> bool {
 
 /// Begins an upload, and tries again where it is cut before its head was read: on a busy machine it is as silent as others.
 async fn begin_upload(service: &Service, bytes: usize) -> TcpStream {
-    let headers =
-        format!("Content-Type: {NDJSON}\r\nContent-Length: {bytes}\r\nExpect: 100-continue\r\n");
+    let headers = format!("Content-Type: {NDJSON}\r\nContent-Length: {bytes}\r\nExpect: 100-continue\r\n");
     loop {
         let mut upload = connect(service).await;
         send(&mut upload, "POST", "/customers/bulk", &headers).await;

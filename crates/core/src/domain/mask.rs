@@ -156,9 +156,29 @@ impl Mask {
         }
     }
 
-    /// Whether an article is in both.
-    pub fn meets_sparse(&self, other: &SparseMask) -> bool {
-        other.words.iter().any(|(index, word)| self.words[*index as usize] & word != 0)
+    /// Adds what is in `of` and in none of `others`. Whether they have an article in common.
+    pub fn unite_except<'a>(
+        &mut self,
+        of: &SparseMask,
+        others: impl IntoIterator<Item = &'a SparseMask>,
+    ) -> bool {
+        let mut rests: Vec<&[(u32, u64)]> = others.into_iter().map(|other| &other.words[..]).collect();
+        let mut meets = false;
+        for &(index, word) in &of.words {
+            let mut added = word;
+            for rest in &mut rests {
+                // Both ascend.
+                while let [(at, other), after @ ..] = *rest
+                    && *at <= index
+                {
+                    added &= if *at == index { !other } else { u64::MAX };
+                    *rest = after;
+                }
+            }
+            meets |= added != word;
+            self.words[index as usize] |= added;
+        }
+        meets
     }
 
     pub fn subtract_sparse(&mut self, other: &SparseMask) {
@@ -214,7 +234,14 @@ mod tests {
         mask.unite_sparse(&sparse);
         assert_eq!(mask.iter().collect::<Vec<_>>(), [1, 3, 5, 64, 127, 700]);
         assert!((0..800).all(|article| sparse.contains(article) == articles.contains(&article)));
-        assert!(mask.meets_sparse(&sparse) && !Mask::none(701).meets_sparse(&sparse));
+        let mut others = SparseMask::default();
+        for article in [1, 5, 100, 700] {
+            others.insert(article);
+        }
+        let mut rest = Mask::none(701);
+        assert!(rest.unite_except(&sparse, [&others, &SparseMask::default()]));
+        assert_eq!(rest.iter().collect::<Vec<_>>(), [3, 64, 127]);
+        assert!(!rest.unite_except(&others, []), "nothing in common");
         sparse.remove(64);
         sparse.remove(6);
         mask.subtract_sparse(&sparse);

@@ -13,7 +13,7 @@ use atelier_core::{
     util::{chunked::Chunked, notation::is_currency},
 };
 
-use super::supply::{self, Supply};
+use super::supply::{self, Needs, Supply};
 
 /// Not an attribute, but compared like one.
 const TYPE: &str = "type";
@@ -185,6 +185,16 @@ impl Sets {
 
     pub fn out_of_stock(&self) -> &Mask {
         &self.out_of_stock
+    }
+
+    /// The articles that are out of stock, or not in stock in a size that fits the customer.
+    pub fn unavailable(&self, needs: Option<&Needs>) -> Arc<Mask> {
+        let mut unavailable = Arc::clone(&self.out_of_stock);
+        if self.supply.counts_stock() {
+            let sold_out = self.supply.sold_out(needs, None, unavailable.length());
+            Arc::make_mut(&mut unavailable).unite(&sold_out);
+        }
+        unavailable
     }
 
     /// The articles whose stored price or stock an import would refuse.

@@ -227,19 +227,17 @@ impl Supply {
         let mut unfit = Unfit { articles: Mask::none(length), unmet: Vec::new() };
         for (demand, words) in self.asked(needs) {
             let (attribute, sets) = &self.attributes[demand.attribute];
-            let mut others = Mask::none(length);
-            others.unite_sparse(&demand.restricted);
-            let mut fits_some = demand.restricted.is_empty();
-            for fitting in words.iter().filter_map(|word| sets.get(word)) {
-                fits_some |= others.meets_sparse(fitting);
-                others.subtract_sparse(fitting);
-            }
-            if !fits_some {
+            let fitting = words.iter().filter_map(|word| sets.get(word)).map(|set| &**set);
+            if !unfit.articles.unite_except(&demand.restricted, fitting) && !demand.restricted.is_empty() {
                 unfit.unmet.push((demand.rule.label.clone(), attribute.clone(), words.to_vec()));
             }
-            unfit.articles.unite(&others);
         }
         unfit
+    }
+
+    /// Whether an article says its stock.
+    pub(super) fn counts_stock(&self) -> bool {
+        !self.counted.is_empty()
     }
 
     /// The articles that say their stock and have none of it in this store, or in any, in a size that fits the customer.
@@ -247,9 +245,6 @@ impl Supply {
     pub fn sold_out(&self, needs: Option<&Needs>, store: Option<&str>, length: usize) -> Mask {
         let mut sold_out = Mask::none(length);
         sold_out.unite_sparse(&self.counted);
-        if self.counted.is_empty() {
-            return sold_out;
-        }
         let named = store.and_then(|store| Some(&self.stores.get(&fold(store))?.stock));
         let stock: Vec<&InStock> = match store {
             None => vec![&self.in_any_store],

@@ -164,8 +164,8 @@ pub(crate) fn status(kind: Kind) -> StatusCode {
     StatusCode::from_u16(kind.status()).expect("every kind has a valid status; this is a bug")
 }
 
-/// Makes a problem of a panic, for the layer that catches panics.
-#[expect(clippy::needless_pass_by_value, reason = "the layer passes it by value")]
+/// Makes a problem of a panic.
+#[expect(clippy::needless_pass_by_value, reason = "panics are passed by value")]
 pub(crate) fn from_panic(panic: Box<dyn Any + Send>) -> Response {
     let message = panic
         .downcast_ref::<&str>()

@@ -19,8 +19,10 @@ use futures_util::{StreamExt, stream};
 use tokio::{
     runtime::{Handle, Runtime},
     sync::mpsc,
-    task::JoinSet,
+    task::{JoinHandle, JoinSet},
 };
+
+use crate::web::http::routes::VERSION;
 
 /// The longest body of a completion that computes little.
 const LITTLE: u64 = 16 << 10;
@@ -78,37 +80,60 @@ impl Drop for Running<'_> {
     }
 }
 
+/// A task that ends when this is dropped.
+struct Task<T>(JoinHandle<T>);
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// How much a request computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Amount {
+    /// A health check.
+    Nothing,
+    /// A completion: its model runs on threads of its own.
+    Little,
+    Much,
+}
+
+impl Amount {
+    pub(super) fn of(request: &Request) -> Self {
+        let path = request.uri().path();
+        match path.strip_prefix(VERSION).unwrap_or(path) {
+            "/livez" | "/readyz" => Self::Nothing,
+            "/complete" if request.body().size_hint().upper().is_some_and(|most| most <= LITTLE) => {
+                Self::Little
+            }
+            _ => Self::Much,
+        }
+    }
+}
+
 impl Work {
     /// The runtime of the caller.
     pub(crate) fn here() -> Self {
         Self { runtime: Handle::current(), running: Arc::default() }
     }
 
-    /// Whether a request computes nothing: a health check.
-    pub(super) fn is_none(request: &Request) -> bool {
-        matches!(request.uri().path(), "/livez" | "/readyz" | "/v1/livez" | "/v1/readyz")
-    }
-
-    /// Whether a request computes little on its own threads: a completion, because its model runs on others.
-    pub(super) fn is_little(request: &Request) -> bool {
-        matches!(request.uri().path(), "/complete" | "/v1/complete")
-            && request.body().size_hint().upper().is_some_and(|bytes| bytes <= LITTLE)
-    }
-
     /// Dropping the future ends the work. Little of it stays on the connection's thread while hardly anything else runs: to hand it
     /// over and back wakes two threads.
     pub(super) async fn run<T: Send + 'static>(
         &self,
-        is_little: bool,
+        amount: Amount,
         work: impl Future<Output = T> + Send + 'static,
     ) -> T {
-        let running = Running::start(&self.running);
-        if is_little && running.others < FEW {
+        if amount == Amount::Nothing {
             return work.await;
         }
-        let mut task = JoinSet::new();
-        task.spawn_on(work, &self.runtime);
-        match task.join_next().await.expect("there is one task; this is a bug") {
+        let running = Running::start(&self.running);
+        if amount == Amount::Little && running.others < FEW {
+            return work.await;
+        }
+        let mut task = Task(self.runtime.spawn(work));
+        match (&mut task.0).await {
             Ok(done) => done,
             Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
             // The process ends.

@@ -191,8 +191,7 @@ async fn unsuitable(
     let needs = catalogue.sets().supply().needs(features);
     let no_gos = catalogue.sets().ruled_out(&no_gos).articles;
     let unfit = catalogue.sets().supply().unfit(&needs, length).articles;
-    let mut sold_out = catalogue.sets().out_of_stock().clone();
-    sold_out.unite(&catalogue.sets().supply().sold_out(Some(&needs), None, length));
+    let sold_out = catalogue.sets().unavailable(Some(&needs));
     let words = |piece: &ArticleView| {
         let index = catalogue.position_of(&piece.id)?;
         let reasons =

@@ -137,8 +137,12 @@ impl Group {
         input: impl Fn(usize) -> &'a Input<'a>,
         needs: Option<Vec<u64>>,
     ) -> Self {
-        let positions = (0..input(0).words.len()).flat_map(|word| (0..rows).map(move |row| (word, row)));
-        Self { first, rows, inputs: positions.map(|(word, row)| input(row).words[word]).collect(), needs }
+        let words = input(0).words.len();
+        let mut inputs = Vec::with_capacity(words * rows);
+        for word in 0..words {
+            inputs.extend((0..rows).map(|row| input(row).words[word]));
+        }
+        Self { first, rows, inputs, needs }
     }
 
     fn needs(&self, panel: usize) -> bool {
