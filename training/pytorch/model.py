@@ -200,6 +200,8 @@ class Memory(nn.Module):
         for name in ("articles", "counts", "expected"):
             self.register_buffer(name, torch.zeros(self.count + 2, config["memory"]))
         self.register_buffer("named", torch.zeros(rows))
+        # What whole outfits count: nothing here.
+        self.register_buffer("outfits", torch.zeros(7))
 
     def forward(self, logits: Tensor, slots: Tensor, features: Tensor, target: Tensor | None, kept: Tensor | None):
         """Adds to the logits. What is learned from must not count itself: the targets' own appearance is taken off."""

@@ -6,6 +6,7 @@ pub mod catalogue;
 pub mod evaluation;
 pub mod inference;
 pub mod onnx_runtime;
+pub mod outfit_memory;
 pub mod packed_article;
 pub mod release;
 pub mod tables;

@@ -20,7 +20,10 @@ use half::f16;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 pub use self::context::{ContextEncoder, Rows};
-use crate::averages::Average;
+use crate::{
+    averages::Average,
+    outfit_memory::{FEATURES, OutfitMemory},
+};
 
 /// The largest number that a weight may be. The square of a larger one, and so an outfit's or a layer's sum of them, is
 /// soon above float32's largest, 3.4e38.
@@ -124,6 +127,8 @@ struct Memory {
     /// By feature of the schema whose values are articles, for each value: its article, if a model knows it, and by how
     /// much that is boosted.
     named: BTreeMap<usize, Vec<Option<(u32, f32)>>>,
+    /// With the weights of what it says.
+    outfits: Option<(OutfitMemory, Vec<f32>)>,
 }
 
 impl Tables {
@@ -247,6 +252,16 @@ impl Tables {
             if strength != 0.0 {
                 boost(other, strength);
             }
+        }
+    }
+
+    /// The same for what remembered outfits name beside the visible articles.
+    pub fn boosts_of_outfits(&self, visible: &[u32], mut boost: impl FnMut(u32, f32)) {
+        let Some((outfits, weights)) = self.memory.as_ref().and_then(|memory| memory.outfits.as_ref()) else {
+            return;
+        };
+        for (article, features) in outfits.describe(visible, None) {
+            boost(article, features.iter().zip(weights).map(|(feature, weight)| feature * weight).sum());
         }
     }
 
@@ -406,7 +421,17 @@ impl Memory {
             };
             named.insert(position, of_values.iter().enumerate().map(row).collect());
         }
-        Ok(Some(Self { columns, articles, strengths, named }))
+        let outfits = file.has("memory.outfits").then(|| Self::read_outfits(file, vocabulary)).transpose()?;
+        Ok(Some(Self { columns, articles, strengths, named, outfits }))
+    }
+
+    /// The vocabulary's length ends an outfit.
+    fn read_outfits(file: &File<'_>, vocabulary: usize) -> Result<(OutfitMemory, Vec<f32>), TablesError> {
+        let numbers = file.tensor("memory.outfits")?.shape().first().copied().unwrap_or_default();
+        let (_, numbers) = file.articles("memory.outfits", numbers, vocabulary + 1)?;
+        let outfits = numbers.split(|&article| article as usize == vocabulary);
+        let weights = file.matrix("memory.outfits.weights", FEATURES, Some(1))?.to_singles();
+        Ok((OutfitMemory::new(vocabulary, outfits.filter(|outfit| !outfit.is_empty())), weights))
     }
 }
 

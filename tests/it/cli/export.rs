@@ -5,7 +5,10 @@ use std::{
     time::SystemTime,
 };
 
-use atelier_core::{domain::ArticleId, util::digest};
+use atelier_core::{
+    domain::{ArticleId, CustomerId, Timestamp},
+    util::digest,
+};
 use proptest::{collection::vec, prelude::*, sample::select, strategy::ValueTree, test_runner::TestRunner};
 use serde_json::{Map, Value, json};
 
@@ -29,6 +32,29 @@ async fn an_export_equals_the_import(db: TestDatabase) {
         let read = |folder: &tempfile::TempDir| fs::read_to_string(folder.path().join(&file)).unwrap();
         assert_eq!(read(&back), read(&given), "{table}");
     }
+}
+
+/// Releases hold the outfits of the data that they were trained on.
+#[apply(contract)]
+async fn an_erased_customers_outfits_are_in_no_later_export(db: TestDatabase) {
+    let (given, back) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write_tables(given.path(), 3);
+    assert!(run(atelier(&db, &["import", path(given.path())])).await.status.success());
+    let store = db.open().await;
+    assert_eq!(
+        store
+            .customers()
+            .erase(&CustomerId::new("c-00001").unwrap(), Timestamp::from_millis(1_790_000_000_000))
+            .await,
+        Ok(true)
+    );
+    store.close().await;
+    assert!(run(atelier(&db, &["export", path(back.path())])).await.status.success());
+    let outfits = fs::read_to_string(back.path().join("outfits.jsonl")).unwrap();
+    assert!(
+        outfits.contains("c-00000") && outfits.contains("c-00002") && outfits.lines().count() == 2,
+        "{outfits}"
+    );
 }
 
 /// Outfits were stored when a release of smaller and larger ones was live.

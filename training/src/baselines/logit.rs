@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use atelier_engine::outfit_memory::{Candidates, FEATURES, OutfitMemory};
 use rayon::prelude::*;
 
 use super::{
@@ -43,24 +44,29 @@ pub struct Logit<'a> {
 impl<'a> Logit<'a> {
     /// With the articles that features name, such as what the customer had.
     pub fn fit(data: &'a Data) -> Self {
-        Self::with(data, true)
+        Self::with(data, Known { histories: true, outfits: true })
     }
 
-    /// Without what this customer had, which a released file is not told, nor a match.
+    /// Without what this customer had, which a match is not told.
     pub(crate) fn fit_without_histories(data: &'a Data) -> Self {
-        Self::with(data, false)
+        Self::with(data, Known { histories: false, outfits: true })
     }
 
-    fn with(data: &'a Data, histories: bool) -> Self {
+    /// With what one ONNX file can hold.
+    pub(crate) fn fit_for_file(data: &'a Data) -> Self {
+        Self::with(data, Known { histories: false, outfits: false })
+    }
+
+    fn with(data: &'a Data, known: Known) -> Self {
         let named = named_articles(data);
         let held = FITTED.min(data.training().len() / PART).max(1);
         let held = choose(1, Table::Logit, data.training(), held);
         let rest: Vec<u32> =
             data.training().iter().copied().filter(|outfit| held.binary_search(outfit).is_err()).collect();
-        let counts = Counts::new(data, &rest, named.clone(), histories);
+        let counts = Counts::new(data, &rest, named.clone(), known);
         let questions: Vec<Vec<f64>> = held.par_iter().map(|&outfit| counts.example(outfit)).collect();
         let coefficients = maximise(&questions, counts.features());
-        Self { data, counts: Counts::new(data, data.training(), named, histories), coefficients }
+        Self { data, counts: Counts::new(data, data.training(), named, known), coefficients }
     }
 
     /// The same model as a sum over what is known: what a first step of learning can begin at.
@@ -113,6 +119,11 @@ impl<'a> Logit<'a> {
         named.map(|(named, worth)| (named.feature, named.articles.as_slice(), *worth))
     }
 
+    /// What whole outfits count.
+    pub(crate) fn remembered(&self) -> &[f64] {
+        &self.coefficients[self.counts.features() - self.counts.remembered()..]
+    }
+
     /// Each feature's name and coefficient.
     pub fn coefficients(&self) -> impl Iterator<Item = (String, f64)> {
         let names = self.counts.compared.iter().map(|&attribute| &self.data.attributes().names()[attribute]);
@@ -122,7 +133,8 @@ impl<'a> Logit<'a> {
         let schema = self.data.schema().features();
         let by_features =
             self.counts.named.iter().map(|named| format!("named by {}", schema[named.feature].name));
-        fixed.into_iter().chain(both).chain(by_features).zip(self.coefficients.iter().copied())
+        let outfits = (0..self.counts.remembered()).map(|feature| format!("like outfits, {feature}"));
+        fixed.into_iter().chain(both).chain(by_features).chain(outfits).zip(self.coefficients.iter().copied())
     }
 }
 
@@ -153,6 +165,13 @@ impl Answers for Logit<'_> {
 
 /// Features before those of attributes: popularity, co-occurrence, already in the outfit, how often the customer had it.
 const FIXED: usize = 4;
+
+/// What a logit knows beside articles' and customers' values.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    histories: bool,
+    outfits: bool,
+}
 
 /// A feature of the schema whose values are articles.
 #[derive(Debug, Clone)]
@@ -195,6 +214,7 @@ struct Counts<'a> {
     /// By feature of the schema, then by row and column.
     profile: Vec<Vec<f32>>,
     named: Vec<Named>,
+    outfits: Option<OutfitMemory>,
 }
 
 /// What a question says, by column and article.
@@ -206,10 +226,11 @@ struct View<'a> {
     together: Vec<f64>,
     /// By feature that names articles.
     named: Vec<HashSet<u32>>,
+    outfits: Candidates,
 }
 
 impl<'a> Counts<'a> {
-    fn new(data: &'a Data, outfits: &[u32], named: Vec<Named>, histories: bool) -> Self {
+    fn new(data: &'a Data, outfits: &[u32], named: Vec<Named>, known: Known) -> Self {
         let attributes = data.attributes();
         let mut sizes = vec![0; attributes.names().len()];
         for (value, _) in (0..).zip(0..attributes.count()) {
@@ -232,7 +253,7 @@ impl<'a> Counts<'a> {
             attributes,
             popularity: articles.iter().map(|count| ((count + 0.5) / total).ln()).collect(),
             pairs: Pairs::count_in(data, outfits),
-            histories: count_histories(data, if histories { outfits } else { &[] }),
+            histories: count_histories(data, if known.histories { outfits } else { &[] }),
             chance: articles.iter().map(|count| count / seen).collect(),
             compared,
             columns,
@@ -240,6 +261,7 @@ impl<'a> Counts<'a> {
             beside: Vec::new(),
             profile: Vec::new(),
             named,
+            outfits: known.outfits.then(|| data.remember(outfits)),
         };
         counts.count_beside(outfits);
         counts.count_profiles(outfits);
@@ -247,7 +269,11 @@ impl<'a> Counts<'a> {
     }
 
     fn features(&self) -> usize {
-        FIXED + 2 * self.compared.len() + self.named.len()
+        FIXED + 2 * self.compared.len() + self.named.len() + self.remembered()
+    }
+
+    fn remembered(&self) -> usize {
+        if self.outfits.is_some() { FEATURES } else { 0 }
     }
 
     /// The columns of an article's values.
@@ -308,6 +334,10 @@ impl<'a> Counts<'a> {
             profile: vec![0.0; width],
             together: vec![0.0; self.popularity.len()],
             named: self.named.iter().map(|named| named.among(question.features)).collect(),
+            outfits: self
+                .outfits
+                .as_ref()
+                .map_or_else(Candidates::new, |outfits| outfits.describe(question.visible, None)),
         };
         for &article in question.visible {
             for row in self.columns_of(article) {
@@ -341,6 +371,10 @@ impl<'a> Counts<'a> {
         }
         for (feature, named) in features[FIXED + 2 * self.compared.len()..].iter_mut().zip(&view.named) {
             *feature = f64::from(u8::from(named.contains(&article)));
+        }
+        if let Some(says) = view.outfits.get(&article) {
+            let from = self.features() - says.len();
+            features[from..].iter_mut().zip(says).for_each(|(feature, says)| *feature = f64::from(*says));
         }
     }
 

@@ -110,6 +110,32 @@ fn evaluation_masks_every_slot_in_turn() {
     assert!((summary.recall_at_5.mean - 0.75).abs() < 1e-12);
 }
 
+/// Any two of an outfit's articles are beside every shoe as often: only all three of them say which one it is.
+#[test]
+fn the_logit_reads_whole_outfits() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    let kinds = ["coat", "hat", "bag", "shoe"];
+    let articles = kinds.iter().flat_map(|kind| {
+        (0..5).map(move |number| format!("{{\"id\":\"{kind}-{number}\",\"type\":\"{kind}\"}}\n"))
+    });
+    write("articles.jsonl", &articles.collect::<String>());
+    write("customers.jsonl", "{\"id\":\"c-0\"}\n");
+    let outfit = |place: usize| {
+        let (coat, hat, bag) = (place % 5, place / 5 % 5, place / 25 % 5);
+        let shoe = (coat + hat + bag) % 5;
+        format!(
+            "{{\"customer\":\"c-0\",\"articles\":[\"coat-{coat}\",\"hat-{hat}\",\"bag-{bag}\",\"shoe-{shoe}\"]}}\n"
+        )
+    };
+    write("outfits.jsonl", &(0..500).map(outfit).collect::<String>());
+    let data = Data::load(folder.path()).unwrap();
+    let recall =
+        |logit: &Logit<'_>| evaluate(&data, data.development(), logit).any.summary().recall_at_1.mean;
+    let (with, without) = (recall(&Logit::fit(&data)), recall(&Logit::fit_for_file(&data)));
+    assert!(with > 0.95 && without < 0.5, "{with}, {without}");
+}
+
 #[test]
 fn the_logit_reads_which_articles_a_feature_names() {
     let folder = tempfile::tempdir().unwrap();

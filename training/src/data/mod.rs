@@ -19,6 +19,7 @@ use anyhow::{Context, Result};
 use atelier_core::domain::{
     Article, CustomerId, Feature, Kind, Schema, Split, Vocabulary, VocabularyError, fold_for,
 };
+use atelier_engine::outfit_memory::OutfitMemory;
 
 use crate::random::{Stream, Table, choose};
 
@@ -131,6 +132,12 @@ impl Data {
             counts[*article as usize] += 1.0;
         }
         counts
+    }
+
+    /// Remembers these outfits.
+    pub(crate) fn remember(&self, outfits: &[u32]) -> OutfitMemory {
+        let articles = outfits.iter().map(|&outfit| self.outfits().articles(outfit));
+        OutfitMemory::new(self.vocabulary().len(), articles)
     }
 
     /// In the vocabulary's order.

@@ -2,9 +2,13 @@
 //! say how much that counts, and how much it counts that an article is in the outfit already or is a value of a feature,
 //! such as what the customer had.
 //!
-//! Two articles of ten thousand that go together have too few outfits to be learned as vectors; a count holds them.
+//! Two articles of ten thousand that go together have too few outfits to be learned as vectors; a count holds them. Whole
+//! outfits like the one that is asked about say more than pairs.
+
+use atelier_engine::outfit_memory::{Candidates, OutfitMemory, Own};
 
 use super::{
+    Rows,
     shard::Shard,
     weights::{Gradients, Param, Weights},
 };
@@ -22,6 +26,8 @@ pub(crate) struct Memory {
     /// How much it counts what was beside the visible articles, by damping; that an article is one of them; that it is a
     /// value of each of these features.
     pub(crate) weights: Param,
+    /// How much it counts what remembered outfits say.
+    pub(crate) outfits: Param,
     /// For each feature of the schema its first row in `named`, if its values are articles.
     pub(crate) features: Vec<Option<usize>>,
 }
@@ -114,6 +120,55 @@ impl Memory {
                     *to += GAIN * logits[article as usize] * strength;
                 }
             });
+        }
+    }
+
+    /// What remembered outfits say of each outfit, as `add` takes it.
+    pub(crate) fn describe(
+        outfits: &OutfitMemory,
+        shard: &Shard,
+        targets: Option<&[u32]>,
+        kept: Option<&[bool]>,
+    ) -> Vec<Candidates> {
+        let has_memory = |article: &u32| kept.is_none_or(|kept| kept[*article as usize]);
+        let describe = |outfit: usize| {
+            let visible: Vec<u32> = shard.visible(outfit).filter(has_memory).collect();
+            let size = shard.range(Rows::Slots, outfit).len();
+            let own = targets.map(|targets| Own { target: targets[outfit], size });
+            let mut candidates = outfits.describe(&visible, own);
+            candidates.retain(|article, _| has_memory(article));
+            candidates
+        };
+        (0..shard.outfits()).map(describe).collect()
+    }
+
+    /// Adds what remembered outfits say of each outfit.
+    pub(crate) fn add_outfits(&self, weights: &Weights, said: &[Candidates], logits: &mut [f32]) {
+        for (logits, candidates) in logits.chunks_exact_mut(logits.len() / said.len().max(1)).zip(said) {
+            for (&article, features) in candidates {
+                logits[article as usize] += dot(weights.data(self.outfits), features);
+            }
+        }
+    }
+
+    /// Adds the gradient of these weights; `logits` are the logits' gradients.
+    pub(crate) fn backward_outfits(
+        &self,
+        weights: &Weights,
+        said: &[Candidates],
+        logits: &[f32],
+        gradients: &mut Gradients,
+    ) {
+        if said.is_empty() {
+            return;
+        }
+        let into = gradients.dense_mut(self.outfits, weights);
+        for (logits, candidates) in logits.chunks_exact(logits.len() / said.len()).zip(said) {
+            for (&article, features) in candidates {
+                into.iter_mut()
+                    .zip(features)
+                    .for_each(|(to, feature)| *to += logits[article as usize] * feature);
+            }
         }
     }
 

@@ -167,7 +167,7 @@ pub fn export_baseline(
         ServedBaseline::Cooccurrence => {
             baseline::draw_cooccurrence(&Cooccurrence::fit(data, &popularity, &pairs), articles)
         }
-        ServedBaseline::Logit => baseline::draw_logit(&Logit::fit_without_histories(data), data),
+        ServedBaseline::Logit => baseline::draw_logit(&Logit::fit_for_file(data), data),
     };
     let metadata = Metadata { release: release.to_owned(), storage: Storage::Float32 };
     write(graph, 0, baseline.method(), &metadata, &[], path)

@@ -73,6 +73,14 @@ fn memory(model: &Model, storage: Storage) -> Vec<Stored> {
     let mut stored =
         vec![integers("memory.articles".to_owned(), shape.clone(), &beside.0[..articles * columns])];
     stored.extend(floats("memory.strengths", &shape, &beside.1[..articles * columns], storage));
+    if let Some((outfits, weights)) = model.outfits() {
+        let articles = model.config().articles;
+        let end = [u32::try_from(articles).expect("articles fit 32 bits; this is a bug")];
+        let all = outfits.outfits().flat_map(|outfit| outfit.iter().chain(&end));
+        let all: Vec<i32> = all.map(|&article| article.cast_signed()).collect();
+        stored.push(integers("memory.outfits".to_owned(), vec![all.len()], &all));
+        stored.extend(floats("memory.outfits.weights", &[weights.len()], weights, storage));
+    }
     for (feature, first) in model.config().features.iter().zip(&memory.features) {
         let Some(first) = first else { continue };
         let rows = *first..first + feature.rows;

@@ -133,6 +133,23 @@ fn run(session: &mut Session, config: &ModelConfig, outfits: &[OwnedExample]) ->
         .collect()
 }
 
+/// The logits as the service has them: whole files leave out what the tables remember of whole outfits.
+fn served(
+    session: &mut Session,
+    tables: &Tables,
+    config: &ModelConfig,
+    outfits: &[OwnedExample],
+) -> HashMap<String, Vec<f32>> {
+    let mut outputs = run(session, config, outfits);
+    let logits = outputs.get_mut("logits").unwrap().chunks_exact_mut(config.articles);
+    for (logits, outfit) in logits.zip(outfits) {
+        let slots = outfit.slots.iter().copied();
+        let visible: Vec<u32> = slots.filter(|&slot| slot < config.blank()).collect();
+        tables.boosts_of_outfits(&visible, |article, by| logits[article as usize] += by);
+    }
+    outputs
+}
+
 fn difference(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len());
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
@@ -143,14 +160,15 @@ fn onnx_runtime_matches_training() {
     for model in Method::ALL.into_iter().map(small).chain([small_with_embeddings()]) {
         let method = model.config().method;
         let config = model.config();
-        let (mut session, _) = exported(&model, Storage::Float32);
+        let (tables, whole) = joined(&model, Storage::Float32);
+        let mut session = opened(&whole);
         let axes = Axes::new(method);
         let universal = axes.trunk == Trunk::Universal;
         let mut most = 0.0_f32;
         for (count, padded, seed) in [(1, false, 1), (1, true, 2), (9, false, 3), (64, true, 4)] {
             let outfits = examples(config, count, padded, seed);
             let packed = batch(config, &outfits);
-            let outputs = run(&mut session, config, &outfits);
+            let outputs = served(&mut session, &tables, config, &outfits);
             most = most.max(difference(&outputs["logits"], &model.logits(&packed)));
             assert_eq!(outputs.len(), 1 + usize::from(axes.personas) + usize::from(universal));
             if axes.personas {
@@ -171,20 +189,23 @@ fn onnx_runtime_matches_training() {
 fn outfits_of_every_length_in_any_order() {
     for method in Method::ALL {
         let model = small(method);
-        let (mut session, _) = exported(&model, Storage::Float32);
+        let (tables, whole) = joined(&model, Storage::Float32);
+        let mut session = opened(&whole);
+        let mut run =
+            |config: &ModelConfig, outfits: &[OwnedExample]| served(&mut session, &tables, config, outfits);
         for outfit in examples(model.config(), 8, false, 21) {
-            let straight = run(&mut session, model.config(), std::slice::from_ref(&outfit));
+            let straight = run(model.config(), std::slice::from_ref(&outfit));
             let expected = model.logits(&batch(model.config(), std::slice::from_ref(&outfit)));
             assert!(difference(&straight["logits"], &expected) <= 1e-4, "{method} {:?}", outfit.slots);
             let mut turned = outfit.clone();
             turned.slots.reverse();
             turned.blank = turned.slots.len() - 1 - outfit.blank;
-            let turned = run(&mut session, model.config(), &[turned]);
+            let turned = run(model.config(), &[turned]);
             assert!(difference(&straight["logits"], &turned["logits"]) <= 1e-5, "{method}: order");
             let mut padded = outfit.clone();
             padded.slots.splice(0..0, [model.config().padding(); 3]);
             padded.blank += 3;
-            let padded = run(&mut session, model.config(), &[padded]);
+            let padded = run(model.config(), &[padded]);
             for (name, values) in &straight {
                 assert!(difference(values, &padded[name]) <= 1e-5, "{method}: padding changes {name}");
             }

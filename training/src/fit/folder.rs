@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 
 use super::{
     EpochRecord, RunConfig, State, curves, development::judge_with_types, handover, new_share, outcome,
-    readme, sureness, value_rows,
+    readme, remembered, sureness, value_rows,
 };
 use crate::{
     data::Data,
@@ -84,6 +84,9 @@ impl RunFolder {
                 );
             }
             model.set_values(value_rows(data));
+        }
+        if config.model.memory > 0 {
+            model.set_outfits(remembered(data));
         }
         if config.fit.calibrate {
             sureness::set(&mut model, data);

@@ -30,6 +30,7 @@ use std::{
 };
 
 use anyhow::{Result, bail};
+use atelier_engine::outfit_memory::OutfitMemory;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use config::Difference;
@@ -165,7 +166,12 @@ pub fn fit(
 pub fn hand_over(data: &Data, config: &RunConfig, folder: &RunFolder) -> Result<()> {
     let _lock = folder.lock()?;
     prepare(config, folder, false)?;
-    folder.hand_over(data, config, &first_model(data, config))
+    let mut model = first_model(data, config);
+    // Other trainers do not look into whole outfits.
+    if let Some(outfits) = model.named_mut("memory.outfits") {
+        outfits.data.fill(0.0);
+    }
+    folder.hand_over(data, config, &model)
 }
 
 /// A run's model before its first step.
@@ -180,6 +186,7 @@ fn first_model(data: &Data, config: &RunConfig) -> Model {
     }
     if config.model.memory > 0 {
         start::set_memory(&mut model, data);
+        model.set_outfits(remembered(data));
     }
     if config.model.matching > 0 && config.fit.begin_at_logit {
         // With its biases.
@@ -262,6 +269,9 @@ impl<'a> Run<'a> {
         };
         if fit.attributes {
             trainer.share(value_rows(data), fit.drop_own);
+        }
+        if config.model.memory > 0 {
+            trainer.set_outfits(remembered(data));
         }
         let development = Development::new(data, &config.model);
         if fit.begin_at_logit && state.checkpoint.is_empty() {
@@ -368,6 +378,11 @@ fn outcome(config: &FitConfig, state: &State) -> Option<Outcome> {
     } else {
         None
     }
+}
+
+/// The outfits that a model's memory holds.
+fn remembered(data: &Data) -> Arc<OutfitMemory> {
+    Arc::new(data.remember(data.training()))
 }
 
 /// Which article has which values, and what models take of its embedding, for articles that models know.

@@ -124,6 +124,8 @@ mod tests {
         let mut config =
             RunConfig::new(method, data, Path::new("shop"), Overrides::default(), attributes).unwrap();
         small_model(&mut config.model);
+        // Whole outfits of so regular a shop leave no doubt.
+        config.model.memory = 0;
         let first = first_model(data, &config);
         let mut model = first.clone();
         set(&mut model, data, &config);

@@ -45,13 +45,18 @@ pub(super) fn begin_at_logit(model: &mut Model, data: &Data, seed: u64) {
         let weights = model.named_mut("memory.weights").expect("the model has a memory; this is a bug");
         let named: Vec<f64> = logit.named().map(|(.., worth)| worth).collect();
         set_first_weights(&mut weights.data, terms.together, terms.own, &named);
+        let outfits = model.named_mut("memory.outfits").expect("the model has a memory; this is a bug");
+        outfits.data = single(logit.remembered());
     }
     // What the blocks say begins at nothing.
     let vocabulary = model.named_mut("vocabulary.own").expect("a match has values; this is a bug");
     vocabulary.data.iter_mut().for_each(|number| *number = 0.0);
-    #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
-    let bias: Vec<f32> = terms.popularity.iter().map(|popularity| *popularity as f32).collect();
-    model.set_bias(&bias);
+    model.set_bias(&single(&terms.popularity));
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
+fn single(weights: &[f64]) -> Vec<f32> {
+    weights.iter().map(|weight| *weight as f32).collect()
 }
 
 /// Draws a model's first match.

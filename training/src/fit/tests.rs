@@ -318,6 +318,8 @@ fn a_match_starts_as_the_logit_and_may_stay_there() {
         assert!((ours - theirs).abs() < 1e-3, "{start:?}, the logit {logit:?}");
     }
     assert!(!folder.epochs().unwrap()[0].best);
-    let best = Development::new(&data, &config.model).evaluate(&folder.best().unwrap());
+    let mut best = folder.best().unwrap();
+    best.set_outfits(remembered(&data));
+    let best = Development::new(&data, &config.model).evaluate(&best);
     assert_eq!(best, start, "the start is kept");
 }

@@ -1,5 +1,7 @@
 //! Names and draws a model's weights.
 
+use atelier_engine::outfit_memory::FEATURES;
+
 use super::{
     Axes, Conditioning, ModelConfig, Trunk,
     structure::{AttentionLayer, Block, Conditioned, Fnn, Structure, Update},
@@ -147,6 +149,7 @@ impl Builder<'_> {
             expected: self.zeros("memory.expected", &shape),
             named: self.filled("memory.named", named, 0.0),
             weights,
+            outfits: self.filled("memory.outfits", FEATURES, 0.0),
             features,
         }
     }

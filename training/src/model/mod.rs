@@ -23,6 +23,8 @@ pub(crate) use structure::{Output, Structure};
 
 use std::sync::Arc;
 
+use atelier_engine::outfit_memory::OutfitMemory;
+
 use crate::engine::{Composed, Head, Param, Tensor, ValueRows, Weights, add_embedding};
 
 /// A model of one method.
@@ -35,13 +37,27 @@ pub struct Model {
     values: Option<Arc<ValueRows>>,
     /// The articles with own vectors in the tables of sums; all if `None`.
     kept: Option<Vec<bool>>,
+    /// The outfits that its memory holds.
+    outfits: Option<Arc<OutfitMemory>>,
 }
 
 impl Model {
     /// A new model: the same configuration and seed give the same weights.
     pub fn new(config: &ModelConfig, seed: u64) -> Self {
         let (structure, weights) = build::build(config, seed);
-        Self { config: config.clone(), structure, weights, values: None, kept: None }
+        Self { config: config.clone(), structure, weights, values: None, kept: None, outfits: None }
+    }
+
+    /// Gives its memory whole outfits.
+    pub(crate) fn set_outfits(&mut self, outfits: Arc<OutfitMemory>) {
+        self.outfits = Some(outfits);
+    }
+
+    /// The outfits that its memory holds, and what they count; None if they count nothing.
+    pub(crate) fn outfits(&self) -> Option<(&OutfitMemory, &[f32])> {
+        let weights = self.weights.data(self.structure.memory.as_ref()?.outfits);
+        let outfits = self.outfits.as_deref().filter(|_| weights.iter().any(|weight| *weight != 0.0));
+        Some((outfits?, weights))
     }
 
     /// Says which values the articles have.
@@ -122,7 +138,8 @@ impl Model {
     pub(crate) fn scale_logits(&mut self, factor: f32) {
         let Head { weight, bias, personas } = self.structure.head;
         assert!(personas.is_none(), "a model with personas cannot be scaled; this is a bug");
-        let mut params: Vec<Param> = self.structure.memory.iter().map(|memory| memory.weights).collect();
+        let memory = self.structure.memory.iter();
+        let mut params: Vec<Param> = memory.flat_map(|memory| [memory.weights, memory.outfits]).collect();
         for table in [weight, bias] {
             params.push(table);
             if let Some(Composed { own, values, embedding, .. }) = self.composed(table) {

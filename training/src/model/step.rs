@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use atelier_engine::outfit_memory::{Candidates, OutfitMemory};
 use rayon::prelude::*;
 
 use super::{Batch, Model, Output, PairBatch};
 use crate::{
     engine::{
-        AdamW, AdamWConfig, Dropout, Gradients, Halting, Head, HeadGradients, Shard, Tape, ValueRows, number,
+        AdamW, AdamWConfig, Dropout, Gradients, Halting, Head, HeadGradients, Memory, Shard, Tape, ValueRows,
+        number,
     },
     random::{Stream, Table},
 };
@@ -62,6 +64,11 @@ impl Trainer {
     pub(crate) fn share(&mut self, rows: Arc<ValueRows>, drop_own: f64) {
         self.model.set_values(rows);
         self.drop_own = drop_own;
+    }
+
+    /// Gives the model's memory whole outfits.
+    pub(crate) fn set_outfits(&mut self, outfits: Arc<OutfitMemory>) {
+        self.model.set_outfits(outfits);
     }
 
     /// Steps made so far.
@@ -175,7 +182,7 @@ impl Model {
         let mut tape = self.tape(shard, dropout);
         let output = self.structure.forward(&mut tape);
         let targets = &batch.targets[outfits.clone()];
-        self.fill_logits(&tape, output, shard, Some(targets), logits);
+        let said = self.fill_logits(&tape, output, shard, Some(targets), logits);
         let weights = &batch.weights[outfits];
         let shares: Vec<f32> = weights.iter().map(|weight| weight / number(batch.len())).collect();
         let losses = Head::loss(logits, targets, &shares);
@@ -191,6 +198,7 @@ impl Model {
         tape.backward(seeds, ponder, &mut gradients);
         if let Some(memory) = &self.structure.memory {
             memory.backward(&self.weights, shard, targets, self.kept.as_deref(), logits, &mut gradients);
+            memory.backward_outfits(&self.weights, &said, logits, &mut gradients);
         }
         Learned { part, hidden, personas, gradients }
     }
@@ -239,7 +247,7 @@ impl Model {
         Halting { epsilon: universal.epsilon, max_steps: universal.most_steps }
     }
 
-    /// `targets` are the missing articles, if they are learned from.
+    /// `targets` are the missing articles, if they are learned from. Returns what remembered outfits say.
     fn fill_logits(
         &self,
         tape: &Tape<'_>,
@@ -247,12 +255,16 @@ impl Model {
         shard: &Shard,
         targets: Option<&[u32]>,
         logits: &mut [f32],
-    ) {
+    ) -> Vec<Candidates> {
         let shares = output.personas.map(|node| tape.value(node));
         self.structure.head.logits(&self.weights, tape.value(output.hidden), shares, logits);
-        if let Some(memory) = &self.structure.memory {
-            memory.add(&self.weights, shard, targets, self.kept.as_deref(), logits);
-        }
+        let Some(memory) = &self.structure.memory else { return Vec::new() };
+        let kept = self.kept.as_deref();
+        memory.add(&self.weights, shard, targets, kept, logits);
+        let outfits = self.outfits.as_deref();
+        let said = outfits.map_or_else(Vec::new, |outfits| Memory::describe(outfits, shard, targets, kept));
+        memory.add_outfits(&self.weights, &said, logits);
+        said
     }
 
     fn add_up(&self, parts: &[Part], outfits: usize) -> Loss {

@@ -1,4 +1,5 @@
 use atelier_core::domain::{MAX_SLOTS, Method, Schema};
+use atelier_engine::outfit_memory::{FEATURES, OutfitMemory};
 use rand::{RngExt, SeedableRng, seq::SliceRandom};
 use rand_pcg::Pcg64;
 
@@ -89,6 +90,11 @@ fn fill_memory(model: &mut Model) {
             }
         }
     }
+    let outfits: Vec<Vec<u32>> =
+        (0..200).map(|_| (0..7).map(|_| random.random_range(0..23)).collect()).collect();
+    model.set_outfits(Arc::new(OutfitMemory::new(articles, outfits.iter().map(Vec::as_slice))));
+    model.named_mut("memory.outfits").unwrap().data =
+        (0..FEATURES).map(|_| random.random::<f32>() - 0.3).collect();
     // Green and blue are articles, red is none.
     model.named_mut("memory.named").unwrap().data.copy_from_slice(&[0.0, 0.0, 4.0, 9.0]);
 }

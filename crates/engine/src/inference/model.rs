@@ -489,9 +489,11 @@ fn boosts(tables: &Tables, question: &Question) -> Boosts {
         boosts.extend(question.articles.position_in_vocabulary(index).map(|position| (position, by)));
     };
     let visible = question.slots.iter().filter(|slot| ![BLANK, PADDING].contains(slot));
-    for own in visible.filter_map(|&slot| question.articles.composition(slot)?.own) {
+    let visible: Vec<u32> = visible.filter_map(|&slot| question.articles.composition(slot)?.own).collect();
+    for &own in &visible {
         tables.boosts_of_article(own, &mut boost);
     }
+    tables.boosts_of_outfits(&visible, &mut boost);
     tables.boosts_of_context(&question.context, &mut boost);
     Boosts::new(boosts)
 }
