@@ -3,14 +3,19 @@
 //! A sum is a tensor of the model like any other, so everything reads it as it would read a table that was learned as
 //! a whole. The optimiser moves what it is made of.
 
-use std::mem;
+use std::{mem, ops::Range};
 
 use rayon::prelude::*;
 
 use super::{
-    simd::{add, add_scaled},
+    simd::{add, add_scaled, vectorised},
     weights::{Gradients, Param, Tensor, Weights},
 };
+
+/// Columns that are added up at once: those of all values fit into a core's cache.
+const STRIPE: usize = 64;
+/// Articles per task.
+const ARTICLES: usize = 4096;
 
 /// Which article has which values.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -142,14 +147,23 @@ pub(crate) struct Composed {
 }
 
 impl Composed {
-    /// Sums up. Articles that are not `kept` are made of their values alone; rows past its end are kept.
-    pub(crate) fn compose(&self, weights: &mut Weights, rows: &ValueRows, kept: Option<&[bool]>) {
+    /// Sums up, for all articles or `only` for some. Articles that are not `kept` are made of their values alone; rows past
+    /// its end are kept.
+    pub(crate) fn compose(
+        &self,
+        weights: &mut Weights,
+        rows: &ValueRows,
+        kept: Option<&[bool]>,
+        only: Option<&[u32]>,
+    ) {
         let mut sums = mem::take(&mut weights.0[self.sum.0].data);
         let (own, values) = (weights.tensor(self.own), weights.tensor(self.values));
         let embedding = self.embedding.map(|embedding| weights.tensor(embedding));
         let (width, own_width) = (columns(values), columns(own));
-        sums.par_chunks_mut(width).zip(own.data.par_chunks(own_width)).enumerate().for_each(
-            |(article, (sum, own))| {
+        let stripes = stripes(width, own_width);
+        let sum_up = |first: usize, sums: &mut [f32], own: &[f32]| {
+            let articles = sums.chunks_exact_mut(width).zip(own.chunks_exact(own_width));
+            for (article, (sum, own)) in (first..).zip(articles) {
                 sum.fill(0.0);
                 if is_kept(kept, article) {
                     sum[..own_width].copy_from_slice(own);
@@ -157,53 +171,149 @@ impl Composed {
                 if let Some(embedding) = embedding {
                     add_embedding(&mut sum[..own_width], embedding, rows.embedding(article));
                 }
-                for &value in rows.of_article(article) {
-                    let (own, matched) = values.data[value as usize * width..][..width].split_at(own_width);
-                    add(&mut sum[..own_width], own);
-                    add_scaled(&mut sum[own_width..], matched, rows.factor(value as usize));
+            }
+            for stripe in &stripes {
+                add_values(sums, first, &values.data, rows, stripe);
+            }
+        };
+        match only {
+            Some(only) => {
+                for article in only.iter().map(|&article| article as usize) {
+                    let sum = &mut sums[article * width..][..width];
+                    sum_up(article, sum, &own.data[article * own_width..][..own_width]);
                 }
-            },
-        );
+            }
+            None => sums
+                .par_chunks_mut(ARTICLES * width)
+                .zip(own.data.par_chunks(ARTICLES * own_width))
+                .enumerate()
+                .for_each(|(part, (sums, own))| sum_up(part * ARTICLES, sums, own)),
+        }
         weights.0[self.sum.0].data = sums;
     }
 
-    /// Passes the gradient of the sums on to what they are made of.
+    /// Passes the gradient of the sums on to what they are made of; `only` some articles have one.
     pub(crate) fn pass_on(
         &self,
         gradients: &mut Gradients,
         weights: &Weights,
         rows: &ValueRows,
         kept: Option<&[bool]>,
+        only: Option<&[u32]>,
     ) {
         let sums = mem::take(&mut gradients.dense[self.sum.0]);
         if sums.is_empty() {
             return;
         }
         let (width, own_width) = (columns(weights.tensor(self.values)), columns(weights.tensor(self.own)));
+        let articles = only.map_or_else(|| (0..).take(sums.len() / width).collect(), <[u32]>::to_vec);
+        let stripes = stripes(width, own_width);
+        let collect = |stripe| collect_values(&sums, &articles, rows, stripe);
+        let of_stripes: Vec<_> = stripes.par_iter().map(collect).collect();
         let to_values = gradients.dense_mut(self.values, weights).par_chunks_mut(width);
         to_values.enumerate().for_each(|(value, to)| {
-            for &article in rows.with_value(value) {
-                let (own, matched) = sums[article as usize * width..][..width].split_at(own_width);
-                add(&mut to[..own_width], own);
-                add_scaled(&mut to[own_width..], matched, rows.factor(value));
+            for (Stripe { columns, .. }, from) in stripes.iter().zip(&of_stripes) {
+                let to = &mut to[columns.clone()];
+                add(to, &from[value * to.len()..][..to.len()]);
             }
         });
+        let of_own = |article: usize| &sums[article * width..][..own_width];
         if let Some(embedding) = self.embedding {
             let to_embedding = gradients.dense_mut(embedding, weights).par_chunks_mut(own_width);
             to_embedding.enumerate().for_each(|(component, to)| {
-                for (article, from) in sums.chunks_exact(width).enumerate() {
+                for article in articles.iter().map(|&article| article as usize) {
                     if let Some(&number) = rows.embedding(article).get(component) {
-                        add_scaled(to, &from[..own_width], number);
+                        add_scaled(to, of_own(article), number);
                     }
                 }
             });
         }
-        let to_own = gradients.dense_mut(self.own, weights).par_chunks_mut(own_width);
-        to_own.zip(sums.par_chunks(width)).enumerate().for_each(|(article, (to, from))| {
+        let to_own = gradients.dense_mut(self.own, weights);
+        for article in articles.iter().map(|&article| article as usize) {
             if is_kept(kept, article) {
-                add(to, &from[..own_width]);
+                add(&mut to_own[article * own_width..][..own_width], of_own(article));
             }
-        });
+        }
+    }
+}
+
+/// Columns of a table of sums.
+struct Stripe {
+    columns: Range<usize>,
+    /// Of the table.
+    width: usize,
+    /// Whether they are the match's, in which values have factors.
+    matched: bool,
+}
+
+/// All columns, in stripes that have columns of the own vector or of the match.
+fn stripes(width: usize, own_width: usize) -> Vec<Stripe> {
+    let starts = (0..own_width).step_by(STRIPE).chain((own_width..width).step_by(STRIPE));
+    let stripe = |start: usize| {
+        let matched = start >= own_width;
+        let end = if matched { width } else { own_width };
+        Stripe { columns: start..end.min(start + STRIPE), width, matched }
+    };
+    starts.map(stripe).collect()
+}
+
+vectorised! {
+    /// Adds the values' vectors to the sums of the articles from `first` on.
+    fn add_values<'a>(
+        sums: &'a mut [f32],
+        first: usize,
+        values: &'a [f32],
+        rows: &'a ValueRows,
+        stripe: &'a Stripe,
+    ) {
+        let Stripe { columns, width, matched } = stripe;
+        for (article, sum) in (first..).zip(sums.chunks_exact_mut(*width)) {
+            let sum = &mut sum[columns.clone()];
+            // A whole stripe stays in registers.
+            if let Ok(whole) = <&mut [f32; STRIPE]>::try_from(&mut *sum) {
+                let mut total = *whole;
+                for &value in rows.of_article(article) {
+                    let factor = if *matched { rows.factor(value as usize) } else { 1.0 };
+                    let vector = &values[value as usize * width + columns.start..][..STRIPE];
+                    for lane in 0..STRIPE {
+                        total[lane] += factor * vector[lane];
+                    }
+                }
+                *whole = total;
+                continue;
+            }
+            for &value in rows.of_article(article) {
+                let factor = if *matched { rows.factor(value as usize) } else { 1.0 };
+                let vector = &values[value as usize * width..][columns.clone()];
+                for (to, from) in sum.iter_mut().zip(vector) {
+                    *to += factor * from;
+                }
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// By value, the sums' gradients of all articles that have it.
+    fn collect_values<'a>(
+        sums: &'a [f32],
+        articles: &'a [u32],
+        rows: &'a ValueRows,
+        stripe: &'a Stripe,
+    ) -> Vec<f32> {
+        let Stripe { columns, width, matched } = stripe;
+        let mut values = vec![0.0; rows.factors.len() * columns.len()];
+        for &article in articles {
+            let sum = &sums[article as usize * width..][columns.clone()];
+            for &value in rows.of_article(article as usize) {
+                let factor = if *matched { rows.factor(value as usize) } else { 1.0 };
+                let to = &mut values[value as usize * columns.len()..][..columns.len()];
+                for (to, from) in to.iter_mut().zip(sum) {
+                    *to += factor * from;
+                }
+            }
+        }
+        values
     }
 }
 
@@ -259,9 +369,9 @@ mod tests {
     #[test]
     fn rows_are_sums() {
         let (mut weights, composed, rows) = table();
-        composed.compose(&mut weights, &rows, None);
+        composed.compose(&mut weights, &rows, None, None);
         assert_eq!(weights.0[0].data, [11.0, 20.0, 112.0, 120.0, 103.0, 100.0, 4.0, 0.0]);
-        composed.compose(&mut weights, &rows, Some(&[false, true, false]));
+        composed.compose(&mut weights, &rows, Some(&[false, true, false]), None);
         assert_eq!(weights.0[0].data, [10.0, 20.0, 112.0, 120.0, 100.0, 100.0, 4.0, 0.0]);
     }
 
@@ -270,7 +380,7 @@ mod tests {
         let (weights, composed, rows) = table();
         let mut gradients = Gradients::new(&weights);
         gradients.dense[0] = vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
-        composed.pass_on(&mut gradients, &weights, &rows, Some(&[false]));
+        composed.pass_on(&mut gradients, &weights, &rows, Some(&[false]), None);
         assert!(gradients.dense[0].is_empty());
         assert_eq!(gradients.dense[1], [0.0, 3.0, 5.0, 7.0]);
         assert_eq!(gradients.dense[2], [4.0, 6.0, 8.0, 5.0]);

@@ -8,7 +8,7 @@ use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 use super::*;
 use crate::model::{
-    Axes, ModelConfig, Trunk,
+    Axes, ModelConfig, Needs, Trunk,
     tests::{
         OwnedExample, batch, examples,
         pairs::{OwnedPair, pair_batch, pairs, small_pair},
@@ -515,6 +515,6 @@ fn new_articles_have_rows_of_values_and_embeddings() {
         }
     };
     check(&model, false);
-    model.compose(Some(vec![false; config.articles]));
+    model.compose(Needs { kept: Some(vec![false; config.articles]), visible: None });
     check(&model, true);
 }

@@ -35,17 +35,27 @@ pub struct Model {
     weights: Weights,
     /// Which values the articles have, if they share any; needed to learn, not to answer.
     values: Option<Arc<ValueRows>>,
-    /// The articles with own vectors in the tables of sums; all if `None`.
-    kept: Option<Vec<bool>>,
     /// The outfits that its memory holds.
     outfits: Option<Arc<OutfitMemory>>,
+    /// What the tables of sums were made for.
+    sums: Needs,
+}
+
+/// Which sums a step needs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Needs {
+    /// The articles with own vectors; all if `None`.
+    pub(crate) kept: Option<Vec<bool>>,
+    /// The rows of the table of visible articles that are needed, in ascending order; all if `None`.
+    pub(crate) visible: Option<Vec<u32>>,
 }
 
 impl Model {
     /// A new model: the same configuration and seed give the same weights.
     pub fn new(config: &ModelConfig, seed: u64) -> Self {
         let (structure, weights) = build::build(config, seed);
-        Self { config: config.clone(), structure, weights, values: None, kept: None, outfits: None }
+        let sums = Needs::default();
+        Self { config: config.clone(), structure, weights, values: None, outfits: None, sums }
     }
 
     /// Gives its memory whole outfits.
@@ -63,16 +73,17 @@ impl Model {
     /// Says which values the articles have.
     pub(crate) fn set_values(&mut self, rows: Arc<ValueRows>) {
         self.values = Some(rows);
-        self.compose(None);
+        self.compose(Needs::default());
     }
 
-    /// Makes the tables of sums from what they are made of. Articles that are not `kept` are made of their values alone.
-    pub(crate) fn compose(&mut self, kept: Option<Vec<bool>>) {
+    /// Makes the tables of sums from what they are made of.
+    pub(crate) fn compose(&mut self, sums: Needs) {
         let Some(rows) = &self.values else { return };
         for table in &self.structure.composed {
-            table.compose(&mut self.weights, rows, kept.as_deref());
+            let only = sums.visible.as_deref().filter(|_| table.sum == self.structure.tables.articles);
+            table.compose(&mut self.weights, rows, sums.kept.as_deref(), only);
         }
-        self.kept = kept;
+        self.sums = sums;
     }
 
     /// Sets the biases of the last dense layer. If articles share values, these explain what they can of them, and the
@@ -90,7 +101,7 @@ impl Model {
             *own = bias - explained;
         }
         self.weights.0[table.values.0].data = shared;
-        self.compose(None);
+        self.compose(Needs::default());
     }
 
     /// The same model over other articles, made of their values alone: what it says of those that it does not know. Visible
@@ -113,7 +124,7 @@ impl Model {
                 shape[0] = articles;
                 *data = vec![0.0; shape.iter().product()];
             }
-            table.compose(&mut model.weights, rows, None);
+            table.compose(&mut model.weights, rows, None, None);
         }
         model
     }
@@ -130,7 +141,7 @@ impl Model {
                 self.weights.0[table.own.0].data[article as usize] -= by;
             }
         }
-        self.compose(None);
+        self.compose(Needs::default());
     }
 
     /// Multiplies all logits by a factor. Not of a model with personas: their biases also say which personas an outfit
@@ -187,7 +198,7 @@ impl Model {
         let Some(personas) = self.structure.head.personas else { return };
         let own = self.composed(personas).map_or(personas, |table| table.own);
         self.weights.0[own.0].data.copy_from_slice(biases);
-        self.compose(None);
+        self.compose(Needs::default());
     }
 
     /// A tensor's numbers, by its name.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use atelier_engine::outfit_memory::{Candidates, OutfitMemory};
 use rayon::prelude::*;
 
-use super::{Batch, Model, Output, PairBatch};
+use super::{Batch, Model, Needs, Output, PairBatch};
 use crate::{
     engine::{
         AdamW, AdamWConfig, Dropout, Gradients, Halting, Head, HeadGradients, Memory, Shard, Tape, ValueRows,
@@ -56,7 +56,7 @@ impl Trainer {
 
     /// The model as it is after the last step.
     pub(crate) fn model(&mut self) -> &Model {
-        self.model.compose(None);
+        self.model.compose(Needs::default());
         &self.model
     }
 
@@ -90,9 +90,15 @@ impl Trainer {
     ) -> Loss {
         let key = key(seed, self.adamw.steps);
         let kept = (self.drop_own > 0.0).then(|| self.draw_kept(key));
-        self.model.compose(kept);
+        let pairs = pairs.filter(|(pairs, _)| !pairs.is_empty());
+        let readings = pairs.iter().map(|(pairs, _)| &pairs.readings);
+        let mut visible: Vec<u32> =
+            [batch].into_iter().chain(readings).flat_map(|batch| &batch.packed.slots).copied().collect();
+        visible.sort_unstable();
+        visible.dedup();
+        self.model.compose(Needs { kept, visible: Some(visible) });
         let (mut loss, mut gradients) = self.model.gradients(batch, Some(key), &mut self.scratch);
-        if let Some((pairs, weight)) = pairs.filter(|(pairs, _)| !pairs.is_empty()) {
+        if let Some((pairs, weight)) = pairs {
             let (of_pairs, more) = self.model.pair_gradients(pairs, weight, Some(key));
             gradients.add(vec![more]);
             loss.total += of_pairs.total;
@@ -163,7 +169,9 @@ impl Model {
         gradients.fold(self.structure.tables.articles, self.structure.head.personas, &self.weights);
         if let Some(rows) = &self.values {
             for table in &self.structure.composed {
-                table.pass_on(gradients, &self.weights, rows, self.kept.as_deref());
+                let only =
+                    self.sums.visible.as_deref().filter(|_| table.sum == self.structure.tables.articles);
+                table.pass_on(gradients, &self.weights, rows, self.sums.kept.as_deref(), only);
             }
         }
     }
@@ -197,7 +205,7 @@ impl Model {
         let ponder = self.config.universal.ponder_weight / number(batch.len());
         tape.backward(seeds, ponder, &mut gradients);
         if let Some(memory) = &self.structure.memory {
-            memory.backward(&self.weights, shard, targets, self.kept.as_deref(), logits, &mut gradients);
+            memory.backward(&self.weights, shard, targets, self.sums.kept.as_deref(), logits, &mut gradients);
             memory.backward_outfits(&self.weights, &said, logits, &mut gradients);
         }
         Learned { part, hidden, personas, gradients }
@@ -259,7 +267,7 @@ impl Model {
         let shares = output.personas.map(|node| tape.value(node));
         self.structure.head.logits(&self.weights, tape.value(output.hidden), shares, logits);
         let Some(memory) = &self.structure.memory else { return Vec::new() };
-        let kept = self.kept.as_deref();
+        let kept = self.sums.kept.as_deref();
         memory.add(&self.weights, shard, targets, kept, logits);
         let outfits = self.outfits.as_deref();
         let said = outfits.map_or_else(Vec::new, |outfits| Memory::describe(outfits, shard, targets, kept));

@@ -111,7 +111,7 @@ fn draw_values(model: &mut Model) {
             tensor.data.iter_mut().for_each(|value| *value = random.random::<f32>() - 0.5);
         }
     }
-    model.compose(None);
+    model.compose(Needs::default());
 }
 
 /// Outfits of one to twelve slots, with sets, unknown features, further blanks, and padding if `padded`.

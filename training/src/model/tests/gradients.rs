@@ -47,6 +47,25 @@ fn gradients_through_pairs_match_finite_differences() {
     });
 }
 
+/// A step makes only the sums that its outfits show; the others are as they were before.
+#[test]
+fn rows_that_no_outfit_shows_need_no_sums() {
+    for mut model in [small(Method::Match), small_with_embeddings()] {
+        let batch = batch(model.config(), &examples(model.config(), 3, false, 5));
+        let kept: Vec<bool> = (0..model.config().articles).map(|article| article % 3 != 0).collect();
+        model.compose(Needs { kept: Some(kept.clone()), visible: None });
+        let (_, all) = model.gradients(&batch, None, &mut Vec::new());
+        let mut visible = batch.packed.slots.clone();
+        visible.sort_unstable();
+        visible.dedup();
+        assert!(visible.len() < kept.len() / 2, "{}", visible.len());
+        let stale = model.structure.tables.articles;
+        model.weights.0[stale.0].data.fill(f32::NAN);
+        model.compose(Needs { kept: Some(kept.clone()), visible: Some(visible) });
+        assert_eq!(model.gradients(&batch, None, &mut Vec::new()).1, all);
+    }
+}
+
 /// Tensors without gradients.
 fn names_of_unmoved(model: &Model) -> HashSet<String> {
     model.structure.unmoved().into_iter().map(|sum| model.weights.tensor(sum).name.clone()).collect()
@@ -93,12 +112,12 @@ fn slope(model: &mut Model, place: usize, direction: &[f32], step: f32, loss: &d
         for ((to, from), by) in model.weights.0[place].data.iter_mut().zip(&before).zip(direction) {
             *to = from + step * by;
         }
-        model.compose(None);
+        model.compose(Needs::default());
         loss(model)
     };
     let slope = (loss(step) - loss(-step)) / f64::from(2.0 * step);
     model.weights.0[place].data = before;
-    model.compose(None);
+    model.compose(Needs::default());
     slope
 }
 
