@@ -89,7 +89,7 @@ async fn around(State(outside): State<Arc<(AppState, Gate)>>, mut request: Reque
     let accepted = compression::accepted(request.headers());
     let run = |request| {
         let span = request_id::span(&request);
-        answer(state, gate, request, next).instrument(span)
+        answer(state, gate, request, &id, next).instrument(span)
     };
     let mut response = trace::follow(&state.traces, request, run).await;
     id.put_on(&mut response);
@@ -105,7 +105,7 @@ async fn around(State(outside): State<Arc<(AppState, Gate)>>, mut request: Reque
 
 /// Refuses a request without a host, lets the gate admit it to its handler, gives a problem or a panic its body, and every
 /// answer its security headers and its line in the log.
-async fn answer(state: &AppState, gate: &Gate, mut request: Request, next: Next) -> Response {
+async fn answer(state: &AppState, gate: &Gate, mut request: Request, id: &RequestId, next: Next) -> Response {
     let begun = Instant::now();
     let rendering = pages::problem::Rendering::new(&mut request, state.is_demo());
     let https = is_https(request.headers(), request.extensions());
@@ -116,7 +116,7 @@ async fn answer(state: &AppState, gate: &Gate, mut request: Request, next: Next)
         }
     };
     let answer = AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(problem::from_panic);
-    let response = security::harden(rendering.render(answer), https);
+    let response = security::harden(rendering.render(answer, id), https);
     let (latency, status) = (begun.elapsed().as_millis(), response.status().as_u16());
     tracing::info!(latency = format_args!("{latency} ms"), status, "finished processing request");
     response

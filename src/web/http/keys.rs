@@ -13,10 +13,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::{
     Kind, Problem,
-    deadline::limit,
     peer::Peer,
     routes::{Deadline, Guard, Guards, matched},
     source::check_program,
@@ -52,7 +52,14 @@ impl Gate {
         let guard = guard.unwrap_or(Guard { scope: None, deadline: Deadline::Limited });
         let answer = self.pass(guard, request, next);
         match guard.deadline {
-            Deadline::Limited => limit(self.limits, answer).await,
+            Deadline::Limited => {
+                let deadline = self.limits.request();
+                timeout(deadline, answer).await.unwrap_or_else(|_| {
+                    let within = deadline.as_millis();
+                    let detail = format!("the request did not finish within {within} ms; try again");
+                    Problem::new(Kind::Deadline, detail).into_response()
+                })
+            }
             Deadline::Stream | Deadline::Unlimited => answer.await,
         }
     }

@@ -3,7 +3,6 @@
 pub(crate) mod compression;
 pub(crate) mod conditions;
 pub(crate) mod cors;
-pub(crate) mod deadline;
 mod error;
 pub(crate) mod extract;
 pub(crate) mod health;

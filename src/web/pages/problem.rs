@@ -48,7 +48,6 @@ pub(crate) struct Rendering {
     wants_page: bool,
     is_for_customer: bool,
     frame: Frame,
-    id: RequestId,
 }
 
 impl Rendering {
@@ -56,23 +55,21 @@ impl Rendering {
         let wants_page = wants_page(request.headers());
         let frame = Frame::new(demo);
         request.extensions_mut().insert(frame.clone());
-        let id =
-            request.extensions().get::<RequestId>().cloned().expect("the outer layer sets it; this is a bug");
         let is_for_customer = request.uri().path().starts_with("/shared/");
-        Self { wants_page, is_for_customer, frame, id }
+        Self { wants_page, is_for_customer, frame }
     }
 
     /// Adds the body if the response is a problem.
-    pub(crate) fn render(self, mut response: Response) -> Response {
+    pub(crate) fn render(self, mut response: Response, id: &RequestId) -> Response {
         let Some(problem) = response.extensions_mut().remove::<PublicProblem>() else { return response };
-        let Self { wants_page, is_for_customer, frame, id } = self;
+        let Self { wants_page, is_for_customer, frame } = self;
         let (kind, retry_after) = (problem.kind, problem.retry_after);
         let mut rendered = if wants_page {
             let (detail, findings) = (&*problem.detail, &problem.findings[..]);
             let (shell, request_id) = (frame.shell(), id.as_str());
             page(&ProblemPage { shell, kind, detail, findings, is_for_customer, request_id })
         } else {
-            let body = ProblemBody::new(problem, &id);
+            let body = ProblemBody::new(problem, id);
             let json = serde_json::to_vec(&body).expect("a problem is plain JSON; this is a bug");
             ([(header::CONTENT_TYPE, "application/problem+json")], json).into_response()
         };

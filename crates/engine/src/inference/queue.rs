@@ -14,8 +14,7 @@ use std::{
 };
 
 use atelier_core::domain::Method;
-use futures_util::future::try_join_all;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::timeout_at};
 
 use super::{Answer, Question};
 
@@ -150,13 +149,11 @@ impl Queue {
             replies.push(receiver);
         }
         let reservation = self.push(jobs, admission)?;
-        let all = try_join_all(replies.into_iter().map(async |reply| {
-            reply.await.unwrap_or_else(|_| Err(AskError::Failed("its thread ended".into())))
-        }));
-        let late = || AskError::Deadline { waited: since.elapsed() };
-        let replies = tokio::time::timeout_at(deadline.into(), all).await.map_err(|_| late())??;
         let mut joined = Reply::default();
         for reply in replies {
+            let in_time = timeout_at(deadline.into(), reply).await;
+            let in_time = in_time.map_err(|_| AskError::Deadline { waited: since.elapsed() })?;
+            let reply = in_time.unwrap_or_else(|_| Err(AskError::Failed("its thread ended".into())))?;
             joined.answers.extend(reply.answers);
             joined.queued = joined.queued.max(reply.queued);
             joined.inferred = joined.inferred.max(reply.inferred);

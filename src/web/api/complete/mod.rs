@@ -13,8 +13,8 @@ use atelier_core::domain::Method;
 use atelier_engine::inference::Reservation;
 use axum::extract::State;
 use futures_util::{StreamExt, stream};
-use serde::{Deserialize, Serialize, de::IgnoredAny};
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
@@ -28,7 +28,7 @@ use crate::{
     service::{access::Scope, asking::suggest},
     web::http::{
         AppState, Finding, Problem, ProblemBody, RequestId,
-        extract::{Json, JsonText, from_value, parse},
+        extract::{Json, JsonText, parse},
         routes::Routes,
         timing::TimingBody,
     },
@@ -89,7 +89,7 @@ const ITEMS_AT_A_TIME: usize = 64;
 struct BatchBody {
     /// Each item is a body of `/complete`.
     #[schema(value_type = Vec<CompleteBody>, min_items = 1)]
-    items: Vec<Value>,
+    items: Vec<Box<RawValue>>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -121,14 +121,14 @@ async fn batch(
     request: RequestId,
     JsonText(text): JsonText,
 ) -> Result<Json<BatchAnswer>, Problem> {
-    refuse_early(&state, &text)?;
     let body: BatchBody = parse(&text)?;
+    refuse_early(&state, &body.items)?;
     let (found, most) = (body.items.len(), state.limits.batch_items as usize);
     if found == 0 || found > most {
         let detail = format!("a batch has 1 to {most} items, this one has {found}");
         return Err(Problem::invalid(vec![Finding::at("/items", detail)]));
     }
-    let items: Vec<_> = body.items.into_iter().map(from_value::<CompleteBody>).collect();
+    let items: Vec<_> = body.items.iter().map(|item| parse::<CompleteBody>(item.get().as_bytes())).collect();
     check_size(&items, state.limits.batch_suggestions as usize)?;
     let (questions, admitted) = admit(&state, &items)?;
     let at_a_time = (QUESTIONS_AT_A_TIME * items.len() / questions.max(1)).clamp(1, ITEMS_AT_A_TIME);
@@ -139,15 +139,9 @@ async fn batch(
 
 /// Refuses a batch without a named method for which the default method has no room. To read the items takes far longer than
 /// to count them.
-fn refuse_early(state: &AppState, text: &[u8]) -> Result<(), Problem> {
-    #[derive(Deserialize)]
-    struct Counted {
-        items: Vec<IgnoredAny>,
-    }
-    let names_no_method = str::from_utf8(text).is_ok_and(|text| !text.contains("\"method\""));
-    if names_no_method
-        && let (Ok(live), Ok(Counted { items })) = (state.live_release(), serde_json::from_slice(text))
-    {
+fn refuse_early(state: &AppState, items: &[Box<RawValue>]) -> Result<(), Problem> {
+    let names_no_method = items.iter().all(|item| !item.get().contains("\"method\""));
+    if names_no_method && let Ok(live) = state.live_release() {
         live.serving.reserve(live.default_method(), items.len(), state.times().deadline)?;
     }
     Ok(())
