@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use atelier_core::domain::{Article, ArticleEncoder, MOST_PROJECTED, Method, UnknownValue};
+use atelier_core::domain::{
+    Article, ArticleEncoder, Embedding, MOST_PROJECTED, Method, OtherLength, UnknownValue,
+};
 use atelier_engine::release::Release;
 use rayon::prelude::*;
 use tokio::task;
@@ -20,7 +22,7 @@ pub enum Unknown {
     /// Most articles of its type say something of these attributes, and it does not.
     Unsaid { attributes: Vec<String> },
     /// Its embedding: another encoder made it, or the release was trained without any, and expects 0 numbers.
-    Embedding { length: usize, expected: usize },
+    Embedding(OtherLength),
     /// Its embedding: it is far from all that the release was trained with.
     FarEmbedding,
     /// An attribute that customers' features require something of, and that says nothing that can be compared.
@@ -48,10 +50,7 @@ impl Unknown {
                 "the article has no {}, which other articles have: it counts as an average one there",
                 attributes.join(", ")
             ),
-            Self::Embedding { length, expected } => format!(
-                "the embedding has {length} numbers, and release {release} was trained with {}: it does not count",
-                numbers(*expected)
-            ),
+            Self::Embedding(other) => describe_other(other, "", release),
             Self::FarEmbedding => format!("the embedding {}", far_from(release)),
             Self::Unreadable { attribute } => {
                 format!("{}, so the article fits every customer", unreadable(attribute))
@@ -85,10 +84,7 @@ impl Unknown {
             Self::Unsaid { attributes } => {
                 describe_unsaid(attributes.iter().map(|attribute| (attribute.as_str(), articles)))
             }
-            Self::Embedding { length, expected } => format!(
-                "the embedding of {number} has {length} numbers, and release {release} was trained with {}: it does not count",
-                numbers(*expected)
-            ),
+            Self::Embedding(other) => describe_other(other, &format!(" of {number}"), release),
             Self::FarEmbedding => format!("the embedding of {number} {}", far_from(release)),
             Self::Unreadable { attribute } => {
                 format!("{}, so {number} with such a value fit every customer", unreadable(attribute))
@@ -116,8 +112,12 @@ impl Unknown {
     }
 }
 
-fn numbers(expected: usize) -> String {
-    if expected == 0 { "none".to_owned() } else { expected.to_string() }
+fn describe_other(OtherLength { name, length, expected }: &OtherLength, of: &str, release: &str) -> String {
+    let named = Embedding::show_name(name);
+    let expected = if *expected == 0 { "none".to_owned() } else { expected.to_string() };
+    format!(
+        "the embedding{named}{of} has {length} numbers, and release {release} was trained with {expected}: it does not count"
+    )
 }
 
 fn far_from(release: &str) -> String {
@@ -143,8 +143,7 @@ pub fn find_unknown(release: &Release, article: &Article) -> Vec<Unknown> {
         None => vec![Unknown::Article],
         Some(encoder) => {
             let said = encoder.encode(article);
-            let embedding =
-                said.other_length.map(|(length, expected)| Unknown::Embedding { length, expected });
+            let embedding = said.other_length.map(Unknown::Embedding);
             let is_far = said.embedding.iter().any(|number| number.abs() >= MOST_PROJECTED);
             let embedding = embedding.or_else(|| is_far.then_some(Unknown::FarEmbedding));
             let lacking: Vec<&str> = release.attributes_lacking(&said.values).collect();

@@ -1,4 +1,4 @@
-//! Articles that are like another one: of its type, with attributes in common and about its price.
+//! Articles that are like another one: of its type, with attributes in common, about its price, and alike in picture and text.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -7,16 +7,23 @@ use atelier_engine::catalogue::Catalogue;
 use rayon::prelude::*;
 
 /// The articles of the shop of the same type, the most similar first. What few of them have in common counts more, and an equal
-/// price as much as a word that one in three has.
+/// price as much as a word that one in three has. The most alike embedding counts as much as a word of no other article.
 pub fn similar(catalogue: &Catalogue, article: &Article) -> Vec<ArticleId> {
     let Some(of_type) = catalogue.sets().of_type(article.kind()) else { return Vec::new() };
     let own: BTreeSet<(&str, String)> = words(article).collect();
     let others: Vec<u32> = of_type.iter().collect();
     let others = others.par_iter().filter_map(|position| catalogue.article(*position));
-    let others = others.filter(|other| other.id != article.id).map(|other| other.unpack());
-    let others: Vec<(ArticleId, f64, Vec<usize>)> = others
-        .map(|other| (other.id.clone(), price_likeness(article, &other), shared(&own, &other)))
-        .collect();
+    let packed = catalogue.position_of(article.id.as_str()).and_then(|own| catalogue.any_article(own));
+    let others = others.filter(|other| other.id != article.id).map(|other| {
+        let alike = packed.and_then(|packed| packed.likeness(other));
+        let unpacked = other.unpack();
+        (other.id.clone(), price_likeness(article, &unpacked), alike, shared(&own, &unpacked))
+    });
+    let others: Vec<(ArticleId, f64, Option<f64>, Vec<usize>)> = others.collect();
+    let (least, most) = others
+        .iter()
+        .filter_map(|(_, _, alike, _)| *alike)
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), alike| (least.min(alike), most.max(alike)));
     let mut counts = vec![0_u32; own.len()];
     for position in others.iter().flat_map(|(.., shared)| shared) {
         counts[*position] += 1;
@@ -25,7 +32,10 @@ pub fn similar(catalogue: &Catalogue, article: &Article) -> Vec<ArticleId> {
     let weight = |position: &usize| (all / f64::from(counts[*position])).ln();
     let mut scored: Vec<(f64, &ArticleId)> = others
         .iter()
-        .map(|(id, likeness, shared)| (shared.iter().map(weight).sum::<f64>() + likeness, id))
+        .map(|(id, price, alike, shared)| {
+            let alike = alike.filter(|_| most > least).map_or(0.0, |alike| (alike - least) / (most - least));
+            (shared.iter().map(weight).sum::<f64>() + price + alike * all.ln(), id)
+        })
         .collect();
     scored.sort_by(|(a, x), (b, y)| b.total_cmp(a).then_with(|| x.cmp(y)));
     scored.into_iter().map(|(_, id)| id.clone()).collect()

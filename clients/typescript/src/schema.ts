@@ -532,8 +532,10 @@ export interface components {
             /** @description Features that the schema does not have. They are stored, but models do not see them. */
             warnings: components["schemas"]["Finding"][];
         };
-        /** @description What an image or text encoder of the shop's own makes of the article. */
-        Embedding: number[];
+        /** @description What an encoder of images or texts makes of the article, or up to 8 such lists by name; at most 4096 numbers. */
+        Embedding: number[] | {
+            [key: string]: number[];
+        };
         Experiment: {
             arms: components["schemas"]["Arm"][];
             /**

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use atelier_core::domain::{Article, ArticleId, Variant};
+use atelier_core::domain::{Article, ArticleId, Embedding, Variant};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{
     Map, Value,
@@ -28,8 +28,12 @@ pub struct PackedArticle {
     /// The length of the id and the type in it, with the opening brace.
     own_length: usize,
     offers: Box<[Offer]>,
-    embedding: Option<Box<[f32]>>,
+    embedding: Option<Embedding>,
+    directions: Directions,
 }
+
+/// Of each list of an embedding, by name, its direction in bytes: enough to compare articles, in a quarter of the memory.
+type Directions = Box<[(Box<str>, Box<[i8]>)]>;
 
 impl PackedArticle {
     /// What a basket holds of it; empty if the article itself is.
@@ -52,6 +56,22 @@ impl PackedArticle {
     /// The article's type.
     pub fn kind(&self) -> &str {
         &self.kind
+    }
+
+    /// How alike the embeddings of two articles are, from -1 to 1: the mean over the lists that both have. None without any.
+    pub fn likeness(&self, other: &Self) -> Option<f64> {
+        let theirs = |name: &str| other.directions.iter().find(|(own, _)| **own == *name);
+        let shared = self.directions.iter().filter_map(|(name, own)| {
+            let (_, theirs) = theirs(name).filter(|(_, theirs)| theirs.len() == own.len())?;
+            let product = |a: &[i8], b: &[i8]| {
+                f64::from(a.iter().zip(b).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum::<i32>())
+            };
+            let lengths = (product(own, own) * product(theirs, theirs)).sqrt();
+            (lengths > 0.0).then(|| product(own, theirs) / lengths)
+        });
+        let shared: Vec<f64> = shared.collect();
+        let count = u32::try_from(shared.len()).ok().filter(|count| *count > 0)?;
+        Some(shared.iter().sum::<f64>() / f64::from(count))
     }
 
     /// Without its embedding, which takes more memory than the rest.
@@ -91,12 +111,28 @@ impl From<&Article> for PackedArticle {
         let json = to_raw_value(article).expect("an article is plain JSON; this is a bug");
         let own = Own { id: article.id.as_str(), kind: article.kind() };
         let own = to_raw_value(&own).expect("two texts are plain JSON; this is a bug");
-        let embedding = article.embedding().map(Box::from);
+        let embedding = article.embedding().cloned();
+        let directions = embedding.iter().flat_map(Embedding::lists);
+        let directions = directions.map(|(name, list)| (name.into(), direction(list))).collect();
         // Without the closing brace.
         let own_length = own.get().len() - 1;
         let offers = article.attribute("variants").map(|_| find_offers(json.get())).unwrap_or_default();
-        Self { id: article.id.clone(), kind: article.kind().into(), json, own_length, offers, embedding }
+        Self {
+            id: article.id.clone(),
+            kind: article.kind().into(),
+            json,
+            own_length,
+            offers,
+            embedding,
+            directions,
+        }
     }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a share of 127")]
+fn direction(list: &[f32]) -> Box<[i8]> {
+    let most = list.iter().fold(f32::MIN_POSITIVE, |most, number| most.max(number.abs()));
+    list.iter().map(|number| (number / most * 127.0).round() as i8).collect()
 }
 
 /// The variants in an article's JSON.
@@ -117,7 +153,7 @@ fn find_offers(json: &str) -> Box<[Offer]> {
 
 impl PartialEq for PackedArticle {
     fn eq(&self, other: &Self) -> bool {
-        self.json.get() == other.json.get()
+        self.json.get() == other.json.get() && self.directions == other.directions
     }
 }
 
@@ -148,6 +184,28 @@ mod tests {
         let second = packed.describe(&packed.offers()[1], true);
         assert_eq!(second.get(), r#"{"in_stock":true,"id":"2","link":"/2","size":"M"}"#);
         assert_eq!(serde_json::to_value(&packed).unwrap(), serde_json::to_value(&article).unwrap());
+    }
+
+    #[test]
+    fn embeddings_are_compared_list_by_list() {
+        let packed = |embedding: Value| {
+            let Value::Object(attributes) = json!({"embedding": embedding}) else { unreachable!() };
+            PackedArticle::from(&Article::new(ArticleId::new("a").unwrap(), "coat", attributes).unwrap())
+                .without_embedding()
+        };
+        let both = packed(json!({"image": [3, 4], "text": [0.001, 0]}));
+        for (other, expected) in [
+            (json!({"image": [30, 40]}), Some(1.0)),
+            (json!({"image": [-4, 3], "text": [1, 0], "own": [1]}), Some(0.5)),
+            (json!({"image": [3, 4, 0], "text": [0, 0]}), None),
+            (json!([3, 4]), None),
+        ] {
+            let found = both.likeness(&packed(other.clone()));
+            let is_near = found
+                .zip(expected)
+                .is_none_or(|(found, expected): (f64, f64)| (found - expected).abs() < 0.01);
+            assert!(is_near && found.is_some() == expected.is_some(), "{other}: {found:?}");
+        }
     }
 
     #[test]

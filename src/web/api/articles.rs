@@ -254,7 +254,7 @@ impl ArticleStored {
             let pointer = |unknown: &Unknown| match unknown {
                 Unknown::Article | Unknown::Unsaid { .. } => String::new(),
                 Unknown::Value(value) => step(&value.attribute),
-                Unknown::Embedding { .. } | Unknown::FarEmbedding => "/embedding".to_owned(),
+                Unknown::Embedding(_) | Unknown::FarEmbedding => "/embedding".to_owned(),
                 Unknown::Unreadable { attribute } | Unknown::FitsNobody { attribute, .. } => step(attribute),
                 Unknown::AnySize { .. } => "/type".to_owned(),
             };

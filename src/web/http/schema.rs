@@ -60,11 +60,7 @@ named! {
     InStockSchema "InStock" in_stock();
     StockSchema "Stock" stock();
     VariantSchema "Variant" variant();
-    EmbeddingSchema "Embedding" openapi::ArrayBuilder::new()
-        .items(number().minimum(Some(f64::from(f32::MIN))).maximum(Some(f64::from(f32::MAX))))
-        .min_items(Some(1))
-        .max_items(Some(4096))
-        .description(Some("What an image or text encoder of the shop's own makes of the article."));
+    EmbeddingSchema "Embedding" embedding();
     BytesSchema "Bytes" ObjectBuilder::new()
         .schema_type(Type::String)
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)))
@@ -207,6 +203,26 @@ fn counts<const N: usize>(types: [Type; N], names: &str) -> ObjectBuilder {
         .maximum(Some(LARGEST_COUNT))
         .additional_properties(Some(RefOr::T(Schema::from(count()))))
         .property_names(Some(text(names)))
+}
+
+/// Generators of clients make nothing usable of a choice between a list and an object.
+fn embedding() -> ObjectBuilder {
+    let single = || number().minimum(Some(f64::from(f32::MIN))).maximum(Some(f64::from(f32::MAX)));
+    let list = openapi::ArrayBuilder::new().items(single()).min_items(Some(1)).max_items(Some(4096));
+    let single = serde_json::to_value(single().build()).expect("a schema is plain JSON; this is a bug");
+    several([Type::Array, Type::Object])
+        .additional_properties(Some(list))
+        .property_names(Some(text("^[A-Za-z0-9_-]{1,40}$")))
+        .min_properties(Some(1))
+        .max_properties(Some(8))
+        .extensions(Some(Extensions::from_iter([
+            ("items", single),
+            ("minItems", json!(1)),
+            ("maxItems", json!(4096)),
+        ])))
+        .description(Some(
+            "What an encoder of images or texts makes of the article, or up to 8 such lists by name; at most 4096 numbers.",
+        ))
 }
 
 fn stock() -> ObjectBuilder {

@@ -473,7 +473,7 @@ async fn an_article_is_placed_by_its_embedding(db: TestDatabase) {
     assert!(!answer.to_string().contains("embedding"), "{answer}");
     let id = ArticleId::new("unseen").unwrap();
     let stored = service.store.articles().get(&id).await.unwrap().unwrap();
-    assert_eq!(stored.embedding(), Some(&[0.0, 1.0, 0.0, 1.0, 0.0][..]));
+    assert_eq!(stored.embedding().unwrap().to_json(), json!([0, 1, 0, 1, 0]));
     assert_eq!(service.put("/articles/unseen", &seen).await.status(), 200);
     assert_eq!(service.store.articles().get(&id).await.unwrap(), Some(stored));
 
@@ -501,4 +501,21 @@ async fn an_article_is_placed_by_its_embedding(db: TestDatabase) {
         warnings(&service, "longer", &longer).await,
         json!([{"pointer": "/embedding", "detail": detail}])
     );
+
+    // Lists of several encoders stand side by side, and come one by one.
+    let wrong = json!({"type": "coat", "embedding": {"image": [1], "text": []}});
+    assert_eq!(service.put("/articles/odd", &wrong).await.status(), 422);
+    let pictured =
+        json!({"type": "coat", "style": "sporty", "colour": "red", "embedding": {"image": [0.5, 2]}});
+    let detail =
+        "the embedding \"image\" has 2 numbers, and release open was trained with none: it does not count";
+    assert_eq!(
+        warnings(&service, "odd", &pictured).await,
+        json!([{"pointer": "/embedding", "detail": detail}])
+    );
+    let text = json!({"id": "odd", "embedding": {"text": [1]}});
+    let answer = service.post("/articles/bulk?mode=merge", "application/x-ndjson", text.to_string()).await;
+    assert_eq!(answer.status(), 200);
+    let stored = service.store.articles().get(&ArticleId::new("odd").unwrap()).await.unwrap().unwrap();
+    assert_eq!(stored.embedding().unwrap().to_json(), json!({"image": [0.5, 2], "text": [1]}));
 }

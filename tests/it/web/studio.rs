@@ -406,6 +406,18 @@ async fn finds_similar_articles_and_by_values(Stylist(service, browser): Stylist
         (picker.to_owned(), ids)
     };
     let attribute = async |id: &str, name: &str| service.json(&format!("/articles/{id}")).await[name].clone();
+    // Of articles that say the same, the one that looks alike is the most similar.
+    for (id, image) in [("twin", [1.0, 0.0]), ("x-1", [0.1, 0.9]), ("x-2", [0.9, 0.1])] {
+        twin["embedding"] = json!({"image": image});
+        service.put(&format!("/articles/{id}"), &twin).await;
+    }
+    service.releases.refresh().await.unwrap();
+    let (_, ids) = picked("pick=1&similar=twin").await;
+    assert_eq!(ids[..2], ["x-2", "x-1"], "otherwise in the order of their ids");
+    for id in ["x-1", "x-2"] {
+        assert_eq!(service.delete(&format!("/articles/{id}")).await.status(), 204);
+    }
+    service.releases.refresh().await.unwrap();
     let (html, ids) = picked("pick=1&similar=a-00134").await;
     assert!(html.starts_with("Similar to "), "{html}");
     assert_eq!(ids[0], "twin");

@@ -97,7 +97,7 @@ impl Attributes {
     /// If embeddings differ in length.
     pub(super) fn new(all: &[Article], known: usize) -> Result<Self> {
         let facts: Vec<Facts> = all.iter().map(Facts::new).collect();
-        let projection = embeddings::learn(&all[..known])?;
+        let projections = embeddings::learn(&all[..known])?;
         let ranges = ranges(&facts[..known]);
         let articles: Vec<_> = facts.into_iter().map(|facts| facts.into_values(&ranges)).collect();
         let mut shared: HashMap<&(String, String), usize> = HashMap::new();
@@ -116,7 +116,7 @@ impl Attributes {
         for (_, (name, word)) in &common {
             values.entry(name.clone()).or_default().push(word.clone());
         }
-        let encoder = ArticleEncoder::new(values, ranges).with_embedding(projection.clone());
+        let encoder = ArticleEncoder::new(values, ranges).with_projections(projections);
         let mut common: Vec<_> = common.into_iter().map(|(_, word)| word).collect();
         common.sort_unstable();
         let index: HashMap<_, u32> = common.into_iter().zip(0..).collect();
@@ -128,10 +128,10 @@ impl Attributes {
             rows.push(&[own]);
         }
         let mut embeddings = Vec::new();
-        if let Some(projection) = &projection {
+        if encoder.components() > 0 {
             for article in all {
-                let projected = article.embedding().and_then(|embedding| projection.project(embedding));
-                let numbers = projected.unwrap_or_else(|| vec![0.0; projection.components.len()]);
+                let projected = article.embedding().and_then(|embedding| encoder.project(embedding));
+                let numbers = projected.unwrap_or_else(|| vec![0.0; encoder.components()]);
                 fingerprint.values(&numbers.iter().map(|number| number.to_bits()).collect::<Vec<_>>());
                 embeddings.extend(numbers);
             }

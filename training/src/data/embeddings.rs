@@ -1,12 +1,14 @@
 //! What models take of the articles' embeddings: their principal components, each with a variance of one.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Result, bail};
-use atelier_core::domain::{Article, Projection};
+use atelier_core::domain::{Article, Embedding, Projection};
 use rayon::prelude::*;
 
 use crate::random::{Stream, Table};
 
-/// The most components.
+/// The most components of a list.
 const MOST: usize = 64;
 /// The most articles that they are learned from: every so many, if there are more.
 const LEARNED_FROM: usize = 20_000;
@@ -18,26 +20,35 @@ const LEAST_SHARE: f64 = 1e-9;
 /// Rows of the covariance for one task.
 const STRIPE: usize = 32;
 
-/// None if fewer than two of the articles have an embedding.
+/// By the lists' names. A list that fewer than two of the articles have is left out.
 ///
 /// # Errors
-/// If embeddings differ in length.
-pub(super) fn learn(articles: &[Article]) -> Result<Option<Projection>> {
-    let mut found = articles.iter().filter_map(|article| Some((article, article.embedding()?)));
-    let Some((first, embedding)) = found.next() else { return Ok(None) };
-    let length = embedding.len();
-    if let Some((other, embedding)) = found.find(|(_, embedding)| embedding.len() != length) {
-        bail!(
-            "the embedding of article {:?} has {length} numbers, that of {:?} {}: all must come from one encoder",
-            first.id,
-            other.id,
-            embedding.len()
-        );
+/// If lists of one name differ in length.
+pub(super) fn learn(articles: &[Article]) -> Result<BTreeMap<String, Projection>> {
+    let mut all: BTreeMap<&str, (&Article, Vec<&[f32]>)> = BTreeMap::new();
+    for article in articles {
+        for (name, list) in article.embedding().into_iter().flat_map(Embedding::lists) {
+            let (first, lists) = all.entry(name).or_insert_with(|| (article, Vec::new()));
+            if let Some(length) =
+                lists.first().map(|first| first.len()).filter(|length| *length != list.len())
+            {
+                bail!(
+                    "the embedding{} of article {:?} has {length} numbers, that of {:?} {}: all must come from one encoder",
+                    Embedding::show_name(name),
+                    first.id,
+                    article.id,
+                    list.len()
+                );
+            }
+            lists.push(list);
+        }
     }
-    let all: Vec<&[f32]> = articles.iter().filter_map(Article::embedding).collect();
-    let step = all.len().div_ceil(LEARNED_FROM);
-    let learned: Vec<&[f32]> = all.into_iter().step_by(step).collect();
-    Ok(principal_components(&learned, length))
+    let learned = all.into_iter().filter_map(|(name, (_, lists))| {
+        let (length, step) = (lists[0].len(), lists.len().div_ceil(LEARNED_FROM));
+        let learned: Vec<&[f32]> = lists.into_iter().step_by(step).collect();
+        Some((name.to_owned(), principal_components(&learned, length)?))
+    });
+    Ok(learned.collect())
 }
 
 fn principal_components(embeddings: &[&[f32]], length: usize) -> Option<Projection> {
@@ -147,11 +158,12 @@ mod tests {
             json!([x[0], x[1], x[2], x[3], x[0] + x[1], x[2] - x[0], x[3] + 3.0 * x[1], 2.0])
         };
         let articles: Vec<Article> = (0..300).map(|at| article(at, &numbers(at))).collect();
-        let projection = learn(&articles).unwrap().unwrap();
+        let projections = learn(&articles).unwrap();
+        let projection = &projections[""];
         assert_eq!((projection.mean.len(), projection.components.len()), (8, 4), "the rank");
         let projected: Vec<Vec<f32>> = articles
             .iter()
-            .map(|article| projection.project(article.embedding().unwrap()).unwrap())
+            .map(|article| projection.project(article.embedding().unwrap().list("").unwrap()).unwrap())
             .collect();
         for (one, two) in (0..4).flat_map(|one| (0..4).map(move |two| (one, two))) {
             let product = |row: &Vec<f32>| f64::from(row[one]) * f64::from(row[two]);
@@ -159,13 +171,17 @@ mod tests {
             let expected = if one == two { 1.0 } else { 0.0 };
             assert!((mean - expected).abs() < 2e-2, "{one}, {two}: {mean}");
         }
-        assert_eq!(learn(&articles).unwrap().unwrap(), projection, "the same again");
+        assert_eq!(learn(&articles).unwrap(), projections, "the same again");
     }
 
     #[test]
     fn embeddings_come_from_one_encoder() {
-        assert_eq!(learn(&[]).unwrap(), None);
-        assert_eq!(learn(&[article(0, &json!([1, 2]))]).unwrap(), None, "one varies in nothing");
+        assert_eq!(learn(&[]).unwrap(), BTreeMap::new());
+        assert_eq!(learn(&[article(0, &json!([1, 2]))]).unwrap(), BTreeMap::new(), "one varies in nothing");
+        let two = [json!({"image": [1], "text": [1, 2]}), json!({"text": [3, 1]}), json!({"image": [5]})];
+        let two: Vec<Article> = two.iter().enumerate().map(|(at, two)| article(at, two)).collect();
+        let means = learn(&two).unwrap().into_iter().map(|(name, learned)| (name, learned.mean));
+        assert_eq!(means.collect::<Vec<_>>(), [("image".into(), vec![3.0]), ("text".into(), vec![2.0, 1.5])]);
         let error = learn(&[article(0, &json!([1, 2])), article(1, &json!([1]))]).unwrap_err().to_string();
         assert!(
             error.starts_with("the embedding of article \"a-0\" has 2 numbers, that of \"a-1\" 1"),

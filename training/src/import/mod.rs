@@ -8,13 +8,13 @@ mod history;
 mod orders;
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     fs,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result};
-use atelier_core::domain::{Article, ArticleId, Customer, Outfit, OutfitSize, Schema, Split};
+use atelier_core::domain::{Article, ArticleId, Customer, Embedding, Outfit, OutfitSize, Schema, Split};
 use atelier_files::{
     Checker, Dialect, FileError, Files, Format, OrderLine, Report, Rows, SCHEMA, Table, TableColumns, Writer,
 };
@@ -88,19 +88,21 @@ impl Import<'_> {
         let customers = self.open::<Customer>(self.files.customers.as_ref())?;
         let (articles, customers, outfits) = FileError::together(articles, customers, outfits)?;
         self.dialect.check_used().map_err(anyhow::Error::msg)?;
-        let (mut length, mut refused) = (None, Vec::new());
+        let (mut lengths, mut refused) = (HashMap::new(), Vec::new());
         let mut known = orders::Known::default();
         let has_one_length = |article: Article| {
             known.add_article(&article);
-            let Some(found) = article.embedding().map(<[f32]>::len) else { return Ok(Some(article)) };
-            let first = *length.get_or_insert(found);
-            if found == first {
-                return Ok(Some(article));
+            for (name, list) in article.embedding().into_iter().flat_map(Embedding::lists) {
+                let (found, first) = (list.len(), *lengths.entry(name.to_owned()).or_insert(list.len()));
+                if found != first {
+                    refused.push(article.id.clone());
+                    return Err(format!(
+                        "embedding{} has {found} numbers, and that of an earlier article {first}; all must have as many",
+                        Embedding::show_name(name)
+                    ));
+                }
             }
-            refused.push(article.id);
-            Err(format!(
-                "embedding has {found} numbers, and that of an earlier article {first}; all must have as many"
-            ))
+            Ok(Some(article))
         };
         self.write_table(articles, target, &mut checker, tell, has_one_length)?;
         for id in &refused {

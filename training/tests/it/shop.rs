@@ -536,7 +536,10 @@ fn articles_with_embeddings_become_a_release() {
     assert!(known.iter().all(|article| article.unpack().embedding().is_none()), "their own vectors have it");
     assert!(
         !new.is_empty()
-            && new.iter().all(|article| article.unpack().embedding().is_some_and(|seen| seen.len() == 5))
+            && new.iter().all(|article| article
+                .unpack()
+                .embedding()
+                .is_some_and(|seen| seen.list("").is_some_and(|list| list.len() == 5)))
     );
     let method = &release.manifest().methods[0];
     let tables = Tables::open(

@@ -247,8 +247,8 @@ class CustomerPut(TypedDict):
     id: NotRequired[CustomerId | None]
 
 
-Embedding: TypeAlias = 'list[float]'
-"""What an image or text encoder of the shop's own makes of the article."""
+Embedding: TypeAlias = 'list[float] | dict[str, list[float]]'
+"""What an encoder of images or texts makes of the article, or up to 8 such lists by name; at most 4096 numbers."""
 
 
 class Experiment(TypedDict):

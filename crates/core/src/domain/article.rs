@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ArticleId,
-    embedding::{read_embedding, write_embedding},
+    embedding::{self, Embedding},
     fold, fold_size, json_number,
     price::read_price,
     stock::{Counted, in_json, read_counts, read_stock},
@@ -24,8 +24,8 @@ pub struct Article {
     pub id: ArticleId,
     kind: String,
     attributes: Map<String, Value>,
-    /// What an encoder of the shop's own made of it. Not among the attributes: it has kilobytes, and only models read it.
-    embedding: Option<Box<[f32]>>,
+    /// What encoders made of it. Not among the attributes: it has kilobytes, and only models read it.
+    embedding: Option<Embedding>,
 }
 
 /// Why an article is invalid.
@@ -70,7 +70,7 @@ impl Article {
         if let Some(name) = ["id", "type"].into_iter().find(|name| attributes.contains_key(*name)) {
             return Err(ArticleError::Reserved(name.into()));
         }
-        let embedding = attributes.get(EMBEDDING).and_then(read_embedding);
+        let embedding = attributes.get(EMBEDDING).and_then(Embedding::read);
         if embedding.is_some() {
             attributes.remove(EMBEDDING);
         }
@@ -86,12 +86,12 @@ impl Article {
         &self.attributes
     }
 
-    pub fn embedding(&self) -> Option<&[f32]> {
-        self.embedding.as_deref()
+    pub fn embedding(&self) -> Option<&Embedding> {
+        self.embedding.as_ref()
     }
 
     /// With an embedding, or without one: it takes more memory than the rest.
-    pub fn with_embedding(self, embedding: Option<Box<[f32]>>) -> Self {
+    pub fn with_embedding(self, embedding: Option<Embedding>) -> Self {
         Self { embedding, ..self }
     }
 
@@ -99,7 +99,7 @@ impl Article {
     pub fn kept_attributes(&self) -> Cow<'_, Map<String, Value>> {
         let Some(embedding) = &self.embedding else { return Cow::Borrowed(&self.attributes) };
         let mut kept = self.attributes.clone();
-        kept.insert(EMBEDDING.to_owned(), write_embedding(embedding).map(Value::Number).collect());
+        kept.insert(EMBEDDING.to_owned(), embedding.to_json());
         Cow::Owned(kept)
     }
 
@@ -182,9 +182,7 @@ impl Article {
         self.replace(IN_STOCK, |value| read_stock(value).map(Value::Bool))?;
         self.replace(STOCK, |value| read_counts(value).and_then(|_| in_json(value).map(Cow::into_owned)))?;
         // One that can be read is no attribute any more.
-        self.replace(EMBEDDING, |_| {
-            Err("an embedding is a list of 1 to 4096 finite numbers, such as [0.25, -1]".to_owned())
-        })
+        self.replace(EMBEDDING, |_| Err(embedding::EXPECTED.to_owned()))
     }
 
     /// Says of the article what its variants say.
@@ -313,7 +311,8 @@ mod tests {
         assert_eq!((odd.price(), odd.in_stock()), (None, false));
         assert!(matches!(odd.normalise(), Err(ArticleError::Attribute { name: "price", .. })));
         let seen = article("coat", json!({"embedding": [0.5, -1], "colour": "red"})).unwrap();
-        assert_eq!((seen.embedding(), seen.attribute("embedding")), (Some(&[0.5, -1.0][..]), None));
+        let own = seen.embedding().and_then(|embedding| embedding.list(""));
+        assert_eq!((own, seen.attribute("embedding")), (Some(&[0.5, -1.0][..]), None));
         assert_eq!(
             serde_json::to_value(&seen).unwrap(),
             json!({"id": "a-1", "type": "coat", "colour": "red"})

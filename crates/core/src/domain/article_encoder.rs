@@ -11,7 +11,7 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Article, Projection, fold, fold_for, write_embedding};
+use super::{Article, Embedding, Projection, embedding::write_numbers, fold, fold_for};
 
 /// How the names of attributes begin whose values are those of another, each together with a type.
 const WITH_TYPE: &str = "type and ";
@@ -28,8 +28,8 @@ pub struct ArticleEncoder {
     /// By attribute, in alphabetical order.
     values: BTreeMap<String, Vec<String>>,
     ranges: BTreeMap<String, Ranges>,
-    /// What models take of an embedding, if the articles of the training have one.
-    embedding: Option<Projection>,
+    /// What models take of each list of an embedding that the articles of the training have.
+    projections: BTreeMap<String, Projection>,
     index: Index,
     count: usize,
 }
@@ -63,8 +63,18 @@ pub struct EncodedArticle {
     pub unknown: Vec<UnknownValue>,
     /// What models take of its embedding; empty if it has none, or they take none.
     pub embedding: Vec<f32>,
-    /// The length of its embedding and the expected one, if they differ; 0 is expected if models take none.
-    pub other_length: Option<(usize, usize)>,
+    /// The first list of its embedding with another length than expected.
+    pub other_length: Option<OtherLength>,
+}
+
+/// A list of an embedding that does not count.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OtherLength {
+    /// The list's.
+    pub name: String,
+    pub length: usize,
+    /// 0 if models take none.
+    pub expected: usize,
 }
 
 /// A word of an article that the encoder has no value for.
@@ -175,11 +185,12 @@ impl ArticleEncoder {
         }
         let index = Index::new(&values);
         let count = values.values().map(Vec::len).sum();
-        Self { values, ranges, embedding: None, index, count }
+        Self { values, ranges, projections: BTreeMap::new(), index, count }
     }
 
-    pub fn with_embedding(self, embedding: Option<Projection>) -> Self {
-        Self { embedding, ..self }
+    /// `projections` are of the lists by name.
+    pub fn with_projections(self, projections: BTreeMap<String, Projection>) -> Self {
+        Self { projections, ..self }
     }
 
     /// Reads what [`ArticleEncoder::to_json`] wrote.
@@ -202,12 +213,19 @@ impl ArticleEncoder {
         if !edges.all(|edges| edges.is_sorted()) {
             return Err(wrong("`ranges` has lists of ascending numbers"));
         }
-        let embedding = embedding.map(|embedding| {
-            embedding.into_projection().ok_or_else(|| {
+        let embedding = match embedding {
+            None => BTreeMap::new(),
+            Some(EmbeddingFile::One(file)) => [(String::new(), file)].into(),
+            Some(EmbeddingFile::Named(files)) => files,
+        };
+        let projection = |(name, file): (String, ProjectionFile)| {
+            let projection = file.into_projection().ok_or_else(|| {
                 wrong("`embedding` has `mean`, a list of numbers, and `components`, lists as long")
-            })
-        });
-        Ok(Self::new(values, ranges).with_embedding(embedding.transpose()?))
+            });
+            projection.map(|projection| (name, projection))
+        };
+        let projections = embedding.into_iter().map(projection).collect::<Result<_, _>>()?;
+        Ok(Self::new(values, ranges).with_projections(projections))
     }
 
     /// As the release's file has it.
@@ -217,17 +235,25 @@ impl ArticleEncoder {
         };
         let ranges: Map<String, Value> = self.ranges.iter().map(ranges).collect();
         let mut file = json!({"values": self.values, "ranges": ranges});
-        if let Some(Projection { mean, components }) = &self.embedding {
-            let numbers = |numbers: &Vec<f32>| write_embedding(numbers).map(Value::Number).collect::<Value>();
+        let numbers = |numbers: &Vec<f32>| write_numbers(numbers).map(Value::Number).collect::<Value>();
+        let projection = |Projection { mean, components }: &Projection| {
             let components: Value = components.iter().map(numbers).collect();
-            file["embedding"] = json!({"mean": numbers(mean), "components": components});
+            json!({"mean": numbers(mean), "components": components})
+        };
+        match self.projections.get("") {
+            Some(only) if self.projections.len() == 1 => file["embedding"] = projection(only),
+            _ if self.projections.is_empty() => {}
+            _ => {
+                let named = self.projections.iter().map(|(name, own)| (name.clone(), projection(own)));
+                file["embedding"] = named.collect();
+            }
         }
         file.to_string()
     }
 
     /// How many numbers models take of an embedding.
     pub fn components(&self) -> usize {
-        self.embedding.as_ref().map_or(0, |projection| projection.components.len())
+        self.projections.values().map(|projection| projection.components.len()).sum()
     }
 
     /// The number of values.
@@ -249,6 +275,19 @@ impl ArticleEncoder {
     /// Whether an attribute's name is one of articles', not of what was made of it.
     pub fn is_plain(attribute: &str) -> bool {
         attribute != TYPE && !Self::is_with_type(attribute) && !attribute.ends_with(FOR_TYPE)
+    }
+
+    /// What models take of an embedding, list after list: zeros, the average, of lists that it does not have. None if it has
+    /// none of them.
+    pub fn project(&self, embedding: &Embedding) -> Option<Vec<f32>> {
+        let mut is_any = false;
+        let list = |(name, projection): (&String, &Projection)| {
+            let numbers = embedding.list(name).and_then(|list| projection.project(list));
+            is_any |= numbers.is_some();
+            numbers.unwrap_or_else(|| vec![0.0; projection.components.len()])
+        };
+        let numbers: Vec<f32> = self.projections.iter().flat_map(list).collect();
+        is_any.then_some(numbers)
     }
 
     pub fn encode(&self, article: &Article) -> EncodedArticle {
@@ -274,13 +313,14 @@ impl ArticleEncoder {
         }
         encoded.values.sort_unstable();
         encoded.values.dedup();
-        if let (Some(projection), Some(embedding)) = (&self.embedding, article.embedding()) {
-            match projection.project(embedding) {
-                Some(numbers) => encoded.embedding = numbers,
-                None => encoded.other_length = Some((embedding.len(), projection.mean.len())),
-            }
-        } else if let Some(embedding) = article.embedding() {
-            encoded.other_length = Some((embedding.len(), 0));
+        if let Some(embedding) = article.embedding() {
+            encoded.embedding = self.project(embedding).unwrap_or_default();
+            let other = |(name, list): (&str, &[f32])| {
+                let expected = self.projections.get(name).map_or(0, |projection| projection.mean.len());
+                let length = list.len();
+                (length != expected).then(|| OtherLength { name: name.to_owned(), length, expected })
+            };
+            encoded.other_length = embedding.lists().find_map(other);
         }
         encoded
     }
@@ -291,7 +331,14 @@ impl ArticleEncoder {
 struct EncoderFile {
     values: BTreeMap<String, Vec<String>>,
     ranges: BTreeMap<String, RangesFile>,
-    embedding: Option<ProjectionFile>,
+    embedding: Option<EmbeddingFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum EmbeddingFile {
+    One(ProjectionFile),
+    Named(BTreeMap<String, ProjectionFile>),
 }
 
 #[derive(Deserialize)]
@@ -450,13 +497,24 @@ mod tests {
         assert_eq!(ArticleEncoder::parse(&encoder.to_json()).unwrap(), encoder);
         let refused = |text: &str| ArticleEncoder::parse(text).unwrap_err().to_string();
         let projection = Projection { mean: vec![0.1, 0.0], components: vec![vec![1.0 / 3.0, -1e-9]] };
-        let with_embedding = encoder.with_embedding(Some(projection.clone()));
+        let with_embedding = encoder.clone().with_projections([(String::new(), projection.clone())].into());
         assert_eq!(ArticleEncoder::parse(&with_embedding.to_json()).unwrap(), with_embedding);
         assert_eq!(with_embedding.components(), 1);
         let seen = with_embedding.encode(&article("hat", json!({"embedding": [0.4, 2]})));
         assert_eq!(seen.embedding, projection.project(&[0.4, 2.0]).unwrap());
         let longer = with_embedding.encode(&article("hat", json!({"embedding": [0.4, 2, 3]})));
-        assert_eq!((longer.embedding, longer.other_length), (vec![], Some((3, 2))));
+        let other =
+            |name: &str, length, expected| Some(OtherLength { name: name.to_owned(), length, expected });
+        assert_eq!((longer.embedding, longer.other_length), (vec![], other("", 3, 2)));
+        let flat = Projection { mean: vec![1.0], components: vec![vec![2.0]] };
+        let both = [("image".to_owned(), projection.clone()), ("text".to_owned(), flat)];
+        let both = encoder.with_projections(both.into());
+        assert_eq!(ArticleEncoder::parse(&both.to_json()).unwrap(), both);
+        let read = both.encode(&article("hat", json!({"embedding": {"text": [4]}})));
+        assert_eq!((read.embedding, read.other_length), (vec![0.0, 6.0], None), "an average picture");
+        let longer = both.encode(&article("hat", json!({"embedding": {"image": [1], "text": [4]}})));
+        assert_eq!((longer.embedding, longer.other_length), (vec![0.0, 6.0], other("image", 1, 2)));
+        assert_eq!(both.encode(&article("hat", json!({"embedding": [1]}))).other_length, other("", 1, 0));
         assert!(
             refused(r#"{"values": {}, "ranges": {}, "embedding": {"mean": [1], "components": [[1, 2]]}}"#)
                 .contains("`embedding`")

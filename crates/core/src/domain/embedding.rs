@@ -1,14 +1,78 @@
-//! A list of numbers that a shop's own encoder of pictures or texts makes of an article, and what models take of it.
+//! Lists of numbers that encoders of pictures or texts make of an article, and what models take of it.
+
+use std::collections::BTreeMap;
 
 use serde_json::{Number, Value};
 
 use super::json_number;
 
-/// The most numbers: encoders have some hundred to a few thousand.
+/// The most numbers in all: encoders have some hundred to a few thousand.
 const MOST: usize = 4096;
+/// The most lists, and the longest of their names.
+const LISTS: usize = 8;
+const LONGEST: usize = 40;
+pub(super) const EXPECTED: &str = "an embedding is a list of 1 to 4096 finite numbers, such as [0.25, -1], or up to 8 of them by name, such as \
+     {\"image\": [0.25, -1], \"text\": [0.5]}";
 
-/// Reads a list of finite numbers, which in CSV may be texts.
-pub(super) fn read_embedding(value: &Value) -> Option<Box<[f32]>> {
+/// Lists of numbers by the name of what they were made of, such as `image`. The name is empty if the shop gives one list.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Embedding(BTreeMap<String, Box<[f32]>>);
+
+impl Embedding {
+    /// Reads a list of finite numbers, which in CSV may be texts, or an object of such lists.
+    pub(super) fn read(value: &Value) -> Option<Self> {
+        let lists: BTreeMap<String, Box<[f32]>> = match value {
+            Value::Object(lists) => {
+                let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+                let is_name = |name: &str| (1..=LONGEST).contains(&name.len()) && name.chars().all(is_plain);
+                let list = |(name, list): (&String, &Value)| {
+                    let list = is_name(name).then(|| read_list(list))?;
+                    list.map(|list| (name.clone(), list))
+                };
+                lists.iter().map(list).collect::<Option<_>>()?
+            }
+            list => [(String::new(), read_list(list)?)].into(),
+        };
+        let numbers: usize = lists.values().map(|list| list.len()).sum();
+        ((1..=LISTS).contains(&lists.len()) && numbers <= MOST).then_some(Self(lists))
+    }
+
+    /// As files and the database have it: each number with the fewest digits that read back as it.
+    pub fn to_json(&self) -> Value {
+        let list = |list: &[f32]| write_numbers(list).map(Value::Number).collect::<Value>();
+        match self.list("") {
+            Some(own) => list(own),
+            None => self.lists().map(|(name, own)| (name.to_owned(), list(own))).collect(),
+        }
+    }
+
+    pub fn lists(&self) -> impl Iterator<Item = (&str, &[f32])> {
+        self.0.iter().map(|(name, list)| (name.as_str(), &**list))
+    }
+
+    pub fn list(&self, name: &str) -> Option<&[f32]> {
+        self.0.get(name).map(|list| &**list)
+    }
+
+    /// With this list in place of the one with its name, or without one. Lists without a name stand alone.
+    #[must_use]
+    pub fn with_list(mut self, name: &str, list: Option<&[f32]>) -> Self {
+        self.0.remove(name);
+        self.0.extend(list.map(|list| (name.to_owned(), list.into())));
+        self
+    }
+
+    /// How errors name a list, after the word embedding: nothing, or ` "image"`.
+    pub fn show_name(name: &str) -> String {
+        if name.is_empty() { String::new() } else { format!(" {name:?}") }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+fn read_list(value: &Value) -> Option<Box<[f32]>> {
     let numbers = value.as_array().filter(|numbers| (1..=MOST).contains(&numbers.len()))?;
     let number = |value: &Value| -> Option<f32> {
         let number = match value {
@@ -22,9 +86,8 @@ pub(super) fn read_embedding(value: &Value) -> Option<Box<[f32]>> {
     numbers.iter().map(number).collect()
 }
 
-/// As files and the database have it: each number with the fewest digits that read back as it.
-pub fn write_embedding(embedding: &[f32]) -> impl Iterator<Item = Number> {
-    embedding.iter().map(|number| {
+pub(super) fn write_numbers(numbers: &[f32]) -> impl Iterator<Item = Number> {
+    numbers.iter().map(|number| {
         let digits: f64 = number.to_string().parse().expect("a number's digits are a number; this is a bug");
         json_number(digits).expect("an embedding is finite; this is a bug")
     })
@@ -34,17 +97,17 @@ pub fn write_embedding(embedding: &[f32]) -> impl Iterator<Item = Number> {
 /// embedding of another scale would outweigh everything else.
 pub const MOST_PROJECTED: f32 = 6.0;
 
-/// Turns an embedding into a few numbers, which vary alike over the articles that a model was trained with.
+/// Turns a list of an embedding into a few numbers, which vary alike over the articles that a model was trained with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projection {
-    /// Of each number of an embedding.
+    /// Of each number of the list.
     pub mean: Vec<f32>,
-    /// For each number that models take, what each number of an embedding counts.
+    /// For each number that models take, what each number of the list counts.
     pub components: Vec<Vec<f32>>,
 }
 
 impl Projection {
-    /// None if the embedding has another length.
+    /// None if the list has another length.
     pub fn project(&self, embedding: &[f32]) -> Option<Vec<f32>> {
         if embedding.len() != self.mean.len() {
             return None;
@@ -69,7 +132,7 @@ mod tests {
 
     #[test]
     fn an_embedding_is_a_list_of_finite_numbers() {
-        let read = |value: Value| read_embedding(&value).map(|numbers| numbers.to_vec());
+        let read = |value: Value| Embedding::read(&value).map(|read| read.list("").unwrap().to_vec());
         assert_eq!(read(json!([0.1, -2, 3e-9])), Some(vec![0.1, -2.0, 3e-9]));
         assert_eq!(read(json!(["0.1", " -2 "])), Some(vec![0.1, -2.0]), "of a CSV file");
         for wrong in
@@ -78,8 +141,30 @@ mod tests {
             assert_eq!(read(wrong.clone()), None, "{wrong}");
         }
         assert_eq!(read(json!(vec![0.5; MOST + 1])), None);
-        let written: Vec<Number> = write_embedding(&[0.1, -2.0, 3e-9]).collect();
-        assert_eq!(serde_json::to_string(&written).unwrap(), "[0.1,-2,3e-9]");
+        assert_eq!(Embedding::read(&json!([0.1, -2, 3e-9])).unwrap().to_json().to_string(), "[0.1,-2,3e-9]");
+    }
+
+    #[test]
+    fn lists_stand_side_by_side_by_name() {
+        let both = json!({"image": [0.5, -1], "text": [3]});
+        let read = Embedding::read(&both).unwrap();
+        assert_eq!(read.to_json(), both);
+        assert_eq!(read.list("image"), Some(&[0.5, -1.0][..]));
+        let changed = read.with_list("text", Some(&[2.0])).with_list("image", None);
+        assert_eq!(changed.to_json(), json!({"text": [2]}));
+        assert!(changed.with_list("text", None).is_empty());
+        let nine: Value = (0..9).map(|at| (at.to_string(), json!([1]))).collect();
+        for wrong in [
+            json!({}),
+            json!({"": [1]}),
+            json!({"a b": [1]}),
+            json!({"image": []}),
+            json!({"image": null}),
+            nine,
+        ] {
+            assert_eq!(Embedding::read(&wrong), None, "{wrong}");
+        }
+        assert_eq!(Embedding::read(&json!({"a": vec![0.5; MOST], "b": [1]})), None);
     }
 
     #[test]

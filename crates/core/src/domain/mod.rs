@@ -27,9 +27,11 @@ mod vocabulary;
 mod words;
 
 pub use article::{Article, ArticleError, is_read_attribute};
-pub use article_encoder::{ArticleEncoder, ArticleEncoderError, EncodedArticle, Facts, Ranges, UnknownValue};
+pub use article_encoder::{
+    ArticleEncoder, ArticleEncoderError, EncodedArticle, Facts, OtherLength, Ranges, UnknownValue,
+};
 pub use customer::Customer;
-pub use embedding::{MOST_PROJECTED, Projection, write_embedding};
+pub use embedding::{Embedding, MOST_PROJECTED, Projection};
 pub use feature_json::{WrongFeature, feature_from_json, feature_to_json, read_features};
 pub use features::{FeatureValue, Features};
 pub use id::{ArticleId, CustomerId, IdError};

@@ -5,14 +5,21 @@ use serde_json::json;
 
 use super::*;
 
+fn list(article: &Article) -> Option<&[f32]> {
+    article.embedding()?.list("")
+}
+
 #[test]
 fn an_embedding_survives_every_format() {
     let folder = Folder::new();
     let seen = article("a", &json!({"embedding": [0.1, -2, 3e-9, 16_777_216], "colour": "red"}));
-    assert_eq!(seen.embedding().unwrap().len(), 4);
-    for name in ["a.jsonl", "a.csv", "a.parquet"] {
-        let path = folder.rows(name, std::slice::from_ref(&seen));
-        assert_eq!(values::<Article>(&path), std::slice::from_ref(&seen), "{name}");
+    assert_eq!(list(&seen).unwrap().len(), 4);
+    let both = article("b", &json!({"embedding": {"image": [0.1, -2], "text": [3e-9]}}));
+    for name in ["a.parquet", "a.csv", "a.jsonl"] {
+        for rows in [vec![both.clone(), seen.clone()], vec![both.clone()], vec![seen.clone()]] {
+            let path = folder.rows(name, &rows);
+            assert_eq!(values::<Article>(&path), rows, "{name}");
+        }
     }
     let written = fs::read_to_string(folder.path("a.jsonl")).unwrap();
     assert_eq!(
@@ -26,7 +33,7 @@ fn in_csv_numbers_may_be_joined() {
     let folder = Folder::new();
     let path = folder.file("a.csv", "id,type,embedding\na,coat,0.5|-1|2e3\nb,coat,\"[0.5,-1]\"\n");
     let read: Vec<Option<Vec<f32>>> =
-        values::<Article>(&path).iter().map(|article| article.embedding().map(<[f32]>::to_vec)).collect();
+        values::<Article>(&path).iter().map(|article| list(article).map(<[f32]>::to_vec)).collect();
     assert_eq!(read, [Some(vec![0.5, -1.0, 2000.0]), Some(vec![0.5, -1.0])]);
 }
 
@@ -37,7 +44,7 @@ fn a_bad_embedding_is_a_bad_row() {
     let mut checker = Checker::new([], []);
     assert_eq!(checker.check(open::<Article>(&path)).count(), 0);
     let error = checker.report().errors[0].to_string();
-    assert!(error.ends_with("such as [0.25, -1] (article \"a\")"), "{error}");
+    assert!(error.ends_with("\"text\": [0.5]} (article \"a\")"), "{error}");
 }
 
 #[test]
@@ -51,6 +58,6 @@ fn in_parquet_it_may_be_a_list_of_floats() {
     let columns = [texts(&["a", "b"]), texts(&["coat", "hat"]), embeddings];
     write_parquet(&path, message, WriterProperties::default(), &columns);
     let read = values::<Article>(&path);
-    assert_eq!(read[0].embedding(), Some(&[0.1, -2.5, 3e-9][..]));
+    assert_eq!(list(&read[0]), Some(&[0.1, -2.5, 3e-9][..]));
     assert_eq!(read[1].embedding(), None);
 }
