@@ -5,6 +5,7 @@
 pub mod baselines;
 pub mod cli;
 pub mod data;
+pub mod embed;
 mod engine;
 pub mod evaluate;
 pub mod export;

@@ -1,6 +1,7 @@
 //! The verbs of `atelier-training`. Connects the other modules; no other module knows a terminal.
 
 mod baselines;
+mod embed;
 mod evaluate;
 mod export;
 mod fit;
@@ -32,6 +33,8 @@ struct Cli {
 enum Verb {
     /// Check your own tables and make a data folder from them.
     Import(import::Import),
+    /// Add what an encoder of pictures or texts makes of the articles to a data folder.
+    Embed(embed::Embed),
     /// Print a data folder's marginals, and outfits in words.
     Survey(survey::Survey),
     /// Train a method on a data folder; the result goes into a run's folder.
@@ -80,6 +83,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Table(verb) => verb.run(),
         Verb::Release(verb) => verb.run(),
         Verb::Import(verb) => verb.run(),
+        Verb::Embed(verb) => verb.run(),
         Verb::Survey(verb) => verb.run(),
         Verb::Research(Research::Oracle(verb)) => verb.run(),
     }

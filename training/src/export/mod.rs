@@ -10,7 +10,7 @@ mod baseline;
 mod draw;
 mod graph;
 mod pair;
-mod proto;
+pub(crate) mod proto;
 mod tables;
 mod whole;
 
@@ -253,4 +253,4 @@ fn length(tensor: &TensorProto) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -17,7 +17,7 @@ use crate::model::{
 };
 
 /// It can be loaded once per process, and is downloaded if it is not in the cache.
-static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
+pub(crate) static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
     OnnxRuntime::load(&cache_folder(), |notice| println!("{notice}")).expect("ONNX Runtime loads")
 });
 

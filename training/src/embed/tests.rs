@@ -1,0 +1,323 @@
+use std::{fs, io::Write, path::PathBuf};
+
+use prost::Message;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{
+    pictures::{Picture, Preprocessing, load},
+    *,
+};
+use crate::export::{
+    proto::{
+        AttributeProto, DataType, Dimension, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, Size,
+        TensorProto, TensorShapeProto, TensorType, TypeProto, ValueInfoProto,
+    },
+    tests::ONNX_RUNTIME,
+};
+
+/// A data folder, and an encoder for pictures of two by two pixels and for three words.
+struct Folders(TempDir);
+
+const WORDS: [[f32; 2]; 4] = [[1.0, 1.0], [0.0, 0.0], [3.0, 0.0], [0.0, 4.0]];
+
+impl Folders {
+    fn new() -> Self {
+        let folders = Self(tempfile::tempdir().unwrap());
+        fs::create_dir_all(folders.at("data/photos")).unwrap();
+        fs::create_dir_all(folders.at("encoder/onnx")).unwrap();
+        folders.write("encoder/LICENSE", b"Apache-2.0");
+        let preprocessing = json!({
+            "do_resize": true, "size": {"height": 2, "width": 2}, "resample": 3, "rescale_factor": 1.0 / 255.0,
+            "image_mean": [0.0, 0.5, 0.0], "image_std": [1.0, 0.5, 1.0]
+        });
+        folders.write("encoder/preprocessor_config.json", preprocessing.to_string().as_bytes());
+        let tokenizer = json!({
+            "version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
+            "normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null, "decoder": null,
+            "model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, ".": 1, "coat": 2, "warm": 3}}
+        });
+        folders.write("encoder/tokenizer.json", tokenizer.to_string().as_bytes());
+        let pictures = model(
+            &[("pixel_values", DataType::Float, &[-1, 3, 2, 2])],
+            "Identity",
+            &["pixel_values"],
+            vec![],
+        );
+        folders.write("encoder/onnx/vision_model.onnx", &pictures);
+        let words = TensorProto {
+            dims: vec![4, 2],
+            data_type: DataType::Float.into(),
+            name: "words".to_owned(),
+            raw_data: WORDS.iter().flatten().flat_map(|number| number.to_le_bytes()).collect(),
+        };
+        let inputs =
+            [("input_ids", DataType::Int64, &[-1, -1][..]), ("attention_mask", DataType::Int64, &[-1, -1])];
+        folders.write(
+            "encoder/onnx/text_model.onnx",
+            &model(&inputs, "Gather", &["words", "input_ids"], vec![words]),
+        );
+        folders
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn write(&self, path: &str, bytes: &[u8]) {
+        fs::write(self.at(path), bytes).unwrap();
+    }
+
+    fn write_articles(&self, articles: &[Value]) {
+        let lines: Vec<String> = articles.iter().map(Value::to_string).collect();
+        self.write("data/articles.jsonl", lines.join("\n").as_bytes());
+    }
+
+    fn embed(&self) -> Result<Vec<Embedded>> {
+        embed(&self.at("data"), &self.at("encoder"), &ONNX_RUNTIME, &mut |_, _, _| {})
+    }
+
+    fn refusal(&self) -> String {
+        format!("{:#}", self.embed().unwrap_err())
+    }
+
+    fn embeddings(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.at("data/articles.jsonl")).unwrap();
+        text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["embedding"].take()).collect()
+    }
+}
+
+/// One node, from these inputs to an output.
+fn model(
+    inputs: &[(&str, DataType, &[i64])],
+    operator: &str,
+    of: &[&str],
+    initializer: Vec<TensorProto>,
+) -> Vec<u8> {
+    let value = |name: &str, kind: DataType, axes: &[i64]| {
+        let size = |axis: i64| if axis < 0 { Size::Dynamic("any".to_owned()) } else { Size::Fixed(axis) };
+        let dim = axes.iter().map(|axis| Dimension { value: Some(size(*axis)) }).collect();
+        let tensor_type = Some(TensorType { elem_type: kind.into(), shape: Some(TensorShapeProto { dim }) });
+        ValueInfoProto { name: name.to_owned(), r#type: Some(TypeProto { tensor_type }) }
+    };
+    let node = NodeProto {
+        input: of.iter().map(ToString::to_string).collect(),
+        output: vec!["last_hidden_state".to_owned()],
+        name: "only".to_owned(),
+        op_type: operator.to_owned(),
+        attribute: Vec::<AttributeProto>::new(),
+    };
+    let output =
+        TypeProto { tensor_type: Some(TensorType { elem_type: DataType::Float.into(), shape: None }) };
+    let graph = GraphProto {
+        node: vec![node],
+        name: "encoder".to_owned(),
+        initializer,
+        input: inputs.iter().map(|(name, kind, axes)| value(name, *kind, axes)).collect(),
+        output: vec![ValueInfoProto { name: "last_hidden_state".to_owned(), r#type: Some(output) }],
+    };
+    let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 17 }];
+    ModelProto { ir_version: 8, graph: Some(graph), opset_import, ..ModelProto::default() }.encode_to_vec()
+}
+
+fn png(width: u32, height: u32, kind: png::ColorType, samples: Option<&[u8]>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(kind);
+    let mut writer = encoder.write_header().unwrap();
+    if let Some(samples) = samples {
+        writer.write_image_data(samples).unwrap();
+        writer.finish().unwrap();
+    } else {
+        drop(writer);
+    }
+    bytes
+}
+
+fn is_near(found: &Value, expected: &[f64]) {
+    let found: Vec<f64> = found.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect();
+    let apart = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    assert!(found.len() == expected.len() && apart < 1e-6, "{found:?} instead of {expected:?}");
+}
+
+#[test]
+fn pictures_and_texts_become_lists_of_the_embedding() {
+    let folders = Folders::new();
+    folders.write("data/photos/red.png", &png(4, 4, png::ColorType::Rgb, Some(&[255, 0, 0].repeat(16))));
+    folders.write("data/photos/huge.png", &png(9000, 9000, png::ColorType::Rgb, None));
+    folders.write("outside.png", &png(1, 1, png::ColorType::Rgb, Some(&[0; 3])));
+    let mut articles = vec![
+        json!({"id": "a", "type": "coat", "name": "Warm", "image": "photos/red.png", "embedding": {"own": [7]}}),
+        json!({"id": "b", "type": "coat", "description": "warm warm", "image": ["photos/none.png"]}),
+        json!({"id": "c", "type": "coat", "embedding": {"image": [1]}}),
+        json!({"id": "d", "type": "coat", "name": "Warm", "image": "https://127.0.0.1/a.png"}),
+        json!({"id": "e", "type": "coat", "image": "photos/huge.png"}),
+        json!({"id": "f", "type": "coat", "image": "photos/../../outside.png"}),
+        json!({"id": "g", "type": "coat", "image": "http://shop.example/a.png"}),
+    ];
+    folders.write_articles(&articles);
+    let results = folders.embed().unwrap();
+    let counts = |result: &Embedded| {
+        (result.name, result.length, result.encoded, result.with, result.without, result.failed.len())
+    };
+    assert_eq!(
+        results.iter().map(counts).collect::<Vec<_>>(),
+        [("image", 3, 1, 1, 1, 5), ("text", 2, 2, 3, 4, 0)]
+    );
+    let reasons: Vec<&str> = results[0].failed.iter().map(|(_, reason)| reason.as_str()).collect();
+    for (reason, expected) in reasons.iter().zip([
+        "photos/none.png: No such file",
+        "https://127.0.0.1/a.png\" is no address of a public server",
+        "photos/huge.png: it has 9000 × 9000 pixels; expected at most 25000000",
+        "\"photos/../../outside.png\" is not inside the data folder",
+        "\"http://shop.example/a.png\" is no address of a public server; expected https://",
+    ]) {
+        assert!(reason.contains(expected), "{reason}");
+    }
+    let found = folders.embeddings();
+    // Red is 1, green (0 − 0.5) / 0.5, blue 0.
+    is_near(&found[0]["image"], &[0.5_f64.sqrt(), -0.5_f64.sqrt(), 0.0]);
+    // "Warm. coat": 4 and 3 over three words, of which the stop is zero.
+    is_near(&found[0]["text"], &[0.6, 0.8]);
+    is_near(&found[0]["own"], &[7.0]);
+    // "coat. warm warm": padding does not count.
+    is_near(&found[1]["text"], &[3.0 / 73.0_f64.sqrt(), 8.0 / 73.0_f64.sqrt()]);
+    assert_eq!((&found[2], &found[3]["text"]), (&Value::Null, &found[0]["text"]));
+
+    // Nothing is done twice, but for what a kill cut.
+    let second = folders.embed().unwrap();
+    assert_eq!([second[0].encoded, second[1].encoded], [0, 0]);
+    assert_eq!(folders.embeddings(), found);
+    let mut kept = fs::read_dir(folders.at("data")).unwrap().map(|entry| entry.unwrap().path());
+    let kept = kept.find(|path| path.to_string_lossy().contains(".embed-text-")).unwrap();
+    fs::File::options().append(true).open(&kept).unwrap().set_len(4 + 40 + 39).unwrap();
+    articles.push(json!({"id": "h", "type": "hat", "name": "coat"}));
+    folders.write_articles(&articles);
+    let third = folders.embed().unwrap();
+    assert_eq!(counts(&third[1]), ("text", 2, 2, 4, 4, 0), "the cut one, and the new one");
+    assert_eq!(folders.embeddings()[..7], found);
+
+    // Another tokenizer is another encoder.
+    let mut tokenizer =
+        fs::OpenOptions::new().append(true).open(folders.at("encoder/tokenizer.json")).unwrap();
+    tokenizer.write_all(b"\n").unwrap();
+    assert_eq!(folders.embed().unwrap()[1].encoded, 3);
+    folders.write_articles(&[json!({"id": "c", "type": "coat", "embedding": [1, 2]})]);
+    assert!(folders.refusal().starts_with("the embedding of article \"c\" is a list without a name"));
+    folders.write_articles(&[json!({"id": "c", "type": "coat"})]);
+    assert!(folders.refusal().ends_with("expected `image`, a file of the data folder or an https address"));
+}
+
+#[test]
+fn an_encoder_says_what_is_missing() {
+    let folders = Folders::new();
+    folders.write_articles(&[json!({"id": "a", "type": "coat", "name": "warm"})]);
+    let remove = |path: &str| fs::remove_file(folders.at(path)).unwrap();
+    let check = |expected: &[&str]| {
+        let refusal = folders.refusal();
+        assert!(expected.iter().all(|part| refusal.contains(part)), "{refusal}");
+    };
+    folders.write("encoder/preprocessor_config.json", b"{\"size\": {\"shortest_edge\": 9}}");
+    check(&["preprocessor_config.json", "expected `size` with a height and a width, or `crop_size`"]);
+    folders.write("encoder/preprocessor_config.json", b"{\"size\": 2, \"resample\": 0}");
+    check(&["`resample` is 0; expected 2 (bilinear)"]);
+    folders.write("encoder/preprocessor_config.json", b"{\"size\": 3}");
+    check(&[
+        "vision_model.onnx: expected one input of floats [batch, 3, 3, 3]",
+        "found pixel_values (f32 [-1, 3, 2, 2])",
+    ]);
+    remove("encoder/preprocessor_config.json");
+    let text = folders.at("encoder/onnx/text_model.onnx");
+    fs::rename(folders.at("encoder/onnx/vision_model.onnx"), &text).unwrap();
+    check(&["text_model.onnx: expected the inputs input_ids", "found pixel_values"]);
+    fs::write(&text, b"nothing").unwrap();
+    check(&["text_model.onnx: ONNX Runtime rejects it"]);
+    fs::remove_file(&text).unwrap();
+    check(&[
+        "has no text_model.onnx and no model.onnx, also not in onnx/; found LICENSE, onnx, tokenizer.json",
+    ]);
+    remove("encoder/tokenizer.json");
+    check(&[
+        "does not say what its encoder reads; found LICENSE, onnx; expected preprocessor_config.json for pictures",
+    ]);
+    remove("encoder/LICENSE");
+    check(&["has no licence; found onnx; put the licence of its weights there as LICENSE"]);
+}
+
+/// Against Pillow 12, over the picture whose samples are below.
+#[test]
+fn pictures_are_read_and_resized_as_pillow_does() {
+    let folders = Folders::new();
+    let samples: Vec<u8> = (0..35_u32)
+        .flat_map(|at| {
+            let (x, y) = (at % 7, at / 7);
+            [x * 37 + y * 11, x * x * 9 + y * 53, 255 - (x * 29 + y * y * 17) % 256]
+        })
+        .map(|sample| u8::try_from(sample % 256).unwrap())
+        .collect();
+    folders.write("data/a.png", &png(7, 5, png::ColorType::Rgb, Some(&samples)));
+    folders.write("data/a.webp", &hex::decode(WEBP).unwrap());
+    let picture = load("a.png", &folders.at("data")).unwrap();
+    assert_eq!(picture.pixels.concat(), samples);
+    assert_eq!(load("a.webp", &folders.at("data")).unwrap(), picture);
+    let prepared = |settings: Value| {
+        folders.write("encoder/preprocessor_config.json", settings.to_string().as_bytes());
+        let preprocessing = Preprocessing::open(&folders.at("encoder/preprocessor_config.json")).unwrap();
+        let numbers = preprocessing.prepare(&picture);
+        let places = numbers.len() / 3;
+        // As Pillow lists them: colour by colour of each pixel.
+        (0..numbers.len()).map(|at| numbers[at % 3 * places + at / 3]).collect::<Vec<f32>>()
+    };
+    for (filter, small, large) in RESIZED {
+        for (width, height, expected) in [(3, 2, &small[..]), (9, 8, &large[..])] {
+            let size = json!({"height": height, "width": width});
+            let found = prepared(json!({"size": size, "resample": filter, "do_rescale": false}));
+            let apart =
+                found.iter().zip(expected).map(|(a, b)| (a - f32::from(*b)).abs()).fold(0.0, f32::max);
+            assert!(apart <= 1.0, "filter {filter}: {found:?} instead of {expected:?}");
+        }
+    }
+    // The shortest edge stays 5, and the middle of 7 columns is cut out; a larger cut has a black rim.
+    let cut =
+        prepared(json!({"size": {"shortest_edge": 5}, "crop_size": 5, "do_rescale": false, "resample": 3}));
+    assert_eq!(cut[..3], [37.0, 9.0, 226.0]);
+    let padded =
+        prepared(json!({"do_resize": false, "crop_size": {"height": 7, "width": 9}, "do_rescale": false}));
+    assert_eq!((&padded[..30], &padded[30..33]), (&[0.0; 30][..], &[0.0, 0.0, 255.0][..]));
+
+    folders.write("data/b.jpg", &hex::decode(JPEG).unwrap());
+    let Picture { width, pixels, .. } = load("b.jpg", &folders.at("data")).unwrap();
+    for (at, expected) in [(0, [7, 0, 0]), (7, [111, 58, 27]), (56, [111, 55, 28]), (63, [215, 113, 64])] {
+        let apart = pixels[at].iter().zip(expected).map(|(a, b)| a.abs_diff(b)).max().unwrap();
+        assert!(width == 8 && apart <= 2, "{:?} instead of {expected:?}", pixels[at]);
+    }
+    folders.write("data/c.png", &png(1, 1, png::ColorType::Rgba, Some(&[9, 9, 9, 0])));
+    assert_eq!(load("c.png", &folders.at("data")).unwrap().pixels, [[255; 3]], "cut-outs are on white");
+    folders.write("data/d.png", &fs::read(folders.at("data/a.png")).unwrap()[..60]);
+    folders.write("data/e.jpg", b"<html>");
+    assert!(load("d.png", &folders.at("data")).is_err());
+    let error = format!("{:#}", load("e.jpg", &folders.at("data")).unwrap_err());
+    assert_eq!(error, "e.jpg: it is no JPEG, PNG or WebP picture");
+}
+
+/// By Pillow's number of the filter: three by two pixels, and the first ten of nine by eight.
+const RESIZED: [(u8, [u8; 18], [u8; 30]); 2] = [
+    (
+        2,
+        [43, 65, 201, 122, 129, 142, 201, 127, 88, 65, 171, 146, 144, 156, 115, 194, 132, 127],
+        [
+            0, 0, 255, 25, 6, 236, 53, 21, 213, 82, 46, 191, 111, 81, 168, 140, 130, 145, 169, 189, 123, 197,
+            173, 100, 222, 68, 81, 5, 23, 248,
+        ],
+    ),
+    (
+        3,
+        [36, 52, 206, 120, 134, 143, 207, 130, 82, 62, 180, 144, 148, 158, 113, 196, 129, 126],
+        [
+            0, 0, 255, 21, 0, 238, 52, 15, 214, 81, 40, 192, 110, 77, 169, 139, 123, 146, 168, 212, 124, 199,
+            190, 100, 223, 56, 81, 3, 18, 251,
+        ],
+    ),
+];
+const WEBP: &str = "5249464648000000574542505650384c3c0000002f06000100b98ce87fec22a2ff012391a4bc25031990a7c94006fab7b81062c114f7c731836c23f11fcbb11c45011ee123d217cdb01c0f9f79e69a63";
+const JPEG: &str = "ffd8ffe000104a46494600010100000100010000ffdb0043000302020302020303030304030304050805050404050a070706080c0a0c0c0b0a0b0b0d0e12100d0e110e0b0b1016101113141515150c0f171816141812141514ffdb00430103040405040509050509140d0b0d1414141414141414141414141414141414141414141414141414141414141414141414141414141414141414141414141414ffc00011080008000803012200021101031101ffc4001500010100000000000000000000000000000008ffc400191001000203000000000000000000000000000723334151ffc40014010100000000000000000000000000000007ffc4001c1100010305000000000000000000000000040001050313142122ffda000c03010002110311003f0098e258970d3cd002338cad79f69da363c7c76e57ffd9";
