@@ -165,10 +165,7 @@ fn issue_ticket(
     // A basket holds variants, maybe two of an article, which an outfit has once.
     let mut outfit: Vec<Option<ArticleId>> = Vec::with_capacity(question.request.outfit.len());
     for slot in &question.request.outfit {
-        let article = slot.as_ref().and_then(|id| {
-            let position = live.catalogue.position_of(id.as_str())?;
-            Some(live.catalogue.any_article(position).map_or(id, |article| &article.id).clone())
-        });
+        let article = slot.as_ref().and_then(|id| live.known_article_id(id));
         let is_there = article.is_some() && outfit.contains(&article);
         outfit.push(article.filter(|_| !is_there));
     }

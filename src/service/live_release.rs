@@ -88,9 +88,13 @@ impl LiveRelease {
 
     /// The article that an id names, its own or a variant's; the same id if there is none.
     pub fn article_id(&self, id: &ArticleId) -> ArticleId {
-        let position = self.catalogue.position_of(id.as_str());
-        let found = position.and_then(|position| self.catalogue.any_article(position));
-        found.map_or(id, |article| &article.id).clone()
+        self.known_article_id(id).unwrap_or_else(|| id.clone())
+    }
+
+    /// The same; None if there is none.
+    pub fn known_article_id(&self, id: &ArticleId) -> Option<ArticleId> {
+        let position = self.catalogue.position_of(id.as_str())?;
+        Some(self.catalogue.any_article(position).map_or(id, |article| &article.id).clone())
     }
 
     /// How many of the catalogue's articles the release has, and what follows; None if that is this share of them at least.

@@ -1,5 +1,5 @@
-//! A memory of whole outfits: stylists often vary an outfit that they have made, so what completed outfits like this one is
-//! likelier.
+//! A memory of whole outfits: stylists often vary an outfit that they have made, so an article that completed similar outfits
+//! is more likely.
 //!
 //! Training and serving ask the same code. It knows articles by their numbers in the vocabulary, and nothing of customers.
 
@@ -71,8 +71,8 @@ impl OutfitMemory {
         (0..number(self.outfits.starts.len() - 1)).map(|outfit| self.outfits.of(outfit))
     }
 
-    /// What the outfits that share two of the visible articles say. One that is learned from is left out: any with the same
-    /// articles says the same of them.
+    /// What the outfits that share two of the visible articles say. One that is learned from is left out: any with these articles
+    /// and its size says the same of the target.
     pub fn describe(&self, visible: &[u32], own: Option<Own>) -> Candidates {
         let mut found: Vec<u32> = Vec::new();
         for &article in visible {

@@ -430,6 +430,13 @@ impl Memory {
         let numbers = file.tensor("memory.outfits")?.shape().first().copied().unwrap_or_default();
         let (_, numbers) = file.articles("memory.outfits", numbers, vocabulary + 1)?;
         let outfits = numbers.split(|&article| article as usize == vocabulary);
+        let has_one_twice = |outfit: &[u32]| {
+            outfit.iter().enumerate().any(|(place, article)| outfit[..place].contains(article))
+        };
+        if outfits.clone().any(has_one_twice) {
+            let found = "of an outfit that has an article twice";
+            return Err(file.wrong("memory.outfits", found, "outfits of different articles"));
+        }
         let weights = file.matrix("memory.outfits.weights", FEATURES, Some(1))?.to_singles();
         Ok((OutfitMemory::new(vocabulary, outfits.filter(|outfit| !outfit.is_empty())), weights))
     }
@@ -549,5 +556,23 @@ mod tests {
             let refused = read(shape, bytes).unwrap_err();
             assert!(refused.contains("3 rows and any number of columns"), "{shape}: {refused}");
         }
+    }
+
+    /// The logarithm of what outfits with an article twice say is not a number.
+    #[test]
+    fn remembered_outfits_have_different_articles() {
+        let read = |articles: &[i32]| {
+            let articles: Vec<u8> = articles.iter().flat_map(|article| article.to_le_bytes()).collect();
+            let weights = vec![0; 4 * FEATURES];
+            let outfits = TensorView::new(Dtype::I32, vec![articles.len() / 4], &articles).unwrap();
+            let weights = TensorView::new(Dtype::F32, vec![FEATURES], &weights).unwrap();
+            let tensors = [("memory.outfits", outfits), ("memory.outfits.weights", weights)];
+            let bytes = safetensors::serialize(tensors, None).unwrap();
+            let file = File { path: Path::new("t"), tensors: SafeTensors::deserialize(&bytes).unwrap() };
+            let read = Memory::read_outfits(&file, 9).map_err(|error| error.to_string());
+            read.map(|(outfits, _)| outfits.outfits().map(<[u32]>::to_vec).collect::<Vec<_>>())
+        };
+        assert_eq!(read(&[1, 2, 9, 2, 3, 9]), Ok(vec![vec![1, 2], vec![2, 3]]));
+        assert!(read(&[1, 2, 9, 2, 3, 2, 9]).unwrap_err().contains("an article twice"));
     }
 }

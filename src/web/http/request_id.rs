@@ -62,6 +62,6 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestId {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get::<Self>().cloned().expect("the outer layer sets it; this is a bug"))
+        Ok(parts.extensions.get::<Self>().cloned().expect("`web::around` sets it; this is a bug"))
     }
 }

@@ -16,6 +16,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, Sleep, sleep_until, timeout_at},
 };
+use tracing::Span;
 
 use super::{Kind, Problem};
 use crate::config::Limits;
@@ -47,8 +48,13 @@ impl Streams {
             let detail = format!("the import or export did not finish within {most} ms; split it");
             return Problem::new(Kind::Deadline, detail).into_response();
         };
+        // What is there as a whole is no stream any more.
+        if response.body().size_hint().exact().is_some() {
+            return response;
+        }
         response.map(|body| {
-            Body::new(StreamBody { body, deadline: Box::pin(sleep_until(deadline)), _permit: permit })
+            let (deadline, span) = (Box::pin(sleep_until(deadline)), Span::current());
+            Body::new(StreamBody { body, deadline, span, _permit: permit })
         })
     }
 }
@@ -57,6 +63,8 @@ impl Streams {
 struct StreamBody {
     body: Body,
     deadline: Pin<Box<Sleep>>,
+    /// The request's, which ended with the head.
+    span: Span,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -68,6 +76,8 @@ impl HttpBody for StreamBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let span = self.span.clone();
+        let _inside = span.enter();
         if self.deadline.as_mut().poll(context).is_ready() {
             tracing::warn!("an export did not finish within limits.stream_ms and was cut off");
             return Poll::Ready(Some(Err(axum::Error::new("the export did not finish in time"))));
@@ -81,5 +91,29 @@ impl HttpBody for StreamBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use axum::body::to_bytes;
+    use futures_util::stream;
+    use tracing::Instrument;
+
+    use super::*;
+
+    /// Else what it logs has no request id.
+    #[tokio::test]
+    async fn a_body_is_made_inside_its_requests_span() {
+        let _subscriber = tracing::subscriber::set_default(tracing_subscriber::registry());
+        let span = tracing::info_span!("request");
+        let name = || async { Ok::<_, Infallible>(format!("{:?}", Span::current().id())) };
+        let streamed = async { Body::from_stream(stream::once(name())).into_response() };
+        let answer = Streams::new(Limits::default()).run(streamed).instrument(span.clone()).await;
+        assert_eq!(Span::current().id(), None);
+        let body = to_bytes(answer.into_body(), 1000).await.unwrap();
+        assert_eq!(body, format!("{:?}", span.id()));
     }
 }

@@ -1,6 +1,6 @@
 //! `/metrics`: measurements for a Prometheus server, as OpenMetrics text.
 //!
-//! The engine counts model runs, the outer layer counts requests, and states (queues, the release, the process) are
+//! The engine counts model runs, `web::around` counts requests, and states (queues, the release, the process) are
 //! read when `/metrics` is requested. Labels are route templates and the service's own names, never text from a
 //! request: a customer's id must not get into a time series, and callers must not be able to create series.
 
