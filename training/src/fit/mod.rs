@@ -44,6 +44,7 @@ use self::{
     schedule::{Schedule, count_epochs, patience},
 };
 use crate::{
+    baselines::Logit,
     data::Data,
     engine::ValueRows,
     model::{Loss, Model, Trainer},
@@ -166,16 +167,17 @@ pub fn fit(
 pub fn hand_over(data: &Data, config: &RunConfig, folder: &RunFolder) -> Result<()> {
     let _lock = folder.lock()?;
     prepare(config, folder, false)?;
-    let mut model = first_model(data, config);
     // Other trainers do not look into whole outfits.
-    if let Some(outfits) = model.named_mut("memory.outfits") {
-        outfits.data.fill(0.0);
-    }
-    folder.hand_over(data, config, &model)
+    folder.hand_over(data, config, &first_model_at(Logit::fit_for_file, data, config))
 }
 
 /// A run's model before its first step.
 fn first_model(data: &Data, config: &RunConfig) -> Model {
+    first_model_at(Logit::fit_without_histories, data, config)
+}
+
+/// The same, at this logit if it begins at one.
+fn first_model_at<'a>(fit_logit: fn(&'a Data) -> Logit<'a>, data: &'a Data, config: &RunConfig) -> Model {
     let mut model = Model::new(&config.model, config.fit.seed);
     if config.fit.mixture {
         let biases = personas::first_biases(data, config.model.personas, config.fit.seed);
@@ -190,7 +192,7 @@ fn first_model(data: &Data, config: &RunConfig) -> Model {
     }
     if config.model.matching > 0 && config.fit.begin_at_logit {
         // With its biases.
-        start::begin_at_logit(&mut model, data, config.fit.seed);
+        start::begin_at_logit(&mut model, data, &fit_logit(data), config.fit.seed);
         return model;
     }
     if config.model.matching > 0 {

@@ -26,8 +26,7 @@ const MOST: f32 = 1e4;
 const AT_LEAST: f64 = 1.0;
 
 /// Sets a model's first match, memory and biases.
-pub(super) fn begin_at_logit(model: &mut Model, data: &Data, seed: u64) {
-    let logit = Logit::fit_without_histories(data);
+pub(super) fn begin_at_logit(model: &mut Model, data: &Data, logit: &Logit<'_>, seed: u64) {
     let terms = logit.terms();
     let matrix = Matrix::new(data, &terms);
     let width = model.config().matching;
@@ -46,7 +45,9 @@ pub(super) fn begin_at_logit(model: &mut Model, data: &Data, seed: u64) {
         let named: Vec<f64> = logit.named().map(|(.., worth)| worth).collect();
         set_first_weights(&mut weights.data, terms.together, terms.own, &named);
         let outfits = model.named_mut("memory.outfits").expect("the model has a memory; this is a bug");
-        outfits.data = single(logit.remembered());
+        // None if it was fitted without them.
+        let remembered = single(logit.remembered());
+        outfits.data[..remembered.len()].copy_from_slice(&remembered);
     }
     // What the blocks say begins at nothing.
     let vocabulary = model.named_mut("vocabulary.own").expect("a match has values; this is a bug");

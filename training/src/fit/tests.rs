@@ -322,4 +322,10 @@ fn a_match_starts_as_the_logit_and_may_stay_there() {
     best.set_outfits(remembered(&data));
     let best = Development::new(&data, &config.model).evaluate(&best);
     assert_eq!(best, start, "the start is kept");
+    // Another trainer begins at the logit that does without whole outfits, as it does itself.
+    let handed_over = first_model_at(Logit::fit_for_file, &data, &config);
+    let ours = Development::new(&data, &config.model).evaluate(&handed_over).cross_entropy;
+    let logit = evaluate(&data, data.development(), &Logit::fit_for_file(&data)).any.summary();
+    assert!((ours - logit.cross_entropy.mean).abs() < 1e-3, "{ours}, the logit {logit:?}");
+    assert!(ours > start.cross_entropy + 1e-3, "whole outfits help: {ours}");
 }
