@@ -90,8 +90,14 @@ fn fill_memory(model: &mut Model) {
             }
         }
     }
-    let outfits: Vec<Vec<u32>> =
-        (0..200).map(|_| (0..7).map(|_| random.random_range(0..23)).collect()).collect();
+    let outfits: Vec<Vec<u32>> = (0..200)
+        .map(|_| {
+            let mut outfit: Vec<u32> = (0..23).collect();
+            outfit.shuffle(&mut random);
+            outfit.truncate(7);
+            outfit
+        })
+        .collect();
     model.set_outfits(Arc::new(OutfitMemory::new(articles, outfits.iter().map(Vec::as_slice))));
     model.named_mut("memory.outfits").unwrap().data =
         (0..FEATURES).map(|_| random.random::<f32>() - 0.3).collect();
