@@ -246,6 +246,15 @@ struct Stripe {
     matched: bool,
 }
 
+impl Stripe {
+    /// What a value's vector is multiplied by.
+    #[expect(clippy::inline_always, reason = "is called from vectorised loops")]
+    #[inline(always)]
+    fn factor(&self, rows: &ValueRows, value: u32) -> f32 {
+        if self.matched { rows.factor(value as usize) } else { 1.0 }
+    }
+}
+
 /// All columns, in stripes that have columns of the own vector or of the match.
 fn stripes(width: usize, own_width: usize) -> Vec<Stripe> {
     let starts = (0..own_width).step_by(STRIPE).chain((own_width..width).step_by(STRIPE));
@@ -266,14 +275,14 @@ vectorised! {
         rows: &'a ValueRows,
         stripe: &'a Stripe,
     ) {
-        let Stripe { columns, width, matched } = stripe;
+        let Stripe { columns, width, .. } = stripe;
         for (article, sum) in (first..).zip(sums.chunks_exact_mut(*width)) {
             let sum = &mut sum[columns.clone()];
             // A whole stripe stays in registers.
             if let Ok(whole) = <&mut [f32; STRIPE]>::try_from(&mut *sum) {
                 let mut total = *whole;
                 for &value in rows.of_article(article) {
-                    let factor = if *matched { rows.factor(value as usize) } else { 1.0 };
+                    let factor = stripe.factor(rows, value);
                     let vector = &values[value as usize * width + columns.start..][..STRIPE];
                     for lane in 0..STRIPE {
                         total[lane] += factor * vector[lane];
@@ -283,7 +292,7 @@ vectorised! {
                 continue;
             }
             for &value in rows.of_article(article) {
-                let factor = if *matched { rows.factor(value as usize) } else { 1.0 };
+                let factor = stripe.factor(rows, value);
                 let vector = &values[value as usize * width..][columns.clone()];
                 for (to, from) in sum.iter_mut().zip(vector) {
                     *to += factor * from;
@@ -301,12 +310,12 @@ vectorised! {
         rows: &'a ValueRows,
         stripe: &'a Stripe,
     ) -> Vec<f32> {
-        let Stripe { columns, width, matched } = stripe;
+        let Stripe { columns, width, .. } = stripe;
         let mut values = vec![0.0; rows.factors.len() * columns.len()];
         for &article in articles {
             let sum = &sums[article as usize * width..][columns.clone()];
             for &value in rows.of_article(article as usize) {
-                let factor = if *matched { rows.factor(value as usize) } else { 1.0 };
+                let factor = stripe.factor(rows, value);
                 let to = &mut values[value as usize * columns.len()..][..columns.len()];
                 for (to, from) in to.iter_mut().zip(sum) {
                     *to += factor * from;

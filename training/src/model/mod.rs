@@ -50,6 +50,13 @@ pub(crate) struct Needs {
     pub(crate) visible: Option<Vec<u32>>,
 }
 
+impl Needs {
+    /// The rows that are needed of a table of sums; all if `None`. `visible` is the table of visible articles.
+    fn rows(&self, table: &Composed, visible: Param) -> Option<&[u32]> {
+        self.visible.as_deref().filter(|_| table.sum == visible)
+    }
+}
+
 impl Model {
     /// A new model: the same configuration and seed give the same weights.
     pub fn new(config: &ModelConfig, seed: u64) -> Self {
@@ -80,7 +87,7 @@ impl Model {
     pub(crate) fn compose(&mut self, sums: Needs) {
         let Some(rows) = &self.values else { return };
         for table in &self.structure.composed {
-            let only = sums.visible.as_deref().filter(|_| table.sum == self.structure.tables.articles);
+            let only = sums.rows(table, self.structure.tables.articles);
             table.compose(&mut self.weights, rows, sums.kept.as_deref(), only);
         }
         self.sums = sums;

@@ -92,11 +92,14 @@ impl Trainer {
         let kept = (self.drop_own > 0.0).then(|| self.draw_kept(key));
         let pairs = pairs.filter(|(pairs, _)| !pairs.is_empty());
         let readings = pairs.iter().map(|(pairs, _)| &pairs.readings);
-        let mut visible: Vec<u32> =
-            [batch].into_iter().chain(readings).flat_map(|batch| &batch.packed.slots).copied().collect();
-        visible.sort_unstable();
-        visible.dedup();
-        self.model.compose(Needs { kept, visible: Some(visible) });
+        // Without values there are no sums.
+        if self.model.values.is_some() {
+            let batches = [batch].into_iter().chain(readings);
+            let mut visible: Vec<u32> = batches.flat_map(|batch| &batch.packed.slots).copied().collect();
+            visible.sort_unstable();
+            visible.dedup();
+            self.model.compose(Needs { kept, visible: Some(visible) });
+        }
         let (mut loss, mut gradients) = self.model.gradients(batch, Some(key), &mut self.scratch);
         if let Some((pairs, weight)) = pairs {
             let (of_pairs, more) = self.model.pair_gradients(pairs, weight, Some(key));
@@ -169,8 +172,7 @@ impl Model {
         gradients.fold(self.structure.tables.articles, self.structure.head.personas, &self.weights);
         if let Some(rows) = &self.values {
             for table in &self.structure.composed {
-                let only =
-                    self.sums.visible.as_deref().filter(|_| table.sum == self.structure.tables.articles);
+                let only = self.sums.rows(table, self.structure.tables.articles);
                 table.pass_on(gradients, &self.weights, rows, self.sums.kept.as_deref(), only);
             }
         }
