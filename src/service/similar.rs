@@ -12,10 +12,10 @@ pub fn similar(catalogue: &Catalogue, article: &Article) -> Vec<ArticleId> {
     let Some(of_type) = catalogue.sets().of_type(article.kind()) else { return Vec::new() };
     let own: BTreeSet<(&str, String)> = words(article).collect();
     let others: Vec<u32> = of_type.iter().collect();
-    let others = others.par_iter().filter_map(|position| catalogue.article(*position));
-    let packed = catalogue.position_of(article.id.as_str()).and_then(|own| catalogue.any_article(own));
-    let others = others.filter(|other| other.id != article.id).map(|other| {
-        let alike = packed.and_then(|packed| packed.likeness(other));
+    let others = others.par_iter().filter_map(|position| Some((*position, catalogue.article(*position)?)));
+    let position = catalogue.position_of(article.id.as_str());
+    let others = others.filter(|(_, other)| other.id != article.id).map(|(at, other)| {
+        let alike = position.and_then(|own| catalogue.likeness(own, at));
         let unpacked = other.unpack();
         (other.id.clone(), price_likeness(article, &unpacked), alike, shared(&own, &unpacked))
     });

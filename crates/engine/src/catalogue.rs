@@ -26,8 +26,11 @@ pub use self::{
     sets::{NoGos, RuledOut, Sets},
     supply::{Choice, Needs, Supply, Unfit, Wanted},
 };
-use self::{panels::Panels, sets::Facts};
-use crate::{packed_article::PackedArticle, release::Release, tables::Composition};
+use self::{index::Entry, panels::Panels, sets::Facts};
+use crate::{
+    packed_article::{Directions, PackedArticle},
+    release::Release,
+};
 
 /// How the articles of a catalogue and of a release overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +52,7 @@ pub struct Catalogue {
 /// An article that is about to get a position.
 #[derive(Debug)]
 struct Prepared {
-    article: Arc<PackedArticle>,
-    composition: Composition,
+    entry: Entry,
     facts: Facts,
 }
 
@@ -61,13 +63,18 @@ impl Prepared {
         let own = release.vocabulary().index_of(article.id.as_str());
         let of_release = own.map(|own| &release.articles()[own as usize]);
         // Most articles are in the shop as they were in training.
-        let packed =
-            of_release.filter(|other| ***other == packed).map_or_else(|| Arc::new(packed), Arc::clone);
+        let is_alike = |other: &&Arc<PackedArticle>| other.json().get() == packed.json().get();
+        let packed = of_release.filter(is_alike).cloned().unwrap_or_else(|| Arc::new(packed));
         let composition = match trained {
             Some(trained) => release.compose_beside(article, own, Some(trained)),
             None => release.compose(article),
         };
-        Self { article: packed, composition, facts: sets.read(article) }
+        let directions = Directions::new(article.embedding());
+        Self { entry: Entry { article: packed, directions, composition }, facts: sets.read(article) }
+    }
+
+    fn kind(&self) -> &str {
+        self.entry.article.kind()
     }
 
     /// An article of the release, as it was in training.
@@ -75,7 +82,8 @@ impl Prepared {
         let article = Arc::clone(&release.articles()[index]);
         let unpacked = article.unpack();
         let composition = release.compose_unpacked(index, &unpacked);
-        Self { article, composition, facts: sets.read(&unpacked) }
+        let directions = Directions::new(unpacked.embedding());
+        Self { entry: Entry { article, directions, composition }, facts: sets.read(&unpacked) }
     }
 }
 
@@ -96,14 +104,15 @@ impl CatalogueBuilder {
         let sets = Sets::new(release.schema(), currency);
         let prepare = |index| Some(Prepared::of_release(index, release, &sets));
         let known: Vec<_> = (0..release.vocabulary().len()).into_par_iter().map(prepare).collect();
-        release.set_averages(known.iter().flatten().map(|known| &*known.composition.values));
+        release.set_averages(known.iter().flatten().map(|known| &*known.entry.composition.values));
         Self { sets, known, articles: Vec::new() }
     }
 
     /// Adds an article of the shop by the JSON of its attributes, if the release has it written alike.
     pub fn add_known(&mut self, id: &str, kind: &str, attributes: &str, release: &Release) -> bool {
         let Some(own) = release.vocabulary().index_of(id) else { return false };
-        let found = self.known[own as usize].take_if(|known| known.article.is_written_as(kind, attributes));
+        let found =
+            self.known[own as usize].take_if(|known| known.entry.article.is_written_as(kind, attributes));
         let is_known = found.is_some();
         self.articles.extend(found);
         is_known
@@ -123,7 +132,7 @@ impl CatalogueBuilder {
             let article: &Article = article.borrow();
             let own = release.vocabulary().index_of(article.id.as_str());
             let known = own.and_then(|own| self.known[own as usize].as_ref());
-            let trained = known.map(|known| &*known.composition.values);
+            let trained = known.map(|known| &*known.entry.composition.values);
             Ok(Prepared::new(article, trained, release, &self.sets))
         };
         let prepared: Vec<Prepared> = articles.map(prepare).collect::<Result<_, E>>()?;
@@ -134,7 +143,7 @@ impl CatalogueBuilder {
     pub fn build(self, release: &Release) -> Catalogue {
         let Self { sets, known, articles } = self;
         let mut is_in_shop = vec![false; release.vocabulary().len()];
-        for own in articles.iter().filter_map(|article| article.composition.own) {
+        for own in articles.iter().filter_map(|article| article.entry.composition.own) {
             is_in_shop[own as usize] = true;
         }
         let gone = known.into_iter().zip(is_in_shop).filter(|(_, is_in_shop)| !is_in_shop);
@@ -142,13 +151,13 @@ impl CatalogueBuilder {
             gone.filter_map(|(article, _)| Some((article?, false))).collect();
         all.extend(articles.into_iter().map(|article| (article, true)));
         let all = sort_by_type(all);
-        let of_types = all.chunk_by(|(a, _), (b, _)| a.article.kind() == b.article.kind());
+        let of_types = all.chunk_by(|(a, _), (b, _)| a.kind() == b.kind());
         let mut panels = Panels::new(of_types.map(<[_]>::len));
         let length = panels.length();
         let (mut present, mut placed) = (Vec::with_capacity(all.len()), Vec::with_capacity(all.len()));
-        for (Prepared { article, composition, facts }, is_present) in all {
-            let position = panels.take(article.kind()).expect("there is room; this is a bug");
-            placed.push((position, article, composition, is_present));
+        for (Prepared { entry, facts }, is_present) in all {
+            let position = panels.take(entry.article.kind()).expect("there is room; this is a bug");
+            placed.push((position, entry, is_present));
             if is_present {
                 present.push((position, facts));
             }
@@ -156,8 +165,8 @@ impl CatalogueBuilder {
         let mut index = ArticleIndex::new(length, release);
         let ((), sets) = rayon::join(
             || {
-                for (position, article, composition, is_present) in placed {
-                    index.put(position, article, composition, is_present);
+                for (position, entry, is_present) in placed {
+                    index.put(position, entry, is_present);
                 }
             },
             || sets.fill(length, &present),
@@ -170,15 +179,15 @@ impl CatalogueBuilder {
 
 /// By type, then as in the vocabulary, then by id.
 fn sort_by_type(articles: Vec<(Prepared, bool)>) -> Vec<(Prepared, bool)> {
-    let kinds: BTreeSet<&str> = articles.iter().map(|(article, _)| article.article.kind()).collect();
+    let kinds: BTreeSet<&str> = articles.iter().map(|(article, _)| article.kind()).collect();
     let ranks: HashMap<&str, usize> = kinds.into_iter().zip(0..).collect();
     // Numbers are compared faster than texts, and moved faster than articles.
     let key = |(at, (article, _)): (usize, &(Prepared, bool))| {
-        (ranks[article.article.kind()], article.composition.own.unwrap_or(u32::MAX), at)
+        (ranks[article.kind()], article.entry.composition.own.unwrap_or(u32::MAX), at)
     };
     let mut order: Vec<(usize, u32, usize)> = articles.iter().enumerate().map(key).collect();
     order.par_sort_unstable_by(|a, b| {
-        let id = |at: usize| &articles[at].0.article.id;
+        let id = |at: usize| &articles[at].0.entry.article.id;
         (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| id(a.2).cmp(id(b.2)))
     });
     let order: Vec<usize> = order.into_iter().map(|(_, _, at)| at).collect();
@@ -224,12 +233,11 @@ impl Catalogue {
                     continue;
                 }
             };
-            let Prepared { article: packed, composition, facts } = prepared;
-            let position = position.or_else(|| next.panels.take(packed.kind()))?;
+            let position = position.or_else(|| next.panels.take(prepared.kind()))?;
             if is_present {
-                next.sets.add(position, &facts);
+                next.sets.add(position, &prepared.facts);
             }
-            if next.index.put(position, packed, composition, is_present) {
+            if next.index.put(position, prepared.entry, is_present) {
                 touched.push(position);
             }
         }
@@ -244,6 +252,11 @@ impl Catalogue {
     /// An article of the shop or of the release.
     pub fn any_article(&self, position: u32) -> Option<&Arc<PackedArticle>> {
         self.index.article(position)
+    }
+
+    /// How alike the embeddings of the articles at two positions are, from -1 to 1. None if they have no list in common.
+    pub fn likeness(&self, one: u32, other: u32) -> Option<f64> {
+        self.index.likeness(one, other)
     }
 
     /// The position of an article of the shop or of the release, by its id or a variant's. The shop's comes first: a release
@@ -351,6 +364,24 @@ mod tests {
         assert_eq!(catalogue.index.vocabulary(), [0, 1, 32, 33, gone]);
         assert_eq!(catalogue.index.len(), (3 + LEAST_UNUSED) * PANEL);
         assert_eq!(catalogue.position_of("nowhere"), None);
+    }
+
+    #[test]
+    fn an_article_with_an_embedding_is_kept_once() {
+        let of_release = [article("a", "coat", json!({"colour": "red"}))];
+        let schema = "name = \"s\"\n[[feature]]\nname = \"avoids\"\nkind = \"set\"\nvalues = [\"red\"]\n";
+        let release = release(&of_release, schema);
+        let own = |id: &str, list: Value| {
+            article(id, "coat", json!({"colour": "red", "embedding": {"image": list}}))
+        };
+        let catalogue = Catalogue::build(&[own("a", json!([3, 4])), own("b", json!([6, 8]))], &release);
+        let at = |id: &str| catalogue.position_of(id).unwrap();
+        assert!(Arc::ptr_eq(catalogue.article(at("a")).unwrap(), &release.articles()[0]));
+        assert!(catalogue.likeness(at("a"), at("b")).is_some_and(|alike| alike > 0.99));
+        let change = (ArticleId::new("a").unwrap(), Some(own("a", json!([-4, 3]))));
+        let (changed, _) = catalogue.with_changes([change], &release).unwrap();
+        assert!(Arc::ptr_eq(changed.article(at("a")).unwrap(), &release.articles()[0]));
+        assert!(changed.likeness(at("a"), at("b")).is_some_and(|alike| alike.abs() < 0.01));
     }
 
     /// What a catalogue says, by ids instead of positions.

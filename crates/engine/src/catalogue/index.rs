@@ -9,7 +9,7 @@ use atelier_core::{
 };
 
 use crate::{
-    packed_article::{Offer, PackedArticle},
+    packed_article::{Directions, Offer, PackedArticle},
     release::Release,
     tables::Composition,
 };
@@ -25,9 +25,11 @@ pub struct ArticleIndex {
 }
 
 #[derive(Debug, Clone)]
-struct Entry {
-    article: Arc<PackedArticle>,
-    composition: Composition,
+pub(super) struct Entry {
+    /// The release's, if it has it written alike, and without its embedding, which takes more memory than the rest.
+    pub(super) article: Arc<PackedArticle>,
+    pub(super) directions: Directions,
+    pub(super) composition: Composition,
 }
 
 /// The position of articles of the vocabulary that are not in the index.
@@ -58,7 +60,9 @@ impl ArticleIndex {
     ) -> Self {
         let mut all = Self::new(indices.len(), release);
         for (position, index) in (0..).zip(indices) {
-            all.put(position, Arc::clone(&release.articles()[index]), compose(index), false);
+            let article = Arc::clone(&release.articles()[index]);
+            let entry = Entry { article, directions: Directions::default(), composition: compose(index) };
+            all.put(position, entry, false);
         }
         all
     }
@@ -66,14 +70,9 @@ impl ArticleIndex {
     /// Puts an article at a position. Says whether what is there is made of something else now: a new price within the same
     /// range changes no row. Only an article that `is_present` in the shop is known by its variants: those of another
     /// one may be a present one's by now.
-    pub(super) fn put(
-        &mut self,
-        position: u32,
-        article: Arc<PackedArticle>,
-        composition: Composition,
-        is_present: bool,
-    ) -> bool {
-        let is_other = self.composition(position) != Some(&composition);
+    pub(super) fn put(&mut self, position: u32, entry: Entry, is_present: bool) -> bool {
+        let Entry { article, composition, .. } = &entry;
+        let is_other = self.composition(position) != Some(composition);
         if let Some(own) = composition.own.filter(|own| self.of_vocabulary[*own as usize] != position) {
             Arc::make_mut(&mut self.of_vocabulary)[own as usize] = position;
         }
@@ -85,7 +84,7 @@ impl ArticleIndex {
         for id in offers.iter().filter_map(|offer| ArticleId::new(&offer.variant.id).ok()) {
             self.by_variant.insert(id, position);
         }
-        *self.entries.get_mut(position as usize) = Some(Entry { article, composition });
+        *self.entries.get_mut(position as usize) = Some(entry);
         is_other
     }
 
@@ -143,6 +142,11 @@ impl ArticleIndex {
         self.entry(position).map(|entry| &entry.article)
     }
 
+    /// How alike the embeddings of the articles at two positions are.
+    pub(super) fn likeness(&self, one: u32, other: u32) -> Option<f64> {
+        self.entry(one)?.directions.likeness(&self.entry(other)?.directions)
+    }
+
     /// What an article is made of.
     pub(crate) fn composition(&self, position: u32) -> Option<&Composition> {
         self.entry(position).map(|entry| &entry.composition)
@@ -166,8 +170,11 @@ impl ArticleIndex {
     /// Articles with these ids, made of nothing.
     pub(crate) fn of_ids(ids: impl Iterator<Item = ArticleId>) -> Self {
         let article = |id| atelier_core::domain::Article::new(id, "coat", serde_json::Map::new()).unwrap();
-        let entry =
-            |id| Entry { article: Arc::new((&article(id)).into()), composition: Composition::default() };
+        let entry = |id| Entry {
+            article: Arc::new((&article(id)).into()),
+            directions: Directions::default(),
+            composition: Composition::default(),
+        };
         Self { entries: ids.map(|id| Some(entry(id))).collect(), ..Self::default() }
     }
 }
