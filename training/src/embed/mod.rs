@@ -11,7 +11,11 @@ mod tests;
 mod texts;
 mod vectors;
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, TryLockError},
+    path::Path,
+};
 
 use anyhow::{Context, Result, bail};
 use atelier_core::domain::{Article, ArticleId};
@@ -22,9 +26,9 @@ use rayon::prelude::*;
 use self::{encoder::Encoder, vectors::Vectors};
 use crate::data::Folder;
 
-/// Pictures that are fetched at the same time, and how many are decoded in memory.
+/// Pictures that are fetched at the same time, and how many of them are in memory.
 const FETCHERS: usize = 16;
-const PREPARED: usize = 64;
+const PREPARED: usize = 2 * FETCHERS;
 
 /// What became of a list of the embeddings.
 #[derive(Debug)]
@@ -51,8 +55,17 @@ pub fn embed(
     runtime: &OnnxRuntime,
     tell: &mut dyn FnMut(&'static str, usize, usize),
 ) -> Result<Vec<Embedded>> {
-    let encoders = Encoder::open(encoder, runtime)?;
+    let mut encoders = Encoder::open(encoder, runtime)?;
+    // Of two that write the articles in turns, one would lose its list. Some file systems have no locks.
+    let lock = File::open(data).ok();
+    if let Some(Err(TryLockError::WouldBlock)) = lock.as_ref().map(File::try_lock) {
+        bail!("another `embed` adds to {}; wait for it", data.display());
+    }
     let mut folder = Folder::open(data)?;
+    let file = Files::in_folder(data)?.articles.context("the file of articles is gone")?;
+    let format = Format::from_path(&file).context(
+        "vectors are written to .jsonl, .csv and .parquet files; make one with `atelier-training import`",
+    )?;
     let mut articles = Vec::new();
     folder.articles(|article| {
         articles.push(article);
@@ -67,18 +80,12 @@ pub fn embed(
             own.id
         );
     }
-    let mut results = Vec::new();
-    for mut encoder in encoders {
-        let result = add(&mut articles, data, &mut encoder, tell)?;
-        if result.with == 0 && result.failed.is_empty() {
-            bail!("{}: none of its articles has {}", data.display(), encoder.needs());
-        }
-        results.push(result);
+    let results = encoders.iter_mut().map(|encoder| add(&mut articles, data, encoder, tell));
+    let results = results.collect::<Result<Vec<_>>>()?;
+    if results.iter().all(|result| result.with == 0 && result.failed.is_empty()) {
+        let needs: Vec<&str> = encoders.iter().map(Encoder::needs).collect();
+        bail!("{}: none of its articles has {}", data.display(), needs.join(" or "));
     }
-    let file = Files::in_folder(data)?.articles.context("the file of articles is gone")?;
-    let format = Format::from_path(&file).context(
-        "vectors are written to .jsonl, .csv and .parquet files; make one with `atelier-training import`",
-    )?;
     let mut columns = TableColumns::new(folder.schema());
     for article in &articles {
         columns.include(article);
@@ -96,7 +103,8 @@ fn add(
     tell: &mut dyn FnMut(&'static str, usize, usize),
 ) -> Result<Embedded> {
     let name = encoder.name();
-    let mut vectors = Vectors::open(&data.join(format!(".embed-{name}-{}", encoder.digest())))?;
+    let kept = data.join(format!(".embed-{name}-{}", encoder.digest()));
+    let mut vectors = Vectors::open(&kept)?;
     let sources: Vec<Option<String>> = articles.iter().map(|article| encoder.source(article)).collect();
     let mut pending: Vec<&String> =
         sources.iter().flatten().filter(|source| vectors.get(source).is_none()).collect();
@@ -109,29 +117,52 @@ fn add(
     let mut reasons = BTreeMap::new();
     for (number, part) in pending.chunks(PREPARED).enumerate() {
         tell(name, number * PREPARED, total);
-        let results: Vec<_> =
-            waiting.install(|| part.par_iter().map(|source| encoder.prepare(source, data)).collect());
+        let read: Vec<_> =
+            waiting.install(|| part.par_iter().map(|source| encoder.read(source, data)).collect());
+        // On as many threads as there are cores: a decoded picture takes far more memory.
+        let results = part.par_iter().zip(read).map(|(source, read)| encoder.prepare(source, &read?));
+        let results: Vec<_> = results.collect();
+        let mut fail = |source, error| drop(reasons.insert(source, format!("{error:#}")));
         let mut prepared = Vec::new();
         for (source, result) in part.iter().zip(results) {
             match result {
                 Ok(input) => prepared.push((*source, input)),
-                Err(error) => drop(reasons.insert(*source, format!("{error:#}"))),
+                Err(error) => fail(*source, error),
             }
         }
         for batch in prepared.chunks(encoder.batch()) {
             let inputs: Vec<_> = batch.iter().map(|(_, input)| input).collect();
-            let made = encoder.encode(&inputs)?;
-            vectors.append(batch.iter().map(|(source, _)| source.as_str()).zip(made))?;
+            for ((source, _), made) in batch.iter().zip(encoder.encode(&inputs)?) {
+                match made {
+                    Ok(vector) => vectors.append(source, vector)?,
+                    Err(error) => fail(*source, error),
+                }
+            }
         }
     }
+    let before = if reasons.is_empty() { Vec::new() } else { read_others(data, name, &kept)? };
     let (mut with, mut failed) = (0, Vec::new());
     for (article, source) in articles.iter_mut().zip(&sources) {
-        let vector = source.as_ref().and_then(|source| vectors.get(source));
-        with += usize::from(vector.is_some());
-        if let Some(reason) = source.as_ref().and_then(|source| reasons.get(source)) {
+        let Some(source) = source else { continue };
+        if let Some(reason) = reasons.get(source) {
             failed.push((article.id.clone(), reason.clone()));
         }
-        let embedding = article.embedding().cloned().unwrap_or_default().with_list(name, vector);
+        let vector = vectors.get(source);
+        with += usize::from(vector.is_some());
+        let embedding = article.embedding().cloned().unwrap_or_default();
+        let is_other = |own: &[f32]| before.iter().any(|before| before.get(source) == Some(own));
+        // Without a vector it keeps its own list, but not that of an encoder that was here before.
+        if vector.is_none() && !embedding.list(name).is_some_and(is_other) {
+            continue;
+        }
+        let embedding = embedding.with_list(name, vector).with_context(|| {
+            format!(
+                "the embedding of article {:?} has no room for the list {name:?} of {} numbers: expected at most 4096 numbers in 8 \
+                 lists; remove some of it",
+                article.id,
+                vectors.length()
+            )
+        })?;
         *article = article.clone().with_embedding(Some(embedding).filter(|embedding| !embedding.is_empty()));
     }
     Ok(Embedded {
@@ -143,4 +174,18 @@ fn add(
         without: sources.iter().filter(|source| source.is_none()).count(),
         failed,
     })
+}
+
+/// What other encoders have made for a list.
+fn read_others(data: &Path, name: &str, kept: &Path) -> Result<Vec<Vectors>> {
+    let mut others = Vec::new();
+    for entry in fs::read_dir(data).with_context(|| data.display().to_string())? {
+        let path = entry?.path();
+        let prefix = format!(".embed-{name}-");
+        let is_list = path.file_name().is_some_and(|own| own.to_string_lossy().starts_with(&prefix));
+        if is_list && path != kept {
+            others.push(Vectors::open(&path)?);
+        }
+    }
+    Ok(others)
 }

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use atelier_core::util::fetch::{Address, Bounds, FetchError, Reach, Validators, fetch};
 use serde::Deserialize;
 use zune_core::{colorspace::ColorSpace, options::DecoderOptions};
@@ -106,7 +106,10 @@ impl Preprocessing {
     }
 
     /// The numbers of all pixels' red, then green, then blue.
-    pub(super) fn prepare(&self, picture: &Picture) -> Vec<f32> {
+    ///
+    /// # Errors
+    /// If it takes too many pixels to resize the picture.
+    pub(super) fn prepare(&self, picture: &Picture) -> Result<Vec<f32>> {
         let filter = self.filter().expect("its filter was checked; this is a bug");
         let (width, height) = match (self.size(), self.crop()) {
             (None, _) => (picture.width, picture.height),
@@ -114,10 +117,18 @@ impl Preprocessing {
             (Some(Size::Number(edge)), None) => (*edge, *edge),
             (Some(Size::Number(edge) | Size::Shortest { shortest_edge: edge }), _) => {
                 let short = picture.width.min(picture.height);
-                (edge * picture.width / short, edge * picture.height / short)
+                let scaled = |length: usize| edge.saturating_mul(length) / short;
+                (scaled(picture.width), scaled(picture.height))
             }
         };
-        let resized = picture.resize_and_turn(width.max(1), filter).resize_and_turn(height.max(1), filter);
+        let (width, height) = (width.max(1), height.max(1));
+        ensure!(
+            width.saturating_mul(height.max(picture.height)) <= PIXELS,
+            "its {} × {} pixels would become {width} × {height}; expected at most {PIXELS} in all",
+            picture.width,
+            picture.height
+        );
+        let resized = picture.resize_and_turn(width, filter).resize_and_turn(height, filter);
         let (rows, columns) = self.output().expect("its size was checked; this is a bug");
         let factor =
             if self.do_rescale == Some(false) { 1.0 } else { self.rescale_factor.unwrap_or(1.0 / 255.0) };
@@ -139,15 +150,18 @@ impl Preprocessing {
         let number = |(row, column), of: usize| {
             (f32::from(pixel(row, column).unwrap_or_default()[of]) * factor - mean[of]) / deviation[of]
         };
-        (0..3)
-            .flat_map(|of| places().map(move |place| (place, of)))
-            .map(|(place, of)| number(place, of))
-            .collect()
+        let all = (0..3).flat_map(|of| places().map(move |place| (place, of)));
+        Ok(all.map(|(place, of)| number(place, of)).collect())
     }
 }
 
+/// How errors name a picture: without the secrets of an address.
+pub(super) fn show(source: &str) -> String {
+    Address::parse(source, Reach::Public).map_or_else(|_| source.to_owned(), |address| address.to_string())
+}
+
 /// Reads a picture of the data folder, or fetches one that has an https address.
-pub(super) fn load(source: &str, data: &Path) -> Result<Picture> {
+pub(super) fn read(source: &str, data: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if source.contains("://") {
         let bounds = Bounds {
@@ -157,15 +171,13 @@ pub(super) fn load(source: &str, data: &Path) -> Result<Picture> {
             stall: STALL,
             stall_bytes: STALL_BYTES,
         };
-        let address = Address::parse(source, Reach::Public)
-            .map_err(|_| anyhow!("{source:?} is no address of a public server; expected https://…, or a file of the data folder"))?;
-        fetch(&address, &Validators::default(), bounds, &mut bytes).map_err(|error| match error {
-            FetchError::Address { .. } => {
-                anyhow!("{address} leads to a private network; pictures are fetched from public servers")
-            }
-            FetchError::TooLarge { most } => anyhow!("{address} has more than {most} bytes"),
-            error => error.into(),
+        let address = Address::parse(source, Reach::Public).map_err(|_| {
+            anyhow!(
+                "`image` is no address of a public server; expected https://…, or a file of the data folder"
+            )
         })?;
+        fetch(&address, &Validators::default(), bounds, &mut bytes)
+            .map_err(|error| explain(error).context(address.to_string()))?;
     } else {
         let path = Path::new(source);
         let is_inside =
@@ -179,47 +191,63 @@ pub(super) fn load(source: &str, data: &Path) -> Result<Picture> {
         file.take(BYTES + 1).read_to_end(&mut bytes).with_context(|| path.display().to_string())?;
         ensure!(bytes.len() as u64 <= BYTES, "{source} has more than {BYTES} bytes");
     }
-    decode(&bytes).with_context(|| source.to_owned())
+    Ok(bytes)
 }
 
-fn decode(bytes: &[u8]) -> Result<Picture> {
+/// Without the settings of the service.
+pub(super) fn explain(error: FetchError) -> Error {
+    match error {
+        FetchError::Address { .. } => {
+            anyhow!("it leads to a private network; pictures are fetched from public servers")
+        }
+        FetchError::TooLarge { most } => anyhow!("it has more than {most} bytes"),
+        FetchError::Stalled { bytes, within, .. } => {
+            anyhow!("its server sends less than {bytes} bytes in {} s", within.as_secs())
+        }
+        error => error.into(),
+    }
+}
+
+pub(super) fn decode(bytes: &[u8]) -> Result<Picture> {
     let check = |width: usize, height: usize| {
-        let count = width.saturating_mul(height);
         ensure!(
-            (1..=PIXELS).contains(&count),
+            (1..=PIXELS).contains(&width.saturating_mul(height)),
             "it has {width} × {height} pixels; expected at most {PIXELS} in all"
         );
-        Ok(count)
+        Ok((width, height))
     };
-    let (width, height, channels, samples) = match bytes {
+    let mut orientation = None;
+    let (size, channels, samples) = match bytes {
         [0xff, 0xd8, ..] => {
             let options = DecoderOptions::default().jpeg_set_out_colorspace(ColorSpace::RGB);
             let options = options.set_max_width(PIXELS).set_max_height(PIXELS);
             let mut decoder = JpegDecoder::new_with_options(Cursor::new(bytes), options);
             decoder.decode_headers()?;
-            let (width, height) = decoder.dimensions().context("it has no size")?;
-            check(width, height)?;
-            (width, height, 3, decoder.decode()?)
+            let size = decoder.dimensions().context("it has no size")?;
+            let size = check(size.0, size.1)?;
+            orientation = decoder.exif().and_then(|exif| find_orientation(exif));
+            // The decoder fills up what is cut. Neither the start nor the end of a picture is a part of its data.
+            let last = |marker: u8| bytes.windows(2).rposition(|two| *two == [0xff, marker]);
+            ensure!(last(0xd9) > last(0xda), "it is cut");
+            (size, 3, decoder.decode()?)
         }
         [0x89, b'P', b'N', b'G', ..] => {
             let mut decoder = png::Decoder::new(Cursor::new(bytes));
             decoder.set_transformations(png::Transformations::normalize_to_color8());
             let (width, height) = decoder.read_header_info()?.size();
-            let (width, height) = (width as usize, height as usize);
-            check(width, height)?;
+            let size = check(width as usize, height as usize)?;
             let mut reader = decoder.read_info()?;
             let mut samples = vec![0; reader.output_buffer_size().context("it is too large")?];
             reader.next_frame(&mut samples)?;
-            (width, height, reader.output_color_type().0.samples(), samples)
+            (size, reader.output_color_type().0.samples(), samples)
         }
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => {
             let mut decoder = image_webp::WebPDecoder::new(Cursor::new(bytes))?;
             let (width, height) = decoder.dimensions();
-            let (width, height) = (width as usize, height as usize);
-            check(width, height)?;
+            let size = check(width as usize, height as usize)?;
             let mut samples = vec![0; decoder.output_buffer_size().context("it is too large")?];
             decoder.read_image(&mut samples)?;
-            (width, height, if decoder.has_alpha() { 4 } else { 3 }, samples)
+            (size, if decoder.has_alpha() { 4 } else { 3 }, samples)
         }
         _ => bail!("it is no JPEG, PNG or WebP picture"),
     };
@@ -231,8 +259,25 @@ fn decode(bytes: &[u8]) -> Result<Picture> {
         _ => unreachable!("pictures have one to four channels; this is a bug"),
     };
     let pixels: Vec<[u8; 3]> = samples.chunks_exact(channels).map(pixel).collect();
+    let (width, height) = size;
     ensure!(pixels.len() == width * height, "it is cut");
-    Ok(Picture { width, height, pixels })
+    Ok(Picture { width, height, pixels }.orient(orientation.unwrap_or(1)))
+}
+
+/// How the camera was held: a number from 1 to 8 in the first table of EXIF, which is a TIFF file.
+fn find_orientation(exif: &[u8]) -> Option<usize> {
+    let is_reversed = exif.starts_with(b"II");
+    let number = |at: usize, length: usize| {
+        let mut bytes = exif.get(at..at + length)?.to_vec();
+        if is_reversed {
+            bytes.reverse();
+        }
+        Some(bytes.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte)))
+    };
+    let table = number(4, 4)?;
+    let mut fields = (0..number(table, 2)?).map(|field| table + 2 + 12 * field);
+    let found = fields.find(|at| number(*at, 2) == Some(0x112))?;
+    number(found + 8, 2).filter(|found| (1..=8).contains(found))
 }
 
 /// Cut-outs are shown on white.
@@ -242,6 +287,20 @@ fn on_white(sample: u8, alpha: u8) -> u8 {
 }
 
 impl Picture {
+    /// As the camera was held.
+    fn orient(self, orientation: usize) -> Self {
+        // Rows become columns, and each pixel stays as it is.
+        let mut turned =
+            if orientation > 4 { self.resize_and_turn(self.width, Filter::Bilinear) } else { self };
+        if [2, 4, 6, 8].contains(&orientation) {
+            turned.pixels.chunks_exact_mut(turned.width).for_each(<[_]>::reverse);
+        }
+        if [3, 4, 7, 8].contains(&orientation) {
+            turned.pixels.reverse();
+        }
+        turned
+    }
+
     /// Resizes the rows, and makes them columns.
     #[expect(
         clippy::cast_possible_truncation,

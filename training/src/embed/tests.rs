@@ -1,11 +1,12 @@
-use std::{fs, io::Write, path::PathBuf};
+use std::{fs, path::PathBuf, time::Duration};
 
+use atelier_core::util::fetch::FetchError;
 use prost::Message;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{
-    pictures::{Picture, Preprocessing, load},
+    pictures::{Picture, Preprocessing, decode, explain},
     *,
 };
 use crate::export::{
@@ -16,10 +17,10 @@ use crate::export::{
     tests::ONNX_RUNTIME,
 };
 
-/// A data folder, and an encoder for pictures of two by two pixels and for three words.
+/// A data folder, and an encoder for pictures of two by two pixels and for four words.
 struct Folders(TempDir);
 
-const WORDS: [[f32; 2]; 4] = [[1.0, 1.0], [0.0, 0.0], [3.0, 0.0], [0.0, 4.0]];
+const WORDS: [[f32; 2]; 5] = [[1.0, 1.0], [0.0, 0.0], [3.0, 0.0], [0.0, 4.0], [-3.0, 0.0]];
 
 impl Folders {
     fn new() -> Self {
@@ -35,7 +36,7 @@ impl Folders {
         let tokenizer = json!({
             "version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
             "normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null, "decoder": null,
-            "model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, ".": 1, "coat": 2, "warm": 3}}
+            "model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, ".": 1, "coat": 2, "warm": 3, "cold": 4}}
         });
         folders.write("encoder/tokenizer.json", tokenizer.to_string().as_bytes());
         let pictures = model(
@@ -46,7 +47,7 @@ impl Folders {
         );
         folders.write("encoder/onnx/vision_model.onnx", &pictures);
         let words = TensorProto {
-            dims: vec![4, 2],
+            dims: vec![5, 2],
             data_type: DataType::Float.into(),
             name: "words".to_owned(),
             raw_data: WORDS.iter().flatten().flat_map(|number| number.to_le_bytes()).collect(),
@@ -150,10 +151,10 @@ fn pictures_and_texts_become_lists_of_the_embedding() {
         json!({"id": "a", "type": "coat", "name": "Warm", "image": "photos/red.png", "embedding": {"own": [7]}}),
         json!({"id": "b", "type": "coat", "description": "warm warm", "image": ["photos/none.png"]}),
         json!({"id": "c", "type": "coat", "embedding": {"image": [1]}}),
-        json!({"id": "d", "type": "coat", "name": "Warm", "image": "https://127.0.0.1/a.png"}),
+        json!({"id": "d", "type": "coat", "name": "Warm", "image": "https://me:hush@127.0.0.1/?hush", "embedding": {"image": [2]}}),
         json!({"id": "e", "type": "coat", "image": "photos/huge.png"}),
         json!({"id": "f", "type": "coat", "image": "photos/../../outside.png"}),
-        json!({"id": "g", "type": "coat", "image": "http://shop.example/a.png"}),
+        json!({"id": "g", "type": "coat", "name": "cold", "image": "http://me:hush@shop.example/a.png"}),
     ];
     folders.write_articles(&articles);
     let results = folders.embed().unwrap();
@@ -162,17 +163,19 @@ fn pictures_and_texts_become_lists_of_the_embedding() {
     };
     assert_eq!(
         results.iter().map(counts).collect::<Vec<_>>(),
-        [("image", 3, 1, 1, 1, 5), ("text", 2, 2, 3, 4, 0)]
+        [("image", 3, 1, 1, 1, 5), ("text", 2, 2, 3, 3, 1)]
     );
-    let reasons: Vec<&str> = results[0].failed.iter().map(|(_, reason)| reason.as_str()).collect();
+    let failed = results.iter().flat_map(|result| &result.failed);
+    let reasons: Vec<&str> = failed.map(|(_, reason)| reason.as_str()).collect();
     for (reason, expected) in reasons.iter().zip([
         "photos/none.png: No such file",
-        "https://127.0.0.1/a.png\" is no address of a public server",
+        "`image` is no address of a public server; expected https://",
         "photos/huge.png: it has 9000 × 9000 pixels; expected at most 25000000",
         "\"photos/../../outside.png\" is not inside the data folder",
-        "\"http://shop.example/a.png\" is no address of a public server; expected https://",
+        "`image` is no address of a public server; expected https://",
+        "a vector of it that is zero",
     ]) {
-        assert!(reason.contains(expected), "{reason}");
+        assert!(reason.contains(expected) && !reason.contains("hush"), "{reason}");
     }
     let found = folders.embeddings();
     // Red is 1, green (0 − 0.5) / 0.5, blue 0.
@@ -182,7 +185,9 @@ fn pictures_and_texts_become_lists_of_the_embedding() {
     is_near(&found[0]["own"], &[7.0]);
     // "coat. warm warm": padding does not count.
     is_near(&found[1]["text"], &[3.0 / 73.0_f64.sqrt(), 8.0 / 73.0_f64.sqrt()]);
-    assert_eq!((&found[2], &found[3]["text"]), (&Value::Null, &found[0]["text"]));
+    // Lists without a vector to replace them stay.
+    assert_eq!((&found[2], &found[3]["image"]), (&json!({"image": [1]}), &json!([2])));
+    assert_eq!(found[3]["text"], found[0]["text"]);
 
     // Nothing is done twice, but for what a kill cut.
     let second = folders.embed().unwrap();
@@ -194,18 +199,49 @@ fn pictures_and_texts_become_lists_of_the_embedding() {
     articles.push(json!({"id": "h", "type": "hat", "name": "coat"}));
     folders.write_articles(&articles);
     let third = folders.embed().unwrap();
-    assert_eq!(counts(&third[1]), ("text", 2, 2, 4, 4, 0), "the cut one, and the new one");
+    assert_eq!(counts(&third[1]), ("text", 2, 2, 4, 3, 1), "the cut one, and the new one");
     assert_eq!(folders.embeddings()[..7], found);
 
-    // Another tokenizer is another encoder.
-    let mut tokenizer =
-        fs::OpenOptions::new().append(true).open(folders.at("encoder/tokenizer.json")).unwrap();
-    tokenizer.write_all(b"\n").unwrap();
-    assert_eq!(folders.embed().unwrap()[1].encoded, 3);
+    // Each file makes another encoder. Its list replaces that of one before, not the shop's.
+    fs::create_dir(folders.at("encoder/1_Pooling")).unwrap();
+    for file in ["tokenizer.json", "1_Pooling/config.json", "onnx/vision_model.onnx_data"] {
+        let text = fs::read(folders.at("encoder").join(file)).unwrap_or(b"{}".to_vec());
+        folders.write(&format!("encoder/{file}"), &[&text[..], b"\n"].concat());
+        let again = folders.embed().unwrap();
+        assert_eq!([again[0].encoded, again[1].encoded], [1, 3], "{file}");
+    }
+    assert_eq!(folders.embeddings()[..7], found);
+    fs::remove_file(folders.at("data/photos/red.png")).unwrap();
+    folders.write("encoder/1_Pooling/config.json", b"{\"pooling_mode_cls_token\": true}");
+    folders.embed().unwrap();
+    let firsts = folders.embeddings();
+    assert_eq!((&firsts[0]["image"], &firsts[3]["image"]), (&Value::Null, &json!([2])));
+    is_near(&firsts[0]["text"], &[0.0, 1.0]);
+
     folders.write_articles(&[json!({"id": "c", "type": "coat", "embedding": [1, 2]})]);
     assert!(folders.refusal().starts_with("the embedding of article \"c\" is a list without a name"));
     folders.write_articles(&[json!({"id": "c", "type": "coat"})]);
-    assert!(folders.refusal().ends_with("expected `image`, a file of the data folder or an https address"));
+    let refusal = folders.refusal();
+    assert!(refusal.contains("has a picture (`image`, ") && refusal.contains(" or a text ("), "{refusal}");
+}
+
+#[test]
+fn articles_stay_if_they_cannot_have_the_list() {
+    let folders = Folders::new();
+    let full = json!({"id": "a", "type": "coat", "name": "warm", "embedding": {"own": vec![1; 4095]}});
+    folders.write_articles(&[full]);
+    let before = folders.embeddings();
+    let refusal = folders.refusal();
+    assert!(refusal.contains("article \"a\" has no room for the list \"text\" of 2 numbers"), "{refusal}");
+    assert_eq!(folders.embeddings(), before);
+
+    // Both halves, and no picture.
+    folders.write_articles(&[json!({"id": "a", "type": "coat", "name": "warm"})]);
+    let lock = fs::File::open(folders.at("data")).unwrap();
+    lock.lock().unwrap();
+    assert!(folders.refusal().starts_with("another `embed` adds to "));
+    drop(lock);
+    assert_eq!(folders.embed().unwrap().iter().map(|result| result.with).collect::<Vec<_>>(), [0, 1]);
 }
 
 #[test]
@@ -227,6 +263,26 @@ fn an_encoder_says_what_is_missing() {
         "found pixel_values (f32 [-1, 3, 2, 2])",
     ]);
     remove("encoder/preprocessor_config.json");
+    fs::create_dir(folders.at("encoder/1_Pooling")).unwrap();
+    for (config, expected) in [
+        (
+            json!({"pooling_mode_lasttoken": true}),
+            "found the pooling lasttoken; expected mean_tokens or cls_token",
+        ),
+        (
+            json!({"pooling_mode_cls_token": true, "pooling_mode_max_tokens": true}),
+            "cls_token with max_tokens",
+        ),
+        (json!({"pooling_mode": "max"}), "found the pooling max"),
+        (json!([]), "1_Pooling/config.json: invalid type"),
+    ] {
+        folders.write("encoder/1_Pooling/config.json", config.to_string().as_bytes());
+        check(&[expected]);
+    }
+    folders.write("encoder/tokenizer_config.json", b"{");
+    check(&["tokenizer_config.json: EOF"]);
+    remove("encoder/tokenizer_config.json");
+    fs::remove_dir_all(folders.at("encoder/1_Pooling")).unwrap();
     let text = folders.at("encoder/onnx/text_model.onnx");
     fs::rename(folders.at("encoder/onnx/vision_model.onnx"), &text).unwrap();
     check(&["text_model.onnx: expected the inputs input_ids", "found pixel_values"]);
@@ -255,15 +311,17 @@ fn pictures_are_read_and_resized_as_pillow_does() {
         })
         .map(|sample| u8::try_from(sample % 256).unwrap())
         .collect();
-    folders.write("data/a.png", &png(7, 5, png::ColorType::Rgb, Some(&samples)));
-    folders.write("data/a.webp", &hex::decode(WEBP).unwrap());
-    let picture = load("a.png", &folders.at("data")).unwrap();
+    let coloured = png(7, 5, png::ColorType::Rgb, Some(&samples));
+    let picture = decode(&coloured).unwrap();
     assert_eq!(picture.pixels.concat(), samples);
-    assert_eq!(load("a.webp", &folders.at("data")).unwrap(), picture);
-    let prepared = |settings: Value| {
+    assert_eq!(decode(&hex::decode(WEBP).unwrap()).unwrap(), picture);
+    let try_preparing = |settings: Value, picture: &Picture| {
         folders.write("encoder/preprocessor_config.json", settings.to_string().as_bytes());
         let preprocessing = Preprocessing::open(&folders.at("encoder/preprocessor_config.json")).unwrap();
-        let numbers = preprocessing.prepare(&picture);
+        preprocessing.prepare(picture)
+    };
+    let prepared = |settings: Value| {
+        let numbers = try_preparing(settings, &picture).unwrap();
         let places = numbers.len() / 3;
         // As Pillow lists them: colour by colour of each pixel.
         (0..numbers.len()).map(|at| numbers[at % 3 * places + at / 3]).collect::<Vec<f32>>()
@@ -285,19 +343,41 @@ fn pictures_are_read_and_resized_as_pillow_does() {
         prepared(json!({"do_resize": false, "crop_size": {"height": 7, "width": 9}, "do_rescale": false}));
     assert_eq!((&padded[..30], &padded[30..33]), (&[0.0; 30][..], &[0.0, 0.0, 255.0][..]));
 
-    folders.write("data/b.jpg", &hex::decode(JPEG).unwrap());
-    let Picture { width, pixels, .. } = load("b.jpg", &folders.at("data")).unwrap();
+    let line = decode(&png(9000, 1, png::ColorType::Grayscale, Some(&[0; 9000]))).unwrap();
+    let clip = json!({"size": {"shortest_edge": 224}, "crop_size": 224});
+    let error = try_preparing(clip, &line).unwrap_err().to_string();
+    assert!(error.starts_with("its 9000 × 1 pixels would become 2016000 × 224; expected at most"), "{error}");
+
+    let jpeg = hex::decode(JPEG).unwrap();
+    let Picture { width, pixels, .. } = decode(&jpeg).unwrap();
     for (at, expected) in [(0, [7, 0, 0]), (7, [111, 58, 27]), (56, [111, 55, 28]), (63, [215, 113, 64])] {
         let apart = pixels[at].iter().zip(expected).map(|(a, b)| a.abs_diff(b)).max().unwrap();
         assert!(width == 8 && apart <= 2, "{:?} instead of {expected:?}", pixels[at]);
     }
-    folders.write("data/c.png", &png(1, 1, png::ColorType::Rgba, Some(&[9, 9, 9, 0])));
-    assert_eq!(load("c.png", &folders.at("data")).unwrap().pixels, [[255; 3]], "cut-outs are on white");
-    folders.write("data/d.png", &fs::read(folders.at("data/a.png")).unwrap()[..60]);
-    folders.write("data/e.jpg", b"<html>");
-    assert!(load("d.png", &folders.at("data")).is_err());
-    let error = format!("{:#}", load("e.jpg", &folders.at("data")).unwrap_err());
-    assert_eq!(error, "e.jpg: it is no JPEG, PNG or WebP picture");
+    // As cameras write how they were held, and which of these pixels come to the upper corners.
+    for (orientation, corners) in
+        (1..).zip([[0, 7], [7, 0], [63, 56], [56, 63], [0, 56], [56, 0], [63, 7], [7, 63]])
+    {
+        for exif in [
+            format!("4d4d002a000000080001011200030000000100{orientation:02x}000000000000"),
+            format!("49492a000800000001001201030001000000{orientation:02x}00000000000000"),
+        ] {
+            let segment = hex::decode(format!("ffe10022457869660000{exif}")).unwrap();
+            let turned = decode(&[&jpeg[..2], &segment, &jpeg[2..]].concat()).unwrap();
+            assert_eq!([turned.pixels[0], turned.pixels[7]], corners.map(|at| pixels[at]), "{exif}");
+        }
+    }
+    let cut_out = decode(&png(1, 1, png::ColorType::Rgba, Some(&[9, 9, 9, 0]))).unwrap();
+    assert_eq!(cut_out.pixels, [[255; 3]], "cut-outs are on white");
+    assert!(decode(&coloured[..60]).is_err());
+    for (bytes, expected) in
+        [(&jpeg[..jpeg.len() - 3], "it is cut"), (b"<html>", "it is no JPEG, PNG or WebP picture")]
+    {
+        assert_eq!(decode(bytes).unwrap_err().to_string(), expected);
+    }
+    let origin = "https://shop.example".to_owned().try_into().unwrap();
+    let stalled = FetchError::Stalled { origin, bytes: 9, within: Duration::from_secs(1) };
+    assert_eq!(explain(stalled).to_string(), "its server sends less than 9 bytes in 1 s");
 }
 
 /// By Pillow's number of the filter: three by two pixels, and the first ten of nine by eight.

@@ -7,6 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokenizers::{Tokenizer, TruncationParams};
 
+use super::encoder::read_optional;
+
 /// The most tokens of a text where the encoder's files give none.
 const MOST: usize = 512;
 
@@ -28,8 +30,7 @@ impl Texts {
     pub(super) fn open(file: &Path) -> Result<Self> {
         let wrong = |error| anyhow!("{}: {error}", file.display());
         let mut tokenizer = Tokenizer::from_file(file).map_err(wrong)?;
-        let config = std::fs::read(file.with_file_name("tokenizer_config.json")).ok();
-        let config: Config = config.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+        let config: Config = read_optional(&file.with_file_name("tokenizer_config.json"))?;
         let given = config.model_max_length.filter(|most| (1.0..=4096.0).contains(most));
         #[expect(
             clippy::cast_possible_truncation,

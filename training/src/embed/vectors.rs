@@ -4,12 +4,12 @@
 
 use std::{
     collections::HashMap,
-    fs::{File, TryLockError},
+    fs::File,
     io::{Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use sha2::{Digest, Sha256};
 
 const HEADER: usize = 4;
@@ -27,9 +27,6 @@ impl Vectors {
     pub(super) fn open(path: &Path) -> Result<Self> {
         let shown = || path.display().to_string();
         let mut file = File::options().read(true).append(true).create(true).open(path).with_context(shown)?;
-        if let Err(TryLockError::WouldBlock) = file.try_lock() {
-            bail!("{} is in use: another `embed` makes the same vectors; wait for it", path.display());
-        }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).with_context(shown)?;
         let (mut length, mut known, mut whole) = (0, HashMap::new(), 0);
@@ -52,24 +49,20 @@ impl Vectors {
         self.known.get(&key(source)).map(|vector| &**vector)
     }
 
-    pub(super) fn append<'a>(&mut self, vectors: impl Iterator<Item = (&'a str, Vec<f32>)>) -> Result<()> {
+    pub(super) fn append(&mut self, source: &str, vector: Vec<f32>) -> Result<()> {
         let mut bytes = Vec::new();
-        for (source, vector) in vectors {
-            if self.length == 0 {
-                self.length = vector.len();
-                bytes.extend(u32::try_from(vector.len()).context("vectors are short")?.to_le_bytes());
-            }
-            if vector.len() != self.length {
-                bail!(
-                    "the encoder makes vectors of {} and of {} numbers; expected one length",
-                    self.length,
-                    vector.len()
-                );
-            }
-            bytes.extend(key(source));
-            bytes.extend(vector.iter().flat_map(|number| number.to_le_bytes()));
-            self.known.insert(key(source), vector.into());
+        if self.length == 0 {
+            self.length = vector.len();
+            bytes.extend(u32::try_from(vector.len()).context("vectors are short")?.to_le_bytes());
         }
+        let (expected, found) = (self.length, vector.len());
+        ensure!(
+            found == expected,
+            "the encoder makes vectors of {expected} and of {found} numbers; expected one length"
+        );
+        bytes.extend(key(source));
+        bytes.extend(vector.iter().flat_map(|number| number.to_le_bytes()));
+        self.known.insert(key(source), vector.into());
         self.file.write_all(&bytes).with_context(|| format!("cannot write {}", self.path.display()))
     }
 }

@@ -33,8 +33,12 @@ impl Embedding {
             }
             list => [(String::new(), read_list(list)?)].into(),
         };
-        let numbers: usize = lists.values().map(|list| list.len()).sum();
-        ((1..=LISTS).contains(&lists.len()) && numbers <= MOST).then_some(Self(lists))
+        Self(lists).checked().filter(|read| !read.is_empty())
+    }
+
+    fn checked(self) -> Option<Self> {
+        let numbers: usize = self.0.values().map(|list| list.len()).sum();
+        (self.0.len() <= LISTS && numbers <= MOST).then_some(self)
     }
 
     /// As files and the database have it: each number with the fewest digits that read back as it.
@@ -54,12 +58,12 @@ impl Embedding {
         self.0.get(name).map(|list| &**list)
     }
 
-    /// With this list in place of the one with its name, or without one. Lists without a name stand alone.
-    #[must_use]
-    pub fn with_list(mut self, name: &str, list: Option<&[f32]>) -> Self {
+    /// With this list in place of the one with its name, or without one. Lists without a name stand alone. None if it would have
+    /// more than 4096 numbers or 8 lists.
+    pub fn with_list(mut self, name: &str, list: Option<&[f32]>) -> Option<Self> {
         self.0.remove(name);
         self.0.extend(list.map(|list| (name.to_owned(), list.into())));
-        self
+        self.checked()
     }
 
     /// How errors name a list, after the word embedding: nothing, or ` "image"`.
@@ -150,9 +154,12 @@ mod tests {
         let read = Embedding::read(&both).unwrap();
         assert_eq!(read.to_json(), both);
         assert_eq!(read.list("image"), Some(&[0.5, -1.0][..]));
-        let changed = read.with_list("text", Some(&[2.0])).with_list("image", None);
+        let changed = read.with_list("text", Some(&[2.0])).unwrap().with_list("image", None).unwrap();
         assert_eq!(changed.to_json(), json!({"text": [2]}));
-        assert!(changed.with_list("text", None).is_empty());
+        assert_eq!(changed.clone().with_list("a", Some(&[0.5; MOST])), None);
+        let eight: Value = (0..8).map(|at| (at.to_string(), json!([1]))).collect();
+        assert_eq!(Embedding::read(&eight).unwrap().with_list("a", Some(&[1.0])), None);
+        assert!(changed.with_list("text", None).unwrap().is_empty());
         let nine: Value = (0..9).map(|at| (at.to_string(), json!([1]))).collect();
         for wrong in [
             json!({}),
