@@ -144,7 +144,8 @@ mod tests {
             .map(|(known, new)| 1.0 / (1.0 + (known - log_sum(new)).exp()))
             .collect();
         let mean = shares.iter().sum::<f64>() / real(shares.len());
-        // No known article was seen seldom, so all that were not are new.
+        // The same few outfits come again and again, so each known article was chosen once. Many more should not have been
+        // seen than were not, so these were not passed over.
         assert!((mean - real(all - known) / real(all)).abs() < 1e-4, "{mean}");
     }
 }
