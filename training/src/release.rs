@@ -188,15 +188,11 @@ impl Plan<'_> {
                     self.data.fingerprint()
                 );
             }
-            let epochs = run.epochs()?;
-            let Some(record) = epochs.iter().rfind(|epoch| epoch.best) else {
+            let Some((epoch, development)) = run.best_epoch()? else {
                 bail!("{} has not finished an epoch; continue it with `fit --resume`", run.path().display());
             };
-            let (method, development) = (config.model.method, record.development.cross_entropy);
-            let chosen = Chosen {
-                made: Made::Run { run, config: Box::new(config), epoch: record.epoch },
-                development,
-            };
+            let method = config.model.method;
+            let chosen = Chosen { made: Made::Run { run, config: Box::new(config), epoch }, development };
             if best.get(&method).is_none_or(|other| chosen.development < other.development) {
                 best.insert(method, chosen);
             }

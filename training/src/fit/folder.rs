@@ -121,6 +121,19 @@ impl RunFolder {
         Ok(self.state()?.epochs)
     }
 
+    /// The epoch whose weights are kept, 0 for the start, and their cross-entropy on the development split. `None` before the
+    /// first epoch ends.
+    ///
+    /// # Errors
+    /// If there is no run here.
+    pub fn best_epoch(&self) -> Result<Option<(u32, f64)>> {
+        let State { start, epochs, .. } = self.state()?;
+        let best = epochs.iter().rfind(|epoch| epoch.best);
+        let best = best.map(|epoch| (epoch.epoch, epoch.development.cross_entropy));
+        let start = start.filter(|_| !epochs.is_empty()).map(|scores| (0, scores.cross_entropy));
+        Ok(best.or(start))
+    }
+
     /// Why the run counts as unfinished, if its state says so; the state of a finished one may be deleted.
     ///
     /// # Errors

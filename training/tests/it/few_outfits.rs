@@ -161,6 +161,13 @@ fn a_baseline_that_is_better_is_named() {
             );
         }
     }
+    // No epoch is better than the start where nothing moves.
+    let start = "--config settings.toml --epochs 1 --learning-rate 1e-30 --run runs/start";
+    let fitted = said(&home.run(&format!("fit --data shop {start}")));
+    assert!(fitted.contains("best: the start, at the conditional logit"), "{fitted}");
+    home.output_of("release --name s --data shop --runs runs/start");
+    assert_eq!(home.json("models/s/release.json")["methods"][0]["metrics"]["epoch"], 0);
+
     home.output_of("release --name c --data shop --baseline popularity");
     assert_eq!(home.json("models/c/release.json")["methods"].as_array().unwrap().len(), 1);
 }
