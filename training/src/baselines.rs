@@ -88,7 +88,7 @@ impl Baseline {
 
 impl Asked {
     fn new(name: String, data: &Data, outfits: &[u32], baseline: &dyn Answers) -> Self {
-        let by_outfit = ask(data, outfits, baseline, &|article| data.is_known(article));
+        let by_outfit = ask_of_learned(data, outfits, baseline);
         let Tallies { any, told_type } = Tallies::of(&by_outfit);
         let knows_type = baseline.knows_type();
         let baseline = Baseline { name, summary: any.summary(), knows_type, told_type: told_type.summary() };
@@ -141,7 +141,7 @@ pub fn beside_new_articles(data: &Data, is_new: &(dyn Fn(u32) -> bool + Sync)) -
     ];
     let figures = |(name, baseline): (&str, &dyn Answers)| {
         let answered = |which: &(dyn Fn(u32) -> bool + Sync)| {
-            Tallies::of(&ask(data, data.validation(), baseline, which)).into()
+            Tallies::of(&ask(data, data.validation(), baseline, which, data.articles().len())).into()
         };
         NewBaseline {
             name: name.to_owned(),
@@ -181,15 +181,21 @@ impl From<Tallies> for Answered<Summary> {
 /// Asks about every slot of these outfits in turn, except those of articles without training outfits: methods are asked
 /// about the same slots.
 pub fn evaluate(data: &Data, outfits: &[u32], baseline: &dyn Answers) -> Tallies {
-    Tallies::of(&ask(data, outfits, baseline, &|article| data.is_known(article)))
+    Tallies::of(&ask_of_learned(data, outfits, baseline))
 }
 
-/// Asks about the slots with these articles, for each outfit that has some.
+/// Asks about learned articles, and among them.
+fn ask_of_learned(data: &Data, outfits: &[u32], baseline: &dyn Answers) -> Vec<Vec<Verdict>> {
+    ask(data, outfits, baseline, &|article| data.is_known(article), data.count_known())
+}
+
+/// Asks about the slots with these articles among the first `count`, for each outfit that has some.
 fn ask(
     data: &Data,
     outfits: &[u32],
     baseline: &dyn Answers,
     is_asked: &(dyn Fn(u32) -> bool + Sync),
+    count: usize,
 ) -> Vec<Vec<Verdict>> {
     let answer = |(probabilities, features): &mut (Vec<f64>, Vec<Vec<u32>>), &outfit: &u32| {
         data.features_of(outfit, features);
@@ -206,12 +212,13 @@ fn ask(
                     told_type: data.type_of(missing),
                 };
                 baseline.answer(&question, probabilities);
+                let among = &probabilities[..count];
                 let of_type = data.articles_of_type(data.type_of(missing));
-                let within =
-                    judge_within(of_type, articles, missing, |article| probabilities[article as usize]);
+                let of_type = &of_type[..of_type.partition_point(|&article| (article as usize) < count)];
+                let within = judge_within(of_type, articles, missing, |article| among[article as usize]);
                 Verdict {
-                    cross_entropy: -probabilities[missing as usize].ln(),
-                    rank: rank(probabilities, missing as usize),
+                    cross_entropy: (among.iter().sum::<f64>() / among[missing as usize]).ln(),
+                    rank: rank(among, missing as usize),
                     first: [u32::MAX; FIRST],
                     confidence: 0.0,
                     within_type: Some(within),

@@ -87,7 +87,7 @@ impl Table {
     pub fn markdown(&self) -> String {
         let mut text = format!(
             "Validation split of {}: {} outfits, {} of their {} slots masked in turn, those with articles of training \
-             outfits; ranks over the whole catalogue. ± is the standard error over seeds if a method has several runs.\n\n",
+             outfits; ranks over these articles. ± is the standard error over seeds if a method has several runs.\n\n",
             self.data, self.outfits, self.slots, self.all_slots
         );
         text += "| method | runs | cross-entropy | recall@1 % | recall@5 % | recall@250 % | MRR | NDCG@10 | \

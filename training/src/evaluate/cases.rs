@@ -115,8 +115,10 @@ impl Cases {
 #[derive(Debug)]
 pub struct Answers {
     pub about: About,
-    /// In the order of the cases.
+    /// In the order of the cases, among learned articles: all that baselines and closed methods can suggest.
     pub(crate) verdicts: Vec<Verdict>,
+    /// The same among all articles that the method can suggest.
+    pub(super) open: Vec<Verdict>,
     /// The mean number of steps of a universal trunk.
     pub(crate) steps: Option<f64>,
     /// Whether there are new articles, and the method can suggest them.
@@ -133,8 +135,8 @@ impl Answers {
     }
 }
 
-/// One thread's answers: case indices, verdicts and steps.
-type Share = Vec<(usize, Verdict, Option<f32>)>;
+/// One thread's answers: case indices, verdicts among learned articles and among all, and steps.
+type Share = Vec<(usize, [Verdict; 2], Option<f32>)>;
 
 /// A method of a release, with the articles of a data folder.
 #[derive(Debug)]
@@ -261,16 +263,23 @@ pub fn ask(
                 for (logit, &position) in logits.iter_mut().zip(&subject.position_of) {
                     *logit = scores.logits[position as usize];
                 }
-                let of_type = data.articles_of_type(data.type_of(target));
-                let of_type = &of_type[..of_type.partition_point(|&article| (article as usize) < count)];
-                let mut verdict = judge(&logits, target);
+                let beside = data.outfits().articles(outfit);
                 let own = logits[target as usize];
                 let weight = |article: u32| f64::from(logits[article as usize] - own).exp();
-                let beside = data.outfits().articles(outfit);
-                verdict.within_type = Some(judge_within(of_type, beside, target, weight));
+                let of_type = |count: usize| {
+                    let of_type = data.articles_of_type(data.type_of(target));
+                    &of_type[..of_type.partition_point(|&article| (article as usize) < count)]
+                };
+                let judge_among = |count: usize| Verdict {
+                    within_type: Some(judge_within(of_type(count), beside, target, weight)),
+                    ..judge(&logits[..count], target)
+                };
+                let mut verdict = judge_among(count);
+                let learned = data.count_known();
+                let among_learned = if (target as usize) < learned { judge_among(learned) } else { verdict };
                 verdict.new_articles = new.map(|new| {
                     let sum = |articles: &mut dyn Iterator<Item = u32>| articles.map(weight).sum::<f64>();
-                    let choice = of_type
+                    let choice = of_type(count)
                         .iter()
                         .copied()
                         .filter(|article| *article == target || !beside.contains(article));
@@ -280,7 +289,7 @@ pub fn ask(
                             / sum(&mut choice.clone()),
                     }
                 });
-                share.push((batch[at], verdict, scores.steps));
+                share.push((batch[at], [among_learned, verdict], scores.steps));
             }
             tell(done.fetch_add(batch.len(), Ordering::Relaxed) + batch.len());
         }
@@ -306,6 +315,7 @@ pub fn ask(
         about,
         steps: steps.map(|steps| steps.iter().sum::<f64>() / real(steps.len().max(1))),
         suggests_new: new.is_some(),
-        verdicts: all.into_iter().map(|(_, verdict, _)| verdict).collect(),
+        verdicts: all.iter().map(|(_, [among_learned, _], _)| *among_learned).collect(),
+        open: all.into_iter().map(|(_, [_, open], _)| open).collect(),
     })
 }

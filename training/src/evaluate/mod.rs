@@ -1,5 +1,5 @@
 //! Evaluates exported models: runs each ONNX file in ONNX Runtime and asks it about every slot of every
-//! validation outfit, over the whole catalogue.
+//! validation outfit, over all learned articles.
 //!
 //! The file that is served is the file that is measured. It comes in by its path, the questions come from
 //! [`Data`]; an [`Evaluation`] per file, a [`Comparison`] of several, and each answer as Parquet go out. The

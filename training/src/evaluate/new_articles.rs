@@ -97,8 +97,8 @@ pub(super) fn ask_about_new(
     let Some(new) = subject.new_articles().filter(|_| answered.1.suggests_new) else { return Ok(None) };
     let cases = Cases::of_new_articles(data);
     let answers = (!cases.is_empty()).then(|| ask(runtime, subject, data, &cases, tell)).transpose()?;
-    let outfits = answered.1.by_outfit(answered.0);
-    let more = answers.iter().flat_map(|answers| answers.by_outfit(&cases));
+    let outfits = answered.0.with(&answered.1.open);
+    let more = answers.iter().flat_map(|answers| cases.with(&answers.open));
     Ok(Some(NewArticleFigures::new(new, outfits.chain(more))))
 }
 
