@@ -18,24 +18,47 @@ addEventListener("htmx:error", () => {
   document.body.append(notice);
 });
 
-// The buttons of a form that stays on its page keep the page where it is, and the focus where it was.
-let place;
-addEventListener("htmx:before:request", ({ detail }) => {
+// A change keeps the place on the page and the focus; another page begins at its top.
+const page = () => location.pathname + document.querySelector("h1")?.textContent;
+const slots = () => new URL(location).searchParams.getAll("slot");
+addEventListener("htmx:before:swap", ({ detail: { ctx, tasks } }) => {
+  // A field that is there already takes the focus only once.
+  for (const field of tasks.flatMap(({ fragment }) => [...fragment.querySelectorAll("[autofocus]")]))
+    if (document.getElementById(field.id)) field.removeAttribute("autofocus");
+  // The browser's Back and Forward have a place of their own.
+  if (ctx.sourceElement === document.body) return;
+  const { submitter, type } = ctx.sourceEvent ?? {};
   // Safari does not focus a button that is clicked.
-  const button = detail.ctx.sourceEvent?.submitter;
-  place = button?.form?.matches("#verdict, .notes form") ? { id: button.id, value: button.value, top: scrollY } : undefined;
+  const hand = document.activeElement.closest("main *") ?? submitter ?? (type === "click" ? ctx.sourceElement : undefined);
+  ctx.place = { page: page(), top: scrollY, slots: slots(), id: hand?.id, words: hand?.textContent, value: hand?.value, hand };
 });
-addEventListener("htmx:after:swap", () => notice?.remove());
-addEventListener("htmx:finally:request", () => {
-  if (!place) return;
-  const tiles = [...document.querySelectorAll(".suggestions > li")];
+addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
+  notice?.remove();
+  if (!ctx.place) return;
+  if (ctx.place.page !== page()) return scrollTo({ top: 0, behavior: "instant" });
+  const { top, hand } = ctx.place;
+  const main = document.getElementById("main");
+  // A page that got shorter stays where it is, too.
+  main.style.minHeight = top + innerHeight > document.documentElement.scrollHeight ? `${top + innerHeight - main.offsetTop}px` : "";
+  if (scrollY !== top) scrollTo({ top, behavior: "instant" });
+  if (hand && !document.activeElement.closest("main *")) successor(ctx.place)?.focus({ preventScroll: true });
+});
+
+// What has the focus instead of an element that is gone.
+function successor({ id, value, words, slots: before }) {
   // A button that undoes is gone; what it brought back may be there.
-  const brought = () => tiles.find((tile) => tile.id.endsWith(`-${place.value.split("/").slice(2).join("/")}`));
-  const button = document.getElementById(place.id) ?? (brought() ?? tiles[0])?.querySelector("[id^=not-]");
-  button?.focus({ preventScroll: true });
-  scrollTo({ top: place.top, behavior: "instant" });
-  place = undefined;
-});
+  const article = value?.split("/").slice(2).join("/");
+  const tiles = article ? [...document.querySelectorAll(".suggestions > li")] : [];
+  const brought = tiles.find((tile) => tile.id.endsWith(`-${article}`)) ?? tiles[0];
+  const changed = slots().findIndex((article, place) => article !== before[place]);
+  return (
+    document.getElementById(id) ??
+    brought?.querySelector("[id^=not-]") ??
+    [...document.querySelectorAll("main :is(a[href], button)")].find((other) => other.textContent === words) ??
+    document.getElementById(`slot-${changed}`) ??
+    document.querySelector("main .board a")
+  );
+}
 
 // Keys of Studio, which its dialog lists and turns off.
 const isOff = () => localStorage.getItem("keys") === "off";
@@ -97,7 +120,13 @@ addEventListener("drop", (event) => {
   const place = event.target.closest?.(".board .slot");
   if (!dragged || !place) return;
   event.preventDefault();
-  location.assign(moved(new URL(dragged.href), [...place.parentElement.children].indexOf(place)));
+  dragged.href = moved(new URL(dragged.href), [...place.parentElement.children].indexOf(place));
+  dragged.click();
+});
+
+// Leaving an outfit that is not saved asks first.
+addEventListener("beforeunload", (event) => {
+  if (document.querySelector("[data-unsaved]")) event.preventDefault();
 });
 
 // The address that uses an article, changed so that the article goes to another place.
@@ -107,12 +136,13 @@ function moved(use, to) {
   const own = slots.findIndex((article, place) => article !== before[place]);
   if (own < 0 || own === to) return use;
   [slots[own], slots[to]] = [before[own], slots[own]];
-  const isOf = (place) => (word) => word.startsWith(`${place}:`);
+  const isOf = (place) => (word) => Number.parseInt(word) === place;
   const others = (words) => words.filter((word) => !isOf(to)(word));
   const from = others(use.searchParams.getAll("from"));
   const lists = {
     slot: slots,
     type: others(now.getAll("type")),
+    loose: others(now.getAll("loose")),
     from: from.map((word) => (isOf(own)(word) ? word.replace(/^\d+/, to) : word)),
   };
   for (const [name, words] of Object.entries(lists)) {

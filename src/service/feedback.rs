@@ -173,7 +173,8 @@ pub struct Viewing<'a> {
     pub person: PersonId,
     /// A known one.
     pub customer: Option<&'a CustomerId>,
-    pub outfit: &'a [Option<ArticleId>],
+    /// What tells the outfit from the customer's others of the day: when it was begun, or its number if it was opened again.
+    pub outfit: Option<i64>,
     pub completion_id: &'a str,
     pub live: &'a LiveRelease,
     pub method: &'a str,
@@ -190,12 +191,11 @@ pub struct Seen {
 }
 
 impl Viewing<'_> {
-    /// A short name for a suggestion. It is the same for the same person, outfit and customer on the same day, so reloading
-    /// the page does not count the suggestion as shown again.
+    /// A short name for a suggestion. It is the same for the same person, customer, outfit and slot on the same day, whatever
+    /// else is in the outfit by then: what is suggested again counts as shown once.
     pub fn name(&self, slot: usize, article: &ArticleId) -> String {
         let Self { person, customer, outfit, live, method, at, .. } = self;
         let day = day_of(*at);
-        let outfit: Vec<&str> = outfit.iter().map(|id| id.as_ref().map_or("", ArticleId::as_str)).collect();
         let customer = customer.map_or("", CustomerId::as_str);
         // No part contains a line break.
         let all = [
@@ -206,9 +206,9 @@ impl Viewing<'_> {
             method,
             &slot.to_string(),
             article.as_str(),
+            &outfit.map(|outfit| outfit.to_string()).unwrap_or_default(),
         ];
-        let all = [&all[..], &outfit].concat().join("\n");
-        let mut name = digest::sha256(all.as_bytes());
+        let mut name = digest::sha256(all.join("\n").as_bytes());
         name.truncate(NAME_LENGTH);
         name
     }

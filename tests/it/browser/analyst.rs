@@ -107,7 +107,7 @@ async fn reads_which_method_answers_best(Demo(service): Demo) {
 #[apply(in_chromium)]
 async fn asks_the_same_question_in_studio_and_side_by_side(Demo(service): Demo) {
     let window = signed_in(&service, Role::Analyst, Eyes::default()).await;
-    let board = "customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=&type=1:bag&type=3:coat";
+    let board = "customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=&type=1:bag&type=3:coat&ask=3";
     window.goto(&format!("{}/studio?{board}&price_max=150&own.occasion=office", service.url)).await;
     // What the customer refuses here is left out there.
     window.click("#not-3-1").await;

@@ -27,13 +27,15 @@ async fn finishes_a_draft_and_shows_it_to_the_customer(db: TestDatabase) {
 
     // Its blank is filled in place.
     window.click("#edit").await;
-    window.until_words("You are editing a saved outfit").await;
+    window.until_words("Saved as outfit").await;
     let taken = window.text(".suggestions .name").await;
     window.click("#take-1-1").await;
     window.until("document.querySelectorAll('.board img').length === 4").await;
+    window.until_words("not saved yet").await;
     window.click("#save").await;
+    window.click_words("Name, print or share it").await;
     window.until_words("Autumn office").await;
-    window.until(&format!("location.href.startsWith('{page}?')")).await;
+    window.until(&format!("location.href.startsWith('{page}')")).await;
     window.until_words(&taken).await;
     window.until_words(&format!("added {taken}")).await;
     assert_eq!(window.run("return document.querySelectorAll('.pieces .blank').length").await, 0);
@@ -120,5 +122,5 @@ async fn begins_the_day_at_the_queue(db: TestDatabase) {
     window.until_words("No notes yet").await;
 
     window.click_words("Continue").await;
-    window.until_words("You are editing a saved outfit").await;
+    window.until_words("Saved as outfit").await;
 }

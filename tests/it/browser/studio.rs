@@ -43,7 +43,9 @@ async fn is_led_from_a_weak_piece_to_better_ones(Demo(service): Demo) {
     window.click(".slot:first-child .bad a").await;
     window.until_words("Which bag?").await;
     window.click("#take-0-1").await;
-    window.until(&format!("document.querySelector('#slot-0 .name') !== null && {is_weak} === false")).await;
+    window
+        .until(&format!("document.querySelector('#slot-0 + .piece .name') !== null && {is_weak} === false"))
+        .await;
 }
 
 #[apply(in_chromium)]
@@ -144,7 +146,7 @@ async fn uses_a_suggestion_by_its_picture(db: TestDatabase) {
         assert_eq!(outcomes().await.shown, 8);
     }
     window.click(".suggestions > li:nth-child(3) img").await;
-    window.until("document.querySelector('#slot-1 .name') !== null").await;
+    window.until("document.querySelector('#slot-1 + .piece .name') !== null").await;
     window.click("#save").await;
     window.until_words("Saved as outfit").await;
     let saved = window.address().await;

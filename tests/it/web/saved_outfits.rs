@@ -58,7 +58,9 @@ async fn a_draft_becomes_a_named_outfit(Stylist(service, browser): Stylist) {
     assert!(board.contains("Save changes") && board.contains("Save as another"), "{board}");
     let changed = change(&browser, "/studio/outfits", &[("view", &view)]).await;
     let html = browser.page(&changed).await;
-    assert!(html.contains("Saved.") && !html.contains("Draft") && html.contains("<h1>Autumn</h1>"), "{html}");
+    assert!(html.contains(&format!("Saved as outfit {seq}.")), "{html}");
+    let html = browser.page(&page).await;
+    assert!(!html.contains("Draft") && html.contains("<h1>Autumn</h1>"), "{html}");
     assert!(html.contains("Total €"), "{html}");
     assert!(!html.contains("Changed the "), "{html}");
     let late = format!("{DRAFT}&outfit={seq}.2");
@@ -477,7 +479,8 @@ async fn the_history_names_what_changed(Stylist(_service, browser): Stylist) {
     ];
     for (revision, (own, said)) in (1..).zip(changes) {
         let view = format!("{WHOLE}&{own}&outfit={seq}.{revision}");
-        let html = browser.page(&change(&browser, "/studio/outfits", &[("view", &view)]).await).await;
+        change(&browser, "/studio/outfits", &[("view", &view)]).await;
+        let html = browser.page(&page).await;
         assert!(html.contains(&format!("<br>{said}</li>")), "{said} in {html}");
     }
     // Where a link says nonsense, the list starts at its first page.

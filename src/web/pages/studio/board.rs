@@ -1,5 +1,7 @@
 //! The outfit on the board.
 
+use std::collections::BTreeMap;
+
 use atelier_core::domain::{Article, ArticleId, Features, Method};
 
 use super::View;
@@ -42,9 +44,10 @@ pub(super) struct SlotView {
     pub(super) index: usize,
     /// None for a blank.
     pub(super) article: Option<ArticleView>,
-    /// The only type that the blank takes.
+    /// The only type that the blank takes, or that of the best idea.
     pub(super) kind: Option<String>,
-    pub(super) blanked: String,
+    /// With suggestions for the slot: alternatives to its article, or articles for the blank.
+    pub(super) asked: String,
     pub(super) without: String,
     pub(super) pick: String,
     /// The article's placement among those of its type, once the outfit is scored.
@@ -68,7 +71,10 @@ pub(super) async fn board(
             index,
             article: id.as_ref().and_then(|_| articles.next()).map(|article| mark(article, live)),
             kind: view.types.get(&index).map(|kind| spaced(kind)),
-            blanked: view.blanked(index, kind).href(),
+            asked: match id {
+                Some(_) => view.blanked(index, kind).href(),
+                None => view.asking(index, &BTreeMap::new()).href(),
+            },
             without: view.without(index).href(),
             pick: view.picking(index).href(),
             placement: None,
@@ -91,6 +97,15 @@ pub(super) async fn board(
 }
 
 impl Board {
+    /// Blanks without a type are of the best idea's: they say so, and ask for it.
+    pub(super) fn type_blanks(&mut self, view: &View, kinds: &BTreeMap<usize, String>) {
+        for (slot, kind) in kinds {
+            let slot = &mut self.slots[*slot];
+            slot.kind.get_or_insert_with(|| spaced(kind));
+            slot.asked = view.asking(slot.index, kinds).href();
+        }
+    }
+
     /// Adds each article's placement among those of its type that the filters admit, for this customer and outfit.
     pub(super) async fn score(
         &mut self,

@@ -41,6 +41,7 @@ pub(super) struct Known {
     pub(super) sizes: Vec<ProfileWord>,
     pub(super) notes: Vec<NoteView>,
     pub(super) refused_note: Option<RefusedNote>,
+    pub(super) new_outfit: String,
     pub(super) outfits: Vec<OutfitCard>,
     /// Where there may be more.
     pub(super) all_outfits: String,
@@ -92,6 +93,7 @@ pub(super) async fn known(
         sizes: profile::sizes(&customer.features, schema),
         notes: notes.into_iter().rev().map(note).collect(),
         refused_note: None,
+        new_outfit: view.new_outfit(state.now()).href(),
         outfits: saved::cards(state, outfits, schema).await?,
         all_outfits: SavedQuery::for_customer(id).href(1),
         bought: dated(state, bought).await?,

@@ -96,6 +96,8 @@ enum Content {
     Find {
         found: FoundCustomers,
         queue: Option<Queue>,
+        /// The address of an outfit without a customer.
+        new_outfit: String,
     },
     Customer(Known),
     Outfit(Box<Desk>),
@@ -117,8 +119,8 @@ struct Desk {
     stores: Vec<String>,
     /// Why there are no suggestions for the blanks.
     silent: Option<String>,
-    /// Whether the saved outfit on the board was changed after it was opened.
-    is_outdated: bool,
+    /// What the store has of the outfit on the board.
+    kept: Kept,
     /// Why saving it failed just now.
     unsaved: Option<Unsaved>,
 }
@@ -156,7 +158,18 @@ struct Named {
     customer: Option<Customer>,
     /// What they refused of the catalogue, the latest first.
     refusals: Vec<(ArticleId, Timestamp)>,
-    is_outdated: bool,
+    kept: Kept,
+}
+
+/// What the store has of an outfit on the board.
+#[derive(Clone, Copy, PartialEq)]
+enum Kept {
+    /// As it is on the board.
+    Saved,
+    /// Nothing, or what was opened.
+    Unsaved,
+    /// Something that was changed after it was opened.
+    Outdated,
 }
 
 impl Named {
@@ -164,7 +177,7 @@ impl Named {
         let (live, schema) = (state.releases.current(), state.schema());
         view.size = schema.outfit_size();
         view.saved = confirm_saved(state, &view, &schema).await?;
-        let is_outdated = is_outdated(state, &mut view, &schema).await?;
+        let kept = kept(state, &mut view, &schema).await?;
         let customer = match &view.customer {
             Some(id) => state.store.customers().get(id).await?,
             None => None,
@@ -180,7 +193,7 @@ impl Named {
         view.refused_before = refusals.iter().map(|(article, _)| article.clone()).collect();
         // Links from Side by side name them.
         view.filter.exclude.retain(|article| !view.refused_before.contains(article));
-        Ok(Self { view, live, schema, customer, refusals, is_outdated })
+        Ok(Self { view, live, schema, customer, refusals, kept })
     }
 
     /// The customer's stored features.
@@ -190,6 +203,19 @@ impl Named {
 }
 
 impl Desk {
+    /// Whether the suggestions are for this blank.
+    fn shows(&self, slot: usize) -> bool {
+        self.suggested
+            .as_ref()
+            .and_then(|suggested| suggested.blank.as_ref())
+            .is_some_and(|blank| blank.slot == slot)
+    }
+
+    /// Whether something is lost with the page.
+    fn is_unsaved(&self, view: &View) -> bool {
+        self.kept != Kept::Saved && !view.trial && !self.board.articles.is_empty()
+    }
+
     async fn new(state: &AppState, visitor: &Visitor, named: &Named) -> Result<Self, Problem> {
         let (Named { view, schema, .. }, profile) = (named, named.profile());
         let live = named.live.as_deref();
@@ -199,6 +225,9 @@ impl Desk {
             Ok(suggested) => (suggested, None),
             Err(reason) => (None, Some(reason)),
         };
+        if let Some(suggested) = &suggested {
+            board.type_blanks(view, &suggested.kinds);
+        }
         Ok(Self {
             board,
             purposes: what_if::purposes(view, schema),
@@ -210,7 +239,7 @@ impl Desk {
             methods: live.map(|live| live.serving.methods().collect()).unwrap_or_default(),
             stores: stores.into_iter().map(str::to_owned).collect(),
             silent,
-            is_outdated: named.is_outdated,
+            kept: named.kept,
             unsaved: None,
         })
     }
@@ -309,21 +338,22 @@ async fn confirm_saved(state: &AppState, view: &View, schema: &Schema) -> Result
     Ok(stored.filter(|saved| is_shown(saved, view, schema)).map(|_| seq))
 }
 
-/// Whether the outfit that is being edited was changed to something else after it was opened. If it is gone, the board goes
-/// on without it.
-async fn is_outdated(state: &AppState, view: &mut View, schema: &Schema) -> Result<bool, Problem> {
-    let Some(Edited { seq, revision }) = view.edited else { return Ok(false) };
+/// If the outfit that is being edited is gone, the board goes on without it.
+async fn kept(state: &AppState, view: &mut View, schema: &Schema) -> Result<Kept, Problem> {
+    let Some(Edited { seq, revision }) = view.edited else {
+        return Ok(if view.saved.is_some() { Kept::Saved } else { Kept::Unsaved });
+    };
     let Some(stored) = state.store.saved_outfits().get(seq).await? else {
         view.edited = None;
         view.ignored.push("the saved outfit, which no longer exists".to_owned());
-        return Ok(false);
+        return Ok(Kept::Unsaved);
     };
     // The own change comes back, too: by the browser's Back, for one.
     if stored.deleted_at.is_none() && is_shown(&stored, view, schema) {
         view.edited = Some(Edited { seq, revision: stored.revision });
-        return Ok(false);
+        return Ok(Kept::Saved);
     }
-    Ok(stored.revision != revision)
+    Ok(if stored.revision == revision { Kept::Unsaved } else { Kept::Outdated })
 }
 
 /// Whether the page shows what is stored.
@@ -422,7 +452,7 @@ async fn find(
         "" => Some(queue::queue(state, visitor.person.id, schema).await?),
         _ => None,
     };
-    Ok(Content::Find { found, queue })
+    Ok(Content::Find { found, queue, new_outfit: view.new_outfit(state.now()).href() })
 }
 
 #[derive(Deserialize)]

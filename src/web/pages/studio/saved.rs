@@ -251,11 +251,7 @@ pub(super) async fn save(
         }
     };
     count_accepted(&state, &view, now).await;
-    let next = match edited {
-        Some(_) => format!("/studio/outfits/{seq}?saved=on"),
-        None => saved_view(&state, &view, seq).await?.href(),
-    };
-    Ok(Redirect::to(&next).into_response())
+    Ok(Redirect::to(&saved_view(&state, &view, seq).await?.href()).into_response())
 }
 
 /// The board again, with why the outfit was not saved.
@@ -286,12 +282,10 @@ async fn count_accepted(state: &AppState, view: &View, now: Timestamp) {
     }
 }
 
-/// The board after saving. A draft is finished in place; a whole outfit may be the beginning of another.
+/// The board after saving, on which the saved outfit is changed from then on.
 async fn saved_view(state: &AppState, view: &View, seq: i64) -> Result<View, Problem> {
-    let edited = match state.store.saved_outfits().get(seq).await? {
-        Some(SavedOutfit { revision, is_draft: true, .. }) => Some(Edited { seq, revision }),
-        _ => None,
-    };
+    let saved = state.store.saved_outfits().get(seq).await?;
+    let edited = saved.map(|SavedOutfit { revision, .. }| Edited { seq, revision });
     Ok(View { saved: Some(seq), edited, ..view.clone() })
 }
 

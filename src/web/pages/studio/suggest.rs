@@ -1,6 +1,9 @@
 //! Suggestions for the blanks, with their reasons.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 use atelier_core::{
     domain::{Article, ArticleId, CustomerId, Features, Method, Schema},
@@ -48,14 +51,17 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// The diversity of varied suggestions.
 const VARIED: f64 = 0.5;
 
+/// Ideas for the whole outfit, or suggestions for one blank.
 pub(super) struct Suggested {
     pub(super) release: String,
     pub(super) method: String,
     pub(super) arm: Option<String>,
     pub(super) device: &'static str,
     pub(super) took: String,
-    pub(super) blanks: Vec<BlankView>,
+    pub(super) blank: Option<BlankView>,
     pub(super) sets: Vec<SetView>,
+    /// By slot, the types of the best idea.
+    pub(super) kinds: BTreeMap<usize, String>,
     /// The address with other sets, if there are more.
     pub(super) others: Option<String>,
     pub(super) notices: Vec<String>,
@@ -64,7 +70,9 @@ pub(super) struct Suggested {
 impl Suggested {
     /// Whether an article is suggested that the release was not trained with.
     pub(super) fn has_new(&self) -> bool {
-        self.blanks.iter().flat_map(|blank| &blank.suggestions).any(|suggestion| suggestion.article.is_new)
+        let suggested =
+            self.blank.iter().flat_map(|blank| &blank.suggestions).map(|suggestion| &suggestion.article);
+        suggested.chain(self.sets.iter().flat_map(|set| &set.articles)).any(|article| article.is_new)
     }
 }
 
@@ -144,14 +152,15 @@ pub(super) async fn suggest(
     let profile = asker.profile;
     let times = state.times();
     let schema = live.serving.release().schema();
+    let shown = view.shown_blank();
     let request = Request {
-        k: view.k_each(),
+        k: view.k(),
         filters: view.filters(),
         diversity: if view.varied { VARIED } else { 0.0 },
         lift: asker.customer.is_some(),
         of_outfit: view.own.keys().cloned().collect(),
         explain: true,
-        sets: Sets { most: if view.blanks() > 1 { MAX_SETS } else { 0 }, distinct: true },
+        sets: Sets { most: if shown.is_some() { 0 } else { MAX_SETS }, distinct: true },
         ..Request::new(view.slots.clone(), Method::None)
     };
     let question = super::question(view, profile.clone(), schema, true, request);
@@ -171,7 +180,7 @@ pub(super) async fn suggest(
     let viewing = Viewing {
         person: asker.person,
         customer: asker.customer,
-        outfit: &view.slots,
+        outfit: view.begun.or(view.edited.map(|edited| edited.seq)),
         completion_id: &ticket,
         live,
         method: method.as_str(),
@@ -184,7 +193,11 @@ pub(super) async fn suggest(
     sets.drain(..skipped);
     let others = (sets.len() > SETS).then(|| view.with(|view| view.skipped_sets += SETS).href());
     sets.truncate(SETS);
-    let completion = Completion { sets, ..completion };
+    let shown =
+        shown.or_else(|| completion.blanks.first().filter(|_| sets.is_empty()).map(|blank| blank.slot));
+    let mut blanks = completion.blanks;
+    blanks.retain(|blank| Some(blank.slot) == shown);
+    let completion = Completion { blanks, sets, ..completion };
     if !view.trial {
         record(state, &viewing, &completion).await;
     }
@@ -205,8 +218,9 @@ pub(super) async fn suggest(
         arm: arm.clone(),
         device: live.serving.device().as_str(),
         took: format!("{:.0} ms", times.begun.elapsed().as_secs_f64() * 1000.0),
-        blanks: completion.blanks.iter().map(|blank| renderer.blank(blank)).collect(),
+        blank: completion.blanks.first().map(|blank| renderer.blank(blank)),
         sets: completion.sets.iter().map(|set| renderer.set(set)).collect(),
+        kinds: completion.sets.first().map(kinds).unwrap_or_default(),
         others,
         notices: notices::notices(&completion.warnings, board, schema),
     })
@@ -231,6 +245,10 @@ async fn record(state: &AppState, viewing: &Viewing<'_>, completion: &Completion
         Ok(Err(error)) => warn!(%error, "suggestions that a stylist saw are not counted"),
         Err(_) => warn!("suggestions that a stylist saw are not counted: the database is busy"),
     }
+}
+
+fn kinds(set: &OutfitSet) -> BTreeMap<usize, String> {
+    set.articles.iter().map(|(slot, article)| (*slot, article.kind().to_owned())).collect()
 }
 
 /// `M (TSH-1-M), sold out`
@@ -309,6 +327,7 @@ impl Renderer<'_> {
         let mut filled = self.view.clone();
         for (slot, article) in &set.articles {
             filled = self.filled(&filled, *slot, &article.id);
+            filled.loose.push(*slot);
         }
         let articles: Vec<Article> = set.articles.iter().map(|(_, article)| article.unpack()).collect();
         let view = |article| ArticleView::new(article, self.notation).marked(self.live);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use atelier_core::domain::{ArticleId, CustomerId, MAX_SLOTS, Method, OutfitSize};
+use atelier_core::domain::{ArticleId, CustomerId, MAX_SLOTS, Method, OutfitSize, Timestamp};
 use atelier_engine::evaluation::PAPER;
 use axum::{extract::FromRequestParts, http::request::Parts};
 
@@ -24,8 +24,6 @@ const DEFAULT_K: usize = 8;
 const MAX_K: usize = 24;
 /// Refused articles in a link to Side by side: addresses have a limit.
 const MOST_SENT: usize = 200;
-/// Suggestions on one page.
-const MAX_TOTAL: usize = 32;
 /// Ideas for the whole outfit shown at a time.
 pub(super) const SETS: usize = 4;
 
@@ -42,6 +40,12 @@ pub(crate) struct View {
     pub(crate) types: BTreeMap<usize, String>,
     /// By slot, the name of the suggestion that its article came from.
     pub(crate) suggested: BTreeMap<usize, String>,
+    /// The slots that other ideas may change. A piece that the stylist chose is locked until they unlock it.
+    pub(crate) loose: Vec<usize>,
+    /// The blank whose suggestions are shown.
+    pub(crate) asked: Option<usize>,
+    /// When the outfit was begun, which tells it from the customer's others of the day.
+    pub(crate) begun: Option<i64>,
     pub(crate) method: Option<Method>,
     pub(crate) k: Option<usize>,
     pub(crate) filter: PageFilters,
@@ -146,6 +150,9 @@ parameters!(View, "/studio":
     "slot" => slots,
     "type" => types,
     "from" => suggested,
+    "loose" => loose,
+    "ask" => asked,
+    "begun" => begun,
     "exclude" => filter.exclude,
     "left_out" => left_out,
     "own." => own,
@@ -269,6 +276,8 @@ impl View {
             view.slots[slot] = Some(article.clone());
             view.types.remove(&slot);
             view.suggested.remove(&slot);
+            view.loose.retain(|other| *other != slot);
+            view.asked.take_if(|asked| *asked == slot);
             view.skipped_sets = 0;
             view.close_pick();
         })
@@ -288,28 +297,63 @@ impl View {
         view
     }
 
-    /// The blank takes the type of the article that was there.
+    /// With suggestions for the slot. It takes the type of the article that was there.
     pub(super) fn blanked(&self, slot: usize, kind: Option<&str>) -> Self {
         self.with(|view| {
             view.slots[slot] = None;
             view.suggested.remove(&slot);
-            view.skipped_sets = 0;
+            view.loose.retain(|other| *other != slot);
             match kind {
                 Some(kind) => view.types.insert(slot, kind.to_owned()),
                 None => view.types.remove(&slot),
             };
+        })
+        .asking(slot, &BTreeMap::new())
+    }
+
+    /// With suggestions for a blank. Blanks without a type take those of `kinds`.
+    pub(super) fn asking(&self, slot: usize, kinds: &BTreeMap<usize, String>) -> Self {
+        self.with(|view| {
+            for (slot, kind) in kinds {
+                view.types.entry(*slot).or_insert_with(|| kind.clone());
+            }
+            view.asked = Some(slot);
+            view.skipped_sets = 0;
+            view.close_pick();
+        })
+    }
+
+    /// The blank whose suggestions are shown: the only one, or the one that is asked for.
+    pub(super) fn shown_blank(&self) -> Option<usize> {
+        let is_blank = |slot: &usize| self.slots.get(*slot) == Some(&None);
+        let only = || (0..self.slots.len()).find(is_blank).filter(|_| self.blanks() == 1);
+        self.asked.filter(is_blank).or_else(only)
+    }
+
+    pub(super) fn is_loose(&self, slot: usize) -> bool {
+        self.loose.contains(&slot)
+    }
+
+    /// With the piece locked, or unlocked if it is.
+    pub(super) fn toggled(&self, slot: usize) -> Self {
+        self.with(|view| {
+            view.loose.retain(|other| *other != slot);
+            if !self.is_loose(slot) {
+                view.loose.push(slot);
+            }
         })
     }
 
     pub(super) fn without(&self, slot: usize) -> Self {
         self.with(|view| {
             view.slots.remove(slot);
+            let moved = |other| (other != slot).then_some(if other > slot { other - 1 } else { other });
             for words in [&mut view.types, &mut view.suggested] {
-                let others = std::mem::take(words).into_iter().filter(|(other, _)| *other != slot);
-                *words = others
-                    .map(|(other, word)| (if other > slot { other - 1 } else { other }, word))
-                    .collect();
+                let others = std::mem::take(words).into_iter();
+                *words = others.filter_map(|(other, word)| Some((moved(other)?, word))).collect();
             }
+            view.loose = view.loose.iter().copied().filter_map(moved).collect();
+            view.asked = view.asked.and_then(moved);
             view.skipped_sets = 0;
             view.close_pick();
         })
@@ -323,12 +367,10 @@ impl View {
         })
     }
 
-    /// With one more blank.
+    /// With one more blank, and suggestions for it.
     pub(super) fn grown(&self) -> Self {
-        self.with(|view| {
-            view.slots.push(None);
-            (view.page, view.skipped_sets) = (None, 0);
-        })
+        let grown = self.with(|view| view.slots.push(None));
+        grown.asking(self.slots.len(), &BTreeMap::new())
     }
 
     /// With one more blank, and a search for its article.
@@ -336,25 +378,30 @@ impl View {
         self.grown().picking(self.slots.len())
     }
 
+    /// An outfit of blanks for the same customer.
+    pub(super) fn new_outfit(&self, now: Timestamp) -> Self {
+        Self { size: self.size, begun: Some(now.millis()), ..self.cleared() }.completed()
+    }
+
     /// With blanks for the rest of a whole outfit.
     pub(super) fn completed(&self) -> Self {
         self.with(|view| {
             view.slots.resize(view.slots.len().max(view.size.least), None);
-            view.skipped_sets = 0;
+            (view.asked, view.skipped_sets) = (None, 0);
         })
     }
 
-    /// With blanks for what suggestions filled, and other ideas for them. None if the stylist chose each piece.
+    /// With blanks for the pieces that are not locked, and other ideas for them. None if all are locked.
     pub(super) fn regenerated(&self) -> Option<Self> {
-        let filled: Vec<usize> = self.suggested.keys().copied().collect();
-        let slots = self.slots.len();
-        let is_filled = |slot: &&usize| **slot < slots;
-        (filled.iter().any(|slot| is_filled(&slot))).then(|| {
+        let loose: Vec<usize> = self.loose.iter().copied().filter(|slot| *slot < self.slots.len()).collect();
+        (!loose.is_empty()).then(|| {
             self.with(|view| {
-                for slot in filled.iter().filter(is_filled) {
-                    view.slots[*slot] = None;
+                for slot in loose {
+                    view.slots[slot] = None;
+                    view.suggested.remove(&slot);
                 }
-                view.suggested.clear();
+                view.loose.clear();
+                view.asked = None;
                 view.close_pick();
                 view.skipped_sets = SETS;
             })
@@ -396,11 +443,6 @@ impl View {
 
     pub(super) fn k(&self) -> usize {
         self.k.unwrap_or(DEFAULT_K)
-    }
-
-    /// Suggestions for each blank: fewer if there are many blanks, so that the page stays short.
-    pub(super) fn k_each(&self) -> usize {
-        self.k().min((MAX_TOTAL / self.blanks().max(1)).max(4))
     }
 
     pub(super) fn blanks(&self) -> usize {
@@ -459,13 +501,20 @@ mod tests {
 
     #[test]
     fn other_ideas_replace_what_was_suggested() {
-        let view = View::parse("slot=a&slot=b&slot=c&from=1:7f&from=2:8e").unwrap();
+        let view = View::parse("slot=a&slot=b&slot=c&from=1:7f&from=2:8e&loose=1&loose=2").unwrap();
         assert_eq!(view.regenerated().unwrap().query(), "slot=a&slot=&slot=&skipped_sets=4");
+        let locked = view.toggled(1);
+        assert_eq!(locked.regenerated().unwrap().query(), "slot=a&slot=b&slot=&from=1%3A7f&skipped_sets=4");
+        assert_eq!(locked.toggled(1).regenerated().unwrap().blanks(), 2);
+        // What is chosen one by one is locked, and keeps its type.
         let typed = View::parse("slot=a&slot=&type=1:hat").unwrap();
         let used = typed.filled_from(1, &ArticleId::new("b").unwrap(), "7f".into());
-        assert_eq!(used.regenerated().unwrap().query(), "slot=a&slot=&type=1%3Ahat&skipped_sets=4");
-        assert_eq!(View::parse("slot=a&slot=b").unwrap().regenerated(), None);
-        assert_eq!(View::parse("slot=a&from=7:b").unwrap().regenerated(), None);
+        assert_eq!(used.regenerated(), None);
+        assert_eq!(
+            used.toggled(1).regenerated().unwrap().query(),
+            "slot=a&slot=&type=1%3Ahat&skipped_sets=4"
+        );
+        assert_eq!(View::parse("slot=a&loose=7").unwrap().regenerated(), None);
     }
 
     #[test]
@@ -475,14 +524,32 @@ mod tests {
         assert_eq!(fewer.query(), "slot=a&slot=&type=1%3Ahat");
         let filled = fewer.filled(1, &ArticleId::new("b").unwrap());
         assert_eq!(filled.query(), "slot=a&slot=b");
-        assert_eq!(filled.blanked(0, Some("boot")).query(), "slot=&slot=b&type=0%3Aboot");
+        assert_eq!(filled.blanked(0, Some("boot")).query(), "slot=&slot=b&type=0%3Aboot&ask=0");
 
         let used = fewer.filled_from(1, &ArticleId::new("b").unwrap(), "7f".into());
         assert_eq!(used.query(), "slot=a&slot=b&type=1%3Ahat&from=1%3A7f");
         assert_eq!(View::parse(&used.query()).unwrap(), used);
         assert_eq!(used.without(0).query(), "slot=b&type=0%3Ahat&from=0%3A7f");
-        assert_eq!(used.blanked(1, None).query(), "slot=a&slot=");
+        assert_eq!(used.blanked(1, None).query(), "slot=a&slot=&ask=1");
         assert_eq!(used.filled(1, &ArticleId::new("c").unwrap()).query(), "slot=a&slot=c");
+    }
+
+    #[test]
+    fn a_blank_is_shown_once_it_is_asked_for() {
+        let shown = |query: &str| View::parse(query).unwrap().shown_blank();
+        assert_eq!(
+            ["slot=a&slot=", "slot=&slot=", "slot=&slot=&ask=1", "slot=a&slot=&slot=&ask=0"].map(shown),
+            [Some(1), None, Some(1), None]
+        );
+        let view = View::parse("slot=&slot=a&slot=&type=0:hat").unwrap();
+        let kinds = [(0, "coat".to_owned()), (2, "bag".to_owned())].into();
+        let asked = view.asking(2, &kinds);
+        assert_eq!(asked.query(), "slot=&slot=a&slot=&type=0%3Ahat&type=2%3Abag&ask=2");
+        assert_eq!(asked.without(1).query(), "slot=&slot=&type=0%3Ahat&type=1%3Abag&ask=1");
+        assert_eq!(
+            asked.filled(2, &ArticleId::new("b").unwrap()).query(),
+            "slot=&slot=a&slot=b&type=0%3Ahat"
+        );
     }
 
     #[test]
@@ -492,7 +559,7 @@ mod tests {
             assert_eq!(changed.skipped_sets, 0, "{changed:?}");
         }
         assert_eq!(view.picking(0).query(), "slot=a&slot=&pick=0&skipped_sets=4");
-        assert_eq!(view.searching().query(), "slot=a&slot=&slot=&pick=2");
+        assert_eq!(view.searching().query(), "slot=a&slot=&slot=&ask=2&pick=2");
         assert_eq!(view.like(0, "c").query(), "slot=a&slot=&pick=0&similar=c&skipped_sets=4");
     }
 

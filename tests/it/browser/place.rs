@@ -1,0 +1,145 @@
+//! Where the eye and the hand are: no change in Studio moves the page, or takes the focus away.
+
+use atelier_core::domain::Role;
+use serde_json::{Value, json};
+
+use super::{signed_in, stylist};
+use crate::{
+    harness::{
+        TestDatabase, apply,
+        browser::{Eyes, Window},
+        in_chromium,
+    },
+    web::Demo,
+};
+
+const BOARD: &str = "/studio?customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";
+const BLANKS: &str = "/studio?customer=c-014871&slot=a-00134&slot=&slot=&slot=";
+const WHOLE: &str = "/studio?customer=c-014871&slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130";
+const PICK: &str = "/studio?customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259&pick=1";
+
+/// What a stylist does to an element.
+enum Act {
+    Click,
+    Type(&'static str),
+    Choose(&'static str),
+}
+
+use Act::{Choose, Click, Type};
+
+/// A name, a page, an element of it, and what is done to that.
+const ACTIONS: [(&str, &str, &str, Act); 18] = [
+    ("use a suggestion", BOARD, "#take-1-6", Click),
+    ("use an idea", BLANKS, ".sets .card:nth-child(2) a", Click),
+    ("other ideas shown", BLANKS, "#others", Click),
+    ("complete the outfit", "/studio?customer=c-014871&slot=a-00134", "#complete", Click),
+    ("a new outfit", "/studio?customer=c-014871", "main .button.primary", Click),
+    ("an occasion", BOARD, "[aria-labelledby=purpose-1] li:nth-child(3) a", Click),
+    ("see alternatives", BOARD, "#slot-2", Click),
+    ("remove a piece", WHOLE, ".slot:nth-child(2) .slot-actions a:nth-child(3)", Click),
+    ("search the catalogue", BOARD, "#search-1", Click),
+    ("the catalogue's next page", PICK, ".card [rel=next]", Click),
+    ("a letter of a search", PICK, "#pick-search", Type("b")),
+    ("a digit of a price", PICK, "#pick-price-max", Type("6")),
+    ("a value of the catalogue", PICK, "#pick-2", Choose("black")),
+    ("an article of the catalogue", PICK, ".picker ~ .tiles li:nth-child(9) a", Click),
+    ("a filter", BOARD, "#varied", Click),
+    ("the number of suggestions", BOARD, "#k", Choose("12")),
+    ("a feature for What if", BOARD, "#changing", Choose("fit")),
+    ("a letter of a customer's search", "/studio", "#find", Type("s")),
+];
+
+/// The element with the focus, and how far the page is scrolled.
+async fn place(window: &Window) -> Value {
+    let words = "const one = document.activeElement; \
+                 return [one.id || one.getAttribute('rel') || one.innerText.slice(0, 30).split('\\n')[0] || one.tagName, scrollY, one === document.body]";
+    window.run(words).await
+}
+
+#[apply(in_chromium)]
+async fn no_change_moves_the_page_or_the_focus(Demo(service): Demo) {
+    let (mut table, mut wrong) = (Vec::new(), Vec::new());
+    for width in [1440, 390] {
+        let window = signed_in(&service, Role::Stylist, Eyes { width, ..Eyes::default() }).await;
+        for (name, page, selector, act) in &ACTIONS {
+            window.goto(&format!("{}{page}", service.url)).await;
+            window
+                .until(&format!(
+                    "document.readyState === 'complete' && !!document.querySelector('{selector}')"
+                ))
+                .await;
+            // On a phone the pieces' links are shown on demand.
+            if window.run(&format!("return document.querySelector('{selector}').checkVisibility()")).await
+                == false
+            {
+                window.click("#pieces").await;
+            }
+            let show = "scrollIntoView({block: 'center', behavior: 'instant'})";
+            window.run(&format!("const one = document.querySelector('{selector}'); one.{show}; one.focus({{preventScroll: true}})")).await;
+            let (before, address) = (place(&window).await, window.address().await);
+            match act {
+                Click => window.click(selector).await,
+                Choose(value) => {
+                    let events = "for (const type of ['input', 'change']) one.dispatchEvent(new Event(type, {bubbles: true}))";
+                    let choose = format!(
+                        "const one = document.querySelector('{selector}'); one.value = '{value}'; {events}"
+                    );
+                    window.run(&choose).await;
+                }
+                Type(letters) => window.press(letters).await,
+            }
+            window
+                .until(&format!("location.href !== {address:?} && !document.querySelector('.htmx-request')"))
+                .await;
+            let after = place(&window).await;
+            let moved = after[1].as_f64().unwrap() - before[1].as_f64().unwrap();
+            table.push(format!(
+                "{width:>5}  {name:<32} {:>6} {:>6}  {} -> {}",
+                before[1], after[1], before[0], after[0]
+            ));
+            let is_field = !matches!(act, Click);
+            if moved.abs() > 50.0 || after[2] == true || is_field && before[0] != after[0] {
+                wrong.push(table.last().unwrap().clone());
+            }
+        }
+    }
+    println!("{}", table.join("\n"));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[apply(in_chromium)]
+async fn the_outfit_stays_in_view_while_suggestions_scroll(Demo(service): Demo) {
+    for width in [1440, 390] {
+        let window = signed_in(&service, Role::Stylist, Eyes { width, ..Eyes::default() }).await;
+        for page in [BOARD, BLANKS] {
+            window.goto(&format!("{}{page}", service.url)).await;
+            window.until("document.readyState === 'complete'").await;
+            let top = window
+                .run("return document.querySelector('.suggestions, .sets').getBoundingClientRect().top")
+                .await;
+            println!("{width} {page}: suggestions begin at {top}");
+            assert!(top.as_f64().unwrap() < 800.0, "{width} {page}: suggestions begin at {top}");
+            window
+                .run(
+                    "const all = document.querySelectorAll('.suggestions > li, .sets > li'); \
+                        all[all.length - 1].scrollIntoView({block: 'end', behavior: 'instant'})",
+                )
+                .await;
+            let pictures = "return [...document.querySelectorAll('.board .slot')].slice(0, 4).map(slot => slot.getBoundingClientRect()) \
+                            .every(at => at.top >= 0 && at.bottom <= innerHeight && at.right <= innerWidth)";
+            assert_eq!(window.run(pictures).await, true, "{width} {page}");
+        }
+    }
+}
+
+#[apply(in_chromium)]
+async fn a_price_keeps_all_its_digits(db: TestDatabase) {
+    let (_service, window) = stylist(&db, PICK).await;
+    window.until("document.readyState === 'complete'").await;
+    window.click("#pick-price-max").await;
+    for (digit, price) in [("6", "6"), ("0", "60"), ("0", "600")] {
+        window.press(digit).await;
+        window.until(&format!("new URL(location).searchParams.get('price_max') === '{price}' && !document.querySelector('.htmx-request')")).await;
+    }
+    assert_eq!(window.run("return new URL(location).searchParams.get('search')").await, json!(""));
+}
