@@ -1189,6 +1189,7 @@ export interface components {
              */
             factor: number;
             feature?: components["schemas"]["Features"] | null;
+            outfits?: components["schemas"]["RememberedOutfits"] | null;
             /** @description The slot of another article of the outfit. */
             slot?: number | null;
         };
@@ -1210,6 +1211,12 @@ export interface components {
             /** @description The live release. */
             active?: string | null;
             releases: components["schemas"]["Release"][];
+        };
+        /** @description Outfits that the method remembers. */
+        RememberedOutfits: {
+            count: number;
+            /** @description The slots whose articles they have. */
+            slots: number[];
         };
         /**
          * @description Which method answers a request that names none.
@@ -1534,6 +1541,7 @@ export type Ready = components['schemas']['Ready'];
 export type Reason = components['schemas']['Reason'];
 export type Release = components['schemas']['Release'];
 export type Releases = components['schemas']['Releases'];
+export type RememberedOutfits = components['schemas']['RememberedOutfits'];
 export type Routing = components['schemas']['Routing'];
 export type Score = components['schemas']['Score'];
 export type Scored = components['schemas']['Scored'];

@@ -3,7 +3,7 @@
 //!
 //! Training and serving ask the same code. It knows articles by their numbers in the vocabulary, and nothing of customers.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 /// What is known of a candidate, each as ln(1 + x).
 pub const FEATURES: usize = 7;
@@ -36,6 +36,15 @@ pub struct Own {
     pub target: u32,
     /// The number of its articles.
     pub size: usize,
+}
+
+/// The remembered outfits that speak for an article.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alike {
+    /// The visible articles that they have, in the order of the question.
+    pub articles: Vec<u32>,
+    /// How many they are.
+    pub outfits: usize,
 }
 
 /// The candidates that remembered outfits name, with what is known of them, in the articles' order.
@@ -74,15 +83,8 @@ impl OutfitMemory {
     /// What the outfits that share two of the visible articles say. One that is learned from is left out: any with these articles
     /// and its size says the same of the target.
     pub fn describe(&self, visible: &[u32], own: Option<Own>) -> Candidates {
-        let mut found: Vec<u32> = Vec::new();
-        for &article in visible {
-            let with_article = self.with_article.of(article);
-            found.extend_from_slice(&with_article[with_article.len().saturating_sub(LATEST)..]);
-        }
-        found.sort_unstable();
         let (mut candidates, mut left_out) = (Candidates::new(), own);
-        for same in found.chunk_by(|one, next| one == next).filter(|same| same.len() >= SHARED) {
-            let articles = self.outfits.of(same[0]);
+        for articles in self.sharing(visible) {
             let shared = articles.iter().filter(|article| visible.contains(article)).count();
             let is_own = |own: Own| {
                 shared == visible.len() && articles.len() == own.size && articles.contains(&own.target)
@@ -98,6 +100,35 @@ impl OutfitMemory {
         }
         candidates.values_mut().flatten().for_each(|sum| *sum = sum.ln_1p());
         candidates
+    }
+
+    /// The outfits that have the article with most of the visible ones. If several have as many, those are counted whose articles
+    /// are the commonest, and of equally common ones the first in the question.
+    pub fn alike(&self, visible: &[u32], article: u32) -> Option<Alike> {
+        let mut found: Vec<Alike> = Vec::new();
+        for outfit in self.sharing(visible).iter().filter(|outfit| outfit.contains(&article)) {
+            let articles: Vec<u32> = visible.iter().copied().filter(|one| outfit.contains(one)).collect();
+            match found.iter_mut().find(|alike| alike.articles == articles) {
+                Some(alike) => alike.outfits += 1,
+                None => found.push(Alike { articles, outfits: 1 }),
+            }
+        }
+        let place = |alike: &Alike| {
+            alike.articles.iter().map(|one| visible.iter().position(|other| other == one)).collect::<Vec<_>>()
+        };
+        found.into_iter().max_by_key(|alike| (alike.articles.len(), alike.outfits, Reverse(place(alike))))
+    }
+
+    /// The outfits that share enough articles with the visible ones.
+    fn sharing(&self, visible: &[u32]) -> Vec<&[u32]> {
+        let mut found: Vec<u32> = Vec::new();
+        for &article in visible {
+            let with_article = self.with_article.of(article);
+            found.extend_from_slice(&with_article[with_article.len().saturating_sub(LATEST)..]);
+        }
+        found.sort_unstable();
+        let often = found.chunk_by(|one, next| one == next).filter(|same| same.len() >= SHARED);
+        often.map(|same| self.outfits.of(same[0])).collect()
     }
 
     /// What an outfit says of each of its other articles; rare articles say more. `own` is whether the counts include the
@@ -155,6 +186,16 @@ mod tests {
         }
         assert!(memory.describe(&[6, 0], None).keys().eq([&7]), "two of three");
         assert!(memory.describe(&[8, 9], None).is_empty() && memory.describe(&[0], None).is_empty());
+    }
+
+    #[test]
+    fn the_outfits_that_speak_for_an_article_share_most() {
+        let memory =
+            memory(&[&[0, 1, 5], &[0, 1, 5], &[2, 1, 0, 5], &[3, 0, 1, 5], &[0, 1, 3, 5, 6], &[0, 5]]);
+        let alike = |visible: &[u32]| memory.alike(visible, 5).map(|alike| (alike.articles, alike.outfits));
+        assert_eq!(alike(&[1, 0, 9]), Some((vec![1, 0], 5)));
+        assert_eq!(alike(&[0, 1, 2, 3]), Some((vec![0, 1, 3], 2)), "three articles, and twice");
+        assert_eq!(alike(&[0, 9]), None, "one article says little");
     }
 
     /// A count that includes the outfit that is learned from tells what is missing.

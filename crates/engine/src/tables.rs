@@ -255,6 +255,10 @@ impl Tables {
         }
     }
 
+    pub fn outfits(&self) -> Option<&OutfitMemory> {
+        self.memory.as_ref()?.outfits.as_ref().map(|(outfits, _)| outfits)
+    }
+
     /// The same for what remembered outfits name beside the visible articles.
     pub fn boosts_of_outfits(&self, visible: &[u32], mut boost: impl FnMut(u32, f32)) {
         let Some((outfits, weights)) = self.memory.as_ref().and_then(|memory| memory.outfits.as_ref()) else {

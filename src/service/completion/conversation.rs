@@ -3,8 +3,12 @@
 use std::time::{Duration, Instant};
 
 use atelier_core::domain::Method;
-use atelier_engine::inference::{Admission, Answer, AskError, Question, Reply, Reservation, Serving};
+use atelier_engine::{
+    inference::{Admission, Answer, AskError, Question, Reply, Reservation, Serving},
+    outfit_memory::Alike,
+};
 
+use super::Prepared;
 use crate::telemetry::Stopwatch;
 
 /// What the questions of a request cost together.
@@ -51,6 +55,11 @@ impl<'a> Conversation<'a> {
         let asked = self.serving.ask_as(Admission::FollowUp, method, questions, self.deadline);
         let (reply, _) = asked.await?;
         Ok(self.add(&watch, method, count, reply))
+    }
+
+    /// The remembered outfits that speak for a suggestion.
+    pub(super) fn outfits_with(&self, prepared: &Prepared, article: u32) -> Option<Alike> {
+        self.serving.outfits_with(self.method, &prepared.articles, &prepared.slots, article)
     }
 
     pub(super) fn cost(&self) -> Cost {

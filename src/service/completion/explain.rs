@@ -1,7 +1,7 @@
 //! Reasons for a suggestion: how its share among what could be suggested changes when one thing is taken away.
 //!
-//! Takes each feature out of the context and each other article out of the outfit, one at a time, all in one batch. Gives a
-//! reason only if the share changes noticeably.
+//! Takes each feature out of the context, each other article out of the outfit, and all remembered outfits away, one at a time
+//! and all in one batch. Gives a reason only if the share changes noticeably.
 
 use atelier_core::{
     domain::{FeatureValue, Method},
@@ -30,6 +30,8 @@ pub enum Cause {
     Feature { name: String, value: FeatureValue },
     /// Another article, by its slot in the request's outfit.
     Article { slot: usize },
+    /// Outfits of stylists with the suggestion and these slots' articles.
+    Outfits { slots: Vec<usize>, count: usize },
 }
 
 /// Adds reasons to the suggestions of all blanks.
@@ -53,10 +55,15 @@ pub(super) async fn explain(
         for (without, answer) in without.iter().zip(answers.by_ref()) {
             for (suggestion, placement) in blank.suggestions.iter_mut().zip(answer.placements) {
                 let factor = suggestion.change_from(&placement);
-                if !(1.0 / NOTICEABLE..NOTICEABLE).contains(&factor) {
-                    let reason = Reason { cause: without.cause.clone(), factor };
-                    suggestion.reasons.get_or_insert_default().push(reason);
+                if (1.0 / NOTICEABLE..NOTICEABLE).contains(&factor) {
+                    continue;
                 }
+                let cause = match &without.away {
+                    Away::Cause(cause) => Some(cause.clone()),
+                    Away::Outfits => outfits_with(conversation, prepared, suggestion.index),
+                };
+                let reason = cause.map(|cause| Reason { cause, factor });
+                suggestion.reasons.get_or_insert_default().extend(reason);
             }
         }
         for reasons in blank.suggestions.iter_mut().filter_map(|suggestion| suggestion.reasons.as_mut()) {
@@ -67,20 +74,37 @@ pub(super) async fn explain(
     Ok(())
 }
 
+/// What stylists made with the suggestion. Where they made nothing with it, others gain by it, which is no reason to name.
+fn outfits_with(conversation: &Conversation<'_>, prepared: &Prepared, article: u32) -> Option<Cause> {
+    let found = conversation.outfits_with(prepared, article)?;
+    let slot = |article: &u32| {
+        let position = prepared.slots.iter().position(|other| other == article)?;
+        Some(prepared.positions[position])
+    };
+    Some(Cause::Outfits { slots: found.articles.iter().filter_map(slot).collect(), count: found.outfits })
+}
+
 /// The request with one thing taken away.
 pub(super) struct Without {
-    cause: Cause,
+    away: Away,
     slots: Vec<u32>,
     context: Context,
     /// The position that is gone, where it is an article's: blanks behind it move up.
     gone: Option<usize>,
 }
 
+enum Away {
+    Cause(Cause),
+    /// What is remembered of whole outfits; each suggestion has its own.
+    Outfits,
+}
+
 impl Without {
     fn change(&self, question: Question) -> Question {
         let moved = usize::from(self.gone.is_some_and(|gone| gone < question.blank));
         let (slots, context) = (self.slots.clone(), self.context.clone());
-        Question { slots, context, blank: question.blank - moved, ..question }
+        let without_outfits = matches!(self.away, Away::Outfits);
+        Question { slots, context, blank: question.blank - moved, without_outfits, ..question }
     }
 }
 
@@ -115,7 +139,7 @@ pub(super) fn alternatives(serving: &Serving, method: Method, prepared: &Prepare
             context[position].clear();
             let cause = Cause::Feature { name: feature.name.clone(), value: beginning(value) };
             let slots = prepared.slots.clone();
-            all.push(Without { cause, slots, context: context.into(), gone: None });
+            all.push(Without { away: Away::Cause(cause), slots, context: context.into(), gone: None });
         }
     }
     for (position, index) in prepared.slots.iter().enumerate() {
@@ -124,8 +148,12 @@ pub(super) fn alternatives(serving: &Serving, method: Method, prepared: &Prepare
         }
         let mut slots = prepared.slots.clone();
         slots.remove(position);
-        let cause = Cause::Article { slot: prepared.positions[position] };
-        all.push(Without { cause, slots, context: prepared.reading.context.clone(), gone: Some(position) });
+        let away = Away::Cause(Cause::Article { slot: prepared.positions[position] });
+        all.push(Without { away, slots, context: prepared.reading.context.clone(), gone: Some(position) });
+    }
+    if serving.remembers_outfits(method) {
+        let (slots, context) = (prepared.slots.clone(), prepared.reading.context.clone());
+        all.push(Without { away: Away::Outfits, slots, context, gone: None });
     }
     all
 }

@@ -35,6 +35,7 @@ pub mod pictures;
 pub mod problems;
 pub mod refusing;
 pub mod releases;
+pub mod remembered_outfits;
 pub mod remote;
 pub mod routes;
 pub mod saved_outfits;

@@ -1,4 +1,4 @@
-use std::fs;
+use std::{fs, path::Path};
 
 use atelier::config::Limits;
 use atelier_core::{
@@ -85,15 +85,20 @@ async fn an_invalid_outfit_is_refused_with_pointers(db: TestDatabase) {
 /// The demo release, and one of the same articles with another schema.
 pub(super) fn folder_with_schema(change: impl FnOnce(&str) -> String) -> TempDir {
     let folder = tickets::folder();
-    let next = folder.path().join("next");
-    let schema = change(&fs::read_to_string(next.join("schema.toml")).unwrap());
-    fs::write(next.join("schema.toml"), &schema).unwrap();
-    let manifest = next.join("release.json");
-    let mut sealed: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
-    sealed["files"]["schema.toml"] =
-        json!({"bytes": schema.len(), "sha256": digest::sha256(schema.as_bytes())});
-    fs::write(manifest, sealed.to_string()).unwrap();
+    change_file(&folder.path().join("next"), "schema.toml", |schema| {
+        change(str::from_utf8(&schema).unwrap()).into_bytes()
+    });
     folder
+}
+
+/// Changes a release's file, and says so in its manifest.
+pub(super) fn change_file(release: &Path, file: &str, change: impl FnOnce(Vec<u8>) -> Vec<u8>) {
+    let bytes = change(fs::read(release.join(file)).unwrap());
+    fs::write(release.join(file), &bytes).unwrap();
+    let manifest = release.join("release.json");
+    let mut sealed: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+    sealed["files"][file] = json!({"bytes": bytes.len(), "sha256": digest::sha256(&bytes)});
+    fs::write(manifest, sealed.to_string()).unwrap();
 }
 
 /// The demo release's outfits have four to eight articles, those of another release two to twelve.

@@ -599,6 +599,7 @@ class Reason(TypedDict):
     article: NotRequired[str | None]
     factor: float
     feature: NotRequired[Features | None]
+    outfits: NotRequired[RememberedOutfits | None]
     slot: NotRequired[int | None]
 
 
@@ -614,6 +615,13 @@ class Release(TypedDict):
 class Releases(TypedDict):
     active: NotRequired[str | None]
     releases: list[Release]
+
+
+class RememberedOutfits(TypedDict):
+    """Outfits that the method remembers."""
+
+    count: int
+    slots: list[int]
 
 
 class Routing(TypedDict):

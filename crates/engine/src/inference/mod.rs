@@ -79,6 +79,8 @@ pub struct Question {
     /// Whether all probabilities of the answer are among the admissible articles. Then only these are looked at, so a
     /// question that admits few costs little.
     pub only_admissible: bool,
+    /// Whether remembered outfits are left out of account.
+    pub without_outfits: bool,
     /// Whether placements have ranks. Counting them takes a pass over the vocabulary.
     pub ranks: bool,
 }
@@ -95,6 +97,7 @@ impl Question {
             k: 0,
             placements_of: Vec::new(),
             only_admissible: false,
+            without_outfits: false,
             ranks: false,
         }
     }

@@ -488,12 +488,19 @@ fn boosts(tables: &Tables, question: &Question) -> Boosts {
     let mut boost = |index: u32, by: f32| {
         boosts.extend(question.articles.position_in_vocabulary(index).map(|position| (position, by)));
     };
-    let visible = question.slots.iter().filter(|slot| ![BLANK, PADDING].contains(slot));
-    let visible: Vec<u32> = visible.filter_map(|&slot| question.articles.composition(slot)?.own).collect();
+    let visible = visible(&question.articles, &question.slots);
     for &own in &visible {
         tables.boosts_of_article(own, &mut boost);
     }
-    tables.boosts_of_outfits(&visible, &mut boost);
+    if !question.without_outfits {
+        tables.boosts_of_outfits(&visible, &mut boost);
+    }
     tables.boosts_of_context(&question.context, &mut boost);
     Boosts::new(boosts)
+}
+
+/// The articles of the vocabulary that an outfit has, by number.
+pub(super) fn visible(articles: &Articles, slots: &[u32]) -> Vec<u32> {
+    let visible = slots.iter().filter(|slot| ![BLANK, PADDING].contains(slot));
+    visible.filter_map(|&slot| articles.composition(slot)?.own).collect()
 }

@@ -7,11 +7,12 @@ use atelier_core::{domain::Method, util::memory::ReturnMemoryOnDrop};
 use super::{
     Admission, Articles, AskError, BLANK, Device, Engine, EngineMetrics, Models, Question, QueueState, Reply,
     Reservation,
-    model::{Contract, Location, Model, ModelError},
+    model::{self, Contract, Location, Model, ModelError},
     queue::Queue,
     worker::Worker,
 };
 use crate::{
+    outfit_memory::Alike,
     release::{Release, ReleaseError},
     tables::Tables,
 };
@@ -152,6 +153,29 @@ impl Serving {
     /// Whether the method returns an outfit's mix of personas.
     pub fn gives_personas(&self, method: Method) -> bool {
         self.methods.get(&method).is_some_and(|running| running.gives_personas)
+    }
+
+    /// The remembered outfits that speak for an article, by positions; None if none do.
+    pub fn outfits_with(
+        &self,
+        method: Method,
+        articles: &Articles,
+        slots: &[u32],
+        article: u32,
+    ) -> Option<Alike> {
+        let outfits = self.methods.get(&method)?.tables.as_ref()?.outfits()?;
+        let own = articles.composition(article)?.own?;
+        let mut alike = outfits.alike(&model::visible(articles, slots), own)?;
+        for article in &mut alike.articles {
+            *article = articles.position_in_vocabulary(*article)?;
+        }
+        Some(alike)
+    }
+
+    /// Whether the method remembers whole outfits.
+    pub fn remembers_outfits(&self, method: Method) -> bool {
+        let tables = self.methods.get(&method).and_then(|running| running.tables.as_ref());
+        tables.is_some_and(|tables| tables.outfits().is_some())
     }
 
     /// Whether the method can suggest articles that it was not trained with.

@@ -176,8 +176,20 @@ struct ReasonBody {
     slot: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     article: Option<String>,
+    /// Outfits of the training data with the suggestion and some of this outfit's articles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outfits: Option<OutfitsBody>,
     /// The share, over what it is without this: above 1 for, below 1 against the suggestion.
     factor: f64,
+}
+
+/// Outfits that the method remembers.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = RememberedOutfits)]
+struct OutfitsBody {
+    count: usize,
+    /// The slots whose articles they have.
+    slots: Vec<usize>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -249,7 +261,8 @@ pub(crate) fn suggestion_bodies(
     shown: &Shown,
 ) -> Vec<SuggestionBody> {
     let reason = |reason: completion::Reason| {
-        let mut body = ReasonBody { feature: None, slot: None, article: None, factor: reason.factor };
+        let mut body =
+            ReasonBody { feature: None, slot: None, article: None, outfits: None, factor: reason.factor };
         match reason.cause {
             Cause::Feature { name, value } => {
                 let feature: Features = [(name, value)].into_iter().collect();
@@ -260,6 +273,7 @@ pub(crate) fn suggestion_bodies(
                 let id = outfit.get(slot).and_then(Option::as_ref);
                 body.article = id.map(ToString::to_string);
             }
+            Cause::Outfits { slots, count } => body.outfits = Some(OutfitsBody { count, slots }),
         }
         body
     };

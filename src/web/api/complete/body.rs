@@ -208,7 +208,8 @@ impl CompleteBody {
         let method = self.method.as_deref().map(str::parse).transpose().ok()?;
         let customer = self.customer.as_deref().map(CustomerId::new).transpose().ok()?;
         let blanks = self.outfit.iter().filter(|slot| slot.is_none()).count().clamp(1, MAX_SLOTS);
-        let again = usize::from(self.lift) + if self.explain { self.outfit.len().min(MAX_SLOTS) } else { 0 };
+        let again =
+            usize::from(self.lift) + if self.explain { 1 + self.outfit.len().min(MAX_SLOTS) } else { 0 };
         let questions = blanks * (1 + again + self.sets.min(MAX_SETS));
         Some((live.choose_unless(method, customer.as_ref()).method, questions))
     }

@@ -355,6 +355,12 @@ impl Renderer<'_> {
                 let article = self.board.slots.get(*slot).and_then(|slot| slot.article.as_ref());
                 article.map_or_else(|| "another article".into(), |article| format!("with {}", article.name))
             }
+            Cause::Outfits { slots, count } => {
+                let articles = slots.iter().filter_map(|slot| self.board.slots.get(*slot)?.article.as_ref());
+                let names: Vec<&str> = articles.map(|article| article.name.as_str()).collect();
+                let outfits = if *count == 1 { "outfit" } else { "outfits" };
+                format!("because stylists put it with {}, in {count} {outfits}", names.join(" and "))
+            }
         };
         ReasonView {
             band: likelier(reason.factor),

@@ -1,0 +1,94 @@
+//! Whole outfits that a method remembers: what they change in an answer, and that they are named as a reason.
+
+use atelier::config::Limits;
+use atelier_core::domain::Article;
+use serde_json::{Value, json};
+
+use super::{Service, models, outfits::change_file, releases::copy, rows};
+use crate::harness::{TestDatabase, apply, contract};
+
+/// The demo release's known articles.
+const KNOWN: usize = 1451;
+
+/// Adds outfits of articles by number to a method's tables, and that the number of those with two shared articles counts.
+fn remember(tables: &[u8], outfits: &[&[usize]]) -> Vec<u8> {
+    let (length, rest) = tables.split_at(8);
+    let (header, data) = rest.split_at(usize::from_le_bytes(length.try_into().unwrap()));
+    let mut header: Value = serde_json::from_slice(header).unwrap();
+    let mut data = data.to_vec();
+    let numbers: Vec<u8> = outfits
+        .iter()
+        .flat_map(|outfit| outfit.iter().copied().chain([KNOWN]))
+        .flat_map(|article| u32::try_from(article).unwrap().to_le_bytes())
+        .collect();
+    let weights: Vec<u8> =
+        [3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0_f32].iter().flat_map(|weight| weight.to_le_bytes()).collect();
+    for (name, kind, bytes) in
+        [("memory.outfits", "I32", numbers), ("memory.outfits.weights", "F32", weights)]
+    {
+        let place = [data.len(), data.len() + bytes.len()];
+        header[name] = json!({"dtype": kind, "shape": [bytes.len() / 4], "data_offsets": place});
+        data.extend(bytes);
+    }
+    let mut header = header.to_string().into_bytes();
+    header.resize(header.len().next_multiple_of(8), b' ');
+    [&header.len().to_le_bytes()[..], &header, &data].concat()
+}
+
+#[apply(contract)]
+async fn stylists_outfits_are_named_as_reasons(db: TestDatabase) {
+    let articles = rows::<Article>();
+    let of = |kind: &str| articles[..KNOWN].iter().position(|article| article.kind() == kind).unwrap();
+    let (coat, jeans, shirt, hat) = (of("coat"), of("jeans"), of("shirt"), of("hat"));
+    let id = |number: usize| articles[number].id.as_str();
+    let folder = tempfile::tempdir().unwrap();
+    let release = folder.path().join("demo");
+    copy(&models().join("demo"), &release);
+    let ask = async |service: &Service, outfit: &[Option<&str>]| {
+        let blank = outfit.iter().position(Option::is_none).unwrap().to_string();
+        let filters = json!({"types": {blank: ["hat", "shirt"]}, "fit": false, "in_stock": false});
+        let request =
+            json!({"outfit": outfit, "method": "match", "k": 250, "explain": true, "filters": filters});
+        let mut answer = service.ask_ok("/complete", &request).await;
+        let Value::Array(suggestions) = answer["blanks"][0]["suggestions"].take() else { panic!("{answer}") };
+        let remembered = |suggestion: &Value| {
+            let reasons = suggestion["reasons"].as_array().unwrap();
+            reasons.iter().find(|reason| reason["outfits"].is_object()).cloned()
+        };
+        let named: Vec<&Value> = suggestions
+            .iter()
+            .filter(|one| remembered(one).is_some())
+            .map(|one| &one["article"]["id"])
+            .collect();
+        let hat = suggestions.iter().find(|suggestion| suggestion["article"]["id"] == id(hat));
+        let hat = hat.expect("a hat");
+        (remembered(hat), hat["share"].as_f64().unwrap(), json!(named))
+    };
+    let two = [Some(id(coat)), None, Some(id(jeans))];
+
+    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    service.bring_in_demo().await;
+    service.ask_ok("/releases/demo/activate", &json!({})).await;
+    let (reason, share, _) = ask(&service, &two).await;
+    assert_eq!(reason, None);
+    service.stop().await;
+
+    change_file(&release, "match.safetensors", |tables| {
+        let outfits = [&[coat, jeans, hat][..], &[shirt, coat, jeans, hat], &[coat, hat], &[shirt, coat]];
+        remember(&tables, &outfits)
+    });
+    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    service.ask_ok("/releases/demo/activate", &json!({})).await;
+    let (reason, now, named) = ask(&service, &two).await;
+    let reason = reason.expect("the hat was made with both");
+    assert_eq!(
+        (&reason["outfits"], named),
+        (&json!({"count": 2, "slots": [0, 2]}), json!([id(shirt), id(hat)]))
+    );
+    let factor = reason["factor"].as_f64().unwrap();
+    assert!(factor > 1.1 && (now / share / factor - 1.0).abs() < 1e-3, "{share} to {now}, {factor} times");
+    let (reason, ..) = ask(&service, &[Some(id(shirt)), Some(id(coat)), None, Some(id(jeans))]).await;
+    assert_eq!(reason.unwrap()["outfits"], json!({"count": 1, "slots": [0, 1, 3]}));
+    let (reason, ..) = ask(&service, &[Some(id(coat)), None]).await;
+    assert_eq!(reason, None, "outfits that share one article say nothing");
+}
