@@ -26,7 +26,7 @@ use atelier::{
         offline::{BATCH, Job, Profiles, Wanted, complete_part},
     },
 };
-use atelier_core::domain::{Customer, Method, OpenOutfit, Outfit, Schema, Slot, Slots};
+use atelier_core::domain::{Customer, Method, OpenOutfit, Outfit, Schema, Slot, Slots, Timestamp};
 use atelier_engine::{
     catalogue::Catalogue,
     inference::{DeviceChoice, Engine, Settings},
@@ -86,6 +86,8 @@ async fn main() -> Result<()> {
         serving: Arc::new(serving),
         catalogue: Arc::new(catalogue),
         articles,
+        rules: Arc::default(),
+        begun: Timestamp::from_millis(0),
         profiles,
         dialect: Dialect::default(),
         wanted,

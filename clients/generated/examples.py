@@ -11,11 +11,11 @@ import openapi_client as api
 from openapi_client.exceptions import ApiException
 
 client = api.ApiClient(api.Configuration(host=os.environ["ATELIER_URL"] + "/v1"))
-articles, completion, customers, documents, feedback, outfits, releases, service = (
+articles, completion, customers, documents, feedback, outfits, releases, rules, service = (
     kind(client)
     for kind in (
         api.ArticlesApi, api.CompletionApi, api.CustomersApi, api.DocumentsApi, api.FeedbackApi, api.OutfitsApi,
-        api.ReleasesApi, api.ServiceApi,
+        api.ReleasesApi, api.RulesApi, api.ServiceApi,
     )
 )
 
@@ -104,6 +104,15 @@ for body in (
     show(completion.complete_outfit(api.Complete.from_dict(body)))
 items = [{"customer": "mara", "outfit": ["a-00134", "a-00568", "a-00259", None], "k": 1}, {"customer": "nobody", "outfit": [None]}]
 show(completion.complete_outfits(api.BatchBody.from_dict({"items": items})))
+own = api.Rule.from_dict({
+    "effect": "boost", "factor": 2, "articles": {"attributes": {"brand": ["Linden"]}},
+    "when": {"features": {"gender": ["female"]}}, "state": "active",
+})
+assert rules.put_rule("own-brand", own, dry_run=True).article_count == rules.put_rule("own-brand", own).article_count > 0
+rules.patch_rule("own-brand", {"state": "off"})
+assert rules.get_rule("own-brand").state == "off"
+show(rules.list_rules())
+rules.delete_rule("own-brand")
 compared = {
     "customer": "mara", "outfit": ["a-00134", None, "a-00568", "a-00259"], "methods": ["none", "gsu"], "k": 3,
     "true_article": "a-01243",

@@ -13,6 +13,7 @@ const documents = new api.DocumentsApi(configuration);
 const feedback = new api.FeedbackApi(configuration);
 const outfits = new api.OutfitsApi(configuration);
 const releases = new api.ReleasesApi(configuration);
+const rules = new api.RulesApi(configuration);
 const service = new api.ServiceApi(configuration);
 
 /** Prints an answer with the names of JSON; the client has `completionId` for `completion_id`, and `_new` for `new`. */
@@ -103,6 +104,16 @@ const bodies: api.Complete[] = [
 for (const complete of bodies) show(await completion.completeOutfit({ complete }));
 const items = [{ customer: "mara", outfit: ["a-00134", "a-00568", "a-00259", null], k: 1 }, { customer: "nobody", outfit: [null] }];
 show(await completion.completeOutfits({ batchBody: { items } }));
+const rule: api.Rule = {
+  effect: "boost", factor: 2, articles: { attributes: { brand: ["Linden"] } },
+  when: { features: { gender: ["female"] } }, state: "active",
+};
+const trial = await rules.putRule({ name: "own-brand", dryRun: true, rule });
+assert((await rules.putRule({ name: "own-brand", rule })).articleCount === trial.articleCount);
+await rules.patchRule({ name: "own-brand", requestBody: { state: "off" } });
+assert.equal((await rules.getRule({ name: "own-brand" })).state, "off");
+show(await rules.listRules());
+await rules.deleteRule({ name: "own-brand" });
 const compare = {
   customer: "mara", outfit: ["a-00134", null, "a-00568", "a-00259"], methods: ["none", "gsu"], k: 3, trueArticle: "a-01243",
 };

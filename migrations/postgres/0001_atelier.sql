@@ -154,6 +154,14 @@ create table feeds (
     constraint feeds_name_unique primary key (name)
 );
 
+create table rules (
+    name text collate "C" not null,
+    body text not null,
+    revision bigint not null default 1,
+    created_at bigint not null,
+    constraint rules_name_unique primary key (name)
+);
+
 -- ## The catalogue and the customers
 
 create table articles (

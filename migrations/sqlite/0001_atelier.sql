@@ -223,6 +223,17 @@ create table feeds (
     constraint feeds_name_unique primary key (name)
 ) strict;
 
+-- What merchandisers want of suggestions. A rule's conditions name attributes and features, which every shop and release has its
+-- own of, so it is JSON whose meaning only the program knows. All rules are read together, when the count of the settings changes.
+create table rules (
+    name text not null,
+    body text not null,
+    -- As in articles; together with the body they make the version.
+    revision integer not null default 1,
+    created_at integer not null,
+    constraint rules_name_unique primary key (name)
+) strict;
+
 -- ## The catalogue and the customers
 
 create table articles (

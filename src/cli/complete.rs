@@ -9,8 +9,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use atelier_core::domain::{Article, Method, list_methods};
-use atelier_core::util::text::describe_error;
+use atelier_core::{
+    domain::{Article, Method, RuleName, list_methods},
+    util::{clock::Clock, text::describe_error},
+};
 use atelier_engine::{
     catalogue::{Catalogue, Coverage},
     inference::{self, Engine, Models, Serving},
@@ -30,7 +32,9 @@ use crate::{
     config::Overrides,
     service::{
         completion::{Filters, MAX_K, MAX_VARIED},
+        live_release::read_rules,
         offline::{BATCH, CountedWarning, Done, Job, Profiles, Share, Wanted, complete_part, find_parts},
+        rules::{Rule, Rules},
     },
 };
 
@@ -181,10 +185,11 @@ impl Complete {
             bail!("release {} has no method {method}; its methods are {has}", config.models.release);
         }
         let dialect = self.dialect.clone().into();
-        let (articles, profiles) = self.sources(all, &serving, &dialect).await?;
+        let (articles, rules, profiles) = self.sources(all, &serving, &dialect).await?;
         let release = serving.release();
         let catalogue = Catalogue::build(&articles, release);
         let articles = Arc::new(serving.articles(catalogue.index().clone()));
+        let rules = Arc::new(Rules::compile(rules, &catalogue, None));
         let Coverage { both, only_catalogue, .. } = catalogue.coverage();
         if only_catalogue > both {
             let others = if serving.is_open(method) { "new to it" } else { "never suggested" };
@@ -211,6 +216,8 @@ impl Complete {
             serving: Arc::new(serving),
             catalogue: Arc::new(catalogue),
             articles,
+            rules,
+            begun: Clock::default().now().into(),
             profiles,
             dialect,
             wanted,
@@ -224,11 +231,12 @@ impl Complete {
         settings: &Settings,
         serving: &Serving,
         dialect: &Dialect,
-    ) -> Result<(Vec<Article>, Profiles)> {
+    ) -> Result<(Vec<Article>, Vec<(RuleName, Rule)>, Profiles)> {
         let schema = serving.release().schema();
         if self.customers.is_none() && self.articles.is_none() {
             let store = settings.open_existing(settings.database()?).await?;
-            return Ok((store.articles().all().try_collect().await?, Profiles::Stored(store)));
+            let articles = store.articles().all().try_collect().await?;
+            return Ok((articles, read_rules(&store).await?, Profiles::Stored(store)));
         }
         let articles = match &self.articles {
             Some(path) => {
@@ -250,7 +258,7 @@ impl Complete {
             Some(path) => Profiles::read(path, schema, dialect)?,
             None => Profiles::Held(std::collections::HashMap::new()),
         };
-        Ok((articles, profiles))
+        Ok((articles, Vec::new(), profiles))
     }
 }
 

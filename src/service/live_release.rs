@@ -14,7 +14,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier_core::domain::{ArticleId, ArticlePatch, CustomerId, Method, Schema, Timestamp, list_methods};
+use atelier_core::domain::{
+    ArticleId, ArticlePatch, CustomerId, Method, RuleName, Schema, Timestamp, list_methods,
+};
 use atelier_engine::{
     catalogue::{Catalogue, Coverage},
     evaluation::Evaluation,
@@ -31,8 +33,9 @@ use crate::{
         personas::Personas,
         release_folder::{Listed, ReleaseFolder},
         routing::{Choice, Routing},
+        rules::{Rule, Rules},
     },
-    store::{Author, Entry, Revisions, Store, StoreError},
+    store::{Author, Entry, NamedRule, Revisions, Store, StoreError, Stored},
 };
 
 /// A snapshot of everything that answers a request.
@@ -43,10 +46,12 @@ pub struct LiveRelease {
     /// The catalogue as the models take it.
     pub rows: Arc<Articles>,
     pub routing: Arc<Routing>,
+    /// The shop's active rules, compiled for the catalogue.
+    pub rules: Arc<Rules>,
     pub evaluation: Arc<Evaluation>,
     pub personas: Arc<Personas>,
     pub exposure: Exposure,
-    /// The revisions of the tables behind the catalogue and the routing.
+    /// The revisions of the tables behind the catalogue, and behind the routing and the rules.
     articles: i64,
     settings: i64,
 }
@@ -139,11 +144,17 @@ impl LiveRelease {
         let articles = articles.into_values().map(|article| (article.id.clone(), Some(article)));
         let next = self.catalogue.with_changes(articles, self.serving.release());
         let (catalogue, _) = next.expect("an article of the same type keeps its position; this is a bug");
-        Ok(Self { catalogue: Arc::new(catalogue), ..self.clone() })
+        let rules = Arc::new(self.rules.with_catalogue(&self.catalogue, &catalogue));
+        Ok(Self { catalogue: Arc::new(catalogue), rules, ..self.clone() })
     }
 
     pub fn served(&self) -> Served<'_> {
-        Served { serving: &self.serving, catalogue: &self.catalogue, articles: &self.rows }
+        Served {
+            serving: &self.serving,
+            catalogue: &self.catalogue,
+            articles: &self.rows,
+            rules: &self.rules,
+        }
     }
 }
 
@@ -316,9 +327,6 @@ impl Releases {
             return Ok(());
         }
         let mut next = LiveRelease { articles, settings, ..LiveRelease::clone(&live) };
-        if settings != live.settings {
-            next.routing = self.routing().await?;
-        }
         if articles != live.articles {
             let before = (Arc::clone(&live.catalogue), Arc::clone(&live.rows));
             let changed =
@@ -327,6 +335,16 @@ impl Releases {
                 Some(changed) => changed,
                 None => self.read_catalogue(&live.serving).await?,
             };
+        }
+        let catalogue = Arc::clone(&next.catalogue);
+        if settings != live.settings {
+            next.routing = self.routing().await?;
+            let stored = read_rules(&self.store).await?;
+            next.rules =
+                compile(move || Rules::compile(stored, &catalogue, Some((&live.rules, &live.catalogue))))
+                    .await;
+        } else if !live.rules.is_empty() {
+            next.rules = compile(move || live.rules.with_catalogue(&live.catalogue, &catalogue)).await;
         }
         self.set_current(next);
         Ok(())
@@ -360,6 +378,8 @@ impl Releases {
         let settings = self.store.settings().revision().await?;
         let (catalogue, rows) = self.read_catalogue(&serving).await?;
         let routing = self.routing().await?;
+        let (stored, compiled_for) = (read_rules(&self.store).await?, Arc::clone(&catalogue));
+        let rules = compile(move || Rules::compile(stored, &compiled_for, None)).await;
         let evaluation = Arc::new(Evaluation::new(Arc::clone(serving.release())));
         let personas = Arc::new(Personas::new(Arc::clone(&serving)));
         let exposure = self.exposure.clone();
@@ -368,6 +388,7 @@ impl Releases {
             catalogue,
             rows,
             routing,
+            rules,
             evaluation,
             personas,
             exposure,
@@ -398,6 +419,27 @@ impl Releases {
         drop(old);
         live
     }
+}
+
+/// The shop's rules.
+pub async fn read_rules(store: &Store) -> Result<Vec<(RuleName, Rule)>, StoreError> {
+    let read = |stored: Stored<NamedRule>| {
+        let NamedRule { name, body, .. } = stored.value;
+        // Another version may have written it.
+        let rule = serde_json::from_value(body);
+        rule.inspect_err(
+            |error| tracing::error!(rule = %name, %error, "cannot read a stored rule; it does not count"),
+        )
+        .ok()
+        .map(|rule| (name, rule))
+    };
+    Ok(store.rules().list().await?.into_iter().filter_map(read).collect())
+}
+
+/// Compiling many rules for a large catalogue takes all cores for some time.
+async fn compile(compile: impl FnOnce() -> Rules + Send + 'static) -> Arc<Rules> {
+    let compiled = task::spawn_blocking(compile).await;
+    Arc::new(compiled.expect("compiling rules does not panic; this is a bug"))
 }
 
 /// Warns of what is wrong with the catalogue since the live release before. A start, another replica or an import may leave the

@@ -38,6 +38,7 @@ mod probe;
 mod record;
 mod resource;
 mod revisions;
+mod rules;
 mod saved_outfits;
 mod search;
 mod sessions;
@@ -72,6 +73,7 @@ pub use self::{
     personal_data::{PERSONAL_TABLES, PersonalData},
     resource::{Change, Resource, Resources},
     revisions::Revisions,
+    rules::{NamedRule, StoredRules},
     saved_outfits::{KEPT, SavedFilter, SavedOutfit, SavedOutfits},
     sessions::{NewSession, Proof, Session, Sessions},
     settings::Settings,
@@ -207,6 +209,10 @@ impl Store {
 
     pub fn feeds(&self) -> Feeds<'_> {
         Feeds { store: self }
+    }
+
+    pub fn rules(&self) -> StoredRules<'_> {
+        StoredRules { store: self }
     }
 
     pub fn people(&self) -> People<'_> {

@@ -142,6 +142,7 @@ fn routes() -> Routes {
         .merge(pages::problem::router())
         .merge(api::releases::router())
         .merge(api::routing::router())
+        .merge(api::rules::router())
         .merge(api::score::router())
         .merge(api::sources::router())
 }

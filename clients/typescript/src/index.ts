@@ -53,6 +53,11 @@ export interface Conditions {
 export type Row = Record<string, unknown>;
 export type Rows = Iterable<Row> | AsyncIterable<Row>;
 
+/** What a rule that is changed must be, and whether it is only checked. */
+export interface RuleOptions extends Conditions {
+  dryRun?: boolean;
+}
+
 /** How a feed is read; by default its rows replace articles. */
 export interface FeedOptions {
   table?: t.FeedOptions["table"];
@@ -394,6 +399,24 @@ export class Client {
   }
 
   fetchFeed = (name: string): Promise<t.Import> => this.#json("POST", at("feeds", name, "fetch"));
+
+  // Rules
+
+  listRules = (): Promise<t.Rules> => this.#json("GET", "/rules");
+
+  getRule = (name: string): Promise<t.Rule> => this.#json("GET", at("rules", name));
+
+  /** Adds or replaces a rule; with `dryRun` it only checks it. */
+  putRule = (name: string, json: t.Rule, { dryRun, ...expected }: RuleOptions = {}): Promise<t.RuleStored> =>
+    this.#json("PUT", at("rules", name), { json, query: { dry_run: dryRun }, headers: conditions(expected) });
+
+  /** Sets the fields that are named; null removes one. */
+  patchRule = (name: string, json: t.RulePatch, { dryRun, ...expected }: RuleOptions = {}): Promise<t.RuleStored> =>
+    this.#json("PATCH", at("rules", name), { json, query: { dry_run: dryRun }, headers: conditions(expected) });
+
+  async deleteRule(name: string, expected: Conditions = {}): Promise<void> {
+    await this.request("DELETE", at("rules", name), { headers: conditions(expected) });
+  }
 
   // Releases and the service
 

@@ -413,6 +413,8 @@ export interface components {
              *     a filter leaves few.
              */
             probability?: boolean;
+            /** @description Whether the shop's rules apply. A key needs the scope `rules` to go without. */
+            rules?: boolean;
             /** @description Number of outfits to return with all blanks filled together, the most probable first; 0 by default. */
             sets?: number;
             /** @description Leave out articles of the outfit that do not exist, with the warning `unknown-article`. They are errors otherwise. */
@@ -962,6 +964,14 @@ export interface components {
          * @enum {string}
          */
         Mode: "replace" | "merge" | "mirror" | "delete";
+        /** @description A rule that moved a suggestion. */
+        MovedBy: {
+            effect: components["schemas"]["RuleEffect"];
+            /** @example new-season */
+            name: string;
+            /** @description Its rank by the model alone, among the articles that the filters admit. */
+            rank_before: number;
+        };
         /** @description A stylist's note about a customer. */
         Note: {
             /** @example 2026-11-21T14:34:00Z */
@@ -1242,6 +1252,173 @@ export interface components {
             experiment?: components["schemas"]["Experiment"] | null;
         };
         /**
+         * @description What a merchandiser wants of suggestions.
+         * @example {
+         *       "articles": {
+         *         "attributes": {
+         *           "brand": [
+         *             "Linden"
+         *           ]
+         *         }
+         *       },
+         *       "effect": "boost",
+         *       "ends_at": "2027-02-28T23:00:00Z",
+         *       "factor": 2,
+         *       "note": "The new season's own brand",
+         *       "state": "active"
+         *     }
+         */
+        Rule: {
+            /** @description The articles that it is about: at least one condition. */
+            articles: components["schemas"]["RuleArticles"];
+            effect: components["schemas"]["RuleEffect"];
+            /** Format: date-time */
+            ends_at?: string | null;
+            /**
+             * Format: double
+             * @description Of `boost` above 1, of `bury` below 1.
+             */
+            factor?: number | null;
+            /** @description Of `quota`: how many of the suggestions for a blank; all if fewer are asked for. */
+            least?: number | null;
+            /**
+             * @description Optional in a request; must be the name in the path.
+             * @example new-season
+             */
+            name?: string | null;
+            note?: string | null;
+            /** @description Of `pair` and `never-together`: the other articles. */
+            others?: components["schemas"]["RuleArticles"];
+            owner?: string | null;
+            /**
+             * Format: int32
+             * @description Of two rules that contradict each other, the one with the higher priority counts, then the first by name.
+             */
+            priority?: number;
+            /** @description Of `pin`: from 1. The article is last if there are fewer suggestions. */
+            rank?: number | null;
+            /**
+             * Format: date-time
+             * @description It counts from then on, and until `ends_at`; answers have both in UTC.
+             */
+            starts_at?: string | null;
+            state?: components["schemas"]["RuleState"];
+            /** @description The requests that it concerns; all without a condition. */
+            when?: components["schemas"]["RuleWhen"];
+        };
+        /** @description Which articles: those that meet each condition that is there. Words are compared as in filters. */
+        RuleArticles: {
+            /**
+             * @description For each attribute, one of its values.
+             * @default {}
+             */
+            attributes: {
+                [key: string]: string[];
+            };
+            /**
+             * @description One of these, by its own id or a variant's.
+             * @default []
+             */
+            ids: string[];
+            /**
+             * @description Whether the live release was trained without it.
+             * @default null
+             */
+            new: boolean | null;
+            /**
+             * @description For each numeric attribute, its limits.
+             * @default {}
+             */
+            numbers: {
+                [key: string]: components["schemas"]["RuleRange"];
+            };
+            /**
+             * @description In the shop's currency, as in filters.
+             * @default {}
+             */
+            price: components["schemas"]["RuleRange"];
+            /**
+             * @description Of one of these types.
+             * @default []
+             */
+            types: string[];
+        };
+        /**
+         * @description What a rule does.
+         * @enum {string}
+         */
+        RuleEffect: "exclude" | "boost" | "bury" | "pin" | "quota" | "pair" | "never-together";
+        /**
+         * @description A change of a rule: fields to set, or with null to remove. An object is merged into the stored object.
+         * @example {
+         *       "state": "off"
+         *     }
+         */
+        RulePatch: {
+            [key: string]: unknown;
+        };
+        /** @description Limits of a number, which are within them. */
+        RuleRange: {
+            /**
+             * Format: double
+             * @default null
+             */
+            max: number | null;
+            /**
+             * Format: double
+             * @default null
+             */
+            min: number | null;
+        };
+        /**
+         * @description Whether a rule counts: a draft not yet, one that is off no longer.
+         * @enum {string}
+         */
+        RuleState: "draft" | "active" | "off";
+        /** @description A rule that was stored, or would be, and what is to be said of it. */
+        RuleStored: {
+            /**
+             * @description How many of the shop's articles it is about at present.
+             * @example 312
+             */
+            article_count: number;
+            rule: components["schemas"]["Rule"];
+            /** @description What may be wrong with it: no articles, all of them out of stock, or another active rule that contradicts it. */
+            warnings: components["schemas"]["Warning"][];
+        };
+        /** @description Which requests: those that meet each condition that is there. */
+        RuleWhen: {
+            /**
+             * @description For each feature of the customer or the outfit, one of its values.
+             * @default {}
+             */
+            features: {
+                [key: string]: string[];
+            };
+            /** @default [] */
+            methods: string[];
+            /**
+             * @description For each numeric feature, its limits.
+             * @default {}
+             */
+            numbers: {
+                [key: string]: components["schemas"]["RuleRange"];
+            };
+            /**
+             * @description The outfit has such an article.
+             * @default {}
+             */
+            outfit: components["schemas"]["RuleArticles"];
+            /**
+             * @description The request's filter names one of these stores.
+             * @default []
+             */
+            stores: string[];
+        };
+        Rules: {
+            rules: components["schemas"]["Rule"][];
+        };
+        /**
          * @description A complete outfit.
          * @example {
          *       "features": {
@@ -1355,10 +1532,12 @@ export interface components {
              * @description Over all articles that the method knows, if the request asks for it.
              */
             probability?: number | null;
-            /** @description From 1. Equally likely articles are in the byte order of their ids. */
+            /** @description From 1, by the share and the shop's rules. Equally likely articles are in the byte order of their ids. */
             rank: number;
             /** @description The features and articles that changed the share most, by a tenth or more. The strongest comes first. */
             reasons?: components["schemas"]["Reason"][] | null;
+            /** @description The shop's rules that moved it. */
+            rules?: components["schemas"]["MovedBy"][];
             /**
              * Format: double
              * @description Share of the probability of all articles that the filters admit.
@@ -1523,6 +1702,7 @@ export type Method = components['schemas']['Method'];
 export type MethodName = components['schemas']['MethodName'];
 export type Methods = components['schemas']['Methods'];
 export type Mode = components['schemas']['Mode'];
+export type MovedBy = components['schemas']['MovedBy'];
 export type Note = components['schemas']['Note'];
 export type Offer = components['schemas']['Offer'];
 export type Outcomes = components['schemas']['Outcomes'];
@@ -1543,6 +1723,15 @@ export type Release = components['schemas']['Release'];
 export type Releases = components['schemas']['Releases'];
 export type RememberedOutfits = components['schemas']['RememberedOutfits'];
 export type Routing = components['schemas']['Routing'];
+export type Rule = components['schemas']['Rule'];
+export type RuleArticles = components['schemas']['RuleArticles'];
+export type RuleEffect = components['schemas']['RuleEffect'];
+export type RulePatch = components['schemas']['RulePatch'];
+export type RuleRange = components['schemas']['RuleRange'];
+export type RuleState = components['schemas']['RuleState'];
+export type RuleStored = components['schemas']['RuleStored'];
+export type RuleWhen = components['schemas']['RuleWhen'];
+export type Rules = components['schemas']['Rules'];
 export type Score = components['schemas']['Score'];
 export type Scored = components['schemas']['Scored'];
 export type Share = components['schemas']['Share'];

@@ -24,6 +24,7 @@ pub enum Scope {
     Complete,
     Catalogue,
     Feedback,
+    Rules,
     Admin,
     Metrics,
 }
@@ -112,7 +113,8 @@ impl Access {
 }
 
 impl Scope {
-    pub const ALL: [Self; 5] = [Self::Complete, Self::Catalogue, Self::Feedback, Self::Admin, Self::Metrics];
+    pub const ALL: [Self; 6] =
+        [Self::Complete, Self::Catalogue, Self::Feedback, Self::Rules, Self::Admin, Self::Metrics];
 
     /// A description of what the scope allows.
     pub fn opens(self) -> &'static str {
@@ -120,6 +122,7 @@ impl Scope {
             Self::Complete => "completions, comparisons, scores and the list of methods",
             Self::Catalogue => "reading and changing articles, customers and outfits",
             Self::Feedback => "sending feedback and reading its counts",
+            Self::Rules => "reading and changing rules, and completions without them",
             Self::Admin => "activating releases and setting the routing",
             Self::Metrics => "reading /metrics",
         }
@@ -128,10 +131,11 @@ impl Scope {
 
 named!(
     Scope,
-    "a scope is complete, catalogue, feedback, admin or metrics",
+    "a scope is complete, catalogue, feedback, rules, admin or metrics",
     Complete = "complete",
     Catalogue = "catalogue",
     Feedback = "feedback",
+    Rules = "rules",
     Admin = "admin",
     Metrics = "metrics",
 );

@@ -16,15 +16,17 @@ const MAX_TYPES: usize = 100;
 const MAX_EXCLUDED: usize = 1000;
 
 /// What passes the filters for any blank, and the blanks with their admissible articles. `known` are the articles that may
-/// be suggested at all.
+/// be suggested at all, `by_rules` those that the shop's rules exclude.
 pub(super) fn blanks(
     draft: &mut Draft<'_>,
     known: &Mask,
     slots: &Slots,
     reading: &Reading,
+    by_rules: Option<Arc<Mask>>,
 ) -> (Arc<Mask>, Vec<Blank>) {
     let types = types(draft, known, slots);
-    let limits = Limits::new(draft, known, slots, reading);
+    let mut limits = Limits::new(draft, known, slots, reading);
+    limits.excluded.extend(by_rules.map(|articles| ("rules", articles)));
     let common = Arc::new(limits.admissible());
     let blank = |&(slot, position): &(usize, usize)| {
         let admissible = match types.get(&slot) {
@@ -297,6 +299,7 @@ fn words(filter: &str) -> &'static str {
         "in_stock" => "what is in stock",
         "store" => "what is in the store",
         "no_gos" => "no no-gos",
+        "rules" => "the shop's rules",
         _ => "the price",
     }
 }

@@ -19,19 +19,24 @@ pub(super) fn pool(k: usize, diversity: f64) -> usize {
     if diversity > 0.0 { (k * POOL).max(LEAST_POOL) } else { k }
 }
 
-/// Chooses `k` suggestions, or all if the pool has fewer.
-pub(super) fn choose(mut pool: Vec<Suggestion>, k: usize, diversity: f64) -> Vec<Suggestion> {
+/// Chooses `k` suggestions, or all if the pool has fewer. `weight` is how likely one counts; the first one's is the highest.
+pub(super) fn choose(
+    mut pool: Vec<Suggestion>,
+    k: usize,
+    diversity: f64,
+    weight: impl Fn(&Suggestion) -> f64,
+) -> Vec<Suggestion> {
     if diversity == 0.0 {
         pool.truncate(k);
         return pool;
     }
-    let Some(first) = pool.first().map(|suggestion| suggestion.share) else { return pool };
+    let Some(first) = pool.first().map(&weight) else { return pool };
     let mut articles: Vec<Article> = pool.iter().map(|suggestion| suggestion.article.unpack()).collect();
     let mut alike = vec![0.0_f64; pool.len()];
     let mut chosen: Vec<Suggestion> = Vec::with_capacity(k);
     while chosen.len() < k && !pool.is_empty() {
         let worth = |position: usize| {
-            (1.0 - diversity) * (pool[position].share / first) - diversity * alike[position]
+            (1.0 - diversity) * (weight(&pool[position]) / first) - diversity * alike[position]
         };
         let next = (0..pool.len())
             .reduce(|best, position| if worth(position) > worth(best) { position } else { best })
@@ -72,7 +77,8 @@ mod tests {
         let attributes = json!({"colour": colour, "price": 3}).as_object().unwrap().clone();
         let id = ArticleId::new(format!("a-{index}")).unwrap();
         let article = Arc::new((&Article::new(id, kind, attributes).unwrap()).into());
-        Suggestion { index, article, probability: None, share, lift: None, reasons: None }
+        let (own_rank, rules) = (None, Vec::new());
+        Suggestion { index, article, probability: None, share, lift: None, reasons: None, own_rank, rules }
     }
 
     #[test]
@@ -84,7 +90,7 @@ mod tests {
             suggestion(3, "hat", "green", 0.05),
         ];
         let order = |diversity: f64, k: usize| {
-            let chosen = choose(pool.to_vec(), k, diversity);
+            let chosen = choose(pool.to_vec(), k, diversity, |suggestion| suggestion.share);
             chosen.iter().map(|suggestion| suggestion.index).collect::<Vec<_>>()
         };
         assert_eq!(order(0.0, 3), [0, 1, 2]);
@@ -92,6 +98,6 @@ mod tests {
         assert_eq!(order(0.5, 2), [0, 3]);
         assert_eq!(order(0.1, 4).len(), 4, "k are found whenever k exist");
         assert_eq!(order(1.0, 9).len(), 4);
-        assert!(choose(Vec::new(), 3, 0.5).is_empty());
+        assert!(choose(Vec::new(), 3, 0.5, |_| 1.0).is_empty());
     }
 }

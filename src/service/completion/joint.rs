@@ -6,9 +6,10 @@
 
 use std::{collections::HashSet, sync::Arc};
 
+use atelier_core::domain::Mask;
 use atelier_engine::{
     catalogue::Catalogue,
-    inference::{AskError, Question},
+    inference::{AskError, Question, Steering},
     packed_article::PackedArticle,
 };
 
@@ -35,6 +36,14 @@ pub struct OutfitSet {
 struct Partial {
     filled: Vec<u32>,
     log_probability: f64,
+    /// What rules add to it for the order of sets.
+    offset: f64,
+}
+
+impl Partial {
+    fn weight(&self) -> f64 {
+        self.log_probability + self.offset
+    }
 }
 
 /// How many questions [`fill`] asks at most.
@@ -55,9 +64,18 @@ pub(super) async fn fill(
     let width = width(sets);
     // Sets that differ are chosen from more articles for each partial set, which cost no question.
     let k = if sets.distinct { width * WIDER } else { width };
-    let mut beam = vec![Partial { filled: Vec::new(), log_probability: 0.0 }];
+    let mut beam = vec![Partial { filled: Vec::new(), log_probability: 0.0, offset: 0.0 }];
+    let steer = prepared.steer.as_ref();
+    // Sets have no ranks of articles, so no pins and quotas.
+    let steering = steer
+        .and_then(|steer| steer.steering.as_ref())
+        .map(|steering| Arc::new(Steering { offsets: Arc::clone(&steering.offsets), wanted: Vec::new() }));
     for depth in 0..prepared.blanks.len() {
-        let questions = beam.iter().map(|partial| question(catalogue, prepared, partial, depth, k)).collect();
+        let question = |partial| Question {
+            steering: steering.clone(),
+            ..question(catalogue, prepared, partial, depth, k)
+        };
+        let questions = beam.iter().map(question).collect();
         let answers = conversation.follow_up(questions).await?;
         let mut next: Vec<Partial> = Vec::new();
         for (partial, answer) in beam.iter().zip(answers) {
@@ -65,10 +83,11 @@ pub(super) async fn fill(
                 let mut filled = partial.filled.clone();
                 filled.push(candidate.article);
                 let log_probability = partial.log_probability + candidate.probability.ln();
-                Partial { filled, log_probability }
+                let offset = partial.offset + steer.map_or(0.0, |steer| steer.offset(candidate.article));
+                Partial { filled, log_probability, offset }
             }));
         }
-        next.sort_by(|a, b| b.log_probability.total_cmp(&a.log_probability));
+        next.sort_by(|a, b| b.weight().total_cmp(&a.weight()));
         let mut seen = HashSet::new();
         next.retain(|partial| {
             let mut set = partial.filled.clone();
@@ -127,6 +146,11 @@ fn question(
         slots[blank.position] = index;
         admissible.remove(index);
     }
+    if let Some(steer) = &prepared.steer {
+        let mut apart = Mask::none(admissible.length());
+        steer.unite_apart(&mut apart, &partial.filled);
+        admissible.subtract(&apart);
+    }
     if let Some(budget) = &prepared.budget {
         budget.limit(&mut admissible, &partial.filled, catalogue);
     }
@@ -139,7 +163,7 @@ mod tests {
 
     #[test]
     fn distinct_sets_differ_in_half_of_their_articles() {
-        let partial = |filled: &[u32]| Partial { filled: filled.to_vec(), log_probability: 0.0 };
+        let partial = |filled: &[u32]| Partial { filled: filled.to_vec(), log_probability: 0.0, offset: 0.0 };
         let chosen = |sets: &[&[u32]], most| -> Vec<Vec<u32>> {
             let partials = sets.iter().map(|filled| partial(filled)).collect();
             distinct(partials, most).into_iter().map(|partial| partial.filled).collect()

@@ -50,13 +50,13 @@ pub async fn complete_many(
     let mut answers = answers.into_iter();
     for (position, mut prepared, _) in asked {
         let (mut personas, mut steps, mut blanks) = (None, None, Vec::with_capacity(prepared.blanks.len()));
+        let mut warnings = std::mem::take(&mut prepared.warnings);
         for blank in &prepared.blanks {
             let mut answer = answers.next().expect("an answer a question; this is a bug");
             personas = personas.or(answer.personas.take());
             steps = steps.or(answer.steps);
-            blanks.push(read_answer(served, &requests[position], &prepared, blank, answer));
+            blanks.push(read_answer(served, &requests[position], &prepared, blank, answer, &mut warnings));
         }
-        let warnings = std::mem::take(&mut prepared.warnings);
         let variants = choose_variants(served, &requests[position], &prepared.reading.needs, &blanks, &[]);
         outcomes[position] =
             Some(Ok(Completion { blanks, sets: Vec::new(), variants, warnings, personas, steps, cost }));

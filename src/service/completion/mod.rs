@@ -15,6 +15,7 @@ mod many;
 mod prepare;
 mod reading;
 mod score;
+mod steer;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -31,11 +32,12 @@ pub use many::complete_many;
 pub use prepare::Warning;
 pub use reading::Stored;
 pub use score::{ArticleScore, OutfitScore};
+pub use steer::MovedBy;
 
-use atelier_core::domain::{ArticleId, Features, Mask, Method};
+use atelier_core::domain::{ArticleId, Features, Mask, Method, Timestamp};
 use atelier_engine::{
     catalogue::{Catalogue, Choice, Needs},
-    inference::{self, Admission, Answer, Articles, AskError, Context, Question, Serving},
+    inference::{self, Admission, Answer, Articles, AskError, Candidate, Context, Question, Serving},
     packed_article::PackedArticle,
 };
 use conversation::Conversation;
@@ -43,7 +45,7 @@ use prepare::Prepared;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::service::fault::Fault;
+use crate::service::{fault::Fault, rules::Rules};
 
 /// Most suggestions for one blank.
 pub const MAX_K: usize = 250;
@@ -82,6 +84,8 @@ pub struct Request {
     pub live: Vec<ArticleId>,
     /// Whether it is part of a batch that was admitted.
     pub admitted: bool,
+    /// The time at which it is asked, if the shop's rules apply.
+    pub rules: Option<Timestamp>,
 }
 
 impl Request {
@@ -105,6 +109,7 @@ impl Request {
             skip_unknown: false,
             live: Vec::new(),
             admitted: false,
+            rules: None,
         }
     }
 }
@@ -212,6 +217,9 @@ pub struct Suggestion {
     /// The share, over what it is without the customer's features.
     pub lift: Option<f64>,
     pub reasons: Option<Vec<Reason>>,
+    /// Its rank by the model alone, if a rule may have moved it.
+    own_rank: Option<usize>,
+    pub rules: Vec<MovedBy>,
 }
 
 impl Suggestion {
@@ -252,6 +260,8 @@ pub struct Served<'a> {
     pub catalogue: &'a Arc<Catalogue>,
     /// The catalogue as the models take it.
     pub articles: &'a Arc<Articles>,
+    /// The shop's, compiled for the catalogue.
+    pub rules: &'a Arc<Rules>,
 }
 
 /// Completes an outfit.
@@ -273,10 +283,11 @@ pub async fn complete(
         Conversation::open(served.serving, request.method, deadline, admission, first).await?;
     let (personas, steps) =
         answers.first().map_or((None, None), |answer| (answer.personas.clone(), answer.steps));
+    let mut warnings = std::mem::take(&mut prepared.warnings);
     let mut blanks: Vec<Blank> = answers
         .into_iter()
         .zip(&prepared.blanks)
-        .map(|(answer, blank)| read_answer(served, request, &prepared, blank, answer))
+        .map(|(answer, blank)| read_answer(served, request, &prepared, blank, answer, &mut warnings))
         .collect();
     if request.lift {
         add_lift(&mut conversation, served, request, &prepared, &mut blanks).await?;
@@ -290,7 +301,6 @@ pub async fn complete(
         Vec::new()
     };
     let variants = choose_variants(served, request, &prepared.reading.needs, &blanks, &sets);
-    let warnings = std::mem::take(&mut prepared.warnings);
     let cost = conversation.cost();
     Ok(Completion { blanks, sets, variants, warnings, personas, steps, cost })
 }
@@ -328,18 +338,20 @@ fn questions(prepared: &Prepared, request: &Request) -> Vec<Question> {
         only_admissible: !request.probability,
         // Counting ranks looks at every article, so it is done only if an article is named.
         ranks: !named.is_empty(),
+        steering: prepared.steer.as_ref().and_then(|steer| steer.steering.clone()),
         ..prepared.question(blank)
     };
     prepared.blanks.iter().map(question).collect()
 }
 
-/// Turns an answer's indices into articles.
+/// Turns an answer's indices into articles, and puts them where rules want them.
 fn read_answer(
     served: Served<'_>,
     request: &Request,
     prepared: &Prepared,
     blank: &prepare::Blank,
     answer: Answer,
+    warnings: &mut Vec<Warning>,
 ) -> Blank {
     let of_admissible = if answer.top.len() == answer.admissible {
         // The engine's sum is rounded.
@@ -349,7 +361,7 @@ fn read_answer(
     };
     let share =
         |probability: f64| if of_admissible > 0.0 { (probability / of_admissible).min(1.0) } else { 0.0 };
-    let suggestions = answer.top.into_iter().map(|candidate| {
+    let suggestion = |candidate: Candidate| {
         let article = served.catalogue.article(candidate.article);
         Suggestion {
             index: candidate.article,
@@ -358,9 +370,21 @@ fn read_answer(
             share: share(candidate.probability),
             lift: None,
             reasons: None,
+            own_rank: candidate.own_rank,
+            rules: Vec::new(),
         }
-    });
-    let suggestions = diversity::choose(suggestions.collect(), request.k, request.diversity);
+    };
+    let pool = answer.top.into_iter().map(suggestion).collect();
+    let suggestions = match &prepared.steer {
+        None => diversity::choose(pool, request.k, request.diversity, |suggestion| suggestion.share),
+        Some(steer) => {
+            let weight = |suggestion: &Suggestion| suggestion.share * steer.offset(suggestion.index).exp();
+            let chosen = diversity::choose(pool, request.k, request.diversity, weight);
+            let (placed, unmet) = steer.place(blank.slot, chosen, request.k, &answer.wanted, suggestion);
+            warnings.extend(unmet);
+            placed
+        }
+    };
     let mut found = answer.placements.into_iter();
     let placements = prepared.placements_of.iter().map(|index| {
         let (index, placement) = ((*index)?, found.next()?);

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 use super::{
     CompletionError, MAX_VARIED, Request, Served, Suggestion, admissible, budget::Budget, reading::Reading,
+    steer::Steer,
 };
 use crate::service::fault::{Fault, Field};
 
@@ -70,6 +71,7 @@ pub(super) struct Prepared {
     pub(super) positions: Vec<usize>,
     pub(super) blanks: Vec<Blank>,
     pub(super) budget: Option<Budget>,
+    pub(super) steer: Option<Steer>,
     /// What passes the filters for any blank.
     pub(super) common: Arc<Mask>,
     pub(super) reading: Arc<Reading>,
@@ -174,7 +176,9 @@ impl Prepared {
             }
         }
         let known = known(served, request.method);
-        let (common, mut blanks) = admissible::blanks(&mut draft, known, &slots, &reading);
+        let steer = Steer::new(&draft, &reading, &slots);
+        let excluded = steer.as_ref().and_then(|steer| steer.excluded.clone());
+        let (common, mut blanks) = admissible::blanks(&mut draft, known, &slots, &reading, excluded);
         let budget = Budget::apply(&mut draft, &slots, &mut blanks);
         if !draft.faults.is_empty() {
             return Err(draft.into_error());
@@ -194,6 +198,7 @@ impl Prepared {
             positions: slots.positions,
             blanks,
             budget,
+            steer,
             common,
             reading,
             placements_of: positions(served, request),
@@ -210,7 +215,8 @@ pub(super) fn choosable(served: Served<'_>, request: &Request) -> Result<Arc<Mas
     }
     let reading = Reading::of(&mut draft);
     let slots = Slots::new(&mut draft, &request.outfit);
-    let (_, mut blanks) = admissible::blanks(&mut draft, served.catalogue.sets().present(), &slots, &reading);
+    let (_, mut blanks) =
+        admissible::blanks(&mut draft, served.catalogue.sets().present(), &slots, &reading, None);
     Budget::apply(&mut draft, &slots, &mut blanks);
     match blanks.into_iter().next() {
         Some(blank) if draft.faults.is_empty() => Ok(blank.admissible),

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier_core::domain::{CustomerId, Features, MAX_SLOTS, OpenOutfit, Slot};
+use atelier_core::domain::{CustomerId, Features, MAX_SLOTS, OpenOutfit, Slot, Timestamp};
 use atelier_engine::{
     catalogue::{Catalogue, Choice},
     inference::{Articles, Serving},
@@ -20,6 +20,7 @@ use super::{CountedWarning, Done, LISTED, OfflineError, Profiles, Wanted};
 use crate::service::{
     completion::{Completion, Request, Served, complete_many},
     fault::Fault,
+    rules::Rules,
 };
 
 /// Outfits that are answered together: enough that outfits of the same shape fill a run.
@@ -42,6 +43,9 @@ pub struct Job {
     pub catalogue: Arc<Catalogue>,
     /// The catalogue as the models take it.
     pub articles: Arc<Articles>,
+    /// The shop's, of which those count that do when the job begins.
+    pub rules: Arc<Rules>,
+    pub begun: Timestamp,
     pub profiles: Profiles,
     /// Of the parts.
     pub dialect: Dialect,
@@ -160,7 +164,12 @@ async fn answer(
         };
         answered.push(Answered { line, outcome: Err(refused) });
     }
-    let served = Served { serving: &job.serving, catalogue: &job.catalogue, articles: &job.articles };
+    let served = Served {
+        serving: &job.serving,
+        catalogue: &job.catalogue,
+        articles: &job.articles,
+        rules: &job.rules,
+    };
     let found = complete_many(served, job.wanted.method, &requests, Instant::now() + PATIENCE).await?;
     for ((line, customer), found) in customers.into_iter().zip(found) {
         let outcome = found.map(|completion| (customer, completion)).map_err(|faults| describe(&faults));
@@ -180,6 +189,7 @@ fn request(job: &Job, outfit: OpenOutfit, stored: Features) -> Request {
         k: *k,
         filters: filters.clone(),
         diversity: *diversity,
+        rules: Some(job.begun),
         ..Request::new(slots.as_slice().iter().map(slot).collect(), *method)
     }
 }

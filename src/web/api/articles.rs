@@ -446,7 +446,7 @@ fn refuse(error: &ArticleError) -> Problem {
 fn take_type(id: &ArticleId, body: &mut Map<String, Value>) -> Result<Option<String>, Problem> {
     match body.remove("id") {
         None => {}
-        Some(Value::String(in_body)) => check_id(Some(&in_body), id)?,
+        Some(Value::String(in_body)) => check_id("/id", Some(&in_body), id)?,
         Some(_) => {
             return Err(wrong("/id", "`id` must be a string; omit it, since the path contains it".into()));
         }

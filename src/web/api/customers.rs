@@ -196,7 +196,7 @@ impl Resource for Customer {
     }
 
     fn read(body: CustomerPut, id: CustomerId, schema: &Schema) -> Result<(Self, Vec<Finding>), Problem> {
-        check_id(body.id.as_deref(), &id)?;
+        check_id("/id", body.id.as_deref(), &id)?;
         let read = features::read(body.features, schema, "/features").map_err(Problem::invalid)?;
         Ok((Customer { id, features: read.features }, read.warnings))
     }
@@ -206,7 +206,7 @@ impl Resource for Customer {
         id: CustomerId,
         schema: &Schema,
     ) -> Result<(CustomerPatch, Vec<Finding>), Problem> {
-        check_id(body.id.as_deref(), &id)?;
+        check_id("/id", body.id.as_deref(), &id)?;
         let (removed, set): (Map<_, _>, Map<_, _>) =
             body.features.into_iter().partition(|(_, value)| value.is_null());
         let read = features::read(set, schema, "/features").map_err(Problem::invalid)?;

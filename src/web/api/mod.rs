@@ -18,5 +18,6 @@ pub(crate) mod outfits;
 pub(crate) mod releases;
 mod resource;
 pub(crate) mod routing;
+pub(crate) mod rules;
 pub(crate) mod score;
 pub(crate) mod sources;

@@ -62,6 +62,7 @@ pub(crate) fn finish(document: &openapi::OpenApi, guards: &Guards, limits: Limit
     tags(
         (name = "completion", description = "Which articles belong in an outfit"),
         (name = "releases", description = "Releases, their methods, and routing"),
+        (name = "rules", description = "What the shop wants of suggestions, whatever the models say"),
         (name = "customers", description = "Customers and their features"),
         (name = "articles", description = "The catalogue"),
         (name = "outfits", description = "Stored outfits"),

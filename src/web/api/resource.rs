@@ -132,16 +132,19 @@ pub(crate) async fn import<R: Resource>(
     imported.map(Json)
 }
 
-/// Checks that an id in the body is the one in the path.
+/// Checks that an id in the body, at this pointer, is the one in the path.
 pub(crate) fn check_id<Id: PathParameter + PartialEq + fmt::Debug>(
+    pointer: &str,
     in_body: Option<&str>,
     in_path: &Id,
 ) -> Result<(), Problem> {
     match in_body {
         Some(id) if !Id::parse(id).is_ok_and(|id| id == *in_path) => {
-            let detail =
-                format!("the body's id is {id:?}, the path's {in_path:?}: leave it out or make them equal");
-            Err(Problem::invalid(vec![Finding::at("/id", detail)]))
+            let detail = format!(
+                "the body's {} is {id:?}, the path's {in_path:?}: leave it out or make them equal",
+                &pointer[1..]
+            );
+            Err(Problem::invalid(vec![Finding::at(pointer, detail)]))
         }
         _ => Ok(()),
     }

@@ -18,10 +18,10 @@ use crate::{
         feeds::{Authorization, PutError, Schedule, Wanted, stored_address},
         import::jobs::{FeedName, FeedOptions, FeedTable, Mode},
     },
-    store::{ChangeError, Feed, Put, Stored},
+    store::{Feed, Put, Stored},
     web::http::{
         AppState, Kind, Problem,
-        conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders, differs, etag},
+        conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders, etag, unchanged},
         extract::{Json, Path},
         keys::Caller,
         routes::Routes,
@@ -225,7 +225,7 @@ async fn put(
         let (put, version) =
             state.feeds().put(author, &name, wanted, &expected).await.map_err(|error| match error {
                 PutError::Faults(faults) => fault::problem(ServiceError::Faults(faults)),
-                PutError::Change(error) => changed(error, &name),
+                PutError::Change(error) => unchanged(error, || unknown(&name)),
             })?;
         let Stored { value, .. } =
             state.store.feeds().get(name.as_str()).await?.ok_or_else(|| unknown(&name))?;
@@ -233,14 +233,6 @@ async fn put(
         Ok((status, etag(&version), Json(FeedBody::new(value, state.now())?)).into_response())
     })
     .await
-}
-
-fn changed(error: ChangeError, name: &FeedName) -> Problem {
-    match error {
-        ChangeError::Differs(current) => differs(current.as_ref()),
-        ChangeError::Store(error) => error.into(),
-        ChangeError::Missing | ChangeError::Invalid(_) => unknown(name),
-    }
 }
 
 /// Delete a source
@@ -265,7 +257,7 @@ async fn delete(
     Conditions(expected): Conditions,
 ) -> Result<StatusCode, Problem> {
     let deleted = state.store.by(author).feeds().delete(name.as_str(), &expected, state.now()).await;
-    if deleted.map_err(|error| changed(error, &name))? {
+    if deleted.map_err(|error| unchanged(error, || unknown(&name)))? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(unknown(&name))

@@ -9,7 +9,7 @@ use axum::{
 use utoipa::IntoParams;
 
 use super::{Finding, Kind, Problem, compression};
-use crate::store::{Expected, Version, Versions};
+use crate::store::{ChangeError, Expected, Version, Versions};
 
 /// The versions that a request expects of what it reads or changes.
 #[derive(Debug, Clone)]
@@ -120,6 +120,15 @@ pub(crate) fn differs(current: Option<&Version>) -> Problem {
     let detail =
         format!("If-Match or If-None-Match expects another version: {found}; GET it and decide again");
     Problem::new(Kind::PreconditionFailed, detail)
+}
+
+/// The problem of a change that was not made; `unknown` is that of a row that is missing.
+pub(crate) fn unchanged(error: ChangeError, unknown: impl FnOnce() -> Problem) -> Problem {
+    match error {
+        ChangeError::Differs(current) => differs(current.as_ref()),
+        ChangeError::Store(error) => error.into(),
+        ChangeError::Missing | ChangeError::Invalid(_) => unknown(),
+    }
 }
 
 /// The entity tags of a header, or `*`.

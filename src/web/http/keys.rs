@@ -99,7 +99,10 @@ impl Gate {
         };
         match key {
             Ok(key) => {
-                let actor = key.map_or(Actor::Service, |key| Actor::Key(key.id));
+                let actor = key.as_ref().map_or(Actor::Service, |key| Actor::Key(key.id));
+                if let Some(key) = key {
+                    request.extensions_mut().insert(HeldScopes(key.scopes));
+                }
                 let peer = Peer::ip(request.extensions());
                 request.extensions_mut().insert(Caller(Author { actor, peer }));
                 let answer = next.run(request);
@@ -119,6 +122,38 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
         Ok(*parts.extensions.get().expect("the gate is before every operation; this is a bug"))
+    }
+}
+
+/// The scopes of the request's key. A request without a key may do everything, where it needs none.
+#[derive(Debug, Clone)]
+pub(crate) struct HeldScopes(Vec<String>);
+
+/// See [`HeldScopes`].
+#[derive(Debug)]
+pub(crate) struct Scopes(Option<HeldScopes>);
+
+impl Scopes {
+    /// Checks a scope that a part of the request needs beside the operation's own.
+    pub(crate) fn require(&self, scope: Scope, part: &str) -> Result<(), Problem> {
+        match &self.0 {
+            Some(HeldScopes(held)) if !held.iter().any(|held| held == scope.as_str()) => {
+                let detail = format!(
+                    "{part} needs an API key with the scope {scope}, this one has {}; ask an admin for another",
+                    held.join(", ")
+                );
+                Err(Problem::new(Kind::Scope, detail))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Scopes {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
+        Ok(Self(parts.extensions.remove()))
     }
 }
 

@@ -18,7 +18,7 @@ use super::{Demo, FRIEND, Guarded, Service, header, until};
 use crate::harness::{TestDatabase, apply, contract};
 
 /// Clients are generated with these names: add to them, and keep those that are there.
-const IDS: [&str; 49] = [
+const IDS: [&str; 54] = [
     "activateRelease",
     "cancelImport",
     "compareSuggestions",
@@ -27,6 +27,7 @@ const IDS: [&str; 49] = [
     "deleteArticle",
     "deleteFeed",
     "deleteOutfit",
+    "deleteRule",
     "eraseCustomer",
     "exportAcceptedOutfits",
     "exportCustomer",
@@ -48,6 +49,7 @@ const IDS: [&str; 49] = [
     "getProblemsPage",
     "getReadiness",
     "getRouting",
+    "getRule",
     "importArticles",
     "importCustomers",
     "importOutfits",
@@ -58,11 +60,14 @@ const IDS: [&str; 49] = [
     "listImports",
     "listMethods",
     "listReleases",
+    "listRules",
     "patchArticle",
     "patchCustomer",
+    "patchRule",
     "putArticle",
     "putCustomer",
     "putFeed",
+    "putRule",
     "reportFeedback",
     "saveOutfit",
     "scoreOutfit",
@@ -151,6 +156,7 @@ async fn every_example_is_accepted_by_the_demo(Demo(service): Demo) {
     let (mut completion_id, mut bodies) = (Value::Null, 0);
     // What the others read is there.
     service.put("/feeds/shop", &json!({"url": "https://shop.invalid/feed.xml"})).await;
+    service.put("/rules/new-season", &json!({"effect": "exclude", "articles": {"new": true}})).await;
     assert_eq!(service.post("/feeds/shop/fetch", "application/json", "").await.status(), 202);
     until!(service.json("/imports/1").await["ended_at"].is_string());
     for operation in &all {

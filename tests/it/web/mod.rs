@@ -38,6 +38,7 @@ pub mod releases;
 pub mod remembered_outfits;
 pub mod remote;
 pub mod routes;
+pub mod rules;
 pub mod saved_outfits;
 pub mod scoring;
 pub mod side_by_side;

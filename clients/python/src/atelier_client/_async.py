@@ -306,6 +306,31 @@ class AsyncClient:
     async def fetch_feed(self, name: str) -> t.Import:
         return await self._json("POST", at("feeds", name, "fetch"))
 
+    # Rules
+
+    async def list_rules(self) -> t.Rules:
+        return await self._json("GET", "/rules")
+
+    async def get_rule(self, name: str) -> t.Rule:
+        return await self._json("GET", at("rules", name))
+
+    async def put_rule(
+        self, name: str, rule: t.Rule, *, dry_run: bool = False, if_match: str | None = None, if_none_match: str | None = None
+    ) -> t.RuleStored:
+        """Adds or replaces a rule; with `dry_run` it only checks it."""
+        headers = conditions(if_match, if_none_match)
+        return await self._json("PUT", at("rules", name), params={"dry_run": dry_run}, json=rule, headers=headers)
+
+    async def patch_rule(
+        self, name: str, change: t.RulePatch, *, dry_run: bool = False, if_match: str | None = None
+    ) -> t.RuleStored:
+        """Sets the fields that the change names; None removes one."""
+        headers = conditions(if_match)
+        return await self._json("PATCH", at("rules", name), params={"dry_run": dry_run}, json=change, headers=headers)
+
+    async def delete_rule(self, name: str, *, if_match: str | None = None) -> None:
+        await self.request("DELETE", at("rules", name), headers=conditions(if_match))
+
     # Releases and the service
 
     async def list_methods(self) -> t.Methods:

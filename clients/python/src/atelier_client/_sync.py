@@ -305,6 +305,31 @@ class Client:
     def fetch_feed(self, name: str) -> t.Import:
         return self._json("POST", at("feeds", name, "fetch"))
 
+    # Rules
+
+    def list_rules(self) -> t.Rules:
+        return self._json("GET", "/rules")
+
+    def get_rule(self, name: str) -> t.Rule:
+        return self._json("GET", at("rules", name))
+
+    def put_rule(
+        self, name: str, rule: t.Rule, *, dry_run: bool = False, if_match: str | None = None, if_none_match: str | None = None
+    ) -> t.RuleStored:
+        """Adds or replaces a rule; with `dry_run` it only checks it."""
+        headers = conditions(if_match, if_none_match)
+        return self._json("PUT", at("rules", name), params={"dry_run": dry_run}, json=rule, headers=headers)
+
+    def patch_rule(
+        self, name: str, change: t.RulePatch, *, dry_run: bool = False, if_match: str | None = None
+    ) -> t.RuleStored:
+        """Sets the fields that the change names; None removes one."""
+        headers = conditions(if_match)
+        return self._json("PATCH", at("rules", name), params={"dry_run": dry_run}, json=change, headers=headers)
+
+    def delete_rule(self, name: str, *, if_match: str | None = None) -> None:
+        self.request("DELETE", at("rules", name), headers=conditions(if_match))
+
     # Releases and the service
 
     def list_methods(self) -> t.Methods:

@@ -171,6 +171,7 @@ class Complete(TypedDict):
     method: NotRequired[MethodName | None]
     outfit: list[str | None]
     probability: NotRequired[bool]
+    rules: NotRequired[bool]
     sets: NotRequired[int]
     skip_unknown: NotRequired[bool]
 
@@ -474,6 +475,14 @@ Mode: TypeAlias = "Literal['replace', 'merge', 'mirror', 'delete']"
 """What a feed does with the rows that are stored."""
 
 
+class MovedBy(TypedDict):
+    """A rule that moved a suggestion."""
+
+    effect: RuleEffect
+    name: str
+    rank_before: int
+
+
 class Note(TypedDict):
     """A stylist's note about a customer."""
 
@@ -631,6 +640,77 @@ class Routing(TypedDict):
     experiment: NotRequired[Experiment | None]
 
 
+class Rule(TypedDict):
+    """What a merchandiser wants of suggestions."""
+
+    articles: RuleArticles
+    effect: RuleEffect
+    ends_at: NotRequired[str | None]
+    factor: NotRequired[float | None]
+    least: NotRequired[int | None]
+    name: NotRequired[str | None]
+    note: NotRequired[str | None]
+    others: NotRequired[RuleArticles]
+    owner: NotRequired[str | None]
+    priority: NotRequired[int]
+    rank: NotRequired[int | None]
+    starts_at: NotRequired[str | None]
+    state: NotRequired[RuleState]
+    when: NotRequired[RuleWhen]
+
+
+class RuleArticles(TypedDict):
+    """Which articles: those that meet each condition that is there. Words are compared as in filters."""
+
+    attributes: NotRequired[dict[str, list[str]]]
+    ids: NotRequired[list[str]]
+    new: NotRequired[bool | None]
+    numbers: NotRequired[dict[str, RuleRange]]
+    price: NotRequired[RuleRange]
+    types: NotRequired[list[str]]
+
+
+RuleEffect: TypeAlias = "Literal['exclude', 'boost', 'bury', 'pin', 'quota', 'pair', 'never-together']"
+"""What a rule does."""
+
+
+RulePatch: TypeAlias = 'dict[str, Any]'
+"""A change of a rule: fields to set, or with null to remove. An object is merged into the stored object."""
+
+
+class RuleRange(TypedDict):
+    """Limits of a number, which are within them."""
+
+    max: NotRequired[float | None]
+    min: NotRequired[float | None]
+
+
+RuleState: TypeAlias = "Literal['draft', 'active', 'off']"
+"""Whether a rule counts: a draft not yet, one that is off no longer."""
+
+
+class RuleStored(TypedDict):
+    """A rule that was stored, or would be, and what is to be said of it."""
+
+    article_count: int
+    rule: Rule
+    warnings: list[Warning]
+
+
+class RuleWhen(TypedDict):
+    """Which requests: those that meet each condition that is there."""
+
+    features: NotRequired[dict[str, list[str]]]
+    methods: NotRequired[list[str]]
+    numbers: NotRequired[dict[str, RuleRange]]
+    outfit: NotRequired[RuleArticles]
+    stores: NotRequired[list[str]]
+
+
+class Rules(TypedDict):
+    rules: list[Rule]
+
+
 class Score(TypedDict):
     """A complete outfit."""
 
@@ -753,4 +833,5 @@ class Suggestion(SuggestedVariant):
     probability: NotRequired[float | None]
     rank: int
     reasons: NotRequired[list[Reason] | None]
+    rules: NotRequired[list[MovedBy]]
     share: float

@@ -1,4 +1,4 @@
-//! The identifiers of articles and customers, as the shop writes them.
+//! The identifiers of articles, customers and rules, as the shop writes them.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -106,6 +106,10 @@ id! {
 id! {
     /// The id of a customer in the shop's records.
     CustomerId
+}
+id! {
+    /// The name of one of the shop's rules.
+    RuleName
 }
 
 #[cfg(test)]

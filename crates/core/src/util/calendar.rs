@@ -27,6 +27,11 @@ pub fn date(days: i64) -> String {
     i32::try_from(days).ok().and_then(NaiveDate::from_epoch_days).unwrap_or(nearest).to_string()
 }
 
+/// Milliseconds after 1970 of a time in RFC 3339, such as `2026-11-21T14:34:00+01:00`.
+pub fn parse_moment(text: &str) -> Option<i64> {
+    DateTime::parse_from_rfc3339(text).ok().map(|time| time.timestamp_millis())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +43,12 @@ mod tests {
         {
             assert_eq!(date(days), written);
         }
+    }
+
+    #[test]
+    fn times_of_any_zone_are_read() {
+        assert_eq!(parse_moment("2026-11-21T14:34:56.9+01:00"), Some(1_795_268_096_900));
+        assert_eq!(parse_moment("2026-11-21"), None);
     }
 
     #[test]

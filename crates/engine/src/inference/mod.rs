@@ -27,6 +27,7 @@ mod remote;
 mod scorer;
 mod serving;
 mod signature;
+mod steering;
 mod trial;
 mod weights;
 mod worker;
@@ -44,6 +45,7 @@ pub use model::ModelError;
 pub use queue::{Admission, AskError, QueueState, Reply, Reservation};
 pub use scorer::{Scorer, Scores};
 pub use serving::{LoadError, Serving};
+pub use steering::{Offsets, Steering};
 
 use self::cores::Cores;
 use crate::{
@@ -83,6 +85,8 @@ pub struct Question {
     pub without_outfits: bool,
     /// Whether placements have ranks. Counting them takes a pass over the vocabulary.
     pub ranks: bool,
+    /// What moves articles in the order of the answer.
+    pub steering: Option<Arc<Steering>>,
 }
 
 impl Question {
@@ -99,6 +103,7 @@ impl Question {
             only_admissible: false,
             without_outfits: false,
             ranks: false,
+            steering: None,
         }
     }
 }
@@ -106,8 +111,11 @@ impl Question {
 /// A model's answer to one question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// The `k` most probable admissible articles, best first. Equally likely ones are in the byte order of their ids.
+    /// The `k` most probable admissible articles, best first, in the order of the question's steering. Equally likely ones are in
+    /// the byte order of their ids.
     pub top: Vec<Candidate>,
+    /// In the order of [`Steering::wanted`]: the best of each set.
+    pub wanted: Vec<Vec<Candidate>>,
     /// In the order of [`Question::placements_of`].
     pub placements: Vec<Placement>,
     /// The number of admissible articles.
@@ -124,8 +132,10 @@ impl Answer {
     /// The answer to a question that admits no article and looks at no other.
     fn empty(question: &Question) -> Self {
         let nowhere = Placement { log_probability: f64::NEG_INFINITY, rank: question.ranks.then_some(1) };
+        let wanted = question.steering.as_ref().map_or(0, |steering| steering.wanted.len());
         Self {
             top: Vec::new(),
+            wanted: vec![Vec::new(); wanted],
             placements: vec![nowhere; question.placements_of.len()],
             admissible: 0,
             admissible_probability: 0.0,
@@ -141,6 +151,8 @@ pub struct Candidate {
     /// Its position.
     pub article: u32,
     pub probability: f64,
+    /// Its rank by probability among the admissible articles, if steering may have moved it.
+    pub own_rank: Option<usize>,
 }
 
 /// Where a named article ranks.

@@ -14,8 +14,9 @@ use utoipa::ToSchema;
 use crate::{
     service::{
         asking::{Resolved, Suggestions},
-        completion::{self, Blank, Cause, Suggestion, Variants, Warning},
+        completion::{self, Blank, Cause, MovedBy, Suggestion, Variants, Warning},
         live_release::LiveRelease,
+        rules::Effect,
     },
     web::{
         api::{
@@ -115,7 +116,7 @@ struct BlankBody {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Suggestion)]
 pub(crate) struct SuggestionBody {
-    /// From 1. Equally likely articles are in the byte order of their ids.
+    /// From 1, by the share and the shop's rules. Equally likely articles are in the byte order of their ids.
     rank: usize,
     article: ArticleBody,
     #[serde(flatten)]
@@ -131,6 +132,20 @@ pub(crate) struct SuggestionBody {
     /// The features and articles that changed the share most, by a tenth or more. The strongest comes first.
     #[serde(skip_serializing_if = "Option::is_none")]
     reasons: Option<Vec<ReasonBody>>,
+    /// The shop's rules that moved it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rules: Vec<MovedByBody>,
+}
+
+/// A rule that moved a suggestion.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = MovedBy)]
+struct MovedByBody {
+    #[schema(examples("new-season"))]
+    name: String,
+    effect: Effect,
+    /// Its rank by the model alone, among the articles that the filters admit.
+    rank_before: usize,
 }
 
 /// What the customer can put into the basket.
@@ -277,6 +292,11 @@ pub(crate) fn suggestion_bodies(
         }
         body
     };
+    let moved = |MovedBy { name, effect, rank_before }: MovedBy| MovedByBody {
+        name: name.to_string(),
+        effect,
+        rank_before,
+    };
     let suggestion = |(rank, suggestion): (usize, Suggestion)| SuggestionBody {
         rank,
         variant: shown.variant(variants, &suggestion.article),
@@ -285,6 +305,7 @@ pub(crate) fn suggestion_bodies(
         share: suggestion.share,
         lift: suggestion.lift,
         reasons: suggestion.reasons.map(|reasons| reasons.into_iter().map(reason).collect()),
+        rules: suggestion.rules.into_iter().map(moved).collect(),
     };
     (1..).zip(suggestions).map(suggestion).collect()
 }

@@ -91,9 +91,16 @@ pub(crate) struct CompleteBody {
     #[serde(default, deserialize_with = "read_object")]
     #[schema(value_type = BTreeMap<String, Offer>)]
     pub(crate) live: LiveBody,
+    /// Whether the shop's rules apply. A key needs the scope `rules` to go without.
+    #[serde(default = "applies")]
+    pub(crate) rules: bool,
     #[serde(default, deserialize_with = "read_present")]
     #[schema(schema_with = field_names)]
     pub(crate) fields: Option<Vec<String>>,
+}
+
+fn applies() -> bool {
+    true
 }
 
 pub(crate) type LiveBody = BTreeMap<String, Offer>;

@@ -29,6 +29,7 @@ use crate::{
     web::http::{
         AppState, Finding, Problem, ProblemBody, RequestId,
         extract::{Json, JsonText, parse},
+        keys::Scopes,
         routes::Routes,
         timing::TimingBody,
     },
@@ -52,23 +53,30 @@ pub(crate) fn router() -> Routes {
 ))]
 async fn complete(
     State(state): State<AppState>,
+    scopes: Scopes,
     Json(body): Json<CompleteBody>,
 ) -> Result<(TimingBody, Json<CompletionBody>), Problem> {
-    let completion = complete_outfit(&state, body, false).await?;
+    let completion = complete_outfit(&state, &scopes, body, false).await?;
     Ok((completion.timing, Json(completion)))
 }
 
 async fn complete_outfit(
     state: &AppState,
+    scopes: &Scopes,
     mut body: CompleteBody,
     admitted: bool,
 ) -> Result<CompletionBody, Problem> {
+    if !body.rules {
+        scopes.require(Scope::Rules, "`rules: false`")?;
+    }
     let times = state.times();
+    let rules = body.rules.then_some(times.now);
     let (live, said) = read_live(take(&mut body.live), state.live_release()?)?;
     let shown = Shown::new(body.fields.take())?;
     let mut question = body.read(&live)?;
     question.request.admitted = admitted;
     question.request.live = said;
+    question.request.rules = rules;
     let suggestions =
         suggest(&live, &state.profiles, &state.tickets, question, times).await.map_err(fault::problem)?;
     Ok(CompletionBody::new(&live, suggestions, &shown, times.begun.elapsed()))
@@ -119,6 +127,7 @@ enum BatchItem {
 async fn batch(
     State(state): State<AppState>,
     request: RequestId,
+    scopes: Scopes,
     JsonText(text): JsonText,
 ) -> Result<Json<BatchAnswer>, Problem> {
     let body: BatchBody = parse(&text)?;
@@ -132,7 +141,7 @@ async fn batch(
     check_size(&items, state.limits.batch_suggestions as usize)?;
     let (questions, admitted) = admit(&state, &items)?;
     let at_a_time = (QUESTIONS_AT_A_TIME * items.len() / questions.max(1)).clamp(1, ITEMS_AT_A_TIME);
-    let item = |item| complete_item(&state, &request, &admitted, item);
+    let item = |item| complete_item(&state, (&request, &scopes), &admitted, item);
     let items = stream::iter(items).map(item).buffered(at_a_time);
     Ok(Json(BatchAnswer { items: items.collect().await }))
 }
@@ -178,7 +187,7 @@ fn check_size(items: &[Result<CompleteBody, Problem>], most: usize) -> Result<()
 
 async fn complete_item(
     state: &AppState,
-    request: &RequestId,
+    (request, scopes): (&RequestId, &Scopes),
     admitted: &Admitted,
     item: Result<CompleteBody, Problem>,
 ) -> BatchItem {
@@ -189,7 +198,7 @@ async fn complete_item(
             if let Some((reservation, count)) = reserved {
                 reservation.lock().unwrap_or_else(PoisonError::into_inner).spend(count);
             }
-            complete_outfit(state, body, reserved.is_some()).await
+            complete_outfit(state, scopes, body, reserved.is_some()).await
         }
         Err(problem) => Err(problem),
     };

@@ -4,18 +4,18 @@
 //! the error in the request. They know no resource.
 
 mod body;
-mod fields;
 mod json;
 mod path;
 mod query;
 
 pub(crate) use self::{
     body::{Incoming, check_media_type},
-    fields::{
-        read_integer, read_object, read_objects, read_optional_integer, read_optional_object, read_present,
-    },
     json::{Json, JsonText, MergePatch, from_value, parse, parse_list, parse_stored},
     path::{Path, PathParameter, ReleaseName},
     query::{ConditionalQuery, FeedQuery, Query},
 };
+pub(crate) use atelier_core::util::json_fields::{
+    read_integer, read_object, read_objects, read_optional_integer, read_optional_object, read_present,
+};
+
 use crate::web::http::{Finding, Kind, Problem};

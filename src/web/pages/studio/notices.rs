@@ -81,6 +81,7 @@ fn left_out_by(filter: &str) -> &'static str {
         "in_stock" => "what is out of stock",
         "store" => "other stores",
         "no_gos" => "no-gos",
+        "rules" => "what the shop’s rules exclude",
         _ => "other prices",
     }
 }

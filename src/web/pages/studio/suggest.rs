@@ -161,6 +161,7 @@ pub(super) async fn suggest(
         of_outfit: view.own.keys().cloned().collect(),
         explain: true,
         sets: Sets { most: if shown.is_some() { 0 } else { MAX_SETS }, distinct: true },
+        rules: Some(times.now),
         ..Request::new(view.slots.clone(), Method::None)
     };
     let question = super::question(view, profile.clone(), schema, true, request);
@@ -172,7 +173,9 @@ pub(super) async fn suggest(
     let before = if view.changed.is_empty() || view.varied {
         None
     } else {
-        let plain = Request { k: BEFORE, filters: view.filters(), ..Request::new(request.outfit, method) };
+        let rules = Some(times.now);
+        let plain =
+            Request { k: BEFORE, filters: view.filters(), rules, ..Request::new(request.outfit, method) };
         let unchanged = super::question(view, profile.clone(), schema, false, plain);
         let unchanged = Question { method: Some(method), ..unchanged };
         Some(asking::complete_outfit(live, &state.profiles, unchanged, times).await?.1)

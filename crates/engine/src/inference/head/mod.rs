@@ -14,17 +14,17 @@ mod best;
 mod pass;
 mod rounded;
 mod simd;
+mod steered;
 mod table;
 mod tally;
 
 use atelier_core::domain::Mask;
 
-pub(super) use self::table::{NO_ARTICLE, Table};
+pub(super) use self::table::{NO_ARTICLE, PANEL, Table};
 use self::{
     pass::{All, Pass, Stored},
     rounded::Input,
     simd::dispatch,
-    table::PANEL,
     tally::Tally,
 };
 use super::{Answer, Question, cores::RunCores};

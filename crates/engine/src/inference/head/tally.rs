@@ -7,6 +7,7 @@ use pulp::Simd;
 use super::{
     best::{Best, Contender},
     simd::{any_above, exp, lanes, largest, numbers},
+    steered::{Chosen, Steered},
     table::{NO_ARTICLE, PANEL},
 };
 use crate::inference::{Answer, Candidate, Placement, Question};
@@ -31,6 +32,7 @@ pub(super) struct Tally<'q> {
     /// The articles whose ranks are wanted, each with the number of admissible articles that are better.
     named: Vec<(Contender<'q>, usize)>,
     best: Best<'q>,
+    steered: Option<Steered<'q>>,
     /// The likeliest of all articles, if all count.
     likeliest: Best<'q>,
     /// The largest logit of this part so far. It is subtracted from all logits before the exponential.
@@ -88,6 +90,7 @@ impl<'q> Tally<'q> {
             named: Vec::new(),
             // Both logits may be off, in opposite directions.
             best: Best::new(kept(question), 2.0 * error),
+            steered: Steered::new(question, error),
             likeliest: Best::new(likeliest, 0.0),
             highest: f32::NEG_INFINITY,
             all: Sum::default(),
@@ -170,6 +173,9 @@ impl<'q> Tally<'q> {
 
         if bits == 0 {
             return;
+        }
+        if let Some(steered) = &mut self.steered {
+            steered.add_panel::<S, VECTORS>(simd, panel, bits, &logits);
         }
         let mut sum = first(&self.admissible.lanes);
         let mut above = false;
@@ -280,6 +286,9 @@ impl<'q> Tally<'q> {
     /// Adds the same row's results for the parts that follow.
     pub(super) fn append(&mut self, next: Self) {
         next.best.all().for_each(|contender| self.best.consider(contender));
+        if let (Some(steered), Some(next)) = (&mut self.steered, next.steered) {
+            steered.append(next);
+        }
         next.likeliest.all().for_each(|contender| self.likeliest.consider(contender));
         for ((_, better), (_, more)) in self.named.iter_mut().zip(next.named) {
             *better += more;
@@ -304,6 +313,7 @@ impl<'q> Tally<'q> {
         };
         let share = |logit: f32| f64::from(logit - highest).exp();
         let (mut all, mut admissible) = (total(|part| part.all), total(|part| part.admissible));
+        let steered = self.steered.take();
         let mut best: Vec<Contender<'_>> = std::mem::take(&mut self.best).all().collect();
         let mut likeliest: Vec<Contender<'_>> = std::mem::take(&mut self.likeliest).all().collect();
         // Sums are added up in the same order on any number of cores.
@@ -326,25 +336,40 @@ impl<'q> Tally<'q> {
         if self.question.only_admissible {
             all = admissible;
         }
+        // Among the best it is exact: what is better than one of them is one of them.
+        let rank = |named: Contender<'_>, better: usize| match best
+            .partition_point(|contender| *contender < named)
+        {
+            better if better < kept(self.question) => better + 1,
+            _ => better.max(kept(self.question)) + 1,
+        };
         let placement = |(at, &article): (usize, &u32)| {
             let named = self.contender(article, exact(article));
-            // Among the best it is exact: what is better than one of them is one of them.
-            let rank = |better: usize| match best.partition_point(|contender| *contender < named) {
-                better if better < kept(self.question) => better + 1,
-                _ => better.max(kept(self.question)) + 1,
-            };
             Placement {
                 log_probability: f64::from(named.logit - highest) - all.ln(),
-                rank: self.named.get(at).map(|(_, better)| rank(*better)),
+                rank: self.named.get(at).map(|(_, better)| rank(named, *better)),
             }
         };
-        let candidate = |&Contender { logit, article, .. }: &Contender<'_>| Candidate {
+        let candidate = |Chosen { article, logit, better }: Chosen| Candidate {
             article,
             probability: share(logit) / all,
+            own_rank: better.map(|better| rank(self.contender(article, logit), better)),
         };
+        let (top, wanted) = if let Some(steered) = steered {
+            let (top, wanted) = steered.choose(&exact);
+            let candidates = |chosen: Vec<Chosen>| chosen.into_iter().map(candidate).collect();
+            (candidates(top), wanted.into_iter().map(candidates).collect())
+        } else {
+            let own = |&Contender { article, logit, .. }: &Contender<'_>| {
+                candidate(Chosen { article, logit, better: None })
+            };
+            (best.iter().take(self.question.k).map(own).collect(), Vec::new())
+        };
+        let placements = self.question.placements_of.iter().enumerate().map(placement).collect();
         Some(Answer {
-            top: best.iter().take(self.question.k).map(candidate).collect(),
-            placements: self.question.placements_of.iter().enumerate().map(placement).collect(),
+            top,
+            wanted,
+            placements,
             admissible: self.mask.count(),
             admissible_probability: (admissible / all).min(1.0),
             personas: None,

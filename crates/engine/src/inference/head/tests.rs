@@ -10,7 +10,7 @@ use super::{
     simd::on,
     *,
 };
-use crate::inference::{Candidate, Placement, cores::Cores};
+use crate::inference::{Candidate, Offsets, Placement, Steering, cores::Cores};
 
 const HIDDEN: usize = 24;
 const PERSONAS: usize = 8;
@@ -181,9 +181,11 @@ fn sort(logits: &[f32], known: &Mask, question: &Question) -> Answer {
             rank: question.ranks.then_some(1 + rank.unwrap_or(sorted.len())),
         }
     };
-    let candidate = |&article: &u32| Candidate { article, probability: share(article) / total };
+    let candidate =
+        |&article: &u32| Candidate { article, probability: share(article) / total, own_rank: None };
     Answer {
         top: sorted.iter().take(question.k).map(candidate).collect(),
+        wanted: Vec::new(),
         placements: question.placements_of.iter().map(placement).collect(),
         admissible: sorted.len(),
         admissible_probability: of_admissible / total,
@@ -257,6 +259,71 @@ proptest! {
         articles in 1usize..300, batch in 1usize..30, personas in any::<bool>(), seed in any::<u32>(), k in 0usize..40,
     ) {
         check(&case(articles, batch, personas, seed.into(), k));
+    }
+}
+
+/// Steering that boosts and buries, and wants some of two sets.
+fn steer(articles: usize, seed: u64) -> Steering {
+    let mut sets = vec![Mask::none(articles); 3];
+    for (article, pick) in (0..).zip(numbers(seed, articles)) {
+        for (set, threshold) in sets.iter_mut().zip([0.6, 0.8, -0.7]) {
+            let is_in = if threshold > 0.0 { pick > threshold } else { pick < threshold };
+            (is_in || article == 0).then(|| set.insert(article));
+        }
+    }
+    let offsets = Offsets::new(articles, [(&sets[0], 0.7), (&sets[1], 2.0), (&sets[2], -1.5)]);
+    let wanted = vec![(Arc::new(sets[2].clone()), 3), (Arc::new(Mask::none(articles)), 2)];
+    Steering { offsets: Arc::new(offsets), wanted }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn steering_moves_articles_and_no_probability(
+        articles in 1usize..300, batch in 1usize..14, seed in any::<u32>(), k in 0usize..40,
+    ) {
+        let plain = case(articles, batch, false, seed.into(), k);
+        let steering = Arc::new(steer(articles, u64::from(seed) + 99));
+        let mut steered = case(articles, batch, false, seed.into(), k);
+        for question in &mut steered.questions {
+            question.steering = Some(Arc::clone(&steering));
+        }
+        let (logits, known) = (logits(&plain), plain.weights.known());
+        let pairs = answer_on(&plain, 1).into_iter().zip(answer_on(&steered, 1)).zip(&steered.questions).zip(&logits);
+        for (((plain, steered), question), logits) in pairs {
+            let (plain, steered) = (plain.unwrap(), steered.unwrap());
+            prop_assert_eq!(&plain.placements, &steered.placements);
+            prop_assert_eq!(plain.admissible_probability.to_bits(), steered.admissible_probability.to_bits());
+            let admissible = question.admissible.as_deref().unwrap_or(&known);
+            let moved = |article: u32| logits[article as usize] + steering.offsets.of(article);
+            let sorted = |of: &Mask, by: &dyn Fn(u32) -> f32| {
+                let mut sorted: Vec<u32> = admissible.iter().filter(|article| of.contains(*article)).collect();
+                sorted.sort_by(|a, b| by(*b).total_cmp(&by(*a)));
+                sorted
+            };
+            let check = |found: &[Candidate], of: &Mask, most: usize| {
+                let expected = sorted(of, &moved);
+                assert_eq!(found.len(), most.min(expected.len()));
+                for (found, expected) in found.iter().zip(expected) {
+                    assert!(admissible.contains(found.article) && of.contains(found.article));
+                    assert!((moved(found.article) - moved(expected)).abs() < 2e-5);
+                    if let Some(same) = plain.top.iter().find(|plain| plain.article == found.article) {
+                        assert_eq!(same.probability.to_bits(), found.probability.to_bits());
+                    }
+                    let own = sorted(&known, &|article| logits[article as usize]);
+                    let own = own.iter().position(|other| *other == found.article).unwrap() + 1;
+                    // Articles that differ by rounding may change places.
+                    assert!(found.own_rank.is_none_or(|rank| rank.abs_diff(own) <= 2), "{found:?} {own}");
+                    assert!(found.own_rank.is_some() || steering.offsets.of(found.article) == 0.0);
+                }
+            };
+            check(&steered.top, &known, k);
+            prop_assert_eq!(steered.wanted.len(), 2);
+            for (found, (set, most)) in steered.wanted.iter().zip(&steering.wanted) {
+                check(found, set, *most);
+            }
+        }
     }
 }
 

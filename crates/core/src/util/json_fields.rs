@@ -8,7 +8,7 @@ use serde::{
 };
 
 /// Reads an object. Serde also reads a struct from an array of its fields' values, which the document does not allow.
-pub(crate) fn read_object<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub fn read_object<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
@@ -17,7 +17,7 @@ where
 }
 
 /// Reads an object or null.
-pub(crate) fn read_optional_object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+pub fn read_optional_object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
@@ -26,7 +26,7 @@ where
 }
 
 /// Reads a field that may be missing, with `#[serde(default)]`, but not null.
-pub(crate) fn read_present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+pub fn read_present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
@@ -35,7 +35,7 @@ where
 }
 
 /// Reads an array of objects.
-pub(crate) fn read_objects<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+pub fn read_objects<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
@@ -46,7 +46,7 @@ where
 
 /// Reads an integer as JSON Schema defines it: 3.0 is one, because some languages write every number with a fraction.
 /// `serde_json` rejects 3.0.
-pub(crate) fn read_integer<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub fn read_integer<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: TryFrom<u64>,
@@ -55,7 +55,7 @@ where
 }
 
 /// Reads an integer or null; with `#[serde(default)]` the field may also be missing.
-pub(crate) fn read_optional_integer<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+pub fn read_optional_integer<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: TryFrom<u64>,

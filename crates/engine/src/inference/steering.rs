@@ -1,0 +1,42 @@
+//! What moves articles in the order of an answer. Probabilities stay the model's own.
+
+use std::sync::Arc;
+
+use atelier_core::domain::Mask;
+
+use super::head::PANEL;
+
+/// How a question's articles are ordered, and which more of them are wanted.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Steering {
+    pub offsets: Arc<Offsets>,
+    /// Sets of articles, each with how many of its best admissible ones are wanted beside the `k` best of all.
+    pub wanted: Vec<(Arc<Mask>, usize)>,
+}
+
+/// What is added to the articles' logits for their order alone.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Offsets(Vec<[f32; PANEL]>);
+
+impl Offsets {
+    /// Each set's articles get its offset; those of several sets get their sum. `positions` is the catalogue's length.
+    pub fn new<'a>(positions: usize, sets: impl IntoIterator<Item = (&'a Mask, f32)>) -> Self {
+        let mut panels = Vec::new();
+        for (set, offset) in sets {
+            panels.resize(positions.div_ceil(PANEL), [0.0; PANEL]);
+            for article in set.iter() {
+                panels[article as usize / PANEL][article as usize % PANEL] += offset;
+            }
+        }
+        Self(panels)
+    }
+
+    /// The offset of the article at a position.
+    pub fn of(&self, article: u32) -> f32 {
+        self.panel(article as usize / PANEL)[article as usize % PANEL]
+    }
+
+    pub(super) fn panel(&self, panel: usize) -> &[f32; PANEL] {
+        self.0.get(panel).unwrap_or(&[0.0; PANEL])
+    }
+}

@@ -1,0 +1,271 @@
+//! `/rules`: what the shop's merchandisers want of suggestions.
+
+use atelier_core::domain::RuleName;
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio::task;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::routes;
+
+use super::{fault, resource::check_id};
+use crate::{
+    service::{
+        access::Scope,
+        completion::Warning,
+        fault::ServiceError,
+        rules::{Rule, review},
+    },
+    store::{Author, Expected, NamedRule, Put, Version, Versions},
+    web::http::{
+        AppState, Kind, Problem,
+        conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders, etag, unchanged},
+        extract::{Json, MergePatch, Path, Query, from_value},
+        keys::Caller,
+        routes::Routes,
+        uncancelled::uncancelled,
+    },
+};
+
+pub(crate) fn router() -> Routes {
+    Routes::new().scoped(Scope::Rules, routes!(list)).scoped(Scope::Rules, routes!(get, put, patch, delete))
+}
+
+/// A rule that was stored, or would be, and what is to be said of it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RuleStored)]
+struct StoredBody {
+    rule: Rule,
+    /// How many of the shop's articles it is about at present.
+    #[schema(examples(312))]
+    article_count: usize,
+    /// What may be wrong with it: no articles, all of them out of stock, or another active rule that contradicts it.
+    warnings: Vec<Warning>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Rules)]
+struct RulesBody {
+    rules: Vec<Rule>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct Trial {
+    /// Checks the rule and answers as if it were stored, but stores nothing.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+fn unknown(name: &RuleName) -> Problem {
+    Problem::new(Kind::NotFound, format!("there is no rule {name:?}; PUT it first"))
+}
+
+fn read(stored: NamedRule) -> Result<Rule, Problem> {
+    let rule = serde_json::from_value(stored.body).map_err(|error| Problem::inside(Kind::Internal, error))?;
+    Ok(Rule { name: Some(stored.name.to_string()), ..rule })
+}
+
+/// Rules
+///
+/// All of them, by name.
+#[utoipa::path(get, path = "/rules", operation_id = "listRules", tag = "rules", responses(
+    (status = 200, description = "The rules", body = RulesBody),
+))]
+async fn list(State(state): State<AppState>) -> Result<Json<RulesBody>, Problem> {
+    let rules = state.store.rules().list().await?.into_iter().map(|stored| read(stored.value));
+    Ok(Json(RulesBody { rules: rules.collect::<Result<_, _>>()? }))
+}
+
+/// One rule
+#[utoipa::path(get, path = "/rules/{name}", operation_id = "getRule", tag = "rules",
+    params(("name" = String, Path, description = "The rule's name", example = "new-season", min_length = 1, max_length = 128), ReadHeaders),
+    responses(
+        (status = 200, description = "The rule", body = Rule,
+            headers(("etag" = String, description = "Its version"))),
+        (status = 304, description = "The rule has one of the versions in If-None-Match"),
+        (status = 404, description = "There is no such rule"),
+    ),
+)]
+async fn get(
+    State(state): State<AppState>,
+    Path(name): Path<RuleName>,
+    conditions: Conditions,
+) -> Result<Response, Problem> {
+    let stored = state.store.rules().get(&name).await?.ok_or_else(|| unknown(&name))?;
+    let tag = etag(&stored.version);
+    if conditions.has(&stored.version)? {
+        return Ok((StatusCode::NOT_MODIFIED, tag).into_response());
+    }
+    Ok((tag, Json(read(stored.value)?)).into_response())
+}
+
+/// Store a rule
+///
+/// Adds or replaces it. An active rule counts from the next request on, on other replicas within a second. What it does is said
+/// at its fields; a draft does nothing.
+#[utoipa::path(put, path = "/rules/{name}", operation_id = "putRule", tag = "rules",
+    params(
+        ("name" = String, Path, description = "Your name for the rule", example = "new-season", min_length = 1, max_length = 128),
+        Trial, PutHeaders,
+    ),
+    request_body = Rule,
+    responses(
+        (status = 200, description = "The rule is replaced, or checked", body = StoredBody,
+            headers(("etag" = String, description = "Its new version"))),
+        (status = 201, description = "The rule is added", body = StoredBody,
+            headers(("etag" = String, description = "Its version"))),
+        (status = 412, description = "The rule has another version, or exists already"),
+    ),
+)]
+async fn put(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(name): Path<RuleName>,
+    Query(trial): Query<Trial>,
+    Conditions(expected): Conditions,
+    Json(body): Json<Rule>,
+) -> Result<Response, Problem> {
+    store(state, author, name, body, expected, trial).await
+}
+
+/// A change of a rule: fields to set, or with null to remove. An object is merged into the stored object.
+#[derive(ToSchema)]
+#[schema(as = RulePatch, example = json!({"state": "off"}))]
+#[expect(dead_code, reason = "only the schema of the body, which is read as a free object")]
+struct RuleChange {
+    #[schema(additional_properties)]
+    #[serde(flatten)]
+    fields: Map<String, Value>,
+}
+
+/// Change a rule
+///
+/// A JSON Merge Patch (RFC 7396): fields that the body leaves out stay, and null removes one. `{"state": "off"}` ends a rule.
+#[utoipa::path(patch, path = "/rules/{name}", operation_id = "patchRule", tag = "rules",
+    params(
+        ("name" = String, Path, description = "The rule's name", example = "new-season", min_length = 1, max_length = 128),
+        Trial, ChangeHeaders,
+    ),
+    request_body(content(
+        (RuleChange = "application/merge-patch+json"),
+        (RuleChange = "application/json"),
+    )),
+    responses(
+        (status = 200, description = "The rule as it is now, or would be", body = StoredBody,
+            headers(("etag" = String, description = "Its new version"))),
+        (status = 404, description = "There is no such rule"),
+        (status = 412, description = "The rule has another version"),
+    ),
+)]
+async fn patch(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(name): Path<RuleName>,
+    Query(trial): Query<Trial>,
+    conditions: Conditions,
+    MergePatch(change): MergePatch<Map<String, Value>>,
+) -> Result<Response, Problem> {
+    let stored = state.store.rules().get(&name).await?.ok_or_else(|| unknown(&name))?;
+    // It is also an error if the caller's version is not the current one.
+    conditions.has(&stored.version)?;
+    let mut body = stored.value.body;
+    merge(&mut body, Value::Object(change));
+    // Another change in between would be lost.
+    let one_of = Some(Versions::OneOf(vec![stored.version.to_string()]));
+    store(state, author, name, from_value(body)?, Expected { one_of, none_of: conditions.0.none_of }, trial)
+        .await
+}
+
+/// Merges as RFC 7396 says.
+fn merge(target: &mut Value, change: Value) {
+    let Value::Object(change) = change else {
+        *target = change;
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let fields = target.as_object_mut().expect("it is an object; this is a bug");
+    for (name, value) in change {
+        if value.is_null() {
+            fields.remove(&name);
+        } else {
+            merge(fields.entry(name).or_insert(Value::Null), value);
+        }
+    }
+}
+
+async fn store(
+    state: AppState,
+    author: Author,
+    name: RuleName,
+    rule: Rule,
+    expected: Expected,
+    Trial { dry_run }: Trial,
+) -> Result<Response, Problem> {
+    check_id("/name", rule.name.as_deref(), &name)?;
+    let rule = Rule { name: None, ..rule }
+        .checked()
+        .map_err(|faults| fault::problem(ServiceError::Faults(faults)))?;
+    let live = state.releases.current();
+    uncancelled(async move {
+        let body = serde_json::to_value(&rule).expect("a rule is plain JSON; this is a bug");
+        let put = state.store.by(author).rules().put(&name, &body, &expected, dry_run, state.now()).await;
+        let (put, version): (Put, Version) = put.map_err(|error| unchanged(error, || unknown(&name)))?;
+        if !dry_run {
+            state.releases.refresh().await?;
+        }
+        let reviewed = task::spawn_blocking(move || {
+            let (article_count, warnings) = live
+                .map(|live| {
+                    review(&name, &rule, &live.rules, &live.catalogue, live.serving.release().schema())
+                })
+                .unwrap_or_default();
+            StoredBody { rule: Rule { name: Some(name.to_string()), ..rule }, article_count, warnings }
+        });
+        let body = Json(reviewed.await.expect("looking at a rule does not panic; this is a bug"));
+        if dry_run {
+            return Ok(body.into_response());
+        }
+        let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
+        Ok((status, etag(&version), body).into_response())
+    })
+    .await
+}
+
+/// Delete a rule
+///
+/// The audit log keeps what it was. To end a rule, and keep it, set its state to `off`.
+#[utoipa::path(delete, path = "/rules/{name}", operation_id = "deleteRule", tag = "rules",
+    params(
+        ("name" = String, Path, description = "The rule's name", example = "new-season", min_length = 1, max_length = 128),
+        ChangeHeaders,
+    ),
+    responses(
+        (status = 204, description = "The rule is deleted"),
+        (status = 404, description = "There is no such rule"),
+        (status = 412, description = "The rule has another version"),
+    ),
+)]
+async fn delete(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(name): Path<RuleName>,
+    Conditions(expected): Conditions,
+) -> Result<StatusCode, Problem> {
+    uncancelled(async move {
+        let deleted = state.store.by(author).rules().delete(&name, &expected, state.now()).await;
+        if !deleted.map_err(|error| unchanged(error, || unknown(&name)))? {
+            return Err(unknown(&name));
+        }
+        state.releases.refresh().await?;
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await
+}

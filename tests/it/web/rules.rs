@@ -1,0 +1,510 @@
+//! `/rules`, and what they do to suggestions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use atelier_core::domain::Article;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{Demo, Guarded, Service, header, rows};
+use crate::{
+    cli::complete::Parts,
+    harness::{TestDatabase, apply, contract},
+};
+
+/// A blouse, trousers, shoes, and a blank.
+fn outfit() -> Value {
+    json!(["a-00134", null, "a-00568", "a-00259"])
+}
+
+fn request(k: usize) -> Value {
+    json!({"features": {"gender": "female", "occasion": "office"}, "outfit": outfit(), "k": k, "method": "match"})
+}
+
+fn ids(suggestions: &Value) -> Vec<String> {
+    let ids = suggestions.as_array().unwrap().iter().map(|found| found["article"]["id"].as_str().unwrap());
+    ids.map(str::to_owned).collect()
+}
+
+impl Service {
+    async fn rule(&self, name: &str, body: &Value) -> Value {
+        let answer = self.put(&format!("/rules/{name}"), body).await;
+        let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap());
+        assert!([200, 201].contains(&status), "{body}: {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// The first blank's suggestions.
+    async fn suggested(&self, request: &Value) -> Value {
+        self.ask_ok("/complete", request).await["blanks"][0]["suggestions"].clone()
+    }
+
+    async fn patch_rule(&self, name: &str, body: &Value, version: Option<&str>) -> (u16, Value) {
+        let request = self.http.request(Method::PATCH, format!("{}/rules/{name}", self.url)).json(body);
+        let answer = request.header("if-match", version.unwrap_or("*")).send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+}
+
+fn named(list: &[String]) -> Value {
+    json!({"ids": list})
+}
+
+#[apply(contract)]
+async fn rules_move_suggestions_and_leave_shares(Demo(service): Demo) {
+    let before = service.suggested(&request(20)).await;
+    let plain = ids(&before);
+    service
+        .rule("gone", &json!({"effect": "exclude", "articles": named(&plain[..2]), "state": "active"}))
+        .await;
+    let boosted = named(&plain[15..16]);
+    service
+        .rule(
+            "Up & away",
+            &json!({"effect": "boost", "factor": 1000, "articles": boosted, "state": "active", "owner": "Ada"}),
+        )
+        .await;
+    service
+        .rule(
+            "down",
+            &json!({"effect": "bury", "factor": 0.001, "articles": named(&plain[2..3]), "state": "active"}),
+        )
+        .await;
+    service
+        .rule(
+            "third",
+            &json!({"effect": "pin", "rank": 3, "articles": named(&plain[10..12]), "state": "active"}),
+        )
+        .await;
+    service.rule("draft", &json!({"effect": "exclude", "articles": {"price": {"min": 0}}})).await;
+    let found = service.suggested(&request(10)).await;
+    assert_eq!(
+        ids(&found),
+        [15, 3, 10, 4, 5, 6, 7, 8, 9, 11].map(|at| plain[at].clone()),
+        "the rest in its order"
+    );
+    let rules = |at: usize| found[at]["rules"].clone();
+    assert_eq!(rules(0), json!([{"name": "Up & away", "effect": "boost", "rank_before": 14}]));
+    assert_eq!(rules(2), json!([{"name": "third", "effect": "pin", "rank_before": 9}]));
+    assert!(found[1].get("rules").is_none(), "{}", found[1]);
+    // Shares are the model's own, among what is left.
+    let share = |suggestions: &Value, id: &str| {
+        let mut all = suggestions.as_array().unwrap().iter();
+        all.find(|found| found["article"]["id"] == id).unwrap()["share"].as_f64().unwrap()
+    };
+    let left = 1.0 - share(&before, &plain[0]) - share(&before, &plain[1]);
+    for id in ids(&found) {
+        let (found, expected) = (share(&found, &id), share(&before, &id) / left);
+        assert!((found / expected - 1.0).abs() < 1e-3, "{id}: {found} instead of {expected}");
+    }
+    // A batch and a blank among several answer the same; a request without rules as before.
+    let batch = service.ask_ok("/complete/batch", &json!({"items": [request(10)]})).await;
+    assert_eq!(batch["items"][0]["blanks"][0]["suggestions"], found);
+    let mut without = request(20);
+    without["rules"] = json!(false);
+    assert_eq!(service.suggested(&without).await, before);
+    // Filters, fit, stock and the outfit come first.
+    let mut filtered = request(5);
+    filtered["filters"] = json!({"exclude": [plain[10], plain[15]]});
+    let found = service.suggested(&filtered).await;
+    assert_eq!(ids(&found), [3, 4, 11, 5, 6].map(|at| plain[at].clone()), "the pin's next best");
+    let sold_out = json!({"type": "coat", "in_stock": false});
+    assert_eq!(service.put(&format!("/articles/{}", plain[11]), &sold_out).await.status(), 200);
+    assert_eq!(ids(&service.suggested(&filtered).await), [3, 4, 5, 6, 7].map(|at| plain[at].clone()));
+    // With nothing left, the answer says that rules are the reason.
+    service
+        .rule("all", &json!({"effect": "exclude", "articles": {"price": {"min": 0}}, "state": "active"}))
+        .await;
+    let answer = service.ask_ok("/complete", &request(5)).await;
+    let detail = answer["warnings"][0]["detail"].as_str().unwrap();
+    assert!(detail.contains("without `rules` (the shop's rules)"), "{answer}");
+}
+
+#[apply(contract)]
+async fn a_rule_concerns_the_requests_that_it_names(Demo(service): Demo) {
+    let plain = ids(&service.suggested(&request(3)).await);
+    let kind = service.json(&format!("/articles/{}", plain[0])).await["type"].clone();
+    let is_moved = async |when: Value| {
+        let body =
+            json!({"effect": "exclude", "articles": named(&plain[..1]), "state": "active", "when": when});
+        service.rule("when", &body).await;
+        ids(&service.suggested(&request(3)).await).first() != plain.first()
+    };
+    for (when, expected) in [
+        (json!({}), true),
+        (json!({"features": {"gender": [" FEMALE "]}}), true),
+        (json!({"features": {"gender": ["male", "female"], "occasion": ["wedding"]}}), false),
+        (json!({"features": {"style": ["x"]}}), false),
+        (json!({"numbers": {"age": {"min": 1}}}), false),
+        (json!({"methods": ["match"]}), true),
+        (json!({"methods": ["gsu", "none"]}), false),
+        (json!({"stores": ["zurich"]}), false),
+        (json!({"outfit": {"ids": ["a-00568"]}}), true),
+        (json!({"outfit": {"ids": ["a-00001"]}}), false),
+    ] {
+        assert_eq!(is_moved(when.clone()).await, expected, "{when}");
+    }
+    let is_active = async |more: Value| {
+        let mut body = json!({"effect": "exclude", "articles": {"types": [kind], "price": {"min": 0}}, "state": "active"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        service.rule("when", &body).await;
+        ids(&service.suggested(&request(3)).await).first() != plain.first()
+    };
+    for (more, expected) in [
+        (json!({}), true),
+        (json!({"state": "off"}), false),
+        (json!({"starts_at": "2020-01-01T00:00:00+01:00"}), true),
+        (json!({"starts_at": "2999-01-01T00:00:00Z"}), false),
+        (json!({"ends_at": "2020-01-01T00:00:00Z"}), false),
+        (json!({"articles": {"price": {"max": 0}}}), false),
+        (json!({"articles": {"new": false}}), true),
+        (json!({"articles": {"new": true}}), false),
+        (json!({"articles": {"attributes": {"in_stock": ["True"]}, "numbers": {"price": {"min": 1}}}}), true),
+        (json!({"articles": {"attributes": {"no such": ["x"]}}}), false),
+    ] {
+        assert_eq!(is_active(more.clone()).await, expected, "{more}");
+    }
+}
+
+#[apply(contract)]
+async fn rules_are_read_changed_and_deleted(Demo(service): Demo) {
+    let body = json!({"effect": "boost", "factor": 2, "articles": {"types": ["coats"], "attributes": {"brand": ["Tiber"]}},
+        "starts_at": "2026-11-27T09:00:00+01:00", "owner": "Ada", "note": "Coats"});
+    let dry = service.put("/rules/coats?dry_run=true", &body).await;
+    assert_eq!(dry.status(), 200);
+    let dry: Value = dry.json().await.unwrap();
+    assert_eq!(service.json("/rules").await, json!({"rules": []}), "nothing is stored");
+    let coats = rows::<Article>().into_iter().filter(|article| {
+        article.kind() == "coat" && article.attribute("brand").is_some_and(|brand| brand == "Tiber")
+    });
+    let count = coats.count();
+    assert!(count > 0);
+    assert_eq!((&dry["article_count"], &dry["warnings"]), (&json!(count), &json!([])));
+    let added = service.put("/rules/coats", &body).await;
+    assert_eq!(added.status(), 201);
+    let version = header(&added, "etag").to_owned();
+    assert_eq!(added.json::<Value>().await.unwrap(), dry);
+    let again =
+        service.http.put(format!("{}/rules/coats", service.url)).json(&body).header("if-none-match", "*");
+    assert_eq!(again.send().await.unwrap().status(), 412);
+    let read = service.get("/rules/coats").await;
+    assert_eq!(header(&read, "etag"), version);
+    let read: Value = read.json().await.unwrap();
+    assert_eq!(
+        (&read["name"], &read["state"], &read["starts_at"], &read["priority"]),
+        (&json!("coats"), &json!("draft"), &json!("2026-11-27T08:00:00Z"), &json!(0))
+    );
+    assert_eq!(service.json("/rules").await["rules"], json!([read]));
+    // A patch merges; a version that is not current is refused, and so is a rule that would be wrong.
+    let (status, changed) = service
+        .patch_rule("coats", &json!({"state": "active", "note": null, "factor": 3}), Some(&version))
+        .await;
+    assert_eq!(
+        (status, &changed["rule"]["factor"], &changed["rule"]["owner"]),
+        (200, &json!(3.0), &json!("Ada"))
+    );
+    assert!(changed["rule"].get("note").is_none());
+    assert_eq!(service.patch_rule("coats", &json!({"factor": 4}), Some(&version)).await.0, 412);
+    let (status, problem) = service.patch_rule("coats", &json!({"effect": "pin"}), None).await;
+    assert_eq!(status, 422);
+    let pointers: BTreeSet<&str> = problem["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|error| error["pointer"].as_str().unwrap())
+        .collect();
+    assert_eq!(pointers, ["/factor", "/rank"].into());
+    for (wrong, pointer) in [
+        (json!({"name": "right", "effect": "exclude", "articles": {"new": true}}), "/name"),
+        (json!({"effect": "explode", "articles": {"new": true}}), "/effect"),
+        (json!({"effect": "exclude", "articles": {}}), "/articles"),
+        (json!({"effect": "exclude", "articles": []}), "/articles"),
+        (json!({"effect": "exclude", "articles": {"types": "coat"}}), "/articles/types"),
+        (
+            json!({"effect": "exclude", "articles": {"attributes": {"brand": []}}}),
+            "/articles/attributes/brand",
+        ),
+        (json!({"effect": "exclude", "articles": {"price": {"min": 3, "max": 2}}}), "/articles/price"),
+        (json!({"effect": "boost", "factor": 0.5, "articles": {"new": true}}), "/factor"),
+        (json!({"effect": "bury", "factor": 2, "articles": {"new": true}}), "/factor"),
+        (json!({"effect": "pin", "rank": 0, "articles": {"new": true}}), "/rank"),
+        (json!({"effect": "quota", "articles": {"new": true}}), "/least"),
+        (json!({"effect": "pair", "articles": {"new": true}}), "/others"),
+        (json!({"effect": "exclude", "articles": {"new": true}, "ends_at": "tomorrow"}), "/ends_at"),
+        (
+            json!({"effect": "exclude", "articles": {"new": true}, "starts_at": "2026-01-02T00:00:00Z",
+            "ends_at": "2026-01-01T00:00:00Z"}),
+            "/ends_at",
+        ),
+    ] {
+        let answer = service.put("/rules/wrong", &wrong).await;
+        assert_eq!(answer.status(), 422, "{wrong}");
+        let problem: Value = answer.json().await.unwrap();
+        assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
+    }
+    let warned = service
+        .rule("other", &json!({"effect": "exclude", "articles": {"types": ["coat"]}, "when": {"features": {"no": ["x"]}}}))
+        .await;
+    let codes: Vec<&Value> =
+        warned["warnings"].as_array().unwrap().iter().map(|warning| &warning["code"]).collect();
+    assert_eq!(codes, ["unknown-feature", "excluded"]);
+    assert_eq!(service.delete("/rules/coats").await.status(), 204);
+    assert_eq!(service.delete("/rules/coats").await.status(), 404);
+    let log = service.log(4).await;
+    let actions: Vec<_> = log.iter().map(|entry| (entry.action.as_str(), entry.subject.as_str())).collect();
+    assert_eq!(
+        actions,
+        [("rule.delete", "coats"), ("rule.put", "other"), ("rule.put", "coats"), ("rule.put", "coats")]
+    );
+    assert_eq!(
+        (&log[2].details["before"]["factor"], &log[2].details["after"]["factor"]),
+        (&json!(2.0), &json!(3.0))
+    );
+}
+
+#[apply(contract)]
+async fn only_a_key_for_rules_asks_without_them(Guarded(service): Guarded) {
+    use atelier::{service::access::Scope, store::Name};
+    service.bring_in_demo().await;
+    service.serve_demo().await;
+    let issue = async |scopes: &[Scope]| {
+        let now = std::time::SystemTime::now().into();
+        service.state.access.issue_key(&Name::new("k").unwrap(), scopes, None, now).await.unwrap().0
+    };
+    let mut without = request(1);
+    without["rules"] = json!(false);
+    let batch = json!({"items": [without, request(1)]});
+    for (scopes, status) in [(&[Scope::Complete][..], 403), (&[Scope::Complete, Scope::Rules], 200)] {
+        let key = issue(scopes).await;
+        let ask = async |path: &str, body: &Value| {
+            let request = service.http.post(format!("{}{path}", service.url)).bearer_auth(key.as_str());
+            let answer = request.json(body).send().await.unwrap();
+            (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+        };
+        assert_eq!(ask("/complete", &request(1)).await.0, 200);
+        assert_eq!(ask("/complete", &without).await.0, status);
+        let (_, items) = ask("/complete/batch", &batch).await;
+        assert_eq!(items["items"][0]["status"].as_u64().unwrap_or(200), u64::from(status));
+        assert!(items["items"][1]["blanks"].is_array());
+    }
+}
+
+#[apply(contract)]
+async fn rules_follow_the_catalogue_on_every_replica(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let replica = Service::start(&db).await;
+    replica.serve_demo().await;
+    let plain = ids(&service.suggested(&request(4)).await);
+    service
+        .rule(
+            "sale",
+            &json!({"effect": "exclude", "articles": {"attributes": {"sale": ["yes"]}}, "state": "active"}),
+        )
+        .await;
+    let patch =
+        service.http.patch(format!("{}/articles/{}", service.url, plain[1])).json(&json!({"sale": "Yes"}));
+    assert_eq!(patch.send().await.unwrap().status(), 200);
+    replica.releases.refresh().await.unwrap();
+    for service in [&service, &replica] {
+        assert_eq!(ids(&service.suggested(&request(3)).await), [0, 2, 3].map(|at| plain[at].clone()));
+    }
+    // Also for what is only live in a request, and after the rule is off.
+    service
+        .rule("dear", &json!({"effect": "exclude", "articles": {"price": {"min": 5000}}, "state": "active"}))
+        .await;
+    let mut live = request(2);
+    live["live"] = json!({plain[0].clone(): {"price": 6000}});
+    assert_eq!(ids(&service.suggested(&live).await), [2, 3].map(|at| plain[at].clone()));
+    service.patch_rule("sale", &json!({"state": "off"}), None).await;
+    assert_eq!(service.delete("/rules/dear").await.status(), 204);
+    replica.releases.refresh().await.unwrap();
+    for service in [&service, &replica] {
+        assert_eq!(ids(&service.suggested(&request(4)).await), plain);
+    }
+}
+
+#[apply(contract)]
+async fn pairs_quotas_and_what_is_never_together_hold(Demo(service): Demo) {
+    let plain = ids(&service.suggested(&request(30)).await);
+    let quota = json!({"effect": "quota", "least": 2, "articles": named(&plain[20..30]), "state": "active"});
+    service.rule("quota", &quota).await;
+    let found = service.suggested(&request(5)).await;
+    assert_eq!(ids(&found), [0, 1, 2, 20, 21].map(|at| plain[at].clone()));
+    assert_eq!(found[4]["rules"], json!([{"name": "quota", "effect": "quota", "rank_before": 22}]));
+    let pair = |with: &str| json!({"effect": "pair", "articles": named(&plain[7..8]), "others": {"ids": [with]}, "state": "active"});
+    service.rule("pair", &pair("a-00001")).await;
+    assert_eq!(ids(&service.suggested(&request(5)).await), ids(&found), "the outfit has no such article");
+    service.rule("pair", &pair("a-00568")).await;
+    let found = service.suggested(&request(5)).await;
+    assert_eq!(ids(&found), [7, 0, 1, 20, 21].map(|at| plain[at].clone()));
+    assert_eq!(found[0]["rules"], json!([{"name": "pair", "effect": "pair", "rank_before": 8}]));
+    // A quota that cannot be met is named, with its blank.
+    service
+        .rule(
+            "many",
+            &json!({"effect": "quota", "least": 3, "articles": named(&plain[29..30]), "state": "active"}),
+        )
+        .await;
+    let answer = service.ask_ok("/complete", &request(5)).await;
+    assert_eq!(answer["warnings"][0]["code"], "rule-not-met");
+    let detail = answer["warnings"][0]["detail"].as_str().unwrap();
+    assert!(detail.starts_with("slot 1: quota \"many\" is not met"), "{detail}");
+    for name in ["quota", "pair", "many"] {
+        assert_eq!(service.delete(&format!("/rules/{name}")).await.status(), 204);
+    }
+    let never = json!({"effect": "never-together", "articles": named(&plain[..3]), "others": {"ids": ["a-00259"]}, "state": "active"});
+    service.rule("never", &never).await;
+    assert_eq!(ids(&service.suggested(&request(3)).await), plain[3..6]);
+    service.rule("never", &json!({"effect": "never-together", "others": named(&plain[..3]), "articles": {"ids": ["a-00259"]}, "state": "active"})).await;
+    assert_eq!(ids(&service.suggested(&request(3)).await), plain[3..6], "either way round");
+
+    // In whole outfits, between what is chosen for their blanks.
+    service.rule("never", &json!({"effect": "never-together", "articles": {"types": ["bag"]}, "others": {"types": ["coat", "hat"]}, "state": "active"})).await;
+    let mut whole = request(3);
+    whole["outfit"] = json!(["a-00134", null, null, null]);
+    whole["filters"] =
+        json!({"types": {"1": ["bag"], "2": ["coat", "trousers"], "3": ["hat", "boot", "sneaker", "heel"]}});
+    whole["sets"] = json!(8);
+    let answer = service.ask_ok("/complete", &whole).await;
+    let sets = answer["sets"].as_array().unwrap();
+    assert_eq!(sets.len(), 8);
+    for set in sets {
+        let kinds: Vec<&str> = set["articles"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|placed| placed["article"]["type"].as_str().unwrap())
+            .collect();
+        assert!(kinds[0] == "bag" && !kinds.contains(&"coat") && !kinds.contains(&"hat"), "{kinds:?}");
+    }
+    // Boosts order whole outfits, too, and leave their probabilities.
+    service
+        .rule(
+            "never",
+            &json!({"effect": "boost", "factor": 1.7, "articles": {"types": ["heel"]}, "state": "active"}),
+        )
+        .await;
+    let answer = service.ask_ok("/complete", &whole).await;
+    let sets = answer["sets"].as_array().unwrap().iter().map(|set| {
+        let heels =
+            set["articles"].as_array().unwrap().iter().filter(|placed| placed["article"]["type"] == "heel");
+        (set["log_probability"].as_f64().unwrap(), f64::from(u8::try_from(heels.count()).unwrap()))
+    });
+    let sets: Vec<(f64, f64)> = sets.collect();
+    let weights: Vec<f64> =
+        sets.iter().map(|(log_probability, heels)| log_probability + heels * 1.7_f64.ln()).collect();
+    assert!(weights.is_sorted_by(|a, b| *a >= b - 1e-6), "{sets:?}");
+    assert!(!sets.is_sorted_by(|a, b| a.0 >= b.0), "some come before likelier ones: {sets:?}");
+}
+
+/// Whatever rules and requests: no excluded article, every pin at its rank, every quota met or named.
+#[apply(contract)]
+async fn rules_are_exact(Demo(service): Demo) {
+    let mut state = 20_261_127_u64;
+    let mut draw = |most: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % most
+    };
+    let articles: BTreeMap<String, Article> =
+        rows::<Article>().into_iter().map(|article| (article.id.to_string(), article)).collect();
+    let says = |id: &str, attribute: &str, words: &[&str]| {
+        articles[id].attribute(attribute).is_some_and(|value| words.iter().any(|word| value == word))
+    };
+    let colours = ["black", "white", "navy", "red", "beige", "green", "grey", "blue"];
+    let brands = ["Tiber", "Quartier", "Lumen", "Linden"];
+    for round in 0..12 {
+        let excluded = [colours[draw(8)], colours[draw(8)]];
+        let (boosted, buried) = (brands[draw(4)], brands[draw(4)]);
+        let quota = colours[draw(8)];
+        let (rank, least) = (1 + draw(6), 1 + draw(4));
+        let pinned: Vec<String> = (0..3).map(|_| articles.keys().nth(draw(1500)).unwrap().clone()).collect();
+        let colour = |colours: &[&str]| json!({"attributes": {"colour": colours}});
+        let brand = |brand: &str| json!({"attributes": {"brand": [brand]}});
+        for (name, mut rule) in [
+            ("out", json!({"effect": "exclude", "articles": colour(&excluded)})),
+            (
+                "up",
+                json!({"effect": "boost", "factor": 1.5 + f64::from(u8::try_from(draw(90)).unwrap()), "articles": brand(boosted)}),
+            ),
+            ("down", json!({"effect": "bury", "factor": 0.2, "articles": brand(buried)})),
+            ("pin", json!({"effect": "pin", "rank": rank, "articles": named(&pinned)})),
+            ("quota", json!({"effect": "quota", "least": least, "articles": colour(&[quota])})),
+        ] {
+            rule["state"] = json!("active");
+            rule["priority"] = json!(draw(3));
+            service.rule(name, &rule).await;
+        }
+        for _ in 0..4 {
+            let k = 1 + draw(12);
+            let outfit: Vec<&String> =
+                (0..2).map(|at| articles.keys().nth(750 * at + draw(700)).unwrap()).collect();
+            let method = ["match", "gsu", "none"][draw(3)];
+            let mut ask = json!({"features": {"gender": "female"}, "outfit": [outfit[0], null, outfit[1], null], "k": k, "method": method});
+            if draw(2) == 0 {
+                ask["filters"] = json!({"price": {"max": 60 + draw(100)}});
+            }
+            if draw(3) == 0 {
+                ask["diversity"] = json!(0.5);
+            }
+            let answer = service.ask_ok("/complete", &ask).await;
+            // All that is admissible, in the model's order.
+            let mut all = ask.clone();
+            all["rules"] = json!(false);
+            all["diversity"] = json!(0);
+            all["k"] = json!(250);
+            let all = service.ask_ok("/complete", &all).await;
+            for (blank, all) in
+                answer["blanks"].as_array().unwrap().iter().zip(all["blanks"].as_array().unwrap())
+            {
+                let (found, admissible) = (ids(&blank["suggestions"]), ids(&all["suggestions"]));
+                let is_whole = all["admissible"].as_u64().unwrap() <= 250;
+                let left: Vec<&String> =
+                    admissible.iter().filter(|id| !says(id, "colour", &excluded)).collect();
+                let context = format!("round {round}: {ask} {answer:#}");
+                assert!(found.iter().all(|id| !says(id, "colour", &excluded)), "{context}");
+                assert_eq!(found.iter().collect::<BTreeSet<_>>().len(), found.len(), "{context}");
+                if is_whole {
+                    assert_eq!(found.len(), k.min(left.len()), "{context}");
+                }
+                if let Some(first) = left.iter().find(|id| pinned.contains(id)).filter(|_| rank <= k) {
+                    let place = rank.min(found.len()) - 1;
+                    assert_eq!(found[place], **first, "{context}");
+                    let own = left.iter().position(|id| id == first).unwrap() + 1;
+                    let rules = &blank["suggestions"][place]["rules"];
+                    assert_eq!(
+                        (&rules[0]["name"], rules[0]["rank_before"].as_u64()),
+                        (&json!("pin"), Some(own as u64)),
+                        "{context}"
+                    );
+                }
+                let count = found.iter().filter(|id| says(id, "colour", &[quota])).count();
+                let named = answer["warnings"].as_array().unwrap().iter().any(|warning| {
+                    warning["detail"].as_str().unwrap().starts_with(&format!("slot {}: quota", blank["slot"]))
+                });
+                assert_eq!(count < least.min(found.len()), named, "{context}");
+            }
+        }
+    }
+}
+
+#[apply(contract)]
+async fn offline_runs_follow_the_rules(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let parts = Parts::new();
+    parts.put("part-0.jsonl", &[json!({"customer": "c-014871", "articles": outfit()})]);
+    parts.done(&db, &["--k", "3", "--method", "match"]).await;
+    let before: Vec<String> =
+        parts.read("part-0.jsonl").into_values().map(|(_, article, _)| article).collect();
+    service
+        .rule("out", &json!({"effect": "exclude", "articles": named(&before[..1]), "state": "active"}))
+        .await;
+    service
+        .rule("top", &json!({"effect": "pin", "rank": 1, "articles": named(&before[2..]), "state": "active"}))
+        .await;
+    let parts = Parts::new();
+    parts.put("part-0.jsonl", &[json!({"customer": "c-014871", "articles": outfit()})]);
+    parts.done(&db, &["--k", "2", "--method", "match"]).await;
+    let after: Vec<String> =
+        parts.read("part-0.jsonl").into_values().map(|(_, article, _)| article).collect();
+    assert_eq!(after, [before[2].clone(), before[1].clone()]);
+}
