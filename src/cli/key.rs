@@ -42,7 +42,7 @@ struct Create {
     /// Name of the program that will use the key.
     #[arg(long, value_name = "NAME")]
     label: String,
-    /// What the key allows: complete, catalogue, feedback, admin or metrics. Repeatable, or joined with commas.
+    /// What the key allows: complete, catalogue, feedback, rules, admin or metrics. Repeatable, or joined with commas.
     #[arg(long = "scope", value_name = "SCOPE", required = true, value_delimiter = ',')]
     scopes: Vec<Scope>,
     /// Days until the key expires [default: never].
