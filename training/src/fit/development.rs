@@ -75,6 +75,14 @@ impl Development {
         verdicts
     }
 
+    /// The cross-entropy of each answer.
+    pub(super) fn losses(&self, model: &Model) -> Vec<f64> {
+        self.judge(model, |_, row, target| judge(row, target))
+            .iter()
+            .map(|verdict| verdict.cross_entropy)
+            .collect()
+    }
+
     pub(super) fn evaluate(&self, model: &Model) -> Scores {
         let mut tally = Tally::default();
         // In order, so that the sums do not depend on the number of threads.

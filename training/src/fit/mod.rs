@@ -15,6 +15,7 @@ mod new_share;
 mod personas;
 mod readme;
 mod schedule;
+mod shrink;
 mod start;
 mod sureness;
 #[cfg(test)]
@@ -152,6 +153,7 @@ pub fn fit(
     });
     loop {
         if let Some(outcome) = outcome(&config.fit, &run.state) {
+            run.shrink(data)?;
             return Ok(outcome);
         }
         if !run.epoch(watch)? {
@@ -335,6 +337,26 @@ impl<'a> Run<'a> {
         Ok(true)
     }
 
+    /// Moves the best weights towards the start, once, if the run began at a logit.
+    fn shrink(&mut self, data: &Data) -> Result<()> {
+        let improved = self.state.epochs.iter().any(|epoch| epoch.best);
+        if self.state.start.is_none() || !improved || self.state.shrunk.is_some() {
+            return Ok(());
+        }
+        let start = first_model(data, self.config);
+        let best = self.folder.best()?;
+        let models = shrink::PARTS.map(|part| {
+            let mut model = start.clone();
+            model.move_towards(&best, 1.0 - part);
+            model
+        });
+        let losses = models.each_ref().map(|model| self.development.losses(model));
+        let chosen = shrink::choose(&losses);
+        self.folder.save_best(&models[chosen])?;
+        self.state.shrunk = Some(shrink::PARTS[chosen]);
+        self.folder.save(&self.trainer, &mut self.state)
+    }
+
     fn close_epoch(&mut self, epoch: u32, development: Scores, learning: f64, seconds: f64) -> Result<()> {
         let running = std::mem::take(&mut self.state.running);
         let best = development.cross_entropy < self.state.least();
@@ -426,6 +448,9 @@ struct State {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     start: Option<Scores>,
     epochs: Vec<EpochRecord>,
+    /// The part of the way to the start that the best weights went when the run ended.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    shrunk: Option<f32>,
 }
 
 impl State {

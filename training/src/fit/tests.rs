@@ -329,3 +329,26 @@ fn a_match_starts_as_the_logit_and_may_stay_there() {
     assert!((ours - logit.cross_entropy.mean).abs() < 1e-3, "{ours}, the logit {logit:?}");
     assert!(ours > start.cross_entropy + 1e-3, "whole outfits help: {ours}");
 }
+
+#[test]
+fn a_finished_match_goes_back_towards_its_start_once() {
+    let home = patterned(300);
+    let data = Data::load(home.path()).unwrap();
+    let mut config = config(&data, Method::Match);
+    (config.fit.begin_at_logit, config.fit.attributes) = (true, true);
+    let (_home, folder) = new_folder();
+    run(&data, &config, &folder, false, u32::MAX);
+    assert!(folder.epochs().unwrap().iter().any(|epoch| epoch.best));
+    let part = folder.state().unwrap().shrunk.unwrap();
+    // Nothing is between the start and what the last step left if nothing was moved.
+    let mut kept = folder.best().unwrap();
+    kept.set_values(value_rows(&data));
+    kept.set_outfits(remembered(&data));
+    let development = Development::new(&data, &config.model);
+    let losses = |model: &Model| development.losses(model).iter().sum::<f64>();
+    let start = first_model(&data, &config);
+    assert!(losses(&kept) <= losses(&start) + 1e-9, "{part} of the way back");
+    let before = read(&folder, "best.safetensors");
+    assert_eq!(run(&data, &config, &folder, true, u32::MAX), Outcome::Finished);
+    assert!(before == read(&folder, "best.safetensors"), "it goes back once");
+}

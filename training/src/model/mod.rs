@@ -170,6 +170,13 @@ impl Model {
         }
     }
 
+    /// Moves all weights this part of the way to those of another model of the same shape.
+    pub(crate) fn move_towards(&mut self, other: &Self, part: f32) {
+        for (own, other) in self.weights.0.iter_mut().zip(&other.weights.0) {
+            own.data.iter_mut().zip(&other.data).for_each(|(own, other)| *own += part * (other - *own));
+        }
+    }
+
     /// What a table of sums is made of; None for other tables.
     pub(crate) fn composed(&self, table: Param) -> Option<Composed> {
         self.structure.composed.iter().find(|composed| composed.sum == table).copied()
