@@ -18,6 +18,29 @@ addEventListener("htmx:error", () => {
   document.body.append(notice);
 });
 
+// A form that the end of a session keeps from being sent is filled in again after signing in.
+const lost = () => document.querySelector("[data-lost]");
+const here = () => location.pathname + location.search;
+addEventListener("input", ({ target: { form } }) => {
+  if (form?.method !== "post" || lost()) return;
+  const typed = [...form.elements].filter(({ id, type }) => id && !["hidden", "password", "submit"].includes(type));
+  const fields = typed.map((field) => [field.id, field.checked ?? false, field.value]);
+  sessionStorage.setItem("form", JSON.stringify({ page: here(), fields }));
+});
+function fillAgain(isSent) {
+  const form = JSON.parse(sessionStorage.getItem("form"));
+  if (!form) return;
+  if (lost()) sessionStorage.setItem("form", JSON.stringify({ ...form, isLost: true }));
+  else if (form.isLost ? form.page === here() : isSent) {
+    sessionStorage.removeItem("form");
+    for (const [id, checked, value] of form.isLost ? form.fields : []) {
+      const field = document.getElementById(id);
+      if (field) Object.assign(field, ["checkbox", "radio"].includes(field.type) ? { checked } : { value });
+    }
+  }
+}
+fillAgain(true);
+
 // A change keeps the place on the page and the focus; another page begins at its top.
 const page = () => location.pathname + document.querySelector("h1")?.textContent;
 const slots = () => new URL(location).searchParams.getAll("slot");
@@ -34,6 +57,10 @@ addEventListener("htmx:before:swap", ({ detail: { ctx, tasks } }) => {
 });
 addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
   notice?.remove();
+  const isSent = ctx.request.method === "POST" && ctx.response.status < 400;
+  // What was typed is stored, so the field is empty again, or has what is stored.
+  if (isSent) ctx.request.form?.reset();
+  fillAgain(isSent);
   if (!ctx.place) return;
   if (ctx.place.page !== page()) return scrollTo({ top: 0, behavior: "instant" });
   const { top, hand } = ctx.place;
@@ -124,9 +151,11 @@ addEventListener("drop", (event) => {
   dragged.click();
 });
 
-// Leaving an outfit that is not saved asks first.
+// Leaving an outfit that is not saved asks first, but not on the way to signing in, which leads back to it.
+let isExpected = false;
+addEventListener("htmx:before:response", ({ detail: { ctx } }) => (isExpected = "redirect" in ctx.hx));
 addEventListener("beforeunload", (event) => {
-  if (document.querySelector("[data-unsaved]")) event.preventDefault();
+  if (document.querySelector("[data-unsaved]") && !isExpected) event.preventDefault();
 });
 
 // The address that uses an article, changed so that the article goes to another place.

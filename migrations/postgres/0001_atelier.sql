@@ -269,6 +269,7 @@ create table outfits (
     note text collate "C" not null default '',
     name_key text collate "C" not null,
     draft bigint not null,
+    suggested text not null default '{}',
     revision bigint not null default 1,
     created_at bigint not null,
     changed_at bigint not null,
@@ -294,7 +295,7 @@ create index outfits_replaced on outfits (seq) where old_split is not null;
 create view visible_outfits as
 select seq, digest, customer_id, articles,
     nullif(case when import = (select number from running_import) then old_split else split end, '') as split,
-    features, origin, person_id, name, note, name_key, draft,
+    features, origin, person_id, name, note, name_key, draft, suggested,
     revision - case when import = (select number from running_import) then 1 else 0 end as revision,
     created_at, changed_at, deleted_at, link_hash, link_expires_at
 from outfits where import <> (select number from running_import) or old_split is not null;

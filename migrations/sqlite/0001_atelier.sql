@@ -382,6 +382,8 @@ create table outfits (
     -- 1 for an outfit with blanks, or with too few articles for the schema that was live when it was saved. Training and
     -- exports leave drafts out.
     draft integer not null,
+    -- A JSON object: by slot, the name of the suggestion that a piece came from. A draft's count as accepted once it is complete.
+    suggested text not null default '{}',
     -- As in articles. A change names the revision that it was made from, so colleagues do not undo each other's work.
     revision integer not null default 1,
     created_at integer not null,
@@ -416,7 +418,7 @@ create index outfits_replaced on outfits (seq) where old_split is not null;
 create view visible_outfits as
 select seq, digest, customer_id, articles,
     nullif(case when import = (select number from running_import) then old_split else split end, '') as split,
-    features, origin, person_id, name, note, name_key, draft,
+    features, origin, person_id, name, note, name_key, draft, suggested,
     revision - case when import = (select number from running_import) then 1 else 0 end as revision,
     created_at, changed_at, deleted_at, link_hash, link_expires_at
 from outfits where import <> (select number from running_import) or old_split is not null;

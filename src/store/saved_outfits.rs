@@ -2,7 +2,7 @@
 //! and shown to the customer by a link.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     time::Duration,
 };
 
@@ -53,6 +53,8 @@ pub struct SavedOutfit {
     pub link_until: Option<Timestamp>,
     /// Counts the changes.
     pub revision: i64,
+    /// By slot, the name of the suggestion that a piece came from.
+    pub suggested: BTreeMap<usize, String>,
 }
 
 /// Which saved outfits a list has.
@@ -72,7 +74,7 @@ macro_rules! select {
         concat!(
             "select seq, customer_id, articles, split, features, origin, name, note,
                 (select people.name from people where people.id = person_id) as author,
-                created_at, changed_at, deleted_at, link_expires_at, revision, draft
+                created_at, changed_at, deleted_at, link_expires_at, revision, draft, suggested
              from visible_outfits ",
             $rest
         )
@@ -297,6 +299,13 @@ impl SavedOutfits<'_> {
         self.store.commit(transaction, &entry, now).await
     }
 
+    /// Keeps which suggestions the pieces came from.
+    pub async fn keep_suggested(self, seq: i64, names: &BTreeMap<usize, String>) -> Result<(), StoreError> {
+        let update =
+            sqlx::query("update outfits set suggested = $2 where seq = $1").bind(seq).bind(json::text(names));
+        self.store.execute(update).await.map(drop)
+    }
+
     /// Deletes an outfit, which can be brought back for [`KEPT`], and withdraws its link.
     ///
     /// # Errors
@@ -463,6 +472,7 @@ impl FromRow<'_, AnyRow> for SavedOutfit {
             deleted_at: row.optional_time("deleted_at")?,
             link_until: row.optional_time("link_expires_at")?,
             revision: row.get("revision")?,
+            suggested: row.parse("suggested", |names: String| json::parse(&names))?,
         })
     }
 }

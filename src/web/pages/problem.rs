@@ -6,7 +6,7 @@ use std::{sync::LazyLock, time::Duration};
 use askama::Template;
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::{Html, IntoResponse, Response},
 };
 use utoipa_axum::routes;
@@ -28,6 +28,8 @@ struct ProblemPage<'a> {
     findings: &'a [Finding],
     /// Whether a customer reads it, who has no Studio.
     is_for_customer: bool,
+    /// The page that a form was on.
+    back: &'a str,
     request_id: &'a str,
 }
 
@@ -47,6 +49,7 @@ impl ProblemPage<'_> {
 pub(crate) struct Rendering {
     wants_page: bool,
     is_for_customer: bool,
+    back: String,
     frame: Frame,
 }
 
@@ -56,18 +59,20 @@ impl Rendering {
         let frame = Frame::new(demo);
         request.extensions_mut().insert(frame.clone());
         let is_for_customer = request.uri().path().starts_with("/shared/");
-        Self { wants_page, is_for_customer, frame }
+        let back = form_page(request).unwrap_or_default();
+        Self { wants_page, is_for_customer, back, frame }
     }
 
     /// Adds the body if the response is a problem.
     pub(crate) fn render(self, mut response: Response, id: &RequestId) -> Response {
         let Some(problem) = response.extensions_mut().remove::<PublicProblem>() else { return response };
-        let Self { wants_page, is_for_customer, frame } = self;
+        let Self { wants_page, is_for_customer, back, frame } = self;
         let (kind, retry_after) = (problem.kind, problem.retry_after);
         let mut rendered = if wants_page {
             let (detail, findings) = (&*problem.detail, &problem.findings[..]);
             let (shell, request_id) = (frame.shell(), id.as_str());
-            page(&ProblemPage { shell, kind, detail, findings, is_for_customer, request_id })
+            let back = &back;
+            page(&ProblemPage { shell, kind, detail, findings, is_for_customer, back, request_id })
         } else {
             let body = ProblemBody::new(problem, id);
             let json = serde_json::to_vec(&body).expect("a problem is plain JSON; this is a bug");
@@ -98,6 +103,13 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Rounded up, so that no caller retries too early.
 fn seconds_rounded_up(wait: Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}
+
+/// The page of ours whose form this request is, as the browser says.
+fn form_page(request: &Request) -> Option<String> {
+    let referer = request.headers().get(header::REFERER).filter(|_| request.method() == Method::POST)?;
+    let (_, place) = referer.to_str().ok()?.split_once("://")?;
+    Some(place[place.find('/')?..].to_owned()).filter(|path| !path.starts_with("//"))
 }
 
 /// Browsers name text/html in Accept; programs that accept `*/*` get JSON.

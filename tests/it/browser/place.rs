@@ -10,7 +10,7 @@ use crate::{
         browser::{Eyes, Window},
         in_chromium,
     },
-    web::Demo,
+    web::{Demo, header},
 };
 
 const BOARD: &str = "/studio?customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";
@@ -142,4 +142,57 @@ async fn a_price_keeps_all_its_digits(db: TestDatabase) {
         window.until(&format!("new URL(location).searchParams.get('price_max') === '{price}' && !document.querySelector('.htmx-request')")).await;
     }
     assert_eq!(window.run("return new URL(location).searchParams.get('search')").await, json!(""));
+}
+
+#[apply(in_chromium)]
+async fn leaving_an_unsaved_outfit_asks_first(Demo(service): Demo) {
+    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
+    let asks = "const leave = new Event('beforeunload', {cancelable: true}); dispatchEvent(leave); return leave.defaultPrevented";
+    window.goto(&format!("{}/studio?customer=c-014871&slot=&slot=", service.url)).await;
+    window.until("document.readyState === 'complete'").await;
+    assert_eq!(window.run(asks).await, false, "there is nothing to lose");
+    window.click(".sets a").await;
+    window.until("!!document.querySelector('[data-unsaved]')").await;
+    assert_eq!(window.run(asks).await, true);
+    window.click("#save").await;
+    window.until_words("Saved as draft").await;
+    assert_eq!(window.run(asks).await, false);
+}
+
+#[apply(in_chromium)]
+async fn a_form_survives_the_end_of_the_session(Demo(service): Demo) {
+    const PASSWORD: &str = "a horse in Zurich";
+    let stylist = service.signed_in(Role::Stylist).await;
+    let saved = stylist.post("/studio/outfits", &[("view", WHOLE.trim_start_matches("/studio?"))]).await;
+    let (_, seq) = header(&saved, "location").split_once("saved=").unwrap();
+    assert_eq!(stylist.post("/password", &[("password", PASSWORD)]).await.status(), 303);
+    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
+    for (page, field, button) in [
+        ("/studio?customer=c-014871", "#note", "#add-note"),
+        (&format!("/studio/outfits/{seq}"), "#name", "#save-words"),
+        // A link that needs a session, with a form half filled in.
+        ("/studio?customer=c-014871", "#note", "main .button.primary"),
+    ] {
+        window.goto(&format!("{}{page}", service.url)).await;
+        window.fill(field, "Boots in 38").await;
+        window.chromium("Network.clearBrowserCookies", &json!({})).await;
+        window.click(button).await;
+        if button.starts_with('#') {
+            window.click_words("Sign in").await;
+        }
+        window.fill("#name", "Some stylist").await;
+        window.fill("#password", PASSWORD).await;
+        window.click("main form .button").await;
+        window.until("!!document.querySelector('.who')").await;
+        if !button.starts_with('#') {
+            window.goto(&format!("{}{page}", service.url)).await;
+        }
+        window.until(&format!("location.href === '{}{page}'", service.url)).await;
+        window.until(&format!("document.querySelector('{field}').value === 'Boots in 38'")).await;
+    }
+    window.click("#add-note").await;
+    window.until("document.querySelector('.history').innerText.includes('Boots in 38')").await;
+    window.until("document.querySelector('#note').value === ''").await;
+    window.goto(&format!("{}/studio?customer=c-014871", service.url)).await;
+    assert_eq!(window.run("return document.querySelector('#note').value").await, json!(""));
 }

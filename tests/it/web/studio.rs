@@ -658,3 +658,27 @@ async fn an_article_counts_as_shown_once_for_an_outfit_and_slot(Stylist(service,
     browser.page(&again).await;
     assert!(shown().await.len() > count, "{again}");
 }
+
+#[apply(contract)]
+async fn a_draft_counts_as_accepted_once_it_is_complete(Stylist(service, browser): Stylist) {
+    let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&slot=&slot=a-00259&ask=1")).await;
+    let view = uses(&html)[0].strip_prefix("/studio?").unwrap().to_owned();
+    assert_eq!(browser.post("/studio/outfits", &[("view", &view)]).await.status(), 303);
+    assert_eq!(counted(&service).await[1], 0);
+    let html = browser.page("/studio").await;
+    let (before, _) = html.split_once("\">Continue").unwrap();
+    let draft = before.rsplit("href=\"").next().unwrap().replace("&#38;", "&");
+    let view = uses(&browser.page(&draft).await)[0].strip_prefix("/studio?").unwrap().to_owned();
+    let saved = browser.post("/studio/outfits", &[("view", &view)]).await;
+    assert_eq!(counted(&service).await[1], 2, "the piece of the draft, too");
+
+    // Saving again changes the same outfit.
+    let view =
+        header(&saved, "location").strip_prefix("/studio?").unwrap().to_owned() + "&own.occasion=office";
+    let again = browser.post("/studio/outfits", &[("view", &view)]).await;
+    let number = |address: &str| address.split_once("saved=").unwrap().1.to_owned();
+    assert_eq!(number(header(&again, "location")), number(header(&saved, "location")));
+    let html = browser.page(header(&again, "location")).await;
+    assert!(html.contains("id=\"save\"") && !html.contains("data-unsaved"), "{html}");
+    assert!(browser.page(&format!("/studio?{view}&own.occasion=date")).await.contains("data-unsaved"));
+}

@@ -173,6 +173,7 @@ pub(super) fn board(saved: &SavedOutfit) -> String {
         customer: Some(outfit.customer.clone()),
         slots: outfit.slots.as_slice().iter().map(|slot| slot.article().cloned()).collect(),
         own: address::values(&outfit.features),
+        suggested: saved.suggested.clone(),
         edited: (saved.origin != Origin::Imported).then_some(edited),
         ..View::default()
     };
@@ -212,7 +213,7 @@ impl Unsaved {
     }
 }
 
-/// Saves the outfit or draft for its customer. What was suggested is then accepted.
+/// Saves the outfit or draft for its customer. What was suggested is accepted once the outfit is complete.
 pub(super) async fn save(
     Stylist(visitor): Stylist,
     State(state): State<AppState>,
@@ -250,7 +251,10 @@ pub(super) async fn save(
             return refuse(&state, &visitor, view, unsaved).await;
         }
     };
-    count_accepted(&state, &view, now).await;
+    store.saved_outfits().keep_suggested(seq, &view.suggested).await?;
+    if !size.is_draft(&outfit.slots) {
+        count_accepted(&state, &view, now).await;
+    }
     Ok(Redirect::to(&saved_view(&state, &view, seq).await?.href()).into_response())
 }
 
