@@ -12,7 +12,7 @@ mod texts;
 mod vectors;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     fs::{self, File, TryLockError},
     path::Path,
 };
@@ -23,7 +23,10 @@ use atelier_engine::onnx_runtime::OnnxRuntime;
 use atelier_files::{Files, Format, TableColumns, Writer};
 use rayon::prelude::*;
 
-use self::{encoder::Encoder, vectors::Vectors};
+use self::{
+    encoder::Encoder,
+    vectors::{Key, Vectors, digest},
+};
 use crate::data::Folder;
 
 /// Pictures that are fetched at the same time, and how many of them are in memory.
@@ -140,17 +143,16 @@ fn add(
             }
         }
     }
-    let before = if reasons.is_empty() { Vec::new() } else { read_others(data, name, &kept)? };
+    let others = read_others(data, name, &kept)?;
     let (mut with, mut failed) = (0, Vec::new());
     for (article, source) in articles.iter_mut().zip(&sources) {
-        let Some(source) = source else { continue };
-        if let Some(reason) = reasons.get(source) {
+        if let Some(reason) = source.as_ref().and_then(|source| reasons.get(source)) {
             failed.push((article.id.clone(), reason.clone()));
         }
-        let vector = vectors.get(source);
+        let vector = source.as_ref().and_then(|source| vectors.get(source));
         with += usize::from(vector.is_some());
         let embedding = article.embedding().cloned().unwrap_or_default();
-        let is_other = |own: &[f32]| before.iter().any(|before| before.get(source) == Some(own));
+        let is_other = |own: &[f32]| others.contains(&digest(own));
         // Without a vector it keeps its own list, but not that of an encoder that was here before.
         if vector.is_none() && !embedding.list(name).is_some_and(is_other) {
             continue;
@@ -176,15 +178,15 @@ fn add(
     })
 }
 
-/// What other encoders have made for a list.
-fn read_others(data: &Path, name: &str, kept: &Path) -> Result<Vec<Vectors>> {
-    let mut others = Vec::new();
+/// The digests of what other encoders have made for a list.
+fn read_others(data: &Path, name: &str, kept: &Path) -> Result<HashSet<Key>> {
+    let mut others = HashSet::new();
     for entry in fs::read_dir(data).with_context(|| data.display().to_string())? {
         let path = entry?.path();
         let prefix = format!(".embed-{name}-");
         let is_list = path.file_name().is_some_and(|own| own.to_string_lossy().starts_with(&prefix));
         if is_list && path != kept {
-            others.push(Vectors::open(&path)?);
+            others.extend(Vectors::open(&path)?.digests());
         }
     }
     Ok(others)

@@ -226,9 +226,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Picture> {
             let size = decoder.dimensions().context("it has no size")?;
             let size = check(size.0, size.1)?;
             orientation = decoder.exif().and_then(|exif| find_orientation(exif));
-            // The decoder fills up what is cut. Neither the start nor the end of a picture is a part of its data.
-            let last = |marker: u8| bytes.windows(2).rposition(|two| *two == [0xff, marker]);
-            ensure!(last(0xd9) > last(0xda), "it is cut");
+            // The decoder fills up what is cut.
+            ensure!(has_end(bytes), "it is cut");
             (size, 3, decoder.decode()?)
         }
         [0x89, b'P', b'N', b'G', ..] => {
@@ -262,6 +261,25 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Picture> {
     let (width, height) = size;
     ensure!(pixels.len() == width * height, "it is cut");
     Ok(Picture { width, height, pixels }.orient(orientation.unwrap_or(1)))
+}
+
+/// Whether a JPEG has its end. Cameras write more behind it, such as films.
+fn has_end(jpeg: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some([first, second]) = jpeg.get(at..at + 2) {
+        at += match (first, second) {
+            (0xff, 0xd9) => return true,
+            // Not a marker, or one without a length.
+            (0xff, 0x00 | 0x01 | 0xd0..=0xd8) => 2,
+            (0xff, 0x02..=0xfe) => {
+                let length =
+                    jpeg.get(at + 2..at + 4).map_or(0, |two| usize::from(two[0]) << 8 | usize::from(two[1]));
+                2 + length
+            }
+            _ => 1,
+        };
+    }
+    false
 }
 
 /// How the camera was held: a number from 1 to 8 in the first table of EXIF, which is a TIFF file.

@@ -211,6 +211,17 @@ fn pictures_and_texts_become_lists_of_the_embedding() {
         assert_eq!([again[0].encoded, again[1].encoded], [1, 3], "{file}");
     }
     assert_eq!(folders.embeddings()[..7], found);
+    // It also goes where nothing is left that a list can be made of.
+    let rows = fs::read_to_string(folders.at("data/articles.jsonl")).unwrap();
+    let rows: Vec<Value> = rows.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
+    let mut without = rows.clone();
+    without[0].as_object_mut().unwrap().remove("image");
+    folders.write_articles(&without);
+    folders.write("encoder/1_Pooling/config.json", b"{\"pooling_mode_cls_token\": false}");
+    folders.embed().unwrap();
+    let lists = folders.embeddings();
+    assert_eq!((&lists[0]["image"], &lists[3]["image"]), (&Value::Null, &json!([2])));
+    folders.write_articles(&rows);
     fs::remove_file(folders.at("data/photos/red.png")).unwrap();
     folders.write("encoder/1_Pooling/config.json", b"{\"pooling_mode_cls_token\": true}");
     folders.embed().unwrap();
@@ -367,6 +378,12 @@ fn pictures_are_read_and_resized_as_pillow_does() {
             assert_eq!([turned.pixels[0], turned.pixels[7]], corners.map(|at| pixels[at]), "{exif}");
         }
     }
+    // A film behind its end, with what begins a scan; and no end but that of a film.
+    let filmed = decode(&[&jpeg, &b"film\xff\xda"[..]].concat()).unwrap();
+    assert_eq!(filmed.pixels, pixels);
+    let thumbnail = hex::decode("ffe10006ffd9ffd9").unwrap();
+    let cut = [&jpeg[..2], &thumbnail, &jpeg[2..jpeg.len() - 3]].concat();
+    assert_eq!(decode(&cut).unwrap_err().to_string(), "it is cut");
     let cut_out = decode(&png(1, 1, png::ColorType::Rgba, Some(&[9, 9, 9, 0]))).unwrap();
     assert_eq!(cut_out.pixels, [[255; 3]], "cut-outs are on white");
     assert!(decode(&coloured[..60]).is_err());

@@ -15,12 +15,14 @@ use sha2::{Digest, Sha256};
 const HEADER: usize = 4;
 const KEY: usize = 32;
 
+pub(super) type Key = [u8; KEY];
+
 #[derive(Debug)]
 pub(super) struct Vectors {
     path: PathBuf,
     file: File,
     length: usize,
-    known: HashMap<[u8; KEY], Box<[f32]>>,
+    known: HashMap<Key, Box<[f32]>>,
 }
 
 impl Vectors {
@@ -49,6 +51,10 @@ impl Vectors {
         self.known.get(&key(source)).map(|vector| &**vector)
     }
 
+    pub(super) fn digests(&self) -> impl Iterator<Item = Key> {
+        self.known.values().map(|vector| digest(vector))
+    }
+
     pub(super) fn append(&mut self, source: &str, vector: Vec<f32>) -> Result<()> {
         let mut bytes = Vec::new();
         if self.length == 0 {
@@ -67,11 +73,17 @@ impl Vectors {
     }
 }
 
-fn key(source: &str) -> [u8; KEY] {
+fn key(source: &str) -> Key {
     Sha256::digest(source).into()
 }
 
-fn read_row(row: &[u8]) -> ([u8; KEY], Box<[f32]>) {
+/// Of a vector's numbers.
+pub(super) fn digest(vector: &[f32]) -> Key {
+    let bytes: Vec<u8> = vector.iter().flat_map(|number| number.to_le_bytes()).collect();
+    Sha256::digest(bytes).into()
+}
+
+fn read_row(row: &[u8]) -> (Key, Box<[f32]>) {
     let (key, numbers) = row.split_first_chunk().expect("a row begins with a key; this is a bug");
     let numbers = numbers.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
     (*key, numbers.collect())
