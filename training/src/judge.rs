@@ -13,7 +13,7 @@ pub(crate) const FIRST: usize = 5;
 pub(crate) struct Verdict {
     /// In nats.
     pub(crate) cross_entropy: f64,
-    /// From 1, over the whole catalogue; articles with equal logits share their mean rank.
+    /// From 1, among all articles that are judged; articles with equal logits share their mean rank.
     pub(crate) rank: f64,
     /// The articles with the highest logits, best first, filled up with `u32::MAX` if the catalogue has fewer.
     pub(crate) first: [u32; FIRST],

@@ -1,6 +1,6 @@
 //! Metrics of answers to blanks: ranks and averages.
 //!
-//! Ranks are over the whole catalogue, never sampled. Articles already in the outfit are ranked, too, for every
+//! Ranks are over all articles that a method may suggest, never sampled. Articles already in the outfit are ranked, too, for every
 //! method. Articles with equal scores share their mean rank.
 
 use serde::{Deserialize, Serialize};

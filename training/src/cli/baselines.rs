@@ -118,7 +118,7 @@ impl Baselines {
             tables::print_row(name, told_type);
         }
         println!(
-            "\nRanks are over the whole catalogue, including articles already in the outfit; ties share their mean \
+            "\nRanks are over all learned articles, including those already in the outfit; ties share their mean \
              rank.\nThe values in brackets were chosen on the development split."
         );
         println!("\nThe conditional logit's coefficients:");

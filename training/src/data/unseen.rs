@@ -14,8 +14,9 @@ use crate::number::real;
 const TAIL: f64 = 2.0;
 /// An article's outfits, the latest, that the next one with it may vary.
 const VARIED: usize = 32;
-/// One in this many outfits is among the latest.
+/// One in this many outfits is among the latest, and so many slots they have at least to say anything.
 const LATEST: usize = 20;
+const LATEST_SLOTS: usize = 50;
 
 impl Data {
     /// The estimated share of slots whose answer is an article without training outfits.
@@ -53,11 +54,11 @@ fn varies(outfit: &[u32], earlier: &[u32]) -> bool {
 /// The share of the latest outfits' slots with an article that no earlier outfit has: what is bought changes with the season.
 fn share_new_to_latest(outfits: &[&[u32]], unseen: usize) -> f64 {
     let (earlier, latest) = outfits.split_at(outfits.len() - outfits.len().div_ceil(LATEST));
-    if unseen == 0 || latest.is_empty() {
+    let slots = || latest.iter().copied().flatten();
+    if unseen == 0 || slots().count() < LATEST_SLOTS {
         return 0.0;
     }
     let known: HashSet<&u32> = earlier.iter().copied().flatten().collect();
-    let slots = || latest.iter().copied().flatten();
     real(slots().filter(|article| !known.contains(article)).count()) / real(slots().count())
 }
 
@@ -115,11 +116,14 @@ mod tests {
 
     #[test]
     fn the_latest_outfits_say_how_much_is_new_to_them() {
-        // Each of the last five outfits of a hundred has an article that no other has, half of its articles.
-        let second = |place: u32| if place < 95 { 5 + place % 7 } else { place - 83 };
-        let all: Vec<[u32; 2]> = (0..100).map(|place| [place % 5, second(place)]).collect();
+        // Each of the last fifty outfits of a thousand has an article that no other has, half of its articles.
+        let second = |place: u32| if place < 950 { 5 + place % 7 } else { place };
+        let all: Vec<[u32; 2]> = (0..1000).map(|place| [place % 5, second(place)]).collect();
         let outfits: Vec<&[u32]> = all.iter().map(|outfit| &outfit[..]).collect();
         assert!((share_new_to_latest(&outfits, 1) - 0.5).abs() < 1e-9);
+        for few in [&outfits[..0], &outfits[..1], &outfits[..20], &outfits[520..]] {
+            assert!(share_new_to_latest(few, 1).abs() < 1e-9, "{} outfits say nothing", few.len());
+        }
         assert!(share_new_to_latest(&outfits, 0).abs() < 1e-9, "all were seen");
     }
 }

@@ -89,7 +89,11 @@ pub fn measure(
 ) -> Result<(Evaluation, Answers), Refusal> {
     let answers = ask(runtime, subject, data, cases, tell)?;
     let mut evaluation = Evaluation::new(data, cases, &answers, None);
-    evaluation.new_articles = ask_about_new(runtime, subject, data, (cases, &answers), &|_| {})?;
+    if let Some((figures, all)) = ask_about_new(runtime, subject, data, (cases, &answers), &|_| {})? {
+        // Of what is served.
+        evaluation.calibration = Calibration::new(&all);
+        evaluation.new_articles = Some(figures);
+    }
     if let (Some(path), Some(cases)) = (subject.pair_path(), pairs) {
         evaluation.pair = Some(ask_pairs(runtime, &path, subject, data, cases)?);
     }

@@ -82,8 +82,11 @@ pub struct Shares<S> {
     pub of_first_five: S,
 }
 
-/// Asks a method about the slots whose answer is new to it, beside those that it has answered. `None` if the data has no
-/// new articles or the method cannot suggest them.
+/// Figures with the verdicts behind them.
+type OfAllSlots = (NewArticleFigures<Summary, f64>, Vec<Verdict>);
+
+/// Asks a method about the slots whose answer is new to it, beside those that it has answered: the figures, and its answers
+/// to all slots. `None` if the data has no new articles or the method cannot suggest them.
 ///
 /// # Errors
 /// If the method's files break the contract.
@@ -93,13 +96,15 @@ pub(super) fn ask_about_new(
     data: &Data,
     answered: (&Cases, &Answers),
     tell: &(dyn Fn(usize) + Sync),
-) -> Result<Option<NewArticleFigures<Summary, f64>>, Refusal> {
+) -> Result<Option<OfAllSlots>, Refusal> {
     let Some(new) = subject.new_articles().filter(|_| answered.1.suggests_new) else { return Ok(None) };
     let cases = Cases::of_new_articles(data);
     let answers = (!cases.is_empty()).then(|| ask(runtime, subject, data, &cases, tell)).transpose()?;
     let outfits = answered.0.with(&answered.1.open);
     let more = answers.iter().flat_map(|answers| cases.with(&answers.open));
-    Ok(Some(NewArticleFigures::new(new, outfits.chain(more))))
+    let figures = NewArticleFigures::new(new, outfits.chain(more));
+    let all = answered.1.open.iter().chain(answers.iter().flat_map(|answers| &answers.open)).copied();
+    Ok(Some((figures, all.collect())))
 }
 
 impl NewArticleFigures<Summary, f64> {

@@ -39,6 +39,9 @@ fn new_articles_have_figures_of_their_own() {
     assert_eq!(alone["slots"], beside_new["slots"]);
     assert!(mean(&alone["cross_entropy"]) + 0.001 < mean(&beside_new["cross_entropy"]), "{ours}");
     assert!(mean(&alone["mean_rank"]) < mean(&beside_new["mean_rank"]), "{ours}");
+    let bins = ours["calibration"]["bins"].as_array().unwrap();
+    let asked: u64 = bins.iter().map(|bin| bin["slots"].as_u64().unwrap()).sum();
+    assert_eq!(asked, ours["all_slots"], "customers are told of new articles, too");
     let slots = figures["new"]["any"]["slots"].as_u64().unwrap();
     let of_known = figures["known"]["any"]["slots"].as_u64().unwrap();
     assert!(slots > 10, "{slots}");

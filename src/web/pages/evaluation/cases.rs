@@ -155,7 +155,7 @@ impl ShownCase {
     }
 }
 
-/// The case in Side by side, where the whole catalogue counts, as in the evaluation.
+/// The case in Side by side, where the whole catalogue counts: the evaluation's articles, and new ones.
 fn side_by_side(case: &Case<'_>, shown: &[Method]) -> String {
     let slots = case.articles().enumerate();
     let view = side_by_side::View {
