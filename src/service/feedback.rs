@@ -242,17 +242,23 @@ pub async fn record_shown(store: &Store, viewing: &Viewing<'_>, seen: &[Seen]) -
 }
 
 /// Records what a person did with a suggestion, by its name. Does nothing if no suggestion of this article was shown under
-/// that name.
+/// that name, or if it was first shown beside a piece that the `saved` outfit lacks: the accepted outfit would be one that
+/// nobody made.
 pub async fn judge(
     store: &Store,
     releases: &Releases,
     name: &str,
     article: &ArticleId,
+    saved: Option<&[Option<ArticleId>]>,
     kind: FeedbackKind,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let shown = store.feedback().by_key(&key_of(name, FeedbackKind::Shown)).await?;
-    if let Some(shown) = shown.filter(|shown| shown.article == *article) {
+    let is_beside_others = |shown: &FeedbackEvent| {
+        let seen = read_recorded(&shown.completion_id).and_then(|ticket| ticket.outfit).unwrap_or_default();
+        saved.is_some_and(|saved| seen.iter().any(|piece| piece.is_some() && !saved.contains(piece)))
+    };
+    if let Some(shown) = shown.filter(|shown| shown.article == *article && !is_beside_others(shown)) {
         let judged = FeedbackEvent { kind, at: now, ..shown };
         // Its suggestion is counted already, with the article.
         let counted = SuggestedArticle::default();

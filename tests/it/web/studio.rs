@@ -682,3 +682,16 @@ async fn a_draft_counts_as_accepted_once_it_is_complete(Stylist(service, browser
     assert!(html.contains("id=\"save\"") && !html.contains("data-unsaved"), "{html}");
     assert!(browser.page(&format!("/studio?{view}&own.occasion=date")).await.contains("data-unsaved"));
 }
+
+/// X was shown beside A. Saved with B, it is no outfit of A and X.
+#[apply(contract)]
+async fn no_accepted_outfit_has_a_piece_that_was_replaced(Stylist(service, browser): Stylist) {
+    let rest = "slot=a-00568&slot=a-00259";
+    let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&{rest}")).await;
+    let used = uses(&html)[0].strip_prefix("/studio?").unwrap().to_owned();
+    let replaced = used.replace("slot=a-00134&", "slot=a-01130&");
+    assert_eq!(browser.post("/studio/outfits", &[("view", &replaced)]).await.status(), 303);
+    assert_eq!(accepted_outfits(&service.store, &service.releases, "").await.unwrap().0, "");
+    assert_eq!(browser.post("/studio/outfits", &[("view", &used)]).await.status(), 303);
+    assert!(accepted_outfits(&service.store, &service.releases, "").await.unwrap().0.contains("a-00134"));
+}

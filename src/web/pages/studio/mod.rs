@@ -482,7 +482,7 @@ async fn feedback(
         (Some(refused), None) => {
             let refusal: Refusal = parse("refused", &refused)?;
             let Refusal { slot, name, article } = &refusal;
-            judge(&store, &state.releases, name, article, FeedbackKind::Rejected, now).await?;
+            judge(&store, &state.releases, name, article, None, FeedbackKind::Rejected, now).await?;
             let is_remembered = match customer.filter(|_| !view.trial) {
                 Some(id) => state.store.customers().get(id).await?.is_some(),
                 None => false,

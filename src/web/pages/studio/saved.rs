@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     service::{fault::ServiceError, feedback::judge, outfits},
-    store::{Conflict, FeedbackKind, Origin, SavedFilter, SavedOutfit, Store, StoreError},
+    store::{Conflict, FeedbackKind, Origin, Put, SavedFilter, SavedOutfit, Store, StoreError},
     web::{
         http::{AppState, Problem},
         pages::{
@@ -232,16 +232,19 @@ pub(super) async fn save(
         Some(Edited { seq, revision }) => {
             outfits::replace(&store.by(author), (seq, revision), size, outfit.clone(), now)
                 .await
-                .map(|()| seq)
+                .map(|()| (seq, true))
         }
-        None => outfits::save(store, author, size, &outfit, now).await.map(|(seq, _)| seq),
+        // An outfit that was there may be a colleague's.
+        None => outfits::save(store, author, size, &outfit, now)
+            .await
+            .map(|(seq, put)| (seq, put != Put::Unchanged)),
     };
-    let seq = match saved {
-        Ok(seq) if another.is_some() && view.edited.is_some_and(|edited| edited.seq == seq) => {
+    let (seq, is_own) = match saved {
+        Ok((seq, _)) if another.is_some() && view.edited.is_some_and(|edited| edited.seq == seq) => {
             let unsaved = Unsaved::invalid("this is still the same outfit; change it, then save another");
             return refuse(&state, &visitor, view, unsaved).await;
         }
-        Ok(seq) => seq,
+        Ok(saved) => saved,
         // The board says so, and offers to save another.
         Err(ServiceError::Store(StoreError::Conflict(Conflict::OutfitChanged) | StoreError::NotFound(_))) => {
             return Ok(Redirect::to(&view.href()).into_response());
@@ -255,7 +258,7 @@ pub(super) async fn save(
     if !size.is_draft(&outfit.slots) {
         count_accepted(&state, &view, now).await;
     }
-    Ok(Redirect::to(&saved_view(&state, &view, seq).await?.href()).into_response())
+    Ok(Redirect::to(&saved_view(&state, &view, seq, is_own).await?.href()).into_response())
 }
 
 /// The board again, with why the outfit was not saved.
@@ -277,8 +280,16 @@ async fn count_accepted(state: &AppState, view: &View, now: Timestamp) {
     for (slot, name) in &view.suggested {
         if let Some(Some(article)) = view.slots.get(*slot) {
             // The outfit is saved by now, so a failure here is none of the stylist's.
-            if let Err(error) =
-                judge(&state.store, &state.releases, name, article, FeedbackKind::Accepted, now).await
+            if let Err(error) = judge(
+                &state.store,
+                &state.releases,
+                name,
+                article,
+                Some(&view.slots),
+                FeedbackKind::Accepted,
+                now,
+            )
+            .await
             {
                 warn!(%error, "a suggestion that a stylist used is not counted as accepted");
             }
@@ -287,8 +298,8 @@ async fn count_accepted(state: &AppState, view: &View, now: Timestamp) {
 }
 
 /// The board after saving, on which the saved outfit is changed from then on.
-async fn saved_view(state: &AppState, view: &View, seq: i64) -> Result<View, Problem> {
-    let saved = state.store.saved_outfits().get(seq).await?;
+async fn saved_view(state: &AppState, view: &View, seq: i64, is_own: bool) -> Result<View, Problem> {
+    let saved = state.store.saved_outfits().get(seq).await?.filter(|_| is_own);
     let edited = saved.map(|SavedOutfit { revision, .. }| Edited { seq, revision });
     Ok(View { saved: Some(seq), edited, ..view.clone() })
 }
