@@ -60,7 +60,8 @@ pub(super) async fn explain(
                 }
                 let cause = match &without.away {
                     Away::Cause(cause) => Some(cause.clone()),
-                    Away::Outfits => outfits_with(conversation, prepared, suggestion.index),
+                    Away::Outfits if factor > 1.0 => outfits_with(conversation, prepared, suggestion.index),
+                    Away::Outfits => None,
                 };
                 let reason = cause.map(|cause| Reason { cause, factor });
                 suggestion.reasons.get_or_insert_default().extend(reason);
@@ -74,7 +75,7 @@ pub(super) async fn explain(
     Ok(())
 }
 
-/// What stylists made with the suggestion. Where they made nothing with it, others gain by it, which is no reason to name.
+/// What stylists made with the suggestion. That they made more with others is no reason to name.
 fn outfits_with(conversation: &Conversation<'_>, prepared: &Prepared, article: u32) -> Option<Cause> {
     let found = conversation.outfits_with(prepared, article)?;
     let slot = |article: &u32| {

@@ -11,7 +11,7 @@ use crate::harness::{TestDatabase, apply, contract};
 const KNOWN: usize = 1451;
 
 /// Adds outfits of articles by number to a method's tables, and that the number of those with two shared articles counts.
-fn remember(tables: &[u8], outfits: &[&[usize]]) -> Vec<u8> {
+fn remember(tables: &[u8], outfits: &[Vec<usize>]) -> Vec<u8> {
     let (length, rest) = tables.split_at(8);
     let (header, data) = rest.split_at(usize::from_le_bytes(length.try_into().unwrap()));
     let mut header: Value = serde_json::from_slice(header).unwrap();
@@ -73,8 +73,12 @@ async fn stylists_outfits_are_named_as_reasons(db: TestDatabase) {
     assert_eq!(reason, None);
     service.stop().await;
 
+    let (scarf, boot) = (of("scarf"), of("boot"));
     change_file(&release, "match.safetensors", |tables| {
-        let outfits = [&[coat, jeans, hat][..], &[shirt, coat, jeans, hat], &[coat, hat], &[shirt, coat]];
+        let mut outfits =
+            vec![vec![coat, jeans, hat], vec![shirt, coat, jeans, hat], vec![coat, hat], vec![shirt, coat]];
+        outfits.push(vec![scarf, boot, hat]);
+        outfits.extend(vec![vec![scarf, boot, shirt]; 20]);
         remember(&tables, &outfits)
     });
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
@@ -91,4 +95,10 @@ async fn stylists_outfits_are_named_as_reasons(db: TestDatabase) {
     assert_eq!(reason.unwrap()["outfits"], json!({"count": 1, "slots": [0, 1, 3]}));
     let (reason, ..) = ask(&service, &[Some(id(coat)), None]).await;
     assert_eq!(reason, None, "outfits that share one article say nothing");
+    let (reason, _, named) = ask(&service, &[Some(id(scarf)), None, Some(id(boot))]).await;
+    assert_eq!(
+        (reason, named),
+        (None, json!([id(shirt)])),
+        "the shirt is in so many that they speak against the hat"
+    );
 }

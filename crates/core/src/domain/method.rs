@@ -82,6 +82,26 @@ impl Method {
             Method::Own(name) => name.as_str(),
         }
     }
+
+    /// What it is, in a sentence.
+    pub fn about(&self) -> &'static str {
+        match self {
+            Method::None => "Reads the outfit alone.",
+            Method::C => "Reads the customer beside each article of the outfit.",
+            Method::Np => "Reads the customer as one more position of the outfit.",
+            Method::Gs => "Adds the customer, as a state, to each position in each block.",
+            Method::Gsu => "As gs, and the state changes from block to block.",
+            Method::Latent => "Reads the outfit alone, as a mixture of eight personas.",
+            Method::Universal => "Reads the outfit alone, one block again and again until it is sure.",
+            Method::LatentUniversal => "As universal, with the mixture of personas of latent.",
+            Method::Gsx => "As gsu, and the state also reads the outfit.",
+            Method::GsxLatent => "As gsx, with the mixture of personas of latent.",
+            Method::Match => {
+                "As gsu, with articles by their attributes, and a memory of articles and outfits worn together."
+            }
+            Method::Own(_) => "The shop’s own.",
+        }
+    }
 }
 
 /// Their names in a sentence.

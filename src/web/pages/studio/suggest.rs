@@ -361,8 +361,12 @@ impl Renderer<'_> {
             Cause::Outfits { slots, count } => {
                 let articles = slots.iter().filter_map(|slot| self.board.slots.get(*slot)?.article.as_ref());
                 let names: Vec<&str> = articles.map(|article| article.name.as_str()).collect();
+                let names = names
+                    .split_last()
+                    .map_or_else(String::new, |(last, others)| format!("{} and {last}", others.join(", ")));
                 let outfits = if *count == 1 { "outfit" } else { "outfits" };
-                format!("because stylists put it with {}, in {count} {outfits}", names.join(" and "))
+                let count = self.notation.count(*count as u64);
+                format!("because stylists put it with {names}, in {count} {outfits}")
             }
         };
         ReasonView {

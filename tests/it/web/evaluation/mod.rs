@@ -36,6 +36,7 @@ async fn the_question_with_a_known_type_comes_first(Analyst(service, analyst): A
     let html = analyst.page("/evaluation").await;
     let (known, rest) = html.split_once("id=\"table-1\"").expect("Table 1 follows");
     assert!(rest.contains("id=\"recall\""));
+    assert!(rest.contains("gsu</dt><dd>As gs, and the state changes from block to block.</dd>"), "{rest}");
     let words = text(known);
     for said in [
         "match is the default method. It puts the missing article first in 50.59 % of the slots, and among the first five in 87.18 %.",

@@ -132,8 +132,8 @@ pub fn mark(series: usize) -> String {
     )
 }
 
-/// The number of series with their own colour and mark.
-const KINDS: usize = 10;
+/// The number of series with their own colour and mark: one for each method of ours.
+const KINDS: usize = 12;
 
 /// The classes of a series: its colour, and whether its marks are hollow.
 fn classes(series: usize) -> String {
@@ -141,7 +141,7 @@ fn classes(series: usize) -> String {
     format!("series s{}{hollow}", series % KINDS + 1)
 }
 
-/// The outline of a mark around a point: five shapes, first filled, then hollow.
+/// The outline of a mark around a point: six shapes, first filled, then hollow.
 fn outline(series: usize, (x, y): (f64, f64), size: f64) -> String {
     let r = size;
     let at = |dx: f64, dy: f64| format!("{} {}", Short(x + dx), Short(y + dy));
@@ -164,7 +164,16 @@ fn outline(series: usize, (x, y): (f64, f64), size: f64) -> String {
             at(0.0, 1.35 * r),
             at(-1.35 * r, 0.0)
         ),
-        _ => format!("M{}L{}L{}z", at(0.0, 1.2 * r), at(1.2 * r, -0.9 * r), at(-1.2 * r, -0.9 * r)),
+        4 => format!("M{}L{}L{}z", at(0.0, 1.2 * r), at(1.2 * r, -0.9 * r), at(-1.2 * r, -0.9 * r)),
+        _ => {
+            let (arm, end) = (0.7 * r, 1.3 * r);
+            format!(
+                "M{}h{a}v{b}h{b}v{a}h-{b}v{b}h-{a}v-{b}h-{b}v-{a}h{b}z",
+                at(-arm / 2.0, -end),
+                a = Short(arm),
+                b = Short(end - arm / 2.0)
+            )
+        }
     }
 }
 

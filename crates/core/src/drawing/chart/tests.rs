@@ -1,5 +1,7 @@
+use std::collections::BTreeSet;
+
 use super::*;
-use crate::drawing::chart::line::spread;
+use crate::{domain::Method, drawing::chart::line::spread};
 
 fn written(number: f64) -> String {
     format!("{number}")
@@ -111,4 +113,17 @@ fn a_reliable_method_lies_on_the_diagonal() {
         svg.contains("<circle cx=\"228\" cy=\"8\" r=\"8\"/>") && svg.contains(">half</text></g>"),
         "{svg}"
     );
+}
+
+#[test]
+fn each_method_has_its_own_colour_and_shape() {
+    let marks: Vec<String> = (0..Method::ALL.len()).map(mark).collect();
+    let part = |mark: &str, start: &str, end: &str| {
+        mark.split_once(start).unwrap().1.split_once(end).unwrap().0.to_owned()
+    };
+    let colours: BTreeSet<String> =
+        marks.iter().map(|mark| part(mark, "series s", "\"").replace(" hollow", "")).collect();
+    let shapes: BTreeSet<_> =
+        marks.iter().map(|mark| (part(mark, " d=\"", "\""), mark.contains("hollow"))).collect();
+    assert_eq!((colours.len(), shapes.len()), (Method::ALL.len(), Method::ALL.len()), "{marks:?}");
 }
