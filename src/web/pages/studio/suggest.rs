@@ -157,9 +157,10 @@ pub(super) async fn suggest(
         k: view.k(),
         filters: view.filters(),
         diversity: if view.varied { VARIED } else { 0.0 },
-        lift: asker.customer.is_some(),
+        // Ideas show neither.
+        lift: asker.customer.is_some() && shown.is_some(),
         of_outfit: view.own.keys().cloned().collect(),
-        explain: true,
+        explain: shown.is_some(),
         sets: Sets { most: if shown.is_some() { 0 } else { MAX_SETS }, distinct: true },
         rules: Some(times.now),
         ..Request::new(view.slots.clone(), Method::None)
@@ -191,6 +192,7 @@ pub(super) async fn suggest(
         at: times.now,
     };
     let mut sets = completion.sets;
+    let kinds = sets.first().map(kinds).unwrap_or_default();
     // Filters may have left fewer.
     let skipped = Some(view.skipped_sets).filter(|skipped| *skipped < sets.len()).unwrap_or(0);
     sets.drain(..skipped);
@@ -223,7 +225,7 @@ pub(super) async fn suggest(
         took: format!("{:.0} ms", times.begun.elapsed().as_secs_f64() * 1000.0),
         blank: completion.blanks.first().map(|blank| renderer.blank(blank)),
         sets: completion.sets.iter().map(|set| renderer.set(set)).collect(),
-        kinds: completion.sets.first().map(kinds).unwrap_or_default(),
+        kinds,
         others,
         notices: notices::notices(&completion.warnings, board, schema),
     })
