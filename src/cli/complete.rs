@@ -238,6 +238,7 @@ impl Complete {
             let articles = store.articles().all().try_collect().await?;
             return Ok((articles, read_rules(&store).await?, Profiles::Stored(store)));
         }
+        eprintln!("note: with files, the shop's rules are not read");
         let articles = match &self.articles {
             Some(path) => {
                 let mut checker = Checker::new([], []);

@@ -103,7 +103,7 @@ pub struct Rule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.001, maximum = 1000)]
     pub factor: Option<f64>,
-    /// Of `pin`: from 1. The article is last if there are fewer suggestions.
+    /// Of `pin`: from 1. The article is last if fewer are found, and not there if the request asks for fewer.
     #[serde(default, deserialize_with = "read_optional_integer", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 250)]
     pub rank: Option<usize>,
@@ -216,8 +216,10 @@ impl Rule {
         }
         for (field, time) in [("starts_at", &mut self.starts_at), ("ends_at", &mut self.ends_at)] {
             let Some(text) = time else { continue };
-            if let Some(millis) = calendar::parse_moment(text) {
-                *text = calendar::moment(millis, 1000, true);
+            let utc = calendar::parse_moment(text).map(|millis| calendar::moment(millis, 1000, true));
+            // In UTC it may be before the year 0 or after 9999.
+            if let Some(utc) = utc.filter(|utc| calendar::parse_moment(utc).is_some()) {
+                *text = utc;
             } else {
                 let detail =
                     format!("expected a time such as 2026-11-27T08:00:00Z or …+01:00, found {text:?}");

@@ -23,6 +23,8 @@ pub struct Person {
     pub role: Role,
     pub created_at: Timestamp,
     pub disabled_at: Option<Timestamp>,
+    /// Whether they have not chosen a password yet.
+    pub invited: bool,
 }
 
 macro_rules! select {
@@ -47,7 +49,14 @@ impl People<'_> {
         .await?;
         let entry = Entry::new("person.create", name.as_str(), json!({"role": role.as_str()}));
         self.store.commit(transaction, &entry, now).await?;
-        Ok(Person { id: PersonId(id), name: name.clone(), role, created_at: now, disabled_at: None })
+        Ok(Person {
+            id: PersonId(id),
+            name: name.clone(),
+            role,
+            created_at: now,
+            disabled_at: None,
+            invited: true,
+        })
     }
 
     pub async fn get(self, id: PersonId) -> Result<Option<Person>, StoreError> {
@@ -198,6 +207,7 @@ impl FromRow<'_, AnyRow> for Person {
             role: row.parse("role", str::parse)?,
             created_at: row.time("created_at")?,
             disabled_at: row.optional_time("disabled_at")?,
+            invited: row.get::<Option<&str>>("password_hash")?.is_none(),
         })
     }
 }

@@ -6,8 +6,8 @@ use atelier_core::domain::Method;
 use atelier_engine::inference::{Admission, AskError, Question};
 
 use super::{
-    Completion, CompletionError, Conversation, Cost, Prepared, Request, Served, choose_variants, questions,
-    read_answer,
+    Completion, CompletionError, Conversation, Cost, Prepared, Request, Served, choose_variants,
+    prepare::bounded, questions, read_answer,
 };
 use crate::service::fault::Fault;
 
@@ -50,13 +50,15 @@ pub async fn complete_many(
     let mut answers = answers.into_iter();
     for (position, mut prepared, _) in asked {
         let (mut personas, mut steps, mut blanks) = (None, None, Vec::with_capacity(prepared.blanks.len()));
-        let mut warnings = std::mem::take(&mut prepared.warnings);
+        let mut unmet = Vec::new();
         for blank in &prepared.blanks {
             let mut answer = answers.next().expect("an answer a question; this is a bug");
             personas = personas.or(answer.personas.take());
             steps = steps.or(answer.steps);
-            blanks.push(read_answer(served, &requests[position], &prepared, blank, answer, &mut warnings));
+            blanks.push(read_answer(served, &requests[position], &prepared, blank, answer, &mut unmet));
         }
+        let mut warnings = std::mem::take(&mut prepared.warnings);
+        warnings.extend(bounded(unmet));
         let variants = choose_variants(served, &requests[position], &prepared.reading.needs, &blanks, &[]);
         outcomes[position] =
             Some(Ok(Completion { blanks, sets: Vec::new(), variants, warnings, personas, steps, cost }));

@@ -284,11 +284,13 @@ pub async fn complete(
     let (personas, steps) =
         answers.first().map_or((None, None), |answer| (answer.personas.clone(), answer.steps));
     let mut warnings = std::mem::take(&mut prepared.warnings);
+    let mut unmet = Vec::new();
     let mut blanks: Vec<Blank> = answers
         .into_iter()
         .zip(&prepared.blanks)
-        .map(|(answer, blank)| read_answer(served, request, &prepared, blank, answer, &mut warnings))
+        .map(|(answer, blank)| read_answer(served, request, &prepared, blank, answer, &mut unmet))
         .collect();
+    warnings.extend(prepare::bounded(unmet));
     if request.lift {
         add_lift(&mut conversation, served, request, &prepared, &mut blanks).await?;
     }

@@ -61,6 +61,12 @@ fn bound(warnings: &mut Vec<Warning>, left_out: usize) {
     }
 }
 
+/// As many as an answer may have.
+pub(super) fn bounded(mut warnings: Vec<Warning>) -> Vec<Warning> {
+    bound(&mut warnings, 0);
+    warnings
+}
+
 /// A request as a model needs it.
 #[derive(Debug)]
 pub(super) struct Prepared {

@@ -114,7 +114,7 @@ pub(super) fn plural(kind: &str) -> String {
     let ends = |endings: &[&str]| endings.iter().any(|ending| kind.ends_with(ending));
     match () {
         () if ends(&["ss", "sh", "ch", "x", "z"]) => format!("{kind}es"),
-        () if kind.is_empty() || ends(&["s", "wear"]) => kind.to_owned(),
+        () if kind.is_empty() || ends(&["s", "wear", "ery"]) => kind.to_owned(),
         () if ends(&["ay", "ey", "oy", "uy"]) => format!("{kind}s"),
         () if let Some(stem) = kind.strip_suffix('y') => format!("{stem}ies"),
         () if let Some(stem) = kind.strip_suffix("rf") => format!("{stem}rves"),
@@ -159,9 +159,19 @@ pub(super) fn label(name: &str, schema: &Schema) -> String {
     schema.feature(name).map_or_else(|| spaced(name), |feature| feature.label.clone())
 }
 
-/// `trench-coat` as `trench coat`.
+/// `trench-coat` as `trench coat`. A hyphen after a single letter stays: `t-shirt`.
 pub(super) fn spaced(word: &str) -> String {
-    word.replace(['-', '_'], " ")
+    let mut letters = 0;
+    let space = |c: char| {
+        let after_one = letters == 1;
+        letters = if c.is_alphanumeric() { letters + 1 } else { 0 };
+        match c {
+            '-' if after_one => '-',
+            '-' | '_' => ' ',
+            other => other,
+        }
+    };
+    word.chars().map(space).collect()
 }
 
 fn is_ambiguous(feature: &Feature, word: &str, schema: &Schema) -> bool {
@@ -228,7 +238,18 @@ mod tests {
 
     #[test]
     fn types_have_a_plural() {
-        let all = ["coat", "trench coat", "dress", "jeans", "tights", "scarf", "hoody", "beanie", "tote bag"];
+        let all = [
+            "coat",
+            "trench coat",
+            "dress",
+            "jeans",
+            "tights",
+            "scarf",
+            "hoody",
+            "beanie",
+            "tote bag",
+            "jewellery",
+        ];
         let plurals = [
             "coats",
             "trench coats",
@@ -239,8 +260,13 @@ mod tests {
             "hoodies",
             "beanies",
             "tote bags",
+            "jewellery",
         ];
         assert_eq!(all.map(plural), plurals);
+        assert_eq!(
+            ["t-shirt", "rain-jacket", "u_v-neck", "-x"].map(spaced),
+            ["t-shirt", "rain jacket", "u v-neck", " x"]
+        );
     }
 
     #[test]

@@ -304,8 +304,10 @@ async fn every_way_of_suggesting_leaves_out_what_is_unavailable(Demo(service): D
                 _ => {}
             }
         }
-        on_pages +=
-            check(&articles_of_page(&browser.page(&page).await, &outfit[0]), &features, &filters, &page);
+        for asked in ["", "&ask=1"] {
+            let html = browser.page(&format!("{page}{asked}")).await;
+            on_pages += check(&articles_of_page(&html, &outfit[0]), &features, &filters, &page);
+        }
         customers.push((customer, features));
     }
     let mut offline = 0;

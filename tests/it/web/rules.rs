@@ -232,6 +232,10 @@ async fn rules_are_read_changed_and_deleted(Demo(service): Demo) {
         (json!({"effect": "pair", "articles": {"new": true}}), "/others"),
         (json!({"effect": "exclude", "articles": {"new": true}, "ends_at": "tomorrow"}), "/ends_at"),
         (
+            json!({"effect": "exclude", "articles": {"new": true}, "ends_at": "9999-12-31T23:59:59-05:00"}),
+            "/ends_at",
+        ),
+        (
             json!({"effect": "exclude", "articles": {"new": true}, "starts_at": "2026-01-02T00:00:00Z",
             "ends_at": "2026-01-01T00:00:00Z"}),
             "/ends_at",
@@ -349,6 +353,16 @@ async fn pairs_quotas_and_what_is_never_together_hold(Demo(service): Demo) {
     assert_eq!(answer["warnings"][0]["code"], "rule-not-met");
     let detail = answer["warnings"][0]["detail"].as_str().unwrap();
     assert!(detail.starts_with("slot 1: quota \"many\" is not met"), "{detail}");
+    for number in 0..40 {
+        let unmet =
+            json!({"effect": "quota", "least": 3, "articles": named(&plain[29..30]), "state": "active"});
+        service.rule(&format!("many-{number}"), &unmet).await;
+    }
+    let answer = service.ask_ok("/complete", &request(5)).await;
+    assert!(answer["warnings"].as_array().unwrap().len() <= 42, "{}", answer["warnings"]);
+    for number in 0..40 {
+        service.delete(&format!("/rules/many-{number}")).await;
+    }
     for name in ["quota", "pair", "many"] {
         assert_eq!(service.delete(&format!("/rules/{name}")).await.status(), 204);
     }

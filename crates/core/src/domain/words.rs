@@ -143,6 +143,24 @@ pub(super) fn is_one_size(word: &str) -> bool {
     ONE_SIZE.iter().any(|name| name.chars().eq(letters()))
 }
 
+/// The order in which people read folded sizes: `xs`, `s`, `m`, `xl`, then numbers, then the rest by the alphabet.
+pub fn size_order(word: &str) -> (u8, i32, &str) {
+    let (count, rest) = word.split_at(word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len()));
+    let size = rest.trim_start_matches('x');
+    let xs = rest.len() - size.len();
+    let xs = i32::try_from(if xs == 1 { count.parse().unwrap_or(xs) } else { xs }).unwrap_or(i32::MAX);
+    match size {
+        "s" if count.is_empty() || xs > 0 => (0, (-1_i32).saturating_sub(xs), word),
+        "m" if count.is_empty() && xs == 0 => (0, 0, word),
+        "l" if count.is_empty() || xs > 0 => (0, xs.saturating_add(1), word),
+        _ => match word.parse::<f32>() {
+            #[expect(clippy::cast_possible_truncation, reason = "a size of clothes is small")]
+            Ok(number) if number.is_finite() => (1, (number * 100.0) as i32, word),
+            _ => (2, 0, word),
+        },
+    }
+}
+
 /// Without the ending of an English plural; not always a word, but the same for both numbers.
 pub fn singular(word: &str) -> String {
     let cut = |ending: &str| word.strip_suffix(ending).filter(|rest| rest.chars().count() > 2);
@@ -297,6 +315,33 @@ mod tests {
         }
         for name in ["", "one", "S", "38", "university", "XOS"] {
             assert!(!fold_value(name).iter().any(|word| is_one_size(word)), "{name}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_in_the_order_of_people() {
+        let sizes = [
+            "xxs", "xs", "s", "m", "l", "xl", "2xl", "3xl", "9.5", "36", "38", "104", "one size", "w28",
+            "w30",
+        ];
+        let mut sorted = sizes.map(str::to_owned);
+        sorted.sort();
+        sorted.sort_by(|a, b| size_order(a).cmp(&size_order(b)));
+        assert_eq!(sorted, sizes);
+        for odd in [
+            "",
+            "x",
+            "0",
+            "-1",
+            "inf",
+            "nan",
+            "9999999999999999999999xl",
+            "2147483647xl",
+            "xxxxxxxxxxx",
+            "1s",
+            "ß",
+        ] {
+            let _ = size_order(odd);
         }
     }
 

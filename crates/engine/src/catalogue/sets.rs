@@ -9,7 +9,7 @@ use std::{
 };
 
 use atelier_core::{
-    domain::{Article, Features, Mask, Schema, SparseMask, fold_for, fold_parts},
+    domain::{Article, Features, Mask, Schema, SparseMask, fold_for, fold_parts, size_order},
     util::{chunked::Chunked, notation::is_currency},
 };
 
@@ -232,7 +232,7 @@ impl Sets {
         facets.remove(TYPE);
         for words in facets.values_mut() {
             words.retain(|word| *word != EVERYTHING);
-            words.sort_unstable();
+            words.sort_unstable_by_key(|word| size_order(word));
         }
         facets
     }

@@ -254,7 +254,9 @@ pub(super) async fn save(
             return refuse(&state, &visitor, view, unsaved).await;
         }
     };
-    store.saved_outfits().keep_suggested(seq, &view.suggested).await?;
+    if is_own {
+        store.saved_outfits().keep_suggested(seq, &view.suggested).await?;
+    }
     if !size.is_draft(&outfit.slots) {
         count_accepted(&state, &view, now).await;
     }

@@ -362,10 +362,8 @@ impl Renderer<'_> {
             }
             Cause::Outfits { slots, count } => {
                 let articles = slots.iter().filter_map(|slot| self.board.slots.get(*slot)?.article.as_ref());
-                let names: Vec<&str> = articles.map(|article| article.name.as_str()).collect();
-                let names = names
-                    .split_last()
-                    .map_or_else(String::new, |(last, others)| format!("{} and {last}", others.join(", ")));
+                let names: Vec<String> = articles.map(|article| article.name.clone()).collect();
+                let names = profile::list(&names, "and");
                 let outfits = if *count == 1 { "outfit" } else { "outfits" };
                 let count = self.notation.count(*count as u64);
                 format!("because stylists put it with {names}, in {count} {outfits}")
