@@ -1295,7 +1295,7 @@ export interface components {
              * @description Of two rules that contradict each other, the one with the higher priority counts, then the first by name.
              */
             priority?: number;
-            /** @description Of `pin`: from 1. The article is last if there are fewer suggestions. */
+            /** @description Of `pin`: from 1. The article is last if fewer are found, and not there if the request asks for fewer. */
             rank?: number | null;
             /**
              * Format: date-time
