@@ -13,7 +13,7 @@ create table people (
     created_at bigint not null,
     disabled_at bigint,
     constraint people_name_unique unique (name_key),
-    constraint people_role_valid check (role in ('stylist', 'analyst', 'admin'))
+    constraint people_role_valid check (role in ('stylist', 'analyst', 'merchandiser', 'admin'))
 );
 
 create table sessions (

@@ -20,7 +20,7 @@ create table people (
     -- Accounts are disabled, never deleted: the audit log keeps naming them.
     disabled_at integer,
     constraint people_name_unique unique (name_key),
-    constraint people_role_valid check (role in ('stylist', 'analyst', 'admin'))
+    constraint people_role_valid check (role in ('stylist', 'analyst', 'merchandiser', 'admin'))
 ) strict;
 
 create table sessions (

@@ -21,6 +21,7 @@ pub mod personas;
 pub mod profiles;
 pub mod release_folder;
 pub mod routing;
+pub mod rule_changes;
 pub mod rules;
 pub mod search;
 pub mod similar;

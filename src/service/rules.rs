@@ -280,11 +280,12 @@ impl Rule {
         }
     }
 
-    fn starts(&self) -> i64 {
+    /// In milliseconds since 1970.
+    pub fn starts(&self) -> i64 {
         self.starts_at.as_deref().and_then(calendar::parse_moment).unwrap_or(i64::MIN)
     }
 
-    fn ends(&self) -> i64 {
+    pub fn ends(&self) -> i64 {
         self.ends_at.as_deref().and_then(calendar::parse_moment).unwrap_or(i64::MAX)
     }
 }

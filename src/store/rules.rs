@@ -10,6 +10,9 @@ use super::{
 
 /// The most rules: each is looked at with every request.
 const MOST: i64 = 1000;
+/// The actions of entries in the audit log.
+const PUT: &str = "rule.put";
+const DELETE: &str = "rule.delete";
 
 /// The rules of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -35,20 +38,28 @@ impl StoredRules<'_> {
         find(&mut *self.store.readers()?.acquire().await?, name, "").await
     }
 
-    /// Adds or replaces a rule, or only checks whether it could be.
-    pub async fn put(
+    /// Stores what `make` makes of the rule as it is, or only checks whether it could be stored. The same rule again is no change.
+    pub async fn change<E>(
         self,
         name: &RuleName,
-        body: &Value,
         expected: &Expected,
         is_trial: bool,
         now: Timestamp,
-    ) -> Result<(Put, Version), ChangeError> {
-        let text = json::text(body);
-        json::check_row("the rule", text.len(), self.store.row_bytes)?;
+        make: impl FnOnce(Option<Value>) -> Result<Value, E> + Send,
+    ) -> Result<Result<(Put, Stored<NamedRule>), E>, ChangeError> {
         let mut transaction = self.store.write().await?;
-        let before = find(&mut transaction, name, self.store.dialect.for_update()).await?;
-        expected.check(before.as_ref().map(|stored| &stored.version))?;
+        let stored = find(&mut transaction, name, self.store.dialect.for_update()).await?;
+        expected.check(stored.as_ref().map(|stored| &stored.version))?;
+        let before = stored.as_ref().map(|stored| stored.value.body.clone());
+        let body = match make(before.clone()) {
+            Ok(body) => body,
+            Err(error) => return Ok(Err(error)),
+        };
+        if let Some(stored) = stored.filter(|stored| stored.value.body == body) {
+            return Ok(Ok((Put::Unchanged, stored)));
+        }
+        let text = json::text(&body);
+        json::check_row("the rule", text.len(), self.store.row_bytes)?;
         let row: Stored<NamedRule> = sqlx::query_as(
             "insert into rules (name, body, created_at) values ($1, $2, $3)
              on conflict (name) do update set body = excluded.body, revision = rules.revision + 1 returning *",
@@ -66,12 +77,11 @@ impl StoredRules<'_> {
             let reason = format!("there are {MOST} already; delete one first");
             return Err(StoreError::Unfit { what: "the rule", reason }.into());
         }
-        if is_trial {
-            return Ok((put, row.version));
+        if !is_trial {
+            let details = json!({"before": before, "after": body});
+            self.commit(transaction, &Entry::new(PUT, name.as_str(), details), now).await?;
         }
-        let details = json!({"before": before.map(|stored| stored.value.body), "after": body});
-        self.commit(transaction, &Entry::new("rule.put", name.as_str(), details), now).await?;
-        Ok((put, row.version))
+        Ok(Ok((put, row)))
     }
 
     /// False if there is no such rule.
@@ -90,7 +100,7 @@ impl StoredRules<'_> {
             .execute(&mut *transaction)
             .await?;
         let details = json!({"before": before.value.body});
-        self.commit(transaction, &Entry::new("rule.delete", name.as_str(), details), now).await?;
+        self.commit(transaction, &Entry::new(DELETE, name.as_str(), details), now).await?;
         Ok(true)
     }
 

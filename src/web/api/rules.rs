@@ -8,7 +8,6 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tokio::task;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
@@ -18,9 +17,10 @@ use crate::{
         access::Scope,
         completion::Warning,
         fault::ServiceError,
-        rules::{Rule, review},
+        rule_changes::{Changed, RuleError, change_rule},
+        rules::Rule,
     },
-    store::{Author, Expected, NamedRule, Put, Version, Versions},
+    store::{Author, Expected, NamedRule, Put},
     web::http::{
         AppState, Kind, Problem,
         conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders, etag, unchanged},
@@ -131,7 +131,8 @@ async fn put(
     Conditions(expected): Conditions,
     Json(body): Json<Rule>,
 ) -> Result<Response, Problem> {
-    store(state, author, name, body, expected, trial).await
+    check_id("/name", body.name.as_deref(), &name)?;
+    store(state, author, name, expected, trial, |_| Ok(body)).await
 }
 
 /// A change of a rule: fields to set, or with null to remove. An object is merged into the stored object.
@@ -168,18 +169,18 @@ async fn patch(
     Caller(author): Caller,
     Path(name): Path<RuleName>,
     Query(trial): Query<Trial>,
-    conditions: Conditions,
+    Conditions(expected): Conditions,
     MergePatch(change): MergePatch<Map<String, Value>>,
 ) -> Result<Response, Problem> {
-    let stored = state.store.rules().get(&name).await?.ok_or_else(|| unknown(&name))?;
-    // It is also an error if the caller's version is not the current one.
-    conditions.has(&stored.version)?;
-    let mut body = stored.value.body;
-    merge(&mut body, Value::Object(change));
-    // Another change in between would be lost.
-    let one_of = Some(Versions::OneOf(vec![stored.version.to_string()]));
-    store(state, author, name, from_value(body)?, Expected { one_of, none_of: conditions.0.none_of }, trial)
-        .await
+    let (asked, unknown_name) = (name.clone(), name.clone());
+    let make = move |stored: Option<Value>| {
+        let mut body = stored.ok_or_else(|| unknown(&unknown_name))?;
+        merge(&mut body, Value::Object(change));
+        let rule: Rule = from_value(body)?;
+        check_id("/name", rule.name.as_deref(), &asked)?;
+        Ok(rule)
+    };
+    store(state, author, name, expected, trial, make).await
 }
 
 /// Merges as RFC 7396 says.
@@ -205,31 +206,21 @@ async fn store(
     state: AppState,
     author: Author,
     name: RuleName,
-    rule: Rule,
     expected: Expected,
     Trial { dry_run }: Trial,
+    make: impl FnOnce(Option<Value>) -> Result<Rule, Problem> + Send + 'static,
 ) -> Result<Response, Problem> {
-    check_id("/name", rule.name.as_deref(), &name)?;
-    let rule = Rule { name: None, ..rule }
-        .checked()
-        .map_err(|faults| fault::problem(ServiceError::Faults(faults)))?;
-    let live = state.releases.current();
     uncancelled(async move {
-        let body = serde_json::to_value(&rule).expect("a rule is plain JSON; this is a bug");
-        let put = state.store.by(author).rules().put(&name, &body, &expected, dry_run, state.now()).await;
-        let (put, version): (Put, Version) = put.map_err(|error| unchanged(error, || unknown(&name)))?;
-        if !dry_run {
-            state.releases.refresh().await?;
-        }
-        let reviewed = task::spawn_blocking(move || {
-            let (article_count, warnings) = live
-                .map(|live| {
-                    review(&name, &rule, &live.rules, &live.catalogue, live.serving.release().schema())
-                })
-                .unwrap_or_default();
-            StoredBody { rule: Rule { name: Some(name.to_string()), ..rule }, article_count, warnings }
-        });
-        let body = Json(reviewed.await.expect("looking at a rule does not panic; this is a bug"));
+        let store = state.store.by(author);
+        let changed =
+            change_rule((&store, &state.releases), &name, &expected, dry_run, state.now(), make).await;
+        let changed = changed.map_err(|error| match error {
+            RuleError::Refused(problem) => problem,
+            RuleError::Faults(faults) => fault::problem(ServiceError::Faults(faults)),
+            RuleError::Change(error) => unchanged(error, || unknown(&name)),
+        })?;
+        let Changed { put, version, rule, article_count, warnings } = changed;
+        let body = Json(StoredBody { rule, article_count, warnings });
         if dry_run {
             return Ok(body.into_response());
         }

@@ -1,4 +1,4 @@
-//! The pages for stylists, analysts and admins.
+//! The pages for stylists, analysts, merchandisers and admins.
 //!
 //! Each page is a private template struct with its handler, in the module of its name; its template mirrors the
 //! URL. A view's whole state is in its address, so every view is a link and works without a script (`address` describes
@@ -14,6 +14,7 @@ mod evaluation;
 mod fault;
 mod figures;
 mod form;
+mod merchandising;
 mod operations;
 mod pager;
 mod personas;
@@ -41,6 +42,7 @@ pub(super) fn router() -> Router<AppState> {
         .route("/", get(home))
         .merge(access::router())
         .merge(assets::router())
+        .merge(merchandising::router())
         .merge(operations::router())
         .merge(side_by_side::router())
         .merge(sign_in::router())

@@ -11,11 +11,19 @@ pub(crate) enum Page {
     SideBySide,
     Evaluation,
     Operations,
+    Merchandising,
     Access,
 }
 
 impl Page {
-    const ALL: [Self; 5] = [Self::Studio, Self::SideBySide, Self::Evaluation, Self::Operations, Self::Access];
+    const ALL: [Self; 6] = [
+        Self::Studio,
+        Self::SideBySide,
+        Self::Evaluation,
+        Self::Operations,
+        Self::Merchandising,
+        Self::Access,
+    ];
 
     pub(crate) fn path(self) -> &'static str {
         match self {
@@ -23,6 +31,7 @@ impl Page {
             Self::SideBySide => "/side-by-side",
             Self::Evaluation => "/evaluation",
             Self::Operations => "/operations",
+            Self::Merchandising => "/merchandising",
             Self::Access => "/access",
         }
     }
@@ -33,6 +42,7 @@ impl Page {
             Self::SideBySide => "Side by side",
             Self::Evaluation => "Evaluation",
             Self::Operations => "Operations",
+            Self::Merchandising => "Merchandising",
             Self::Access => "Access",
         }
     }
@@ -47,6 +57,7 @@ impl Page {
         match self {
             Self::Studio => Role::Stylist,
             Self::SideBySide | Self::Evaluation | Self::Operations => Role::Analyst,
+            Self::Merchandising => Role::Merchandiser,
             Self::Access => Role::Admin,
         }
     }

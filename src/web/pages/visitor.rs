@@ -81,7 +81,7 @@ macro_rules! roles {
     };
 }
 
-roles!(Stylist, Analyst, Admin);
+roles!(Stylist, Analyst, Merchandiser, Admin);
 
 async fn at_least(role: Role, parts: &mut Parts, state: &AppState) -> Result<Visitor, Response> {
     let Guest(visitor) =

@@ -85,6 +85,7 @@ const ADMIN: Pages = &[
     ("routing", "/operations/routing"),
     ("routing-change", "/operations/routing/change?experiment=x&share-gsu=9&share-none=1"),
     ("routing-refused", "/operations/routing/change?experiment=x&share-gsu=half"),
+    ("rules", "/merchandising"),
     ("access", "/access"),
     ("person", "/access/people/1"),
     ("keys", "/access/keys"),

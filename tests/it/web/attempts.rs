@@ -14,7 +14,7 @@ use super::{Browser, Demo, Service, Stylist, browser, header};
 use crate::harness::{TestDatabase, apply, contract};
 
 /// Each page and the lowest role that may see it; `None` is public.
-const PAGES: [(&str, Option<Role>); 37] = [
+const PAGES: [(&str, Option<Role>); 38] = [
     ("/studio", Some(Role::Stylist)),
     ("/studio/outfits", Some(Role::Stylist)),
     ("/studio/outfits/1", Some(Role::Stylist)),
@@ -46,6 +46,7 @@ const PAGES: [(&str, Option<Role>); 37] = [
     ("/operations/releases/demo/comparison.csv?of=types", Some(Role::Analyst)),
     ("/operations/routing", Some(Role::Analyst)),
     ("/operations/routing/change", Some(Role::Admin)),
+    ("/merchandising", Some(Role::Merchandiser)),
     ("/access", Some(Role::Admin)),
     ("/access/people/1", Some(Role::Admin)),
     ("/access/keys", Some(Role::Admin)),
@@ -57,7 +58,7 @@ const PAGES: [(&str, Option<Role>); 37] = [
 type Fields = &'static [(&'static str, &'static str)];
 
 /// Each form, the lowest role that may send it, and its fields.
-const FORMS: [(&str, Role, Fields); 16] = [
+const FORMS: [(&str, Role, Fields); 17] = [
     ("/studio/feedback", Role::Stylist, &[("view", "slot="), ("refused", "7f/a")]),
     ("/studio/outfits", Role::Stylist, &[("view", "slot=")]),
     ("/studio/outfits/1", Role::Stylist, &[("change", "delete"), ("revision", "1")]),
@@ -68,6 +69,7 @@ const FORMS: [(&str, Role, Fields); 16] = [
     ("/operations/feeds/shop/delete", Role::Admin, &[]),
     ("/operations/releases/demo", Role::Admin, &[]),
     ("/operations/routing", Role::Admin, &[("default_method", "none")]),
+    ("/merchandising/state", Role::Merchandiser, &[("name", "x"), ("state", "off")]),
     ("/access", Role::Admin, &[("name", "Mallory"), ("role", "admin")]),
     ("/access/people/1", Role::Admin, &[("role", "stylist")]),
     ("/access/people/1/disable", Role::Admin, &[]),
@@ -75,8 +77,6 @@ const FORMS: [(&str, Role, Fields); 16] = [
     ("/access/keys/1/revoke", Role::Admin, &[]),
     ("/sign-out", Role::Stylist, &[]),
 ];
-
-const ROLES: [Role; 3] = [Role::Stylist, Role::Analyst, Role::Admin];
 
 #[apply(contract)]
 async fn each_page_requires_its_role(Demo(service): Demo) {
@@ -98,7 +98,7 @@ async fn each_page_requires_its_role(Demo(service): Demo) {
         );
         assert!(header(&answer, "location").starts_with("/sign-in"), "{path}");
     }
-    for own in ROLES {
+    for own in Role::ALL {
         let browser = service.signed_in(own).await;
         for (path, role) in PAGES {
             let answer = browser.get(path).await;
@@ -123,7 +123,7 @@ async fn each_form_requires_its_role_and_session(Demo(service): Demo) {
         let bare = browser().post(format!("{}{path}", service.url)).body(form);
         let bare = bare.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap();
         assert!([401, 403].contains(&bare.status().as_u16()), "{path} for a stranger: {}", bare.status());
-        for own in ROLES {
+        for own in Role::ALL {
             let browser = service.signed_in(own).await;
             // With no token, a made-up one, or that of another session.
             for csrf in ["", "0", &stranger] {

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use atelier_core::domain::Article;
+use atelier::store::Actor;
+use atelier_core::domain::{Article, Role};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -264,6 +265,55 @@ async fn rules_are_read_changed_and_deleted(Demo(service): Demo) {
         (&log[2].details["before"]["factor"], &log[2].details["after"]["factor"]),
         (&json!(2.0), &json!(3.0))
     );
+}
+
+#[apply(contract)]
+async fn changes_of_different_fields_never_meet(Demo(service): Demo) {
+    let body = json!({"effect": "boost", "factor": 2, "articles": {"types": ["coat"]}});
+    service.rule("coats", &body).await;
+    let url = format!("{}/rules/coats", service.url);
+    let patches: Vec<Value> =
+        (0..8).map(|number| json!({"when": {"features": {format!("f{number}"): ["x"]}}})).collect();
+    let send = |patch: &Value| service.http.patch(&url).json(patch).send();
+    for answer in futures_util::future::join_all(patches.iter().map(send)).await {
+        assert_eq!(answer.unwrap().status(), 200);
+    }
+    let features = service.json("/rules/coats").await["when"]["features"].clone();
+    assert_eq!(features.as_object().unwrap().len(), 8, "{features}");
+    // The same again is no change: the version stays, and the log has no entry.
+    let read = service.get("/rules/coats").await;
+    let (version, rule) = (header(&read, "etag").to_owned(), read.json::<Value>().await.unwrap());
+    let again = service.put("/rules/coats", &rule).await;
+    assert_eq!((again.status().as_u16(), header(&again, "etag")), (200, &*version));
+    let puts = service.log(99).await.into_iter().filter(|entry| entry.action == "rule.put");
+    assert_eq!(puts.count(), 9);
+}
+
+#[apply(contract)]
+async fn a_merchandiser_turns_a_rule_on_and_off(Demo(service): Demo) {
+    let plain = ids(&service.suggested(&request(2)).await);
+    service
+        .rule("a b&c", &json!({"effect": "exclude", "articles": named(&plain[..1]), "note": "Recalled"}))
+        .await;
+    let browser = service.signed_in(Role::Merchandiser).await;
+    let click = async |state: &str| {
+        let answer = browser.post("/merchandising/state", &[("name", "a b&c"), ("state", state)]).await;
+        assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, "/merchandising"));
+    };
+    click("active").await;
+    assert_eq!(ids(&service.suggested(&request(1)).await), plain[1..]);
+    let html = browser.page("/merchandising").await;
+    for words in ["a b&#38;c", "Recalled", "<td>active</td>", "Turn off"] {
+        assert!(html.contains(words), "{words} in {html}");
+    }
+    click("off").await;
+    assert_eq!(ids(&service.suggested(&request(1)).await), plain[..1]);
+    assert!(browser.page("/merchandising").await.contains("<td>off</td>"));
+    let entry = &service.log(1).await[0];
+    assert_eq!((&*entry.action, &entry.details["after"]["state"]), ("rule.put", &json!("off")));
+    assert!(matches!(entry.actor, Actor::Person(_)));
+    let gone = browser.post("/merchandising/state", &[("name", "gone"), ("state", "off")]).await;
+    assert_eq!(gone.status(), 404);
 }
 
 #[apply(contract)]

@@ -7,13 +7,19 @@ use crate::named;
 pub enum Role {
     Stylist,
     Analyst,
+    Merchandiser,
     Admin,
+}
+
+impl Role {
+    pub const ALL: [Self; 4] = [Self::Stylist, Self::Analyst, Self::Merchandiser, Self::Admin];
 }
 
 named!(
     Role,
-    "a role is stylist, analyst or admin",
+    "a role is stylist, analyst, merchandiser or admin",
     Stylist = "stylist",
     Analyst = "analyst",
+    Merchandiser = "merchandiser",
     Admin = "admin"
 );

@@ -30,8 +30,6 @@ use crate::{
     },
 };
 
-const ROLES: [Role; 3] = [Role::Stylist, Role::Analyst, Role::Admin];
-
 #[derive(Template)]
 #[template(path = "access.html")]
 struct PeoplePage {
@@ -40,7 +38,7 @@ struct PeoplePage {
     people: Vec<Person>,
     /// Who is signed in.
     own: PersonId,
-    roles: [Role; 3],
+    roles: [Role; 4],
     /// The name and the role in the form, and why adding them failed.
     name: String,
     role: Role,
@@ -67,7 +65,7 @@ async fn people_page(
         tab: Tab::People,
         people: state.store.people().list().await?,
         own: visitor.person.id,
-        roles: ROLES,
+        roles: Role::ALL,
         name,
         role,
         form: Uuid::new_v4(),
@@ -162,14 +160,14 @@ struct PersonPage<'a> {
     tab: Tab,
     person: &'a Person,
     own: PersonId,
-    roles: [Role; 3],
+    roles: [Role; 4],
     /// Why the change failed, if it was tried.
     refused: Option<String>,
 }
 
 fn show_person(person: &Person, visitor: &Visitor, refused: Option<String>) -> Result<Html<String>, Problem> {
     let (shell, own) = (visitor.shell(Page::Access), visitor.person.id);
-    let page = PersonPage { shell, tab: Tab::People, person, own, roles: ROLES, refused };
+    let page = PersonPage { shell, tab: Tab::People, person, own, roles: Role::ALL, refused };
     Ok(Html(page.render()?))
 }
 

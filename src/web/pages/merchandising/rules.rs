@@ -1,0 +1,126 @@
+//! `/merchandising`: the shop's rules, and one click to turn one on or off.
+
+use askama::Template;
+use atelier_core::domain::{RuleName, Timestamp};
+use axum::{
+    extract::State as Shared,
+    response::{Html, Redirect},
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Tab;
+use crate::{
+    service::{
+        fault::ServiceError,
+        live_release::read_rules,
+        rule_changes::{RuleError, change_rule},
+        rules::{Rule, State},
+    },
+    store::{ChangeError, Expected},
+    web::{
+        http::{AppState, Kind, Problem, uncancelled::uncancelled},
+        pages::{
+            fault, figures,
+            form::Form,
+            shell::{Page, Shell},
+            visitor::Merchandiser,
+        },
+    },
+};
+
+const LIST: &str = "/merchandising";
+
+#[derive(Template)]
+#[template(path = "merchandising/rules.html")]
+struct RulesPage {
+    shell: Shell,
+    tab: Tab,
+    rules: Vec<RuleView>,
+}
+
+struct RuleView {
+    name: String,
+    effect: &'static str,
+    /// What it is at this moment.
+    state: &'static str,
+    starts: Option<String>,
+    ends: Option<String>,
+    owner: String,
+    note: String,
+    priority: u32,
+    /// The state that one click leads to, and the button's words.
+    next: (&'static str, &'static str),
+}
+
+impl RuleView {
+    fn new(name: &RuleName, rule: Rule, now: Timestamp) -> Self {
+        let moment = |millis: i64| figures::moment(Timestamp::from_millis(millis));
+        let (starts, ends) = (rule.starts(), rule.ends());
+        let state = match rule.state {
+            State::Draft => "draft",
+            State::Off => "off",
+            State::Active if now.millis() < starts => "scheduled",
+            State::Active if now.millis() >= ends => "ended",
+            State::Active => "active",
+        };
+        let next = if rule.state == State::Active { ("off", "Turn off") } else { ("active", "Turn on") };
+        Self {
+            name: name.to_string(),
+            effect: rule.effect.as_str(),
+            state,
+            starts: rule.starts_at.is_some().then(|| moment(starts)),
+            ends: rule.ends_at.is_some().then(|| moment(ends)),
+            owner: rule.owner.unwrap_or_default(),
+            note: rule.note.unwrap_or_default(),
+            priority: rule.priority,
+            next,
+        }
+    }
+}
+
+pub(super) async fn list(
+    Merchandiser(visitor): Merchandiser,
+    Shared(state): Shared<AppState>,
+) -> Result<Html<String>, Problem> {
+    let now = state.now();
+    let rules = read_rules(&state.store).await?;
+    let page = RulesPage {
+        shell: visitor.shell(Page::Merchandising),
+        tab: Tab::Rules,
+        rules: rules.into_iter().map(|(name, rule)| RuleView::new(&name, rule, now)).collect(),
+    };
+    Ok(Html(page.render()?))
+}
+
+#[derive(Deserialize)]
+pub(super) struct StateForm {
+    name: String,
+    state: State,
+}
+
+pub(super) async fn set_state(
+    Merchandiser(visitor): Merchandiser,
+    Shared(state): Shared<AppState>,
+    Form(StateForm { name, state: next }): Form<StateForm>,
+) -> Result<Redirect, Problem> {
+    let gone =
+        || Problem::new(Kind::NotFound, format!("there is no rule {name:?}; it may have been deleted"));
+    let rule_name = RuleName::new(&name).map_err(|_| gone())?;
+    let author = visitor.author();
+    let changed = uncancelled(async move {
+        let store = state.store.by(author);
+        let make = move |stored: Option<Value>| {
+            let rule: Option<Rule> = stored.and_then(|body| serde_json::from_value(body).ok());
+            rule.map(|rule| Rule { state: next, ..rule }).ok_or(())
+        };
+        change_rule((&store, &state.releases), &rule_name, &Expected::default(), false, state.now(), make)
+            .await
+    });
+    match changed.await {
+        Ok(_) => Ok(Redirect::to(LIST)),
+        Err(RuleError::Faults(faults)) => Err(fault::problem(ServiceError::Faults(faults))),
+        Err(RuleError::Change(ChangeError::Store(error))) => Err(error.into()),
+        Err(RuleError::Change(_) | RuleError::Refused(())) => Err(gone()),
+    }
+}
