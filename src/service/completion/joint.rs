@@ -67,9 +67,9 @@ pub(super) async fn fill(
     let mut beam = vec![Partial { filled: Vec::new(), log_probability: 0.0, offset: 0.0 }];
     let steer = prepared.steer.as_ref();
     // Sets have no ranks of articles, so no pins and quotas.
-    let steering = steer
-        .and_then(|steer| steer.steering.as_ref())
-        .map(|steering| Arc::new(Steering { offsets: Arc::clone(&steering.offsets), wanted: Vec::new() }));
+    let steering = steer.and_then(|steer| steer.steering.as_ref()).map(|steering| {
+        Arc::new(Steering { offsets: Arc::clone(&steering.offsets), wanted: Vec::new(), shown: None })
+    });
     for depth in 0..prepared.blanks.len() {
         let question = |partial| Question {
             steering: steering.clone(),

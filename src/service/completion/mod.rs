@@ -382,7 +382,7 @@ fn read_answer(
         Some(steer) => {
             let weight = |suggestion: &Suggestion| suggestion.share * steer.offset(suggestion.index).exp();
             let chosen = diversity::choose(pool, request.k, request.diversity, weight);
-            let (placed, unmet) = steer.place(blank.slot, chosen, request.k, &answer.wanted, suggestion);
+            let (placed, unmet) = steer.place(blank.slot, chosen, &answer.wanted, suggestion);
             warnings.extend(unmet);
             placed
         }

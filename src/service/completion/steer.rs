@@ -6,21 +6,19 @@
 use std::{collections::HashSet, sync::Arc};
 
 use atelier_core::domain::{Mask, RuleName};
-use atelier_engine::inference::{Candidate, Steering};
+use atelier_engine::inference::{Candidate, Offsets, Shown, Steering};
 
 use super::{
-    Suggestion, Warning,
+    Request, Suggestion, Warning,
     prepare::{Draft, Slots},
     reading::Reading,
 };
-use crate::service::rules::{Compiled, Effect, Rules, Situation, meets};
+use crate::service::rules::{Compiled, Effect, Rule, Rules, Situation, meets};
 
 /// The rules that concern a request.
 #[derive(Debug)]
 pub(super) struct Steer {
-    rules: Arc<Rules>,
-    /// Their numbers, the most important first.
-    matching: Vec<usize>,
+    plan: Arc<Plan>,
     /// What the engine has to do, if anything.
     pub(super) steering: Option<Arc<Steering>>,
     /// The articles that none of its blanks gets.
@@ -51,46 +49,28 @@ impl Steer {
         if matching.is_empty() {
             return None;
         }
-        let mut steer = Self { rules: Arc::clone(rules), matching, steering: None, excluded: None };
         let moving: Vec<usize> =
-            steer.matching.iter().copied().filter(|at| rules.get(*at).offset().is_some()).collect();
-        let wanted: Vec<(Arc<Mask>, usize)> = steer.wanted(request.k).collect();
-        if !(moving.is_empty() && wanted.is_empty()) {
-            steer.steering = Some(Arc::new(Steering { offsets: rules.offsets(moving), wanted }));
-        }
+            matching.iter().copied().filter(|at| rules.get(*at).offset().is_some()).collect();
+        let has_offsets = !moving.is_empty();
+        let offsets = rules.offsets(moving);
+        let plan = Arc::new(Plan::new(rules, matching, Arc::clone(&offsets), request));
+        let wanted = plan.wanted();
+        let steering = (has_offsets || !wanted.is_empty()).then(|| {
+            Arc::new(Steering { offsets, wanted, shown: Some(Arc::clone(&plan) as Arc<dyn Shown>) })
+        });
         let mut excluded = Mask::none(draft.served.catalogue.sets().present().length());
-        for rule in steer.all().filter(|rule| rule.rule.effect == Effect::Exclude) {
+        for rule in plan.all().filter(|rule| rule.rule.effect == Effect::Exclude) {
             excluded.unite(&rule.articles);
         }
+        let mut steer = Self { plan, steering, excluded: None };
         steer.unite_apart(&mut excluded, &slots.articles);
         steer.excluded = (!excluded.is_empty()).then(|| Arc::new(excluded));
         Some(steer)
     }
 
-    fn all(&self) -> impl Iterator<Item = &Compiled> {
-        self.matching.iter().map(|number| self.rules.get(*number))
-    }
-
-    fn pins(&self) -> impl Iterator<Item = (usize, &Compiled)> {
-        self.all().filter_map(|rule| {
-            Some((if rule.rule.effect == Effect::Pair { 1 } else { rule.rule.rank? }, rule))
-        })
-    }
-
-    fn quotas(&self) -> impl Iterator<Item = (usize, &Compiled)> {
-        self.all().filter_map(|rule| Some((rule.rule.least?, rule)))
-    }
-
-    /// The articles that pins and then quotas may need. A pin's first ones may be at other ranks already.
-    fn wanted(&self, k: usize) -> impl Iterator<Item = (Arc<Mask>, usize)> {
-        let pins = self.pins().count();
-        let of_pins = self.pins().map(move |(_, rule)| (Arc::clone(&rule.articles), pins));
-        of_pins.chain(self.quotas().map(move |(least, rule)| (Arc::clone(&rule.articles), least.min(k))))
-    }
-
     /// Adds the articles that rules keep apart from some of an outfit.
     pub(super) fn unite_apart(&self, apart: &mut Mask, outfit: &[u32]) {
-        for rule in self.all().filter(|rule| rule.rule.effect == Effect::NeverTogether) {
+        for rule in self.plan.all().filter(|rule| rule.rule.effect == Effect::NeverTogether) {
             for (one, other) in [(&rule.articles, &rule.others), (&rule.others, &rule.articles)] {
                 if meets(one, outfit) {
                     apart.unite(other);
@@ -101,33 +81,23 @@ impl Steer {
 
     /// By how much an article is boosted or buried, as a logarithm.
     pub(super) fn offset(&self, article: u32) -> f64 {
-        self.steering.as_ref().map_or(0.0, |steering| steering.offsets.of(article).into())
+        self.plan.offsets.of(article).into()
     }
 
     /// The suggestions for a blank in their places, and warnings of what rules wanted in vain. `wanted` are in the order of
-    /// [`Steer::wanted`].
+    /// [`Plan::wanted`].
     pub(super) fn place(
         &self,
         slot: usize,
         found: Vec<Suggestion>,
-        k: usize,
         wanted: &[Vec<Candidate>],
         read: impl Fn(Candidate) -> Suggestion,
     ) -> (Vec<Suggestion>, Vec<Warning>) {
+        let plan = &*self.plan;
         let positions = |set: &Vec<Candidate>| set.iter().map(|candidate| candidate.article).collect();
-        let mut sets = wanted.iter();
-        let pins: Vec<Pin> = self
-            .pins()
-            .zip(sets.by_ref())
-            .map(|((rank, _), set)| Pin { rank, candidates: positions(set) })
-            .collect();
-        let quotas: Vec<Quota<'_>> = self
-            .quotas()
-            .zip(sets)
-            .map(|((least, rule), set)| Quota { least, articles: &rule.articles, candidates: positions(set) })
-            .collect();
+        let in_sets: Vec<Vec<u32>> = wanted.iter().map(positions).collect();
         let order: Vec<u32> = found.iter().map(|suggestion| suggestion.index).collect();
-        let Arranged { order, unmet_pins, unmet_quotas } = arrange(&order, k, &pins, &quotas);
+        let Arranged { order, unmet_pins, unmet_quotas } = plan.arrange(&order, &in_sets);
         let mut places: Vec<Suggestion> = Vec::with_capacity(order.len());
         let mut found: Vec<Option<Suggestion>> = found.into_iter().map(Some).collect();
         for (article, cause) in order {
@@ -140,11 +110,8 @@ impl Steer {
                 .or_else(|| in_wanted.map(|candidate| read(*candidate)))
                 .expect("what is placed was found or wanted; this is a bug");
             let own_rank = suggestion.own_rank.or(in_wanted.and_then(|candidate| candidate.own_rank));
-            let boosts = self.all().filter(|rule| rule.offset().is_some() && rule.articles.contains(article));
-            let cause = cause.map(|cause| match cause {
-                Cause::Pin(at) => self.pins().nth(at).expect("it is one of them; this is a bug").1,
-                Cause::Quota(at) => self.quotas().nth(at).expect("it is one of them; this is a bug").1,
-            });
+            let boosts = plan.all().filter(|rule| rule.offset().is_some() && rule.articles.contains(article));
+            let cause = cause.map(|cause| plan.rules.get(plan.number(cause)));
             suggestion.rules = own_rank.map_or_else(Vec::new, |rank_before| {
                 let moved = |rule: &Compiled| MovedBy {
                     name: rule.name.clone(),
@@ -155,27 +122,119 @@ impl Steer {
             });
             places.push(suggestion);
         }
-        let warn = |rule: &Compiled, reason: &str| {
-            let (name, effect) = (&rule.name, rule.rule.effect);
+        let warn = |cause: Cause, reason: &str| {
+            let Compiled { name, rule, .. } = plan.rules.get(plan.number(cause));
+            let effect = rule.effect;
             Warning::new("rule-not-met", format!("slot {slot}: {effect} {name:?} is not met: {reason}"))
         };
-        let pins = self.pins().enumerate().filter(|(at, _)| unmet_pins.contains(at));
-        let quotas = self.quotas().enumerate().filter(|(at, _)| unmet_quotas.contains(at));
-        let warnings = pins
-            .map(|(_, (rank, rule))| warn(rule, &format!("another rule has rank {rank}")))
-            .chain(quotas.map(|(_, (_, rule))| {
-                warn(rule, "too few of its articles pass the filters, or other rules take their places")
-            }))
-            .collect();
-        (places, warnings)
+        let pins = unmet_pins
+            .into_iter()
+            .map(|at| warn(Cause::Pin(at), &format!("another rule has rank {}", plan.pins[at].0)));
+        let quotas = unmet_quotas.into_iter().map(|at| {
+            let reason = "too few of its articles pass the filters, or other rules take their places";
+            warn(Cause::Quota(at), reason)
+        });
+        (places, pins.chain(quotas).collect())
     }
+}
+
+/// What the rules that concern a request want of the suggestions for each of its blanks.
+#[derive(Debug)]
+struct Plan {
+    rules: Arc<Rules>,
+    /// The numbers of the rules that concern the request, the most important first.
+    matching: Vec<usize>,
+    offsets: Arc<Offsets>,
+    /// The ranks of pins among the first `k`, and the numbers of their rules.
+    pins: Vec<(usize, usize)>,
+    /// How many of their articles quotas want at least, and the numbers of their rules.
+    quotas: Vec<(usize, usize)>,
+    k: usize,
+    /// Whether what is likely is not all that counts.
+    is_diverse: bool,
+}
+
+impl Plan {
+    fn new(rules: &Arc<Rules>, matching: Vec<usize>, offsets: Arc<Offsets>, request: &Request) -> Self {
+        let rank = |rule: &Rule| if rule.effect == Effect::Pair { Some(1) } else { rule.rank };
+        let numbers = || matching.iter().map(|number| (*number, &rules.get(*number).rule));
+        let pins = numbers().filter_map(|(number, rule)| Some((rank(rule)?, number)));
+        let quotas = numbers().filter_map(|(number, rule)| Some((rule.least?, number)));
+        Self {
+            pins: pins.filter(|(rank, _)| *rank <= request.k).collect(),
+            quotas: quotas.collect(),
+            rules: Arc::clone(rules),
+            offsets,
+            k: request.k,
+            is_diverse: request.diversity > 0.0,
+            matching,
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Compiled> {
+        self.matching.iter().map(|number| self.rules.get(*number))
+    }
+
+    fn number(&self, cause: Cause) -> usize {
+        match cause {
+            Cause::Pin(at) => self.pins[at].1,
+            Cause::Quota(at) => self.quotas[at].1,
+        }
+    }
+
+    fn articles(&self, number: usize) -> &Arc<Mask> {
+        &self.rules.get(number).articles
+    }
+
+    /// The articles that pins and then quotas may need.
+    fn wanted(&self) -> Vec<(Arc<Mask>, usize)> {
+        let ranks: Vec<usize> = self.pins.iter().map(|(rank, _)| *rank).collect();
+        let pins = self.pins.iter().zip(candidates(&ranks)).map(|((_, number), count)| (*number, count));
+        let quotas = self.quotas.iter().map(|(least, number)| (*number, (*least).min(self.k)));
+        pins.chain(quotas).map(|(number, count)| (Arc::clone(self.articles(number)), count)).collect()
+    }
+
+    fn arrange(&self, found: &[u32], wanted: &[Vec<u32>]) -> Arranged {
+        let mut sets = wanted.iter();
+        let pins: Vec<Pin<'_>> = self
+            .pins
+            .iter()
+            .zip(sets.by_ref())
+            .map(|((rank, _), candidates)| Pin { rank: *rank, candidates })
+            .collect();
+        let quota = |((least, number), candidates): (&(usize, usize), _)| Quota {
+            least: *least,
+            articles: self.articles(*number),
+            candidates,
+        };
+        let quotas: Vec<Quota<'_>> = self.quotas.iter().zip(sets.map(|set| &**set)).map(quota).collect();
+        arrange(found, self.k, &pins, &quotas)
+    }
+}
+
+impl Shown for Plan {
+    fn choose(&self, top: &[u32], wanted: &[Vec<u32>]) -> Vec<u32> {
+        if self.is_diverse {
+            return top.iter().chain(wanted.iter().flatten()).copied().collect();
+        }
+        let order = self.arrange(top, wanted).order.into_iter();
+        let is_moved = |(article, cause): &(u32, Option<Cause>)| {
+            cause.is_some() || self.offsets.of(*article).abs() > 0.0
+        };
+        order.filter(is_moved).map(|(article, _)| article).collect()
+    }
+}
+
+/// How many candidates each pin needs: its first ones may have the ranks of earlier pins.
+fn candidates(ranks: &[usize]) -> impl Iterator<Item = usize> {
+    (0..ranks.len()).map(|pin| 1 + ranks[..pin].iter().collect::<HashSet<_>>().len())
 }
 
 /// A rank, and the articles that may have it, the best first.
 #[derive(Debug, Clone)]
-struct Pin {
+struct Pin<'a> {
     rank: usize,
-    candidates: Vec<u32>,
+    candidates: &'a [u32],
 }
 
 /// At least so many of the articles; the best of them are candidates.
@@ -183,7 +242,7 @@ struct Pin {
 struct Quota<'a> {
     least: usize,
     articles: &'a Mask,
-    candidates: Vec<u32>,
+    candidates: &'a [u32],
 }
 
 /// Why an article is at its place, by the number of the pin or quota.
@@ -202,7 +261,7 @@ struct Arranged {
 
 /// Puts articles in their places: `found` are the best that are admissible, up to `k`. Earlier pins and quotas come before later
 /// ones. A pin without an admissible article, or past the last place, asks for nothing.
-fn arrange(found: &[u32], k: usize, pins: &[Pin], quotas: &[Quota<'_>]) -> Arranged {
+fn arrange(found: &[u32], k: usize, pins: &[Pin<'_>], quotas: &[Quota<'_>]) -> Arranged {
     let mut pinned: Vec<(usize, u32, usize)> = Vec::new();
     let mut unmet_pins = Vec::new();
     for (number, Pin { rank, candidates }) in pins.iter().enumerate().filter(|(_, pin)| pin.rank <= k) {
@@ -292,11 +351,15 @@ mod tests {
             };
             let found: Vec<u32> = admissible.iter().copied().take(k).collect();
             let sets: Vec<Mask> = quotas.iter().map(|(_, articles)| set(articles)).collect();
-            let count = pins.len();
-            let pins: Vec<Pin> =
-                pins.iter().map(|(rank, articles)| Pin { rank: *rank, candidates: best_of(articles, count) }).collect();
-            let quotas: Vec<Quota<'_>> = quotas.iter().zip(&sets).map(|((least, articles), set)| {
-                Quota { least: *least, articles: set, candidates: best_of(articles, (*least).min(k)) }
+            let ranks: Vec<usize> = pins.iter().map(|(rank, _)| *rank).collect();
+            let of_pins: Vec<Vec<u32>> =
+                pins.iter().zip(candidates(&ranks)).map(|((_, articles), count)| best_of(articles, count)).collect();
+            let of_quotas: Vec<Vec<u32>> =
+                quotas.iter().map(|(least, articles)| best_of(articles, (*least).min(k))).collect();
+            let pins: Vec<Pin<'_>> =
+                ranks.iter().zip(&of_pins).map(|(rank, candidates)| Pin { rank: *rank, candidates }).collect();
+            let quotas: Vec<Quota<'_>> = quotas.iter().zip(&sets).zip(&of_quotas).map(|(((least, _), articles), candidates)| {
+                Quota { least: *least, articles, candidates }
             }).collect();
             let arranged = arrange(&found, k, &pins, &quotas);
             let order: Vec<u32> = arranged.order.iter().map(|(article, _)| *article).collect();

@@ -45,7 +45,7 @@ pub use model::ModelError;
 pub use queue::{Admission, AskError, QueueState, Reply, Reservation};
 pub use scorer::{Scorer, Scores};
 pub use serving::{LoadError, Serving};
-pub use steering::{Offsets, Steering};
+pub use steering::{Offsets, Shown, Steering};
 
 use self::cores::Cores;
 use crate::{
@@ -151,7 +151,7 @@ pub struct Candidate {
     /// Its position.
     pub article: u32,
     pub probability: f64,
-    /// Its rank by probability among the admissible articles, if steering may have moved it.
+    /// Its rank by probability among the admissible articles, if [`Steering::shown`] asks for it.
     pub own_rank: Option<usize>,
 }
 

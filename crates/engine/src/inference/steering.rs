@@ -1,17 +1,25 @@
 //! What moves articles in the order of an answer. Probabilities stay the model's own.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use atelier_core::domain::Mask;
 
 use super::head::PANEL;
 
 /// How a question's articles are ordered, and which more of them are wanted.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Steering {
     pub offsets: Arc<Offsets>,
     /// Sets of articles, each with how many of its best admissible ones are wanted beside the `k` best of all.
     pub wanted: Vec<(Arc<Mask>, usize)>,
+    /// Whose own ranks are counted; None for no article's.
+    pub shown: Option<Arc<dyn Shown>>,
+}
+
+/// Says which articles an answer shows at other places than their own. Counting a rank looks at all articles.
+pub trait Shown: fmt::Debug + Send + Sync {
+    /// Of the `k` best and the best of each wanted set.
+    fn choose(&self, top: &[u32], wanted: &[Vec<u32>]) -> Vec<u32>;
 }
 
 /// What is added to the articles' logits for their order alone.

@@ -32,7 +32,7 @@ pub(super) struct Tally<'q> {
     /// The articles whose ranks are wanted, each with the number of admissible articles that are better.
     named: Vec<(Contender<'q>, usize)>,
     best: Best<'q>,
-    steered: Option<Steered<'q>>,
+    steered: Option<Box<Steered<'q>>>,
     /// The likeliest of all articles, if all count.
     likeliest: Best<'q>,
     /// The largest logit of this part so far. It is subtracted from all logits before the exponential.
@@ -175,7 +175,7 @@ impl<'q> Tally<'q> {
             return;
         }
         if let Some(steered) = &mut self.steered {
-            steered.add_panel::<S, VECTORS>(simd, panel, bits, &logits);
+            steered.add_panel(panel, bits, &numbers::<S, VECTORS>(&logits));
         }
         let mut sum = first(&self.admissible.lanes);
         let mut above = false;
@@ -287,7 +287,7 @@ impl<'q> Tally<'q> {
     pub(super) fn append(&mut self, next: Self) {
         next.best.all().for_each(|contender| self.best.consider(contender));
         if let (Some(steered), Some(next)) = (&mut self.steered, next.steered) {
-            steered.append(next);
+            steered.append(*next);
         }
         next.likeliest.all().for_each(|contender| self.likeliest.consider(contender));
         for ((_, better), (_, more)) in self.named.iter_mut().zip(next.named) {
