@@ -1,6 +1,6 @@
 """A queueing simulation of the service: from measured costs to latency, overload and the size of a fleet.
 
-    python3 benches/capacity.py             (checks it against measured figures, then prints docs/capacity.md's tables)
+    python3 benches/capacity.py             (checks it against measured figures, then prints docs/performance.md's tables)
 
 One machine has some cores, which running tasks share evenly. A request is a task before its question waits; then a model's
 thread takes all that wait, up to a batch, as soon as it is free; a second thread starts a run only with 16 questions; the last

@@ -70,7 +70,7 @@ pub struct UniversalConfig {
 }
 
 /// Standard deviations of the initial weights. They decide how soon a method learns from the visible articles, and
-/// how well it ends (docs/results/notebook.md).
+/// how well it ends (docs/results.md).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InitialScales {
@@ -164,13 +164,13 @@ fn is_zero(count: &usize) -> bool {
 }
 
 /// As large as every other matrix, a last layer takes a method out of its first plateau, the articles' frequencies, in half
-/// as many epochs (docs/results/notebook.md). A match begins at counts, and the last layer is to add little to them.
+/// as many epochs (docs/results.md). A match begins at counts, and the last layer is to add little to them.
 fn vocabulary_scale(method: Method) -> f32 {
     if method == Method::Match { 0.02 } else { 0.051 }
 }
 
 /// A context among the articles must start as small as they are, or it drowns them; gsu normalises its state. gs never
-/// normalises it, and gsx only after an exchange, so a state that starts small has no effect (docs/results/notebook.md).
+/// normalises it, and gsx only after an exchange, so a state that starts small has no effect (docs/results.md).
 fn feature_scale(method: Method) -> f32 {
     match Axes::new(method).conditioning {
         Conditioning::Concat | Conditioning::Position | Conditioning::StateUpdate => 0.02,
