@@ -1,4 +1,4 @@
-"""Hooks of mkdocs.yml: brings the documents beside this folder into the site, and mends the links between them."""
+"""Hooks of mkdocs.yml: bring in the documents beside this folder, mend links, and write each page's Markdown twin and llms.txt."""
 
 import re
 from pathlib import Path, PurePosixPath
@@ -15,14 +15,20 @@ OUTSIDE = {
     "training/ARCHITECTURE.md": "training-architecture.md",
     "clients/python/README.md": "client-python.md",
     "clients/typescript/README.md": "client-typescript.md",
+    "atelier.toml": "settings.md",
 }
 PAGES = {page: source for source, page in OUTSIDE.items()}
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
+# The title and text of each page, by its twin's name.
+twins = {}
 
 
 def on_files(files, config):
     for source, page in OUTSIDE.items():
-        files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
+        content = (ROOT / source).read_text(encoding="utf-8")
+        if source.endswith(".toml"):
+            content = f"# Settings\n\nFor operators. This is `{source}`, with every setting and its default.\n\n```toml\n{content}```\n"
+        files.append(File.generated(config, page, content=content))
     return files
 
 
@@ -43,7 +49,17 @@ def on_page_markdown(markdown, page, **_):
         up = "../" * (len(PurePosixPath(page.file.src_uri).parts) - 1)
         return f"{mark}[{words}]({up}{target.removeprefix('docs/')}{anchor})"
 
-    return LINK.sub(mended, markdown)
+    text = LINK.sub(mended, markdown)
+    twins[page.file.src_uri] = (page.title, text)
+    return text
+
+
+def on_post_build(config):
+    site = Path(config.site_dir)
+    for name, (_, text) in twins.items():
+        (site / name).write_text(text, encoding="utf-8")
+    pages = "".join(f"- [{title}]({name})\n" for name, (title, _) in twins.items())
+    (site / "llms.txt").write_text(f"# {config.site_name}\n\n> {config.site_description}\n\n{pages}", encoding="utf-8")
 
 
 def resolved(path):

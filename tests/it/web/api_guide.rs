@@ -1,4 +1,4 @@
-//! docs/api.md: its examples run as printed, and give the printed answers. Those of the clients are run by clients/check.
+//! docs/api.md and README.md: their examples run as printed, and give the printed answers. Those of the clients are run by clients/check.
 
 use std::process::{Command, Output};
 
@@ -20,10 +20,10 @@ struct Example {
     shown: Option<Value>,
 }
 
-fn examples() -> Vec<Example> {
+fn examples(text: &str) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     // Every second part is a block, with its language in the first line. A shell block starts an example.
-    for block in GUIDE.split("```").skip(1).step_by(2) {
+    for block in text.split("```").skip(1).step_by(2) {
         let (language, code) = block.split_once('\n').expect("a block has lines");
         if language == "sh" || examples.is_empty() {
             examples.push(Example::default());
@@ -36,7 +36,6 @@ fn examples() -> Vec<Example> {
             other => panic!("a block of another language: {other}"),
         }
     }
-    assert!(examples.len() > 20, "the guide is whole");
     examples
 }
 
@@ -95,7 +94,8 @@ fn program(code: impl Iterator<Item = String>, service: &Service) -> String {
 #[needs(tools::curl)]
 async fn shell_examples_give_the_shown_answers(db: TestDatabase) {
     let service = Service::untouched_demo(&db).await;
-    let examples = examples();
+    let examples = examples(GUIDE);
+    assert!(examples.len() > 20, "the guide is whole");
     let code = examples.iter().map(|example| format!("{}\necho '{NEXT}'", example.sh));
     let mut command = Command::new("sh");
     command.args(["-euc", &program(code, &service)]);
@@ -106,15 +106,14 @@ async fn shell_examples_give_the_shown_answers(db: TestDatabase) {
 #[needs(tools::curl)]
 async fn the_readmes_examples_work_on_the_demo(db: TestDatabase) {
     let service = Service::untouched_demo(&db).await;
-    let readme = include_str!("../../../README.md");
-    let blocks = readme.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned());
-    assert_eq!(blocks.clone().count(), 4);
+    let examples = examples(include_str!("../../../README.md"));
+    assert_eq!(examples.len(), 2);
+    let code = examples.iter().map(|example| format!("{}\necho '{NEXT}'", example.sh));
     let mut command = Command::new("sh");
-    command.args(["-euc", &program(blocks, &service)]);
+    command.args(["-euc", &program(code, &service)]);
     let output = run(command).await;
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{}\nafter {text}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("\"c-new\"") && text.contains("not-found"), "{text}");
+    check_all(&output, &examples);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\"c-new\""));
 }
 
 /// Whether a requested path matches one of the document.
@@ -128,7 +127,7 @@ fn is_of(asked: &str, path: &str) -> bool {
 
 /// The requests of the shell examples, by method and path.
 fn requests_by_curl() -> Vec<(String, String)> {
-    let code: String = examples().iter().map(|example| example.sh.replace("\\\n", " ")).collect();
+    let code: String = examples(GUIDE).iter().map(|example| example.sh.replace("\\\n", " ")).collect();
     let request = |command: &str| {
         let method = command.split_once("-X ").and_then(|(_, rest)| rest.split(' ').next());
         let sends = command.contains(" -d ") || command.contains("--data-binary");
