@@ -135,6 +135,7 @@ async fn start(url: &str) -> AppState {
         traces: Traces::default(),
         clock: Clock::default(),
         notation: config::Shop::default().notation(),
+        zone: config::Shop::default().zone(),
         synonyms: Synonyms::parse("").unwrap(),
         not_worn: NotWorn::default(),
         feed_reach: Reach::Private,

@@ -66,6 +66,7 @@ create table audit_log (
     constraint audit_log_actor_valid check (person_id is null or key_id is null)
 );
 
+create index audit_log_by_rule on audit_log (subject, seq) where action in ('rule.put', 'rule.delete');
 create index audit_log_by_customer on audit_log (customer_id) where customer_id is not null;
 
 create function audit_log_is_append_only() returns trigger language plpgsql as $$

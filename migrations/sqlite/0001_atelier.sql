@@ -91,6 +91,8 @@ create table audit_log (
     constraint audit_log_actor_valid check (person_id is null or key_id is null)
 ) strict;
 
+-- A rule's versions, of which the page of a rule shows the latest.
+create index audit_log_by_rule on audit_log (subject, seq) where action in ('rule.put', 'rule.delete');
 -- Erasing a customer must find the entries about them; most entries are about no customer.
 create index audit_log_by_customer on audit_log (customer_id) where customer_id is not null;
 

@@ -151,6 +151,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
         traces: traces.clone(),
         clock: Clock::default(),
         notation: config.shop.notation(),
+        zone: config.shop.zone(),
         synonyms,
         not_worn: config.shop.not_worn(),
         feed_reach: config.feeds.reach(),

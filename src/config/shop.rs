@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use atelier_core::util::notation::Notation;
+use atelier_core::util::{notation::Notation, zone::Zone};
 use atelier_files::NotWorn;
 use serde::Deserialize;
 
@@ -14,6 +14,8 @@ pub struct Shop {
     pub currency: String,
     /// Whose signs separate digits and dates, such as `en` or `de-CH`.
     pub locale: String,
+    /// The IANA time zone in which people write when a rule starts and ends.
+    pub time_zone: String,
     /// A file of words that searches take as the same.
     pub synonyms: Option<PathBuf>,
     /// The types that imports leave out of feeds; without a list, gift cards and the like.
@@ -22,7 +24,13 @@ pub struct Shop {
 
 impl Default for Shop {
     fn default() -> Self {
-        Self { currency: "EUR".into(), locale: "en".into(), synonyms: None, not_worn: None }
+        Self {
+            currency: "EUR".into(),
+            locale: "en".into(),
+            time_zone: "UTC".into(),
+            synonyms: None,
+            not_worn: None,
+        }
     }
 }
 
@@ -30,6 +38,10 @@ impl Shop {
     pub fn notation(&self) -> Notation {
         let notation = Notation::new(&self.currency, &self.locale);
         notation.expect("checked when it was read; this is a bug")
+    }
+
+    pub fn zone(&self) -> Zone {
+        Zone::new(&self.time_zone).expect("checked when it was read; this is a bug")
     }
 
     pub fn not_worn(&self) -> NotWorn {
@@ -41,6 +53,7 @@ impl Shop {
     pub(super) fn check(&self) -> Result<(), String> {
         Notation::new(&self.currency, "en").map_err(|reason| format!("shop.currency: {reason}"))?;
         Notation::new(&self.currency, &self.locale).map_err(|reason| format!("shop.locale: {reason}"))?;
+        Zone::new(&self.time_zone).map_err(|reason| format!("shop.time_zone: {reason}"))?;
         Ok(())
     }
 }

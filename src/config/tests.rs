@@ -182,6 +182,16 @@ fn limits_that_contradict_each_other_are_refused() {
 }
 
 #[test]
+fn a_time_zone_is_of_the_iana_database() {
+    let read = |text: &str| read(Some(file(text).path()), Overrides::default());
+    let config = read("[shop]\ntime_zone = \"Europe/Zurich\"").unwrap();
+    assert_eq!(config.shop.zone().name(), "Europe/Zurich");
+    let error = read("[shop]\ntime_zone = \"CEST\"").unwrap_err().to_string();
+    let expected = "shop.time_zone: expected a time zone such as Europe/Zurich or UTC, found \"CEST\"";
+    assert!(error.contains(expected), "{error}");
+}
+
+#[test]
 fn any_setting_can_be_set_by_a_flag() {
     let mut overrides = variables(&[("ATELIER__LIMITS__PAGE", "70")]).unwrap();
     overrides.set_pair("limits.page=80").unwrap();

@@ -61,7 +61,11 @@ pub async fn suggest(
     question: Question,
     times: Times,
 ) -> Result<Suggestions, ServiceError> {
+    let sampled = live.sample.takes(times.now).then(|| Question { profile: None, ..question.clone() });
     let (question, completion) = complete_outfit(live, profiles, question, times).await?;
+    if let Some(sampled) = sampled.filter(|question| question.request.rules.is_some()) {
+        live.sample.add(sampled, times.now);
+    }
     let ticket = issue_ticket(live, tickets, &question, &completion, times.now);
     live.exposure.add_completion(&completion, &live.catalogue);
     Ok(Suggestions { question, completion, ticket })
@@ -105,7 +109,7 @@ pub async fn score_outfit(
     Ok((question, scored))
 }
 
-async fn resolve(
+pub(super) async fn resolve(
     live: &LiveRelease,
     profiles: &Profiles,
     question: Question,

@@ -40,6 +40,7 @@ impl Copied for Article {
 impl Copied for Customer {
     async fn refresh(copies: Copies<'_>, id: &CustomerId) -> Result<(), StoreError> {
         copies.profiles.forget(id);
+        copies.releases.sample().forget(id);
         Ok(())
     }
 }

@@ -34,6 +34,7 @@ use crate::{
         release_folder::{Listed, ReleaseFolder},
         routing::{Choice, Routing},
         rules::{Rule, Rules},
+        sample::Sample,
     },
     store::{Author, Entry, NamedRule, Revisions, Store, StoreError, Stored},
 };
@@ -51,6 +52,7 @@ pub struct LiveRelease {
     pub evaluation: Arc<Evaluation>,
     pub personas: Arc<Personas>,
     pub exposure: Exposure,
+    pub sample: Arc<Sample>,
     /// The revisions of the tables behind the catalogue, and behind the routing and the rules.
     articles: i64,
     settings: i64,
@@ -141,10 +143,11 @@ impl LiveRelease {
         if !faults.is_empty() {
             return Err(faults);
         }
+        let positions: Vec<u32> = articles.keys().copied().collect();
         let articles = articles.into_values().map(|article| (article.id.clone(), Some(article)));
         let next = self.catalogue.with_changes(articles, self.serving.release());
         let (catalogue, _) = next.expect("an article of the same type keeps its position; this is a bug");
-        let rules = Arc::new(self.rules.with_catalogue(&self.catalogue, &catalogue));
+        let rules = self.rules.with_catalogue(&self.catalogue, &catalogue, Some(&positions));
         Ok(Self { catalogue: Arc::new(catalogue), rules, ..self.clone() })
     }
 
@@ -188,6 +191,7 @@ pub struct Releases {
     currency: Arc<str>,
     folder: Arc<ReleaseFolder>,
     exposure: Exposure,
+    sample: Arc<Sample>,
     /// The least share of the catalogue's articles that a release has, unless it is forced.
     least_known: f64,
     /// Locked only to clone or replace the pointer.
@@ -213,6 +217,7 @@ impl Releases {
             currency: currency.into(),
             folder: Arc::new(ReleaseFolder::new(models)),
             exposure: Exposure::default(),
+            sample: Arc::default(),
             least_known: 0.5,
             current: RwLock::new(None),
             changing: Mutex::new(None),
@@ -250,6 +255,11 @@ impl Releases {
     /// What all of its releases count.
     pub fn exposure(&self) -> &Exposure {
         &self.exposure
+    }
+
+    /// What was asked lately, of all of its releases.
+    pub fn sample(&self) -> &Sample {
+        &self.sample
     }
 
     /// The releases in the folder, by name. Reads their manifests, so it blocks.
@@ -340,11 +350,12 @@ impl Releases {
         if settings != live.settings {
             next.routing = self.routing().await?;
             let stored = read_rules(&self.store).await?;
-            next.rules =
-                compile(move || Rules::compile(stored, &catalogue, Some((&live.rules, &live.catalogue))))
-                    .await;
+            next.rules = compile(move || {
+                Arc::new(Rules::compile(stored, &catalogue, Some((&live.rules, &live.catalogue))))
+            })
+            .await;
         } else if !live.rules.is_empty() {
-            next.rules = compile(move || live.rules.with_catalogue(&live.catalogue, &catalogue)).await;
+            next.rules = compile(move || live.rules.with_catalogue(&live.catalogue, &catalogue, None)).await;
         }
         self.set_current(next);
         Ok(())
@@ -379,10 +390,10 @@ impl Releases {
         let (catalogue, rows) = self.read_catalogue(&serving).await?;
         let routing = self.routing().await?;
         let (stored, compiled_for) = (read_rules(&self.store).await?, Arc::clone(&catalogue));
-        let rules = compile(move || Rules::compile(stored, &compiled_for, None)).await;
+        let rules = compile(move || Arc::new(Rules::compile(stored, &compiled_for, None))).await;
         let evaluation = Arc::new(Evaluation::new(Arc::clone(serving.release())));
         let personas = Arc::new(Personas::new(Arc::clone(&serving)));
-        let exposure = self.exposure.clone();
+        let (exposure, sample) = (self.exposure.clone(), Arc::clone(&self.sample));
         Ok(LiveRelease {
             serving,
             catalogue,
@@ -392,6 +403,7 @@ impl Releases {
             evaluation,
             personas,
             exposure,
+            sample,
             articles,
             settings,
         })
@@ -437,9 +449,9 @@ pub async fn read_rules(store: &Store) -> Result<Vec<(RuleName, Rule)>, StoreErr
 }
 
 /// Compiling many rules for a large catalogue takes all cores for some time.
-async fn compile(compile: impl FnOnce() -> Rules + Send + 'static) -> Arc<Rules> {
+async fn compile(compile: impl FnOnce() -> Arc<Rules> + Send + 'static) -> Arc<Rules> {
     let compiled = task::spawn_blocking(compile).await;
-    Arc::new(compiled.expect("compiling rules does not panic; this is a bug"))
+    compiled.expect("compiling rules does not panic; this is a bug")
 }
 
 /// Warns of what is wrong with the catalogue since the live release before. A start, another replica or an import may leave the

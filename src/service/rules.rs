@@ -5,7 +5,7 @@
 //! applies them. Must not know HTTP, the database or models.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -79,6 +79,8 @@ pub enum State {
     Active,
     Off,
 }
+
+named!(State, "a state is draft, active or off", Draft = "draft", Active = "active", Off = "off");
 
 /// What a merchandiser wants of suggestions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -337,9 +339,10 @@ impl When {
 }
 
 /// Conditions on articles with their words folded.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Selector {
     conditions: Conditions,
+    ids: HashSet<String>,
     words: Vec<(String, Vec<String>)>,
 }
 
@@ -350,7 +353,8 @@ impl Selector {
         let fold = |(name, values): (&str, &Vec<String>)| {
             (name.to_owned(), values.iter().map(|value| fold_for(name, value)).collect())
         };
-        Self { words: words.map(fold).collect(), conditions }
+        let ids = conditions.ids.iter().cloned().collect();
+        Self { words: words.map(fold).collect(), ids, conditions }
     }
 
     fn admits(
@@ -360,11 +364,11 @@ impl Selector {
         packed: &PackedArticle,
         article: &Article,
     ) -> bool {
-        let Conditions { ids, price, numbers, new, .. } = &self.conditions;
-        let is_named = |id: &String| {
-            article.id.as_str() == id || packed.offers().iter().any(|offer| offer.variant.id.as_str() == id)
-        };
-        (ids.is_empty() || ids.iter().any(is_named))
+        let Conditions { price, numbers, new, .. } = &self.conditions;
+        let is_named = |id: &str| self.ids.contains(id);
+        (self.ids.is_empty()
+            || is_named(article.id.as_str())
+            || packed.offers().iter().any(|offer| is_named(&offer.variant.id)))
             && new.is_none_or(|new| new == catalogue.is_new(position))
             && (price.is_empty() || price.contains(catalogue.sets().price(position)))
             && numbers
@@ -450,7 +454,7 @@ pub struct Rules {
     list: Arc<[(RuleName, Rule)]>,
     compiled: Vec<Compiled>,
     /// By the conditions as JSON.
-    sets: HashMap<String, (Selector, Arc<Mask>)>,
+    sets: HashMap<String, (Arc<Selector>, Arc<Mask>)>,
     /// By the rules that they are of. Most requests are concerned by the same ones.
     offsets: Mutex<HashMap<Vec<usize>, Arc<Offsets>>>,
 }
@@ -467,9 +471,42 @@ impl Rules {
         Self::follow(list.into(), catalogue, before)
     }
 
-    /// The same rules for the next catalogue.
-    pub fn with_catalogue(&self, before: &Catalogue, next: &Catalogue) -> Self {
-        Self::follow(Arc::clone(&self.list), next, Some((self, before)))
+    /// These and another rule, as if it were active at every time; or in place of the one of its name.
+    pub fn with_rule(&self, name: &RuleName, rule: &Rule, catalogue: &Catalogue) -> Self {
+        let others = self.list.iter().filter(|(other, _)| other != name).cloned();
+        let always = Rule { state: State::Active, starts_at: None, ends_at: None, ..rule.clone() };
+        Self::compile(others.chain([(name.clone(), always)]).collect(), catalogue, Some((self, catalogue)))
+    }
+
+    /// The same rules for the next catalogue. Most changes of articles change no rule's sets. `positions` are those of the articles
+    /// that are others, if they are known.
+    pub fn with_catalogue(
+        self: &Arc<Self>,
+        before: &Catalogue,
+        next: &Catalogue,
+        positions: Option<&[u32]>,
+    ) -> Arc<Self> {
+        let length = |catalogue: &Catalogue| catalogue.sets().present().length();
+        if self.is_empty() {
+            return Arc::clone(self);
+        }
+        let stays = |position: &u32| {
+            let article = next.any_article(*position).map(|packed| (packed, packed.unpack()));
+            self.sets.values().all(|(selector, mask)| {
+                let admits = |(packed, article): &(&Arc<PackedArticle>, Article)| {
+                    selector.admits(next, *position, packed, article)
+                };
+                article.as_ref().is_some_and(admits) == mask.contains(*position)
+            })
+        };
+        let stay = || match positions {
+            Some(positions) => positions.iter().all(stays),
+            None => changed(before, next).iter().all(stays),
+        };
+        if length(before) == length(next) && stay() {
+            return Arc::clone(self);
+        }
+        Arc::new(Self::follow(Arc::clone(&self.list), next, Some((self, before))))
     }
 
     fn follow(
@@ -494,7 +531,7 @@ impl Rules {
             let kept = before.and_then(|(rules, _)| rules.sets.get(&key));
             let (selector, mut mask) = kept.cloned().unwrap_or_else(|| {
                 fresh.push(key.clone());
-                (Selector::new(conditions.clone()), Arc::new(Mask::none(length)))
+                (Arc::new(Selector::new(conditions.clone())), Arc::new(Mask::none(length)))
             });
             if kept.is_some() {
                 for &position in &changed {
@@ -509,7 +546,7 @@ impl Rules {
             }
             sets.insert(key, (selector, mask));
         }
-        let selectors: Vec<&Selector> = fresh.iter().map(|key| &sets[key].0).collect();
+        let selectors: Vec<&Selector> = fresh.iter().map(|key| &*sets[key].0).collect();
         for (set, mask) in fresh.iter().zip(select(&selectors, catalogue)) {
             sets.get_mut(set).expect("it was just added; this is a bug").1 = Arc::new(mask);
         }

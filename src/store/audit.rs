@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use atelier_core::domain::{CustomerId, Timestamp};
+use atelier_core::domain::{CustomerId, RuleName, Timestamp};
 use futures_util::Stream;
 use serde_json::{Map, Value};
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
@@ -152,6 +152,18 @@ impl Audit<'_> {
         )
         .bind(customer.as_str())
         .bind(outfit.to_string())
+        .bind(i64::from(n))
+        .fetch_all(self.store.readers()?)
+        .await?)
+    }
+
+    /// The latest `n` changes of a rule, newest first.
+    pub async fn for_rule(self, name: &RuleName, n: u32) -> Result<Vec<AuditEntry>, StoreError> {
+        Ok(sqlx::query_as(
+            "select * from audit_log
+             where subject = $1 and action in ('rule.put', 'rule.delete') order by seq desc limit $2",
+        )
+        .bind(name.as_str())
         .bind(i64::from(n))
         .fetch_all(self.store.readers()?)
         .await?)

@@ -207,6 +207,7 @@ async fn router(demo: &Path, folder: &Path) -> Result<(Router, Token)> {
         traces: Traces::default(),
         clock: Clock::default(),
         notation: ShopSettings::default().notation(),
+        zone: ShopSettings::default().zone(),
         synonyms: Synonyms::default(),
         not_worn: NotWorn::default(),
         feed_reach: Reach::Public,

@@ -321,6 +321,8 @@ export interface components {
             /** @description As in `/complete`; of the true article, too. */
             probability?: boolean;
             /** @description As in `/complete`. */
+            rules?: boolean;
+            /** @description As in `/complete`. */
             skip_unknown?: boolean;
             true_article?: components["schemas"]["ArticleId"] | null;
         };

@@ -6,14 +6,13 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use atelier_core::domain::Mask;
 use atelier_engine::{
     catalogue::Catalogue,
     inference::{AskError, Question, Steering},
     packed_article::PackedArticle,
 };
 
-use super::{Conversation, Prepared, Sets};
+use super::{Conversation, Prepared, Sets, steer::Concern};
 
 /// Most sets that are returned.
 pub const MAX_SETS: usize = 16;
@@ -65,26 +64,23 @@ pub(super) async fn fill(
     // Sets that differ are chosen from more articles for each partial set, which cost no question.
     let k = if sets.distinct { width * WIDER } else { width };
     let mut beam = vec![Partial { filled: Vec::new(), log_probability: 0.0, offset: 0.0 }];
-    let steer = prepared.steer.as_ref();
-    // Sets have no ranks of articles, so no pins and quotas.
-    let steering = steer.and_then(|steer| steer.steering.as_ref()).map(|steering| {
-        Arc::new(Steering { offsets: Arc::clone(&steering.offsets), wanted: Vec::new(), shown: None })
-    });
     for depth in 0..prepared.blanks.len() {
-        let question = |partial| Question {
-            steering: steering.clone(),
-            ..question(catalogue, prepared, partial, depth, k)
+        let concern =
+            |partial: &Partial| prepared.asked.as_ref().map(|asked| asked.filled_with(&partial.filled));
+        let concerns: Vec<Option<Concern>> = beam.iter().map(concern).collect();
+        let question = |(partial, concern): (&Partial, &Option<Concern>)| {
+            question(catalogue, prepared, partial, concern.as_ref(), depth, k)
         };
-        let questions = beam.iter().map(question).collect();
+        let questions = beam.iter().zip(&concerns).map(question).collect();
         let answers = conversation.follow_up(questions).await?;
         let mut next: Vec<Partial> = Vec::new();
-        for (partial, answer) in beam.iter().zip(answers) {
+        for ((partial, concern), answer) in beam.iter().zip(&concerns).zip(answers) {
             next.extend(answer.top.into_iter().map(|candidate| {
                 let mut filled = partial.filled.clone();
                 filled.push(candidate.article);
                 let log_probability = partial.log_probability + candidate.probability.ln();
-                let offset = partial.offset + steer.map_or(0.0, |steer| steer.offset(candidate.article));
-                Partial { filled, log_probability, offset }
+                let more = concern.as_ref().map_or(0.0, |concern| concern.offsets.of(candidate.article));
+                Partial { filled, log_probability, offset: partial.offset + f64::from(more) }
             }));
         }
         next.sort_by(|a, b| b.weight().total_cmp(&a.weight()));
@@ -136,6 +132,7 @@ fn question(
     catalogue: &Catalogue,
     prepared: &Prepared,
     partial: &Partial,
+    concern: Option<&Concern>,
     depth: usize,
     k: usize,
 ) -> Question {
@@ -146,15 +143,17 @@ fn question(
         slots[blank.position] = index;
         admissible.remove(index);
     }
-    if let Some(steer) = &prepared.steer {
-        let mut apart = Mask::none(admissible.length());
-        steer.unite_apart(&mut apart, &partial.filled);
-        admissible.subtract(&apart);
+    if let Some(excluded) = concern.and_then(|concern| concern.excluded.as_ref()) {
+        admissible.subtract(excluded);
     }
     if let Some(budget) = &prepared.budget {
         budget.limit(&mut admissible, &partial.filled, catalogue);
     }
-    Question { slots, admissible: Some(Arc::new(admissible)), k, ..prepared.question(blank) }
+    // Sets have no ranks of articles, so no pins and quotas.
+    let offsets = concern.map(|concern| &concern.offsets).filter(|offsets| !offsets.is_empty());
+    let steering = offsets
+        .map(|offsets| Arc::new(Steering { offsets: Arc::clone(offsets), wanted: Vec::new(), shown: None }));
+    Question { slots, admissible: Some(Arc::new(admissible)), k, steering, ..prepared.question(blank) }
 }
 
 #[cfg(test)]

@@ -11,8 +11,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    CompletionError, MAX_VARIED, Request, Served, Suggestion, admissible, budget::Budget, reading::Reading,
-    steer::Steer,
+    CompletionError, MAX_VARIED, Request, Served, Suggestion, admissible,
+    budget::Budget,
+    reading::Reading,
+    steer::{Asked, Steer},
 };
 use crate::service::fault::{Fault, Field};
 
@@ -61,7 +63,7 @@ fn bound(warnings: &mut Vec<Warning>, left_out: usize) {
     }
 }
 
-/// As many as an answer may have.
+/// At most as many as an answer may have.
 pub(super) fn bounded(mut warnings: Vec<Warning>) -> Vec<Warning> {
     bound(&mut warnings, 0);
     warnings
@@ -77,6 +79,8 @@ pub(super) struct Prepared {
     pub(super) positions: Vec<usize>,
     pub(super) blanks: Vec<Blank>,
     pub(super) budget: Option<Budget>,
+    /// None if no rule can concern it, or none does yet.
+    pub(super) asked: Option<Asked>,
     pub(super) steer: Option<Steer>,
     /// What passes the filters for any blank.
     pub(super) common: Arc<Mask>,
@@ -182,7 +186,8 @@ impl Prepared {
             }
         }
         let known = known(served, request.method);
-        let steer = Steer::new(&draft, &reading, &slots);
+        let asked = Asked::new(&draft, &reading, &slots);
+        let steer = asked.as_ref().and_then(|asked| Steer::new(asked, request));
         let excluded = steer.as_ref().and_then(|steer| steer.excluded.clone());
         let (common, mut blanks) = admissible::blanks(&mut draft, known, &slots, &reading, excluded);
         let budget = Budget::apply(&mut draft, &slots, &mut blanks);
@@ -204,6 +209,7 @@ impl Prepared {
             positions: slots.positions,
             blanks,
             budget,
+            asked,
             steer,
             common,
             reading,
@@ -221,8 +227,9 @@ pub(super) fn choosable(served: Served<'_>, request: &Request) -> Result<Arc<Mas
     }
     let reading = Reading::of(&mut draft);
     let slots = Slots::new(&mut draft, &request.outfit);
+    let excluded = Asked::new(&draft, &reading, &slots).and_then(|asked| asked.filled_with(&[]).excluded);
     let (_, mut blanks) =
-        admissible::blanks(&mut draft, served.catalogue.sets().present(), &slots, &reading, None);
+        admissible::blanks(&mut draft, served.catalogue.sets().present(), &slots, &reading, excluded);
     Budget::apply(&mut draft, &slots, &mut blanks);
     match blanks.into_iter().next() {
         Some(blank) if draft.faults.is_empty() => Ok(blank.admissible),

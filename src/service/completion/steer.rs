@@ -5,7 +5,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use atelier_core::domain::{Mask, RuleName};
+use atelier_core::domain::{Mask, Method, RuleName, Timestamp};
 use atelier_engine::inference::{Candidate, Offsets, Shown, Steering};
 
 use super::{
@@ -34,49 +34,90 @@ pub struct MovedBy {
     pub rank_before: usize,
 }
 
+/// A request to which the shop's rules apply.
+#[derive(Debug)]
+pub(super) struct Asked {
+    rules: Arc<Rules>,
+    now: Timestamp,
+    method: Method,
+    store: Option<String>,
+    reading: Arc<Reading>,
+    /// The positions of its outfit's articles.
+    outfit: Vec<u32>,
+    /// The catalogue's length.
+    positions: usize,
+}
+
+/// What the rules that concern a request say of the next article.
+#[derive(Debug)]
+pub(super) struct Concern {
+    /// Their numbers, the most important first.
+    matching: Vec<usize>,
+    pub(super) excluded: Option<Arc<Mask>>,
+    pub(super) offsets: Arc<Offsets>,
+}
+
+impl Asked {
+    /// None if no rule can concern the request.
+    pub(super) fn new(draft: &Draft<'_>, reading: &Arc<Reading>, slots: &Slots) -> Option<Self> {
+        let (rules, request) = (draft.served.rules, draft.request);
+        let now = request.rules.filter(|_| !rules.is_empty())?;
+        Some(Self {
+            rules: Arc::clone(rules),
+            now,
+            method: request.method,
+            store: request.filters.store.clone(),
+            reading: Arc::clone(reading),
+            outfit: slots.articles.clone(),
+            positions: draft.served.catalogue.sets().present().length(),
+        })
+    }
+
+    /// Where these articles fill some of the outfit's blanks.
+    pub(super) fn filled_with(&self, filled: &[u32]) -> Concern {
+        let rules = &self.rules;
+        let outfit = [&self.outfit, filled].concat();
+        let matching = rules.matching(&Situation {
+            now: self.now,
+            method: self.method,
+            store: self.store.as_deref(),
+            features: &self.reading.features,
+            outfit: &outfit,
+        });
+        let moving = matching.iter().copied().filter(|number| rules.get(*number).offset().is_some());
+        let offsets = rules.offsets(moving.collect());
+        let mut excluded = Mask::none(if matching.is_empty() { 0 } else { self.positions });
+        for Compiled { rule, articles, others, .. } in matching.iter().map(|number| rules.get(*number)) {
+            match rule.effect {
+                Effect::Exclude => excluded.unite(articles),
+                Effect::NeverTogether => {
+                    for (one, other) in [(articles, others), (others, articles)] {
+                        if meets(one, &outfit) {
+                            excluded.unite(other);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        let excluded = (!excluded.is_empty()).then(|| Arc::new(excluded));
+        Concern { matching, excluded, offsets }
+    }
+}
+
 impl Steer {
     /// None if no rule concerns the request.
-    pub(super) fn new(draft: &Draft<'_>, reading: &Reading, slots: &Slots) -> Option<Self> {
-        let (rules, request) = (draft.served.rules, draft.request);
-        let situation = Situation {
-            now: request.rules.filter(|_| !rules.is_empty())?,
-            method: request.method,
-            store: request.filters.store.as_deref(),
-            features: &reading.features,
-            outfit: &slots.articles,
-        };
-        let matching = rules.matching(&situation);
+    pub(super) fn new(asked: &Asked, request: &Request) -> Option<Self> {
+        let Concern { matching, excluded, offsets } = asked.filled_with(&[]);
         if matching.is_empty() {
             return None;
         }
-        let moving: Vec<usize> =
-            matching.iter().copied().filter(|at| rules.get(*at).offset().is_some()).collect();
-        let has_offsets = !moving.is_empty();
-        let offsets = rules.offsets(moving);
-        let plan = Arc::new(Plan::new(rules, matching, Arc::clone(&offsets), request));
+        let plan = Arc::new(Plan::new(&asked.rules, matching, Arc::clone(&offsets), request));
         let wanted = plan.wanted();
-        let steering = (has_offsets || !wanted.is_empty()).then(|| {
+        let steering = (!offsets.is_empty() || !wanted.is_empty()).then(|| {
             Arc::new(Steering { offsets, wanted, shown: Some(Arc::clone(&plan) as Arc<dyn Shown>) })
         });
-        let mut excluded = Mask::none(draft.served.catalogue.sets().present().length());
-        for rule in plan.all().filter(|rule| rule.rule.effect == Effect::Exclude) {
-            excluded.unite(&rule.articles);
-        }
-        let mut steer = Self { plan, steering, excluded: None };
-        steer.unite_apart(&mut excluded, &slots.articles);
-        steer.excluded = (!excluded.is_empty()).then(|| Arc::new(excluded));
-        Some(steer)
-    }
-
-    /// Adds the articles that rules keep apart from some of an outfit.
-    pub(super) fn unite_apart(&self, apart: &mut Mask, outfit: &[u32]) {
-        for rule in self.plan.all().filter(|rule| rule.rule.effect == Effect::NeverTogether) {
-            for (one, other) in [(&rule.articles, &rule.others), (&rule.others, &rule.articles)] {
-                if meets(one, outfit) {
-                    apart.unite(other);
-                }
-            }
-        }
+        Some(Self { plan, steering, excluded })
     }
 
     /// By how much an article is boosted or buried, as a logarithm.

@@ -20,12 +20,13 @@ use crate::{
     },
     web::{
         api::complete::{
-            DEFAULT_K, FiltersBody, LiveBody, Offer, Shown, SuggestionBody, read_features, read_live,
-            read_outfit, suggestion_bodies,
+            DEFAULT_K, FiltersBody, LiveBody, Offer, Shown, SuggestionBody, applies, read_features,
+            read_live, read_outfit, suggestion_bodies,
         },
         http::{
             AppState, Finding, Problem,
             extract::{Json, read_object, read_optional_integer, read_present},
+            keys::Scopes,
             problem::value_or_finding,
             routes::Routes,
             schema::{
@@ -43,6 +44,7 @@ pub(crate) fn router() -> Routes {
 /// A comparison of methods or customers. The outfit has at most one blank; without one, one more article is suggested.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 #[schema(as = Compare, example = json!({
     "features": {"gender": "female", "age": 34}, "outfit": ["a-00134", null, "a-00568", "a-00259"],
     "methods": ["none", "c", "np", "gs", "gsu"], "true_article": "a-01243",
@@ -88,6 +90,9 @@ struct CompareBody {
     #[serde(default, deserialize_with = "read_object")]
     #[schema(value_type = BTreeMap<String, Offer>)]
     live: LiveBody,
+    /// As in `/complete`.
+    #[serde(default = "applies")]
+    rules: bool,
     #[serde(default, deserialize_with = "read_present")]
     #[schema(schema_with = field_names)]
     fields: Option<Vec<String>>,
@@ -139,14 +144,20 @@ struct ColumnBody {
 ))]
 async fn compare(
     State(state): State<AppState>,
+    scopes: Scopes,
     Json(mut body): Json<CompareBody>,
 ) -> Result<(TimingBody, Json<ComparisonBody>), Problem> {
+    if !body.rules {
+        scopes.require(Scope::Rules, "`rules: false`")?;
+    }
     let times = state.times();
+    let rules = body.rules.then_some(times.now);
     let (live, said) = read_live(take(&mut body.live), state.live_release()?)?;
     let shown = Shown::new(body.fields.take())?;
     let one_customer = body.customer.is_some();
     let (subjects, mut request) = body.read(&live, state.limits.columns as usize)?;
     request.live = said;
+    request.rules = rules;
     let comparison = comparison::compare(&live, &state.profiles, &subjects, &request, times)
         .await
         .map_err(|error| locate_customer(error, one_customer))?;

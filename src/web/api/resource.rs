@@ -17,10 +17,10 @@ use crate::{
         import::Importable,
         live_release::LiveRelease,
     },
-    store::{ChangeError, Put, Stored},
+    store::{ChangeError, Put, Stored, Version},
     web::http::{
         AppState, Finding, Problem,
-        conditions::{Conditions, differs, etag},
+        conditions::{Conditions, differs, etag, unchanged},
         extract::{Json, Path, PathParameter, Query},
         keys::Caller,
         uncancelled::uncancelled,
@@ -65,11 +65,38 @@ pub(crate) async fn get<R: Resource>(
     conditions: Conditions,
 ) -> Result<Response, Problem> {
     let stored = state.store.resources::<R>().get_stored(&id).await?.ok_or_else(|| R::unknown(&id))?;
-    let tag = etag(&stored.version);
-    if conditions.has(&stored.version)? {
+    read_answer(&conditions, stored, |value| Ok(R::Body::from(value)))
+}
+
+/// What GET answers: the value's body and version, or that the caller has it.
+pub(crate) fn read_answer<T, B: Serialize>(
+    conditions: &Conditions,
+    Stored { value, version }: Stored<T>,
+    body: impl FnOnce(T) -> Result<B, Problem>,
+) -> Result<Response, Problem> {
+    let tag = etag(&version);
+    if conditions.has(&version)? {
         return Ok((StatusCode::NOT_MODIFIED, tag).into_response());
     }
-    Ok((tag, Json(R::Body::from(stored.value))).into_response())
+    Ok((tag, Json(body(value)?)).into_response())
+}
+
+/// What PUT answers.
+pub(crate) fn put_answer(put: Put, version: &Version, body: impl Serialize) -> Response {
+    let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
+    (status, etag(version), Json(body)).into_response()
+}
+
+/// What DELETE answers.
+pub(crate) fn delete_answer(
+    deleted: Result<bool, ChangeError>,
+    unknown: impl Fn() -> Problem,
+) -> Result<StatusCode, Problem> {
+    match deleted {
+        Ok(true) => Ok(StatusCode::NO_CONTENT),
+        Ok(false) => Err(unknown()),
+        Err(error) => Err(unchanged(error, unknown)),
+    }
 }
 
 pub(crate) async fn put<R: Resource>(
@@ -81,9 +108,8 @@ pub(crate) async fn put<R: Resource>(
         let store = state.store.by(author);
         let put = store.resources().put_expected(&value, &expected, state.now()).await;
         let (put, version) = finish::<R, _>(&state, value.id(), put).await?;
-        let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
         let body = value.stored(warnings, state.releases.current().as_deref());
-        Ok((status, etag(&version), Json(body)).into_response())
+        Ok(put_answer(put, &version, body))
     })
     .await
 }

@@ -11,7 +11,10 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
-use super::{fault, resource::check_id};
+use super::{
+    fault,
+    resource::{check_id, delete_answer, put_answer, read_answer},
+};
 use crate::{
     service::{
         access::Scope,
@@ -20,10 +23,10 @@ use crate::{
         rule_changes::{Changed, RuleError, change_rule},
         rules::Rule,
     },
-    store::{Author, Expected, NamedRule, Put},
+    store::{Author, Expected, NamedRule},
     web::http::{
         AppState, Kind, Problem,
-        conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders, etag, unchanged},
+        conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders, unchanged},
         extract::{Json, MergePatch, Path, Query, from_value},
         keys::Caller,
         routes::Routes,
@@ -62,6 +65,15 @@ struct Trial {
     dry_run: bool,
 }
 
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "only the description of the path")]
+struct RulePath {
+    /// The rule's name
+    #[param(example = "new-season", min_length = 1, max_length = 128)]
+    name: String,
+}
+
 fn unknown(name: &RuleName) -> Problem {
     Problem::new(Kind::NotFound, format!("there is no rule {name:?}; PUT it first"))
 }
@@ -84,7 +96,7 @@ async fn list(State(state): State<AppState>) -> Result<Json<RulesBody>, Problem>
 
 /// One rule
 #[utoipa::path(get, path = "/rules/{name}", operation_id = "getRule", tag = "rules",
-    params(("name" = String, Path, description = "The rule's name", example = "new-season", min_length = 1, max_length = 128), ReadHeaders),
+    params(RulePath, ReadHeaders),
     responses(
         (status = 200, description = "The rule", body = Rule,
             headers(("etag" = String, description = "Its version"))),
@@ -98,11 +110,7 @@ async fn get(
     conditions: Conditions,
 ) -> Result<Response, Problem> {
     let stored = state.store.rules().get(&name).await?.ok_or_else(|| unknown(&name))?;
-    let tag = etag(&stored.version);
-    if conditions.has(&stored.version)? {
-        return Ok((StatusCode::NOT_MODIFIED, tag).into_response());
-    }
-    Ok((tag, Json(read(stored.value)?)).into_response())
+    read_answer(&conditions, stored, read)
 }
 
 /// Store a rule
@@ -110,10 +118,7 @@ async fn get(
 /// Adds or replaces it. An active rule counts from the next request on, on other replicas within a second. What it does is said
 /// at its fields; a draft does nothing.
 #[utoipa::path(put, path = "/rules/{name}", operation_id = "putRule", tag = "rules",
-    params(
-        ("name" = String, Path, description = "Your name for the rule", example = "new-season", min_length = 1, max_length = 128),
-        Trial, PutHeaders,
-    ),
+    params(RulePath, Trial, PutHeaders),
     request_body = Rule,
     responses(
         (status = 200, description = "The rule is replaced, or checked", body = StoredBody,
@@ -149,10 +154,7 @@ struct RuleChange {
 ///
 /// A JSON Merge Patch (RFC 7396): fields that the body leaves out stay, and null removes one. `{"state": "off"}` ends a rule.
 #[utoipa::path(patch, path = "/rules/{name}", operation_id = "patchRule", tag = "rules",
-    params(
-        ("name" = String, Path, description = "The rule's name", example = "new-season", min_length = 1, max_length = 128),
-        Trial, ChangeHeaders,
-    ),
+    params(RulePath, Trial, ChangeHeaders),
     request_body(content(
         (RuleChange = "application/merge-patch+json"),
         (RuleChange = "application/json"),
@@ -220,12 +222,8 @@ async fn store(
             RuleError::Change(error) => unchanged(error, || unknown(&name)),
         })?;
         let Changed { put, version, rule, article_count, warnings } = changed;
-        let body = Json(StoredBody { rule, article_count, warnings });
-        if dry_run {
-            return Ok(body.into_response());
-        }
-        let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
-        Ok((status, etag(&version), body).into_response())
+        let body = StoredBody { rule, article_count, warnings };
+        Ok(if dry_run { Json(body).into_response() } else { put_answer(put, &version, body) })
     })
     .await
 }
@@ -234,10 +232,7 @@ async fn store(
 ///
 /// The audit log keeps what it was. To end a rule, and keep it, set its state to `off`.
 #[utoipa::path(delete, path = "/rules/{name}", operation_id = "deleteRule", tag = "rules",
-    params(
-        ("name" = String, Path, description = "The rule's name", example = "new-season", min_length = 1, max_length = 128),
-        ChangeHeaders,
-    ),
+    params(RulePath, ChangeHeaders),
     responses(
         (status = 204, description = "The rule is deleted"),
         (status = 404, description = "There is no such rule"),
@@ -252,11 +247,8 @@ async fn delete(
 ) -> Result<StatusCode, Problem> {
     uncancelled(async move {
         let deleted = state.store.by(author).rules().delete(&name, &expected, state.now()).await;
-        if !deleted.map_err(|error| unchanged(error, || unknown(&name)))? {
-            return Err(unknown(&name));
-        }
         state.releases.refresh().await?;
-        Ok(StatusCode::NO_CONTENT)
+        delete_answer(deleted, || unknown(&name))
     })
     .await
 }

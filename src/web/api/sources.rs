@@ -10,7 +10,12 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use super::{fault, feeds::refuse, imports::JobBody};
+use super::{
+    fault,
+    feeds::refuse,
+    imports::JobBody,
+    resource::{delete_answer, put_answer, read_answer},
+};
 use crate::{
     service::{
         access::Scope,
@@ -18,10 +23,10 @@ use crate::{
         feeds::{Authorization, PutError, Schedule, Wanted, stored_address},
         import::jobs::{FeedName, FeedOptions, FeedTable, Mode},
     },
-    store::{Feed, Put, Stored},
+    store::{Feed, Stored},
     web::http::{
         AppState, Kind, Problem,
-        conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders, etag, unchanged},
+        conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders, unchanged},
         extract::{Json, Path},
         keys::Caller,
         routes::Routes,
@@ -181,11 +186,7 @@ async fn get(
     conditions: Conditions,
 ) -> Result<Response, Problem> {
     let stored = state.store.feeds().get(name.as_str()).await?.ok_or_else(|| unknown(&name))?;
-    let tag = etag(&stored.version);
-    if conditions.has(&stored.version)? {
-        return Ok((StatusCode::NOT_MODIFIED, tag).into_response());
-    }
-    Ok((tag, Json(FeedBody::new(stored.value, state.now())?)).into_response())
+    read_answer(&conditions, stored, |feed| FeedBody::new(feed, state.now()))
 }
 
 /// Store a source
@@ -229,8 +230,7 @@ async fn put(
             })?;
         let Stored { value, .. } =
             state.store.feeds().get(name.as_str()).await?.ok_or_else(|| unknown(&name))?;
-        let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
-        Ok((status, etag(&version), Json(FeedBody::new(value, state.now())?)).into_response())
+        Ok(put_answer(put, &version, FeedBody::new(value, state.now())?))
     })
     .await
 }
@@ -257,11 +257,7 @@ async fn delete(
     Conditions(expected): Conditions,
 ) -> Result<StatusCode, Problem> {
     let deleted = state.store.by(author).feeds().delete(name.as_str(), &expected, state.now()).await;
-    if deleted.map_err(|error| unchanged(error, || unknown(&name)))? {
-        Ok(StatusCode::NO_CONTENT)
-    } else {
-        Err(unknown(&name))
-    }
+    delete_answer(deleted, || unknown(&name))
 }
 
 /// Fetch a source

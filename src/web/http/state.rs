@@ -11,7 +11,7 @@ use std::{
 
 use atelier_core::{
     domain::Timestamp,
-    util::{clock::Clock, fetch::Reach, notation::Notation},
+    util::{clock::Clock, fetch::Reach, notation::Notation, zone::Zone},
 };
 use atelier_files::NotWorn;
 use axum::extract::FromRef;
@@ -55,6 +55,8 @@ pub struct Parts {
     pub clock: Clock,
     /// How pages write prices and dates.
     pub notation: Notation,
+    /// In which people write times of rules.
+    pub zone: Zone,
     /// Words that searches take as the same.
     pub synonyms: Synonyms,
     /// What product feeds have and nobody wears.

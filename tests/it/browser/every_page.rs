@@ -86,6 +86,8 @@ const ADMIN: Pages = &[
     ("routing-change", "/operations/routing/change?experiment=x&share-gsu=9&share-none=1"),
     ("routing-refused", "/operations/routing/change?experiment=x&share-gsu=half"),
     ("rules", "/merchandising"),
+    ("new-rule", "/merchandising/rule"),
+    ("rule", "/merchandising/rule?name=spring"),
     ("access", "/access"),
     ("person", "/access/people/1"),
     ("keys", "/access/keys"),
@@ -175,6 +177,12 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
         let label = Name::new("feeds").unwrap();
         let now = SystemTime::now().into();
         service.state.access.issue_key(&label, &[Scope::Catalogue], None, now).await.unwrap();
+        let rule = json!({"effect": "pair", "articles": {"types": ["coat"], "price": {"max": 200}}, "others": {"attributes": {"brand": ["Tiber"]}},
+            "when": {"features": {"gender": ["female"]}}, "ends_at": "2026-12-24T18:00:00Z", "owner": "Ada", "note": "Spring"});
+        service.put("/rules/spring", &rule).await;
+        service
+            .put("/rules/spring", &json!({"effect": "exclude", "articles": {"new": true}, "state": "active"}))
+            .await;
         service.feed("dry_run=true&skip_bad=true", "id,type,price\n,hat,1\nx,hat,cheap\ny,hat,1\n").await;
         let url =
             "https://me:secret@shop.invalid/feeds/all-products-of-the-autumn.xml?token=secret&language=de";

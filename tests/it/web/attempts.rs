@@ -14,7 +14,7 @@ use super::{Browser, Demo, Service, Stylist, browser, header};
 use crate::harness::{TestDatabase, apply, contract};
 
 /// Each page and the lowest role that may see it; `None` is public.
-const PAGES: [(&str, Option<Role>); 38] = [
+const PAGES: [(&str, Option<Role>); 39] = [
     ("/studio", Some(Role::Stylist)),
     ("/studio/outfits", Some(Role::Stylist)),
     ("/studio/outfits/1", Some(Role::Stylist)),
@@ -47,6 +47,7 @@ const PAGES: [(&str, Option<Role>); 38] = [
     ("/operations/routing", Some(Role::Analyst)),
     ("/operations/routing/change", Some(Role::Admin)),
     ("/merchandising", Some(Role::Merchandiser)),
+    ("/merchandising/rule", Some(Role::Merchandiser)),
     ("/access", Some(Role::Admin)),
     ("/access/people/1", Some(Role::Admin)),
     ("/access/keys", Some(Role::Admin)),
@@ -58,7 +59,7 @@ const PAGES: [(&str, Option<Role>); 38] = [
 type Fields = &'static [(&'static str, &'static str)];
 
 /// Each form, the lowest role that may send it, and its fields.
-const FORMS: [(&str, Role, Fields); 17] = [
+const FORMS: [(&str, Role, Fields); 19] = [
     ("/studio/feedback", Role::Stylist, &[("view", "slot="), ("refused", "7f/a")]),
     ("/studio/outfits", Role::Stylist, &[("view", "slot=")]),
     ("/studio/outfits/1", Role::Stylist, &[("change", "delete"), ("revision", "1")]),
@@ -70,6 +71,8 @@ const FORMS: [(&str, Role, Fields); 17] = [
     ("/operations/releases/demo", Role::Admin, &[]),
     ("/operations/routing", Role::Admin, &[("default_method", "none")]),
     ("/merchandising/state", Role::Merchandiser, &[("name", "x"), ("state", "off")]),
+    ("/merchandising/rule", Role::Merchandiser, &[("name", "x"), ("effect", "exclude"), ("go", "store")]),
+    ("/merchandising/rule/delete", Role::Merchandiser, &[("name", "x")]),
     ("/access", Role::Admin, &[("name", "Mallory"), ("role", "admin")]),
     ("/access/people/1", Role::Admin, &[("role", "stylist")]),
     ("/access/people/1/disable", Role::Admin, &[]),

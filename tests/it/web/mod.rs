@@ -223,6 +223,7 @@ impl Service {
             traces: Traces::default(),
             clock: Clock::default(),
             notation: config::Shop::default().notation(),
+            zone: config::Shop::default().zone(),
             synonyms: Synonyms::parse(include_str!("../../../docs/synonyms.txt")).unwrap(),
             not_worn: NotWorn::default(),
             feed_reach: Reach::Private,

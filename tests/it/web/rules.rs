@@ -1,6 +1,9 @@
 //! `/rules`, and what they do to suggestions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use atelier::store::Actor;
 use atelier_core::domain::{Article, Role};
@@ -317,6 +320,110 @@ async fn a_merchandiser_turns_a_rule_on_and_off(Demo(service): Demo) {
 }
 
 #[apply(contract)]
+async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
+    let plain = ids(&service.suggested(&request(3)).await);
+    let mut own = request(3);
+    own["customer"] = json!("c-014871");
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    service.suggested(&own).await;
+    service
+        .rule(
+            "first",
+            &json!({"effect": "pin", "rank": 1, "articles": named(&plain[1..2]), "state": "active"}),
+        )
+        .await;
+    let browser = service.signed_in(Role::Merchandiser).await;
+    let fields = [
+        ("name", "gone"),
+        ("effect", "exclude"),
+        // Of other effects: the form hides it.
+        ("factor", "2"),
+        ("articles.ids", &plain[1]),
+        ("state", "active"),
+        ("starts_at", "2026-01-01T10:00"),
+    ];
+    let post = async |more: &[(&str, &str)]| {
+        let answer = browser.post("/merchandising/rule", &[&fields[..], more].concat()).await;
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    let (status, html) = post(&[("go", "preview")]).await;
+    assert_eq!(status, 200, "{html}");
+    for words in [
+        &*format!("Never suggests the articles named {}.", plain[1]),
+        "<dt>recent questions asked again</dt><dd>2</dd>",
+        "<dt>answers that change</dt><dd>1 (50 %)</dd>",
+        "rule &#34;first&#34; and this one contradict each other",
+    ] {
+        assert!(html.contains(words), "{words:?} in {html}");
+    }
+    // Its contradictions are named before it is stored.
+    let (status, html) = post(&[("go", "store")]).await;
+    assert!(status == 200 && html.contains("contradict each other"), "{html}");
+    assert_eq!(service.get("/rules/gone").await.status(), 404, "nothing is stored");
+    let warning = "rule \"first\" and this one contradict each other: one excludes the other's articles";
+    assert_eq!(post(&[("go", "store"), ("seen", warning)]).await.0, 303);
+    let stored = service.json("/rules/gone").await;
+    assert_eq!((&stored["starts_at"], &stored["factor"]), (&json!("2026-01-01T10:00:00Z"), &Value::Null));
+    assert!(!ids(&service.suggested(&request(3)).await).contains(&plain[1]));
+    // A new rule replaces none, and what is wrong is said by field.
+    let (status, html) = post(&[("go", "store"), ("seen", warning)]).await;
+    assert!(status == 422 && html.contains("a rule of this name was added"), "{html}");
+    let (status, html) = post(&[("go", "store"), ("articles.price", "cheap")]).await;
+    assert!(status == 422 && html.contains("articles.price: expected limits such as 20 to 50"), "{html}");
+    // An earlier version is seen, and its form leads back.
+    service.patch_rule("gone", &json!({"state": "off", "note": "Later"}), None).await;
+    let html = browser.page("/merchandising/rule?name=gone").await;
+    let (_, link) =
+        html.split_once("<a class=\"button small\" href=\"").expect("a link to the earlier version");
+    let link = link.split('"').next().unwrap().replace("&#38;", "&").replace("&amp;", "&");
+    let html = browser.page(&link).await;
+    assert!(
+        html.contains("<option value=\"active\" selected>active</option>")
+            && !html.contains(">Later</textarea>"),
+        "{html}"
+    );
+    // Erasing a customer covers the sample.
+    assert_eq!(service.delete("/customers/c-014871").await.status(), 204);
+    let other = [("name", "other"), ("effect", "exclude"), ("articles.ids", &*plain[1]), ("go", "preview")];
+    let html = browser.post("/merchandising/rule", &other).await.text().await.unwrap();
+    let asked = html.split("<dt>recent questions asked again</dt><dd>").nth(1);
+    let asked = asked.and_then(|rest| rest.split('<').next()?.parse::<usize>().ok());
+    let sample = format!("{:?}", service.releases.sample());
+    assert!(asked.is_some_and(|asked| asked >= 1) && !sample.contains("c-014871"), "{sample} {html}");
+    // Deleting it.
+    assert_eq!(browser.post("/merchandising/rule/delete", &[("name", "gone")]).await.status(), 303);
+    assert_eq!(service.get("/rules/gone").await.status(), 404);
+}
+
+#[apply(contract)]
+async fn comparisons_and_the_picker_follow_the_rules(Demo(service): Demo) {
+    let plain = ids(&service.suggested(&request(3)).await);
+    // A long list of ids that says the same as one.
+    let mut many: Vec<String> = (0..5000).map(|number| format!("x-{number}")).collect();
+    many.push(plain[0].clone());
+    service.rule("gone", &json!({"effect": "exclude", "articles": named(&many), "state": "active"})).await;
+    let mut compare = request(3);
+    let fields = compare.as_object_mut().unwrap();
+    fields.remove("method");
+    fields.insert("methods".into(), json!(["match"]));
+    let found = service.ask_ok("/compare", &compare).await["columns"][0]["suggestions"].clone();
+    assert_eq!(ids(&found), ids(&service.suggested(&request(3)).await));
+    assert!(!ids(&found).contains(&plain[0]));
+    compare["rules"] = json!(false);
+    let without = service.ask_ok("/compare", &compare).await["columns"][0]["suggestions"].clone();
+    assert_eq!(ids(&without), plain);
+    let board = format!("/studio?slot=a-00134&slot=&slot=a-00568&slot=a-00259&pick=1&search={}", plain[0]);
+    let picker = async || service.signed_in(Role::Stylist).await.page(&board).await;
+    assert!(
+        picker()
+            .await
+            .contains("1 more match the words, but not the filters, the customer or the shop’s rules.")
+    );
+    service.patch_rule("gone", &json!({"state": "off"}), None).await;
+    assert!(!picker().await.contains("more match the words"));
+}
+
+#[apply(contract)]
 async fn only_a_key_for_rules_asks_without_them(Guarded(service): Guarded) {
     use atelier::{service::access::Scope, store::Name};
     service.bring_in_demo().await;
@@ -328,6 +435,10 @@ async fn only_a_key_for_rules_asks_without_them(Guarded(service): Guarded) {
     let mut without = request(1);
     without["rules"] = json!(false);
     let batch = json!({"items": [without, request(1)]});
+    let mut compare = without.clone();
+    for field in ["method", "k"] {
+        compare.as_object_mut().unwrap().remove(field);
+    }
     for (scopes, status) in [(&[Scope::Complete][..], 403), (&[Scope::Complete, Scope::Rules], 200)] {
         let key = issue(scopes).await;
         let ask = async |path: &str, body: &Value| {
@@ -337,6 +448,7 @@ async fn only_a_key_for_rules_asks_without_them(Guarded(service): Guarded) {
         };
         assert_eq!(ask("/complete", &request(1)).await.0, 200);
         assert_eq!(ask("/complete", &without).await.0, status);
+        assert_eq!(ask("/compare", &compare).await.0, status);
         let (_, items) = ask("/complete/batch", &batch).await;
         assert_eq!(items["items"][0]["status"].as_u64().unwrap_or(200), u64::from(status));
         assert!(items["items"][1]["blanks"].is_array());
@@ -440,6 +552,14 @@ async fn pairs_quotas_and_what_is_never_together_hold(Demo(service): Demo) {
             .map(|placed| placed["article"]["type"].as_str().unwrap())
             .collect();
         assert!(kinds[0] == "bag" && !kinds.contains(&"coat") && !kinds.contains(&"hat"), "{kinds:?}");
+    }
+    // A rule may look at what earlier blanks get.
+    let no_shoes = json!({"effect": "exclude", "articles": {"types": ["boot", "sneaker"]}, "when": {"outfit": {"types": ["bag"]}}, "state": "active"});
+    service.rule("never", &no_shoes).await;
+    let answer = service.ask_ok("/complete", &whole).await;
+    for set in answer["sets"].as_array().unwrap() {
+        let kind = &set["articles"][2]["article"]["type"];
+        assert!(kind == "hat" || kind == "heel", "{set}");
     }
     // Boosts order whole outfits, too, and leave their probabilities.
     service

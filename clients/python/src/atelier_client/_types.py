@@ -142,6 +142,7 @@ class Compare(TypedDict):
     methods: NotRequired[list[MethodName]]
     outfit: list[str | None]
     probability: NotRequired[bool]
+    rules: NotRequired[bool]
     skip_unknown: NotRequired[bool]
     true_article: NotRequired[ArticleId | None]
 

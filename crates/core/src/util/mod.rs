@@ -16,3 +16,4 @@ pub mod memory;
 pub mod notation;
 pub mod sharded;
 pub mod text;
+pub mod zone;

@@ -39,6 +39,11 @@ impl Offsets {
         Self(panels)
     }
 
+    /// Whether no article has one.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The offset of the article at a position.
     pub fn of(&self, article: u32) -> f32 {
         self.panel(article as usize / PANEL)[article as usize % PANEL]

@@ -99,7 +99,7 @@ pub(crate) struct CompleteBody {
     pub(crate) fields: Option<Vec<String>>,
 }
 
-fn applies() -> bool {
+pub(crate) fn applies() -> bool {
     true
 }
 

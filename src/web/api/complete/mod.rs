@@ -21,7 +21,9 @@ use utoipa_axum::routes;
 use self::answer::CompletionBody;
 pub(crate) use self::{
     answer::{Shown, SuggestionBody, suggestion_bodies},
-    body::{CompleteBody, DEFAULT_K, FiltersBody, LiveBody, Offer, read_features, read_live, read_outfit},
+    body::{
+        CompleteBody, DEFAULT_K, FiltersBody, LiveBody, Offer, applies, read_features, read_live, read_outfit,
+    },
 };
 use crate::web::api::fault;
 use crate::{

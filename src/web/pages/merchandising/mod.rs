@@ -1,6 +1,9 @@
 //! `/merchandising`: what the shop's people want of suggestions, whatever the models say.
 
+mod form;
+mod rule;
 mod rules;
+mod words;
 
 use axum::{
     Router,
@@ -13,7 +16,11 @@ pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/merchandising", get(rules::list))
         .route("/merchandising/state", post(rules::set_state))
+        .route("/merchandising/rule", get(rule::page).post(rule::store))
+        .route("/merchandising/rule/delete", post(rule::delete))
 }
+
+const LIST: &str = "/merchandising";
 
 /// The pages under `/merchandising`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! `/merchandising`: the shop's rules, and one click to turn one on or off.
 
 use askama::Template;
-use atelier_core::domain::{RuleName, Timestamp};
+use atelier_core::domain::RuleName;
 use axum::{
     extract::State as Shared,
     response::{Html, Redirect},
@@ -9,7 +9,7 @@ use axum::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::Tab;
+use super::{LIST, Tab, rule::shown, words::describe};
 use crate::{
     service::{
         fault::ServiceError,
@@ -21,15 +21,13 @@ use crate::{
     web::{
         http::{AppState, Kind, Problem, uncancelled::uncancelled},
         pages::{
-            fault, figures,
-            form::Form,
+            fault,
+            form::{Form, address},
             shell::{Page, Shell},
             visitor::Merchandiser,
         },
     },
 };
-
-const LIST: &str = "/merchandising";
 
 #[derive(Template)]
 #[template(path = "merchandising/rules.html")]
@@ -37,11 +35,14 @@ struct RulesPage {
     shell: Shell,
     tab: Tab,
     rules: Vec<RuleView>,
+    zone: &'static str,
 }
 
 struct RuleView {
     name: String,
-    effect: &'static str,
+    href: String,
+    /// What it does.
+    words: String,
     /// What it is at this moment.
     state: &'static str,
     starts: Option<String>,
@@ -54,10 +55,12 @@ struct RuleView {
 }
 
 impl RuleView {
-    fn new(name: &RuleName, rule: Rule, now: Timestamp) -> Self {
-        let moment = |millis: i64| figures::moment(Timestamp::from_millis(millis));
+    fn new(name: &RuleName, rule: Rule, state: &AppState) -> Self {
+        let now = state.now();
+        let moment = |millis: i64| shown(state.zone, millis);
+        let words = describe(&rule, &state.notation);
         let (starts, ends) = (rule.starts(), rule.ends());
-        let state = match rule.state {
+        let current = match rule.state {
             State::Draft => "draft",
             State::Off => "off",
             State::Active if now.millis() < starts => "scheduled",
@@ -67,8 +70,9 @@ impl RuleView {
         let next = if rule.state == State::Active { ("off", "Turn off") } else { ("active", "Turn on") };
         Self {
             name: name.to_string(),
-            effect: rule.effect.as_str(),
-            state,
+            href: address("/merchandising/rule", &[("name", name.as_str())]),
+            words,
+            state: current,
             starts: rule.starts_at.is_some().then(|| moment(starts)),
             ends: rule.ends_at.is_some().then(|| moment(ends)),
             owner: rule.owner.unwrap_or_default(),
@@ -83,12 +87,12 @@ pub(super) async fn list(
     Merchandiser(visitor): Merchandiser,
     Shared(state): Shared<AppState>,
 ) -> Result<Html<String>, Problem> {
-    let now = state.now();
     let rules = read_rules(&state.store).await?;
     let page = RulesPage {
         shell: visitor.shell(Page::Merchandising),
         tab: Tab::Rules,
-        rules: rules.into_iter().map(|(name, rule)| RuleView::new(&name, rule, now)).collect(),
+        zone: state.zone.name(),
+        rules: rules.into_iter().map(|(name, rule)| RuleView::new(&name, rule, &state)).collect(),
     };
     Ok(Html(page.render()?))
 }

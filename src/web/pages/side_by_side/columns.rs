@@ -27,8 +27,9 @@ pub(super) async fn compare_columns(
     let has = |method| live.serving.has(method);
     let methods = view.methods(has, live.choose(None).method);
     let subjects = Subjects { methods, customers: view.customers.clone() };
-    let request = request(view, given);
-    compare(live, &state.profiles, &subjects, &request, state.times()).await.map_err(fault::problem)
+    let times = state.times();
+    let request = Request { rules: Some(times.now), ..request(view, given) };
+    compare(live, &state.profiles, &subjects, &request, times).await.map_err(fault::problem)
 }
 
 fn request(view: &View, given: Features) -> Request {

@@ -85,8 +85,9 @@ pub(super) async fn pick(
             Ok(listed) => {
                 if similar.is_none() && matching > listed.length {
                     let others = state.notation.count((matching - listed.length) as u64);
-                    left_out =
-                        Some(format!("{others} more match the words, but not the filters or the customer."));
+                    left_out = Some(format!(
+                        "{others} more match the words, but not the filters, the customer or the shop’s rules."
+                    ));
                 }
                 Listed { is_cut: found.is_cut, ..listed }
             }
@@ -190,10 +191,10 @@ async fn ranked(
         (None, found) => found,
     };
     filters.words.clone_from(&view.by);
-    let request = Request { filters, ..Request::new(outfit, Method::None) };
+    let (profiles, times) = (&state.profiles, state.times());
+    let request = Request { filters, rules: Some(times.now), ..Request::new(outfit, Method::None) };
     let schema = live.serving.release().schema();
     let question = super::question(view, profile.clone(), schema, true, request);
-    let (profiles, times) = (&state.profiles, state.times());
     let (unranked, length) = asking::unranked(live, profiles, question.clone(), times).await?;
     let known = length - unranked.len();
     let first = first_on_page(view, length);

@@ -1,0 +1,139 @@
+//! Tries a rule on the questions that were asked lately: what would change if it counted now.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use atelier_core::domain::{ArticleId, Method, RuleName};
+use tokio::task;
+
+use super::{
+    asking::{Question, Resolved, Times, resolve},
+    completion::{Blank, Completion, Request, Served, Sets, complete_many},
+    fault::ServiceError,
+    live_release::LiveRelease,
+    profiles::Profiles,
+    rules::Rule,
+};
+
+/// What a rule would change.
+#[derive(Debug, Default)]
+pub struct Preview {
+    /// How many questions were asked again, and how many answers would be others.
+    pub questions: usize,
+    pub changed: usize,
+    /// Of the probability of the articles that are admissible today, what the suggestions for a blank have: today and with the rule,
+    /// in the mean.
+    pub share: f64,
+    pub share_with: f64,
+    /// In how many more or fewer lists of suggestions articles would be, those that change most first.
+    pub gains: Vec<(ArticleId, u32)>,
+    pub losses: Vec<(ArticleId, u32)>,
+}
+
+/// Asks the sampled questions again, with today's rules and with this rule as if it were active.
+pub async fn preview(
+    live: &Arc<LiveRelease>,
+    profiles: &Profiles,
+    (name, rule): (&RuleName, &Rule),
+    times: Times,
+) -> Result<Preview, ServiceError> {
+    let mut asked: BTreeMap<Method, Vec<Request>> = BTreeMap::new();
+    for question in live.sample.list(times.now) {
+        let customer = question.customer.clone();
+        match resolve(live, profiles, plain(question, times), times.begun).await {
+            Ok(Resolved { request, .. }) => asked.entry(request.method).or_default().push(request),
+            // A customer is gone, perhaps on another replica.
+            Err(ServiceError::Faults(_)) => {
+                if let Some(customer) = customer {
+                    live.sample.forget(&customer);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let (compiled_for, name, rule) = (Arc::clone(live), name.clone(), rule.clone());
+    let compile = move || compiled_for.rules.with_rule(&name, &rule, &compiled_for.catalogue);
+    let rules = task::spawn_blocking(compile).await;
+    let rules = Arc::new(rules.expect("compiling rules does not panic; this is a bug"));
+    let (today, then) = (live.served(), Served { rules: &rules, ..live.served() });
+    let mut tally = Tally::default();
+    for (method, requests) in asked {
+        let before = complete_many(today, method, &requests, times.deadline).await?;
+        let after = complete_many(then, method, &requests, times.deadline).await?;
+        for pair in before.into_iter().zip(after) {
+            if let (Ok(before), Ok(after)) = pair {
+                tally.add(&before, &after);
+            }
+        }
+    }
+    Ok(tally.finish())
+}
+
+/// The same question for the lists of its blanks alone.
+fn plain(question: Question, times: Times) -> Question {
+    let request = Request {
+        probability: true,
+        rules: Some(times.now),
+        lift: false,
+        explain: false,
+        sets: Sets::default(),
+        placements_of: Vec::new(),
+        skip_unknown: true,
+        admitted: false,
+        ..question.request
+    };
+    Question { request, ..question }
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    preview: Preview,
+    blanks: u32,
+    /// In how many more lists an article is.
+    moves: HashMap<ArticleId, i32>,
+}
+
+impl Tally {
+    fn add(&mut self, before: &Completion, after: &Completion) {
+        let mut is_other = false;
+        for (before, after) in before.blanks.iter().zip(&after.blanks) {
+            let ids = |blank: &Blank| -> Vec<ArticleId> {
+                blank.suggestions.iter().map(|suggestion| suggestion.article.id.clone()).collect()
+            };
+            is_other |= ids(before) != ids(after);
+            for (blank, by) in [(before, -1), (after, 1)] {
+                for id in ids(blank) {
+                    *self.moves.entry(id).or_default() += by;
+                }
+            }
+            let probability = |blank: &Blank| -> f64 {
+                blank.suggestions.iter().filter_map(|suggestion| suggestion.probability).sum()
+            };
+            let share: f64 = before.suggestions.iter().map(|suggestion| suggestion.share).sum();
+            if share > 0.0 {
+                self.blanks += 1;
+                self.preview.share += share;
+                // Shares with the rule are among fewer articles if it excludes some.
+                self.preview.share_with += share * probability(after) / probability(before);
+            }
+        }
+        self.preview.questions += 1;
+        self.preview.changed += usize::from(is_other);
+    }
+
+    fn finish(self) -> Preview {
+        let blanks = f64::from(self.blanks.max(1));
+        let sorted = |sign: i32| {
+            let moves = self.moves.iter().filter(|(_, by)| by.signum() == sign);
+            let mut moves: Vec<(ArticleId, u32)> =
+                moves.map(|(id, by)| (id.clone(), by.unsigned_abs())).collect();
+            moves.sort_by(|(a, x), (b, y)| y.cmp(x).then_with(|| a.cmp(b)));
+            moves
+        };
+        let (gains, losses) = (sorted(1), sorted(-1));
+        let (share, share_with) = (self.preview.share / blanks, self.preview.share_with / blanks);
+        Preview { share, share_with, gains, losses, ..self.preview }
+    }
+}

@@ -1,0 +1,344 @@
+//! `/merchandising/rule`: one rule in a form, told in words and checked before it is stored, and its earlier versions.
+
+use askama::Template;
+use atelier_core::{
+    domain::{ArticleId, RuleName},
+    util::zone::Zone,
+};
+use axum::{
+    extract::State as Shared,
+    http::StatusCode,
+    response::{Html, IntoResponse, Redirect, Response},
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{LIST, Tab, form::RuleForm, words::describe};
+use crate::{
+    service::{
+        fault::ServiceError,
+        live_release::LiveRelease,
+        preview::{Preview, preview},
+        rule_changes::{Changed, RuleError, change_rule},
+        rules::Rule,
+    },
+    store::{AuditEntry, ChangeError, Expected, Versions},
+    web::{
+        http::{AppState, Kind, Problem, uncancelled::uncancelled},
+        pages::{
+            access::audit::Names,
+            article_view::ArticleView,
+            fault,
+            form::{Form, PageQuery, address},
+            shell::{Page, Shell},
+            visitor::{Merchandiser, Visitor},
+        },
+    },
+};
+
+/// The effects with the words of the form.
+const EFFECTS: [(&str, &str); 7] = [
+    ("exclude", "Never suggest the articles"),
+    ("boost", "Suggest them more"),
+    ("bury", "Suggest them less"),
+    ("pin", "Put the likeliest at a rank"),
+    ("quota", "Suggest at least some"),
+    ("pair", "Put the likeliest first beside others"),
+    ("never-together", "Never beside others"),
+];
+/// How many versions the page shows.
+const VERSIONS: u32 = 20;
+/// How many articles that gain, and that lose, the preview shows.
+const MOVES: usize = 8;
+
+#[derive(Template)]
+#[template(path = "merchandising/rule.html")]
+struct RulePage {
+    shell: Shell,
+    tab: Tab,
+    name: String,
+    /// The version that is changed; empty for a new rule.
+    version: String,
+    form: RuleForm,
+    is_writable: bool,
+    has_when: bool,
+    words: Option<String>,
+    wrong: Vec<String>,
+    checked: Option<Checked>,
+    versions: Vec<VersionView>,
+    zone: &'static str,
+}
+
+/// What is to be said of a rule before it is stored.
+struct Checked {
+    articles: String,
+    warnings: Vec<String>,
+    /// What it would change; None if the models have no time, or there are none.
+    preview: Option<PreviewView>,
+}
+
+struct PreviewView {
+    questions: usize,
+    changed: String,
+    today: String,
+    then: String,
+    given_up: String,
+    /// Which articles are suggested more and less, each with the number of answers.
+    moves: Vec<(&'static str, Vec<(ArticleView, u32)>)>,
+}
+
+impl PreviewView {
+    fn new(found: &Preview, live: &LiveRelease, state: &AppState) -> Self {
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        let view = |moves: &[(ArticleId, u32)]| {
+            let shown = moves.iter().take(MOVES);
+            shown.map(|(id, lists)| (ArticleView::from_live_release(live, id), *lists)).collect()
+        };
+        #[expect(clippy::cast_precision_loss, reason = "the sample is small")]
+        let changed = found.changed as f64 / found.questions.max(1) as f64;
+        Self {
+            questions: found.questions,
+            changed: format!("{} ({})", found.changed, state.notation.percent(changed)),
+            today: percent(found.share),
+            then: percent(found.share_with),
+            given_up: percent(found.share - found.share_with),
+            moves: [("Suggested more", &found.gains), ("Suggested less", &found.losses)]
+                .into_iter()
+                .filter(|(_, moves)| !moves.is_empty())
+                .map(|(title, moves)| (title, view(moves)))
+                .collect(),
+        }
+    }
+}
+
+impl Checked {
+    async fn new(changed: &Changed, name: &RuleName, state: &AppState) -> Result<Self, Problem> {
+        let mut shown = None;
+        if let Some(live) = state.releases.current() {
+            match preview(&live, &state.profiles, (name, &changed.rule), state.times()).await {
+                Ok(found) => shown = Some(PreviewView::new(&found, &live, state)),
+                // A rule can be stored while the models have no time.
+                Err(ServiceError::Ask(_)) => {}
+                Err(error) => return Err(fault::problem(error)),
+            }
+        }
+        Ok(Self {
+            preview: shown,
+            articles: state.notation.count(changed.article_count as u64),
+            warnings: details(changed),
+        })
+    }
+
+    /// A rule is stored only once its warnings, if it has any, were shown.
+    fn seen(&self) -> String {
+        self.warnings.join("\n")
+    }
+}
+
+fn details(changed: &Changed) -> Vec<String> {
+    changed.warnings.iter().map(|warning| warning.detail.clone()).collect()
+}
+
+struct VersionView {
+    at: String,
+    who: String,
+    state: String,
+    words: String,
+    /// Leads to a form with this version; None for the current one.
+    href: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct RuleQuery {
+    name: Option<String>,
+    /// The entry of the audit log whose version the form has.
+    entry: Option<i64>,
+}
+
+pub(super) async fn page(
+    Merchandiser(visitor): Merchandiser,
+    Shared(state): Shared<AppState>,
+    PageQuery(RuleQuery { name, entry }): PageQuery<RuleQuery>,
+) -> Result<Html<String>, Problem> {
+    let Some(name) = name else {
+        let mut form = RuleForm::default();
+        form.set("state", "draft");
+        return render(&state, &visitor, Edited::new(String::new(), form)).await;
+    };
+    let gone =
+        || Problem::new(Kind::NotFound, format!("there is no rule {name:?}; it may have been deleted"));
+    let rule_name = RuleName::new(&name).map_err(|_| gone())?;
+    let stored = state.store.rules().get(&rule_name).await?.ok_or_else(gone)?;
+    let mut body = stored.value.body;
+    if let Some(seq) = entry {
+        let mut entries = state.store.audit().for_rule(&rule_name, VERSIONS).await?.into_iter();
+        let entry = entries.find(|entry| entry.seq == seq).ok_or_else(gone)?;
+        body = version_of(entry).ok_or_else(gone)?;
+    }
+    let rule: Rule = serde_json::from_value(body).map_err(|error| Problem::inside(Kind::Internal, error))?;
+    let form = RuleForm::new(&rule, state.zone);
+    let edited = Edited {
+        version: stored.version.to_string(),
+        is_writable: form.is_some(),
+        rule: Some(rule),
+        ..Edited::new(name, form.unwrap_or_default())
+    };
+    render(&state, &visitor, edited).await
+}
+
+/// The rule that an entry of the audit log stored.
+fn version_of(entry: AuditEntry) -> Option<Value> {
+    let mut details = entry.details;
+    details.remove("after")
+}
+
+/// What the page shows of a rule.
+struct Edited {
+    name: String,
+    version: String,
+    form: RuleForm,
+    is_writable: bool,
+    /// The rule of the form, if it is one.
+    rule: Option<Rule>,
+    wrong: Vec<String>,
+    checked: Option<Checked>,
+}
+
+impl Edited {
+    fn new(name: String, form: RuleForm) -> Self {
+        let (version, wrong) = (String::new(), Vec::new());
+        Self { name, version, form, is_writable: true, rule: None, wrong, checked: None }
+    }
+}
+
+async fn render(state: &AppState, visitor: &Visitor, edited: Edited) -> Result<Html<String>, Problem> {
+    let Edited { name, version, form, is_writable, rule, wrong, checked } = edited;
+    let versions = if version.is_empty() { Vec::new() } else { versions(state, &name).await? };
+    let page = RulePage {
+        shell: visitor.shell(Page::Merchandising),
+        tab: Tab::Rules,
+        words: rule.as_ref().map(|rule| describe(rule, &state.notation)),
+        has_when: form.has_when(),
+        name,
+        version,
+        form,
+        is_writable,
+        wrong,
+        checked,
+        versions,
+        zone: state.zone.name(),
+    };
+    Ok(Html(page.render()?))
+}
+
+async fn versions(state: &AppState, name: &str) -> Result<Vec<VersionView>, Problem> {
+    let Ok(rule_name) = RuleName::new(name) else { return Ok(Vec::new()) };
+    let entries = state.store.audit().for_rule(&rule_name, VERSIONS).await?;
+    let names = Names::read(&state.store).await?;
+    let view = |(number, entry): (usize, AuditEntry)| {
+        let (at, who, seq) = (shown(state.zone, entry.at.millis()), names.get(entry.actor), entry.seq);
+        let rule: Option<Rule> = version_of(entry).and_then(|body| serde_json::from_value(body).ok());
+        let href = (number > 0 && rule.is_some()).then(|| {
+            format!("{}#rule", address("/merchandising/rule", &[("name", name), ("entry", &seq.to_string())]))
+        });
+        VersionView {
+            at,
+            who,
+            state: rule.as_ref().map_or("deleted", |rule| rule.state.as_str()).to_owned(),
+            words: rule.map(|rule| describe(&rule, &state.notation)).unwrap_or_default(),
+            href,
+        }
+    };
+    Ok(entries.into_iter().enumerate().map(view).collect())
+}
+
+/// To the minute.
+pub(super) fn shown(zone: Zone, millis: i64) -> String {
+    zone.show(millis.div_euclid(60_000) * 60_000).replace('T', " ")
+}
+
+/// Checks the rule of a form, and stores it unless only a preview is wanted or there is something to be said of it first.
+pub(super) async fn store(
+    Merchandiser(visitor): Merchandiser,
+    Shared(state): Shared<AppState>,
+    Form(mut form): Form<RuleForm>,
+) -> Result<Response, Problem> {
+    let [name, version, seen, go] = ["name", "version", "seen", "go"].map(|field| form.take(field));
+    let mut edited = Edited { version, ..Edited::new(name, form) };
+    let rule = edited.form.read(state.zone);
+    let rule_name = RuleName::new(&edited.name).map_err(|error| vec![format!("name: {error}")]);
+    let (rule, name) = match (rule, rule_name) {
+        (Ok(rule), Ok(name)) => (rule, name),
+        (rule, name) => {
+            edited.wrong = [name.err(), rule.err()].into_iter().flatten().flatten().collect();
+            return Ok(
+                (StatusCode::UNPROCESSABLE_ENTITY, render(&state, &visitor, edited).await?).into_response()
+            );
+        }
+    };
+    edited.rule = Some(rule.clone());
+    let expected = if edited.version.is_empty() {
+        Expected { one_of: None, none_of: Some(Versions::Any) }
+    } else {
+        Expected { one_of: Some(Versions::OneOf(vec![edited.version.clone()])), none_of: None }
+    };
+    let change = async |is_trial: bool| {
+        let (state, author, rule) = (state.clone(), visitor.author(), rule.clone());
+        let (name, expected) = (name.clone(), expected.clone());
+        uncancelled(async move {
+            let make = |_| Ok::<_, std::convert::Infallible>(rule);
+            let store = state.store.by(author);
+            change_rule((&store, &state.releases), &name, &expected, is_trial, state.now(), make).await
+        })
+        .await
+    };
+    let mut changed = change(true).await;
+    if let Ok(checked) = &changed {
+        if go == "store" && details(checked).join("\n") == lines(&seen) {
+            changed = change(false).await;
+        } else {
+            edited.checked = Some(Checked::new(checked, &name, &state).await?);
+        }
+    }
+    edited.wrong = match changed {
+        Ok(_) if edited.checked.is_none() => return Ok(Redirect::to(LIST).into_response()),
+        Ok(_) => return Ok(render(&state, &visitor, edited).await?.into_response()),
+        Err(RuleError::Refused(never)) => match never {},
+        Err(RuleError::Faults(faults)) => {
+            faults.iter().map(|fault| format!("{}: {}", fault.field, fault.detail)).collect()
+        }
+        Err(RuleError::Change(ChangeError::Store(error))) => return Err(error.into()),
+        Err(RuleError::Change(_)) => vec![
+            "a rule of this name was added, changed or deleted meanwhile; open it again and repeat your change".to_owned(),
+        ],
+    };
+    Ok((StatusCode::UNPROCESSABLE_ENTITY, render(&state, &visitor, edited).await?).into_response())
+}
+
+/// Forms end lines as mails do.
+fn lines(text: &str) -> String {
+    text.replace("\r\n", "\n")
+}
+
+#[derive(Deserialize)]
+pub(super) struct Deleted {
+    name: String,
+}
+
+pub(super) async fn delete(
+    Merchandiser(visitor): Merchandiser,
+    Shared(state): Shared<AppState>,
+    Form(Deleted { name }): Form<Deleted>,
+) -> Result<Redirect, Problem> {
+    let Ok(name) = RuleName::new(&name) else { return Ok(Redirect::to(LIST)) };
+    let author = visitor.author();
+    let deleted = uncancelled(async move {
+        let deleted = state.store.by(author).rules().delete(&name, &Expected::default(), state.now()).await;
+        state.releases.refresh().await?;
+        deleted
+    });
+    match deleted.await {
+        Err(ChangeError::Store(error)) => Err(error.into()),
+        _ => Ok(Redirect::to(LIST)),
+    }
+}
