@@ -9,6 +9,7 @@ pub mod key;
 pub mod migrate;
 pub mod onnx_runtime;
 pub mod privacy;
+pub mod reference;
 pub mod serve;
 pub mod shop_files;
 pub mod sign_in_link;
