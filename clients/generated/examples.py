@@ -11,11 +11,11 @@ import openapi_client as api
 from openapi_client.exceptions import ApiException
 
 client = api.ApiClient(api.Configuration(host=os.environ["ATELIER_URL"] + "/v1"))
-articles, completion, customers, documents, feedback, outfits, releases, rules, service = (
+articles, completion, customers, documents, feedback, looks, outfits, releases, rules, service = (
     kind(client)
     for kind in (
-        api.ArticlesApi, api.CompletionApi, api.CustomersApi, api.DocumentsApi, api.FeedbackApi, api.OutfitsApi,
-        api.ReleasesApi, api.RulesApi, api.ServiceApi,
+        api.ArticlesApi, api.CompletionApi, api.CustomersApi, api.DocumentsApi, api.FeedbackApi, api.LooksApi,
+        api.OutfitsApi, api.ReleasesApi, api.RulesApi, api.ServiceApi,
     )
 )
 
@@ -113,6 +113,17 @@ rules.patch_rule("own-brand", {"state": "off"})
 assert rules.get_rule("own-brand").state == "off"
 show(rules.list_rules())
 rules.delete_rule("own-brand")
+assert len(articles.find_similar_articles("a-00134", customer="mara", n=2).items) == 2
+show(looks.complete_look("a-00134", customer="mara", n=2, total_max=400))
+own = api.Look.from_dict({
+    "title": "Autumn office", "articles": ["a-00134", "a-01243", "a-00568", "a-00259"],
+    "when": {"features": {"gender": ["female"]}}, "state": "published",
+})
+assert looks.put_look("autumn-office", own).warnings == []
+looks.patch_look("autumn-office", {"state": "draft"})
+assert looks.get_look("autumn-office").state == "draft"
+show(looks.list_looks())
+looks.delete_look("autumn-office")
 compared = {
     "customer": "mara", "outfit": ["a-00134", None, "a-00568", "a-00259"], "methods": ["none", "gsu"], "k": 3,
     "true_article": "a-01243",

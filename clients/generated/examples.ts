@@ -11,6 +11,7 @@ const completion = new api.CompletionApi(configuration);
 const customers = new api.CustomersApi(configuration);
 const documents = new api.DocumentsApi(configuration);
 const feedback = new api.FeedbackApi(configuration);
+const looks = new api.LooksApi(configuration);
 const outfits = new api.OutfitsApi(configuration);
 const releases = new api.ReleasesApi(configuration);
 const rules = new api.RulesApi(configuration);
@@ -114,6 +115,17 @@ await rules.patchRule({ name: "own-brand", requestBody: { state: "off" } });
 assert.equal((await rules.getRule({ name: "own-brand" })).state, "off");
 show(await rules.listRules());
 await rules.deleteRule({ name: "own-brand" });
+assert.equal((await articles.findSimilarArticles({ id: "a-00134", customer: "mara", n: 2 })).items.length, 2);
+show(await looks.completeLook({ id: "a-00134", customer: "mara", n: 2, totalMax: 400 }));
+const look: api.Look = {
+  title: "Autumn office", articles: ["a-00134", "a-01243", "a-00568", "a-00259"],
+  when: { features: { gender: ["female"] } }, state: "published",
+};
+assert.deepEqual((await looks.putLook({ name: "autumn-office", look })).warnings, []);
+await looks.patchLook({ name: "autumn-office", requestBody: { state: "draft" } });
+assert.equal((await looks.getLook({ name: "autumn-office" })).state, "draft");
+show(await looks.listLooks({}));
+await looks.deleteLook({ name: "autumn-office" });
 const compare = {
   customer: "mara", outfit: ["a-00134", null, "a-00568", "a-00259"], methods: ["none", "gsu"], k: 3, trueArticle: "a-01243",
 };

@@ -93,7 +93,7 @@ create table revisions (
     constraint revisions_name_unique primary key (name)
 );
 
-insert into revisions (name, value) values ('articles', 0), ('settings', 0), ('erasures', 0), ('imports', 2);
+insert into revisions (name, value) values ('articles', 0), ('settings', 0), ('looks', 0), ('erasures', 0), ('imports', 2);
 
 create table article_changes (
     revision bigint not null,
@@ -161,6 +161,14 @@ create table rules (
     revision bigint not null default 1,
     created_at bigint not null,
     constraint rules_name_unique primary key (name)
+);
+
+create table looks (
+    name text collate "C" not null,
+    body text not null,
+    revision bigint not null default 1,
+    created_at bigint not null,
+    constraint looks_name_unique primary key (name)
 );
 
 -- ## The catalogue and the customers

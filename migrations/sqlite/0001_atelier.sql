@@ -127,7 +127,7 @@ create table revisions (
 
 -- Erasures since the file was last rewritten: an erasure leaves copies of rows in the free space of pages, which only a
 -- rewrite removes (src/store/erasures.rs).
-insert into revisions (name, value) values ('articles', 0), ('settings', 0), ('erasures', 0), ('imports', 2);
+insert into revisions (name, value) values ('articles', 0), ('settings', 0), ('looks', 0), ('erasures', 0), ('imports', 2);
 
 -- Which article each revision of the catalogue changed. A replica keeps the catalogue in memory; reading 300,000 articles
 -- after each change would take seconds, so it reads this table and the articles that changed.
@@ -234,6 +234,17 @@ create table rules (
     revision integer not null default 1,
     created_at integer not null,
     constraint rules_name_unique primary key (name)
+) strict;
+
+-- Outfits that editors publish. JSON as in rules, and read together, too, when their own count changes: a shop has many more looks than
+-- rules, and changes them seldom. They name articles that the catalogue may not have yet, or no longer.
+create table looks (
+    name text not null,
+    body text not null,
+    -- As in rules.
+    revision integer not null default 1,
+    created_at integer not null,
+    constraint looks_name_unique primary key (name)
 ) strict;
 
 -- ## The catalogue and the customers

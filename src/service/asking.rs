@@ -109,6 +109,7 @@ pub async fn score_outfit(
     Ok((question, scored))
 }
 
+/// Reads the profile and chooses the method.
 pub(super) async fn resolve(
     live: &LiveRelease,
     profiles: &Profiles,

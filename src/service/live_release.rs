@@ -15,7 +15,7 @@ use std::{
 };
 
 use atelier_core::domain::{
-    ArticleId, ArticlePatch, CustomerId, Method, RuleName, Schema, Timestamp, list_methods,
+    ArticleId, ArticlePatch, CustomerId, LookName, Method, RuleName, Schema, Timestamp, list_methods,
 };
 use atelier_engine::{
     catalogue::{Catalogue, Coverage},
@@ -30,13 +30,14 @@ use crate::{
         completion::Served,
         exposure::Exposure,
         fault::{Fault, Field},
+        looks::{Look, Looks},
         personas::Personas,
         release_folder::{Listed, ReleaseFolder},
         routing::{Choice, Routing},
         rules::{Rule, Rules},
         sample::Sample,
     },
-    store::{Author, Entry, NamedRule, Revisions, Store, StoreError, Stored},
+    store::{Author, Entry, NamedLook, NamedRule, Revisions, Store, StoreError, Stored},
 };
 
 /// A snapshot of everything that answers a request.
@@ -49,13 +50,16 @@ pub struct LiveRelease {
     pub routing: Arc<Routing>,
     /// The shop's active rules, compiled for the catalogue.
     pub rules: Arc<Rules>,
+    /// The shop's published looks.
+    pub looks: Arc<Looks>,
     pub evaluation: Arc<Evaluation>,
     pub personas: Arc<Personas>,
     pub exposure: Exposure,
     pub sample: Arc<Sample>,
-    /// The revisions of the tables behind the catalogue, and behind the routing and the rules.
+    /// The revisions of the tables behind the catalogue, behind the routing and the rules, and behind the looks.
     articles: i64,
     settings: i64,
+    looks_revision: i64,
 }
 
 impl LiveRelease {
@@ -314,7 +318,8 @@ impl Releases {
     /// and periodically for changes by other replicas.
     pub async fn refresh(&self) -> Result<(), StoreError> {
         let mut failed = self.changing.lock().await;
-        let Revisions { articles, settings, setting: activated } = self.store.revisions(RELEASE).await?;
+        let Revisions { articles, settings, looks, setting: activated } =
+            self.store.revisions(RELEASE).await?;
         let current = self.current();
         let is_current = |name: &String| current.as_ref().is_some_and(|live| live.name() == name);
         if let Some(name) = activated.filter(|name| !is_current(name))
@@ -333,10 +338,10 @@ impl Releases {
             }
         }
         let Some(live) = current else { return Ok(()) };
-        if (articles, settings) == (live.articles, live.settings) {
+        if (articles, settings, looks) == (live.articles, live.settings, live.looks_revision) {
             return Ok(());
         }
-        let mut next = LiveRelease { articles, settings, ..LiveRelease::clone(&live) };
+        let mut next = LiveRelease { articles, settings, looks_revision: looks, ..LiveRelease::clone(&live) };
         if articles != live.articles {
             let before = (Arc::clone(&live.catalogue), Arc::clone(&live.rows));
             let changed =
@@ -347,6 +352,11 @@ impl Releases {
             };
         }
         let catalogue = Arc::clone(&next.catalogue);
+        if looks != live.looks_revision {
+            next.looks = Arc::new(Looks::compile(read_looks(&self.store).await?, &catalogue));
+        } else if !live.looks.is_empty() && articles != live.articles {
+            next.looks = Arc::new(live.looks.with_catalogue(&catalogue));
+        }
         if settings != live.settings {
             next.routing = self.routing().await?;
             let stored = read_rules(&self.store).await?;
@@ -387,10 +397,12 @@ impl Releases {
         // Read before the tables, so that the next refresh rereads what changes meanwhile.
         let articles = self.store.articles().revision().await?;
         let settings = self.store.settings().revision().await?;
+        let looks_revision = self.store.looks().revision().await?;
         let (catalogue, rows) = self.read_catalogue(&serving).await?;
         let routing = self.routing().await?;
         let (stored, compiled_for) = (read_rules(&self.store).await?, Arc::clone(&catalogue));
         let rules = compile(move || Arc::new(Rules::compile(stored, &compiled_for, None))).await;
+        let looks = Arc::new(Looks::compile(read_looks(&self.store).await?, &catalogue));
         let evaluation = Arc::new(Evaluation::new(Arc::clone(serving.release())));
         let personas = Arc::new(Personas::new(Arc::clone(&serving)));
         let (exposure, sample) = (self.exposure.clone(), Arc::clone(&self.sample));
@@ -400,12 +412,14 @@ impl Releases {
             rows,
             routing,
             rules,
+            looks,
             evaluation,
             personas,
             exposure,
             sample,
             articles,
             settings,
+            looks_revision,
         })
     }
 
@@ -446,6 +460,21 @@ pub async fn read_rules(store: &Store) -> Result<Vec<(RuleName, Rule)>, StoreErr
         .map(|rule| (name, rule))
     };
     Ok(store.rules().list().await?.into_iter().filter_map(read).collect())
+}
+
+/// The shop's looks.
+pub async fn read_looks(store: &Store) -> Result<Vec<(LookName, Look)>, StoreError> {
+    let read = |stored: Stored<NamedLook>| {
+        let NamedLook { name, body, .. } = stored.value;
+        // Another version may have written it.
+        let look = serde_json::from_value(body);
+        look.inspect_err(
+            |error| tracing::error!(look = %name, %error, "cannot read a stored look; it is not shown"),
+        )
+        .ok()
+        .map(|look| (name, look))
+    };
+    Ok(store.looks().list().await?.into_iter().filter_map(read).collect())
 }
 
 /// Compiling many rules for a large catalogue takes all cores for some time.

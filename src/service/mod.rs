@@ -15,6 +15,7 @@ pub mod feedback;
 pub mod feeds;
 pub mod import;
 pub mod live_release;
+pub mod looks;
 pub mod offline;
 pub mod outfits;
 pub mod personas;

@@ -216,21 +216,7 @@ impl Rule {
         if self.articles.is_empty() {
             faults.push(Fault::new("articles", "a rule is about some articles: give at least one condition"));
         }
-        for (field, time) in [("starts_at", &mut self.starts_at), ("ends_at", &mut self.ends_at)] {
-            let Some(text) = time else { continue };
-            let utc = calendar::parse_moment(text).map(|millis| calendar::moment(millis, 1000, true));
-            // In UTC it may be before the year 0 or after 9999.
-            if let Some(utc) = utc.filter(|utc| calendar::parse_moment(utc).is_some()) {
-                *text = utc;
-            } else {
-                let detail =
-                    format!("expected a time such as 2026-11-27T08:00:00Z or …+01:00, found {text:?}");
-                faults.push(Fault::new(field, detail));
-            }
-        }
-        if self.starts() >= self.ends() {
-            faults.push(Fault::new("ends_at", "the rule ends before it starts"));
-        }
+        check_window("the rule", &mut self.starts_at, &mut self.ends_at, &mut faults);
         for (field, text, most) in [("owner", &self.owner, OWNER_CHARS), ("note", &self.note, NOTE_CHARS)] {
             let found = text.as_ref().map_or(0, |text| text.chars().count());
             if found > most {
@@ -284,21 +270,56 @@ impl Rule {
 
     /// In milliseconds since 1970.
     pub fn starts(&self) -> i64 {
-        self.starts_at.as_deref().and_then(calendar::parse_moment).unwrap_or(i64::MIN)
+        self.window().start
     }
 
     pub fn ends(&self) -> i64 {
-        self.ends_at.as_deref().and_then(calendar::parse_moment).unwrap_or(i64::MAX)
+        self.window().end
+    }
+
+    fn window(&self) -> Window {
+        window(self.starts_at.as_deref(), self.ends_at.as_deref())
     }
 }
 
-fn check_words(field: &str, words: &BTreeMap<String, Vec<String>>, faults: &mut Vec<Fault>) {
+/// From when until when something counts, in milliseconds.
+pub(super) type Window = std::ops::Range<i64>;
+
+pub(super) fn window(starts_at: Option<&str>, ends_at: Option<&str>) -> Window {
+    starts_at.and_then(calendar::parse_moment).unwrap_or(i64::MIN)
+        ..ends_at.and_then(calendar::parse_moment).unwrap_or(i64::MAX)
+}
+
+/// Checks the times, and writes them in UTC.
+pub(super) fn check_window(
+    what: &str,
+    starts_at: &mut Option<String>,
+    ends_at: &mut Option<String>,
+    faults: &mut Vec<Fault>,
+) {
+    for (field, time) in [("starts_at", &mut *starts_at), ("ends_at", &mut *ends_at)] {
+        let Some(text) = time else { continue };
+        let utc = calendar::parse_moment(text).map(|millis| calendar::moment(millis, 1000, true));
+        // In UTC it may be before the year 0 or after 9999.
+        if let Some(utc) = utc.filter(|utc| calendar::parse_moment(utc).is_some()) {
+            *text = utc;
+        } else {
+            let detail = format!("expected a time such as 2026-11-27T08:00:00Z or …+01:00, found {text:?}");
+            faults.push(Fault::new(field, detail));
+        }
+    }
+    if window(starts_at.as_deref(), ends_at.as_deref()).is_empty() {
+        faults.push(Fault::new("ends_at", format!("{what} ends before it starts")));
+    }
+}
+
+pub(super) fn check_words(field: &str, words: &BTreeMap<String, Vec<String>>, faults: &mut Vec<Fault>) {
     for (name, _) in words.iter().filter(|(_, values)| values.is_empty()) {
         faults.push(Fault::new(Field::from(field).item(name), "give at least one value"));
     }
 }
 
-fn check_numbers(field: &str, numbers: &BTreeMap<String, Range>, faults: &mut Vec<Fault>) {
+pub(super) fn check_numbers(field: &str, numbers: &BTreeMap<String, Range>, faults: &mut Vec<Fault>) {
     for (name, range) in numbers {
         if range.is_empty() || range.min > range.max && range.max.is_some() {
             let detail = "give `min`, `max` or both, the lower first";
@@ -409,8 +430,7 @@ pub struct Compiled {
     pub articles: Arc<Mask>,
     pub others: Arc<Mask>,
     outfit: Option<Arc<Mask>>,
-    starts: i64,
-    ends: i64,
+    window: Window,
     /// Folded.
     features: Vec<(String, Vec<String>)>,
     stores: Vec<String>,
@@ -420,20 +440,12 @@ impl Compiled {
     fn concerns(&self, situation: &Situation<'_>) -> bool {
         let Situation { now, method, store, features, outfit } = *situation;
         let When { methods, numbers, .. } = &self.rule.when;
-        (self.starts..self.ends).contains(&now.millis())
+        self.window.contains(&now.millis())
             && (methods.is_empty() || methods.contains(&method))
             && (self.stores.is_empty() || store.is_some_and(|store| self.stores.contains(&fold(store))))
             && self.outfit.as_ref().is_none_or(|set| meets(set, outfit))
             && (self.rule.effect != Effect::Pair || meets(&self.others, outfit))
-            && self.features.iter().all(|(name, values)| match features.get(name) {
-                Some(FeatureValue::Number(number)) => values.contains(&number.to_string()),
-                Some(value) => value.words().iter().any(|word| values.contains(&fold(word))),
-                None => false,
-            })
-            && numbers.iter().all(|(name, range)| match features.get(name) {
-                Some(FeatureValue::Number(number)) => range.contains(*number),
-                _ => false,
-            })
+            && meet(features, &self.features, numbers)
     }
 
     /// What is added to the logits of its articles for their order.
@@ -441,6 +453,22 @@ impl Compiled {
         #[expect(clippy::cast_possible_truncation, reason = "models return float32")]
         self.rule.factor.map(|factor| factor.ln() as f32)
     }
+}
+
+/// Whether features have one of the folded words of each name, and each number within its limits.
+pub(super) fn meet(
+    features: &Features,
+    words: &[(String, Vec<String>)],
+    numbers: &BTreeMap<String, Range>,
+) -> bool {
+    words.iter().all(|(name, values)| match features.get(name) {
+        Some(FeatureValue::Number(number)) => values.contains(&number.to_string()),
+        Some(value) => value.words().iter().any(|word| values.contains(&fold(word))),
+        None => false,
+    }) && numbers.iter().all(|(name, range)| match features.get(name) {
+        Some(FeatureValue::Number(number)) => range.contains(*number),
+        _ => false,
+    })
 }
 
 /// Whether the set has one of the articles at these positions.
@@ -556,8 +584,7 @@ impl Rules {
             articles: set(&rule.articles).unwrap_or_else(|| Arc::clone(&none)),
             others: set(&rule.others).unwrap_or_else(|| Arc::clone(&none)),
             outfit: set(&rule.when.outfit),
-            starts: rule.starts(),
-            ends: rule.ends(),
+            window: rule.window(),
             features: fold_values(&rule.when.features),
             stores: rule.when.stores.iter().map(|store| fold(store)).collect(),
             name: name.clone(),
@@ -575,6 +602,11 @@ impl Rules {
     pub fn matching(&self, situation: &Situation<'_>) -> Vec<usize> {
         let all = self.compiled.iter().enumerate();
         all.filter(|(_, rule)| rule.concerns(situation)).map(|(number, _)| number).collect()
+    }
+
+    /// When rules begin or end to count next.
+    pub fn next_change(&self, now: Timestamp) -> Option<i64> {
+        next_change(self.compiled.iter().map(|rule| &rule.window), now)
     }
 
     pub fn get(&self, number: usize) -> &Compiled {
@@ -600,7 +632,11 @@ impl Rules {
     }
 }
 
-fn fold_values(values: &BTreeMap<String, Vec<String>>) -> Vec<(String, Vec<String>)> {
+pub(super) fn next_change<'a>(windows: impl Iterator<Item = &'a Window>, now: Timestamp) -> Option<i64> {
+    windows.flat_map(|window| [window.start, window.end]).filter(|time| *time > now.millis()).min()
+}
+
+pub(super) fn fold_values(values: &BTreeMap<String, Vec<String>>) -> Vec<(String, Vec<String>)> {
     values
         .iter()
         .map(|(name, values)| (name.clone(), values.iter().map(|value| fold(value)).collect()))

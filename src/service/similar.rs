@@ -1,14 +1,82 @@
-//! Articles that are like another one: of its type, with attributes in common, about its price, and alike in picture and text.
+//! Articles that are like another one: of its type, with attributes in common, about its price, alike in picture and text, and
+//! worn with the same others.
 
-use std::collections::{BTreeSet, HashSet};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
 
-use atelier_core::domain::{Article, ArticleId};
-use atelier_engine::catalogue::Catalogue;
+use atelier_core::domain::{Article, CustomerId, Method};
+use atelier_engine::packed_article::PackedArticle;
 use rayon::prelude::*;
+use tokio::task;
 
-/// The articles of the shop of the same type, the most similar first. What few of them have in common counts more, and an equal
-/// price as much as a word that one in three has. The most alike embedding counts as much as a word of no other article.
-pub fn similar(catalogue: &Catalogue, article: &Article) -> Vec<ArticleId> {
+use super::{
+    asking::{Question, Times, resolve},
+    completion::{Filters, MovedBy, Offered, Request, Variants, Warning},
+    fault::ServiceError,
+    live_release::LiveRelease,
+    profiles::Profiles,
+};
+
+/// Which similar articles a caller wants.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// The position of what they are similar to.
+    pub article: u32,
+    pub customer: Option<CustomerId>,
+    /// Only what is in stock in this store.
+    pub store: Option<String>,
+    pub n: usize,
+}
+
+/// Similar articles, the most similar first unless rules move them.
+#[derive(Debug)]
+pub struct Similar {
+    pub articles: Vec<(Arc<PackedArticle>, Vec<MovedBy>)>,
+    pub variants: Variants,
+    pub warnings: Vec<Warning>,
+}
+
+/// The most similar articles that the shop may offer the customer: what is in stock, fits, is no no-go, and passes the shop's rules.
+pub async fn find(
+    live: &Arc<LiveRelease>,
+    profiles: &Profiles,
+    wanted: Wanted,
+    times: Times,
+) -> Result<Similar, ServiceError> {
+    let packed = live.catalogue.any_article(wanted.article);
+    let packed = Arc::clone(packed.expect("the caller found it; this is a bug"));
+    let request = Request {
+        k: wanted.n,
+        filters: Filters { store: wanted.store, ..Filters::default() },
+        rules: Some(times.now),
+        ..Request::new(vec![Some(packed.id.clone())], Method::None)
+    };
+    let question = Question { customer: wanted.customer, method: None, profile: None, request };
+    let resolved = resolve(live, profiles, question, times.begun).await?;
+    let live = Arc::clone(live);
+    // Looking at thousands of articles takes milliseconds of all cores.
+    let ranking = task::spawn_blocking(move || {
+        let offered = Offered::new(live.served(), &resolved.request)?;
+        let ranked = similar(&live, &packed.unpack());
+        let (ranked, unmet) = offered.rank(&ranked);
+        let articles: Vec<_> = ranked
+            .into_iter()
+            .filter_map(|(position, rules)| Some((Arc::clone(live.catalogue.article(position)?), rules)))
+            .collect();
+        let variants = offered.choose_variants(articles.iter().map(|(article, _)| article));
+        let warnings = offered.warnings.into_iter().chain(unmet).chain(resolved.stale).collect();
+        Ok(Similar { articles, variants, warnings })
+    });
+    ranking.await.expect("comparing articles does not panic; this is a bug")
+}
+
+/// The articles of the shop of the same type by their positions, the most similar first, with how similar they are. What few of them
+/// have in common counts more, and an equal price as much as a word that one in three has. The most alike embedding counts as much
+/// as a word of no other article, and so does the article that is most worn with the same others.
+pub fn similar(live: &LiveRelease, article: &Article) -> Vec<(u32, f64)> {
+    let catalogue = &live.catalogue;
     let Some(of_type) = catalogue.sets().of_type(article.kind()) else { return Vec::new() };
     let own: BTreeSet<(&str, String)> = words(article).collect();
     let others: Vec<u32> = of_type.iter().collect();
@@ -17,28 +85,33 @@ pub fn similar(catalogue: &Catalogue, article: &Article) -> Vec<ArticleId> {
     let others = others.filter(|(_, other)| other.id != article.id).map(|(at, other)| {
         let alike = position.and_then(|own| catalogue.likeness(own, at));
         let unpacked = other.unpack();
-        (other.id.clone(), price_likeness(article, &unpacked), alike, shared(&own, &unpacked))
+        (at, price_likeness(article, &unpacked), alike, shared(&own, &unpacked))
     });
-    let others: Vec<(ArticleId, f64, Option<f64>, Vec<usize>)> = others.collect();
+    let others: Vec<(u32, f64, Option<f64>, Vec<usize>)> = others.collect();
     let (least, most) = others
         .iter()
         .filter_map(|(_, _, alike, _)| *alike)
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), alike| (least.min(alike), most.max(alike)));
+    let worn = position.map(|own| live.serving.worn_alike(&live.rows, own)).unwrap_or_default();
+    let worn = |at: &u32| worn.get(at).copied().unwrap_or(0.0);
+    let most_worn = others.iter().map(|(at, ..)| worn(at)).fold(0.0, f64::max);
     let mut counts = vec![0_u32; own.len()];
     for position in others.iter().flat_map(|(.., shared)| shared) {
         counts[*position] += 1;
     }
     let all = f64::from(u32::try_from(others.len()).unwrap_or(u32::MAX));
     let weight = |position: &usize| (all / f64::from(counts[*position])).ln();
-    let mut scored: Vec<(f64, &ArticleId)> = others
+    let mut scored: Vec<(u32, f64)> = others
         .iter()
-        .map(|(id, price, alike, shared)| {
+        .map(|(at, price, alike, shared)| {
             let alike = alike.filter(|_| most > least).map_or(0.0, |alike| (alike - least) / (most - least));
-            (shared.iter().map(weight).sum::<f64>() + price + alike * all.ln(), id)
+            let worn = if most_worn > 0.0 { worn(at) / most_worn } else { 0.0 };
+            (*at, shared.iter().map(weight).sum::<f64>() + price + (alike + worn) * all.ln())
         })
         .collect();
-    scored.sort_by(|(a, x), (b, y)| b.total_cmp(a).then_with(|| x.cmp(y)));
-    scored.into_iter().map(|(_, id)| id.clone()).collect()
+    let id = |at: u32| catalogue.article(at).map(|article| &article.id);
+    scored.sort_by(|(x, a), (y, b)| b.total_cmp(a).then_with(|| id(*x).cmp(&id(*y))));
+    scored
 }
 
 /// Each attribute with each of its words.

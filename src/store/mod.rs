@@ -26,6 +26,7 @@ mod import;
 mod imports;
 mod json;
 mod keys;
+mod looks;
 mod migrate;
 mod notes;
 mod open_error;
@@ -66,6 +67,7 @@ pub use self::{
     import::{Import, Outcome},
     imports::{ImportId, ImportRecord, ImportState, Imports, Progress},
     keys::{ApiKey, ApiKeys, KeyId},
+    looks::{NamedLook, StoredLooks},
     notes::{CustomerNote, Notes},
     open_error::OpenError,
     outfits::{Origin, OutfitRecord, Outfits},
@@ -213,6 +215,10 @@ impl Store {
 
     pub fn rules(&self) -> StoredRules<'_> {
         StoredRules { store: self }
+    }
+
+    pub fn looks(&self) -> StoredLooks<'_> {
+        StoredLooks { store: self }
     }
 
     pub fn people(&self) -> People<'_> {

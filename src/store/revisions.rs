@@ -8,6 +8,7 @@ use super::{Store, StoreError, connect::Dialect, upsert};
 
 pub(super) const ARTICLES: &str = "articles";
 pub(super) const SETTINGS: &str = "settings";
+pub(super) const LOOKS: &str = "looks";
 pub(super) const ERASURES: &str = "erasures";
 
 pub(super) async fn read(store: &Store, name: &'static str) -> Result<i64, StoreError> {
@@ -117,24 +118,26 @@ pub(super) async fn articles_changed_since(
 pub struct Revisions {
     pub articles: i64,
     pub settings: i64,
+    pub looks: i64,
     /// The value of the setting that was asked for.
     pub setting: Option<String>,
 }
 
 impl Store {
-    /// Counts of the changes of articles and settings, and a setting. It is one statement, because every replica asks it
+    /// Counts of the changes of articles, settings and looks, and a setting. It is one statement, because every replica asks it
     /// several times a second.
     pub async fn revisions(&self, setting: &'static str) -> Result<Revisions, StoreError> {
-        let (articles, settings, setting) = sqlx::query_as(
+        let (articles, settings, looks, setting) = sqlx::query_as(
             "select (select value from revisions where name = $1), (select value from revisions where name = $2),
-                (select value from settings where name = $3)",
+                (select value from revisions where name = $3), (select value from settings where name = $4)",
         )
         .bind(ARTICLES)
         .bind(SETTINGS)
+        .bind(LOOKS)
         .bind(setting)
         .fetch_one(self.readers()?)
         .await?;
-        Ok(Revisions { articles, settings, setting })
+        Ok(Revisions { articles, settings, looks, setting })
     }
 }
 

@@ -143,7 +143,9 @@ fn routes() -> Routes {
         .merge(api::releases::router())
         .merge(api::routing::router())
         .merge(api::rules::router())
+        .merge(api::looks::router())
         .merge(api::score::router())
+        .merge(api::similar::router())
         .merge(api::sources::router())
 }
 

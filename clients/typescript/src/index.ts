@@ -319,6 +319,9 @@ export class Client {
   patchArticle = (id: string, json: t.ArticlePatch, expected: Conditions = {}): Promise<t.ArticleStored> =>
     this.#json("PATCH", at("articles", id), { json, headers: conditions(expected) });
 
+  findSimilarArticles = (id: string, query: { customer?: string; store?: string; n?: number } = {}): Promise<t.SimilarArticles> =>
+    this.#json("GET", at("articles", id, "similar"), { query });
+
   async deleteArticle(id: string, expected: Conditions = {}): Promise<void> {
     await this.request("DELETE", at("articles", id), { headers: conditions(expected) });
   }
@@ -416,6 +419,30 @@ export class Client {
 
   async deleteRule(name: string, expected: Conditions = {}): Promise<void> {
     await this.request("DELETE", at("rules", name), { headers: conditions(expected) });
+  }
+
+  // Looks
+
+  /** Looks with an article, for its product page. */
+  completeLook = (
+    article: string,
+    query: { customer?: string; n?: number; total_max?: number; store?: string; explain?: boolean } = {},
+  ): Promise<t.Looks> => this.#json("GET", at("articles", article, "looks"), { query });
+
+  /** All looks, page after page. */
+  listLooks = (query: { n?: number } = {}) => this.#pages<t.Look>("/looks", query);
+
+  getLook = (name: string): Promise<t.Look> => this.#json("GET", at("looks", name));
+
+  putLook = (name: string, json: t.Look, expected: Conditions = {}): Promise<t.LookStored> =>
+    this.#json("PUT", at("looks", name), { json, headers: conditions(expected) });
+
+  /** Sets the fields that are named; null removes one. */
+  patchLook = (name: string, json: t.LookPatch, expected: Conditions = {}): Promise<t.LookStored> =>
+    this.#json("PATCH", at("looks", name), { json, headers: conditions(expected) });
+
+  async deleteLook(name: string, expected: Conditions = {}): Promise<void> {
+    await this.request("DELETE", at("looks", name), { headers: conditions(expected) });
   }
 
   // Releases and the service

@@ -119,6 +119,32 @@ impl OutfitMemory {
         found.into_iter().max_by_key(|alike| (alike.articles.len(), alike.outfits, Reverse(place(alike))))
     }
 
+    /// Articles that are worn with the same others as this one, and how much so: the chance to come from it, over an article that it
+    /// is worn with, to the other one, where articles that are worn with everything say little.
+    pub fn worn_alike(&self, article: u32) -> BTreeMap<u32, f64> {
+        /// The outfits of an article that are looked at, the latest.
+        const LATEST: usize = 64;
+        let latest = |article: u32| {
+            let all = self.with_article.of(article);
+            &all[all.len().saturating_sub(LATEST)..]
+        };
+        let others = |article: u32| {
+            let outfits = latest(article).iter().map(|outfit| self.outfits.of(*outfit));
+            outfits.flatten().copied().filter(move |other| *other != article)
+        };
+        let count = |article: u32| f64::from(number(self.with_article.of(article).len()));
+        let mut alike: BTreeMap<u32, f64> = BTreeMap::new();
+        for partner in others(article) {
+            for other in others(partner).filter(|other| *other != article) {
+                *alike.entry(other).or_default() += 1.0 / f64::from(number(latest(partner).len()));
+            }
+        }
+        for (other, chance) in &mut alike {
+            *chance /= count(*other).sqrt();
+        }
+        alike
+    }
+
     /// The outfits that share enough articles with the visible ones.
     fn sharing(&self, visible: &[u32]) -> Vec<&[u32]> {
         let mut found: Vec<u32> = Vec::new();
@@ -216,6 +242,15 @@ mod tests {
                 assert_eq!(left_out, memory(&others).describe(&visible, None), "{outfit:?} without {target}");
             }
         }
+    }
+
+    #[test]
+    fn articles_that_are_worn_with_the_same_others_are_alike() {
+        let memory = memory(&[&[0, 1, 2], &[3, 1, 2], &[4, 1], &[4, 5], &[4, 6], &[7, 8]]);
+        let alike = memory.worn_alike(0);
+        assert!(alike[&3] > alike[&4], "{alike:?}");
+        assert!(!alike.contains_key(&0) && !alike.contains_key(&5), "{alike:?}");
+        assert!(memory.worn_alike(9).is_empty());
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl Scope {
             Self::Complete => "completions, comparisons, scores and the list of methods",
             Self::Catalogue => "reading and changing articles, customers and outfits",
             Self::Feedback => "sending feedback and reading its counts",
-            Self::Rules => "reading and changing rules, and completions without them",
+            Self::Rules => "reading and changing rules and looks, and completions without rules",
             Self::Admin => "activating releases and setting the routing",
             Self::Metrics => "reading /metrics",
         }

@@ -3,13 +3,15 @@
 //! Takes each feature out of the context, each other article out of the outfit, and all remembered outfits away, one at a time
 //! and all in one batch. Gives a reason only if the share changes noticeably.
 
+use std::{slice, time::Instant};
+
 use atelier_core::{
     domain::{FeatureValue, Method},
     util::text::abbreviate,
 };
-use atelier_engine::inference::{AskError, BLANK, Context, Question, Serving};
+use atelier_engine::inference::{Admission, AskError, BLANK, Context, Question, Serving};
 
-use super::{Blank, Conversation, Prepared};
+use super::{Blank, CompletionError, Conversation, Prepared, Request, Served, Suggestion};
 
 /// A reason needs at least this factor, up or down.
 const NOTICEABLE: f64 = 1.1;
@@ -32,6 +34,34 @@ pub enum Cause {
     Article { slot: usize },
     /// Outfits of stylists with the suggestion and these slots' articles.
     Outfits { slots: Vec<usize>, count: usize },
+}
+
+/// The reasons for an article in the request's only blank.
+pub async fn reasons(
+    served: Served<'_>,
+    request: &Request,
+    article: u32,
+    deadline: Instant,
+) -> Result<Vec<Reason>, CompletionError> {
+    let prepared = Prepared::new(served, request)?;
+    let without = alternatives(served.serving, request.method, &prepared);
+    let mut suggestion = Suggestion::new(served.catalogue, article);
+    let blank = &prepared.blanks[0];
+    let question = prepared.question_about(blank, slice::from_ref(&suggestion));
+    let admission = Admission::New { follow_ups: without.len() };
+    let opened = Conversation::open(served.serving, request.method, deadline, admission, vec![question]);
+    let (mut conversation, answers) = opened.await?;
+    suggestion.share = answers[0].placements[0].log_probability.exp();
+    let mut blanks = [Blank {
+        slot: blank.slot,
+        suggestions: vec![suggestion],
+        admissible: blank.admissible.count(),
+        alternatives: Vec::new(),
+        placements: Vec::new(),
+    }];
+    explain(&mut conversation, &prepared, &without, &mut blanks).await?;
+    let [blank] = blanks;
+    Ok(blank.suggestions.into_iter().flat_map(|suggestion| suggestion.reasons.unwrap_or_default()).collect())
 }
 
 /// Adds reasons to the suggestions of all blanks.

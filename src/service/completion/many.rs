@@ -7,7 +7,7 @@ use atelier_engine::inference::{Admission, AskError, Question};
 
 use super::{
     Completion, CompletionError, Conversation, Cost, Prepared, Request, Served, choose_variants,
-    prepare::bounded, questions, read_answer,
+    prepare::bounded, questions, read_answer, suggested,
 };
 use crate::service::fault::Fault;
 
@@ -59,7 +59,8 @@ pub async fn complete_many(
         }
         let mut warnings = std::mem::take(&mut prepared.warnings);
         warnings.extend(bounded(unmet));
-        let variants = choose_variants(served, &requests[position], &prepared.reading.needs, &blanks, &[]);
+        let needs = &prepared.reading.needs;
+        let variants = choose_variants(served, &requests[position], needs, suggested(&blanks, &[]));
         outcomes[position] =
             Some(Ok(Completion { blanks, sets: Vec::new(), variants, warnings, personas, steps, cost }));
     }

@@ -12,6 +12,7 @@ mod diversity;
 mod explain;
 mod joint;
 mod many;
+mod offered;
 mod prepare;
 mod reading;
 mod score;
@@ -26,9 +27,10 @@ use std::{
 pub use compare::{overlap, rank_biased_overlap};
 pub use conversation::Cost;
 pub use diversity::MAX_VARIED;
-pub use explain::{Cause, Reason};
+pub use explain::{Cause, Reason, reasons};
 pub use joint::{MAX_SETS, OutfitSet};
 pub use many::complete_many;
+pub use offered::Offered;
 pub use prepare::Warning;
 pub use reading::Stored;
 pub use score::{ArticleScore, OutfitScore};
@@ -223,6 +225,21 @@ pub struct Suggestion {
 }
 
 impl Suggestion {
+    /// Of which the figures are not known yet.
+    fn new(catalogue: &Catalogue, index: u32) -> Self {
+        let article = catalogue.article(index);
+        Self {
+            index,
+            article: Arc::clone(article.expect("only what the shop has is admissible; this is a bug")),
+            probability: None,
+            share: 0.0,
+            lift: None,
+            reasons: None,
+            own_rank: None,
+            rules: Vec::new(),
+        }
+    }
+
     /// The share, over what another answer says of the same article among the same ones.
     fn change_from(&self, other: &inference::Placement) -> f64 {
         (self.share.ln() - other.log_probability).exp()
@@ -302,7 +319,7 @@ pub async fn complete(
     } else {
         Vec::new()
     };
-    let variants = choose_variants(served, request, &prepared.reading.needs, &blanks, &sets);
+    let variants = choose_variants(served, request, &prepared.reading.needs, suggested(&blanks, &sets));
     let cost = conversation.cost();
     Ok(Completion { blanks, sets, variants, warnings, personas, steps, cost })
 }
@@ -363,18 +380,11 @@ fn read_answer(
     };
     let share =
         |probability: f64| if of_admissible > 0.0 { (probability / of_admissible).min(1.0) } else { 0.0 };
-    let suggestion = |candidate: Candidate| {
-        let article = served.catalogue.article(candidate.article);
-        Suggestion {
-            index: candidate.article,
-            article: Arc::clone(article.expect("only what the shop has is admissible; this is a bug")),
-            probability: request.probability.then_some(candidate.probability),
-            share: share(candidate.probability),
-            lift: None,
-            reasons: None,
-            own_rank: candidate.own_rank,
-            rules: Vec::new(),
-        }
+    let suggestion = |candidate: Candidate| Suggestion {
+        probability: request.probability.then_some(candidate.probability),
+        share: share(candidate.probability),
+        own_rank: candidate.own_rank,
+        ..Suggestion::new(served.catalogue, candidate.article)
     };
     let pool = answer.top.into_iter().map(suggestion).collect();
     let suggestions = match &prepared.steer {
@@ -407,16 +417,19 @@ fn read_answer(
     }
 }
 
-fn choose_variants(
+/// What is suggested, alone and in sets.
+fn suggested<'c>(blanks: &'c [Blank], sets: &'c [OutfitSet]) -> impl Iterator<Item = &'c Arc<PackedArticle>> {
+    let alone = blanks.iter().flat_map(|blank| &blank.suggestions).map(|suggestion| &suggestion.article);
+    alone.chain(sets.iter().flat_map(|set| &set.articles).map(|(_, article)| article))
+}
+
+fn choose_variants<'b>(
     served: Served<'_>,
     request: &Request,
     needs: &Needs,
-    blanks: &[Blank],
-    sets: &[OutfitSet],
+    articles: impl Iterator<Item = &'b Arc<PackedArticle>>,
 ) -> Variants {
-    let suggested = blanks.iter().flat_map(|blank| &blank.suggestions).map(|suggestion| &suggestion.article);
-    let in_sets = sets.iter().flat_map(|set| &set.articles).map(|(_, article)| article);
-    let mut articles = suggested.chain(in_sets).filter(|article| !article.offers().is_empty()).peekable();
+    let mut articles = articles.filter(|article| !article.offers().is_empty()).peekable();
     if articles.peek().is_none() {
         return Variants::new();
     }

@@ -246,7 +246,7 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    fn new(served: Served<'a>, request: &'a Request) -> Self {
+    pub(super) fn new(served: Served<'a>, request: &'a Request) -> Self {
         Self { served, request, warnings: Vec::new(), faults: Vec::new() }
     }
 
@@ -271,7 +271,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Whether the release has the request's method.
-    fn has_method(&mut self) -> bool {
+    pub(super) fn has_method(&mut self) -> bool {
         let (served, request) = (self.served, self.request);
         let has = served.serving.has(request.method);
         if !has {
@@ -281,7 +281,7 @@ impl<'a> Draft<'a> {
         has
     }
 
-    fn into_error(self) -> CompletionError {
+    pub(super) fn into_error(self) -> CompletionError {
         CompletionError::Faults(self.faults)
     }
 }
@@ -317,7 +317,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    fn new(draft: &mut Draft<'_>, outfit: &[Option<ArticleId>]) -> Self {
+    pub(super) fn new(draft: &mut Draft<'_>, outfit: &[Option<ArticleId>]) -> Self {
         let (served, method) = (draft.served, draft.request.method);
         let known = known(served, method);
         let size = outfit.len();

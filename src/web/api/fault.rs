@@ -18,6 +18,20 @@ pub(crate) fn problem(error: ServiceError) -> Problem {
     }
 }
 
+/// The problem of a request whose fields are in its query.
+pub(crate) fn query_problem(error: ServiceError) -> Problem {
+    match error {
+        ServiceError::Faults(faults) => {
+            let parameter = |fault: Fault| {
+                let name = fault.field.steps().last().cloned().unwrap_or_default();
+                Finding::parameter(name, fault.detail)
+            };
+            Problem::invalid(faults.into_iter().map(parameter).collect())
+        }
+        error => problem(error),
+    }
+}
+
 /// The problem of an event that was not recorded.
 pub(crate) fn event_problem(error: ReportError) -> Problem {
     match error {

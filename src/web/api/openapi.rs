@@ -63,6 +63,7 @@ pub(crate) fn finish(document: &openapi::OpenApi, guards: &Guards, limits: Limit
         (name = "completion", description = "Which articles belong in an outfit"),
         (name = "releases", description = "Releases, their methods, and routing"),
         (name = "rules", description = "What the shop wants of suggestions, whatever the models say"),
+        (name = "looks", description = "Outfits that the shop's editors publish, and looks for product pages"),
         (name = "customers", description = "Customers and their features"),
         (name = "articles", description = "The catalogue"),
         (name = "outfits", description = "Stored outfits"),
@@ -111,7 +112,11 @@ fn add_limits(document: &mut Value, limits: Limits) {
     for operation in operations(document) {
         let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
         for parameter in parameters.into_iter().flatten() {
-            if parameter["in"] == "query" && parameter["name"] == "n" {
+            // One with a limit of its own is no page's.
+            if parameter["in"] == "query"
+                && parameter["name"] == "n"
+                && parameter["schema"]["maximum"].is_null()
+            {
                 parameter["schema"]["maximum"] = limits.page.into();
                 parameter["schema"]["minimum"] = 1.into();
                 parameter["schema"]["default"] = limits.page_default.into();

@@ -186,7 +186,7 @@ async fn patch(
 }
 
 /// Merges as RFC 7396 says.
-fn merge(target: &mut Value, change: Value) {
+pub(crate) fn merge(target: &mut Value, change: Value) {
     let Value::Object(change) = change else {
         *target = change;
         return;

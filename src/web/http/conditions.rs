@@ -81,7 +81,17 @@ pub(crate) struct Document {
 impl Document {
     pub(crate) fn new(media_type: &'static str, text: impl Into<Bytes>) -> Self {
         let text = text.into();
-        Self { media_type, version: Version::of_text(&text), text }
+        let version = Version::of_text(&text);
+        Self::of_version(media_type, text, version)
+    }
+
+    /// One whose text may differ where its version is the same.
+    pub(crate) fn of_version(media_type: &'static str, text: impl Into<Bytes>, version: Version) -> Self {
+        Self { media_type, text: text.into(), version }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.text.len()
     }
 
     pub(crate) fn version(&self) -> &Version {
@@ -89,10 +99,14 @@ impl Document {
     }
 
     /// The document, or 304 if the caller has it. `caching` is its `Cache-Control`.
-    pub(crate) fn answer(&self, caching: &'static str, conditions: &Conditions) -> Result<Response, Problem> {
+    pub(crate) fn answer(
+        &self,
+        caching: impl Into<String>,
+        conditions: &Conditions,
+    ) -> Result<Response, Problem> {
         // Weak, since the same document may be compressed.
         let tag = format!("W/\"{}\"", self.version);
-        let headers = [(header::CACHE_CONTROL, caching.to_owned()), (header::ETAG, tag)];
+        let headers = [(header::CACHE_CONTROL, caching.into()), (header::ETAG, tag)];
         if conditions.has(&self.version)? {
             let varies = compression::is_compressible(self.media_type, self.text.len());
             let vary = varies.then_some([(header::VARY, "accept-encoding")]);

@@ -1,5 +1,6 @@
 //! Shared by all routes: the state, problems, extractors, keys, metrics, and serving connections.
 
+pub(crate) mod answers;
 pub(crate) mod compression;
 pub(crate) mod conditions;
 pub(crate) mod cors;

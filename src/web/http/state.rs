@@ -16,7 +16,7 @@ use atelier_core::{
 use atelier_files::NotWorn;
 use axum::extract::FromRef;
 
-use super::{CrossOrigins, Kind, Metrics, Problem, conditions::Document, health::Health};
+use super::{CrossOrigins, Kind, Metrics, Problem, answers::Answers, conditions::Document, health::Health};
 use crate::{
     config::{Limits, TRANSFER_BYTES},
     service::{
@@ -72,6 +72,7 @@ struct Shared {
     jobs: Jobs,
     feeds: Feeds,
     health: Health,
+    answers: Answers,
     published: OnceLock<Published>,
     /// The service was told to stop.
     stopping: AtomicBool,
@@ -120,6 +121,7 @@ impl AppState {
             jobs,
             feeds,
             health: Health::default(),
+            answers: Answers::default(),
             published: OnceLock::new(),
             stopping: AtomicBool::new(false),
         }))
@@ -146,6 +148,10 @@ impl AppState {
 
     pub(crate) fn health(&self) -> &Health {
         &self.0.health
+    }
+
+    pub(crate) fn answers(&self) -> &Answers {
+        &self.0.answers
     }
 
     pub(crate) fn publish(&self, openapi: Document, page: Document) {

@@ -18,20 +18,23 @@ use super::{Demo, FRIEND, Guarded, Service, header, until};
 use crate::harness::{TestDatabase, apply, contract};
 
 /// Clients are generated with these names: add to them, and keep those that are there.
-const IDS: [&str; 54] = [
+const IDS: [&str; 61] = [
     "activateRelease",
     "cancelImport",
     "compareSuggestions",
+    "completeLook",
     "completeOutfit",
     "completeOutfits",
     "deleteArticle",
     "deleteFeed",
+    "deleteLook",
     "deleteOutfit",
     "deleteRule",
     "eraseCustomer",
     "exportAcceptedOutfits",
     "exportCustomer",
     "fetchFeed",
+    "findSimilarArticles",
     "getAcceptance",
     "getApiGuide",
     "getArticle",
@@ -42,6 +45,7 @@ const IDS: [&str; 54] = [
     "getFeedbackCounts",
     "getImport",
     "getLiveness",
+    "getLook",
     "getMetrics",
     "getModelContract",
     "getOpenApiDocument",
@@ -58,15 +62,18 @@ const IDS: [&str; 54] = [
     "listCustomers",
     "listFeeds",
     "listImports",
+    "listLooks",
     "listMethods",
     "listReleases",
     "listRules",
     "patchArticle",
     "patchCustomer",
+    "patchLook",
     "patchRule",
     "putArticle",
     "putCustomer",
     "putFeed",
+    "putLook",
     "putRule",
     "reportFeedback",
     "saveOutfit",
@@ -157,6 +164,7 @@ async fn every_example_is_accepted_by_the_demo(Demo(service): Demo) {
     // What the others read is there.
     service.put("/feeds/shop", &json!({"url": "https://shop.invalid/feed.xml"})).await;
     service.put("/rules/new-season", &json!({"effect": "exclude", "articles": {"new": true}})).await;
+    service.put("/looks/autumn-office", &json!({"articles": ["a-00134", "a-01243"]})).await;
     assert_eq!(service.post("/feeds/shop/fetch", "application/json", "").await.status(), 202);
     until!(service.json("/imports/1").await["ended_at"].is_string());
     for operation in &all {

@@ -88,6 +88,12 @@ async fn a_key_opens_what_its_scopes_name(Guarded(service): Guarded) {
         (Scope::Rules, Method::PUT, "/rules/x", 422),
         (Scope::Rules, Method::PATCH, "/rules/x", 404),
         (Scope::Rules, Method::DELETE, "/rules/x", 404),
+        (Scope::Rules, Method::GET, "/looks", 200),
+        (Scope::Rules, Method::PUT, "/looks/x", 422),
+        (Scope::Rules, Method::PATCH, "/looks/x", 404),
+        (Scope::Rules, Method::DELETE, "/looks/x", 404),
+        (Scope::Complete, Method::GET, "/articles/x/looks", 503),
+        (Scope::Complete, Method::GET, "/articles/x/similar", 503),
         (Scope::Admin, Method::POST, "/releases/nowhere/activate", 404),
         (Scope::Metrics, Method::GET, "/metrics", 200),
     ];

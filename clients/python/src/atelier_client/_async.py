@@ -182,6 +182,12 @@ class AsyncClient:
         """Adds or replaces an article; with `if_none_match="*"` it only adds."""
         return await self._json("PUT", at("articles", id), json=article, headers=conditions(if_match, if_none_match))
 
+    async def find_similar_articles(
+        self, id: str, *, customer: str | None = None, store: str | None = None, n: int | None = None
+    ) -> t.SimilarArticles:
+        params = given(customer=customer, store=store, n=n)
+        return await self._json("GET", at("articles", id, "similar"), params=params)
+
     async def patch_article(self, id: str, change: t.ArticlePatch, *, if_match: str | None = None) -> t.ArticleStored:
         """Sets the attributes that the change names; None removes one."""
         return await self._json("PATCH", at("articles", id), json=change, headers=conditions(if_match))
@@ -330,6 +336,41 @@ class AsyncClient:
 
     async def delete_rule(self, name: str, *, if_match: str | None = None) -> None:
         await self.request("DELETE", at("rules", name), headers=conditions(if_match))
+
+    # Looks
+
+    async def complete_look(
+        self,
+        article: str,
+        *,
+        customer: str | None = None,
+        n: int | None = None,
+        total_max: float | None = None,
+        store: str | None = None,
+        explain: bool = False,
+    ) -> t.Looks:
+        """Looks with an article, for its product page."""
+        params = given(customer=customer, n=n, total_max=total_max, store=store, explain=explain or None)
+        return await self._json("GET", at("articles", article, "looks"), params=params)
+
+    def list_looks(self, *, n: int | None = None) -> AsyncIterator[t.Look]:
+        """All looks, page after page."""
+        return self._pages("/looks", given(n=n))
+
+    async def get_look(self, name: str) -> t.Look:
+        return await self._json("GET", at("looks", name))
+
+    async def put_look(
+        self, name: str, look: t.Look, *, if_match: str | None = None, if_none_match: str | None = None
+    ) -> t.LookStored:
+        return await self._json("PUT", at("looks", name), json=look, headers=conditions(if_match, if_none_match))
+
+    async def patch_look(self, name: str, change: t.LookPatch, *, if_match: str | None = None) -> t.LookStored:
+        """Sets the fields that the change names; None removes one."""
+        return await self._json("PATCH", at("looks", name), json=change, headers=conditions(if_match))
+
+    async def delete_look(self, name: str, *, if_match: str | None = None) -> None:
+        await self.request("DELETE", at("looks", name), headers=conditions(if_match))
 
     # Releases and the service
 

@@ -1,4 +1,4 @@
-//! The identifiers of articles, customers and rules, as the shop writes them.
+//! The identifiers of articles, customers, rules and looks, as the shop writes them.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -110,6 +110,10 @@ id! {
 id! {
     /// The name of one of the shop's rules.
     RuleName
+}
+id! {
+    /// The name of one of the shop's looks.
+    LookName
 }
 
 #[cfg(test)]

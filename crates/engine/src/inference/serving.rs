@@ -172,6 +172,17 @@ impl Serving {
         Some(alike)
     }
 
+    /// By position, the articles that are worn with the same others as this one, and how much so. None are if no method remembers
+    /// whole outfits.
+    pub fn worn_alike(&self, articles: &Articles, article: u32) -> BTreeMap<u32, f64> {
+        let mut tables = self.methods.values().filter_map(|running| running.tables.as_ref());
+        let outfits = tables.find_map(|tables| tables.outfits());
+        let own = articles.composition(article).and_then(|composition| composition.own);
+        let Some((outfits, own)) = outfits.zip(own) else { return BTreeMap::new() };
+        let alike = outfits.worn_alike(own).into_iter();
+        alike.filter_map(|(other, much)| Some((articles.position_in_vocabulary(other)?, much))).collect()
+    }
+
     /// Whether the method remembers whole outfits.
     pub fn remembers_outfits(&self, method: Method) -> bool {
         let tables = self.methods.get(&method).and_then(|running| running.tables.as_ref());

@@ -140,7 +140,7 @@ pub(crate) struct SuggestionBody {
 /// A rule that moved a suggestion.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = MovedBy)]
-struct MovedByBody {
+pub(crate) struct MovedByBody {
     #[schema(examples("new-season"))]
     name: String,
     effect: Effect,
@@ -148,10 +148,36 @@ struct MovedByBody {
     rank_before: usize,
 }
 
+impl ReasonBody {
+    pub(crate) fn new(reason: completion::Reason, outfit: &[Option<ArticleId>]) -> Self {
+        let mut body =
+            Self { feature: None, slot: None, article: None, outfits: None, factor: reason.factor };
+        match reason.cause {
+            Cause::Feature { name, value } => {
+                let feature: Features = [(name, value)].into_iter().collect();
+                body.feature = Some(features::write(&feature));
+            }
+            Cause::Article { slot } => {
+                body.slot = Some(slot);
+                let id = outfit.get(slot).and_then(Option::as_ref);
+                body.article = id.map(ToString::to_string);
+            }
+            Cause::Outfits { slots, count } => body.outfits = Some(OutfitsBody { count, slots }),
+        }
+        body
+    }
+}
+
+impl From<MovedBy> for MovedByBody {
+    fn from(MovedBy { name, effect, rank_before }: MovedBy) -> Self {
+        Self { name: name.to_string(), effect, rank_before }
+    }
+}
+
 /// What the customer can put into the basket.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 #[schema(as = SuggestedVariant)]
-struct VariantBody {
+pub(crate) struct VariantBody {
     /// Of an article with variants, the one that fits the customer, one in stock first, with all its fields and whether it is
     /// `in_stock`. Null if no variant fits, or if nothing says which one does.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,7 +190,7 @@ struct VariantBody {
 }
 
 impl VariantBody {
-    fn new(variants: &Variants, article: &PackedArticle) -> Self {
+    pub(crate) fn new(variants: &Variants, article: &PackedArticle) -> Self {
         match variants.get(&article.id) {
             None => Self::default(),
             Some(Choice::Variant { fields, .. }) => Self { variant: Some(fields.clone()), no_variant: None },
@@ -181,7 +207,7 @@ impl VariantBody {
 /// A feature or article that changed a suggestion's share.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Reason)]
-struct ReasonBody {
+pub(crate) struct ReasonBody {
     /// A feature of the customer and its value.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<FeaturesSchema>)]
@@ -275,28 +301,7 @@ pub(crate) fn suggestion_bodies(
     variants: &Variants,
     shown: &Shown,
 ) -> Vec<SuggestionBody> {
-    let reason = |reason: completion::Reason| {
-        let mut body =
-            ReasonBody { feature: None, slot: None, article: None, outfits: None, factor: reason.factor };
-        match reason.cause {
-            Cause::Feature { name, value } => {
-                let feature: Features = [(name, value)].into_iter().collect();
-                body.feature = Some(features::write(&feature));
-            }
-            Cause::Article { slot } => {
-                body.slot = Some(slot);
-                let id = outfit.get(slot).and_then(Option::as_ref);
-                body.article = id.map(ToString::to_string);
-            }
-            Cause::Outfits { slots, count } => body.outfits = Some(OutfitsBody { count, slots }),
-        }
-        body
-    };
-    let moved = |MovedBy { name, effect, rank_before }: MovedBy| MovedByBody {
-        name: name.to_string(),
-        effect,
-        rank_before,
-    };
+    let reason = |reason| ReasonBody::new(reason, outfit);
     let suggestion = |(rank, suggestion): (usize, Suggestion)| SuggestionBody {
         rank,
         variant: shown.variant(variants, &suggestion.article),
@@ -305,7 +310,7 @@ pub(crate) fn suggestion_bodies(
         share: suggestion.share,
         lift: suggestion.lift,
         reasons: suggestion.reasons.map(|reasons| reasons.into_iter().map(reason).collect()),
-        rules: suggestion.rules.into_iter().map(moved).collect(),
+        rules: suggestion.rules.into_iter().map(MovedByBody::from).collect(),
     };
     (1..).zip(suggestions).map(suggestion).collect()
 }

@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 
 use self::answer::CompletionBody;
 pub(crate) use self::{
-    answer::{Shown, SuggestionBody, suggestion_bodies},
+    answer::{MovedByBody, ReasonBody, Shown, SuggestionBody, VariantBody, suggestion_bodies},
     body::{
         CompleteBody, DEFAULT_K, FiltersBody, LiveBody, Offer, applies, read_features, read_live, read_outfit,
     },

@@ -77,7 +77,11 @@ pub(super) async fn pick(
     found_articles.retain(|article| !in_outfit(&article.id));
     let mut left_out = None;
     let listed = if let Some(live) = live {
-        let similar = example.as_ref().map(|article| similar(&live.catalogue, article));
+        let similar = example.as_ref().map(|article| {
+            let found = similar(live, article).into_iter();
+            let ids = found.filter_map(|(at, _)| Some(live.catalogue.article(at)?.id.clone()));
+            ids.collect::<Vec<ArticleId>>()
+        });
         let found_ids = is_search.then(|| found_articles.into_iter().map(|article| article.id));
         let found_ids: Option<Vec<ArticleId>> = found_ids.map(Iterator::collect);
         let matching = found_ids.as_ref().map_or(0, Vec::len);

@@ -1,0 +1,94 @@
+//! What may be offered with an outfit, whether or not a method can rank it: for lists that no model orders.
+
+use std::sync::Arc;
+
+use atelier_core::domain::{Features, Mask};
+use atelier_engine::{inference::Candidate, packed_article::PackedArticle};
+
+use super::{
+    CompletionError, MovedBy, Request, Served, Suggestion, Variants, Warning, admissible,
+    prepare::{Draft, Slots, bounded},
+    reading::Reading,
+    steer::Steer,
+};
+
+/// What passes a request's filters and the shop's rules.
+#[derive(Debug)]
+pub struct Offered<'a> {
+    served: Served<'a>,
+    request: &'a Request,
+    reading: Arc<Reading>,
+    steer: Option<Steer>,
+    admissible: Arc<Mask>,
+    pub warnings: Vec<Warning>,
+}
+
+impl<'a> Offered<'a> {
+    pub fn new(served: Served<'a>, request: &'a Request) -> Result<Self, CompletionError> {
+        let mut draft = Draft::new(served, request);
+        if !draft.has_method() {
+            return Err(draft.into_error());
+        }
+        let reading = Reading::of(&mut draft);
+        let slots = Slots::new(&mut draft, &request.outfit);
+        let steer = Steer::new(&draft, &reading, &slots);
+        let excluded = steer.as_ref().and_then(|steer| steer.excluded.clone());
+        let present = served.catalogue.sets().present();
+        let (admissible, _) = admissible::blanks(&mut draft, present, &slots, &reading, excluded);
+        if !draft.faults.is_empty() {
+            return Err(draft.into_error());
+        }
+        Ok(Self { served, request, reading, steer, admissible, warnings: bounded(draft.warnings) })
+    }
+
+    /// The customer's and the request's features.
+    pub fn features(&self) -> &Features {
+        &self.reading.features
+    }
+
+    pub fn admits(&self, article: u32) -> bool {
+        self.admissible.contains(article)
+    }
+
+    /// Whether a rule keeps some of these articles apart.
+    pub fn keeps_apart(&self, outfit: &[u32]) -> bool {
+        let Some(steer) = &self.steer else { return false };
+        let mut apart = Mask::none(self.admissible.length());
+        steer.unite_apart(&mut apart, outfit);
+        outfit.iter().any(|article| apart.contains(*article))
+    }
+
+    /// The admissible ones of some articles, where rules want them, and warnings of what rules want in vain. `ranked` are the best
+    /// first, each with the logarithm of how good it is.
+    pub fn rank(&self, ranked: &[(u32, f64)]) -> (Vec<(u32, Vec<MovedBy>)>, Vec<Warning>) {
+        let k = self.request.k;
+        let admitted = ranked.iter().filter(|(article, _)| self.admits(*article));
+        let Some(steer) = &self.steer else {
+            return (admitted.take(k).map(|(article, _)| (*article, Vec::new())).collect(), Vec::new());
+        };
+        let mut found: Vec<(f64, Candidate)> = admitted
+            .zip(1..)
+            .map(|((article, score), rank)| {
+                let candidate = Candidate { article: *article, probability: 0.0, own_rank: Some(rank) };
+                (score + steer.offset(*article), candidate)
+            })
+            .collect();
+        found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let best = || found.iter().map(|(_, candidate)| *candidate);
+        let wanted = steer.steering.iter().flat_map(|steering| &steering.wanted);
+        let wanted: Vec<Vec<Candidate>> = wanted
+            .map(|(set, most)| best().filter(|found| set.contains(found.article)).take(*most).collect())
+            .collect();
+        let read = |candidate: Candidate| Suggestion {
+            own_rank: candidate.own_rank,
+            ..Suggestion::new(self.served.catalogue, candidate.article)
+        };
+        let (placed, unmet) = steer.place(0, best().take(k).map(read).collect(), k, &wanted, read);
+        (placed.into_iter().map(|suggestion| (suggestion.index, suggestion.rules)).collect(), bounded(unmet))
+    }
+
+    /// Which variant the customer needs of each article that has some.
+    pub fn choose_variants<'b>(&self, articles: impl Iterator<Item = &'b Arc<PackedArticle>>) -> Variants {
+        super::choose_variants(self.served, self.request, &self.reading.needs, articles)
+    }
+}

@@ -1,0 +1,459 @@
+//! `/looks`: outfits that the shop's editors publish; and `/articles/{id}/looks`, which a product page shows.
+
+use std::sync::Arc;
+
+use atelier_core::domain::{ArticleId, LookName, Timestamp};
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use futures_util::stream;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::routes;
+
+use super::{
+    articles::ArticleBody,
+    complete::{ReasonBody, VariantBody},
+    fault,
+    resource::check_id,
+    rules::merge,
+    similar::{find_article, read_customer},
+};
+use crate::{
+    service::{
+        access::Scope,
+        completion::{Variants, Warning},
+        fault::ServiceError,
+        live_release::LiveRelease,
+        looks::{self, Changed, Found, FoundLook, Look, LookError, MOST, Wanted, change_look},
+    },
+    store::{Author, Expected, NamedLook, Put, Version},
+    web::http::{
+        AppState, Finding, Kind, Problem,
+        answers::Answer,
+        conditions::{ChangeHeaders, Conditions, Document, PutHeaders, ReadHeaders, etag, unchanged},
+        extract::{Json, MergePatch, Path, Query, from_value},
+        keys::Caller,
+        paging::{self, Page},
+        routes::Routes,
+        schema::{ArticleIdSchema, CustomerIdSchema, id_text},
+        uncancelled::uncancelled,
+    },
+};
+
+pub(crate) fn router() -> Routes {
+    Routes::new()
+        .scoped(Scope::Rules, routes!(list))
+        .scoped(Scope::Rules, routes!(get, put, patch, delete))
+        .scoped(Scope::Complete, routes!(complete))
+}
+
+/// A look that was stored.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LookStored)]
+struct StoredBody {
+    look: Look,
+    /// Articles that the catalogue does not have, or that are out of stock.
+    warnings: Vec<Warning>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListQuery {
+    /// `next_cursor` of the previous page; without it, the first page.
+    #[param(schema_with = id_text)]
+    cursor: Option<String>,
+    /// Maximum number of items.
+    n: Option<u32>,
+}
+
+fn unknown(name: &LookName) -> Problem {
+    Problem::new(Kind::NotFound, format!("there is no look {name:?}; PUT it first"))
+}
+
+fn read(stored: NamedLook) -> Result<Look, Problem> {
+    let look: Look =
+        serde_json::from_value(stored.body).map_err(|error| Problem::inside(Kind::Internal, error))?;
+    Ok(Look { name: Some(stored.name.to_string()), ..look })
+}
+
+/// Looks
+///
+/// Sorted by the bytes of their names.
+#[utoipa::path(get, path = "/looks", operation_id = "listLooks", tag = "looks", params(ListQuery), responses(
+    (status = 200, description = "A page of looks", body = Page<Look>),
+))]
+async fn list(
+    State(state): State<AppState>,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<Page<Look>>, Problem> {
+    let n = paging::size(query.n, state.limits)?;
+    let after = paging::cursor(query.cursor.as_deref(), |name| LookName::new(name).ok())?;
+    let all = state.store.looks().list().await?.into_iter().map(|stored| stored.value);
+    let rest = all.filter(|look| after.as_ref().is_none_or(|after| look.name > *after));
+    let looks = rest.map(read).collect::<Result<Vec<Look>, Problem>>()?;
+    let cursor = |look: &Look| look.name.clone().unwrap_or_default();
+    Page::collect(stream::iter(looks.into_iter().map(Ok)), n, cursor, |look| look).await.map(Json)
+}
+
+/// One look
+#[utoipa::path(get, path = "/looks/{name}", operation_id = "getLook", tag = "looks",
+    params(("name" = String, Path, description = "The look's name", example = "autumn-office", min_length = 1, max_length = 128), ReadHeaders),
+    responses(
+        (status = 200, description = "The look", body = Look,
+            headers(("etag" = String, description = "Its version"))),
+        (status = 304, description = "The look has one of the versions in If-None-Match"),
+        (status = 404, description = "There is no such look"),
+    ),
+)]
+async fn get(
+    State(state): State<AppState>,
+    Path(name): Path<LookName>,
+    conditions: Conditions,
+) -> Result<Response, Problem> {
+    let stored = state.store.looks().get(&name).await?.ok_or_else(|| unknown(&name))?;
+    let tag = etag(&stored.version);
+    if conditions.has(&stored.version)? {
+        return Ok((StatusCode::NOT_MODIFIED, tag).into_response());
+    }
+    Ok((tag, Json(read(stored.value)?)).into_response())
+}
+
+/// Store a look
+///
+/// Adds or replaces it. A published look is shown from the next request on, on other replicas within a second; a draft is not
+/// shown.
+#[utoipa::path(put, path = "/looks/{name}", operation_id = "putLook", tag = "looks",
+    params(
+        ("name" = String, Path, description = "Your name for the look", example = "autumn-office", min_length = 1, max_length = 128),
+        PutHeaders,
+    ),
+    request_body = Look,
+    responses(
+        (status = 200, description = "The look is replaced", body = StoredBody,
+            headers(("etag" = String, description = "Its new version"))),
+        (status = 201, description = "The look is added", body = StoredBody,
+            headers(("etag" = String, description = "Its version"))),
+        (status = 412, description = "The look has another version, or exists already"),
+    ),
+)]
+async fn put(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(name): Path<LookName>,
+    Conditions(expected): Conditions,
+    Json(body): Json<Look>,
+) -> Result<Response, Problem> {
+    check_id("/name", body.name.as_deref(), &name)?;
+    store(state, author, name, expected, |_| Ok(body)).await
+}
+
+/// A change of a look: fields to set, or with null to remove. An object is merged into the stored object.
+#[derive(ToSchema)]
+#[schema(as = LookPatch, example = json!({"state": "draft"}))]
+#[expect(dead_code, reason = "only the schema of the body, which is read as a free object")]
+struct LookChange {
+    #[schema(additional_properties)]
+    #[serde(flatten)]
+    fields: Map<String, Value>,
+}
+
+/// Change a look
+///
+/// A JSON Merge Patch (RFC 7396): fields that the body leaves out stay, and null removes one. `{"state": "draft"}` takes it from
+/// the product pages.
+#[utoipa::path(patch, path = "/looks/{name}", operation_id = "patchLook", tag = "looks",
+    params(
+        ("name" = String, Path, description = "The look's name", example = "autumn-office", min_length = 1, max_length = 128),
+        ChangeHeaders,
+    ),
+    request_body(content(
+        (LookChange = "application/merge-patch+json"),
+        (LookChange = "application/json"),
+    )),
+    responses(
+        (status = 200, description = "The look as it is now", body = StoredBody,
+            headers(("etag" = String, description = "Its new version"))),
+        (status = 404, description = "There is no such look"),
+        (status = 412, description = "The look has another version"),
+    ),
+)]
+async fn patch(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(name): Path<LookName>,
+    Conditions(expected): Conditions,
+    MergePatch(change): MergePatch<Map<String, Value>>,
+) -> Result<Response, Problem> {
+    let own_name = name.clone();
+    let make = move |stored: Option<Value>| {
+        let mut body = stored.ok_or_else(|| unknown(&own_name))?;
+        merge(&mut body, Value::Object(change));
+        let look: Look = from_value(body)?;
+        check_id("/name", look.name.as_deref(), &own_name)?;
+        Ok(look)
+    };
+    store(state, author, name, expected, make).await
+}
+
+async fn store(
+    state: AppState,
+    author: Author,
+    name: LookName,
+    expected: Expected,
+    make: impl FnOnce(Option<Value>) -> Result<Look, Problem> + Send + 'static,
+) -> Result<Response, Problem> {
+    uncancelled(async move {
+        let store = state.store.by(author);
+        let changed = change_look((&store, &state.releases), &name, &expected, state.now(), make).await;
+        let Changed { put, version, look, warnings } = changed.map_err(|error| match error {
+            LookError::Refused(problem) => problem,
+            LookError::Faults(faults) => fault::problem(ServiceError::Faults(faults)),
+            LookError::Change(error) => unchanged(error, || unknown(&name)),
+        })?;
+        let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
+        Ok((status, etag(&version), Json(StoredBody { look, warnings })).into_response())
+    })
+    .await
+}
+
+/// Delete a look
+///
+/// The audit log keeps what it was. To hide a look, and keep it, set its state to `draft`.
+#[utoipa::path(delete, path = "/looks/{name}", operation_id = "deleteLook", tag = "looks",
+    params(
+        ("name" = String, Path, description = "The look's name", example = "autumn-office", min_length = 1, max_length = 128),
+        ChangeHeaders,
+    ),
+    responses(
+        (status = 204, description = "The look is deleted"),
+        (status = 404, description = "There is no such look"),
+        (status = 412, description = "The look has another version"),
+    ),
+)]
+async fn delete(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(name): Path<LookName>,
+    Conditions(expected): Conditions,
+) -> Result<StatusCode, Problem> {
+    uncancelled(async move {
+        let deleted = state.store.by(author).looks().delete(&name, &expected, state.now()).await;
+        if !deleted.map_err(|error| unchanged(error, || unknown(&name)))? {
+            return Err(unknown(&name));
+        }
+        state.releases.refresh().await?;
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await
+}
+
+/// Looks of an answer without `n`.
+const DEFAULT_N: usize = 3;
+/// How long an answer for an unnamed customer is kept.
+const KEPT_MILLIS: i64 = 60_000;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct LooksQuery {
+    /// A stored customer: only looks for them, of what fits, in sizes of theirs that are in stock, without what they never wear.
+    #[param(value_type = Option<CustomerIdSchema>, example = "c-000010")]
+    customer: Option<String>,
+    /// Maximum number of looks.
+    #[param(minimum = 1, maximum = 16, default = 3)]
+    n: Option<usize>,
+    /// The most that a look costs, the article included.
+    #[param(minimum = 0)]
+    total_max: Option<f64>,
+    /// Only what is in stock in this store.
+    store: Option<String>,
+    /// Return the features and articles that speak most for each article that the method chose.
+    #[serde(default)]
+    explain: bool,
+}
+
+/// Looks with an article.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Looks)]
+struct LooksBody {
+    #[schema(examples("demo"))]
+    release: String,
+    /// The method that made the outfits, and that chose what replaces an article.
+    #[schema(examples("match"))]
+    method: String,
+    /// The experiment's arm, if an experiment chose the method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arm: Option<String>,
+    /// Published looks first, in their order; then outfits of the method, the most probable first.
+    looks: Vec<LookBody>,
+    warnings: Vec<Warning>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CompletedLook)]
+struct LookBody {
+    /// Send this id with feedback.
+    completion_id: String,
+    /// The name of a published look. The others are outfits of the method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(examples("autumn-office"))]
+    look: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pictures: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    season: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<String>,
+    /// With the article itself.
+    articles: Vec<PieceBody>,
+    /// What they cost together; null if one has no price in the shop's currency.
+    total: Option<f64>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LookPiece)]
+struct PieceBody {
+    /// Its slot, for feedback.
+    slot: usize,
+    article: ArticleBody,
+    #[serde(flatten)]
+    variant: VariantBody,
+    /// The look's own article, which the customer cannot have, by its id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ArticleIdSchema>)]
+    replaces: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasons: Option<Vec<ReasonBody>>,
+}
+
+/// Complete the look
+///
+/// Looks with an article, for its product page: first the published ones that the customer can have, then whole outfits that the
+/// method makes, each with other articles. What is sold out, does not fit or is excluded by the shop's rules is in none.
+///
+/// Without `customer` the answer is the same for everybody: it has `Cache-Control: public`, and is kept for up to a minute.
+#[utoipa::path(get, path = "/articles/{id}/looks", operation_id = "completeLook", tag = "looks",
+    params(("id" = ArticleIdSchema, Path, description = "The article's id, or a variant's", example = "a-00134"), LooksQuery, ReadHeaders),
+    responses(
+        (status = 200, description = "The looks", body = LooksBody,
+            headers(("etag" = String, description = "The version of the answer without its completion ids"))),
+        (status = 304, description = "The caller has this version"),
+        (status = 404, description = "The catalogue has no such article"),
+    ),
+)]
+async fn complete(
+    State(state): State<AppState>,
+    Path(id): Path<ArticleId>,
+    Query(query): Query<LooksQuery>,
+    conditions: Conditions,
+) -> Result<Response, Problem> {
+    let live = state.live_release()?;
+    let wanted = query.read(find_article(&live, &id)?)?;
+    if wanted.customer.is_some() {
+        let document = answer(&state, &live, &wanted).await?;
+        return document.answer("private, no-cache", &conditions);
+    }
+    let now = state.now();
+    let key = format!("{wanted:?}");
+    let Answer { document, until } = match state.answers().get(&live, &key, now) {
+        Some(kept) => kept,
+        None => {
+            let document = answer(&state, &live, &wanted).await?;
+            let made = Answer { document, until: valid_until(&live, now) };
+            state.answers().keep(&live, key, made.clone());
+            made
+        }
+    };
+    let seconds = (until.millis() - now.millis()) / 1000;
+    document.answer(format!("public, max-age={seconds}"), &conditions)
+}
+
+/// Looks and rules begin and end at their times.
+fn valid_until(live: &LiveRelease, now: Timestamp) -> Timestamp {
+    let changes = [live.looks.next_change(now), live.rules.next_change(now)];
+    let next = changes.into_iter().flatten().chain([now.millis() + KEPT_MILLIS]).min();
+    Timestamp::from_millis(next.expect("there is at least one; this is a bug"))
+}
+
+async fn answer(state: &AppState, live: &Arc<LiveRelease>, wanted: &Wanted) -> Result<Document, Problem> {
+    let times = state.times();
+    let found = looks::complete(live, &state.profiles, wanted, times).await.map_err(fault::query_problem)?;
+    let mut body = LooksBody::new(live, &found);
+    // Each answer has other completion ids.
+    let version = Version::of_text(&to_json(&body)?);
+    for (body, look) in body.looks.iter_mut().zip(&found.looks) {
+        body.completion_id = found.issue_ticket(look, &state.tickets, live, times);
+    }
+    Ok(Document::of_version("application/json", to_json(&body)?, version))
+}
+
+fn to_json(body: &LooksBody) -> Result<Vec<u8>, Problem> {
+    serde_json::to_vec(body).map_err(|error| Problem::inside(Kind::Internal, error))
+}
+
+impl LooksQuery {
+    fn read(self, article: u32) -> Result<Wanted, Problem> {
+        let refuse = |name, detail: String| Err(Problem::invalid(vec![Finding::parameter(name, detail)]));
+        let n = self.n.unwrap_or(DEFAULT_N);
+        if !(1..=MOST).contains(&n) {
+            return refuse("n", format!("from 1 to {MOST} looks, found {n}"));
+        }
+        if let Some(total) = self.total_max.filter(|total| !(total.is_finite() && *total >= 0.0)) {
+            return refuse("total_max", format!("a price is a number of 0 or more, found {total}"));
+        }
+        Ok(Wanted {
+            article,
+            customer: read_customer(self.customer.as_deref())?,
+            n,
+            most_total: self.total_max,
+            store: self.store,
+            explain: self.explain,
+        })
+    }
+}
+
+impl LooksBody {
+    fn new(live: &LiveRelease, found: &Found) -> Self {
+        Self {
+            release: live.name().to_owned(),
+            method: found.question.request.method.to_string(),
+            arm: found.question.arm.clone(),
+            looks: found.looks.iter().map(|look| LookBody::new(look, &found.variants)).collect(),
+            warnings: found.warnings.clone(),
+        }
+    }
+}
+
+impl LookBody {
+    fn new(found: &FoundLook, variants: &Variants) -> Self {
+        let outfit: Vec<Option<ArticleId>> =
+            found.pieces.iter().map(|piece| Some(piece.article.id.clone())).collect();
+        let articles = found.pieces.iter().enumerate().map(|(slot, piece)| PieceBody {
+            slot,
+            variant: VariantBody::new(variants, &piece.article),
+            article: Arc::clone(&piece.article).into(),
+            replaces: piece.replaces.as_ref().map(ToString::to_string),
+            reasons: piece.reasons.as_ref().map(|reasons| {
+                reasons.iter().map(|reason| ReasonBody::new(reason.clone(), &outfit)).collect()
+            }),
+        });
+        let look = found.published.as_ref().map(|published| &published.look);
+        Self {
+            completion_id: String::new(),
+            look: found.published.as_ref().map(|published| published.name.to_string()),
+            title: look.and_then(|look| look.title.clone()),
+            pictures: look.map(|look| look.pictures.clone()).unwrap_or_default(),
+            season: look.and_then(|look| look.season.clone()),
+            tags: look.map(|look| look.tags.clone()).unwrap_or_default(),
+            articles: articles.collect(),
+            total: found.total.map(|total| (total * 100.0).round() / 100.0),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! `/articles/{id}/similar`: what a product page shows beside an article.
+
+use atelier_core::domain::{ArticleId, CustomerId};
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::routes;
+
+use super::{
+    articles::ArticleBody,
+    complete::{MovedByBody, VariantBody},
+    fault,
+};
+use crate::{
+    service::{
+        access::Scope,
+        completion::Warning,
+        live_release::LiveRelease,
+        similar::{self, Similar, Wanted},
+    },
+    web::http::{
+        AppState, Finding, Kind, Problem,
+        extract::{Json, Path, Query},
+        paging,
+        routes::Routes,
+        schema::{ArticleIdSchema, CustomerIdSchema},
+    },
+};
+
+pub(crate) fn router() -> Routes {
+    Routes::new().scoped(Scope::Complete, routes!(similar))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct SimilarQuery {
+    /// A stored customer: only what fits them, in sizes of theirs that are in stock, without what they never wear.
+    #[param(value_type = Option<CustomerIdSchema>, example = "c-000010")]
+    customer: Option<String>,
+    /// Only what is in stock in this store.
+    store: Option<String>,
+    /// Maximum number of items.
+    n: Option<u32>,
+}
+
+/// Articles that are like another one.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SimilarArticles)]
+struct SimilarBody {
+    /// The most similar first, unless rules move them.
+    items: Vec<ItemBody>,
+    warnings: Vec<Warning>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SimilarArticle)]
+struct ItemBody {
+    article: ArticleBody,
+    #[serde(flatten)]
+    variant: VariantBody,
+    /// The shop's rules that moved it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rules: Vec<MovedByBody>,
+}
+
+/// Similar articles
+///
+/// Articles of the same type that share attributes with it, cost about the same, look and read alike (`embedding`), and are worn
+/// with the same others in the outfits that the live release remembers. What is out of stock or excluded by the shop's rules is left
+/// out.
+#[utoipa::path(get, path = "/articles/{id}/similar", operation_id = "findSimilarArticles", tag = "articles",
+    params(("id" = ArticleIdSchema, Path, description = "The article's id, or a variant's", example = "a-00134"), SimilarQuery),
+    responses(
+        (status = 200, description = "The most similar articles", body = SimilarBody),
+        (status = 404, description = "The catalogue has no such article"),
+    ),
+)]
+async fn similar(
+    State(state): State<AppState>,
+    Path(id): Path<ArticleId>,
+    Query(query): Query<SimilarQuery>,
+) -> Result<Json<SimilarBody>, Problem> {
+    let n = paging::size(query.n, state.limits)? as usize;
+    let customer = read_customer(query.customer.as_deref())?;
+    let live = state.live_release()?;
+    let article = find_article(&live, &id)?;
+    let wanted = Wanted { article, customer, store: query.store, n };
+    let found =
+        similar::find(&live, &state.profiles, wanted, state.times()).await.map_err(fault::query_problem)?;
+    let Similar { articles, variants, warnings } = found;
+    let items = articles.into_iter().map(|(article, rules)| ItemBody {
+        variant: VariantBody::new(&variants, &article),
+        article: article.into(),
+        rules: rules.into_iter().map(MovedByBody::from).collect(),
+    });
+    Ok(Json(SimilarBody { items: items.collect(), warnings }))
+}
+
+/// The position of an article of the catalogue, by its id or a variant's.
+pub(crate) fn find_article(live: &LiveRelease, id: &ArticleId) -> Result<u32, Problem> {
+    let position = live.catalogue.position_of(id.as_str());
+    position
+        .filter(|at| live.catalogue.article(*at).is_some())
+        .ok_or_else(|| Problem::new(Kind::NotFound, format!("there is no article {id:?} in the catalogue")))
+}
+
+pub(crate) fn read_customer(text: Option<&str>) -> Result<Option<CustomerId>, Problem> {
+    text.map(CustomerId::new)
+        .transpose()
+        .map_err(|error| Problem::invalid(vec![Finding::parameter("customer", error.to_string())]))
+}

@@ -1,0 +1,224 @@
+//! `/looks`, and `/articles/{id}/looks`.
+
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+
+use super::{Demo, Service, header};
+use crate::harness::{TestDatabase, apply, contract};
+
+/// A blouse, a coat, trousers and ballerinas.
+const ARTICLES: [&str; 4] = ["a-00134", "a-01243", "a-00568", "a-00259"];
+
+fn look(more: &Value) -> Value {
+    let mut look = json!({"title": "Autumn office", "articles": ARTICLES, "state": "published"});
+    look.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    look
+}
+
+impl Service {
+    async fn look(&self, name: &str, body: &Value) -> Value {
+        let answer = self.put(&format!("/looks/{name}"), body).await;
+        let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap());
+        assert!([200, 201].contains(&status), "{body}: {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// The looks of a product page.
+    async fn looks_with(&self, article: &str, query: &str) -> Vec<Value> {
+        self.json(&format!("/articles/{article}/looks?{query}")).await["looks"].as_array().unwrap().clone()
+    }
+
+    async fn sell_out(&self, article: &str) {
+        let request = self.http.patch(format!("{}/articles/{article}", self.url));
+        assert_eq!(request.json(&json!({"in_stock": false})).send().await.unwrap().status(), 200);
+    }
+}
+
+fn ids(look: &Value) -> Vec<&str> {
+    look["articles"].as_array().unwrap().iter().map(|piece| piece["article"]["id"].as_str().unwrap()).collect()
+}
+
+fn names(looks: &[Value]) -> Vec<&str> {
+    looks.iter().map(|look| look["look"].as_str().unwrap_or("-")).collect()
+}
+
+#[apply(contract)]
+async fn looks_are_stored_changed_and_deleted(Demo(service): Demo) {
+    let body = look(&json!({"ends_at": "2099-01-01T00:00:00+01:00", "tags": ["office"], "order": 2}));
+    let added = service.put("/looks/Autumn%20office", &body).await;
+    assert_eq!(added.status(), 201);
+    let version = header(&added, "etag").to_owned();
+    let added: Value = added.json().await.unwrap();
+    assert_eq!(added["warnings"], json!([]));
+    assert_eq!(added["look"]["ends_at"], "2098-12-31T23:00:00Z", "in UTC");
+    let read = service.get("/looks/Autumn%20office").await;
+    assert_eq!(header(&read, "etag"), version);
+    assert_eq!(read.json::<Value>().await.unwrap(), added["look"]);
+    let again = service.http.get(format!("{}/looks/Autumn%20office", service.url));
+    assert_eq!(again.header("if-none-match", &version).send().await.unwrap().status(), 304);
+    let patch = async |change: Value, version: &str| -> Response {
+        let url = format!("{}/looks/Autumn%20office", service.url);
+        let request = service.http.request(Method::PATCH, url).json(&change).header("if-match", version);
+        request.send().await.unwrap()
+    };
+    let changed = patch(json!({"state": "draft", "tags": null}), &version).await;
+    assert_eq!(changed.status(), 200);
+    let changed: Value = changed.json().await.unwrap();
+    assert_eq!((&changed["look"]["state"], changed["look"].get("tags")), (&json!("draft"), None));
+    assert_eq!(patch(json!({"state": "published"}), &version).await.status(), 412, "it has changed");
+    service.look("b", &json!({"articles": ["a-00134", "unheard-of"]})).await;
+    let page = service.json("/looks?n=1").await;
+    assert_eq!(page["items"][0]["name"], "Autumn office");
+    let next = service.json(&format!("/looks?cursor={}", page["next_cursor"].as_str().unwrap())).await;
+    assert_eq!((&next["items"][0]["name"], next["items"].as_array().unwrap().len()), (&json!("b"), 1));
+    assert_eq!(service.delete("/looks/b").await.status(), 204);
+    assert_eq!(service.delete("/looks/b").await.status(), 404);
+    let log = service.log(4).await;
+    let actions: Vec<&str> = log.iter().map(|entry| entry.action.as_str()).collect();
+    assert_eq!(actions, ["look.delete", "look.put", "look.put", "look.put"]);
+    for (wrong, pointer) in [
+        (json!({"articles": ["a-00134"]}), "/articles"),
+        (json!({"articles": ["a-00134", "a-00134"]}), "/articles/1"),
+        (json!({"pictures": ["javascript:alert(1)"]}), "/pictures/0"),
+        (json!({"title": "x".repeat(129)}), "/title"),
+        (json!({"order": 1_000_001}), "/order"),
+        (json!({"starts_at": "2027-01-01T00:00:00Z", "ends_at": "2027-01-01T00:00:00Z"}), "/ends_at"),
+        (json!({"when": {"features": {"gender": []}}}), "/when/features/gender"),
+        (json!({"when": {"methods": ["gsu"]}}), "/when"),
+        (json!({"name": "other"}), "/name"),
+    ] {
+        let answer = service.put("/looks/wrong", &look(&wrong)).await;
+        assert_eq!(answer.status(), 422, "{wrong}");
+        let problem: Value = answer.json().await.unwrap();
+        assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
+    }
+}
+
+#[apply(contract)]
+async fn a_product_page_shows_published_looks_then_outfits(Demo(service): Demo) {
+    let outfits = service.looks_with("a-00134", "").await;
+    assert_eq!(names(&outfits), ["-"; 3], "nothing is published");
+    for outfit in &outfits {
+        assert_eq!((ids(outfit)[0], ids(outfit).len()), ("a-00134", 4));
+        let prices = outfit["articles"].as_array().unwrap().iter();
+        let sum: f64 = prices.map(|piece| piece["article"]["price"].as_f64().unwrap()).sum();
+        assert!((outfit["total"].as_f64().unwrap() - sum).abs() < 0.005, "{outfit}");
+    }
+    for (at, one) in outfits.iter().enumerate() {
+        for other in &outfits[..at] {
+            let same = ids(one)[1..].iter().filter(|id| ids(other).contains(id)).count();
+            assert!(same <= 1, "{:?} {:?}", ids(one), ids(other));
+        }
+    }
+    service.look("second", &look(&json!({"order": 2}))).await;
+    service.look("first", &json!({"articles": ["a-00568", "a-00134"], "order": 1, "state": "published"})).await;
+    service.look("draft", &look(&json!({"state": "draft"}))).await;
+    service.look("past", &look(&json!({"ends_at": "2020-01-01T00:00:00Z"}))).await;
+    service.look("men", &look(&json!({"when": {"features": {"gender": ["male"]}}}))).await;
+    let looks = service.looks_with("a-00134", "").await;
+    assert_eq!(names(&looks), ["first", "second", "-"]);
+    assert_eq!(ids(&looks[0]), ["a-00568", "a-00134"], "in the editor's order");
+    assert_eq!((&looks[1]["title"], ids(&looks[1])), (&json!("Autumn office"), ARTICLES.to_vec()));
+    assert_eq!(names(&service.looks_with("a-00134", "n=1").await), ["first"]);
+    assert_eq!(names(&service.looks_with("a-01243", "n=1").await), ["second"]);
+    // For a customer, and within a total.
+    assert_eq!(service.put("/customers/him", &json!({"features": {"gender": "male"}})).await.status(), 201);
+    let his = service.looks_with("a-00134", "customer=him&n=9").await;
+    assert!(!names(&his).contains(&"second"), "its articles are women's: {:?}", names(&his));
+    let cheap = service.looks_with("a-00134", "total_max=110&n=9").await;
+    assert_eq!(names(&cheap)[0], "first");
+    assert!(!names(&cheap).contains(&"second") && cheap.len() > 1, "{:?}", names(&cheap));
+    assert!(cheap.iter().all(|look| look["total"].as_f64().unwrap() <= 110.0));
+    // Reasons are given for what the method chose.
+    let explained = service.looks_with("a-00134", "customer=c-000010&explain=true&n=3").await;
+    let last = explained.last().unwrap();
+    assert!(last["articles"][0].get("reasons").is_none() && last["articles"][1]["reasons"].is_array(), "{last}");
+    let given = last["articles"].as_array().unwrap().iter();
+    assert!(given.filter_map(|piece| piece["reasons"].as_array()).any(|reasons| !reasons.is_empty()));
+    for wrong in ["n=17", "n=0", "total_max=-1", "customer=nobody", "size=3"] {
+        assert_eq!(service.get(&format!("/articles/a-00134/looks?{wrong}")).await.status(), 422, "{wrong}");
+    }
+    assert_eq!(service.get("/articles/none/looks").await.status(), 404);
+}
+
+#[apply(contract)]
+async fn rules_and_stock_hold_in_looks_on_every_replica(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let replica = Service::start(&db).await;
+    replica.serve_demo().await;
+    service.look("replaced", &look(&json!({"order": 1}))).await;
+    service.look("withheld", &look(&json!({"order": 2, "if_missing": "withhold", "articles": ["a-01243", "a-00134"]}))).await;
+    replica.releases.refresh().await.unwrap();
+    for service in [&service, &replica] {
+        assert_eq!(names(&service.looks_with("a-00134", "n=2").await), ["replaced", "withheld"]);
+    }
+    service.sell_out("a-01243").await;
+    replica.releases.refresh().await.unwrap();
+    for service in [&service, &replica] {
+        let looks = service.looks_with("a-00134", "n=2").await;
+        assert_eq!(names(&looks), ["replaced", "-"]);
+        let piece = &looks[0]["articles"][1];
+        assert_eq!(piece["replaces"], "a-01243");
+        assert_eq!((&piece["article"]["type"], &piece["article"]["in_stock"]), (&json!("coat"), &json!(true)));
+        assert_eq!(looks[0]["articles"][2]["article"]["id"], "a-00568", "the others stay");
+        assert!(looks[0]["articles"][2].get("replaces").is_none());
+    }
+    // What a rule excludes or keeps apart is not shown.
+    let never = json!({"effect": "never-together", "articles": {"ids": ["a-00568"]}, "others": {"ids": ["a-00259"]}, "state": "active"});
+    assert_eq!(service.put("/rules/never", &never).await.status(), 201);
+    assert_eq!(names(&service.looks_with("a-00134", "n=1").await), ["-"]);
+    assert_eq!(service.delete("/rules/never").await.status(), 204);
+    let gone = json!({"effect": "exclude", "articles": {"ids": ["a-00259"]}, "state": "active"});
+    assert_eq!(service.put("/rules/gone", &gone).await.status(), 201);
+    let looks = service.looks_with("a-00134", "n=1").await;
+    assert_eq!(looks[0]["articles"][3]["replaces"], "a-00259", "{looks:?}");
+    for article in ["a-00568", "a-00259"] {
+        service.sell_out(article).await;
+    }
+    assert_eq!(names(&service.looks_with("a-00134", "n=1").await), ["-"], "nothing of the editor's is left");
+}
+
+#[apply(contract)]
+async fn answers_for_everybody_are_cached(Demo(service): Demo) {
+    let first = service.get("/articles/a-00134/looks").await;
+    let tag = header(&first, "etag").to_owned();
+    assert!(header(&first, "cache-control").starts_with("public, max-age="), "{first:?}");
+    let (first, again) = (first.text().await.unwrap(), service.get("/articles/a-00134/looks").await);
+    assert_eq!(again.text().await.unwrap(), first, "the same completion ids");
+    let ask = async |query: &str, tag: &str| {
+        let request = service.http.get(format!("{}/articles/a-00134/looks{query}", service.url));
+        request.header("if-none-match", tag).send().await.unwrap()
+    };
+    assert_eq!(ask("", &tag).await.status(), 304);
+    let own = service.get("/articles/a-00134/looks?customer=c-000010").await;
+    assert_eq!(header(&own, "cache-control"), "private, no-cache");
+    assert_eq!(ask("?customer=c-000010", header(&own, "etag")).await.status(), 304, "though its ids differ");
+    service.look("new", &look(&json!({}))).await;
+    let changed = ask("", &tag).await;
+    assert_eq!(changed.status(), 200);
+    let changed: Value = changed.json().await.unwrap();
+    assert_eq!(changed["looks"][0]["look"], "new");
+    // An answer ends with a look's time.
+    let soon = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() + 1500;
+    let soon = atelier_core::util::calendar::moment(i64::try_from(soon).unwrap(), 1000, true);
+    service.look("new", &look(&json!({"ends_at": soon}))).await;
+    let until = service.get("/articles/a-00134/looks").await;
+    assert!(["public, max-age=0", "public, max-age=1"].contains(&header(&until, "cache-control")), "{until:?}");
+    super::until!(names(&service.looks_with("a-00134", "").await) == ["-"; 3]);
+    // Feedback on a published look is the look's, on the others the method's.
+    service.look("new", &look(&json!({}))).await;
+    let looks = service.looks_with("a-00134", "n=2").await;
+    for (at, method) in ["look", "match"].into_iter().enumerate() {
+        let piece = &looks[at]["articles"][2];
+        let event = json!([{
+            "id": format!("e{at}"), "completion_id": looks[at]["completion_id"], "kind": "accepted",
+            "slot": piece["slot"], "article": piece["article"]["id"],
+        }]);
+        let answer = service.ask_ok("/feedback", &event).await;
+        assert_eq!(answer[0]["rank"], 1, "{answer}");
+        let counts = service.json("/feedback/counts").await;
+        let methods: Vec<&Value> =
+            counts["counts"].as_array().unwrap().iter().map(|count| &count["method"]).collect();
+        assert!(methods.contains(&&json!(method)), "{counts}");
+    }
+}

@@ -1,0 +1,71 @@
+//! `/articles/{id}/similar`.
+
+use serde_json::{Value, json};
+
+use super::{Demo, Service};
+use crate::harness::{apply, contract};
+
+impl Service {
+    /// The ids of similar articles.
+    async fn similar(&self, of: &str, query: &str) -> Vec<String> {
+        let answer = self.json(&format!("/articles/{of}/similar?{query}")).await;
+        let ids = answer["items"].as_array().unwrap().iter();
+        ids.map(|item| item["article"]["id"].as_str().unwrap().to_owned()).collect()
+    }
+
+    async fn patch_article(&self, id: &str, change: &Value) {
+        let request = self.http.patch(format!("{}/articles/{id}", self.url)).json(change);
+        assert_eq!(request.send().await.unwrap().status(), 200);
+    }
+}
+
+#[apply(contract)]
+async fn similar_articles_are_of_the_type_and_may_be_had(Demo(service): Demo) {
+    let answer = service.json("/articles/a-00134/similar?n=5").await;
+    let items = answer["items"].as_array().unwrap();
+    assert_eq!(items.len(), 5);
+    for item in items {
+        assert_eq!(item["article"]["type"], "blouse", "{item}");
+        assert_ne!(item["article"]["id"], "a-00134");
+        assert_eq!(item["article"]["in_stock"], true);
+    }
+    let all = service.similar("a-00134", "n=5").await;
+    // What is sold out leaves, what is not the customer's size too.
+    service.patch_article(&all[0], &json!({"in_stock": false})).await;
+    assert_eq!(service.similar("a-00134", "n=4").await, all[1..]);
+    let sizes = json!({"features": {"gender": "female", "top_size": "XS", "nogo_colours": ["black"]}});
+    assert_eq!(service.put("/customers/xs", &sizes).await.status(), 201);
+    let fitting = service.json("/articles/a-00134/similar?n=20&customer=xs").await;
+    for item in fitting["items"].as_array().unwrap() {
+        let sizes = item["article"]["sizes"].as_array();
+        assert!(sizes.is_none_or(|sizes| sizes.contains(&json!("XS"))), "{item}");
+        assert_ne!(item["article"]["colour"], "black");
+    }
+    let (none, _) = (service.get("/articles/none/similar").await.status(), ());
+    assert_eq!(none, 404);
+    let unknown = service.get("/articles/a-00134/similar?customer=nobody").await;
+    assert_eq!(unknown.status(), 422);
+    let problem: Value = unknown.json().await.unwrap();
+    assert_eq!(problem["errors"][0]["parameter"], "customer", "{problem}");
+    assert_eq!(service.get("/articles/a-00134/similar?n=0").await.status(), 422);
+}
+
+#[apply(contract)]
+async fn rules_move_similar_articles(Demo(service): Demo) {
+    let plain = service.similar("a-00134", "n=8").await;
+    let rule = |effect: &str, ids: &[String], more: Value| {
+        let mut rule = json!({"effect": effect, "articles": {"ids": ids}, "state": "active"});
+        rule.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        rule
+    };
+    let exclude = rule("exclude", &plain[..1], json!({}));
+    assert_eq!(service.put("/rules/gone", &exclude).await.status(), 201);
+    assert_eq!(service.put("/rules/first", &rule("pin", &plain[5..6], json!({"rank": 1}))).await.status(), 201);
+    let boost = rule("boost", &plain[7..8], json!({"factor": 1000}));
+    assert_eq!(service.put("/rules/up", &boost).await.status(), 201);
+    let found = service.similar("a-00134", "n=4").await;
+    assert_eq!(found, [5, 7, 1, 2].map(|at: usize| plain[at].clone()));
+    let answer = service.json("/articles/a-00134/similar?n=1").await;
+    let moved = json!([{"name": "first", "effect": "pin", "rank_before": 5}]);
+    assert_eq!(answer["items"][0]["rules"], moved, "{answer}");
+}
