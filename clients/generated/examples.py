@@ -143,7 +143,8 @@ show(feedback.get_acceptance(by="method", days=30))
 print(feedback.export_accepted_outfits().decode(), end="")
 
 articles_kept = ["a-00134", "a-01243", "a-00568", "a-00259"]
-kept = outfits.save_outfit(api.OutfitSave(customer="mara", articles=articles_kept, features={"occasion": "office"}))
+kept = outfits.save_outfit(api.OutfitSave(articles=articles_kept, features={"occasion": "office"}))
+outfits.patch_outfit(kept.id, api.OutfitPatch(customer="mara"))
 show(outfits.get_outfit(kept.id))
 outfits.import_outfits(lines({"customer": "mara", "articles": ["a-00134", "a-00587", "a-00568", "a-00259"]}))
 outfits.delete_outfit(kept.id)

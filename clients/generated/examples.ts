@@ -145,7 +145,8 @@ show(await feedback.getAcceptance({ by: "method", days: 30 }));
 console.log((await (await feedback.exportAcceptedOutfits()).text()).trim());
 
 const articlesKept = ["a-00134", "a-01243", "a-00568", "a-00259"];
-const kept = await outfits.saveOutfit({ outfitSave: { customer: "mara", articles: articlesKept, features: { occasion: "office" } } });
+const kept = await outfits.saveOutfit({ outfitSave: { articles: articlesKept, features: { occasion: "office" } } });
+await outfits.patchOutfit({ id: kept.id, outfitPatch: { customer: "mara" } });
 show(await outfits.getOutfit({ id: kept.id }));
 await outfits.importOutfits({ body: lines({ customer: "mara", articles: ["a-00134", "a-00587", "a-00568", "a-00259"] }) });
 await outfits.deleteOutfit({ id: kept.id });

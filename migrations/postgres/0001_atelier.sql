@@ -68,6 +68,7 @@ create table audit_log (
 
 create index audit_log_by_rule on audit_log (subject, seq) where action in ('rule.put', 'rule.delete');
 create index audit_log_by_customer on audit_log (customer_id) where customer_id is not null;
+create index audit_log_by_outfit on audit_log (subject) where customer_id is null and substr(action, 1, 7) = 'outfit.';
 
 create function audit_log_is_append_only() returns trigger language plpgsql as $$
 begin
@@ -268,7 +269,7 @@ create index customer_notes_by_customer on customer_notes (customer_id, id);
 create table outfits (
     seq bigint generated always as identity primary key,
     digest bytea not null,
-    customer_id text collate "C" not null,
+    customer_id text collate "C",
     articles text not null,
     split text collate "C" not null,
     features text not null,
@@ -290,6 +291,7 @@ create table outfits (
     constraint outfits_digest_unique unique (digest),
     constraint outfits_customer_known foreign key (customer_id) references customers (id) on delete cascade,
     constraint outfits_person_known foreign key (person_id) references people (id),
+    constraint outfits_customer_or_draft check (customer_id is not null or draft = 1),
     constraint outfits_split_valid check (split in ('', 'train', 'validation')),
     constraint outfits_origin_valid check (origin in ('imported', 'saved'))
 );

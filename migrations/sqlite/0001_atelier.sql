@@ -95,6 +95,8 @@ create table audit_log (
 create index audit_log_by_rule on audit_log (subject, seq) where action in ('rule.put', 'rule.delete');
 -- Erasing a customer must find the entries about them; most entries are about no customer.
 create index audit_log_by_customer on audit_log (customer_id) where customer_id is not null;
+-- The history of an outfit that is not for anybody yet.
+create index audit_log_by_outfit on audit_log (subject) where customer_id is null and substr(action, 1, 7) = 'outfit.';
 
 -- The database itself keeps the log append-only. Only subject, details and customer change: they are blanked when the
 -- customer is erased.
@@ -374,8 +376,8 @@ create table outfits (
     -- file repeats, the repetitions hash their number too, and come back as often as they were there. A deleted outfit has
     -- another digest, so that the same outfit can be saved again.
     digest blob not null,
-    -- An outfit is about a person: erasing the customer erases it.
-    customer_id text not null,
+    -- An outfit is about a person: erasing the customer erases it. Null in a draft that is not for anybody yet.
+    customer_id text,
     -- A JSON array of 1 to 12 article ids, whatever the live schema allows, in which an empty id is a blank. An outfit is a value, so there is no table of its
     -- articles, and it keeps an article that leaves the catalogue.
     articles text not null,
@@ -413,6 +415,7 @@ create table outfits (
     constraint outfits_digest_unique unique (digest),
     constraint outfits_customer_known foreign key (customer_id) references customers (id) on delete cascade,
     constraint outfits_person_known foreign key (person_id) references people (id),
+    constraint outfits_customer_or_draft check (customer_id is not null or draft = 1),
     constraint outfits_split_valid check (split in ('', 'train', 'validation')),
     constraint outfits_origin_valid check (origin in ('imported', 'saved'))
 ) strict;

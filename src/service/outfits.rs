@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use atelier_core::domain::{ArticleId, OpenOutfit, OutfitSize, Slot, Timestamp};
+use atelier_core::domain::{ArticleId, CustomerId, OpenOutfit, OutfitSize, Slot, Timestamp};
 
 use super::{
     access::Token,
     fault::{Fault, Field, ServiceError},
 };
-use crate::store::{Actor, Author, Conflict, PersonId, Put, SavedOutfit, Store, StoreError};
+use crate::store::{
+    Actor, Author, Conflict, Name, Note, PersonId, Put, SavedOutfit, Store, StoreError,
+};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -21,19 +23,62 @@ pub async fn save(
     outfit: &OpenOutfit,
     now: Timestamp,
 ) -> Result<(i64, Put), ServiceError> {
-    let (outfit, is_draft) = &check(store, size, outfit).await?;
+    let outfit = &check(store, size, outfit).await?;
     let by: Option<PersonId> = match author.actor {
         Actor::Person(person) => Some(person),
         Actor::Key(_) | Actor::Service | Actor::Visitor => None,
     };
     let store = store.by(author);
-    store.saved_outfits().save(outfit, *is_draft, by, now).await.map_err(|error| match error {
-        StoreError::Conflict(Conflict::UnknownCustomer) => Fault::new("customer", error.to_string()).into(),
-        error => ServiceError::from(error),
-    })
+    store.saved_outfits().save(outfit, size.is_draft(outfit), by, now).await.map_err(name_customer)
 }
 
-/// Changes the articles and features of a saved outfit in place, if it has this revision.
+/// What a caller changes of an outfit beside its articles and features; what is `None` stays.
+#[derive(Debug, Clone, Default)]
+pub struct Change {
+    /// Of an outfit without a customer.
+    pub customer: Option<CustomerId>,
+    pub name: Option<Name>,
+    pub note: Option<Note>,
+}
+
+/// Changes a saved outfit in place.
+///
+/// # Errors
+/// If it is another customer's already, or as [`SavedOutfits::change`](crate::store::SavedOutfits::change).
+pub async fn change(
+    store: &Store,
+    saved: &SavedOutfit,
+    change: Change,
+    size: OutfitSize,
+    now: Timestamp,
+) -> Result<(), ServiceError> {
+    let Change { customer, name, note } = change;
+    if let (Some(given), Some(own)) = (&customer, &saved.outfit.customer)
+        && given != own
+    {
+        let detail = format!("the outfit is {own}'s; save it for {given} as another outfit");
+        return Err(Fault::new("customer", detail).into());
+    }
+    let edit = |saved: &mut SavedOutfit| {
+        if customer.is_some() {
+            saved.outfit.customer = customer;
+            saved.is_draft = size.is_draft(&saved.outfit);
+        }
+        saved.name = name.or(saved.name.take());
+        saved.note = note.unwrap_or_else(|| saved.note.clone());
+    };
+    store.saved_outfits().change(saved.seq, saved.revision, edit, now).await.map_err(name_customer)
+}
+
+fn name_customer(error: StoreError) -> ServiceError {
+    match error {
+        StoreError::Conflict(Conflict::UnknownCustomer) => Fault::new("customer", error.to_string()).into(),
+        error => error.into(),
+    }
+}
+
+/// Changes the articles and features of a saved outfit in place, if it has this revision. One without a customer takes that of
+/// `outfit`.
 pub async fn replace(
     store: &Store,
     (seq, revision): (i64, i64),
@@ -41,11 +86,11 @@ pub async fn replace(
     outfit: OpenOutfit,
     now: Timestamp,
 ) -> Result<(), ServiceError> {
-    let (outfit, is_draft) = check(store, size, &outfit).await?;
+    let outfit = check(store, size, &outfit).await?;
     let edit = |saved: &mut SavedOutfit| {
-        let customer = saved.outfit.customer.clone();
-        saved.is_draft = is_draft;
+        let customer = saved.outfit.customer.clone().or(outfit.customer);
         saved.outfit = OpenOutfit { customer, ..outfit };
+        saved.is_draft = size.is_draft(&saved.outfit);
     };
     Ok(store.saved_outfits().change(seq, revision, edit, now).await?)
 }
@@ -65,12 +110,12 @@ pub async fn shared(store: &Store, link: &str) -> Result<Option<SavedOutfit>, St
     }
 }
 
-/// The outfit with the articles of the variants that it names, if its size and articles are valid, and whether it is a draft.
+/// The outfit with the articles of the variants that it names, if its size and articles are valid.
 async fn check(
     store: &Store,
     size: OutfitSize,
     outfit: &OpenOutfit,
-) -> Result<(OpenOutfit, bool), ServiceError> {
+) -> Result<OpenOutfit, ServiceError> {
     let refuse = |reason: String| ServiceError::Faults(vec![Fault::new("articles", reason)]);
     let slots = outfit.slots.as_slice().len();
     size.check_slots(slots).map_err(|error| refuse(error.to_string()))?;
@@ -87,5 +132,5 @@ async fn check(
     }
     let slots =
         outfit.slots.with_articles(|id| found[id].clone()).map_err(|error| refuse(error.to_string()))?;
-    Ok((OpenOutfit { slots, ..outfit.clone() }, size.is_draft(&outfit.slots)))
+    Ok(OpenOutfit { slots, ..outfit.clone() })
 }

@@ -81,8 +81,8 @@ impl<'a> Entry<'a> {
         Self { action, subject, customer: None, details }
     }
 
-    pub fn about(self, customer: &'a CustomerId) -> Self {
-        Self { customer: Some(customer), ..self }
+    pub fn about(self, customer: impl Into<Option<&'a CustomerId>>) -> Self {
+        Self { customer: customer.into(), ..self }
     }
 
     /// Writes the entry in the transaction of its change.
@@ -138,19 +138,21 @@ impl Audit<'_> {
         pages::for_customer(self.store, customer, sql, |row| row.try_get("seq"))
     }
 
-    /// The latest `n` entries about a customer's outfit, newest first.
+    /// The latest `n` entries about a customer's outfit, or about one without a customer, newest first.
     pub async fn for_outfit(
         self,
-        customer: &CustomerId,
+        customer: Option<&CustomerId>,
         outfit: i64,
         n: u32,
     ) -> Result<Vec<AuditEntry>, StoreError> {
-        Ok(sqlx::query_as(
-            "select * from audit_log
+        let of_customer = "select * from audit_log
              where customer_id = $1 and subject = $2 and substr(action, 1, 7) = 'outfit.'
-             order by seq desc limit $3",
-        )
-        .bind(customer.as_str())
+             order by seq desc limit $3";
+        let of_nobody = "select * from audit_log
+             where customer_id is null and $1 = '' and subject = $2 and substr(action, 1, 7) = 'outfit.'
+             order by seq desc limit $3";
+        Ok(sqlx::query_as(if customer.is_some() { of_customer } else { of_nobody })
+        .bind(customer.map_or("", CustomerId::as_str))
         .bind(outfit.to_string())
         .bind(i64::from(n))
         .fetch_all(self.store.readers()?)

@@ -78,7 +78,7 @@ impl Outfits<'_> {
     /// Deletes an outfit or a draft for good. False if there is none.
     pub async fn delete(self, seq: i64, now: Timestamp) -> Result<bool, StoreError> {
         let mut transaction = self.store.write().await?;
-        let deleted: Option<(String, String, String, Vec<u8>)> = sqlx::query_as(
+        let deleted: Option<(Option<String>, String, String, Vec<u8>)> = sqlx::query_as(
             "delete from outfits where seq in (select seq from visible_outfits where seq = $1) and deleted_at is null
              returning customer_id, articles, features, digest",
         )
@@ -88,10 +88,10 @@ impl Outfits<'_> {
         let Some((customer, articles, features, freed)) = deleted else { return Ok(false) };
         let damaged = |reason| StoreError::Damaged { table: "outfits", id: seq.to_string(), reason };
         let articles: Vec<String> = json::parse(&articles).map_err(damaged)?;
-        let first = digest(&customer, articles.iter().map(String::as_str), &features);
+        let (subject, customer) = (seq.to_string(), customer.map(customer_id).transpose()?);
+        let first = digest(customer.as_ref(), articles.iter().map(String::as_str), &features);
         close_gap(&mut transaction, first, &freed).await?;
-        let (subject, customer) = (seq.to_string(), customer_id(customer)?);
-        let entry = Entry::new("outfit.delete", &subject, json!({})).about(&customer);
+        let entry = Entry::new("outfit.delete", &subject, json!({})).about(customer.as_ref());
         self.store.commit(transaction, &entry, now).await?;
         Ok(true)
     }
@@ -115,9 +115,11 @@ impl FromRow<'_, AnyRow> for OutfitRecord {
         let SavedOutfit { seq, outfit, split, origin, .. } = SavedOutfit::from_row(row)?;
         let OpenOutfit { customer, slots, features } = outfit;
         let articles = slots.articles().cloned().collect();
-        // An outfit that is marked as no draft has no blanks.
+        // An outfit that is marked as no draft has a customer and no blanks.
+        let record = Record::new(row, "outfits", &seq);
+        let customer = customer.ok_or_else(|| record.damaged(&"it is no draft, and has no customer"))?;
         let outfit = Outfit::new(customer, articles, split, features)
-            .map_err(|error| Record::new(row, "outfits", &seq).damaged(&error))?;
+            .map_err(|error| record.damaged(&error))?;
         Ok(Self { seq, outfit, origin })
     }
 }
@@ -150,7 +152,7 @@ async fn close_gap(connection: &mut AnyConnection, first: [u8; 32], freed: &[u8]
 
 /// An outfit that is added.
 pub(super) struct OutfitRow<'a> {
-    customer: &'a CustomerId,
+    customer: Option<&'a CustomerId>,
     /// Empty ids are blanks.
     articles: Vec<&'a str>,
     is_draft: bool,
@@ -173,7 +175,7 @@ impl<'a> OutfitRow<'a> {
     ) -> Result<Self, StoreError> {
         let articles = outfit.articles().iter().map(ArticleId::as_str).collect();
         let features = features_text(&outfit.features, row_bytes)?;
-        let row = Self::new(&outfit.customer, articles, features, Origin::Imported, millis);
+        let row = Self::new(Some(&outfit.customer), articles, features, Origin::Imported, millis);
         Ok(Self { split: outfit.split, import, ..row })
     }
 
@@ -185,18 +187,18 @@ impl<'a> OutfitRow<'a> {
         millis: i64,
     ) -> Result<Self, StoreError> {
         let features = features_text(&outfit.features, row_bytes)?;
-        let row = Self::new(&outfit.customer, slot_ids(outfit), features, Origin::Saved, millis);
+        let row = Self::new(outfit.customer.as_ref(), slot_ids(outfit), features, Origin::Saved, millis);
         Ok(Self { is_draft, person, name_key, ..row })
     }
 
     fn new(
-        customer: &'a CustomerId,
+        customer: Option<&'a CustomerId>,
         articles: Vec<&'a str>,
         features: String,
         origin: Origin,
         millis: i64,
     ) -> Self {
-        let digest = digest(customer.as_str(), articles.iter().copied(), &features);
+        let digest = digest(customer, articles.iter().copied(), &features);
         let (is_draft, split, person, name_key, import) = (false, None, None, "", 0);
         Self {
             customer,
@@ -259,7 +261,7 @@ impl upsert::Row for OutfitRow<'_> {
 
     fn bind(self, values: &mut AnyArguments) -> Result<(), sqlx::error::BoxDynError> {
         values.add(&self.digest[..])?;
-        values.add(self.customer.as_str())?;
+        values.add(self.customer.map(CustomerId::as_str))?;
         values.add(json::text(&self.articles))?;
         values.add(i64::from(self.is_draft))?;
         values.add(self.split.map_or("", Split::as_str))?;
@@ -292,13 +294,15 @@ pub(super) fn parse_slot(id: String) -> Result<Slot, String> {
 
 /// Identifies an outfit. No field contains an unescaped control character, so NUL separates them.
 pub(super) fn digest<'a>(
-    customer: &'a str,
+    customer: Option<&'a CustomerId>,
     articles: impl Iterator<Item = &'a str>,
     features: &'a str,
 ) -> [u8; 32] {
     let mut articles: Vec<&str> = articles.collect();
     articles.sort_unstable();
     let mut hash = Sha256::new();
+    // No id is empty.
+    let customer = customer.map_or("", CustomerId::as_str);
     for field in std::iter::once(customer).chain(articles).chain([features]) {
         hash.update(field);
         hash.update([0]);

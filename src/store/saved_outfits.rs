@@ -96,12 +96,15 @@ impl SavedOutfits<'_> {
         now: Timestamp,
     ) -> Result<(i64, Put), StoreError> {
         let mut transaction = self.store.write().await?;
-        customers::check_known(&mut transaction, &outfit.customer, "").await?;
-        let mut key = name_key(std::iter::once(outfit.customer.as_str()));
-        if let Some(person) = person {
-            let author = people::find(&mut transaction, person).await?.name;
-            key = name_key([&key, author.as_str()].into_iter());
+        if let Some(customer) = &outfit.customer {
+            customers::check_known(&mut transaction, customer, "").await?;
         }
+        let author = match person {
+            Some(person) => Some(people::find(&mut transaction, person).await?.name),
+            None => None,
+        };
+        let customer = outfit.customer.iter().map(CustomerId::as_str);
+        let key = name_key(customer.chain(author.iter().map(Name::as_str)));
         let row = OutfitRow::saved((outfit, is_draft), person, &key, self.store.row_bytes, now.millis())?;
         let digest = row.digest();
         let mut put = upsert::write_one(&mut transaction, self.store.dialect, row).await?;
@@ -126,7 +129,7 @@ impl SavedOutfits<'_> {
             .await?;
         if put != Put::Unchanged {
             let (subject, details) = (seq.to_string(), json!({"articles": outfit.slots.articles().count()}));
-            let entry = Entry::new("outfit.save", &subject, details).about(&outfit.customer);
+            let entry = Entry::new("outfit.save", &subject, details).about(outfit.customer.as_ref());
             entry.write(&mut transaction, self.store.author, now).await?;
         }
         transaction.commit().await?;
@@ -247,11 +250,11 @@ impl SavedOutfits<'_> {
         rows.into_iter().map(|(id, at)| Ok((customer_id(id)?, Timestamp::from_millis(at)))).collect()
     }
 
-    /// Changes an outfit in place, if it has this revision.
+    /// Changes an outfit in place, if it has this revision. Its customer may be another one.
     ///
     /// # Errors
-    /// If there is no such outfit (`NotFound`), it was imported, it has another revision, or the customer has the changed
-    /// outfit already (`Conflict`), or the database fails.
+    /// If there is no such outfit (`NotFound`), it was imported, it has another revision, there is no such customer, or the customer
+    /// has the changed outfit already (`Conflict`), or the database fails.
     pub async fn change(
         self,
         seq: i64,
@@ -277,25 +280,31 @@ impl SavedOutfits<'_> {
         let (features, ids) = (features_text(&outfit.features, self.store.row_bytes)?, slot_ids(outfit));
         let named = after.name.as_ref().map_or("", Name::as_str);
         let author = after.author.as_deref();
-        let key = name_key([named, outfit.customer.as_str()].into_iter().chain(author));
+        let customer = outfit.customer.as_ref();
+        if let Some(customer) = customer.filter(|_| after.outfit.customer != before.outfit.customer) {
+            customers::check_known(&mut transaction, customer, "").await?;
+        }
+        let key = name_key([named].into_iter().chain(customer.map(CustomerId::as_str)).chain(author));
         sqlx::query(
             "update outfits set articles = $2, features = $3, digest = $4, draft = $5, name = $6, note = $7, name_key = $8,
-                changed_at = $9, revision = revision + 1
+                changed_at = $9, customer_id = $10, revision = revision + 1
              where seq = $1",
         )
         .bind(seq)
         .bind(json::text(&ids))
         .bind(&features)
-        .bind(&digest(outfit.customer.as_str(), ids.iter().copied(), &features)[..])
+        .bind(&digest(customer, ids.iter().copied(), &features)[..])
         .bind(i64::from(after.is_draft))
         .bind(named)
         .bind(after.note.as_str())
         .bind(key)
         .bind(now.millis())
+        .bind(customer.map(CustomerId::as_str))
         .execute(&mut *transaction)
-        .await?;
+        .await
+        .map_err(StoreError::for_missing_reference(StoreError::Conflict(Conflict::UnknownCustomer)))?;
         let (subject, details) = (seq.to_string(), changes(&before, &after));
-        let entry = Entry::new("outfit.change", &subject, details).about(&outfit.customer);
+        let entry = Entry::new("outfit.change", &subject, details).about(customer);
         self.store.commit(transaction, &entry, now).await
     }
 
@@ -406,14 +415,14 @@ impl SavedOutfits<'_> {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let subject = outfit.seq.to_string();
-        let entry = Entry::new(action, &subject, json!({})).about(&outfit.outfit.customer);
+        let entry = Entry::new(action, &subject, json!({})).about(outfit.outfit.customer.as_ref());
         self.store.commit(transaction, &entry, now).await
     }
 }
 
 fn own_digest(outfit: &OpenOutfit) -> Result<[u8; 32], StoreError> {
     let features = json::features_text(&outfit.features)?;
-    Ok(digest(outfit.customer.as_str(), slot_ids(outfit).into_iter(), &features))
+    Ok(digest(outfit.customer.as_ref(), slot_ids(outfit).into_iter(), &features))
 }
 
 /// What a change did, for the history.
@@ -434,6 +443,9 @@ fn changes(before: &SavedOutfit, after: &SavedOutfit) -> serde_json::Value {
     }
     if before.name != after.name {
         details["name"] = after.name.as_ref().map(Name::as_str).into();
+    }
+    if before.outfit.customer != after.outfit.customer {
+        details["given"] = true.into();
     }
     if before.note != after.note {
         details["note"] = true.into();
@@ -457,7 +469,7 @@ impl FromRow<'_, AnyRow> for SavedOutfit {
         Ok(Self {
             seq,
             outfit: OpenOutfit {
-                customer: row.parse("customer_id", |id: String| CustomerId::new(id))?,
+                customer: row.parse_optional("customer_id", |id: &str| CustomerId::new(id))?,
                 slots: Slots::new(slots).map_err(|error| row.damaged(&error))?,
                 features: row.parse("features", json::parse_features)?,
             },

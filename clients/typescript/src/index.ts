@@ -369,6 +369,9 @@ export class Client {
 
   getOutfit = (id: number): Promise<t.Outfit> => this.#json("GET", at("outfits", id));
 
+  /** Gives a draft to a customer, names it, or sets its note. */
+  patchOutfit = (id: number, json: t.OutfitPatch): Promise<t.Outfit> => this.#json("PATCH", at("outfits", id), { json });
+
   async deleteOutfit(id: number): Promise<void> {
     await this.request("DELETE", at("outfits", id));
   }

@@ -222,7 +222,7 @@ impl OutfitFields {
     }
 
     fn write(
-        customer: &CustomerId,
+        customer: Option<&CustomerId>,
         articles: impl Iterator<Item = Value>,
         split: Option<Split>,
         features: &Features,
@@ -230,7 +230,7 @@ impl OutfitFields {
     ) -> Fields {
         let features = features_to_fields(features, schema);
         let fields = [
-            ("customer", Some(customer.as_str().into())),
+            ("customer", customer.map(|customer| customer.as_str().into())),
             ("articles", Some(articles.collect())),
             ("split", split.map(|split| split.as_str().into())),
             ("features", (!features.is_empty()).then(|| features.into())),
@@ -262,7 +262,7 @@ impl Table for Outfit {
 
     fn to_fields(&self, schema: &Schema) -> Fields {
         let articles = self.articles().iter().map(|id| id.as_str().into());
-        OutfitFields::write(&self.customer, articles, self.split, &self.features, schema)
+        OutfitFields::write(Some(&self.customer), articles, self.split, &self.features, schema)
     }
 }
 
@@ -292,13 +292,13 @@ impl Table for OpenOutfit {
         let columns = others.map(|(name, value)| (feature_name::<Self>(name), value));
         let features = add_features(features.unwrap_or_default(), columns)?;
         let (features, warnings) = features_from_field(Some(features), schema)?;
-        Ok((Self { customer, slots, features }, warnings))
+        Ok((Self { customer: Some(customer), slots, features }, warnings))
     }
 
     fn to_fields(&self, schema: &Schema) -> Fields {
         let slots = self.slots.as_slice().iter();
         let slots = slots.map(|slot| slot.article().map_or("", ArticleId::as_str).into());
-        OutfitFields::write(&self.customer, slots, None, &self.features, schema)
+        OutfitFields::write(self.customer.as_ref(), slots, None, &self.features, schema)
     }
 }
 

@@ -144,19 +144,20 @@ async fn answer(
     job: &Job,
     rows: Vec<Result<FileRow<OpenOutfit>, RowError>>,
 ) -> Result<Vec<Answered>, OfflineError> {
-    let ids: BTreeSet<_> = rows.iter().flatten().map(|row| &row.value.customer).collect();
+    let ids: BTreeSet<_> = rows.iter().flatten().map(|row| customer_of(&row.value)).collect();
     let profiles = job.profiles.get(ids).await?;
     let mut answered: Vec<Answered> = Vec::with_capacity(rows.len());
     let (mut customers, mut requests) = (Vec::new(), Vec::new());
     for row in rows {
         let (line, refused) = match row {
             Err(error) => (error.line, error.reason),
-            Ok(FileRow { line, value, .. }) => match profiles.get(&value.customer) {
+            Ok(FileRow { line, value, .. }) => match profiles.get(customer_of(&value)) {
                 None if value.features.is_empty() => {
-                    (line, format!("customer {} is unknown, and the row has no features", value.customer))
+                    let customer = customer_of(&value);
+                    (line, format!("customer {customer} is unknown, and the row has no features"))
                 }
                 stored => {
-                    customers.push((line, value.customer.clone()));
+                    customers.push((line, customer_of(&value).clone()));
                     requests.push(request(job, value, stored.cloned().unwrap_or_default()));
                     continue;
                 }
@@ -177,6 +178,10 @@ async fn answer(
     }
     answered.sort_by_key(|answered| answered.line);
     Ok(answered)
+}
+
+fn customer_of(outfit: &OpenOutfit) -> &CustomerId {
+    outfit.customer.as_ref().expect("every row of a file names a customer; this is a bug")
 }
 
 fn request(job: &Job, outfit: OpenOutfit, stored: Features) -> Request {

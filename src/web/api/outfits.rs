@@ -22,11 +22,14 @@ use super::{
 };
 use crate::web::api::fault;
 use crate::{
-    service::{access::Scope, outfits},
+    service::{
+        access::Scope,
+        outfits::{self, Change},
+    },
     store::{Name, Note, Put, SavedOutfit},
     web::http::{
         AppState, Finding, Kind, Problem,
-        extract::{Json, JsonText, Path, PathParameter, Query, parse_stored},
+        extract::{Json, JsonText, MergePatch, Path, PathParameter, Query, parse_stored},
         keys::Caller,
         problem::value_or_finding,
         routes::Routes,
@@ -37,7 +40,7 @@ use crate::{
 pub(crate) fn router() -> Routes {
     Routes::new()
         .scoped(Scope::Catalogue, routes!(save))
-        .scoped(Scope::Catalogue, routes!(get, delete))
+        .scoped(Scope::Catalogue, routes!(get, patch, delete))
         .streaming(Scope::Catalogue, routes!(import))
 }
 
@@ -47,12 +50,14 @@ pub(crate) fn router() -> Routes {
 pub(crate) struct OutfitBody {
     #[schema(examples(17))]
     id: i64,
-    #[schema(value_type = CustomerIdSchema)]
-    customer: String,
+    /// None of a draft that is not for anybody yet.
+    #[schema(value_type = Option<CustomerIdSchema>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    customer: Option<String>,
     /// Article ids, as many as the schema that was live allowed; their order carries no meaning. A draft has fewer, or nulls as blanks.
     #[schema(value_type = Vec<Option<ArticleIdSchema>>)]
     articles: Vec<Option<String>>,
-    /// Whether it has blanks or too few articles. Training and exports leave drafts out.
+    /// Whether it has no customer, blanks or too few articles. Training and exports leave drafts out.
     draft: bool,
     #[schema(examples("Autumn office"))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,7 +95,7 @@ impl From<SavedOutfit> for OutfitBody {
         let time = |at: Timestamp| calendar::moment(at.millis(), 1000, true);
         Self {
             id: saved.seq,
-            customer: customer.to_string(),
+            customer: customer.map(|customer| customer.to_string()),
             draft: saved.is_draft,
             articles: slots.as_slice().iter().map(|slot| slot.article().map(ToString::to_string)).collect(),
             name: saved.name.map(|name| name.to_string()),
@@ -114,8 +119,9 @@ impl From<SavedOutfit> for OutfitBody {
     "features": {"occasion": "office"},
 }))]
 struct OutfitSave {
-    #[schema(value_type = CustomerIdSchema)]
-    customer: String,
+    /// Without it, the outfit is a draft that can be given to a customer later.
+    #[schema(value_type = Option<CustomerIdSchema>)]
+    customer: Option<String>,
     #[schema(schema_with = outfit_slots)]
     articles: Vec<Option<String>>,
     /// A name, which the customer sees if the outfit is shown to them. Without it, the stored one stays.
@@ -148,10 +154,10 @@ struct OutfitStored {
     warnings: Vec<Finding>,
 }
 
-/// Save a customer's outfit
+/// Save an outfit
 ///
-/// Outfits with the same customer, articles and features are the same outfit; it is stored once. With blanks it is
-/// a draft. An imported outfit becomes a saved one.
+/// Outfits with the same customer, articles and features are the same outfit; it is stored once. With blanks, or without a customer,
+/// it is a draft. An imported outfit becomes a saved one.
 #[utoipa::path(post, path = "/outfits", operation_id = "saveOutfit",
     tag = "outfits", request_body = OutfitSave, responses(
     (status = 200, description = "The outfit already exists", body = OutfitStored),
@@ -172,12 +178,9 @@ async fn save(
         .map_err(fault::problem)?;
     let stored = find(&state, OutfitId(seq)).await?;
     if save.name.is_some() || save.note.is_some() {
-        let edit = |saved: &mut SavedOutfit| {
-            saved.name = save.name.or(saved.name.take());
-            saved.note = save.note.unwrap_or_else(|| saved.note.clone());
-        };
-        let store = state.store.by(author);
-        store.saved_outfits().change(seq, stored.revision, edit, state.now()).await?;
+        let change = Change { customer: None, name: save.name, note: save.note };
+        let (store, size) = (state.store.by(author), schema.outfit_size());
+        outfits::change(&store, &stored, change, size, state.now()).await.map_err(fault::problem)?;
     }
     let stored = find(&state, OutfitId(seq)).await?;
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
@@ -195,7 +198,7 @@ struct Save {
 impl OutfitSave {
     fn read(self, schema: &Schema) -> Result<(Save, Vec<Finding>), Problem> {
         let mut errors = Vec::new();
-        let customer = value_or_finding(CustomerId::new(&self.customer), || "/customer".into(), &mut errors);
+        let customer = read_customer(self.customer, &mut errors);
         let slot = |(place, id): (usize, &Option<String>)| match id {
             None => Some(Slot::Blank),
             Some(id) => {
@@ -204,10 +207,9 @@ impl OutfitSave {
             }
         };
         let slots: Vec<Slot> = self.articles.iter().enumerate().filter_map(slot).collect();
-        let name = self.name.map(|name| value_or_finding(Name::new(name), || "/name".into(), &mut errors));
-        let note = self.note.map(|note| value_or_finding(Note::new(&note), || "/note".into(), &mut errors));
+        let (name, note) = (read_name(self.name, &mut errors), read_note(self.note, &mut errors));
         let read = features::read(self.features, schema, "/features").map_err(|wrong| errors.extend(wrong));
-        let (Some(customer), Ok(read), true) = (customer, read, errors.is_empty()) else {
+        let (Ok(read), true) = (read, errors.is_empty()) else {
             return Err(Problem::invalid(errors));
         };
         let slots = read_slots(slots, schema.outfit_size()).map_err(|error| {
@@ -221,8 +223,20 @@ impl OutfitSave {
             Problem::invalid(vec![Finding::at(place, error.to_string())])
         })?;
         let outfit = OpenOutfit { customer, slots, features: read.features };
-        Ok((Save { outfit, name: name.flatten(), note: note.flatten() }, read.warnings))
+        Ok((Save { outfit, name, note }, read.warnings))
     }
+}
+
+fn read_customer(text: Option<String>, errors: &mut Vec<Finding>) -> Option<CustomerId> {
+    text.and_then(|id| value_or_finding(CustomerId::new(&id), || "/customer".into(), errors))
+}
+
+fn read_name(text: Option<String>, errors: &mut Vec<Finding>) -> Option<Name> {
+    text.and_then(|name| value_or_finding(Name::new(name), || "/name".into(), errors))
+}
+
+fn read_note(text: Option<String>, errors: &mut Vec<Finding>) -> Option<Note> {
+    text.and_then(|note| value_or_finding(Note::new(&note), || "/note".into(), errors))
 }
 
 /// Without blanks it must be a whole outfit, so that a caller who forgot an article learns it.
@@ -261,6 +275,56 @@ async fn get(State(state): State<AppState>, Path(id): Path<OutfitId>) -> Result<
 async fn find(state: &AppState, id: OutfitId) -> Result<SavedOutfit, Problem> {
     let found = state.store.saved_outfits().get(id.0).await?;
     found.filter(|saved| saved.deleted_at.is_none()).ok_or_else(|| unknown(id))
+}
+
+/// A change of an outfit: what is left out, or null, stays.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = OutfitPatch, example = json!({"note": "Try the boots in 38"}))]
+struct OutfitChange {
+    /// Of an outfit without a customer.
+    #[schema(value_type = Option<CustomerIdSchema>)]
+    customer: Option<String>,
+    #[schema(examples("Autumn office"), min_length = 1, max_length = 128)]
+    name: Option<String>,
+    #[schema(examples("Try the boots in 38"), max_length = 2000)]
+    note: Option<String>,
+}
+
+/// Change an outfit
+///
+/// Gives a draft to a customer, names it, or sets its note.
+#[utoipa::path(patch, path = "/outfits/{id}", operation_id = "patchOutfit", tag = "outfits",
+    params(("id" = i64, Path, description = "The outfit's id", minimum = 1, example = 17)),
+    request_body(content(
+        (OutfitChange = "application/merge-patch+json"),
+        (OutfitChange = "application/json"),
+    )),
+    responses(
+        (status = 200, description = "The outfit as it is now", body = OutfitBody),
+        (status = 404, description = "There is no such outfit"),
+        (status = 409, description = "The outfit was imported, the customer has it already, or somebody changed it meanwhile"),
+    ),
+)]
+async fn patch(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(id): Path<OutfitId>,
+    MergePatch(body): MergePatch<OutfitChange>,
+) -> Result<Json<OutfitBody>, Problem> {
+    let mut errors = Vec::new();
+    let change = Change {
+        customer: read_customer(body.customer, &mut errors),
+        name: read_name(body.name, &mut errors),
+        note: read_note(body.note, &mut errors),
+    };
+    if !errors.is_empty() {
+        return Err(Problem::invalid(errors));
+    }
+    let (saved, size) = (find(&state, id).await?, state.schema().outfit_size());
+    let store = state.store.by(author);
+    outfits::change(&store, &saved, change, size, state.now()).await.map_err(fault::problem)?;
+    Ok(Json(find(&state, id).await?.into()))
 }
 
 /// Delete an outfit

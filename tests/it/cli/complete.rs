@@ -97,7 +97,7 @@ fn write_parquet(file: &Path, outfits: &[Outfit]) {
         let mut slots: Vec<Slot> = outfit.articles().iter().cloned().map(Slot::Article).collect();
         slots[1] = Slot::Blank;
         OpenOutfit {
-            customer: outfit.customer.clone(),
+            customer: Some(outfit.customer.clone()),
             slots: Slots::new(slots).unwrap(),
             features: outfit.features.clone(),
         }

@@ -73,7 +73,7 @@ fn outfit(customer: &str, articles: [&str; 4], split: Option<Split>) -> Outfit {
 fn open_outfit(customer: &str, ids: &[&str]) -> OpenOutfit {
     let slot = |id: &&str| if id.is_empty() { Slot::Blank } else { Slot::Article(article_id(id)) };
     let slots = Slots::new(ids.iter().map(slot).collect()).unwrap();
-    OpenOutfit { customer: customer_id(customer), slots, features: Features::default() }
+    OpenOutfit { customer: Some(customer_id(customer)), slots, features: Features::default() }
 }
 
 async fn with_customers(store: &Store, ids: &[&str]) {

@@ -250,11 +250,15 @@ class AsyncClient:
     # Outfits
 
     async def save_outfit(self, **body: Unpack[t.OutfitSave]) -> t.OutfitStored:
-        """Saves a customer's outfit; the same one is stored once."""
+        """Saves an outfit; the same one is stored once."""
         return await self._json("POST", "/outfits", json=body, repeat=True)
 
     async def get_outfit(self, id: int) -> t.Outfit:
         return await self._json("GET", at("outfits", id))
+
+    async def patch_outfit(self, id: int, change: t.OutfitPatch) -> t.Outfit:
+        """Gives a draft to a customer, names it, or sets its note."""
+        return await self._json("PATCH", at("outfits", id), json=change)
 
     async def delete_outfit(self, id: int) -> None:
         await self.request("DELETE", at("outfits", id))

@@ -51,9 +51,10 @@ impl OutfitSize {
         if found > self.most { Err(TooManySlots { most: self.most, found }) } else { Ok(()) }
     }
 
-    /// Whether it is still a draft: it has blanks, or too few articles for a whole outfit.
-    pub fn is_draft(self, slots: &Slots) -> bool {
-        slots.0.len() < self.least || slots.0.contains(&Slot::Blank)
+    /// Whether it is still a draft: it has no customer, blanks, or too few articles for a whole outfit.
+    pub fn is_draft(self, outfit: &OpenOutfit) -> bool {
+        let slots = &outfit.slots.0;
+        outfit.customer.is_none() || slots.len() < self.least || slots.contains(&Slot::Blank)
     }
 }
 
@@ -219,7 +220,8 @@ impl Slots {
 /// An outfit to complete, and its customer. An outfit without a blank asks for one more article.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenOutfit {
-    pub customer: CustomerId,
+    /// None of a draft that is not for anybody yet.
+    pub customer: Option<CustomerId>,
     pub slots: Slots,
     /// Features of the customer or the outfit; they override the profile.
     pub features: Features,
@@ -270,9 +272,15 @@ mod tests {
         let message = size.check(3).unwrap_err().to_string();
         assert_eq!(message, "an outfit has 4 to 8 articles (`outfit` in the schema), found 3");
         assert!(size.check(9).is_err() && size.check_slots(9).is_err());
-        let slots = |names: &[&str]| Slots::new(ids(names).into_iter().map(Slot::Article).collect()).unwrap();
-        assert!(size.is_draft(&slots(&["a", "b", "c"])) && !size.is_draft(&slots(&["a", "b", "c", "d"])));
-        assert!(!OutfitSize::default().is_draft(&slots(&["a", "b"])));
-        assert!(OutfitSize::default().is_draft(&Slots::new(vec![Slot::Blank; 3]).unwrap()));
+        let outfit = |slots: Vec<Slot>| OpenOutfit {
+            customer: Some(CustomerId::new("c").unwrap()),
+            slots: Slots::new(slots).unwrap(),
+            features: Features::default(),
+        };
+        let of = |names: &[&str]| outfit(ids(names).into_iter().map(Slot::Article).collect());
+        assert!(size.is_draft(&of(&["a", "b", "c"])) && !size.is_draft(&of(&["a", "b", "c", "d"])));
+        assert!(!OutfitSize::default().is_draft(&of(&["a", "b"])));
+        assert!(OutfitSize::default().is_draft(&OpenOutfit { customer: None, ..of(&["a", "b"]) }));
+        assert!(OutfitSize::default().is_draft(&outfit(vec![Slot::Blank; 3])));
     }
 }

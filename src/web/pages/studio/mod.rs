@@ -358,7 +358,7 @@ async fn kept(state: &AppState, view: &mut View, schema: &Schema) -> Result<Kept
 
 /// Whether the page shows what is stored.
 fn is_shown(SavedOutfit { outfit, .. }: &SavedOutfit, view: &View, schema: &Schema) -> bool {
-    Some(&outfit.customer) == view.customer.as_ref()
+    outfit.customer == view.customer
         && outfit.slots.as_slice().iter().map(Slot::article).eq(view.slots.iter().map(Option::as_ref))
         && outfit.features == address::features(&view.own, schema)
 }

@@ -158,7 +158,7 @@ async fn outfit_page(
         own: profile::line(&saved.outfit.features, &state.schema()),
         origin: format!("{verb}{by} on {}", day(saved.created_at)),
         deleted: saved.deleted_at.map(day),
-        customer: View { customer: Some(customer.clone()), ..View::default() }.href(),
+        customer: View { customer: customer.clone(), ..View::default() }.href(),
         board: saved::board(&saved),
         link_until: saved.link_until.map(day),
         link_is_over: saved.link_until.is_some_and(|until| until <= state.now()),
@@ -183,8 +183,8 @@ async fn unsuitable(
     if saved.origin == Origin::Imported || saved.deleted_at.is_some() {
         return Ok(Vec::new());
     }
-    let customer = state.store.customers().get(&saved.outfit.customer).await?;
-    let Some(customer) = customer else { return Ok(Vec::new()) };
+    let Some(customer) = &saved.outfit.customer else { return Ok(Vec::new()) };
+    let Some(customer) = state.store.customers().get(customer).await? else { return Ok(Vec::new()) };
     let (catalogue, features) = (&live.catalogue, &customer.features);
     let length = catalogue.sets().present().length();
     let no_gos = NoGos::new(live.serving.release().schema(), features);
@@ -220,7 +220,8 @@ pub(super) async fn pieces(
 }
 
 async fn history(state: &AppState, saved: &SavedOutfit) -> Result<Vec<Event>, Problem> {
-    let entries = state.store.audit().for_outfit(&saved.outfit.customer, saved.seq, HISTORY).await?;
+    let customer = saved.outfit.customer.as_ref();
+    let entries = state.store.audit().for_outfit(customer, saved.seq, HISTORY).await?;
     let names = Names::read(&state.store).await?;
     let articles_in = |entry: &AuditEntry| {
         let lists =
@@ -406,12 +407,14 @@ async fn copy(state: &AppState, visitor: &Visitor, seq: i64, customer: &str) -> 
         Ok(customer) => customer,
         Err(error) => return refuse(error.to_string()),
     };
-    if customer == saved.outfit.customer {
+    if saved.outfit.customer.as_ref() == Some(&customer) {
         return refuse(format!("{customer} already has this outfit; enter another customer"));
     }
-    let owner = fold(saved.outfit.customer.as_str());
-    let name = saved.name.filter(|name| !fold(name.as_str()).contains(&owner));
-    let outfit = OpenOutfit { customer, ..saved.outfit };
+    let owner = saved.outfit.customer.as_ref().map(|owner| fold(owner.as_str()));
+    let names_owner =
+        |name: &Name| owner.as_ref().is_some_and(|owner| fold(name.as_str()).contains(owner));
+    let name = saved.name.filter(|name| !names_owner(name));
+    let outfit = OpenOutfit { customer: Some(customer), ..saved.outfit };
     let (author, now) = (visitor.author(), state.now());
     let copied = match outfits::save(&state.store, author, state.schema().outfit_size(), &outfit, now).await {
         Ok((copied, _)) => copied,

@@ -129,6 +129,7 @@ pub(super) struct OutfitCard {
     pub(super) is_draft: bool,
     /// None for a blank.
     pub(super) articles: Vec<Option<ArticleView>>,
+    /// Empty of a draft that is not for anybody yet.
     pub(super) customer: String,
     /// Its own features, such as the occasion, who saved it, and when.
     pub(super) about: String,
@@ -154,7 +155,7 @@ pub(super) async fn cards(
             is_imported: saved.origin == Origin::Imported,
             is_draft: saved.is_draft,
             articles: slots.map(|slot| slot.article().and_then(|_| articles.next())).collect(),
-            customer: saved.outfit.customer.to_string(),
+            customer: saved.outfit.customer.as_ref().map(ToString::to_string).unwrap_or_default(),
             about: about.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(" · "),
         }
     };
@@ -170,7 +171,7 @@ pub(super) fn board(saved: &SavedOutfit) -> String {
     let outfit = &saved.outfit;
     let edited = Edited { seq: saved.seq, revision: saved.revision };
     let view = View {
-        customer: Some(outfit.customer.clone()),
+        customer: outfit.customer.clone(),
         slots: outfit.slots.as_slice().iter().map(|slot| slot.article().cloned()).collect(),
         own: address::values(&outfit.features),
         suggested: saved.suggested.clone(),
@@ -257,7 +258,7 @@ pub(super) async fn save(
     if is_own {
         store.saved_outfits().keep_suggested(seq, &view.suggested).await?;
     }
-    if !size.is_draft(&outfit.slots) {
+    if !size.is_draft(&outfit) {
         count_accepted(&state, &view, now).await;
     }
     Ok(Redirect::to(&saved_view(&state, &view, seq, is_own).await?.href()).into_response())
@@ -314,5 +315,5 @@ fn read(view: &View, schema: &Schema) -> Result<OpenOutfit, String> {
     if slots.articles().next().is_none() {
         return Err("the outfit has no article yet; choose one, then save".to_owned());
     }
-    Ok(OpenOutfit { customer, slots, features: address::features(&view.own, schema) })
+    Ok(OpenOutfit { customer: Some(customer), slots, features: address::features(&view.own, schema) })
 }
