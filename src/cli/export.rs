@@ -1,4 +1,4 @@
-//! `atelier export`: writes the three tables of the database to files.
+//! `atelier export`: writes the three tables of the database, and its looks, to files.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -14,11 +14,14 @@ use atelier_files::{
     Files, Format, RETIRED, SCHEMA, Table, TableColumns, Writer, read_schema, write_retired,
 };
 use clap::Args;
-use futures_util::{Stream, TryStreamExt};
+use futures_util::{Stream, TryStreamExt, stream};
 use indicatif::HumanCount;
 
 use super::{Settings, import::served_release, progress::Progress};
-use crate::store::{Store, StoreError};
+use crate::{
+    service::looks::files::rows,
+    store::{Store, StoreError},
+};
 
 #[derive(Debug, Args)]
 pub(super) struct Export {
@@ -70,6 +73,11 @@ impl Export {
                 size.least, size.most
             );
         }
+        let looks = rows(store).await?;
+        if !looks.is_empty() {
+            let all = || stream::iter(looks.iter().cloned().map(Ok));
+            self.export_table(&schema, looks.len() as u64, all, |_| {}).await?;
+        }
         write_retired(&self.folder, &retired)?;
         if !retired.is_empty() {
             let (file, count) = (self.folder.join(RETIRED), HumanCount(retired.len() as u64));
@@ -99,8 +107,8 @@ impl Export {
     /// imported.
     fn prepare_folder(&self) -> Result<()> {
         fs::create_dir_all(&self.folder).with_context(|| self.folder.display().to_string())?;
-        let Files { articles, customers, outfits, .. } = Files::in_folder(&self.folder)?;
-        for path in [articles, customers, outfits].into_iter().flatten() {
+        let Files { articles, customers, outfits, looks, .. } = Files::in_folder(&self.folder)?;
+        for path in [articles, customers, outfits, looks].into_iter().flatten() {
             if !self.force {
                 bail!("{} already exists; name another folder, or overwrite it with --force", path.display());
             }

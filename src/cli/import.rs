@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use atelier_core::domain::{Article, Customer, Outfit, Schema};
+use atelier_core::domain::{Article, Customer, LookName, Outfit, Schema, Timestamp};
 use atelier_engine::release::Release;
 use atelier_files::{
     Delimiter, Dialect, Encoding, Files, InputFormat, Mapping, RETIRED, Report, SCHEMA, Table,
@@ -30,6 +30,10 @@ use crate::{
             load::{Change, End, Imported, Options, Outcome, Step, load_files},
         },
         live_release,
+        looks::{
+            Look,
+            files::{Read, read, store_all},
+        },
     },
     store::{Counts, Store},
 };
@@ -74,6 +78,9 @@ pub(super) struct Import {
     /// Whole outfits: `customer`, `articles` and features such as the occasion.
     #[arg(long, value_name = "FILE", conflicts_with = "folder")]
     outfits: Option<PathBuf>,
+    /// Looks: `look` and `articles`; or `look`, `article` or `variant`, and `position`.
+    #[arg(long, value_name = "FILE", conflicts_with = "folder")]
+    looks: Option<PathBuf>,
     /// Feature schema [default: the folder's schema.toml, or the built-in one].
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
@@ -112,11 +119,14 @@ impl Import {
                 articles: self.articles,
                 customers: self.customers,
                 outfits: self.outfits,
+                looks: self.looks,
                 retired: None,
             },
         };
-        if files.is_empty() {
-            bail!("nothing to import: name a folder, or files with --articles, --customers or --outfits");
+        if files.is_empty() && files.looks.is_none() {
+            bail!(
+                "nothing to import: name a folder, or files with --articles, --customers, --outfits or --looks"
+            );
         }
         if self.mirror && files.articles.is_none() {
             bail!("--mirror retires articles, and there is no file of articles; name one with --articles");
@@ -133,7 +143,20 @@ impl Import {
             Some(_) => served_release(settings, store).await?.map(Census::new),
             None => None,
         };
-        let (now, tell) = (SystemTime::now().into(), show_steps(|line| eprintln!("{line}")));
+        let now = SystemTime::now().into();
+        let looks = match &files.looks {
+            Some(path) => match read_looks(path, &schema, &options.dialect, self.skip_bad)? {
+                Some(looks) => Some((path, looks)),
+                None => return Ok(ExitCode::FAILURE),
+            },
+            None => None,
+        };
+        if files.is_empty() {
+            eprintln!("imported into {store}:");
+            store_looks(store, looks, now).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let tell = show_steps(|line| eprintln!("{line}"));
         let Outcome { report, end } =
             load_files(store, &files, &schema, options, census.as_mut(), now, tell).await?;
         for line in report.findings() {
@@ -155,6 +178,7 @@ impl Import {
                     };
                     eprintln!("  {table}: {added} new, {changed} changed, {unchanged} unchanged{retired}");
                 }
+                store_looks(store, looks, now).await?;
                 if retired == Some(Mirrored::BadRows) {
                     eprintln!(
                         "no article was retired, because the id of a bad row cannot be read; fix it and import again"
@@ -183,6 +207,44 @@ impl Import {
             End::Cancelled => unreachable!("only jobs are cancelled; this is a bug"),
         }
     }
+}
+
+/// The looks of a file; None if some are bad and must not be skipped, as it then says.
+fn read_looks(
+    path: &Path,
+    schema: &Schema,
+    dialect: &Dialect,
+    skip_bad: bool,
+) -> Result<Option<Vec<(LookName, Look)>>> {
+    /// The bad rows that are named.
+    const LISTED: usize = 20;
+    let Read { looks, errors } = read(path, schema, dialect)?;
+    for (line, reason) in errors.iter().take(LISTED) {
+        eprintln!("{}, row {line}: {reason}", path.display());
+    }
+    if errors.is_empty() || skip_bad {
+        return Ok(Some(looks));
+    }
+    let bad = errors.len() as u64;
+    eprintln!(
+        "nothing was imported. Fix the {} bad {} of looks, or use --skip-bad",
+        HumanCount(bad),
+        row_or_rows(bad)
+    );
+    Ok(None)
+}
+
+async fn store_looks(
+    store: &Store,
+    looks: Option<(&PathBuf, Vec<(LookName, Look)>)>,
+    now: Timestamp,
+) -> Result<()> {
+    let Some((path, looks)) = looks else { return Ok(()) };
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let Counts { added, changed, unchanged } = store_all(store, looks, &file, now).await?;
+    let [added, changed, unchanged] = [added, changed, unchanged].map(HumanCount);
+    eprintln!("  looks: {added} new, {changed} changed, {unchanged} unchanged");
+    Ok(())
 }
 
 /// Shows a bar for each file while it is read, and tells a line at its end.
@@ -234,7 +296,7 @@ fn find_files(folder: &Path) -> Result<Files> {
         return Ok(files);
     }
     let others = list_others(folder, &files)?;
-    if files.is_empty() {
+    if files.is_empty() && files.looks.is_none() {
         let contents = if others.is_empty() { "is empty".into() } else { format!("contains {others}") };
         bail!(
             "nothing to import: expected files named articles, customers and outfits that end in {EXTENSIONS}, \
@@ -251,7 +313,7 @@ fn find_files(folder: &Path) -> Result<Files> {
 /// Lists other files in the folder, for messages.
 fn list_others(folder: &Path, files: &Files) -> Result<String> {
     const LISTED: usize = 8;
-    let read = [&files.articles, &files.customers, &files.outfits];
+    let read = [&files.articles, &files.customers, &files.outfits, &files.looks];
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry.with_context(|| folder.display().to_string())?.path();

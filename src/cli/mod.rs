@@ -6,6 +6,7 @@ mod demo;
 mod export;
 mod import;
 mod key;
+mod looks;
 mod open_files;
 mod progress;
 mod serve;
@@ -59,9 +60,11 @@ enum Verb {
     Serve(serve::Serve),
     /// Complete outfits from files, without a service.
     Complete(complete::Complete),
-    /// Import articles, customers and outfits from files.
+    /// Write the looks of every article to files, without a service.
+    Looks(looks::Looks),
+    /// Import articles, customers, outfits and looks from files.
     Import(import::Import),
-    /// Export articles, customers and outfits to files.
+    /// Export articles, customers, outfits and looks to files.
     Export(export::Export),
     /// Fill an empty database with the demo world.
     Demo,
@@ -138,6 +141,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
     match &verb {
         Verb::Serve(serve) => serve.set(&mut overrides),
         Verb::Complete(complete) => complete.set(&mut overrides),
+        Verb::Looks(looks) => looks.set(&mut overrides),
         Verb::Import(_)
         | Verb::Export(_)
         | Verb::Demo
@@ -152,6 +156,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
         match verb {
             Verb::Serve(_) => Box::pin(serve::run(settings)).await,
             Verb::Complete(complete) => complete.run(settings).await,
+            Verb::Looks(looks) => looks.run(settings).await,
             Verb::Import(import) => import.run(&settings).await,
             Verb::Export(export) => export.run(&settings).await,
             Verb::Demo => demo::run(&settings).await,

@@ -1,4 +1,4 @@
-//! The files of a data folder: three tables, the schema, and the ids of retired articles.
+//! The files of a data folder: three tables, the schema, the shop's looks, and the ids of retired articles.
 
 use std::{
     collections::BTreeSet,
@@ -10,7 +10,7 @@ use std::{
 use atelier_core::domain::{Article, ArticleId, Customer, Outfit, Schema};
 
 use super::{
-    FileError, Format, RowError, Table, Unit,
+    FileError, Format, LookRow, RowError, Table, Unit,
     write::{buffered, create_beside, move_into_place},
 };
 
@@ -19,12 +19,13 @@ pub const SCHEMA: &str = "schema.toml";
 /// The name of the file with the ids of articles that outfits have and the catalogue no longer has, one on each line.
 pub const RETIRED: &str = "retired.txt";
 
-/// The files of the three tables, any of which may be missing, and of the retired articles.
+/// The files of the three tables, any of which may be missing, of the looks, and of the retired articles.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Files {
     pub articles: Option<PathBuf>,
     pub customers: Option<PathBuf>,
     pub outfits: Option<PathBuf>,
+    pub looks: Option<PathBuf>,
     pub retired: Option<PathBuf>,
 }
 
@@ -38,6 +39,7 @@ impl Files {
             articles: table_file(folder, Article::NAME)?,
             customers: table_file(folder, Customer::NAME)?,
             outfits: table_file(folder, Outfit::NAME)?,
+            looks: table_file(folder, LookRow::NAME)?,
             retired: Some(folder.join(RETIRED)).filter(|path| path.is_file()),
         })
     }

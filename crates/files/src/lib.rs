@@ -66,7 +66,11 @@
 //! # Outfits to complete, and suggestions
 //!
 //! `atelier complete` reads outfits with blanks ([`OpenOutfit`](atelier_core::domain::OpenOutfit)) in the same formats, and
-//! writes suggestions through [`SuggestionWriter`].
+//! writes suggestions through [`RowWriter`].
+//!
+//! # Looks
+//!
+//! [`LookRow`] is a table of the looks that editors publish.
 
 mod check;
 mod columns;
@@ -80,10 +84,11 @@ mod header;
 mod input;
 mod json;
 mod json_lines;
+mod looks;
 mod orders;
 mod parquet;
 mod read;
-mod suggestions;
+mod rows;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -98,9 +103,10 @@ pub use folder::{Files, RETIRED, SCHEMA, read_folder_schema, read_schema, write_
 pub use format::Format;
 pub use json::{describe_type, explain_json_error, explain_utf8_error, find_repeated_name};
 pub use json_lines::json_line;
+pub use looks::LookRow;
 pub use orders::OrderLine;
 pub use parquet::catch_panic;
 pub use read::{FileRow, InputFormat, Rows, open, read, read_any, read_as, read_json_lines, read_open};
-pub use suggestions::{SuggestionRow, SuggestionWriter};
+pub use rows::{LookPiece, RowWriter, SuggestionRow};
 pub use table::{Deletion, Table};
 pub use write::Writer;

@@ -5,6 +5,7 @@
 
 mod changes;
 mod complete;
+pub mod files;
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -122,7 +122,14 @@ pub fn find_parts(folder: &Path, share: Share) -> Result<Vec<PathBuf>, OfflineEr
         return Err(OfflineError::Empty { path: folder.to_owned() });
     }
     parts.sort_unstable();
-    Ok(parts.into_iter().skip(share.index).step_by(share.count).collect())
+    Ok(share.of(parts.into_iter()).collect())
+}
+
+impl Share {
+    /// Its parts of all.
+    pub fn of<T>(self, all: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+        all.skip(self.index).step_by(self.count)
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use atelier_engine::{
     catalogue::{Catalogue, Choice},
     inference::{Articles, Serving},
 };
-use atelier_files::{Dialect, FileRow, RowError, Rows, SuggestionRow, SuggestionWriter};
+use atelier_files::{Dialect, FileRow, RowError, RowWriter, Rows, SuggestionRow};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::{sync::mpsc, task};
 
@@ -76,7 +76,7 @@ pub async fn complete_part(
     on_progress: impl Fn(u64, u64),
 ) -> Result<Done, OfflineError> {
     let rows = atelier_files::read_as::<OpenOutfit>(input, job.serving.release().schema(), &job.dialect)?;
-    let mut writer = SuggestionWriter::create(output)?;
+    let mut writer = RowWriter::create::<SuggestionRow<'_>>(output)?;
     let mut done = Done { unread: rows.unread().map(str::to_owned), ..Done::default() };
     let (chunks, read) = mpsc::channel(1);
     let reader = task::spawn_blocking(move || read_chunks(rows, &chunks));
@@ -206,7 +206,7 @@ fn describe(faults: &[Fault]) -> String {
 
 fn write_answer(
     done: &mut Done,
-    writer: &mut SuggestionWriter,
+    writer: &mut RowWriter,
     answered: Answered,
 ) -> Result<(), OfflineError> {
     let (customer, completion) = match answered.outcome {
@@ -233,7 +233,7 @@ fn write_answer(
     for blank in &completion.blanks {
         let slot = i32::try_from(blank.slot).expect("an outfit has few slots; this is a bug");
         for (rank, suggestion) in (1..).zip(&blank.suggestions) {
-            writer.write(SuggestionRow {
+            writer.write(&SuggestionRow {
                 row: i64::try_from(answered.line).expect("files have fewer rows; this is a bug"),
                 customer: customer.as_str(),
                 slot,

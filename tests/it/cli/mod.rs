@@ -6,6 +6,7 @@ pub mod export;
 pub mod feeds;
 pub mod import;
 pub mod key;
+pub mod looks;
 pub mod migrate;
 pub mod onnx_runtime;
 pub mod privacy;

@@ -75,6 +75,7 @@ impl Import {
                 articles: self.articles,
                 customers: self.customers,
                 outfits: self.outfits,
+                looks: None,
                 retired: None,
             },
         };

@@ -1,0 +1,264 @@
+//! Rows of fixed columns as Parquet or JSON Lines: the suggestions of `atelier complete`, and the looks of `atelier looks`.
+//!
+//! There are many times more of them than of a table's rows, so this writes Parquet columns directly rather than through a row's
+//! fields.
+
+use std::{
+    fmt,
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use ::parquet::{
+    basic::{LogicalType, Repetition, Type as Physical},
+    data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type},
+    file::writer::SerializedFileWriter,
+    schema::types::Type,
+};
+use serde::Serialize;
+use tempfile::NamedTempFile;
+
+use super::{
+    FileError, Format, parquet,
+    write::{buffered, create_beside, move_into_place},
+};
+
+/// Rows of a row group, which are in memory at once.
+const GROUP: usize = 200_000;
+
+/// One suggestion.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct SuggestionRow<'a> {
+    /// The row of the outfit in its part, from 1.
+    pub row: i64,
+    pub customer: &'a str,
+    /// The blank's slot, from 0; one past the end of an outfit without a blank.
+    pub slot: i32,
+    /// From 1.
+    pub rank: i32,
+    pub article: &'a str,
+    /// The id of the variant that fits the customer; empty if there is none.
+    pub variant: &'a str,
+    /// Of the probability of all articles that pass the filters.
+    pub share: f64,
+}
+
+/// One article of a look.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct LookPiece<'a> {
+    /// The article whose look it is.
+    pub article: &'a str,
+    /// Of the look, from 1.
+    pub rank: i32,
+    /// The name of a published look; empty for an outfit that the model made.
+    pub look: &'a str,
+    /// In the look, from 1.
+    pub position: i32,
+    pub piece: &'a str,
+    /// The id of its only variant; empty if there are several or none.
+    pub variant: &'a str,
+    /// The look's own article, which cannot be had; empty if it is this one.
+    pub replaces: &'a str,
+    /// What the look costs; null in JSON Lines and NaN in Parquet if an article has no price.
+    pub total: f64,
+}
+
+/// A row of fixed columns.
+pub trait FlatRow: Serialize + Default {
+    const TABLE: &'static str;
+    const COLUMNS: &'static [&'static str];
+
+    /// A cell for each column; the same kind in every row.
+    fn cells(&self) -> impl Iterator<Item = Cell<'_>>;
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Cell<'a> {
+    Text(&'a str),
+    Long(i64),
+    Int(i32),
+    Double(f64),
+}
+
+impl FlatRow for SuggestionRow<'_> {
+    const TABLE: &'static str = "suggestions";
+    const COLUMNS: &'static [&'static str] =
+        &["row", "customer", "slot", "rank", "article", "variant", "share"];
+
+    fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
+        [
+            Cell::Long(self.row),
+            Cell::Text(self.customer),
+            Cell::Int(self.slot),
+            Cell::Int(self.rank),
+            Cell::Text(self.article),
+            Cell::Text(self.variant),
+            Cell::Double(self.share),
+        ]
+        .into_iter()
+    }
+}
+
+impl FlatRow for LookPiece<'_> {
+    const TABLE: &'static str = "looks";
+    const COLUMNS: &'static [&'static str] =
+        &["article", "rank", "look", "position", "piece", "variant", "replaces", "total"];
+
+    fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
+        [
+            Cell::Text(self.article),
+            Cell::Int(self.rank),
+            Cell::Text(self.look),
+            Cell::Int(self.position),
+            Cell::Text(self.piece),
+            Cell::Text(self.variant),
+            Cell::Text(self.replaces),
+            Cell::Double(self.total),
+        ]
+        .into_iter()
+    }
+}
+
+/// Writes rows of one type to a file, which appears when [`RowWriter::finish`] is called.
+#[derive(Debug)]
+pub struct RowWriter {
+    sink: Sink,
+    target: PathBuf,
+}
+
+#[derive(Debug)]
+enum Sink {
+    JsonLines(BufWriter<NamedTempFile>),
+    Parquet(Box<Columns>),
+}
+
+impl RowWriter {
+    /// # Errors
+    /// If the folder is missing or cannot be written to, or the file name ends in neither `.parquet` nor `.jsonl`.
+    pub fn create<Row: FlatRow>(path: &Path) -> Result<Self, FileError> {
+        let write = |source| FileError::Write { path: path.to_owned(), source };
+        let sink = match Format::from_path(path)? {
+            Format::JsonLines => Sink::JsonLines(buffered(create_beside(path).map_err(write)?)),
+            Format::Parquet => {
+                let columns = create_beside(path).and_then(Columns::new::<Row>);
+                Sink::Parquet(Box::new(columns.map_err(write)?))
+            }
+            Format::Csv => return Err(FileError::Extension { path: path.to_owned() }),
+        };
+        Ok(Self { sink, target: path.to_owned() })
+    }
+
+    pub fn write(&mut self, row: &impl FlatRow) -> Result<(), FileError> {
+        let written = match &mut self.sink {
+            Sink::JsonLines(output) => serde_json::to_writer(&mut *output, row)
+                .map_err(io::Error::from)
+                .and_then(|()| output.write_all(b"\n")),
+            Sink::Parquet(columns) => columns.push(row),
+        };
+        written.map_err(|source| FileError::Write { path: self.target.clone(), source })
+    }
+
+    /// Moves the file into place.
+    pub fn finish(self) -> Result<(), FileError> {
+        let Self { sink, target } = self;
+        let file = || -> io::Result<NamedTempFile> {
+            Ok(match sink {
+                Sink::JsonLines(output) => output.into_inner()?,
+                Sink::Parquet(columns) => columns.finish()?,
+            })
+        };
+        file()
+            .and_then(|file| move_into_place(file, &target))
+            .map_err(|source| FileError::Write { path: target.clone(), source })
+    }
+}
+
+/// The row group being filled.
+struct Columns {
+    file: SerializedFileWriter<NamedTempFile>,
+    columns: Vec<Column>,
+    rows: usize,
+}
+
+#[derive(Debug)]
+enum Column {
+    Text(Vec<ByteArray>),
+    Long(Vec<i64>),
+    Int(Vec<i32>),
+    Double(Vec<f64>),
+}
+
+impl fmt::Debug for Columns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Columns").field("rows", &self.rows).finish_non_exhaustive()
+    }
+}
+
+impl Columns {
+    fn new<Row: FlatRow>(file: NamedTempFile) -> io::Result<Self> {
+        let (mut fields, mut columns) = (Vec::new(), Vec::new());
+        for (name, cell) in Row::COLUMNS.iter().zip(Row::default().cells()) {
+            let (physical, logical, column) = match cell {
+                Cell::Text(_) => {
+                    (Physical::BYTE_ARRAY, Some(LogicalType::String), Column::Text(Vec::new()))
+                }
+                Cell::Long(_) => (Physical::INT64, None, Column::Long(Vec::new())),
+                Cell::Int(_) => (Physical::INT32, None, Column::Int(Vec::new())),
+                Cell::Double(_) => (Physical::DOUBLE, None, Column::Double(Vec::new())),
+            };
+            let field = Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
+            fields.push(Arc::new(field.with_logical_type(logical).build()?));
+            columns.push(column);
+        }
+        Ok(Self { file: parquet::create(Row::TABLE, fields, file)?, columns, rows: 0 })
+    }
+
+    fn push(&mut self, row: &impl FlatRow) -> io::Result<()> {
+        for (column, cell) in self.columns.iter_mut().zip(row.cells()) {
+            match (column, cell) {
+                // Texts that follow each other are often the same, and share their bytes.
+                (Column::Text(texts), Cell::Text(text)) => texts.push(match texts.last() {
+                    Some(last) if last.data() == text.as_bytes() => last.clone(),
+                    _ => text.into(),
+                }),
+                (Column::Long(numbers), Cell::Long(number)) => numbers.push(number),
+                (Column::Int(numbers), Cell::Int(number)) => numbers.push(number),
+                (Column::Double(numbers), Cell::Double(number)) => numbers.push(number),
+                (column, cell) => unreachable!("{cell:?} in {column:?}; this is a bug"),
+            }
+        }
+        self.rows += 1;
+        if self.rows == GROUP { self.flush() } else { Ok(()) }
+    }
+
+    fn finish(mut self) -> io::Result<NamedTempFile> {
+        if self.rows > 0 {
+            self.flush()?;
+        }
+        Ok(self.file.into_inner()?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut group = self.file.next_row_group()?;
+        macro_rules! column {
+            ($type:ty, $values:expr) => {{
+                let mut column = group.next_column()?.expect("every field has a column; this is a bug");
+                column.typed::<$type>().write_batch($values, None, None)?;
+                column.close()?;
+                $values.clear();
+            }};
+        }
+        for column in &mut self.columns {
+            match column {
+                Column::Text(texts) => column!(ByteArrayType, texts),
+                Column::Long(numbers) => column!(Int64Type, numbers),
+                Column::Int(numbers) => column!(Int32Type, numbers),
+                Column::Double(numbers) => column!(DoubleType, numbers),
+            }
+        }
+        group.close()?;
+        self.rows = 0;
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! Looks in files: `atelier import` and `atelier export`, and `atelier looks`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    path::Path,
+    process::Output,
+};
+
+use parquet::{file::reader::SerializedFileReader, record::RowAccessor};
+use serde_json::{Value, json};
+
+use super::{atelier, fill, path, run, stderr};
+use crate::{
+    harness::{TestDatabase, apply, contract},
+    web::{Service, models},
+};
+
+/// Published; of a blouse, a coat, trousers and ballerinas.
+const CSV: &str = "look;article;position;title;tags;state;when\n\
+    autumn;a-00259;4;Autumn office;office|rain;published;\"{\"\"features\"\": {\"\"gender\"\": [\"\"female\"\"]}}\"\n\
+    autumn;a-00134;1;;;;\nautumn;a-01243;2;;;;\nautumn;a-00568;3;;;;\n\
+    pair;a-00134;1;Pair;;published;\npair;a-00568;2;;;;\n";
+
+async fn import(db: &TestDatabase, file: &Path, flags: &[&str]) -> Output {
+    run(atelier(db, &[&["import", "--looks", path(file)], flags].concat())).await
+}
+
+#[apply(contract)]
+async fn looks_are_imported_and_exported(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lookbook.csv");
+    fs::write(&file, CSV).unwrap();
+    let output = import(&db, &file, &["--delimiter", ";"]).await;
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("looks: 2 new, 0 changed, 0 unchanged"), "{}", stderr(&output));
+    for format in ["jsonl", "csv", "parquet"] {
+        let back = tempfile::tempdir().unwrap();
+        let exported = run(atelier(&db, &["export", path(back.path()), "--format", format])).await;
+        assert!(exported.status.success(), "{}", stderr(&exported));
+        if format == "jsonl" {
+            let text = fs::read_to_string(back.path().join("looks.jsonl")).unwrap();
+            let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+            let articles = json!(["a-00134", "a-01243", "a-00568", "a-00259"]);
+            assert_eq!((&first["look"], &first["articles"]), (&json!("autumn"), &articles));
+            assert_eq!(first["when"], json!({"features": {"gender": ["female"]}}));
+        }
+        let again = run(atelier(&db, &["import", path(back.path())])).await;
+        assert!(stderr(&again).contains("looks: 0 new, 0 changed, 2 unchanged"), "{format}: {}", stderr(&again));
+    }
+    // All or none, unless bad looks are skipped.
+    fs::write(&file, "look,articles\nnew,a|b\nlonely,a\n").unwrap();
+    let refused = import(&db, &file, &[]).await;
+    assert!(!refused.status.success());
+    let said = stderr(&refused);
+    assert!(said.contains("row 3: look \"lonely\": articles: a look has 2 to 12 articles, found 1"), "{said}");
+    let store = db.open().await;
+    assert_eq!(store.looks().list().await.unwrap().len(), 2, "nothing was imported");
+    let skipped = import(&db, &file, &["--skip-bad"]).await;
+    assert!(stderr(&skipped).contains("looks: 1 new"), "{}", stderr(&skipped));
+    let entries = store.audit().list(None, 9).await.unwrap();
+    let imports = entries.iter().filter(|entry| entry.action == "look.import").count();
+    assert_eq!(imports, 2, "what changed nothing has no entry");
+    store.close().await;
+}
+
+/// An imported look is shown by two replicas, and with another article when one is sold out.
+#[apply(contract)]
+async fn an_imported_look_is_served_on_every_replica(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let replica = Service::start(&db).await;
+    replica.serve_demo().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("looks.csv");
+    fs::write(&file, CSV).unwrap();
+    assert!(import(&db, &file, &[]).await.status.success());
+    let shown = async |service: &Service| -> Value {
+        service.releases.refresh().await.unwrap();
+        service.json("/articles/a-01243/looks?customer=c-000867&n=1").await["looks"][0].clone()
+    };
+    for service in [&service, &replica] {
+        let look = shown(service).await;
+        assert_eq!((&look["look"], &look["title"]), (&json!("autumn"), &json!("Autumn office")), "{look}");
+        assert!(look["articles"].as_array().unwrap().iter().all(|piece| piece.get("replaces").is_none()), "{look}");
+    }
+    let sold_out = service.http.patch(format!("{}/articles/a-00568", service.url));
+    assert_eq!(sold_out.json(&json!({"in_stock": false})).send().await.unwrap().status(), 200);
+    let found: Vec<Value> = [shown(&service).await, shown(&replica).await].into();
+    for look in &found {
+        let piece = &look["articles"][2];
+        assert_eq!((&piece["replaces"], &piece["article"]["type"]), (&json!("a-00568"), &json!("trousers")), "{look}");
+    }
+    assert_eq!(found[0]["articles"], found[1]["articles"], "replicas agree");
+}
+
+#[apply(contract)]
+async fn looks_of_all_articles_are_written_in_parts(db: TestDatabase) {
+    fill(&db).await;
+    let store = db.open().await;
+    // A hundred articles are enough.
+    let (articles, now) = (store.articles(), std::time::SystemTime::now().into());
+    let all: Vec<_> = crate::web::rows::<atelier_core::domain::Article>();
+    for article in all.iter().filter(|article| article.id.as_str() >= "a-00120" && !CSV.contains(article.id.as_str())) {
+        articles.delete(&article.id, now).await.unwrap();
+    }
+    store.close().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("looks.csv");
+    fs::write(&file, CSV).unwrap();
+    assert!(import(&db, &file, &[]).await.status.success());
+    let write = async |output: &Path, flags: &[&str]| {
+        let mut command = atelier(&db, &["looks", "--output", path(output), "--part", "50", "--n", "2"]);
+        command.args(["--models", path(&models()), "--device", "cpu"]).args(flags);
+        let output = run(command).await;
+        assert!(output.status.success(), "{}", stderr(&output));
+        stderr(&output)
+    };
+    let output = tempfile::tempdir().unwrap();
+    let said = write(output.path(), &["--share", "0/2"]).await;
+    assert!(said.contains("of 50 articles"), "{said}");
+    write(output.path(), &["--share", "1/2"]).await;
+    assert!(write(output.path(), &[]).await.contains("already exists"));
+    let mut by_article: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for part in fs::read_dir(output.path()).unwrap() {
+        for line in fs::read_to_string(part.unwrap().path()).unwrap().lines() {
+            let row: Value = serde_json::from_str(line).unwrap();
+            by_article.entry(row["article"].as_str().unwrap().to_owned()).or_default().push(row);
+        }
+    }
+    assert!(by_article.len() > 100, "{}", by_article.len());
+    for (article, rows) in &by_article {
+        let pieces: BTreeSet<&str> = rows.iter().filter(|row| row["rank"] == 1).map(|row| row["piece"].as_str().unwrap()).collect();
+        assert!(pieces.contains(article.as_str()), "{rows:?}");
+        assert!(rows.iter().all(|row| row["total"].is_number()), "{rows:?}");
+    }
+    // The published look is for women, and nobody is named.
+    let first: Vec<&Value> = by_article["a-00134"].iter().filter(|row| row["rank"] == 1).collect();
+    assert_eq!(first.iter().map(|row| &row["look"]).collect::<Vec<_>>(), ["pair", "pair"]);
+    let columns = tempfile::tempdir().unwrap();
+    write(columns.path(), &["--format", "parquet", "--total-max", "150"]).await;
+    let mut count = 0;
+    for part in fs::read_dir(columns.path()).unwrap() {
+        for row in SerializedFileReader::new(File::open(part.unwrap().path()).unwrap()).unwrap() {
+            let row = row.unwrap();
+            let names: Vec<&str> = row.get_column_iter().map(|(name, _)| name.as_str()).collect();
+            assert_eq!(names, ["article", "rank", "look", "position", "piece", "variant", "replaces", "total"]);
+            assert!(row.get_double(7).unwrap() <= 150.0);
+            count += 1;
+        }
+    }
+    assert!(count > 100, "{count}");
+}
