@@ -8,9 +8,7 @@ use super::{
     access::Token,
     fault::{Fault, Field, ServiceError},
 };
-use crate::store::{
-    Actor, Author, Conflict, Name, Note, PersonId, Put, SavedOutfit, Store, StoreError,
-};
+use crate::store::{Actor, Author, Conflict, Name, Note, PersonId, Put, SavedOutfit, Store, StoreError};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -111,11 +109,7 @@ pub async fn shared(store: &Store, link: &str) -> Result<Option<SavedOutfit>, St
 }
 
 /// The outfit with the articles of the variants that it names, if its size and articles are valid.
-async fn check(
-    store: &Store,
-    size: OutfitSize,
-    outfit: &OpenOutfit,
-) -> Result<OpenOutfit, ServiceError> {
+async fn check(store: &Store, size: OutfitSize, outfit: &OpenOutfit) -> Result<OpenOutfit, ServiceError> {
     let refuse = |reason: String| ServiceError::Faults(vec![Fault::new("articles", reason)]);
     let slots = outfit.slots.as_slice().len();
     size.check_slots(slots).map_err(|error| refuse(error.to_string()))?;

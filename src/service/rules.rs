@@ -283,7 +283,7 @@ impl Rule {
 }
 
 /// From when until when something counts, in milliseconds.
-pub(super) type Window = std::ops::Range<i64>;
+pub type Window = std::ops::Range<i64>;
 
 pub(super) fn window(starts_at: Option<&str>, ends_at: Option<&str>) -> Window {
     starts_at.and_then(calendar::parse_moment).unwrap_or(i64::MIN)

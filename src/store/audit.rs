@@ -152,11 +152,11 @@ impl Audit<'_> {
              where customer_id is null and $1 = '' and subject = $2 and substr(action, 1, 7) = 'outfit.'
              order by seq desc limit $3";
         Ok(sqlx::query_as(if customer.is_some() { of_customer } else { of_nobody })
-        .bind(customer.map_or("", CustomerId::as_str))
-        .bind(outfit.to_string())
-        .bind(i64::from(n))
-        .fetch_all(self.store.readers()?)
-        .await?)
+            .bind(customer.map_or("", CustomerId::as_str))
+            .bind(outfit.to_string())
+            .bind(i64::from(n))
+            .fetch_all(self.store.readers()?)
+            .await?)
     }
 
     /// The latest `n` changes of a rule, newest first.

@@ -118,8 +118,8 @@ impl FromRow<'_, AnyRow> for OutfitRecord {
         // An outfit that is marked as no draft has a customer and no blanks.
         let record = Record::new(row, "outfits", &seq);
         let customer = customer.ok_or_else(|| record.damaged(&"it is no draft, and has no customer"))?;
-        let outfit = Outfit::new(customer, articles, split, features)
-            .map_err(|error| record.damaged(&error))?;
+        let outfit =
+            Outfit::new(customer, articles, split, features).map_err(|error| record.damaged(&error))?;
         Ok(Self { seq, outfit, origin })
     }
 }

@@ -200,9 +200,7 @@ impl Columns {
         let (mut fields, mut columns) = (Vec::new(), Vec::new());
         for (name, cell) in Row::COLUMNS.iter().zip(Row::default().cells()) {
             let (physical, logical, column) = match cell {
-                Cell::Text(_) => {
-                    (Physical::BYTE_ARRAY, Some(LogicalType::String), Column::Text(Vec::new()))
-                }
+                Cell::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String), Column::Text(Vec::new())),
                 Cell::Long(_) => (Physical::INT64, None, Column::Long(Vec::new())),
                 Cell::Int(_) => (Physical::INT32, None, Column::Int(Vec::new())),
                 Cell::Double(_) => (Physical::DOUBLE, None, Column::Double(Vec::new())),

@@ -83,7 +83,7 @@ impl<'a> Offered<'a> {
             own_rank: candidate.own_rank,
             ..Suggestion::new(self.served.catalogue, candidate.article)
         };
-        let (placed, unmet) = steer.place(0, best().take(k).map(read).collect(), k, &wanted, read);
+        let (placed, unmet) = steer.place(0, best().take(k).map(read).collect(), &wanted, read);
         (placed.into_iter().map(|suggestion| (suggestion.index, suggestion.rules)).collect(), bounded(unmet))
     }
 

@@ -65,8 +65,7 @@ pub fn read(path: &Path, schema: &Schema, dialect: &Dialect) -> Result<Read, Fil
 
 impl Draft {
     fn add(&mut self, line: u64, mut fields: Map<String, Value>) -> Result<(), String> {
-        let [article, variant, position] =
-            ["article", "variant", "position"].map(|name| fields.remove(name));
+        let [article, variant, position] = ["article", "variant", "position"].map(|name| fields.remove(name));
         // A basket's name for it says more.
         if let Some(id) = variant.or(article) {
             let position = match &position {
@@ -115,8 +114,7 @@ impl Draft {
                 *id = as_text(id.take());
             }
         }
-        let look: Look =
-            serde_json::from_value(self.fields.into()).map_err(|error| error.to_string())?;
+        let look: Look = serde_json::from_value(self.fields.into()).map_err(|error| error.to_string())?;
         let words = |faults: Vec<Fault>| {
             let each = faults.iter().map(|fault| format!("{}: {}", fault.field, fault.detail));
             each.collect::<Vec<String>>().join("; ")
@@ -133,7 +131,11 @@ fn as_text(value: Value) -> Value {
 /// Data frames turn counts into floats.
 fn as_position(value: &Value) -> Option<u64> {
     let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number, and small enough")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a whole number, and small enough"
+    )]
     (number >= 0.0 && number.fract() == 0.0 && number < 1e9).then_some(number as u64)
 }
 
@@ -197,10 +199,20 @@ mod tests {
             "looks.csv",
             "look,article,position,title\na,1,first,\nb,1,1,One\nb,2,2,Other\nc,1,1,\n",
         );
-        let errors: Vec<(u64, &str)> = read.errors.iter().map(|(line, reason)| (*line, reason.as_str())).collect();
-        assert!(errors[0].0 == 2 && errors[0].1.contains("\"position\" must be a whole number"), "{errors:?}");
-        assert!(errors.iter().any(|(line, reason)| *line == 4 && reason.contains("earlier row")), "{errors:?}");
-        assert!(errors.iter().any(|(line, reason)| *line == 5 && reason.contains("2 to 12 articles")), "{errors:?}");
+        let errors: Vec<(u64, &str)> =
+            read.errors.iter().map(|(line, reason)| (*line, reason.as_str())).collect();
+        assert!(
+            errors[0].0 == 2 && errors[0].1.contains("\"position\" must be a whole number"),
+            "{errors:?}"
+        );
+        assert!(
+            errors.iter().any(|(line, reason)| *line == 4 && reason.contains("earlier row")),
+            "{errors:?}"
+        );
+        assert!(
+            errors.iter().any(|(line, reason)| *line == 5 && reason.contains("2 to 12 articles")),
+            "{errors:?}"
+        );
         assert_eq!(read.looks.len(), 1, "b, with the title that came last");
     }
 }

@@ -194,7 +194,7 @@ impl Look {
         if faults.is_empty() { Ok(self) } else { Err(faults) }
     }
 
-    fn window(&self) -> Window {
+    pub fn window(&self) -> Window {
         window(self.starts_at.as_deref(), self.ends_at.as_deref())
     }
 }

@@ -204,11 +204,7 @@ fn describe(faults: &[Fault]) -> String {
     each.join("; ")
 }
 
-fn write_answer(
-    done: &mut Done,
-    writer: &mut RowWriter,
-    answered: Answered,
-) -> Result<(), OfflineError> {
+fn write_answer(done: &mut Done, writer: &mut RowWriter, answered: Answered) -> Result<(), OfflineError> {
     let (customer, completion) = match answered.outcome {
         Ok(completed) => completed,
         Err(reason) => {

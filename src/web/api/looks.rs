@@ -355,7 +355,7 @@ async fn complete(
     conditions: Conditions,
 ) -> Result<Response, Problem> {
     let live = state.live_release()?;
-    let wanted = query.read(find_article(&live, &id)?)?;
+    let wanted = query.read(find_article(&live, &id))?;
     if wanted.customer.is_some() {
         let document = answer(&state, &live, &wanted).await?;
         return document.answer("private, no-cache", &conditions);
@@ -399,7 +399,8 @@ fn to_json(body: &LooksBody) -> Result<Vec<u8>, Problem> {
 }
 
 impl LooksQuery {
-    fn read(self, article: u32) -> Result<Wanted, Problem> {
+    /// What is wrong with the query comes first.
+    fn read(self, article: Result<u32, Problem>) -> Result<Wanted, Problem> {
         let refuse = |name, detail: String| Err(Problem::invalid(vec![Finding::parameter(name, detail)]));
         let n = self.n.unwrap_or(DEFAULT_N);
         if !(1..=MOST).contains(&n) {
@@ -408,9 +409,10 @@ impl LooksQuery {
         if let Some(total) = self.total_max.filter(|total| !(total.is_finite() && *total >= 0.0)) {
             return refuse("total_max", format!("a price is a number of 0 or more, found {total}"));
         }
+        let customer = read_customer(self.customer.as_deref())?;
         Ok(Wanted {
-            article,
-            customer: read_customer(self.customer.as_deref())?,
+            article: article?,
+            customer,
             n,
             most_total: self.total_max,
             store: self.store,

@@ -88,6 +88,7 @@ const ADMIN: Pages = &[
     ("rules", "/merchandising"),
     ("new-rule", "/merchandising/rule"),
     ("rule", "/merchandising/rule?name=spring"),
+    ("looks", "/merchandising/looks"),
     ("access", "/access"),
     ("person", "/access/people/1"),
     ("keys", "/access/keys"),
@@ -187,6 +188,8 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
         let url =
             "https://me:secret@shop.invalid/feeds/all-products-of-the-autumn.xml?token=secret&language=de";
         service.put("/feeds/shop", &json!({"url": url, "schedule": {"at": ["04:30", "16:30"]}})).await;
+        let look = json!({"title": "Autumn office", "articles": ["a-00134", "a-00568", "gone"], "state": "published"});
+        service.put("/looks/autumn", &look).await;
         for failures in 1..=2 {
             service.post("/feeds/shop/fetch", "application/json", "").await;
             until!(service.json("/feeds/shop").await["failures"] == failures);

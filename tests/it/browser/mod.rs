@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod analyst;
 pub mod every_page;
+pub mod looks;
 pub mod merchandiser;
 pub mod place;
 pub mod saved_outfits;

@@ -46,14 +46,21 @@ async fn looks_are_imported_and_exported(db: TestDatabase) {
             assert_eq!(first["when"], json!({"features": {"gender": ["female"]}}));
         }
         let again = run(atelier(&db, &["import", path(back.path())])).await;
-        assert!(stderr(&again).contains("looks: 0 new, 0 changed, 2 unchanged"), "{format}: {}", stderr(&again));
+        assert!(
+            stderr(&again).contains("looks: 0 new, 0 changed, 2 unchanged"),
+            "{format}: {}",
+            stderr(&again)
+        );
     }
     // All or none, unless bad looks are skipped.
     fs::write(&file, "look,articles\nnew,a|b\nlonely,a\n").unwrap();
     let refused = import(&db, &file, &[]).await;
     assert!(!refused.status.success());
     let said = stderr(&refused);
-    assert!(said.contains("row 3: look \"lonely\": articles: a look has 2 to 12 articles, found 1"), "{said}");
+    assert!(
+        said.contains("row 3: look \"lonely\": articles: a look has 2 to 12 articles, found 1"),
+        "{said}"
+    );
     let store = db.open().await;
     assert_eq!(store.looks().list().await.unwrap().len(), 2, "nothing was imported");
     let skipped = import(&db, &file, &["--skip-bad"]).await;
@@ -81,14 +88,21 @@ async fn an_imported_look_is_served_on_every_replica(db: TestDatabase) {
     for service in [&service, &replica] {
         let look = shown(service).await;
         assert_eq!((&look["look"], &look["title"]), (&json!("autumn"), &json!("Autumn office")), "{look}");
-        assert!(look["articles"].as_array().unwrap().iter().all(|piece| piece.get("replaces").is_none()), "{look}");
+        assert!(
+            look["articles"].as_array().unwrap().iter().all(|piece| piece.get("replaces").is_none()),
+            "{look}"
+        );
     }
     let sold_out = service.http.patch(format!("{}/articles/a-00568", service.url));
     assert_eq!(sold_out.json(&json!({"in_stock": false})).send().await.unwrap().status(), 200);
     let found: Vec<Value> = [shown(&service).await, shown(&replica).await].into();
     for look in &found {
         let piece = &look["articles"][2];
-        assert_eq!((&piece["replaces"], &piece["article"]["type"]), (&json!("a-00568"), &json!("trousers")), "{look}");
+        assert_eq!(
+            (&piece["replaces"], &piece["article"]["type"]),
+            (&json!("a-00568"), &json!("trousers")),
+            "{look}"
+        );
     }
     assert_eq!(found[0]["articles"], found[1]["articles"], "replicas agree");
 }
@@ -100,7 +114,9 @@ async fn looks_of_all_articles_are_written_in_parts(db: TestDatabase) {
     // A hundred articles are enough.
     let (articles, now) = (store.articles(), std::time::SystemTime::now().into());
     let all: Vec<_> = crate::web::rows::<atelier_core::domain::Article>();
-    for article in all.iter().filter(|article| article.id.as_str() >= "a-00120" && !CSV.contains(article.id.as_str())) {
+    for article in
+        all.iter().filter(|article| article.id.as_str() >= "a-00120" && !CSV.contains(article.id.as_str()))
+    {
         articles.delete(&article.id, now).await.unwrap();
     }
     store.close().await;
@@ -129,7 +145,8 @@ async fn looks_of_all_articles_are_written_in_parts(db: TestDatabase) {
     }
     assert!(by_article.len() > 100, "{}", by_article.len());
     for (article, rows) in &by_article {
-        let pieces: BTreeSet<&str> = rows.iter().filter(|row| row["rank"] == 1).map(|row| row["piece"].as_str().unwrap()).collect();
+        let pieces: BTreeSet<&str> =
+            rows.iter().filter(|row| row["rank"] == 1).map(|row| row["piece"].as_str().unwrap()).collect();
         assert!(pieces.contains(article.as_str()), "{rows:?}");
         assert!(rows.iter().all(|row| row["total"].is_number()), "{rows:?}");
     }
@@ -143,7 +160,10 @@ async fn looks_of_all_articles_are_written_in_parts(db: TestDatabase) {
         for row in SerializedFileReader::new(File::open(part.unwrap().path()).unwrap()).unwrap() {
             let row = row.unwrap();
             let names: Vec<&str> = row.get_column_iter().map(|(name, _)| name.as_str()).collect();
-            assert_eq!(names, ["article", "rank", "look", "position", "piece", "variant", "replaces", "total"]);
+            assert_eq!(
+                names,
+                ["article", "rank", "look", "position", "piece", "variant", "replaces", "total"]
+            );
             assert!(row.get_double(7).unwrap() <= 150.0);
             count += 1;
         }

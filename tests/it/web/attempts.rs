@@ -14,7 +14,7 @@ use super::{Browser, Demo, Service, Stylist, browser, header};
 use crate::harness::{TestDatabase, apply, contract};
 
 /// Each page and the lowest role that may see it; `None` is public.
-const PAGES: [(&str, Option<Role>); 39] = [
+const PAGES: [(&str, Option<Role>); 40] = [
     ("/studio", Some(Role::Stylist)),
     ("/studio/outfits", Some(Role::Stylist)),
     ("/studio/outfits/1", Some(Role::Stylist)),
@@ -48,6 +48,7 @@ const PAGES: [(&str, Option<Role>); 39] = [
     ("/operations/routing/change", Some(Role::Admin)),
     ("/merchandising", Some(Role::Merchandiser)),
     ("/merchandising/rule", Some(Role::Merchandiser)),
+    ("/merchandising/looks", Some(Role::Merchandiser)),
     ("/access", Some(Role::Admin)),
     ("/access/people/1", Some(Role::Admin)),
     ("/access/keys", Some(Role::Admin)),
@@ -59,7 +60,7 @@ const PAGES: [(&str, Option<Role>); 39] = [
 type Fields = &'static [(&'static str, &'static str)];
 
 /// Each form, the lowest role that may send it, and its fields.
-const FORMS: [(&str, Role, Fields); 19] = [
+const FORMS: [(&str, Role, Fields); 21] = [
     ("/studio/feedback", Role::Stylist, &[("view", "slot="), ("refused", "7f/a")]),
     ("/studio/outfits", Role::Stylist, &[("view", "slot=")]),
     ("/studio/outfits/1", Role::Stylist, &[("change", "delete"), ("revision", "1")]),
@@ -73,6 +74,8 @@ const FORMS: [(&str, Role, Fields); 19] = [
     ("/merchandising/state", Role::Merchandiser, &[("name", "x"), ("state", "off")]),
     ("/merchandising/rule", Role::Merchandiser, &[("name", "x"), ("effect", "exclude"), ("go", "store")]),
     ("/merchandising/rule/delete", Role::Merchandiser, &[("name", "x")]),
+    ("/merchandising/looks", Role::Merchandiser, &[("name", "x"), ("state", "draft")]),
+    ("/merchandising/looks/outfit", Role::Merchandiser, &[("outfit", "1")]),
     ("/access", Role::Admin, &[("name", "Mallory"), ("role", "admin")]),
     ("/access/people/1", Role::Admin, &[("role", "stylist")]),
     ("/access/people/1/disable", Role::Admin, &[]),

@@ -60,7 +60,10 @@ async fn rules_move_similar_articles(Demo(service): Demo) {
     };
     let exclude = rule("exclude", &plain[..1], json!({}));
     assert_eq!(service.put("/rules/gone", &exclude).await.status(), 201);
-    assert_eq!(service.put("/rules/first", &rule("pin", &plain[5..6], json!({"rank": 1}))).await.status(), 201);
+    assert_eq!(
+        service.put("/rules/first", &rule("pin", &plain[5..6], json!({"rank": 1}))).await.status(),
+        201
+    );
     let boost = rule("boost", &plain[7..8], json!({"factor": 1000}));
     assert_eq!(service.put("/rules/up", &boost).await.status(), 201);
     let found = service.similar("a-00134", "n=4").await;

@@ -1,6 +1,7 @@
 //! `/merchandising`: what the shop's people want of suggestions, whatever the models say.
 
 mod form;
+mod looks;
 mod rule;
 mod rules;
 mod words;
@@ -18,6 +19,8 @@ pub(super) fn router() -> Router<AppState> {
         .route("/merchandising/state", post(rules::set_state))
         .route("/merchandising/rule", get(rule::page).post(rule::store))
         .route("/merchandising/rule/delete", post(rule::delete))
+        .route("/merchandising/looks", get(looks::list).post(looks::change))
+        .route("/merchandising/looks/outfit", post(looks::publish))
 }
 
 const LIST: &str = "/merchandising";
@@ -26,4 +29,5 @@ const LIST: &str = "/merchandising";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tab {
     Rules,
+    Looks,
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use askama::Template;
-use atelier_core::domain::{ArticleId, CustomerId, OpenOutfit, Schema, Timestamp, fold};
+use atelier_core::domain::{ArticleId, CustomerId, OpenOutfit, Role, Schema, Timestamp, fold};
 use atelier_engine::catalogue::NoGos;
 use axum::{
     extract::State,
@@ -63,6 +63,8 @@ struct OutfitPage {
     unsuitable: Vec<String>,
     history: Vec<Event>,
     days: [u32; 3],
+    /// Whether this person may show it on product pages.
+    may_publish: bool,
     notice: Notice,
 }
 
@@ -165,6 +167,7 @@ async fn outfit_page(
         unsuitable: unsuitable(state, &saved, &pieces).await?,
         history: history(state, &saved).await?,
         days: DAYS,
+        may_publish: visitor.person.role >= Role::Merchandiser && saved.outfit.slots.articles().count() > 1,
         notice,
         pieces,
         saved,
@@ -411,8 +414,7 @@ async fn copy(state: &AppState, visitor: &Visitor, seq: i64, customer: &str) -> 
         return refuse(format!("{customer} already has this outfit; enter another customer"));
     }
     let owner = saved.outfit.customer.as_ref().map(|owner| fold(owner.as_str()));
-    let names_owner =
-        |name: &Name| owner.as_ref().is_some_and(|owner| fold(name.as_str()).contains(owner));
+    let names_owner = |name: &Name| owner.as_ref().is_some_and(|owner| fold(name.as_str()).contains(owner));
     let name = saved.name.filter(|name| !names_owner(name));
     let outfit = OpenOutfit { customer: Some(customer), ..saved.outfit };
     let (author, now) = (visitor.author(), state.now());

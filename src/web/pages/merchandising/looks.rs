@@ -1,0 +1,189 @@
+//! `/merchandising/looks`: what editors have published, in its order; and a saved outfit as a look.
+
+use askama::Template;
+use atelier_core::domain::{ArticleId, LookName, Timestamp};
+use axum::{
+    extract::State as Shared,
+    response::{Html, Redirect},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Tab;
+use crate::{
+    service::{
+        fault::ServiceError,
+        live_release::read_looks,
+        looks::{Look, LookError, State, change_look},
+    },
+    store::{ChangeError, Expected},
+    web::{
+        http::{AppState, Kind, Problem, uncancelled::uncancelled},
+        pages::{
+            article_view::{self, ArticleView},
+            fault, figures,
+            form::{self, Form, PageQuery},
+            pager::Pager,
+            shell::{Page, Shell},
+            visitor::{Merchandiser, Visitor},
+        },
+    },
+};
+
+const LIST: &str = "/merchandising/looks";
+const ON_A_PAGE: usize = 50;
+
+#[derive(Template)]
+#[template(path = "merchandising/looks.html")]
+struct LooksPage {
+    shell: Shell,
+    tab: Tab,
+    looks: Vec<LookView>,
+    pager: Pager,
+}
+
+struct LookView {
+    name: String,
+    title: String,
+    articles: Vec<ArticleView>,
+    /// What it is at this moment.
+    state: &'static str,
+    starts: Option<String>,
+    ends: Option<String>,
+    order: u32,
+    is_published: bool,
+}
+
+impl LookView {
+    fn new(name: &LookName, look: &Look, articles: Vec<ArticleView>, now: Timestamp) -> Self {
+        let moment = |millis: i64| figures::moment(Timestamp::from_millis(millis));
+        let window = look.window();
+        let is_published = look.state == State::Published;
+        let state = match is_published {
+            false => "draft",
+            true if now.millis() < window.start => "scheduled",
+            true if now.millis() >= window.end => "ended",
+            true => "published",
+        };
+        Self {
+            name: name.to_string(),
+            title: look.title.clone().unwrap_or_default(),
+            articles,
+            state,
+            starts: look.starts_at.is_some().then(|| moment(window.start)),
+            ends: look.ends_at.is_some().then(|| moment(window.end)),
+            order: look.order,
+            is_published,
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct LooksQuery {
+    page: Option<usize>,
+}
+
+pub(super) async fn list(
+    Merchandiser(visitor): Merchandiser,
+    Shared(state): Shared<AppState>,
+    PageQuery(query): PageQuery<LooksQuery>,
+) -> Result<Html<String>, Problem> {
+    let mut looks = read_looks(&state.store).await?;
+    looks.sort_by(|(a, x), (b, y)| {
+        (x.state == State::Draft, x.order, a).cmp(&(y.state == State::Draft, y.order, b))
+    });
+    let count = looks.len();
+    let pager = Pager::new(query.page, count, ON_A_PAGE, false, &state.notation, |page| {
+        form::address(LIST, &LooksQuery { page: (page > 1).then_some(page) })
+    });
+    looks = looks.into_iter().skip(pager.first()).take(ON_A_PAGE).collect();
+    let named = looks.iter().flat_map(|(_, look)| &look.articles).filter_map(|id| ArticleId::new(id).ok());
+    let mut ids: Vec<ArticleId> = named.collect();
+    // A look may name variants.
+    let articles = state.store.articles().named(&ids).await?;
+    for id in &mut ids {
+        *id = articles.get(id).unwrap_or(id).clone();
+    }
+    let mut articles = article_view::load(&state, &ids).await?.into_iter();
+    let view = |(name, look): &(LookName, Look)| {
+        LookView::new(name, look, articles.by_ref().take(look.articles.len()).collect(), state.now())
+    };
+    let page = LooksPage {
+        shell: visitor.shell(Page::Merchandising),
+        tab: Tab::Looks,
+        looks: looks.iter().map(view).collect(),
+        pager,
+    };
+    Ok(Html(page.render()?))
+}
+
+#[derive(Deserialize)]
+pub(super) struct LookForm {
+    name: String,
+    state: Option<State>,
+    order: Option<u32>,
+}
+
+/// Publishes a look, takes it back, or gives it another place.
+pub(super) async fn change(
+    Merchandiser(visitor): Merchandiser,
+    Shared(state): Shared<AppState>,
+    Form(LookForm { name, state: next, order }): Form<LookForm>,
+) -> Result<Redirect, Problem> {
+    let gone =
+        || Problem::new(Kind::NotFound, format!("there is no look {name:?}; it may have been deleted"));
+    let look_name = LookName::new(&name).map_err(|_| gone())?;
+    let make = move |stored: Option<Value>| {
+        let look: Option<Look> = stored.and_then(|body| serde_json::from_value(body).ok());
+        let look = look.ok_or(())?;
+        Ok(Look { state: next.unwrap_or(look.state), order: order.unwrap_or(look.order), ..look })
+    };
+    store(state, &visitor, look_name, make).await.map_err(|problem| problem.unwrap_or_else(gone))
+}
+
+#[derive(Deserialize)]
+pub(super) struct PublishForm {
+    outfit: i64,
+}
+
+/// Publishes a saved outfit, or what it has become since then.
+pub(super) async fn publish(
+    Merchandiser(visitor): Merchandiser,
+    Shared(state): Shared<AppState>,
+    Form(PublishForm { outfit }): Form<PublishForm>,
+) -> Result<Redirect, Problem> {
+    let gone = || Problem::new(Kind::NotFound, format!("there is no outfit {outfit}"));
+    let saved = state.store.saved_outfits().get(outfit).await?;
+    let saved = saved.filter(|saved| saved.deleted_at.is_none()).ok_or_else(gone)?;
+    let name = LookName::new(format!("outfit-{outfit}")).expect("a number is a name; this is a bug");
+    let make = move |stored: Option<Value>| {
+        let look: Look = stored.and_then(|body| serde_json::from_value(body).ok()).unwrap_or_default();
+        Ok(Look {
+            articles: saved.outfit.slots.articles().map(ToString::to_string).collect(),
+            title: saved.name.map(|name| name.to_string()).or(look.title),
+            state: State::Published,
+            ..look
+        })
+    };
+    store(state, &visitor, name, make).await.map_err(|problem| problem.unwrap_or_else(gone))
+}
+
+/// None is the error of a look that is not there.
+async fn store(
+    state: AppState,
+    visitor: &Visitor,
+    name: LookName,
+    make: impl FnOnce(Option<Value>) -> Result<Look, ()> + Send + 'static,
+) -> Result<Redirect, Option<Problem>> {
+    let author = visitor.author();
+    let changed = uncancelled(async move {
+        let store = state.store.by(author);
+        change_look((&store, &state.releases), &name, &Expected::default(), state.now(), make).await
+    });
+    match changed.await {
+        Ok(_) => Ok(Redirect::to(LIST)),
+        Err(LookError::Faults(faults)) => Err(Some(fault::problem(ServiceError::Faults(faults)))),
+        Err(LookError::Change(ChangeError::Store(error))) => Err(Some(error.into())),
+        Err(LookError::Change(_) | LookError::Refused(())) => Err(None),
+    }
+}
