@@ -19,7 +19,7 @@ use indicatif::HumanCount;
 
 use super::{Settings, import::served_release, progress::Progress};
 use crate::{
-    service::looks::files::rows,
+    service::looks::files::look_rows,
     store::{Store, StoreError},
 };
 
@@ -73,7 +73,7 @@ impl Export {
                 size.least, size.most
             );
         }
-        let looks = rows(store).await?;
+        let looks = look_rows(store).await?;
         if !looks.is_empty() {
             let all = || stream::iter(looks.iter().cloned().map(Ok));
             self.export_table(&schema, looks.len() as u64, all, |_| {}).await?;

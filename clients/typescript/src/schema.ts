@@ -422,6 +422,26 @@ export interface components {
             /** @description Leave out articles of the outfit that do not exist, with the warning `unknown-article`. They are errors otherwise. */
             skip_unknown?: boolean;
         };
+        CompletedLook: {
+            /** @description With the article itself. */
+            articles: components["schemas"]["LookPiece"][];
+            /** @description Send this id with feedback. */
+            completion_id: string;
+            /**
+             * @description The name of a published look. The others are outfits of the method.
+             * @example autumn-office
+             */
+            look?: string | null;
+            pictures?: string[];
+            season?: string | null;
+            tags?: string[];
+            title?: string | null;
+            /**
+             * Format: double
+             * @description What they cost together; null if one has no price in the shop's currency.
+             */
+            total?: number | null;
+        };
         /** @description Suggestions for each blank of an outfit. */
         Completion: {
             /** @description The experiment's arm, if an experiment chose the method. */
@@ -929,6 +949,130 @@ export interface components {
         InStock: string | number | boolean;
         /** @description The answer of `/complete`, or a problem. */
         Item: components["schemas"]["Completion"] | components["schemas"]["Problem"];
+        /**
+         * @description An outfit that an editor publishes.
+         * @example {
+         *       "articles": [
+         *         "a-00134",
+         *         "a-01243",
+         *         "a-00568",
+         *         "a-00259"
+         *       ],
+         *       "ends_at": "2027-02-28T23:00:00Z",
+         *       "season": "autumn",
+         *       "state": "published",
+         *       "tags": [
+         *         "office"
+         *       ],
+         *       "title": "Autumn office"
+         *     }
+         */
+        Look: {
+            /** @description The ids of its articles, or of variants, in the order in which they are shown. */
+            articles: string[];
+            /** Format: date-time */
+            ends_at?: string | null;
+            if_missing?: components["schemas"]["LookIfMissing"];
+            /**
+             * @description Optional in a request; must be the name in the path.
+             * @example autumn-office
+             */
+            name?: string | null;
+            /** @description For the shop's own people. */
+            note?: string | null;
+            /**
+             * Format: int32
+             * @description Of several looks with an article, the lowest comes first, then the first by name.
+             */
+            order?: number;
+            /** @description Addresses of pictures of the whole outfit. */
+            pictures?: string[];
+            /** @example autumn */
+            season?: string | null;
+            /**
+             * Format: date-time
+             * @description It is shown from then on, and until `ends_at`; answers have both in UTC.
+             */
+            starts_at?: string | null;
+            state?: components["schemas"]["LookState"];
+            tags?: string[];
+            /**
+             * @description What customers read above it.
+             * @example Autumn office
+             */
+            title?: string | null;
+            /** @description The customers who see it; all without a condition. */
+            when?: components["schemas"]["LookWhen"];
+        };
+        /**
+         * @description What becomes of a look for a customer who cannot have one of its articles: it is sold out, does not fit, or a rule excludes it.
+         * @enum {string}
+         */
+        LookIfMissing: "replace" | "withhold";
+        /**
+         * @description A change of a look: fields to set, or with null to remove. An object is merged into the stored object.
+         * @example {
+         *       "state": "draft"
+         *     }
+         */
+        LookPatch: {
+            [key: string]: unknown;
+        };
+        LookPiece: components["schemas"]["SuggestedVariant"] & {
+            article: components["schemas"]["Article"];
+            reasons?: components["schemas"]["Reason"][] | null;
+            replaces?: components["schemas"]["ArticleId"] | null;
+            /** @description Its slot, for feedback. */
+            slot: number;
+        };
+        /**
+         * @description Whether a look is shown.
+         * @enum {string}
+         */
+        LookState: "draft" | "published";
+        /** @description A look that was stored. */
+        LookStored: {
+            look: components["schemas"]["Look"];
+            /** @description Articles that the catalogue does not have, or that are out of stock. */
+            warnings: components["schemas"]["Warning"][];
+        };
+        /** @description Which customers: those who meet each condition that is there, as in `when` of a rule. */
+        LookWhen: {
+            /**
+             * @description For each feature of the customer, one of its values. A customer who is not named has none.
+             * @default {}
+             */
+            features: {
+                [key: string]: string[];
+            };
+            /**
+             * @description For each numeric feature, its limits.
+             * @default {}
+             */
+            numbers: {
+                [key: string]: components["schemas"]["RuleRange"];
+            };
+            /**
+             * @description The request names one of these stores.
+             * @default []
+             */
+            stores: string[];
+        };
+        /** @description Looks with an article. */
+        Looks: {
+            /** @description The experiment's arm, if an experiment chose the method. */
+            arm?: string | null;
+            /** @description Published looks first, in their order; then outfits of the method, the most probable first. */
+            looks: components["schemas"]["CompletedLook"][];
+            /**
+             * @description The method that made the outfits, and that chose what replaces an article.
+             * @example match
+             */
+            method: string;
+            /** @example demo */
+            release: string;
+            warnings: components["schemas"]["Warning"][];
+        };
         Method: {
             method: components["schemas"]["MethodName"];
             metrics: {
@@ -1012,13 +1156,13 @@ export interface components {
             changed_at: string;
             /** @example 2026-11-21T14:34:00Z */
             created_at: string;
-            customer: components["schemas"]["CustomerId"];
+            customer?: components["schemas"]["CustomerId"] | null;
             /**
              * @description When it was deleted in Studio, where it can be brought back for 30 days. Only an export has deleted outfits.
              * @example 2026-11-21T14:34:00Z
              */
             deleted_at?: string | null;
-            /** @description Whether it has blanks or too few articles. Training and exports leave drafts out. */
+            /** @description Whether it has no customer, blanks or too few articles. Training and exports leave drafts out. */
             draft: boolean;
             /** @description Features of this outfit, such as the occasion, in contrast to the customer's. */
             features: components["schemas"]["Features"];
@@ -1043,6 +1187,19 @@ export interface components {
             origin: string;
             /** @example train */
             split?: string | null;
+        };
+        /**
+         * @description A change of an outfit: what is left out, or null, stays.
+         * @example {
+         *       "note": "Try the boots in 38"
+         *     }
+         */
+        OutfitPatch: {
+            customer?: components["schemas"]["CustomerId"] | null;
+            /** @example Autumn office */
+            name?: string | null;
+            /** @example Try the boots in 38 */
+            note?: string | null;
         };
         /**
          * @description An outfit to store.
@@ -1070,7 +1227,7 @@ export interface components {
              *     ]
              */
             articles: (string | null)[];
-            customer: components["schemas"]["CustomerId"];
+            customer?: components["schemas"]["CustomerId"] | null;
             /** @description Features of this outfit, such as the occasion, in contrast to the customer's. */
             features?: components["schemas"]["Features"];
             /**
@@ -1111,6 +1268,51 @@ export interface components {
         /** @description A page of a list. */
         Page_Customer: {
             items: components["schemas"]["Customer"][];
+            /**
+             * @description The cursor of the next page; null on the last page.
+             * @example c-000010
+             */
+            next_cursor?: string | null;
+        };
+        /** @description A page of a list. */
+        Page_Look: {
+            items: {
+                /** @description The ids of its articles, or of variants, in the order in which they are shown. */
+                articles: string[];
+                /** Format: date-time */
+                ends_at?: string | null;
+                if_missing?: components["schemas"]["LookIfMissing"];
+                /**
+                 * @description Optional in a request; must be the name in the path.
+                 * @example autumn-office
+                 */
+                name?: string | null;
+                /** @description For the shop's own people. */
+                note?: string | null;
+                /**
+                 * Format: int32
+                 * @description Of several looks with an article, the lowest comes first, then the first by name.
+                 */
+                order?: number;
+                /** @description Addresses of pictures of the whole outfit. */
+                pictures?: string[];
+                /** @example autumn */
+                season?: string | null;
+                /**
+                 * Format: date-time
+                 * @description It is shown from then on, and until `ends_at`; answers have both in UTC.
+                 */
+                starts_at?: string | null;
+                state?: components["schemas"]["LookState"];
+                tags?: string[];
+                /**
+                 * @description What customers read above it.
+                 * @example Autumn office
+                 */
+                title?: string | null;
+                /** @description The customers who see it; all without a condition. */
+                when?: components["schemas"]["LookWhen"];
+            }[];
             /**
              * @description The cursor of the next page; null on the last page.
              * @example c-000010
@@ -1477,6 +1679,17 @@ export interface components {
             /** Format: double */
             value: number;
         };
+        SimilarArticle: components["schemas"]["SuggestedVariant"] & {
+            article: components["schemas"]["Article"];
+            /** @description The shop's rules that moved it. */
+            rules?: components["schemas"]["MovedBy"][];
+        };
+        /** @description Articles that are like another one. */
+        SimilarArticles: {
+            /** @description The most similar first, unless rules move them. */
+            items: components["schemas"]["SimilarArticle"][];
+            warnings: components["schemas"]["Warning"][];
+        };
         /** @description The rank of an article that the request named. */
         Standing: {
             /** @description Whether the filters admit it. */
@@ -1664,6 +1877,7 @@ export type Column = components['schemas']['Column'];
 export type Compare = components['schemas']['Compare'];
 export type Comparison = components['schemas']['Comparison'];
 export type Complete = components['schemas']['Complete'];
+export type CompletedLook = components['schemas']['CompletedLook'];
 export type Completion = components['schemas']['Completion'];
 export type Condition = components['schemas']['Condition'];
 export type Coverage = components['schemas']['Coverage'];
@@ -1700,6 +1914,14 @@ export type ImportResult = components['schemas']['ImportResult'];
 export type Imports = components['schemas']['Imports'];
 export type InStock = components['schemas']['InStock'];
 export type Item = components['schemas']['Item'];
+export type Look = components['schemas']['Look'];
+export type LookIfMissing = components['schemas']['LookIfMissing'];
+export type LookPatch = components['schemas']['LookPatch'];
+export type LookPiece = components['schemas']['LookPiece'];
+export type LookState = components['schemas']['LookState'];
+export type LookStored = components['schemas']['LookStored'];
+export type LookWhen = components['schemas']['LookWhen'];
+export type Looks = components['schemas']['Looks'];
 export type Method = components['schemas']['Method'];
 export type MethodName = components['schemas']['MethodName'];
 export type Methods = components['schemas']['Methods'];
@@ -1709,11 +1931,13 @@ export type Note = components['schemas']['Note'];
 export type Offer = components['schemas']['Offer'];
 export type Outcomes = components['schemas']['Outcomes'];
 export type Outfit = components['schemas']['Outfit'];
+export type OutfitPatch = components['schemas']['OutfitPatch'];
 export type OutfitSave = components['schemas']['OutfitSave'];
 export type OutfitSet = components['schemas']['OutfitSet'];
 export type OutfitStored = components['schemas']['OutfitStored'];
 export type Page_Article = components['schemas']['Page_Article'];
 export type Page_Customer = components['schemas']['Page_Customer'];
+export type Page_Look = components['schemas']['Page_Look'];
 export type Page_Outfit = components['schemas']['Page_Outfit'];
 export type Pair = components['schemas']['Pair'];
 export type Placed = components['schemas']['Placed'];
@@ -1737,6 +1961,8 @@ export type Rules = components['schemas']['Rules'];
 export type Score = components['schemas']['Score'];
 export type Scored = components['schemas']['Scored'];
 export type Share = components['schemas']['Share'];
+export type SimilarArticle = components['schemas']['SimilarArticle'];
+export type SimilarArticles = components['schemas']['SimilarArticles'];
 export type Standing = components['schemas']['Standing'];
 export type Stock = components['schemas']['Stock'];
 export type SuggestedVariant = components['schemas']['SuggestedVariant'];

@@ -154,7 +154,7 @@ pub async fn store_all(
 }
 
 /// All looks as rows of a file.
-pub async fn rows(store: &Store) -> Result<Vec<LookRow>, StoreError> {
+pub async fn look_rows(store: &Store) -> Result<Vec<LookRow>, StoreError> {
     let row = |stored: Stored<NamedLook>| {
         let NamedLook { name, body, .. } = stored.value;
         let Value::Object(mut fields) = body else { return LookRow { look: name, fields: Map::new() } };

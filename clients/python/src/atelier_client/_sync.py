@@ -181,6 +181,12 @@ class Client:
         """Adds or replaces an article; with `if_none_match="*"` it only adds."""
         return self._json("PUT", at("articles", id), json=article, headers=conditions(if_match, if_none_match))
 
+    def find_similar_articles(
+        self, id: str, *, customer: str | None = None, store: str | None = None, n: int | None = None
+    ) -> t.SimilarArticles:
+        params = given(customer=customer, store=store, n=n)
+        return self._json("GET", at("articles", id, "similar"), params=params)
+
     def patch_article(self, id: str, change: t.ArticlePatch, *, if_match: str | None = None) -> t.ArticleStored:
         """Sets the attributes that the change names; None removes one."""
         return self._json("PATCH", at("articles", id), json=change, headers=conditions(if_match))
@@ -243,11 +249,15 @@ class Client:
     # Outfits
 
     def save_outfit(self, **body: Unpack[t.OutfitSave]) -> t.OutfitStored:
-        """Saves a customer's outfit; the same one is stored once."""
+        """Saves an outfit; the same one is stored once."""
         return self._json("POST", "/outfits", json=body, repeat=True)
 
     def get_outfit(self, id: int) -> t.Outfit:
         return self._json("GET", at("outfits", id))
+
+    def patch_outfit(self, id: int, change: t.OutfitPatch) -> t.Outfit:
+        """Gives a draft to a customer, names it, or sets its note."""
+        return self._json("PATCH", at("outfits", id), json=change)
 
     def delete_outfit(self, id: int) -> None:
         self.request("DELETE", at("outfits", id))
@@ -329,6 +339,41 @@ class Client:
 
     def delete_rule(self, name: str, *, if_match: str | None = None) -> None:
         self.request("DELETE", at("rules", name), headers=conditions(if_match))
+
+    # Looks
+
+    def complete_look(
+        self,
+        article: str,
+        *,
+        customer: str | None = None,
+        n: int | None = None,
+        total_max: float | None = None,
+        store: str | None = None,
+        explain: bool = False,
+    ) -> t.Looks:
+        """Looks with an article, for its product page."""
+        params = given(customer=customer, n=n, total_max=total_max, store=store, explain=explain or None)
+        return self._json("GET", at("articles", article, "looks"), params=params)
+
+    def list_looks(self, *, n: int | None = None) -> Iterator[t.Look]:
+        """All looks, page after page."""
+        return self._pages("/looks", given(n=n))
+
+    def get_look(self, name: str) -> t.Look:
+        return self._json("GET", at("looks", name))
+
+    def put_look(
+        self, name: str, look: t.Look, *, if_match: str | None = None, if_none_match: str | None = None
+    ) -> t.LookStored:
+        return self._json("PUT", at("looks", name), json=look, headers=conditions(if_match, if_none_match))
+
+    def patch_look(self, name: str, change: t.LookPatch, *, if_match: str | None = None) -> t.LookStored:
+        """Sets the fields that the change names; None removes one."""
+        return self._json("PATCH", at("looks", name), json=change, headers=conditions(if_match))
+
+    def delete_look(self, name: str, *, if_match: str | None = None) -> None:
+        self.request("DELETE", at("looks", name), headers=conditions(if_match))
 
     # Releases and the service
 

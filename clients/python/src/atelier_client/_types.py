@@ -177,6 +177,17 @@ class Complete(TypedDict):
     skip_unknown: NotRequired[bool]
 
 
+class CompletedLook(TypedDict):
+    articles: list[LookPiece]
+    completion_id: str
+    look: NotRequired[str | None]
+    pictures: NotRequired[list[str]]
+    season: NotRequired[str | None]
+    tags: NotRequired[list[str]]
+    title: NotRequired[str | None]
+    total: NotRequired[float | None]
+
+
 class Completion(TypedDict):
     """Suggestions for each blank of an outfit."""
 
@@ -451,6 +462,61 @@ Item: TypeAlias = 'Completion | Problem'
 """The answer of `/complete`, or a problem."""
 
 
+class Look(TypedDict):
+    """An outfit that an editor publishes."""
+
+    articles: list[str]
+    ends_at: NotRequired[str | None]
+    if_missing: NotRequired[LookIfMissing]
+    name: NotRequired[str | None]
+    note: NotRequired[str | None]
+    order: NotRequired[int]
+    pictures: NotRequired[list[str]]
+    season: NotRequired[str | None]
+    starts_at: NotRequired[str | None]
+    state: NotRequired[LookState]
+    tags: NotRequired[list[str]]
+    title: NotRequired[str | None]
+    when: NotRequired[LookWhen]
+
+
+LookIfMissing: TypeAlias = "Literal['replace', 'withhold']"
+"""What becomes of a look for a customer who cannot have one of its articles: it is sold out, does not fit, or a rule excludes it."""
+
+
+LookPatch: TypeAlias = 'dict[str, Any]'
+"""A change of a look: fields to set, or with null to remove. An object is merged into the stored object."""
+
+
+LookState: TypeAlias = "Literal['draft', 'published']"
+"""Whether a look is shown."""
+
+
+class LookStored(TypedDict):
+    """A look that was stored."""
+
+    look: Look
+    warnings: list[Warning]
+
+
+class LookWhen(TypedDict):
+    """Which customers: those who meet each condition that is there, as in `when` of a rule."""
+
+    features: NotRequired[dict[str, list[str]]]
+    numbers: NotRequired[dict[str, RuleRange]]
+    stores: NotRequired[list[str]]
+
+
+class Looks(TypedDict):
+    """Looks with an article."""
+
+    arm: NotRequired[str | None]
+    looks: list[CompletedLook]
+    method: str
+    release: str
+    warnings: list[Warning]
+
+
 class Method(TypedDict):
     method: MethodName
     metrics: dict[str, Any]
@@ -516,7 +582,7 @@ class Outfit(TypedDict):
     articles: list[ArticleId | None]
     changed_at: str
     created_at: str
-    customer: CustomerId
+    customer: NotRequired[CustomerId | None]
     deleted_at: NotRequired[str | None]
     draft: bool
     features: Features
@@ -528,11 +594,19 @@ class Outfit(TypedDict):
     split: NotRequired[str | None]
 
 
+class OutfitPatch(TypedDict):
+    """A change of an outfit: what is left out, or null, stays."""
+
+    customer: NotRequired[CustomerId | None]
+    name: NotRequired[str | None]
+    note: NotRequired[str | None]
+
+
 class OutfitSave(TypedDict):
     """An outfit to store."""
 
     articles: list[str | None]
-    customer: CustomerId
+    customer: NotRequired[CustomerId | None]
     features: NotRequired[Features]
     name: NotRequired[str | None]
     note: NotRequired[str | None]
@@ -555,6 +629,13 @@ class Page_Customer(TypedDict):
     """A page of a list."""
 
     items: list[Customer]
+    next_cursor: NotRequired[str | None]
+
+
+class Page_Look(TypedDict):
+    """A page of a list."""
+
+    items: list[dict[str, Any]]
     next_cursor: NotRequired[str | None]
 
 
@@ -741,6 +822,13 @@ class Share(TypedDict):
     value: float
 
 
+class SimilarArticles(TypedDict):
+    """Articles that are like another one."""
+
+    items: list[SimilarArticle]
+    warnings: list[Warning]
+
+
 class Standing(TypedDict):
     """The rank of an article that the request named."""
 
@@ -817,6 +905,13 @@ class FeedbackCount(Outcomes):
     release: str
 
 
+class LookPiece(SuggestedVariant):
+    article: Article
+    reasons: NotRequired[list[Reason] | None]
+    replaces: NotRequired[ArticleId | None]
+    slot: int
+
+
 class OutfitStored(Outfit):
     """A stored outfit, and warnings about it."""
 
@@ -826,6 +921,11 @@ class OutfitStored(Outfit):
 class Placed(SuggestedVariant):
     article: Article
     slot: int
+
+
+class SimilarArticle(SuggestedVariant):
+    article: Article
+    rules: NotRequired[list[MovedBy]]
 
 
 class Suggestion(SuggestedVariant):
