@@ -177,7 +177,7 @@ impl RowWriter {
 /// The row group being filled.
 struct Columns {
     file: SerializedFileWriter<NamedTempFile>,
-    columns: Vec<Column>,
+    filled: Vec<Column>,
     rows: usize,
 }
 
@@ -197,7 +197,7 @@ impl fmt::Debug for Columns {
 
 impl Columns {
     fn new<Row: FlatRow>(file: NamedTempFile) -> io::Result<Self> {
-        let (mut fields, mut columns) = (Vec::new(), Vec::new());
+        let (mut fields, mut filled) = (Vec::new(), Vec::new());
         for (name, cell) in Row::COLUMNS.iter().zip(Row::default().cells()) {
             let (physical, logical, column) = match cell {
                 Cell::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String), Column::Text(Vec::new())),
@@ -207,13 +207,13 @@ impl Columns {
             };
             let field = Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
             fields.push(Arc::new(field.with_logical_type(logical).build()?));
-            columns.push(column);
+            filled.push(column);
         }
-        Ok(Self { file: parquet::create(Row::TABLE, fields, file)?, columns, rows: 0 })
+        Ok(Self { file: parquet::create(Row::TABLE, fields, file)?, filled, rows: 0 })
     }
 
     fn push(&mut self, row: &impl FlatRow) -> io::Result<()> {
-        for (column, cell) in self.columns.iter_mut().zip(row.cells()) {
+        for (column, cell) in self.filled.iter_mut().zip(row.cells()) {
             match (column, cell) {
                 // Texts that follow each other are often the same, and share their bytes.
                 (Column::Text(texts), Cell::Text(text)) => texts.push(match texts.last() {
@@ -247,7 +247,7 @@ impl Columns {
                 $values.clear();
             }};
         }
-        for column in &mut self.columns {
+        for column in &mut self.filled {
             match column {
                 Column::Text(texts) => column!(ByteArrayType, texts),
                 Column::Long(numbers) => column!(Int64Type, numbers),

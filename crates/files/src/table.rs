@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(read(r#"{"customer":"c","articles":""}"#).unwrap().slots.as_slice(), [Slot::Blank]);
         let whole = read(r#"{"customer":7,"articles":["a","b"],"features":{"occasion":"date"}}"#).unwrap();
         assert_eq!(whole.slots.blanks().count(), 0);
-        assert_eq!(whole.customer.as_str(), "7");
+        assert_eq!(whole.customer, Some(CustomerId::new("7").unwrap()));
         let written = json_line(&whole, &Schema::default_schema());
         assert_eq!(
             written,
