@@ -111,11 +111,11 @@ async fn an_imported_look_is_served_on_every_replica(db: TestDatabase) {
 async fn looks_of_all_articles_are_written_in_parts(db: TestDatabase) {
     fill(&db).await;
     let store = db.open().await;
-    // Thirty articles are enough.
+    // Twelve articles are enough.
     let (articles, now) = (store.articles(), std::time::SystemTime::now().into());
     let all: Vec<_> = crate::web::rows::<atelier_core::domain::Article>();
     for article in
-        all.iter().filter(|article| article.id.as_str() >= "a-00031" && !CSV.contains(article.id.as_str()))
+        all.iter().filter(|article| article.id.as_str() >= "a-00009" && !CSV.contains(article.id.as_str()))
     {
         articles.delete(&article.id, now).await.unwrap();
     }
@@ -125,7 +125,7 @@ async fn looks_of_all_articles_are_written_in_parts(db: TestDatabase) {
     fs::write(&file, CSV).unwrap();
     assert!(import(&db, &file, &[]).await.status.success());
     let write = async |output: &Path, flags: &[&str]| {
-        let mut command = atelier(&db, &["looks", "--output", path(output), "--part", "15", "--n", "2"]);
+        let mut command = atelier(&db, &["looks", "--output", path(output), "--part", "5", "--n", "2"]);
         command.args(["--models", path(&models()), "--device", "cpu"]).args(flags);
         let output = run(command).await;
         assert!(output.status.success(), "{}", stderr(&output));
@@ -133,7 +133,7 @@ async fn looks_of_all_articles_are_written_in_parts(db: TestDatabase) {
     };
     let output = tempfile::tempdir().unwrap();
     let said = write(output.path(), &["--share", "0/2"]).await;
-    assert!(said.contains("of 15 articles"), "{said}");
+    assert!(said.contains("of 5 articles"), "{said}");
     write(output.path(), &["--share", "1/2"]).await;
     assert!(write(output.path(), &[]).await.contains("already exists"));
     let mut by_article: BTreeMap<String, Vec<Value>> = BTreeMap::new();
@@ -143,7 +143,7 @@ async fn looks_of_all_articles_are_written_in_parts(db: TestDatabase) {
             by_article.entry(row["article"].as_str().unwrap().to_owned()).or_default().push(row);
         }
     }
-    assert!(by_article.len() > 30, "{}", by_article.len());
+    assert_eq!(by_article.len(), 12);
     for (article, rows) in &by_article {
         let pieces: BTreeSet<&str> =
             rows.iter().filter(|row| row["rank"] == 1).map(|row| row["piece"].as_str().unwrap()).collect();
@@ -168,5 +168,5 @@ async fn looks_of_all_articles_are_written_in_parts(db: TestDatabase) {
             count += 1;
         }
     }
-    assert!(count > 30, "{count}");
+    assert!(count > 0, "some are as cheap");
 }
