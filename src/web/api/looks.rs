@@ -362,14 +362,13 @@ async fn complete(
     }
     let now = state.now();
     let key = format!("{wanted:?}");
-    let Answer { document, until } = match state.answers().get(&live, &key, now) {
-        Some(kept) => kept,
-        None => {
-            let document = answer(&state, &live, &wanted).await?;
-            let made = Answer { document, until: valid_until(&live, now) };
-            state.answers().keep(&live, key, made.clone());
-            made
-        }
+    let Answer { document, until } = if let Some(kept) = state.answers().get(&live, &key, now) {
+        kept
+    } else {
+        let document = answer(&state, &live, &wanted).await?;
+        let made = Answer { document, until: valid_until(&live, now) };
+        state.answers().keep(&live, key, made.clone());
+        made
     };
     let seconds = (until.millis() - now.millis()) / 1000;
     document.answer(format!("public, max-age={seconds}"), &conditions)
