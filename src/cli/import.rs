@@ -144,13 +144,8 @@ impl Import {
             None => None,
         };
         let now = SystemTime::now().into();
-        let looks = match &files.looks {
-            Some(path) => match read_looks(path, &schema, &options.dialect, self.skip_bad)? {
-                Some(looks) => Some((path, looks)),
-                None => return Ok(ExitCode::FAILURE),
-            },
-            None => None,
-        };
+        let read = |path| read_looks(path, &schema, &options.dialect, self.skip_bad);
+        let looks = files.looks.as_ref().map(read).transpose()?;
         if files.is_empty() {
             eprintln!("imported into {store}:");
             store_looks(store, looks, now).await?;
@@ -209,29 +204,28 @@ impl Import {
     }
 }
 
-/// The looks of a file; None if some are bad and must not be skipped, as it then says.
-fn read_looks(
-    path: &Path,
+/// The looks of a file, and its path.
+fn read_looks<'p>(
+    path: &'p PathBuf,
     schema: &Schema,
     dialect: &Dialect,
     skip_bad: bool,
-) -> Result<Option<Vec<(LookName, Look)>>> {
+) -> Result<(&'p PathBuf, Vec<(LookName, Look)>)> {
     /// The bad rows that are named.
     const LISTED: usize = 20;
     let Read { looks, errors } = read(path, schema, dialect)?;
     for (line, reason) in errors.iter().take(LISTED) {
         eprintln!("{}, row {line}: {reason}", path.display());
     }
-    if errors.is_empty() || skip_bad {
-        return Ok(Some(looks));
+    if !(errors.is_empty() || skip_bad) {
+        let bad = errors.len() as u64;
+        bail!(
+            "nothing was imported. Fix the {} bad {} of looks, or use --skip-bad",
+            HumanCount(bad),
+            row_or_rows(bad)
+        );
     }
-    let bad = errors.len() as u64;
-    eprintln!(
-        "nothing was imported. Fix the {} bad {} of looks, or use --skip-bad",
-        HumanCount(bad),
-        row_or_rows(bad)
-    );
-    Ok(None)
+    Ok((path, looks))
 }
 
 async fn store_looks(

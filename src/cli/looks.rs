@@ -137,8 +137,8 @@ impl Looks {
             };
             let (live, profiles) = (Arc::clone(live), profiles.clone());
             async move {
-                let begun = Instant::now();
-                let times = Times { now, begun, deadline: begun + PATIENCE };
+                let asked = Instant::now();
+                let times = Times { now, begun: asked, deadline: asked + PATIENCE };
                 // On another thread, because preparing questions takes as long as the answers.
                 let found = tokio::spawn(async move { complete(&live, &profiles, &wanted, times).await });
                 let found = found.await.expect("completing does not panic; this is a bug");

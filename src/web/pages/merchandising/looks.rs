@@ -59,11 +59,11 @@ impl LookView {
         let moment = |millis: i64| figures::moment(Timestamp::from_millis(millis));
         let window = look.window();
         let is_published = look.state == State::Published;
-        let state = match is_published {
-            false => "draft",
-            true if now.millis() < window.start => "scheduled",
-            true if now.millis() >= window.end => "ended",
-            true => "published",
+        let state = match look.state {
+            State::Draft => "draft",
+            State::Published if now.millis() < window.start => "scheduled",
+            State::Published if now.millis() >= window.end => "ended",
+            State::Published => "published",
         };
         Self {
             name: name.to_string(),
