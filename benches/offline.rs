@@ -132,7 +132,7 @@ fn outfits(arguments: &Arguments) -> Result<Vec<OpenOutfit>> {
         let blank = number / outfits.len() % slots.len();
         slots[blank] = Slot::Blank;
         let (customer, features) = (outfit.customer.clone(), outfit.features.clone());
-        Ok(OpenOutfit { customer, slots: Slots::new(slots)?, features })
+        Ok(OpenOutfit { customer: Some(customer), slots: Slots::new(slots)?, features })
     };
     (0..arguments.outfits).map(open).collect()
 }
@@ -224,7 +224,7 @@ fn inputs(job: &Job, customers: &[Customer], outfits: &[&OpenOutfit]) -> Result<
         articles.extend(own.context("an article of the release")?);
         articles.resize(slots * (blanks.len() + 1), i64::from(vocabulary.blank()) + 1);
         blanks.push(i64::try_from(outfit.slots.blanks().next().context("a blank")?)?);
-        let customer = customers.iter().find(|customer| customer.id == outfit.customer);
+        let customer = customers.iter().find(|customer| Some(&customer.id) == outfit.customer.as_ref());
         let features =
             customer.context("a customer")?.features.clone().overridden_by(outfit.features.clone());
         contexts.push(schema.encode(&features).map_err(|errors| anyhow::anyhow!("{errors:?}"))?.indices);
