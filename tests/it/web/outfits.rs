@@ -55,7 +55,7 @@ async fn save_get_and_delete(db: TestDatabase) {
 #[apply(contract)]
 async fn a_draft_for_nobody_is_given_to_a_customer(db: TestDatabase) {
     let service = start(&db).await;
-    let patch = async |path: &str, body: Value| {
+    let change = async |path: &str, body: Value| {
         let request = service.http.patch(format!("{}{path}", service.url)).json(&body);
         let answer = request.send().await.unwrap();
         (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
@@ -68,9 +68,9 @@ async fn a_draft_for_nobody_is_given_to_a_customer(db: TestDatabase) {
     assert_eq!((saved.get("customer"), &saved["draft"]), (None, &json!(true)), "{saved}");
     assert_eq!(save(&service, &body).await.status(), StatusCode::OK, "stored once");
     assert_eq!(service.store.outfits().count().await, Ok(0), "training leaves it out");
-    let (status, problem) = patch(&path, json!({"customer": "nobody"})).await;
+    let (status, problem) = change(&path, json!({"customer": "nobody"})).await;
     assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/customer")), "{problem}");
-    let (status, given) = patch(&path, json!({"customer": "c", "note": "Call her"})).await;
+    let (status, given) = change(&path, json!({"customer": "c", "note": "Call her"})).await;
     assert_eq!(status, 200, "{given}");
     assert_eq!((&given["customer"], &given["draft"]), (&json!("c"), &json!(false)));
     assert_eq!((&given["name"], &given["note"]), (&json!("Window"), &json!("Call her")));
@@ -79,11 +79,11 @@ async fn a_draft_for_nobody_is_given_to_a_customer(db: TestDatabase) {
     assert_eq!((entry.action.as_str(), &entry.details["given"]), ("outfit.change", &json!(true)));
     // It is hers now: erased with her, and nobody else's.
     service.put("/customers/d", &json!({})).await;
-    assert_eq!(patch(&path, json!({"customer": "d"})).await.0, 422);
+    assert_eq!(change(&path, json!({"customer": "d"})).await.0, 422);
     let again = save(&service, &body).await;
     assert_eq!(again.status(), StatusCode::CREATED, "the draft is gone, so the same is another one");
     let again = header(&again, "location").to_owned();
-    assert_eq!(patch(&again, json!({"customer": "c"})).await.0, 409, "she has it already");
+    assert_eq!(change(&again, json!({"customer": "c"})).await.0, 409, "she has it already");
     assert_eq!(service.delete("/customers/c").await.status(), StatusCode::NO_CONTENT);
     assert_eq!(service.get(&path).await.status(), StatusCode::NOT_FOUND);
     assert_eq!(service.get(&again).await.status(), StatusCode::OK);
