@@ -9,7 +9,7 @@ use super::{
     CompletionError, MovedBy, Request, Served, Suggestion, Variants, Warning, admissible,
     prepare::{Draft, Slots, bounded},
     reading::Reading,
-    steer::Steer,
+    steer::{Asked, Steer},
 };
 
 /// What passes a request's filters and the shop's rules.
@@ -18,6 +18,7 @@ pub struct Offered<'a> {
     served: Served<'a>,
     request: &'a Request,
     reading: Arc<Reading>,
+    asked: Option<Asked>,
     steer: Option<Steer>,
     admissible: Arc<Mask>,
     pub warnings: Vec<Warning>,
@@ -31,14 +32,15 @@ impl<'a> Offered<'a> {
         }
         let reading = Reading::of(&mut draft);
         let slots = Slots::new(&mut draft, &request.outfit);
-        let steer = Steer::new(&draft, &reading, &slots);
+        let asked = Asked::new(&draft, &reading, &slots);
+        let steer = asked.as_ref().and_then(|asked| Steer::new(asked, request));
         let excluded = steer.as_ref().and_then(|steer| steer.excluded.clone());
         let present = served.catalogue.sets().present();
         let (admissible, _) = admissible::blanks(&mut draft, present, &slots, &reading, excluded);
         if !draft.faults.is_empty() {
             return Err(draft.into_error());
         }
-        Ok(Self { served, request, reading, steer, admissible, warnings: bounded(draft.warnings) })
+        Ok(Self { served, request, reading, asked, steer, admissible, warnings: bounded(draft.warnings) })
     }
 
     /// The customer's and the request's features.
@@ -50,12 +52,13 @@ impl<'a> Offered<'a> {
         self.admissible.contains(article)
     }
 
-    /// Whether a rule keeps some of these articles apart.
-    pub fn keeps_apart(&self, outfit: &[u32]) -> bool {
-        let Some(steer) = &self.steer else { return false };
-        let mut apart = Mask::none(self.admissible.length());
-        steer.unite_apart(&mut apart, outfit);
-        outfit.iter().any(|article| apart.contains(*article))
+    /// Whether a rule keeps one of these articles from the outfit with the others.
+    pub fn forbids(&self, added: &[u32]) -> bool {
+        let Some(asked) = &self.asked else { return false };
+        added.iter().any(|article| {
+            let others: Vec<u32> = added.iter().copied().filter(|other| other != article).collect();
+            asked.filled_with(&others).excluded.is_some_and(|excluded| excluded.contains(*article))
+        })
     }
 
     /// The admissible ones of some articles, where rules want them, and warnings of what rules want in vain. `ranked` are the best

@@ -178,8 +178,8 @@ impl Search<'_> {
             self.replace(&mut pieces, &missing).await?;
         }
         let Some(pieces) = pieces.into_iter().collect::<Option<Vec<Piece>>>() else { return Ok(None) };
-        let positions: Vec<u32> = pieces.iter().map(|piece| piece.position).collect();
-        if self.offered.keeps_apart(&positions) {
+        let others = pieces.iter().map(|piece| piece.position).filter(|at| *at != self.wanted.article);
+        if self.offered.forbids(&others.collect::<Vec<u32>>()) {
             return Ok(None);
         }
         Ok(self.within_total(Some(Arc::clone(published)), pieces))
