@@ -1,7 +1,7 @@
 //! `/merchandising/looks`: what editors have published, in its order; and a saved outfit as a look.
 
 use askama::Template;
-use atelier_core::domain::{ArticleId, LookName, Timestamp};
+use atelier_core::domain::{ArticleId, LookName};
 use axum::{
     extract::State as Shared,
     response::{Html, Redirect},
@@ -9,7 +9,7 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Tab;
+use super::{Tab, rule::shown};
 use crate::{
     service::{
         fault::ServiceError,
@@ -21,7 +21,7 @@ use crate::{
         http::{AppState, Kind, Problem, uncancelled::uncancelled},
         pages::{
             article_view::{self, ArticleView},
-            fault, figures,
+            fault,
             form::{self, Form, PageQuery},
             pager::Pager,
             shell::{Page, Shell},
@@ -40,6 +40,7 @@ struct LooksPage {
     tab: Tab,
     looks: Vec<LookView>,
     pager: Pager,
+    zone: &'static str,
 }
 
 struct LookView {
@@ -55,8 +56,8 @@ struct LookView {
 }
 
 impl LookView {
-    fn new(name: &LookName, look: &Look, articles: Vec<ArticleView>, now: Timestamp) -> Self {
-        let moment = |millis: i64| figures::moment(Timestamp::from_millis(millis));
+    fn new(name: &LookName, look: &Look, articles: Vec<ArticleView>, app: &AppState) -> Self {
+        let (now, moment) = (app.now(), |millis: i64| shown(app.zone, millis));
         let window = look.window();
         let is_published = look.state == State::Published;
         let state = match look.state {
@@ -106,13 +107,14 @@ pub(super) async fn list(
     }
     let mut articles = article_view::load(&state, &ids).await?.into_iter();
     let view = |(name, look): &(LookName, Look)| {
-        LookView::new(name, look, articles.by_ref().take(look.articles.len()).collect(), state.now())
+        LookView::new(name, look, articles.by_ref().take(look.articles.len()).collect(), &state)
     };
     let page = LooksPage {
         shell: visitor.shell(Page::Merchandising),
         tab: Tab::Looks,
         looks: looks.iter().map(view).collect(),
         pager,
+        zone: state.zone.name(),
     };
     Ok(Html(page.render()?))
 }
