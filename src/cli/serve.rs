@@ -214,7 +214,11 @@ fn log_ready(store: &Store, releases: &Releases) {
 }
 
 fn read_synonyms(settings: &Settings) -> Result<Synonyms> {
-    let Some(path) = &settings.config.shop.synonyms else { return Ok(Synonyms::default()) };
+    let is_demo = settings.config.database.url.is_none();
+    let Some(path) = &settings.config.shop.synonyms else {
+        let text = if is_demo { include_str!("../../docs/synonyms.txt") } else { "" };
+        return Ok(Synonyms::parse(text).expect("the list is tested; this is a bug"));
+    };
     let name = settings.origins.name("shop.synonyms");
     let text = fs::read_to_string(path)
         .with_context(|| format!("{name}: cannot read the file of synonyms, {}", path.display()))?;

@@ -29,3 +29,4 @@ pub mod sample;
 pub mod search;
 pub mod similar;
 pub mod tickets;
+pub mod wording;

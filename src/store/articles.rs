@@ -80,7 +80,7 @@ impl<'a> Articles<'a> {
             texts.push(search::part_pattern(&folded));
             // Numbers and booleans are not searchable, but they are in the JSON of the attributes.
             let in_attributes = if value.parse::<f64>().is_ok() || matches!(&*folded, "true" | "false") {
-                texts.push(search::part_pattern(&folded));
+                texts.push(search::pattern(&folded));
                 format!(" or attributes like ${} escape '\\'", 2 + texts.len())
             } else {
                 String::new()

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use atelier_core::domain::{Customer, CustomerId, CustomerPatch, PatchError};
+use atelier_core::domain::{Customer, CustomerId, CustomerPatch, FeatureValue, PatchError};
 use sqlx::{AnyConnection, AssertSqlSafe};
 
 use super::{Conflict, Resource, Resources, StoreError, json, pages, search, upsert};
@@ -96,8 +96,14 @@ pub(super) async fn check_known(
 }
 
 pub(super) fn name_key(customer: &Customer) -> String {
-    let words = customer.features.iter().flat_map(|(_, value)| value.words());
-    search::name_key(std::iter::once(customer.id.as_str()).chain(words.map(String::as_str)))
+    let words = customer.features.iter().flat_map(|(_, value)| value.words()).map(String::as_str);
+    let numbers = customer.features.iter().filter_map(|(_, value)| match value {
+        FeatureValue::Number(number) => Some(number.to_string()),
+        _ => None,
+    });
+    let numbers: Vec<String> = numbers.collect();
+    let id = std::iter::once(customer.id.as_str());
+    search::name_key(id.chain(words).chain(numbers.iter().map(String::as_str)))
 }
 
 pub(super) fn parse((id, features): (String, String)) -> Result<Customer, StoreError> {

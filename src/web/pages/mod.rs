@@ -20,7 +20,6 @@ mod pager;
 mod personas;
 pub(crate) mod pictures;
 pub(crate) mod problem;
-mod profile;
 mod shell;
 mod side_by_side;
 mod sign_in;

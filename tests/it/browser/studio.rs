@@ -64,6 +64,33 @@ async fn finds_customers_by_whole_words(db: TestDatabase) {
     window.until(&format!("{lines}.length && {lines}.{both}")).await;
 }
 
+#[apply(in_chromium)]
+async fn finds_what_the_rows_show_and_what_no_gos_hide(Demo(service): Demo) {
+    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
+    window.goto(&format!("{}/studio", service.url)).await;
+    let lines = "[...document.querySelectorAll('#found li .quiet')].map(line => line.innerText)";
+    for words in ["shoe size 38", "165 cm", "no heels", "shoe size 38, no heels"] {
+        window.fill("#find", words).await;
+        let shown = words.split(", ").map(|words| format!("line.includes('{words}')")).collect::<Vec<_>>();
+        window.until(&format!("{lines}.length && {lines}.every(line => {})", shown.join(" && "))).await;
+    }
+    window.fill("#find", "blonde").await;
+    window.until(&format!("{lines}.length && {lines}.every(line => line.includes('blond'))")).await;
+
+    window.goto(&format!("{}/studio?customer=c-014871&slot=a-00134&slot=&pick=1", service.url)).await;
+    window.fill("#pick-search", "black leather boot").await;
+    window.until_words("Articles match the words, but are hidden").await;
+    let hidden = window.text("#hidden").await;
+    assert!(hidden.contains("as no-gos (leather)"), "{hidden}");
+    let count = hidden.split_once(": ").unwrap().1.split_once(' ').unwrap().0.to_owned();
+    window.click_words("Include no-gos").await;
+    window.until(&format!("document.querySelectorAll('.picker ~ .tiles .tile').length === {count}")).await;
+    assert_eq!(
+        window.run("return document.querySelector('#pick-search').value").await,
+        json!("black leather boot")
+    );
+}
+
 /// Every letter counts, also those typed while an answer is on its way.
 #[apply(in_chromium)]
 async fn searches_over_a_slow_network(db: TestDatabase) {

@@ -91,7 +91,8 @@ async fn finds_customers_by_whole_words(Stylist(service, browser): Stylist) {
             201
         );
     };
-    put("zz-woman", json!({"gender": "female", "fit": "slim", "preferred_colours": ["navy"]})).await;
+    let woman = json!({"name": "Müller", "gender": "female", "fit": "slim", "height": 165, "preferred_colours": ["navy"]});
+    put("zz-woman", woman).await;
     put("zz-man", json!({"gender": "male", "nogo_colours": ["navy"]})).await;
     let find = async |words: &str| browser.page(&format!("/studio?find=zz-+{words}")).await;
     for (words, is_woman, is_man) in [
@@ -102,6 +103,9 @@ async fn finds_customers_by_whole_words(Stylist(service, browser): Stylist) {
         ("navy,+slim", true, false),
         ("gender:male", false, true),
         ("fema", true, false),
+        ("no+navy", false, true),
+        ("165+cm", true, false),
+        ("mueller", true, false),
         ("", true, true),
     ] {
         let html = find(words).await;
@@ -388,7 +392,8 @@ async fn finds_articles_by_words(Stylist(service, browser): Stylist) {
     }
     // The filters of the page hold here, too.
     let cheap = picker("search=boot&price_max=1").await;
-    assert!(cheap.contains("match the words, but not the filters"), "{cheap}");
+    assert!(cheap.contains("Articles match the words, but are hidden:"), "{cheap}");
+    assert!(cheap.contains("at other prices <a href=") && !cheap.contains("price_max=1&#38;any"), "{cheap}");
 }
 
 #[apply(contract)]

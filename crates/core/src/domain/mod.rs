@@ -49,7 +49,7 @@ pub use stock::{Counted, fold_size};
 pub use timestamp::Timestamp;
 pub use variant::Variant;
 pub use vocabulary::{Vocabulary, VocabularyError};
-pub use words::{fold, fold_for, fold_parts, singular, size_order};
+pub use words::{fold, fold_for, fold_parts, search_key, singular, size_order};
 
 /// The most bytes of a row, as JSON, unless a setting says otherwise.
 pub const ROW_BYTES: u32 = 64 << 10;

@@ -81,6 +81,31 @@ fn squeeze(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// The folded text as searches compare it, without accents: Müller, Mueller and Muller are the same.
+pub fn search_key(text: &str) -> String {
+    let folded = fold(text);
+    let plain = |c: char| match c {
+        'ø' | 'œ' => 'o',
+        'ł' => 'l',
+        'đ' => 'd',
+        'æ' => 'a',
+        other => other,
+    };
+    let mut key = String::with_capacity(folded.len());
+    // German writes ae for ä where a keyboard lacks it.
+    let mut push = |c: char| {
+        if c != 'e' || !key.ends_with(['a', 'o', 'u']) {
+            key.push(c);
+        }
+    };
+    if folded.is_ascii() {
+        folded.chars().for_each(push);
+    } else {
+        folded.nfd().filter(|c| !is_combining_mark(*c)).map(plain).for_each(&mut push);
+    }
+    key
+}
+
 /// A word of an attribute as it is compared: folded, and a number has one form.
 fn fold_word(text: &str) -> String {
     with_whole_numbers(&fold(text)).into_owned()
@@ -273,6 +298,22 @@ mod tests {
             let found = fold_value(value);
             assert!(words.iter().all(|word| found.iter().any(|other| other == word)), "{value}: {found:?}");
         }
+    }
+
+    #[test]
+    fn searches_take_a_name_in_each_of_its_spellings() {
+        for (spellings, key) in [
+            (&["Müller", "MUELLER", "muller"][..], "muller"),
+            (&["Jørgensen", "Joergensen", "jorgensen"], "jorgensen"),
+            (&["Strauß", "Strauss"], "strauss"),
+            (&["Chloé", "chloe"], "chlo"),
+        ] {
+            for spelling in spellings {
+                assert_eq!(search_key(spelling), key);
+                assert_eq!(search_key(key), key, "a key is its own");
+            }
+        }
+        assert_eq!(search_key("queen"), search_key("queeen"));
     }
 
     #[test]

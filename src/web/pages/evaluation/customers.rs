@@ -16,15 +16,17 @@ use super::{
     case_query::{CaseParameters, CaseQuery, CaseView},
     cases, format,
 };
-use crate::web::{
-    http::{AppState, Problem},
-    pages::{
-        figures::csv_file,
-        form::PageQuery,
-        pager::Pager,
-        profile,
-        shell::{Page, Shell},
-        visitor::Analyst,
+use crate::{
+    service::wording,
+    web::{
+        http::{AppState, Problem},
+        pages::{
+            figures::csv_file,
+            form::PageQuery,
+            pager::Pager,
+            shell::{Page, Shell},
+            visitor::Analyst,
+        },
     },
 };
 
@@ -113,6 +115,6 @@ impl CustomerView {
 
 /// The first six features of a profile, to fit one line.
 fn short_profile(customer: &Customer, schema: &Schema) -> String {
-    let words = profile::describe(&customer.features, schema).into_iter().take(6).map(|word| word.words);
+    let words = wording::describe(&customer.features, schema).into_iter().take(6).map(|word| word.words);
     words.collect::<Vec<_>>().join(", ")
 }

@@ -17,7 +17,7 @@ use axum::{
 use self::columns::Compared;
 pub(super) use self::view::View;
 use crate::{
-    service::{comparison::Comparison, live_release::LiveRelease},
+    service::{comparison::Comparison, live_release::LiveRelease, wording},
     store::OutfitRecord,
     web::{
         http::{AppState, Problem},
@@ -25,7 +25,6 @@ use crate::{
             address::{Address, features, values},
             article_view::{self, ArticleView},
             figures::csv_file,
-            profile,
             shell::{Page, Shell},
             visitor::Analyst,
         },
@@ -107,14 +106,14 @@ async fn page(
         customers: view.customers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
         first: first.map(ToString::to_string).unwrap_or_default(),
         missing: result.is_none().then(|| missing(live.is_some(), &view)),
-        profile: stored.map(|customer| profile::line(&customer.features, &schema)).unwrap_or_default(),
+        profile: stored.map(|customer| wording::line(&customer.features, &schema)).unwrap_or_default(),
         outfits: outfits(&state, &view, &records, &schema).await?,
         outfit: view.slots.iter().map(|slot| slot.as_ref().and_then(|_| articles.next())).collect(),
         truth,
         studio: view.studio(result.as_ref().map_or_else(|| view.own.clone(), |result| values(&result.own))),
-        own: result.as_ref().map(|result| profile::line(&result.own, &schema)).unwrap_or_default(),
+        own: result.as_ref().map(|result| wording::line(&result.own, &schema)).unwrap_or_default(),
         methods: all.into_iter().map(|method| (method.to_string(), chosen.contains(&method))).collect(),
-        types: types.into_iter().map(|kind| (kind.to_owned(), profile::spaced(kind))).collect(),
+        types: types.into_iter().map(|kind| (kind.to_owned(), wording::spaced(kind))).collect(),
         requires: schema.features().iter().any(|feature| !feature.requires.is_empty()),
         compared: result.map(|result| Compared::new(&view, &result.comparison, &state.notation)),
         view,
@@ -210,7 +209,7 @@ async fn outfits(
         let split = record.outfit.split.map(|split| format!("{}, ", split.as_str())).unwrap_or_default();
         OutfitView {
             articles: articles.by_ref().take(ids.len()).zip(blanked).collect(),
-            own: format!("{split}{}", profile::line(&record.outfit.features, schema)),
+            own: format!("{split}{}", wording::line(&record.outfit.features, schema)),
         }
     };
     Ok(records.iter().map(outfit).collect())

@@ -5,12 +5,11 @@ use atelier_engine::evaluation::PAPER;
 use axum::{extract::FromRequestParts, http::request::Parts};
 
 use crate::{
-    service::live_release::LiveRelease,
+    service::{live_release::LiveRelease, wording::spaced},
     web::{
         http::Problem,
         pages::{
             address::{Address, FeatureWords, PageFilters, each_parameter, lost_parts, parameters, too_long},
-            profile::spaced,
             studio,
         },
     },

@@ -11,6 +11,7 @@ use crate::{
         completion::{ArticleScore, Request},
         fault::ServiceError,
         live_release::LiveRelease,
+        wording::{plural, spaced},
     },
     web::{
         http::{AppState, Problem},
@@ -18,7 +19,6 @@ use crate::{
             address::Address,
             article_view::{self, ArticleView},
             fault,
-            profile::{plural, spaced},
         },
     },
 };

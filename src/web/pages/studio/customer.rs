@@ -16,6 +16,7 @@ use super::{
     view::Refusal,
 };
 use crate::{
+    service::wording::{self, ProfileWord},
     store::{CustomerNote, FeedbackKind, Note},
     web::{
         http::{AppState, Finding, Kind, Problem},
@@ -24,7 +25,6 @@ use crate::{
             article_view::{self, ArticleView},
             form::Form,
             pager::Pager,
-            profile::{self, ProfileWord},
             visitor::Stylist,
         },
     },
@@ -90,7 +90,7 @@ pub(super) async fn known(
         refused.iter().map(|(article, _)| Refusal::of(article.clone()).to_string()).collect();
     let refused = dated(state, refused).await?.into_iter().zip(undone);
     Ok(Known {
-        sizes: profile::sizes(&customer.features, schema),
+        sizes: wording::sizes(&customer.features, schema),
         notes: notes.into_iter().rev().map(note).collect(),
         refused_note: None,
         new_outfit: view.new_outfit(state.now()).href(),

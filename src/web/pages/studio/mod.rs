@@ -43,6 +43,7 @@ use crate::{
         feedback::{judge, withdraw_refusal},
         live_release::{LiveRelease, ServedSchema},
         search,
+        wording::{self, ProfileWord},
     },
     store::{FeedbackKind, SavedOutfit},
     web::{
@@ -52,7 +53,6 @@ use crate::{
             article_view, fault,
             form::Form,
             pager::Pager,
-            profile::{self, ProfileWord},
             shell::{Page, Shell},
             visitor::{Stylist, Visitor},
         },
@@ -234,7 +234,7 @@ impl Desk {
             pick: pick::pick(state, view, live, &profile).await?,
             refused: refused(state, view).await?,
             what_if: what_if::what_if(view, &profile, schema),
-            fit: profile::fitting(&shown_features(view, profile, schema), schema),
+            fit: wording::fitting(&shown_features(view, profile, schema), schema),
             suggested,
             methods: live.map(|live| live.serving.methods().collect()).unwrap_or_default(),
             stores: stores.into_iter().map(str::to_owned).collect(),
@@ -290,7 +290,7 @@ fn leave_out_what_is_gone(view: &mut View, live: &LiveRelease) {
     view.types.retain(|_, kind| {
         let is_there = catalogue.sets().of_type(kind).is_some();
         if !is_there {
-            ignored.push(format!("the type {}", profile::spaced(kind)));
+            ignored.push(format!("the type {}", wording::spaced(kind)));
         }
         is_there
     });
@@ -421,7 +421,7 @@ struct CustomerView {
 impl CustomerView {
     fn new(customer: &Customer, schema: &Schema) -> Self {
         let href = View { customer: Some(customer.id.clone()), ..View::default() }.href();
-        Self { id: customer.id.to_string(), words: profile::describe(&customer.features, schema), href }
+        Self { id: customer.id.to_string(), words: wording::describe(&customer.features, schema), href }
     }
 
     fn line(&self) -> String {

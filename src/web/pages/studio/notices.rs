@@ -4,11 +4,11 @@ use atelier_core::{domain::Schema, util::notation::Notation};
 
 use super::board::Board;
 use crate::{
-    service::completion::Warning,
-    web::pages::{
-        article_view::ArticleView,
-        profile::{self, spaced},
+    service::{
+        completion::Warning,
+        wording::{self, spaced},
     },
+    web::pages::article_view::ArticleView,
 };
 
 /// A line for each warning that a stylist can do something about.
@@ -18,7 +18,7 @@ pub(super) fn notices(warnings: &[Warning], board: &Board, schema: &Schema) -> V
         let found = articles().find(|article: &&ArticleView| article.id == id);
         found.map_or_else(|| id.to_owned(), |article| article.name.clone())
     };
-    let label = |name: &str| profile::label(name, schema);
+    let label = |name: &str| wording::label(name, schema);
     let words = |warning: &Warning| {
         let about: Vec<&str> = warning.about.iter().map(String::as_str).collect();
         Some(match (warning.code, &about[..]) {

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{View, saved};
 use crate::{
-    service::{fault::ServiceError, outfits},
+    service::{fault::ServiceError, outfits, wording},
     store::{AuditEntry, Conflict, Name, Note, Origin, SavedOutfit, Store, StoreError},
     web::{
         http::{
@@ -29,7 +29,6 @@ use crate::{
             article_view::{self, ArticleView},
             fault,
             form::{Form, PageQuery},
-            profile,
             shell::{Page, Shell},
             visitor::{Stylist, Visitor},
         },
@@ -157,7 +156,7 @@ async fn outfit_page(
         shell: visitor.shell(Page::Studio),
         title: saved::title(&saved),
         total,
-        own: profile::line(&saved.outfit.features, &state.schema()),
+        own: wording::line(&saved.outfit.features, &state.schema()),
         origin: format!("{verb}{by} on {}", day(saved.created_at)),
         deleted: saved.deleted_at.map(day),
         customer: View { customer: customer.clone(), ..View::default() }.href(),
@@ -204,7 +203,7 @@ async fn unsuitable(
             .filter(|(articles, _)| articles.contains(index))
             .map(|(_, words)| words.to_owned())
             .collect();
-        (!found.is_empty()).then(|| format!("{} {}.", piece.name, profile::list(&found, "and")))
+        (!found.is_empty()).then(|| format!("{} {}.", piece.name, wording::list(&found, "and")))
     };
     Ok(pieces.iter().flatten().filter_map(words).collect())
 }
@@ -279,8 +278,8 @@ fn words(entry: &AuditEntry, articles: &HashMap<String, String>, schema: &Schema
     }
     if let Some(Value::Array(names)) = entry.details.get("features") {
         let labels: Vec<String> =
-            names.iter().filter_map(Value::as_str).map(|name| profile::label(name, schema)).collect();
-        parts.push(format!("changed the {}", profile::list(&labels, "and")));
+            names.iter().filter_map(Value::as_str).map(|name| wording::label(name, schema)).collect();
+        parts.push(format!("changed the {}", wording::list(&labels, "and")));
     }
     if parts.is_empty() {
         parts.push("changed the blanks or the order".to_owned());

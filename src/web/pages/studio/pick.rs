@@ -3,16 +3,23 @@
 
 use std::collections::HashMap;
 
-use atelier_core::domain::{Article, ArticleId, Features, Method};
+use atelier_core::domain::{Article, ArticleId, FeatureValue, Features, Method, Timestamp};
+use atelier_engine::catalogue::NoGos;
 
 use super::{View, board::mark};
 use crate::{
     service::{
-        asking, completion::Request, fault::ServiceError, live_release::LiveRelease, search, similar::similar,
+        asking::{self, Question},
+        completion::Request,
+        fault::ServiceError,
+        live_release::LiveRelease,
+        search,
+        similar::similar,
+        wording::spaced,
     },
     web::{
         http::{AppState, Problem},
-        pages::{address::Address, article_view::ArticleView, fault, pager::Pager, profile::spaced},
+        pages::{address::Address, article_view::ArticleView, fault, pager::Pager},
     },
 };
 
@@ -30,9 +37,19 @@ pub(super) struct Pick {
     /// The hidden fields of the form.
     pub(super) hidden: Vec<(String, String)>,
     pub(super) facets: Vec<Facet>,
+    /// What is wrong with a filter.
+    pub(super) fault: Option<String>,
     /// Why some of what was found is not here.
-    pub(super) left_out: Option<String>,
+    pub(super) hidden_by: Vec<Hiding>,
     pub(super) close: String,
+}
+
+/// What hides articles that have the words of the search.
+pub(super) struct Hiding {
+    /// `12 as no-gos (leather)`
+    pub(super) words: String,
+    /// The label and the address of a link that includes them.
+    pub(super) include: Option<(String, String)>,
 }
 
 /// An attribute, to choose one of its values.
@@ -75,7 +92,7 @@ pub(super) async fn pick(
     let in_outfit = |id: &ArticleId| view.slots.iter().flatten().any(|other| other == id);
     let mut found_articles = found.rows;
     found_articles.retain(|article| !in_outfit(&article.id));
-    let mut left_out = None;
+    let (mut fault, mut hidden_by) = (None, Vec::new());
     let listed = if let Some(live) = live {
         let similar = example.as_ref().map(|article| {
             let found = similar(live, article).into_iter();
@@ -85,19 +102,17 @@ pub(super) async fn pick(
         let found_ids = is_search.then(|| found_articles.into_iter().map(|article| article.id));
         let found_ids: Option<Vec<ArticleId>> = found_ids.map(Iterator::collect);
         let matching = found_ids.as_ref().map_or(0, Vec::len);
-        match ranked(state, live, view, profile, slot, (similar.as_deref(), found_ids)).await {
+        match ranked(state, live, view, profile, slot, (similar.as_deref(), found_ids.clone())).await {
             Ok(listed) => {
-                if similar.is_none() && matching > listed.length {
-                    let others = state.notation.count((matching - listed.length) as u64);
-                    left_out = Some(format!(
-                        "{others} more match the words, but not the filters, the customer or the shop’s rules."
-                    ));
+                if let Some(ids) = found_ids.filter(|_| similar.is_none() && matching > listed.length) {
+                    let found = Found { ids: &ids, shown: listed.length };
+                    hidden_by = hiding(state, live, view, profile, slot, found).await?;
                 }
                 Listed { is_cut: found.is_cut, ..listed }
             }
             // What is wrong with a filter is said beside the suggestions.
             Err(ServiceError::Faults(faults)) => {
-                left_out = Some(fault::words(&faults));
+                fault = Some(fault::words(&faults));
                 Listed::default()
             }
             Err(error) => return Err(fault::problem(error)),
@@ -121,7 +136,8 @@ pub(super) async fn pick(
         like: example.map(|article| ArticleView::without_price(&article).name),
         hidden: hidden(view, slot),
         facets: live.map(|live| facets(live, view, slot)).unwrap_or_default(),
-        left_out,
+        fault,
+        hidden_by,
         close: view.with(View::close_pick).href(),
     }))
 }
@@ -160,6 +176,103 @@ fn facets(live: &LiveRelease, view: &View, slot: usize) -> Vec<Facet> {
     [types].into_iter().chain(others).collect()
 }
 
+/// Articles that have the words of a search.
+struct Found<'a> {
+    ids: &'a [ArticleId],
+    /// How many of them the filters admit.
+    shown: usize,
+}
+
+/// Which filters hide articles that were found: each that hides some by itself or, if none does, all together.
+async fn hiding(
+    state: &AppState,
+    live: &LiveRelease,
+    view: &View,
+    profile: &Features,
+    slot: usize,
+    Found { ids, shown }: Found<'_>,
+) -> Result<Vec<Hiding>, Problem> {
+    type Relax = fn(&mut View, usize);
+    let filters: [(&str, &str, Relax); 7] = [
+        ("as no-gos", "Include no-gos", |view, _| view.filter.no_gos = true),
+        ("that don’t fit", "Include what doesn’t fit", |view, _| view.filter.unfit = true),
+        ("out of stock", "Include what is out of stock", |view, _| view.filter.sold_out = true),
+        ("in other stores", "Search all stores", |view, _| view.filter.store = None),
+        ("at other prices", "Search all prices", |view, _| {
+            (view.filter.least_price, view.filter.most_price) = (None, None);
+        }),
+        ("of other types", "Search all types", |view, slot| drop(view.types.remove(&slot))),
+        ("without the chosen values", "Search all values", |view, _| view.by.clear()),
+    ];
+    let now = state.now();
+    let count = async |view: &View, rules: Option<Timestamp>| {
+        let question = listing(live, view, profile, slot, (Some(ids.to_vec()), rules));
+        match asking::unranked(live, &state.profiles, question, state.times()).await {
+            Ok((_, length)) => Ok(length),
+            Err(ServiceError::Faults(_)) => Ok(shown),
+            Err(error) => Err(fault::problem(error)),
+        }
+    };
+    let words = |hidden: usize, why: &str| format!("{} {why}", state.notation.count(hidden as u64));
+    let mut hiding = Vec::new();
+    let mut all = view.with(|view| view.page = None);
+    for (why, label, relax) in filters {
+        let wider = view.with(|view| {
+            view.page = None;
+            relax(view, slot);
+        });
+        if wider.query() == view.with(|view| view.page = None).query() {
+            continue;
+        }
+        relax(&mut all, slot);
+        let hidden = count(&wider, Some(now)).await?.saturating_sub(shown);
+        if hidden > 0 {
+            let mut words = words(hidden, why);
+            let no_gos = if why == "as no-gos" { no_gos_of(live, view, profile, ids) } else { Vec::new() };
+            if !no_gos.is_empty() {
+                words = format!("{words} ({})", no_gos.join(", "));
+            }
+            hiding.push(Hiding { words, include: Some((label.to_owned(), wider.href())) });
+        }
+    }
+    let together = count(&all, Some(now)).await?.saturating_sub(shown);
+    if hiding.is_empty() && together > 0 {
+        let words = words(together, "by several filters");
+        hiding.push(Hiding { words, include: Some(("Include them".to_owned(), all.href())) });
+    }
+    let by_rules = count(view, None).await?.saturating_sub(shown);
+    if by_rules > 0 {
+        hiding.push(Hiding { words: words(by_rules, "by the shop’s rules"), include: None });
+    }
+    let refused = view.refused_articles().chain(&view.filter.exclude);
+    let refused = refused.filter(|id| ids.contains(id)).count();
+    if refused > 0 {
+        hiding.push(Hiding { words: words(refused, "refused"), include: None });
+    }
+    Ok(hiding)
+}
+
+/// The customer's no-gos that some of these articles say.
+fn no_gos_of(live: &LiveRelease, view: &View, profile: &Features, ids: &[ArticleId]) -> Vec<String> {
+    let (sets, schema) = (live.catalogue.sets(), live.serving.release().schema());
+    let profile = super::shown_features(view, profile.clone(), schema);
+    let mut found = Vec::new();
+    for (name, value) in profile.iter() {
+        for word in value.words() {
+            let alone: Features =
+                [(name.to_owned(), FeatureValue::Many(vec![word.clone()]))].into_iter().collect();
+            let ruled_out = sets.ruled_out(&NoGos::new(schema, &alone)).articles;
+            let is_hidden = |id: &ArticleId| {
+                live.catalogue.position_of(id.as_str()).is_some_and(|at| ruled_out.contains(at))
+            };
+            if ids.iter().any(is_hidden) {
+                found.push(spaced(word));
+            }
+        }
+    }
+    found
+}
+
 /// The page of the list for the slot: the best articles first, then those that the method cannot rank; or, beside an example,
 /// the most similar first. `found` are the only ones if words were searched for.
 async fn ranked(
@@ -170,23 +283,9 @@ async fn ranked(
     slot: usize,
     (similar, found): (Option<&[ArticleId]>, Option<Vec<ArticleId>>),
 ) -> Result<Listed, ServiceError> {
-    // The other blanks are left out: only this slot is being filled.
-    let mut outfit: Vec<Option<ArticleId>> = Vec::new();
-    let mut index = 0;
-    for (other, article) in view.slots.iter().enumerate() {
-        if other == slot {
-            index = outfit.len();
-            outfit.push(None);
-        } else if article.is_some() {
-            outfit.push(article.clone());
-        }
-    }
     let likeness: Option<HashMap<&ArticleId, usize>> =
         similar.map(|similar| similar.iter().zip(0..).collect());
-    let mut filters = view.filters();
-    let kind = view.types.get(&slot).cloned();
-    filters.types = kind.into_iter().map(|kind| (index, vec![kind])).collect();
-    filters.only = match (similar, found) {
+    let only = match (similar, found) {
         (Some(_), Some(mut found)) => {
             found.retain(|id| likeness.as_ref().is_some_and(|likeness| likeness.contains_key(id)));
             Some(found)
@@ -194,11 +293,8 @@ async fn ranked(
         (Some(similar), None) => Some(similar.to_vec()),
         (None, found) => found,
     };
-    filters.words.clone_from(&view.by);
     let (profiles, times) = (&state.profiles, state.times());
-    let request = Request { filters, rules: Some(times.now), ..Request::new(outfit, Method::None) };
-    let schema = live.serving.release().schema();
-    let question = super::question(view, profile.clone(), schema, true, request);
+    let question = listing(live, view, profile, slot, (only, Some(times.now)));
     let (unranked, length) = asking::unranked(live, profiles, question.clone(), times).await?;
     let known = length - unranked.len();
     let first = first_on_page(view, length);
@@ -222,4 +318,31 @@ async fn ranked(
     }
     let on_page = articles.iter().skip(skip).take(ON_A_PAGE);
     Ok(Listed { on_page: on_page.map(|article| article.unpack()).collect(), length, is_cut: false })
+}
+
+/// The question that lists the articles for a slot.
+fn listing(
+    live: &LiveRelease,
+    view: &View,
+    profile: &Features,
+    slot: usize,
+    (only, rules): (Option<Vec<ArticleId>>, Option<Timestamp>),
+) -> Question {
+    // The other blanks are left out: only this slot is being filled.
+    let mut outfit: Vec<Option<ArticleId>> = Vec::new();
+    let mut index = 0;
+    for (other, article) in view.slots.iter().enumerate() {
+        if other == slot {
+            index = outfit.len();
+            outfit.push(None);
+        } else if article.is_some() {
+            outfit.push(article.clone());
+        }
+    }
+    let mut filters = view.filters();
+    let kind = view.types.get(&slot).cloned();
+    filters.types = kind.into_iter().map(|kind| (index, vec![kind])).collect();
+    (filters.only, filters.words) = (only, view.by.clone());
+    let request = Request { filters, rules, ..Request::new(outfit, Method::None) };
+    super::question(view, profile.clone(), live.serving.release().schema(), true, request)
 }

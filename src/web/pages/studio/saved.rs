@@ -15,7 +15,7 @@ use super::{
     view::{Edited, View},
 };
 use crate::{
-    service::{fault::ServiceError, feedback::judge, outfits},
+    service::{fault::ServiceError, feedback::judge, outfits, wording},
     store::{Conflict, FeedbackKind, Origin, Put, SavedFilter, SavedOutfit, Store, StoreError},
     web::{
         http::{AppState, Problem},
@@ -25,7 +25,6 @@ use crate::{
             fault,
             form::{self, Form, PageQuery},
             pager::Pager,
-            profile,
             shell::{Page, Shell},
             visitor::{Stylist, Visitor},
         },
@@ -145,7 +144,7 @@ pub(super) async fn cards(
     let mut articles = article_view::load(state, &ids).await?.into_iter();
     let card = |saved: &SavedOutfit| {
         let slots = saved.outfit.slots.as_slice().iter();
-        let own = profile::line(&saved.outfit.features, schema);
+        let own = wording::line(&saved.outfit.features, schema);
         let day = state.notation.day(saved.changed_at.millis());
         let about = [own, saved.author.clone().unwrap_or_default(), day];
         OutfitCard {

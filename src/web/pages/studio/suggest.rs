@@ -29,6 +29,7 @@ use crate::{
         fault::ServiceError,
         feedback::{Seen, Viewing, record_shown},
         live_release::LiveRelease,
+        wording::{self, spaced},
     },
     store::PersonId,
     web::{
@@ -37,7 +38,6 @@ use crate::{
             address::Address,
             article_view::{self, ArticleView},
             figures::{likelier, times},
-            profile::{self, spaced},
         },
     },
 };
@@ -351,7 +351,7 @@ impl Renderer<'_> {
                     || format!("of {}", spaced(name)),
                     |feature| {
                         let whose = if self.view.own.contains_key(name) { "the" } else { "their" };
-                        profile::clause(feature, value, whose)
+                        wording::clause(feature, value, whose)
                     },
                 );
                 format!("because {words}")
@@ -363,7 +363,7 @@ impl Renderer<'_> {
             Cause::Outfits { slots, count } => {
                 let articles = slots.iter().filter_map(|slot| self.board.slots.get(*slot)?.article.as_ref());
                 let names: Vec<String> = articles.map(|article| article.name.clone()).collect();
-                let names = profile::list(&names, "and");
+                let names = wording::list(&names, "and");
                 let outfits = if *count == 1 { "outfit" } else { "outfits" };
                 let count = self.notation.count(*count as u64);
                 format!("because stylists put it with {names}, in {count} {outfits}")

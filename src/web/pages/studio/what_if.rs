@@ -3,9 +3,9 @@
 use atelier_core::domain::{Feature, FeatureValue, Features, Kind, Schema};
 
 use super::View;
-use crate::web::pages::{
-    address::{self, Address},
-    profile::{self, spaced, value_words},
+use crate::{
+    service::wording::{self, spaced, value_words},
+    web::pages::address::{self, Address},
 };
 
 pub(super) struct WhatIf {
@@ -114,7 +114,7 @@ fn change(
     let own_features = address::features(&view.own, schema);
     let before = own_features.get(name).filter(|_| !own).or_else(|| stored.get(name));
     Change {
-        label: profile::label(name, schema),
+        label: wording::label(name, schema),
         now: if words.iter().any(|word| word == address::NOT_GIVEN) {
             "not given".into()
         } else {
