@@ -132,7 +132,21 @@ addEventListener("keydown", (event) => {
 addEventListener("click", (event) => {
   if (event.target.closest?.("[data-prints]")) print();
   if (event.target.closest?.("[data-opens=keys]")) showKeys();
+  const copies = event.target.closest?.("[data-copies]");
+  if (copies) copy(copies);
 });
+
+// Copies an element's text. Browsers lend the clipboard to pages over https only; elsewhere the text is selected.
+async function copy(button) {
+  const text = document.getElementById(button.dataset.copies);
+  getSelection().selectAllChildren(text);
+  try {
+    await navigator.clipboard.writeText(text.textContent);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Selected: press Ctrl+C";
+  }
+}
 
 // A suggested article, or one of the catalogue, can be dragged to any place of the outfit.
 let dragged;
@@ -151,7 +165,16 @@ addEventListener("drop", (event) => {
   dragged.click();
 });
 
-// Leaving an outfit that is not saved asks first, but not on the way to signing in, which leads back to it.
+// Leaving an outfit that is not saved asks first, but not on the way to signing in, which leads back to it. A link to a page
+// without the outfit leaves, so the browser follows it.
+addEventListener(
+  "click",
+  (event) => {
+    const link = event.target.closest?.("a[href]");
+    if (link && document.querySelector("[data-unsaved]") && !new URL(link.href).searchParams.has("slot")) event.stopPropagation();
+  },
+  true,
+);
 let isExpected = false;
 addEventListener("htmx:before:response", ({ detail: { ctx } }) => (isExpected = "redirect" in ctx.hx));
 addEventListener("beforeunload", (event) => {

@@ -286,6 +286,10 @@ create table outfits (
     deleted_at bigint,
     link_hash bytea,
     link_expires_at bigint,
+    message text collate "C" not null default '',
+    replies text not null default '[]',
+    replied_at bigint,
+    pieces text not null default '[]',
     import bigint not null default 0,
     old_split text collate "C",
     constraint outfits_digest_unique unique (digest),
@@ -301,6 +305,7 @@ create index outfits_saved on outfits (changed_at, seq) where origin <> 'importe
 create index outfits_saved_for on outfits (customer_id, created_at) where origin <> 'imported';
 create index outfits_deleted on outfits (deleted_at) where deleted_at is not null;
 create unique index outfits_link_unique on outfits (link_hash) where link_hash is not null;
+create index outfits_replied on outfits (replied_at) where replied_at is not null;
 create index outfits_replaced on outfits (seq) where old_split is not null;
 
 create view visible_outfits as
@@ -308,7 +313,8 @@ select seq, digest, customer_id, articles,
     nullif(case when import = (select number from running_import) then old_split else split end, '') as split,
     features, origin, person_id, name, note, name_key, draft, suggested,
     revision - case when import = (select number from running_import) then 1 else 0 end as revision,
-    created_at, changed_at, deleted_at, link_hash, link_expires_at
+    created_at, changed_at, deleted_at, link_hash, link_expires_at, message, replies, replied_at,
+    pieces
 from outfits where import <> (select number from running_import) or old_split is not null;
 
 -- ## Feedback
@@ -329,6 +335,7 @@ create table feedback_events (
     shown_day bigint,
     counts_id bigint,
     withdrawn_at bigint,
+    reason text collate "C",
     constraint feedback_events_key_unique primary key (key_hash),
     constraint feedback_events_fact_unique unique (fact),
     constraint feedback_events_customer_known
@@ -341,6 +348,7 @@ create index feedback_events_by_customer on feedback_events (customer_id, shown_
     where customer_id is not null;
 create index feedback_events_refused on feedback_events (customer_id, at)
     where kind = 'rejected' and customer_id is not null;
+create index feedback_events_reasons on feedback_events (shown_day, reason) where reason is not null;
 
 create table feedback_counts (
     id bigint generated always as identity primary key,

@@ -409,6 +409,15 @@ create table outfits (
     -- The customer's link: SHA-256 of its token, so that this table does not give the address away.
     link_hash blob,
     link_expires_at integer,
+    -- What the link says above the outfit. Empty for nothing.
+    message text not null default '',
+    -- What the customer answered there: a JSON array of objects with `at`, `kind`, perhaps `article`, and `text`.
+    replies text not null default '[]',
+    -- When they answered last, until a stylist has seen to it.
+    replied_at integer,
+    -- What its articles were when it was saved: a JSON array of articles with the attributes that pages show, so that one that
+    -- leaves the catalogue keeps its name and picture.
+    pieces text not null default '[]',
     -- As in articles.
     import integer not null default 0,
     old_split text,
@@ -429,6 +438,8 @@ create index outfits_saved_for on outfits (customer_id, created_at) where origin
 -- Those to remove for good.
 create index outfits_deleted on outfits (deleted_at) where deleted_at is not null;
 create unique index outfits_link_unique on outfits (link_hash) where link_hash is not null;
+-- The queue of replies.
+create index outfits_replied on outfits (replied_at) where replied_at is not null;
 create index outfits_replaced on outfits (seq) where old_split is not null;
 
 create view visible_outfits as
@@ -436,7 +447,8 @@ select seq, digest, customer_id, articles,
     nullif(case when import = (select number from running_import) then old_split else split end, '') as split,
     features, origin, person_id, name, note, name_key, draft, suggested,
     revision - case when import = (select number from running_import) then 1 else 0 end as revision,
-    created_at, changed_at, deleted_at, link_hash, link_expires_at
+    created_at, changed_at, deleted_at, link_hash, link_expires_at, message, replies, replied_at,
+    pieces
 from outfits where import <> (select number from running_import) or old_split is not null;
 
 -- ## Feedback
@@ -468,6 +480,8 @@ create table feedback_events (
     counts_id integer,
     -- When a stylist took the customer's refusal back: the article is suggested again. The event still counts.
     withdrawn_at integer,
+    -- Why the suggestion was refused, if the stylist said so: a word of the program's.
+    reason text,
     constraint feedback_events_key_unique primary key (key_hash),
     -- Two replicas that record the same purchase at the same time count it once. It also finds the event `shown` of a
     -- suggestion.
@@ -486,6 +500,9 @@ create index feedback_events_by_customer on feedback_events (customer_id, shown_
 -- The customers who refused suggestions since their last outfit.
 create index feedback_events_refused on feedback_events (customer_id, at)
     where kind = 'rejected' and customer_id is not null;
+
+-- Refusals by their reasons; most have none.
+create index feedback_events_reasons on feedback_events (shown_day, reason) where reason is not null;
 
 -- What became of the suggestions of a day, because reading half a million events would take a second. Outcomes count for the
 -- day on which the suggestion was shown, whenever they come, so nothing is accepted more often than shown. Nothing here is

@@ -17,7 +17,8 @@ use super::{
     tickets::{Blank, Key, Ticket, TicketError, Tickets, read_recorded},
 };
 use crate::store::{
-    Conflict, FeedbackEvent, FeedbackKind, PersonId, Recorded, Store, StoreError, SuggestedArticle, day_of,
+    Conflict, FeedbackEvent, FeedbackKind, PersonId, Recorded, RefusalReason, Store, StoreError,
+    SuggestedArticle, day_of,
 };
 
 /// The longest id of an event, in characters.
@@ -129,6 +130,7 @@ async fn confirm(
         arm: ticket.arm,
         customer: report.customer,
         at: now,
+        reason: None,
     };
     Ok((report.id, event, article))
 }
@@ -230,6 +232,7 @@ pub async fn record_shown(store: &Store, viewing: &Viewing<'_>, seen: &[Seen]) -
             arm: viewing.arm.map(str::to_owned),
             customer: viewing.customer.cloned(),
             at: viewing.at,
+            reason: None,
         };
         let article = describe(Some(viewing.live), viewing.live.name(), &event.article);
         (key_of(&viewing.name(*slot, &event.article), FeedbackKind::Shown), event, article)
@@ -267,6 +270,22 @@ pub async fn judge(
         count(releases.exposure(), recorded, kind, &article);
     }
     Ok(())
+}
+
+/// Keeps why a suggestion was refused, by its name. False if it was not.
+pub async fn give_reason(
+    store: &Store,
+    name: &str,
+    reason: RefusalReason,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    store.feedback().give_reason(&key_of(name, FeedbackKind::Rejected), reason, now).await
+}
+
+/// Why a suggestion was refused, by its name. None if it was not.
+pub async fn reason_given(store: &Store, name: &str) -> Result<Option<Option<RefusalReason>>, StoreError> {
+    let event = store.feedback().by_key(&key_of(name, FeedbackKind::Rejected)).await?;
+    Ok(event.map(|event| event.reason))
 }
 
 /// Takes a refusal back, by the suggestion's name, and the article's other refusals by the same customer.
@@ -424,6 +443,7 @@ mod tests {
             arm: None,
             customer: customer.map(|id| CustomerId::new(id).unwrap()),
             at: Timestamp::from_millis(1),
+            reason: None,
         }
     }
 

@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
-use atelier_core::domain::{ArticleId, CustomerId, OpenOutfit, OutfitSize, Slot, Timestamp};
+use atelier_core::domain::{Article, ArticleId, CustomerId, OpenOutfit, OutfitSize, Slot, Timestamp};
 
 use super::{
     access::Token,
     fault::{Fault, Field, ServiceError},
 };
-use crate::store::{Actor, Author, Conflict, Name, Note, PersonId, Put, SavedOutfit, Store, StoreError};
+use crate::store::{
+    Actor, Author, Conflict, Name, Note, PersonId, Put, Reply, SavedOutfit, Store, StoreError,
+};
 
+const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
 
 /// Saves an outfit of articles from the catalogue, or a draft of one if it has blanks or too few articles. The same outfit
@@ -27,7 +30,24 @@ pub async fn save(
         Actor::Key(_) | Actor::Service | Actor::Visitor => None,
     };
     let store = store.by(author);
-    store.saved_outfits().save(outfit, size.is_draft(outfit), by, now).await.map_err(name_customer)
+    let saved = store.saved_outfits().save(outfit, size.is_draft(outfit), by, now).await;
+    let (seq, put) = saved.map_err(name_customer)?;
+    keep_pieces(&store, seq, outfit).await?;
+    Ok((seq, put))
+}
+
+/// Keeps what pages show of the outfit's articles, which may leave the catalogue.
+async fn keep_pieces(store: &Store, seq: i64, outfit: &OpenOutfit) -> Result<(), StoreError> {
+    const SHOWN: [&str; 8] =
+        ["name", "brand", "colour", "material", "pattern", "gender", "image", "currency"];
+    let ids: Vec<ArticleId> = outfit.slots.articles().cloned().collect();
+    let shown = |article: Article| {
+        let attributes = article.attributes().iter().filter(|(name, _)| SHOWN.contains(&name.as_str()));
+        let attributes = attributes.map(|(name, value)| (name.clone(), value.clone())).collect();
+        Article::new(article.id.clone(), article.kind(), attributes).ok()
+    };
+    let articles = store.articles().get_many(&ids).await?;
+    store.saved_outfits().keep_pieces(seq, &articles.into_iter().filter_map(shown).collect::<Vec<_>>()).await
 }
 
 /// What a caller changes of an outfit beside its articles and features; what is `None` stays.
@@ -85,19 +105,61 @@ pub async fn replace(
     now: Timestamp,
 ) -> Result<(), ServiceError> {
     let outfit = check(store, size, &outfit).await?;
+    let kept = outfit.clone();
     let edit = |saved: &mut SavedOutfit| {
         let customer = saved.outfit.customer.clone().or(outfit.customer);
         saved.outfit = OpenOutfit { customer, ..outfit };
         saved.is_draft = size.is_draft(&saved.outfit);
     };
-    Ok(store.saved_outfits().change(seq, revision, edit, now).await?)
+    store.saved_outfits().change(seq, revision, edit, now).await?;
+    Ok(keep_pieces(store, seq, &kept).await?)
 }
 
 /// Makes the customer's link to an outfit, which replaces an earlier one. Only the link's digest is stored.
-pub async fn share(store: &Store, seq: i64, days: u32, now: Timestamp) -> Result<Token, StoreError> {
-    let token = Token::draw();
-    store.saved_outfits().set_link(seq, Some((&token.hash(), now + DAY * days)), now).await?;
-    Ok(token)
+/// `secret` makes its token, by the time at which it runs out.
+pub async fn share(
+    store: &Store,
+    seq: i64,
+    days: u32,
+    now: Timestamp,
+    secret: impl FnOnce(Timestamp) -> Token,
+) -> Result<(), StoreError> {
+    let until = now + DAY * days;
+    store.saved_outfits().set_link(seq, Some((&secret(until).hash(), until)), now).await
+}
+
+/// Why a reply was not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplyError {
+    #[error("the link does not work, or has expired")]
+    NoLink,
+    #[error("the outfit has no article {0}")]
+    NoPiece(String),
+    #[error("the stylist has {REPLIES_AN_HOUR} answers of this hour already; answer later")]
+    TooMany,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Replies to an outfit in an hour. Whoever has the link may reply, and each reply is in the audit log.
+const REPLIES_AN_HOUR: usize = 12;
+
+/// Keeps what the customer says of the outfit that their link shows: that they like it, or a disliked piece, with words.
+pub async fn reply(store: &Store, link: &str, reply: Reply, now: Timestamp) -> Result<(), ReplyError> {
+    let found = shared(store, link).await?;
+    let outfit = found.filter(|outfit| outfit.link_until.is_some_and(|until| until > now));
+    let outfit = outfit.ok_or(ReplyError::NoLink)?;
+    if let Some(article) = &reply.article
+        && !outfit.outfit.slots.articles().any(|own| own.as_str() == article)
+    {
+        return Err(ReplyError::NoPiece(article.clone()));
+    }
+    let since = now - HOUR;
+    let recent = outfit.replies.iter().filter(|reply| reply.at > since.millis());
+    if recent.count() >= REPLIES_AN_HOUR {
+        return Err(ReplyError::TooMany);
+    }
+    Ok(store.saved_outfits().reply(outfit.seq, reply, now).await?)
 }
 
 /// The outfit that a link shows. The link may have run out.

@@ -47,6 +47,17 @@ pub struct FeedbackEvent {
     /// None if the suggestion was for an anonymous customer, or the customer was erased.
     pub customer: Option<CustomerId>,
     pub at: Timestamp,
+    /// Why it was refused, if a stylist said so.
+    pub reason: Option<RefusalReason>,
+}
+
+/// Why a suggestion was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RefusalReason {
+    TooDear,
+    HasOne,
+    Colour,
+    Style,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, ToSchema)]
@@ -302,6 +313,43 @@ impl Feedback<'_> {
         Ok(transaction.commit().await?)
     }
 
+    /// Keeps why the refusal under the key was made. False if there is none.
+    pub async fn give_reason(
+        self,
+        key: &str,
+        reason: RefusalReason,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.store.write().await?;
+        let key_hash = hash(key);
+        sqlx::query("update feedback_events set reason = $2 where key_hash = $1 and kind = 'rejected'")
+            .bind(&key_hash[..])
+            .bind(reason.as_str())
+            .execute(&mut *transaction)
+            .await?;
+        let Some(event) = find_event(&key_hash, &mut *transaction).await? else { return Ok(false) };
+        let entry = Entry::new("feedback.reason", event.article.as_str(), json!({"reason": reason.as_str()}));
+        let entry = Entry { customer: event.customer.as_ref(), ..entry };
+        self.store.commit(transaction, &entry, now).await?;
+        Ok(true)
+    }
+
+    /// How often each reason was given for refusing what was shown on this day or later, the most frequent first.
+    pub async fn refusal_reasons(self, since_day: i64) -> Result<Vec<(RefusalReason, u64)>, StoreError> {
+        let rows: Vec<(String, i64)> = sqlx::query_as(
+            "select reason, count(*) from feedback_events where reason is not null and shown_day >= $1
+             group by reason order by count(*) desc, reason",
+        )
+        .bind(since_day)
+        .fetch_all(self.store.readers()?)
+        .await?;
+        let parse = |(reason, count): (String, i64)| match reason.parse() {
+            Ok(known) => Ok((known, count.unsigned_abs())),
+            Err(detail) => Err(StoreError::Damaged { table: "feedback_events", id: reason, reason: detail }),
+        };
+        rows.into_iter().map(parse).collect()
+    }
+
     /// The event that was recorded under a key.
     pub async fn by_key(self, key: &str) -> Result<Option<FeedbackEvent>, StoreError> {
         find_event(&hash(key), self.store.readers()?).await
@@ -428,10 +476,10 @@ async fn insert(
 }
 
 /// Whether an event repeats a stored one. The stored time is that of the first report, and an erased customer is removed,
-/// so neither is compared.
+/// so neither is compared. Nor is the reason, which is said later.
 fn repeats(event: &FeedbackEvent, stored: &FeedbackEvent) -> bool {
     let customer = stored.customer.as_ref().and(event.customer.clone());
-    FeedbackEvent { at: stored.at, customer, ..event.clone() } == *stored
+    FeedbackEvent { at: stored.at, reason: stored.reason, customer, ..event.clone() } == *stored
 }
 
 async fn find_event(
@@ -457,6 +505,7 @@ impl FromRow<'_, AnyRow> for FeedbackEvent {
             arm: row.get("arm")?,
             customer: row.parse_optional("customer_id", |id: String| CustomerId::new(id))?,
             at: row.time("at")?,
+            reason: row.parse_optional("reason", str::parse)?,
             completion_id,
         })
     }
@@ -469,4 +518,17 @@ named!(
     Accepted = "accepted",
     Rejected = "rejected",
     Bought = "bought",
+);
+
+impl RefusalReason {
+    pub const ALL: [Self; 4] = [Self::TooDear, Self::HasOne, Self::Colour, Self::Style];
+}
+
+named!(
+    RefusalReason,
+    "a refusal's reason is too-dear, has-one, colour or style",
+    TooDear = "too-dear",
+    HasOne = "has-one",
+    Colour = "colour",
+    Style = "style",
 );

@@ -6,9 +6,11 @@ use std::{
     time::Duration,
 };
 
-use atelier_core::domain::{CustomerId, OpenOutfit, Slot, Slots, Split, Timestamp};
+use atelier_core::domain::{Article, ArticleId, CustomerId, OpenOutfit, Slot, Slots, Split, Timestamp};
+use atelier_core::named;
 use futures_util::Stream;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use sqlx::{Any, AnyConnection, AssertSqlSafe, FromRow, Row, Transaction, any::AnyRow};
 
@@ -55,7 +57,41 @@ pub struct SavedOutfit {
     pub revision: i64,
     /// By slot, the name of the suggestion that a piece came from.
     pub suggested: BTreeMap<usize, String>,
+    /// What the customer's link says above the outfit.
+    pub message: Note,
+    /// What the customer answered there, the first one first.
+    pub replies: Vec<Reply>,
+    /// When they answered last, until a stylist has seen to it.
+    pub replied_at: Option<Timestamp>,
+    /// What its articles were when it was saved, with the attributes that pages show.
+    pub pieces: Vec<Article>,
 }
+
+/// What a customer says about an outfit that they see by their link.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// In milliseconds since 1970.
+    pub at: i64,
+    pub kind: ReplyKind,
+    /// The piece that they dislike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub article: Option<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReplyKind {
+    Likes,
+    Dislikes,
+    Asks,
+}
+
+named!(ReplyKind, "a reply likes, dislikes or asks", Likes = "likes", Dislikes = "dislikes", Asks = "asks",);
+
+/// The most replies to an outfit; the latest stay.
+const REPLIES: usize = 50;
 
 /// Which saved outfits a list has.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +101,10 @@ pub struct SavedFilter<'a> {
     /// All outfits of this customer, also imported ones.
     pub customer: Option<&'a CustomerId>,
     pub only_drafts: bool,
+    /// Those that can be brought back, instead of the others.
+    pub only_deleted: bool,
+    /// Those whose customers answered, until a stylist has seen to it.
+    pub only_replied: bool,
     pub by: Option<PersonId>,
 }
 
@@ -74,7 +114,8 @@ macro_rules! select {
         concat!(
             "select seq, customer_id, articles, split, features, origin, name, note,
                 (select people.name from people where people.id = person_id) as author,
-                created_at, changed_at, deleted_at, link_expires_at, revision, draft, suggested
+                created_at, changed_at, deleted_at, link_expires_at, revision, draft, suggested, message,
+                replies, replied_at, pieces
              from visible_outfits ",
             $rest
         )
@@ -197,8 +238,10 @@ impl SavedOutfits<'_> {
     ) -> Result<(Vec<SavedOutfit>, u64), StoreError> {
         let words = search::patterns(filter.search);
         let condition = format!(
-            "where {} and deleted_at is null and draft >= $1 and (person_id = $2 or $2 = 0) {}",
+            "where {} and deleted_at is {}{} and draft >= $1 and (person_id = $2 or $2 = 0) {}",
             if filter.customer.is_some() { "customer_id = $3" } else { "origin <> 'imported' and $3 = ''" },
+            if filter.only_deleted { "not null" } else { "null" },
+            if filter.only_replied { " and replied_at is not null" } else { "" },
             search::condition(4, words.len())
         );
         let (count, page) = (
@@ -287,7 +330,7 @@ impl SavedOutfits<'_> {
         let key = name_key([named].into_iter().chain(customer.map(CustomerId::as_str)).chain(author));
         sqlx::query(
             "update outfits set articles = $2, features = $3, digest = $4, draft = $5, name = $6, note = $7, name_key = $8,
-                changed_at = $9, customer_id = $10, revision = revision + 1
+                changed_at = $9, customer_id = $10, message = $11, revision = revision + 1
              where seq = $1",
         )
         .bind(seq)
@@ -300,12 +343,24 @@ impl SavedOutfits<'_> {
         .bind(key)
         .bind(now.millis())
         .bind(customer.map(CustomerId::as_str))
+        .bind(after.message.as_str())
         .execute(&mut *transaction)
         .await
         .map_err(StoreError::for_missing_reference(StoreError::Conflict(Conflict::UnknownCustomer)))?;
         let (subject, details) = (seq.to_string(), changes(&before, &after));
         let entry = Entry::new("outfit.change", &subject, details).about(customer);
         self.store.commit(transaction, &entry, now).await
+    }
+
+    /// Keeps what its articles are now.
+    pub async fn keep_pieces(self, seq: i64, articles: &[Article]) -> Result<(), StoreError> {
+        let columns = |article: &Article| {
+            (article.id.to_string(), article.kind().to_owned(), article.attributes().clone())
+        };
+        let pieces: Vec<Piece> = articles.iter().map(columns).collect();
+        let update =
+            sqlx::query("update outfits set pieces = $2 where seq = $1").bind(seq).bind(json::text(&pieces));
+        self.store.execute(update).await.map(drop)
     }
 
     /// Keeps which suggestions the pieces came from.
@@ -371,6 +426,47 @@ impl SavedOutfits<'_> {
         self.commit(transaction, "outfit.restore", &outfit, now).await
     }
 
+    /// Keeps what the customer says about an outfit, for the stylists' queue.
+    ///
+    /// # Errors
+    /// If there is no such outfit, or it is deleted (`NotFound`), or the database fails.
+    pub async fn reply(self, seq: i64, reply: Reply, now: Timestamp) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        let outfit = self.lock(&mut transaction, seq).await?;
+        if outfit.deleted_at.is_some() {
+            return Err(StoreError::NotFound("outfit"));
+        }
+        let mut replies = outfit.replies.clone();
+        let is_same = |last: &Reply| Reply { at: reply.at, ..last.clone() } == reply;
+        // A double click sends a reply twice.
+        if replies.last().is_some_and(is_same) {
+            return Ok(());
+        }
+        replies.push(reply);
+        let first = replies.len().saturating_sub(REPLIES);
+        sqlx::query("update outfits set replies = $2, replied_at = $3 where seq = $1")
+            .bind(seq)
+            .bind(json::text(&&replies[first..]))
+            .bind(now.millis())
+            .execute(&mut *transaction)
+            .await?;
+        self.commit(transaction, "outfit.reply", &outfit, now).await
+    }
+
+    /// Takes the outfit out of the queue of replies, unless another one came after `seen`.
+    pub async fn answer(self, seq: i64, seen: Timestamp, now: Timestamp) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        let outfit = self.lock(&mut transaction, seq).await?;
+        if outfit.replied_at != Some(seen) {
+            return Ok(());
+        }
+        sqlx::query("update outfits set replied_at = null where seq = $1")
+            .bind(seq)
+            .execute(&mut *transaction)
+            .await?;
+        self.commit(transaction, "outfit.answer", &outfit, now).await
+    }
+
     /// Sets the customer's link, which replaces an earlier one, or withdraws it.
     ///
     /// # Errors
@@ -420,6 +516,17 @@ impl SavedOutfits<'_> {
     }
 }
 
+/// An article as an outfit keeps it: its id, its type and its attributes.
+type Piece = (String, String, Map<String, Value>);
+
+fn parse_pieces(pieces: &str) -> Result<Vec<Article>, String> {
+    let article = |(id, kind, attributes): Piece| {
+        let id = ArticleId::new(id).map_err(|error| error.to_string())?;
+        Article::new(id, kind, attributes).map_err(|error| error.to_string())
+    };
+    json::parse::<Vec<Piece>>(pieces)?.into_iter().map(article).collect()
+}
+
 fn own_digest(outfit: &OpenOutfit) -> Result<[u8; 32], StoreError> {
     let features = json::features_text(&outfit.features)?;
     Ok(digest(outfit.customer.as_ref(), slot_ids(outfit).into_iter(), &features))
@@ -447,8 +554,12 @@ fn changes(before: &SavedOutfit, after: &SavedOutfit) -> serde_json::Value {
     if before.outfit.customer != after.outfit.customer {
         details["given"] = true.into();
     }
-    if before.note != after.note {
-        details["note"] = true.into();
+    for (name, is_changed) in
+        [("note", before.note != after.note), ("message", before.message != after.message)]
+    {
+        if is_changed {
+            details[name] = true.into();
+        }
     }
     let (was, is) = (&before.outfit.features, &after.outfit.features);
     let named: BTreeSet<&str> = was.iter().chain(is.iter()).map(|(name, _)| name).collect();
@@ -485,6 +596,10 @@ impl FromRow<'_, AnyRow> for SavedOutfit {
             link_until: row.optional_time("link_expires_at")?,
             revision: row.get("revision")?,
             suggested: row.parse("suggested", |names: String| json::parse(&names))?,
+            message: row.parse("message", Note::new)?,
+            replies: row.parse("replies", |replies: String| json::parse(&replies))?,
+            replied_at: row.optional_time("replied_at")?,
+            pieces: row.parse("pieces", parse_pieces)?,
         })
     }
 }

@@ -791,6 +791,11 @@ export interface components {
             method: string;
             /** Format: int32 */
             rank: number;
+            /**
+             * @description Why a stylist refused it: `too-dear`, `has-one`, `colour` or `style`.
+             * @example too-dear
+             */
+            reason?: string | null;
             release: string;
             /** Format: int32 */
             slot: number;
@@ -1176,6 +1181,8 @@ export interface components {
              * @example 2026-12-05T14:34:00Z
              */
             link_expires_at?: string | null;
+            /** @description What the link says above the outfit. */
+            message?: string;
             /** @example Autumn office */
             name?: string | null;
             /** @example Try the boots in 38 */
@@ -1185,6 +1192,8 @@ export interface components {
              * @example saved
              */
             origin: string;
+            /** @description What the customer answered there. */
+            replies?: components["schemas"]["Reply"][];
             /** @example train */
             split?: string | null;
         };
@@ -1431,6 +1440,23 @@ export interface components {
             count: number;
             /** @description The slots whose articles they have. */
             slots: number[];
+        };
+        /** @description What a customer says about an outfit that they see by their link. */
+        Reply: {
+            /**
+             * @description The piece that they dislike.
+             * @example a-00568
+             */
+            article?: string | null;
+            /** @example 2026-11-21T14:34:00Z */
+            at: string;
+            /**
+             * @description `likes`, `dislikes` or `asks`.
+             * @example asks
+             */
+            kind: string;
+            /** @example Is it warm? */
+            text?: string;
         };
         /**
          * @description Which method answers a request that names none.
@@ -1948,6 +1974,7 @@ export type Reason = components['schemas']['Reason'];
 export type Release = components['schemas']['Release'];
 export type Releases = components['schemas']['Releases'];
 export type RememberedOutfits = components['schemas']['RememberedOutfits'];
+export type Reply = components['schemas']['Reply'];
 export type Routing = components['schemas']['Routing'];
 export type Rule = components['schemas']['Rule'];
 export type RuleArticles = components['schemas']['RuleArticles'];

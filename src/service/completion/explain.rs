@@ -1,12 +1,13 @@
 //! Reasons for a suggestion: how its share among what could be suggested changes when one thing is taken away.
 //!
 //! Takes each feature out of the context, each other article out of the outfit, and all remembered outfits away, one at a time
-//! and all in one batch. Gives a reason only if the share changes noticeably.
+//! and all in one batch. Gives a reason only if the share changes noticeably, and a feature only if the schema says that it is about
+//! articles of this type: a model also learns what customers with other sizes tend to like.
 
 use std::{slice, time::Instant};
 
 use atelier_core::{
-    domain::{FeatureValue, Method},
+    domain::{FeatureValue, Method, Schema},
     util::text::abbreviate,
 };
 use atelier_engine::inference::{Admission, AskError, BLANK, Context, Question, Serving};
@@ -59,7 +60,8 @@ pub async fn reasons(
         alternatives: Vec::new(),
         placements: Vec::new(),
     }];
-    explain(&mut conversation, &prepared, &without, &mut blanks).await?;
+    let schema = served.serving.release().schema();
+    explain(&mut conversation, schema, &prepared, &without, &mut blanks).await?;
     let [blank] = blanks;
     Ok(blank.suggestions.into_iter().flat_map(|suggestion| suggestion.reasons.unwrap_or_default()).collect())
 }
@@ -67,6 +69,7 @@ pub async fn reasons(
 /// Adds reasons to the suggestions of all blanks.
 pub(super) async fn explain(
     conversation: &mut Conversation<'_>,
+    schema: &Schema,
     prepared: &Prepared,
     without: &[Without],
     blanks: &mut [Blank],
@@ -78,6 +81,10 @@ pub(super) async fn explain(
     let questions: Vec<Question> = questions.collect();
     let mut answers =
         if questions.is_empty() { Vec::new() } else { conversation.follow_up(questions).await? }.into_iter();
+    let concerns = |name: &str, value: &FeatureValue, suggestion: &Suggestion| {
+        let kinds = suggestion.article.unpack().folded_words("type");
+        schema.feature(name).is_none_or(|feature| feature.concerns(value, &kinds))
+    };
     for blank in blanks {
         for suggestion in &mut blank.suggestions {
             suggestion.reasons = Some(Vec::new());
@@ -89,6 +96,7 @@ pub(super) async fn explain(
                     continue;
                 }
                 let cause = match &without.away {
+                    Away::Cause(Cause::Feature { name, value }) if !concerns(name, value, suggestion) => None,
                     Away::Cause(cause) => Some(cause.clone()),
                     Away::Outfits if factor > 1.0 => outfits_with(conversation, prepared, suggestion.index),
                     Away::Outfits => None,

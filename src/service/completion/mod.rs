@@ -312,7 +312,8 @@ pub async fn complete(
         add_lift(&mut conversation, served, request, &prepared, &mut blanks).await?;
     }
     if let Some(alternatives) = alternatives {
-        explain::explain(&mut conversation, &prepared, &alternatives, &mut blanks).await?;
+        let schema = served.serving.release().schema();
+        explain::explain(&mut conversation, schema, &prepared, &alternatives, &mut blanks).await?;
     }
     let sets = if request.sets.most > 0 {
         joint::fill(&mut conversation, served.catalogue, &prepared, request.sets).await?

@@ -27,7 +27,7 @@ use crate::{
         access::Scope,
         feedback::{self, Report},
     },
-    store::{FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded, StoreError},
+    store::{FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded, RefusalReason, StoreError},
     web::http::{
         AppState, Finding, Kind, Problem, ProblemBody, RequestId,
         extract::{Json, JsonText, from_value, parse, parse_list, read_integer, read_optional_integer},
@@ -231,14 +231,21 @@ pub(crate) struct FeedbackStored {
     arm: Option<String>,
     #[schema(examples("2026-11-21T14:34:00Z"))]
     at: String,
+    /// Why a stylist refused it: `too-dear`, `has-one`, `colour` or `style`.
+    #[schema(examples("too-dear"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
 }
 
 impl From<FeedbackEvent> for FeedbackStored {
     fn from(event: FeedbackEvent) -> Self {
-        let FeedbackEvent { kind, completion_id, slot, article, rank, release, method, arm, at, .. } = event;
+        let FeedbackEvent {
+            kind, completion_id, slot, article, rank, release, method, arm, at, reason, ..
+        } = event;
         let (kind, article) = (kind.as_str(), article.to_string());
         let at = calendar::moment(at.millis(), 1000, true);
-        Self { kind, completion_id, slot, article, rank, release, method, arm, at }
+        let reason = reason.map(RefusalReason::as_str);
+        Self { kind, completion_id, slot, article, rank, release, method, arm, at, reason }
     }
 }
 

@@ -26,7 +26,7 @@ use crate::{
         access::Scope,
         outfits::{self, Change},
     },
-    store::{Name, Note, Put, SavedOutfit},
+    store::{Name, Note, Put, Reply, SavedOutfit},
     web::http::{
         AppState, Finding, Kind, Problem,
         extract::{Json, JsonText, MergePatch, Path, PathParameter, Query, parse_stored},
@@ -87,6 +87,36 @@ pub(crate) struct OutfitBody {
     #[schema(examples("2026-12-05T14:34:00Z"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     link_expires_at: Option<String>,
+    /// What the link says above the outfit.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    message: String,
+    /// What the customer answered there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    replies: Vec<ReplyBody>,
+}
+
+/// What a customer says about an outfit that they see by their link.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Reply)]
+struct ReplyBody {
+    #[schema(examples("2026-11-21T14:34:00Z"))]
+    at: String,
+    /// `likes`, `dislikes` or `asks`.
+    #[schema(examples("asks"))]
+    kind: &'static str,
+    /// The piece that they dislike.
+    #[schema(examples("a-00568"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    article: Option<String>,
+    #[schema(examples("Is it warm?"))]
+    #[serde(skip_serializing_if = "String::is_empty")]
+    text: String,
+}
+
+impl From<Reply> for ReplyBody {
+    fn from(Reply { at, kind, article, text }: Reply) -> Self {
+        Self { at: calendar::moment(at, 1000, true), kind: kind.as_str(), article, text }
+    }
 }
 
 impl From<SavedOutfit> for OutfitBody {
@@ -107,6 +137,8 @@ impl From<SavedOutfit> for OutfitBody {
             changed_at: time(saved.changed_at),
             deleted_at: saved.deleted_at.map(time),
             link_expires_at: saved.link_until.map(time),
+            message: saved.message.as_str().to_owned(),
+            replies: saved.replies.into_iter().map(ReplyBody::from).collect(),
         }
     }
 }

@@ -79,6 +79,12 @@ impl ArticleView {
         Self { is_new, ..self }
     }
 
+    /// An article that has left the catalogue, as it was.
+    pub(super) fn removed(article: &Article) -> Self {
+        let view = Self::without_price(article);
+        Self { name: format!("{} (no longer in the catalogue)", view.name), in_stock: true, ..view }
+    }
+
     /// A placeholder for an article that has left the catalogue.
     pub(super) fn gone(id: &ArticleId) -> Self {
         Self {

@@ -46,6 +46,10 @@ const STYLIST: Pages = &[
     ("over-budget", "/studio?customer=c-014871&slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130&total=10"),
     ("old-link", "/studio?customer=c-014871&slot=a-00134&slot=gone&method=Best&k=x"),
     ("look", "/studio?customer=c-014871&slot=a-00134&slot=&trial=on"),
+    ("article", "/studio/articles/a-00134"),
+    ("new-customer", "/studio/new-customer"),
+    ("correct-customer", "/studio/customers/c-014871"),
+    ("deleted-outfits", "/studio/outfits?bin=on"),
     ("personas", "/personas?method=latent&customer=c-000010"),
     ("password", "/password"),
 ];
@@ -228,7 +232,8 @@ async fn saved_outfits(service: &Service) -> Vec<(&'static str, String)> {
     assert_eq!(browser.post(&page, &words).await.status(), 303);
     let note = [("customer", "c-014871"), ("note", "Prefers calls in the evening")];
     assert_eq!(browser.post("/studio/notes", &note).await.status(), 303);
-    let html = browser.post(&page, &[("change", "share"), ("revision", "2")]).await.text().await.unwrap();
+    assert_eq!(browser.post(&page, &[("change", "share"), ("revision", "2")]).await.status(), 303);
+    let html = browser.page(&page).await;
     let (_, link) = html.split_once("/shared/").unwrap();
     let link = format!("/shared/{}", link.split('<').next().unwrap());
     let seq = page.rsplit('/').next().unwrap();

@@ -13,7 +13,7 @@ const DRAFT: &str = "customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00
 
 #[apply(in_chromium)]
 async fn finishes_a_draft_and_shows_it_to_the_customer(db: TestDatabase) {
-    let (_service, window) = stylist(&db, &format!("/studio?{DRAFT}")).await;
+    let (service, window) = stylist(&db, &format!("/studio?{DRAFT}")).await;
     window.click("#save").await;
     window.until_words("Saved as draft").await;
 
@@ -66,11 +66,30 @@ async fn finishes_a_draft_and_shows_it_to_the_customer(db: TestDatabase) {
     guest.until_words("Total €").await;
     let loaded = "[...document.images].filter(one => one.complete && one.naturalWidth > 0).length === 4";
     guest.until(loaded).await;
-    assert_eq!(guest.run("return document.querySelector('nav, header, form, a')").await, Value::Null);
+    assert_eq!(guest.run("return document.querySelector('nav, header, a')").await, Value::Null);
     let shown = guest.text("body").await;
-    for hidden in ["c-014871", "Boots in 38", "Some stylist", "%"] {
+    for hidden in ["c-014871", "Boots in 38", "%"] {
         assert!(!shown.contains(hidden), "{hidden} in {shown}");
     }
+
+    // The customer answers, and the stylist sees it in the queue. The link survives a reload, and is copied.
+    guest.click("#dislike-2").await;
+    guest.until_words("Sent to your stylist").await;
+    guest.fill("#text", "Is there one in red?").await;
+    guest.click("#send").await;
+    guest.until("document.querySelector('#text').value === ''").await;
+    window.goto(&page).await;
+    assert_eq!(window.text("#link").await, link);
+    window.click("#copy-link").await;
+    window.until("/Copied|Selected/.test(document.querySelector('#copy-link').innerText)").await;
+    window.goto(&format!("{}/studio", service.url)).await;
+    window.until_words("Replies").await;
+    window.until_words("Link open until").await;
+    window.click("[aria-labelledby=replied-title] .outfit").await;
+    window.until_words(&format!("Dislikes {taken}")).await;
+    window.until_words("Asks: Is there one in red?").await;
+    window.click("#answer").await;
+    window.until("!document.querySelector('#answer')").await;
 
     window.click("#withdraw").await;
     window.until("!document.querySelector('#withdraw')").await;
@@ -95,6 +114,76 @@ async fn deletes_an_outfit_and_brings_it_back(db: TestDatabase) {
     window.until("document.querySelectorAll('.outfits > li').length === 1").await;
     window.fill("#find", "somebody").await;
     window.until_words("No outfits match").await;
+}
+
+#[apply(in_chromium)]
+async fn adds_and_corrects_a_customer_with_a_name(db: TestDatabase) {
+    let (service, window) = stylist(&db, "/studio").await;
+    window.click_words("Add a customer").await;
+    window.fill("#new-id", "c-014871").await;
+    window.fill("[name='is.name']", "Jana Müller").await;
+    window.choose("[name='is.shoe_size']", "38").await;
+    window.fill("[name='is.height']", "165").await;
+    window.run("document.querySelector('[name=\"is.preferred_colours\"][value=navy]').click()").await;
+    window.click("#save-profile").await;
+    window.until_words("there is already a customer c-014871").await;
+    assert_eq!(
+        window.run("return document.querySelector('[name=\"is.name\"]').value").await,
+        json!("Jana Müller")
+    );
+    window.fill("#new-id", "jana").await;
+    window.click("#save-profile").await;
+    window.until_words("For Jana Müller").await;
+    window.until_words("shoe size 38").await;
+    window.click("#correct").await;
+    window.choose("[name='is.shoe_size']", "39").await;
+    window.click("#save-profile").await;
+    window.until_words("shoe size 39").await;
+    window.until_words("For Jana Müller").await;
+    let stored = service.json("/customers/jana").await;
+    assert_eq!(
+        stored["features"],
+        json!({"name": "Jana Müller", "shoe_size": "39", "height": 165, "preferred_colours": ["navy"]})
+    );
+
+    // The name leads everywhere, and finds her.
+    window.goto(&format!("{}/studio?find=mueller", service.url)).await;
+    window.until("document.querySelector('#found strong').innerText === 'Jana Müller'").await;
+    window.goto(&format!("{}/studio?{}", service.url, DRAFT.replace("c-014871", "jana"))).await;
+    window.click("#save").await;
+    window.click_words("Name, print or share it").await;
+    window.until_words("For Jana Müller · jana").await;
+    window.goto(&format!("{}/studio/outfits", service.url)).await;
+    window.until_words("for Jana Müller · jana").await;
+}
+
+#[apply(in_chromium)]
+async fn says_why_and_looks_at_an_article(db: TestDatabase) {
+    let (service, window) = stylist(&db, &format!("/studio?{DRAFT}")).await;
+    window.click("#not-1-1").await;
+    window.until_words("Why?").await;
+    window.click("#reason-too-dear").await;
+    window.until("document.querySelector('#reason-too-dear').ariaPressed === 'true'").await;
+    window.click("#reason-style").await;
+    window.until("document.querySelector('#reason-style').ariaPressed === 'true'").await;
+    assert_eq!(
+        window.run("return document.querySelector('#reason-too-dear').ariaPressed").await,
+        json!("false")
+    );
+    let export = service.json("/customers/c-014871/export").await;
+    let reasons: Vec<&Value> =
+        export["feedback"].as_array().unwrap().iter().map(|event| &event["reason"]).collect();
+    assert!(reasons.contains(&&json!("style")), "{reasons:?}");
+    let analyst = super::signed_in(&service, atelier_core::domain::Role::Analyst, Eyes::default()).await;
+    analyst.goto(&format!("{}/operations/acceptance", service.url)).await;
+    analyst.until_words("Why suggestions were refused").await;
+    analyst.until_words("Not their style").await;
+
+    let details = "document.querySelector('.board a[target=_blank]').href";
+    let address = window.run(&format!("return {details}")).await;
+    window.goto(address.as_str().unwrap()).await;
+    window.until_words("a-00134").await;
+    window.until("document.querySelectorAll('.pieces img').length === 1 && document.querySelectorAll('th').length > 2").await;
 }
 
 #[apply(in_chromium)]

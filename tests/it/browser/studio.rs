@@ -112,6 +112,21 @@ async fn searches_over_a_slow_network(db: TestDatabase) {
     assert!(window.text("#found li").await.contains("c-014871"));
 }
 
+/// The last click counts, however late the answer to the one before comes.
+#[apply(in_chromium)]
+async fn clicks_keep_their_order(db: TestDatabase) {
+    let board =
+        "/studio?customer=c-014871&slot=a-00134&slot=a-01130&slot=a-00568&slot=a-00259&from=1:7f&from=2:8e";
+    let (_service, window) = stylist(&db, board).await;
+    window.until("document.readyState === 'complete'").await;
+    window.run("const send = fetch; let first = true; window.fetch = async (...request) => { const late = first; first = false; \
+                const answer = await send(...request); if (late) await new Promise(done => setTimeout(done, 1500)); return answer; }").await;
+    window.run("document.querySelector('#lock-1').click(); document.querySelector('#lock-2').click()").await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let loose = "return new URL(location).searchParams.getAll('loose')";
+    assert_eq!(window.run(loose).await, json!(["2"]), "the second click");
+}
+
 #[apply(in_chromium)]
 async fn follows_marked_and_dead_links(db: TestDatabase) {
     let (service, window) = stylist(&db, "/studio?customer=c-014871&utm_source=mail&gbraid=7&_gl=1").await;

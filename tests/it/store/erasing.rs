@@ -238,6 +238,7 @@ fn event(customer: &str) -> FeedbackEvent {
         arm: None,
         customer: Some(customer_id(customer)),
         at: NOW,
+        reason: None,
     }
 }
 

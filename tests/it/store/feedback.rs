@@ -20,6 +20,7 @@ fn event(kind: FeedbackKind, method: &str, arm: Option<&str>) -> FeedbackEvent {
         arm: arm.map(Into::into),
         customer: None,
         at: NOW,
+        reason: None,
     }
 }
 

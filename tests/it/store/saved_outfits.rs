@@ -187,8 +187,21 @@ async fn lists_are_searched_by_name_customer_and_author(db: TestDatabase) {
     let rename = |saved: &mut SavedOutfit| saved.name = Some(name("Ärmel & Öl_100%"));
     saved.change(second, 1, rename, LATER).await.unwrap();
     let list = async |search, only_drafts, by| {
-        let (found, count) =
-            saved.list(&SavedFilter { search, customer: None, only_drafts, by }, 0, 9).await.unwrap();
+        let (found, count) = saved
+            .list(
+                &SavedFilter {
+                    search,
+                    customer: None,
+                    only_drafts,
+                    only_deleted: false,
+                    only_replied: false,
+                    by,
+                },
+                0,
+                9,
+            )
+            .await
+            .unwrap();
         assert_eq!(found.len() as u64, count);
         found.into_iter().map(|saved| saved.seq).collect::<Vec<_>>()
     };
@@ -217,6 +230,7 @@ async fn the_queue_knows_who_waits(db: TestDatabase) {
             arm: None,
             customer: Some(customer_id(customer)),
             at,
+            reason: None,
         };
         store
             .feedback()

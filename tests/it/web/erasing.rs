@@ -86,6 +86,7 @@ async fn an_export_has_no_limit(service: Service) {
             arm: None,
             customer: Some(who.clone()),
             at: now,
+            reason: None,
         };
         service
             .store

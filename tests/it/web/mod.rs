@@ -34,6 +34,7 @@ pub mod patching;
 pub mod personas;
 pub mod pictures;
 pub mod problems;
+pub mod reasons;
 pub mod refusing;
 pub mod releases;
 pub mod remembered_outfits;

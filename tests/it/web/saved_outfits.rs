@@ -101,6 +101,10 @@ async fn a_copy_is_for_another_customer(Stylist(service, browser): Stylist) {
     let own = copy("c-014871").await;
     assert_eq!(own.status(), 422);
     assert!(own.text().await.unwrap().contains("c-014871 already has this outfit"));
+    service.put("/customers/found", &json!({"features": {"name": "Zenobia Quill"}})).await;
+    assert_eq!(copy("quill").await.status(), 303, "what a search finds");
+    let many = copy("female").await.text().await.unwrap();
+    assert!(many.contains("customers match “female”; enter an id"), "{many}");
     let refused = copy("nobody").await;
     assert_eq!(refused.status(), 422);
     assert!(refused.text().await.unwrap().contains("there is no such customer"));
@@ -129,7 +133,7 @@ async fn a_copy_is_for_another_customer(Stylist(service, browser): Stylist) {
     assert!(!html.to_lowercase().contains("c-014871"), "a name with the other's id is not copied: {html}");
     let list = browser.page("/studio/outfits?find=autumn").await;
     assert!(
-        list.contains("4 outfits") && list.contains("for c-000010") && list.contains("for c-014871"),
+        list.contains("5 outfits") && list.contains("for c-000010") && list.contains("for c-014871"),
         "{list}"
     );
     assert!(browser.page("/studio/outfits?find=autumn+c-000010").await.contains("1 outfit</span>"));
@@ -188,11 +192,17 @@ async fn the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces(
     db: TestDatabase,
 ) {
     let page = save(&browser, WHOLE).await;
-    let words = [("change", "words"), ("revision", "1"), ("name", "Autumn"), ("note", "pays late")];
+    let words = [
+        ("change", "words"),
+        ("revision", "1"),
+        ("name", "Autumn"),
+        ("note", "pays late"),
+        ("message", "For your office"),
+    ];
     change(&browser, &page, &words).await;
     let share = async || {
-        let html = browser.post(&page, &[("change", "share"), ("revision", "2"), ("days", "30")]).await;
-        let html = html.text().await.unwrap();
+        change(&browser, &page, &[("change", "share"), ("revision", "2"), ("days", "30")]).await;
+        let html = browser.page(&page).await;
         let (_, link) = html.split_once(&format!("{}/shared/", service.url)).unwrap();
         format!("/shared/{}", link.split('<').next().unwrap())
     };
@@ -206,8 +216,9 @@ async fn the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces(
     );
     let html = answer.text().await.unwrap();
     assert!(html.contains("<h1>Autumn</h1>") && html.contains("Total €"), "{html}");
+    assert!(html.contains("From Some stylist.") && html.contains("For your office"), "{html}");
     assert_eq!(html.matches("class=\"picture\"").count(), 4);
-    for hidden in ["c-014871", "pays late", "Some stylist", "<nav", "/studio", "rank", "match", "female"] {
+    for hidden in ["c-014871", "pays late", "<nav", "/studio", "rank", "match", "female"] {
         assert!(!html.contains(hidden), "{hidden} in {html}");
     }
 
@@ -223,7 +234,8 @@ async fn the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces(
     assert_eq!((gone.status().as_u16(), header(&gone, "x-robots-tag")), (404, "noindex, nofollow"));
     assert!(gone.text().await.unwrap().contains("Ask your stylist for a new one"));
     assert_eq!(service.page("/shared/nonsense").await.status(), 404);
-    let failed = browser.post(&link, &[]).await;
+    let failed = super::browser().delete(format!("{}{link}", service.url)).header("accept", "text/html");
+    let failed = failed.send().await.unwrap();
     assert_eq!(failed.status(), 405);
     let failed = failed.text().await.unwrap();
     assert!(failed.contains("ask your stylist") && !failed.contains("Studio"), "{failed}");
@@ -237,6 +249,98 @@ async fn the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces(
     assert_eq!(over.status(), 410);
     assert!(over.text().await.unwrap().contains("This link has expired"));
     assert!(browser.page(&page).await.contains("The last link expired on"));
+}
+
+#[apply(contract)]
+async fn a_customers_replies_reach_the_queue(Stylist(service, browser): Stylist) {
+    let page = save(&browser, WHOLE).await;
+    change(&browser, &page, &[("change", "share"), ("revision", "1"), ("days", "14")]).await;
+    let html = browser.page(&page).await;
+    let (_, link) = html.split_once("/shared/").unwrap();
+    let link = format!("/shared/{}", link.split('<').next().unwrap());
+    // Another session does not see it.
+    assert!(!service.signed_in(Role::Stylist).await.page(&page).await.contains(&link));
+    let guest = async |fields: &[(&str, &str)]| {
+        let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        service.post(&link, "application/x-www-form-urlencoded", form).await.status().as_u16()
+    };
+    assert!(!browser.page("/studio").await.contains("replied-title"));
+    assert_eq!(guest(&[("text", "  ")]).await, 200);
+    assert!(!browser.page("/studio").await.contains("replied-title"), "nothing was said");
+    let sent =
+        [&[("dislikes", "a-00568"), ("text", "")][..], &[("text", "Is it <b>warm</b>?")], &[("likes", "on")]];
+    for fields in sent {
+        assert_eq!(guest(fields).await, 200);
+        assert_eq!(guest(fields).await, 200, "a double click");
+    }
+    assert_eq!(guest(&[("text", &"x".repeat(2001))]).await, 422);
+    assert_eq!(guest(&[("dislikes", "a-00001")]).await, 422, "no piece of the outfit");
+    for odd in ["/shared/%0A", "/shared/nonsense"] {
+        let answer = service.post(odd, "application/x-www-form-urlencoded", "likes=on").await;
+        assert_eq!(answer.status(), 404, "{odd}");
+    }
+    assert!(browser.page("/studio").await.contains("replied-title"));
+    let html = browser.page(&page).await;
+    let name = service.json("/articles/a-00568").await["name"].as_str().unwrap().to_owned();
+    for said in [
+        &*format!("Dislikes {name}"),
+        "Asks: Is it &#60;b&#62;warm&#60;/b&#62;?",
+        "Likes it",
+        "The customer replied",
+    ] {
+        assert!(html.contains(said), "{said} in {html}");
+    }
+    let export = service.json("/customers/c-014871/export").await;
+    let saved =
+        export["outfits"].as_array().unwrap().iter().find(|outfit| outfit["replies"].is_array()).unwrap();
+    assert_eq!(saved["replies"].as_array().unwrap().len(), 3);
+    assert_eq!(saved["replies"][1]["text"], "Is it <b>warm</b>?");
+    let seen = |html: &str| {
+        html.split_once("name=\"seen\" value=\"").unwrap().1.split('"').next().unwrap().to_owned()
+    };
+    let before = seen(&html);
+    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    assert_eq!(guest(&[("text", "And in red?")]).await, 200);
+    change(&browser, &page, &[("change", "answer"), ("revision", "1"), ("seen", &before)]).await;
+    assert!(browser.page("/studio").await.contains("replied-title"), "a reply came meanwhile");
+    assert!(browser.page("/studio/outfits?replied=on").await.contains(&page));
+    let now = seen(&browser.page(&page).await);
+    change(&browser, &page, &[("change", "answer"), ("revision", "1"), ("seen", &now)]).await;
+    assert!(!browser.page("/studio/outfits?replied=on").await.contains(&page));
+    assert!(!browser.page("/studio").await.contains("replied-title"));
+    let mut sent = 4;
+    while guest(&[("text", &format!("{sent}?"))]).await == 200 {
+        sent += 1;
+    }
+    assert_eq!((sent, guest(&[("text", "more")]).await), (12, 429));
+    let html = browser.page(&page).await;
+    let seen = seen(&html);
+    change(&browser, &page, &[("change", "answer"), ("revision", "1"), ("seen", &seen)]).await;
+    change(&browser, &page, &[("change", "withdraw"), ("revision", "1")]).await;
+    assert_eq!(guest(&[("likes", "on")]).await, 404, "the link is gone");
+    assert!(!browser.page("/studio").await.contains("replied-title"));
+}
+
+#[apply(contract)]
+async fn deleted_outfits_are_listed_and_removed_articles_keep_their_names(
+    Stylist(service, browser): Stylist,
+) {
+    let body = json!({"type": "coat", "name": "Loden coat", "colour": "green", "price": 90});
+    service.put("/articles/loden", &body).await;
+    let page = save(&browser, &WHOLE.replace("a-01130", "loden")).await;
+    service.delete("/articles/loden").await;
+    for path in [&*page, "/studio/outfits"] {
+        let html = browser.page(path).await;
+        assert!(html.contains("/pictures/coat.svg?colour=green"), "{path}: {html}");
+    }
+    let html = browser.page(&page).await;
+    assert!(html.contains("Loden coat (no longer in the catalogue)") && html.contains(">loden<"), "{html}");
+
+    assert!(!browser.page("/studio/outfits?bin=on").await.contains(&page));
+    change(&browser, &page, &[("change", "delete"), ("revision", "1")]).await;
+    let bin = browser.page("/studio/outfits?bin=on").await;
+    assert!(bin.contains(&page) && bin.contains("Deleted on "), "{bin}");
+    assert!(!browser.page("/studio/outfits").await.contains(&format!("{page}\"")));
 }
 
 #[apply(contract)]

@@ -119,7 +119,7 @@ fn to_strings<T: Word>(words: Words<T>) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use atelier_core::domain::Schema;
 
     use super::{super::population::draw_profile, *};
@@ -136,7 +136,7 @@ mod tests {
     }
 
     /// The inverse of [`Profile::features`].
-    fn parse(features: &Features) -> Profile {
+    pub(in crate::world) fn parse(features: &Features) -> Profile {
         let text = |name: &str| match features.get(name) {
             Some(FeatureValue::Text(word)) => Some(word.as_str()),
             _ => None,

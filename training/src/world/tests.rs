@@ -3,7 +3,11 @@
 //! The brute force below sums over single articles, without classes or cells; it shares only the
 //! definitions of u, harmony and templates with the stylist and the oracle.
 
-use std::{fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use atelier_core::domain::OutfitSize;
 
@@ -11,6 +15,8 @@ use super::{
     Context, NumberedOutfit, Plan, World,
     harmony::Closeness,
     lexicon::{ArticleType, Family, Word},
+    profile,
+    stylist::Scores,
     taste::Taste,
 };
 use crate::{
@@ -241,6 +247,57 @@ fn no_gos_and_sizes_are_almost_always_respected() {
     }
     assert!(slips > 0 && real(slips) / real(slots) < 0.01, "{slips} slips in {slots} slots");
     assert!(real(misfits) / real(slots) < 0.015, "{misfits} misfits in {slots} slots");
+}
+
+/// The service's tests judge its reasons by this file: for each type, the features whose absence moves more than a fiftieth of
+/// the probability from some of its articles to others, for some customer.
+#[test]
+fn what_the_choice_of_each_type_depends_on_is_in_a_file() {
+    const SLIGHT: f64 = 0.02;
+    let world = small(1, 1500);
+    let shares = |context: Context<'_>, kind: ArticleType| -> Vec<f64> {
+        let scores = Scores::for_type(&world.catalogue, &Taste::new(context), kind);
+        let cells = world.catalogue.cells_of_type(kind);
+        let places = world.catalogue.cells()[cells].iter().flat_map(|cell| cell.places.clone());
+        let weights: Vec<f64> = places.map(|place| scores.place(place)).collect();
+        let sum: f64 = weights.iter().sum();
+        weights.into_iter().map(|weight| weight / sum).collect()
+    };
+    let mut found: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    let mut draws = Stream::new(1, Table::Contexts, 0);
+    for _ in 0..200 {
+        let (customer, occasion) = world.draw_context(&mut draws);
+        let context = world.context(customer, occasion);
+        let features = context.profile.features();
+        for &kind in ArticleType::ALL {
+            let with = shares(context, kind);
+            let depends = |other: Context<'_>| {
+                let without = shares(other, kind);
+                let moved: f64 = with.iter().zip(&without).map(|(a, b)| (a - b).abs() / 2.0).sum();
+                moved > SLIGHT
+            };
+            let of_kind = found.entry(kind.word()).or_default();
+            for (name, _) in features.iter().filter(|(name, _)| !of_kind.contains(*name)).collect::<Vec<_>>()
+            {
+                let mut others = features.clone();
+                others.remove(name);
+                if depends(Context { profile: &profile::tests::parse(&others), occasion }) {
+                    of_kind.insert(name.to_owned());
+                }
+            }
+            if !of_kind.contains("occasion") && depends(Context { occasion: None, ..context }) {
+                of_kind.insert("occasion".to_owned());
+            }
+        }
+    }
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/demo-choices.json");
+    let kept = fs::read_to_string(file).unwrap_or_default();
+    let kept: BTreeMap<&str, BTreeSet<String>> = serde_json::from_str(&kept).unwrap_or_default();
+    assert!(
+        kept == found,
+        "tests/fixtures/demo-choices.json is now {}",
+        serde_json::to_string(&found).unwrap()
+    );
 }
 
 #[test]

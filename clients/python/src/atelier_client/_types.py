@@ -370,6 +370,7 @@ class FeedbackStored(TypedDict):
     kind: str
     method: str
     rank: int
+    reason: NotRequired[str | None]
     release: str
     slot: int
 
@@ -588,9 +589,11 @@ class Outfit(TypedDict):
     features: Features
     id: int
     link_expires_at: NotRequired[str | None]
+    message: NotRequired[str]
     name: NotRequired[str | None]
     note: NotRequired[str]
     origin: str
+    replies: NotRequired[list[Reply]]
     split: NotRequired[str | None]
 
 
@@ -713,6 +716,15 @@ class RememberedOutfits(TypedDict):
 
     count: int
     slots: list[int]
+
+
+class Reply(TypedDict):
+    """What a customer says about an outfit that they see by their link."""
+
+    article: NotRequired[str | None]
+    at: str
+    kind: str
+    text: NotRequired[str]
 
 
 class Routing(TypedDict):

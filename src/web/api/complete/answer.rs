@@ -208,7 +208,7 @@ impl VariantBody {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Reason)]
 pub(crate) struct ReasonBody {
-    /// A feature of the customer and its value.
+    /// A feature of the customer and its value, if the schema says that it is about articles of this type.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<FeaturesSchema>)]
     feature: Option<Map<String, Value>>,

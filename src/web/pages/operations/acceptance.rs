@@ -17,7 +17,10 @@ use serde::Deserialize;
 
 use super::{Tab, rows::OutcomesRow};
 use crate::{
-    service::acceptance::{self, Acceptance, By, USUAL_DAYS, share},
+    service::{
+        acceptance::{self, Acceptance, By, USUAL_DAYS, share},
+        wording,
+    },
     store::{Outcomes, day_of},
     web::{
         http::{AppState, Finding, Problem},
@@ -54,6 +57,8 @@ struct AcceptancePage {
     drawn: usize,
     rows: Vec<OutcomesRow>,
     total: OutcomesRow,
+    /// Why suggestions were refused, and how often.
+    reasons: Vec<(&'static str, String)>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -96,7 +101,13 @@ pub(super) async fn page(
     if by == By::Day {
         rows.reverse();
     }
+    let since = day_of(state.now()) + 1 - i64::from(days);
+    let reasons = state.store.feedback().refusal_reasons(since).await?;
     let page = AcceptancePage {
+        reasons: reasons
+            .into_iter()
+            .map(|(reason, count)| (wording::refusal_reason(reason), notation.count(count)))
+            .collect(),
         shell: visitor.shell(Page::Operations),
         tab: Tab::Acceptance,
         by: by.to_string(),

@@ -1,10 +1,12 @@
 //! `/studio`: a stylist finds a customer, lays out an outfit, sees suggestions for its blanks, and saves it.
 
+mod article;
 mod board;
 mod customer;
 mod notices;
 mod outfit;
 mod pick;
+mod profile_form;
 mod queue;
 mod saved;
 mod shared;
@@ -12,10 +14,15 @@ mod suggest;
 mod view;
 mod what_if;
 
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use askama::Template;
-use atelier_core::domain::{ArticleId, Customer, Features, Method, Schema, Slot, Timestamp};
+use atelier_core::domain::{
+    ArticleId, Customer, CustomerId, Features, Method, PHOTO, Schema, Slot, Timestamp,
+};
 use axum::{
     Router,
     extract::State,
@@ -40,12 +47,12 @@ use crate::{
         asking::Question,
         completion::Request,
         fault::ServiceError,
-        feedback::{judge, withdraw_refusal},
+        feedback::{give_reason, judge, reason_given, withdraw_refusal},
         live_release::{LiveRelease, ServedSchema},
         search,
         wording::{self, ProfileWord},
     },
-    store::{FeedbackKind, SavedOutfit},
+    store::{FeedbackKind, RefusalReason, SavedOutfit},
     web::{
         http::{AppState, Finding, Kind, Problem},
         pages::{
@@ -65,6 +72,9 @@ pub(super) fn router() -> Router<AppState> {
         .route("/studio/feedback", post(feedback))
         .route("/studio/outfits", get(saved::page).post(saved::save))
         .route("/studio/outfits/{id}", get(outfit::page).post(outfit::change))
+        .route("/studio/articles/{id}", get(article::page))
+        .route("/studio/new-customer", get(profile_form::add).post(profile_form::save_new))
+        .route("/studio/customers/{id}", get(profile_form::correct).post(profile_form::save_corrected))
         .route("/studio/notes", post(customer::note))
         .merge(shared::router())
 }
@@ -300,6 +310,8 @@ fn leave_out_what_is_gone(view: &mut View, live: &LiveRelease) {
 struct Refused {
     /// What was refused just now.
     just: Option<RefusedArticle>,
+    /// Why it was, with what may be said; empty where nothing is kept.
+    reasons: Vec<(RefusalReason, bool)>,
     /// The latest.
     before: Vec<RefusedArticle>,
     /// How many there are.
@@ -328,7 +340,18 @@ async fn refused(state: &AppState, view: &View) -> Result<Refused, Problem> {
         let name = articles.iter().find(|article| article.id == id).map(|article| article.name.clone());
         RefusedArticle { name: name.unwrap_or_else(|| id.to_owned()), undone: refusal.to_string() }
     };
-    Ok(Refused { just: just.map(with_name), before: before.iter().map(with_name).collect(), count })
+    let given = match just {
+        Some(just) => reason_given(&state.store, &just.name).await?,
+        None => None,
+    };
+    let reasons =
+        given.map(|given| RefusalReason::ALL.map(|reason| (reason, given == Some(reason))).to_vec());
+    Ok(Refused {
+        reasons: reasons.unwrap_or_default(),
+        just: just.map(with_name),
+        before: before.iter().map(with_name).collect(),
+        count,
+    })
 }
 
 /// The outfit that the address says was just saved, if it is stored and is the one on the page.
@@ -413,6 +436,9 @@ const MOST_SKIPPED: usize = 10_000_000;
 
 struct CustomerView {
     id: String,
+    /// What people call them, if their profile says so.
+    name: Option<String>,
+    photo: Option<String>,
     words: Vec<ProfileWord>,
     /// The studio for this customer.
     href: String,
@@ -421,12 +447,49 @@ struct CustomerView {
 impl CustomerView {
     fn new(customer: &Customer, schema: &Schema) -> Self {
         let href = View { customer: Some(customer.id.clone()), ..View::default() }.href();
-        Self { id: customer.id.to_string(), words: wording::describe(&customer.features, schema), href }
+        let photo = customer.features.get(PHOTO).and_then(|photo| photo.words().first());
+        Self {
+            id: customer.id.to_string(),
+            name: schema.display_name(&customer.features),
+            photo: photo.filter(|photo| photo.starts_with("https://")).cloned(),
+            words: wording::describe(&customer.features, schema),
+            href,
+        }
+    }
+
+    /// The name, or else the id.
+    fn title(&self) -> &str {
+        self.name.as_ref().unwrap_or(&self.id)
+    }
+
+    /// Both, if there is a name.
+    fn label(&self) -> String {
+        self.name.as_ref().map_or_else(|| self.id.clone(), |name| format!("{name} · {}", self.id))
     }
 
     fn line(&self) -> String {
         self.words.iter().map(|word| word.words.as_str()).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// What people call these customers, by their ids.
+async fn labels(
+    state: &AppState,
+    ids: impl IntoIterator<Item = &CustomerId>,
+    schema: &Schema,
+) -> Result<HashMap<CustomerId, String>, Problem> {
+    let ids: HashSet<CustomerId> = ids.into_iter().cloned().collect();
+    let ids: Vec<CustomerId> = ids.into_iter().collect();
+    let customers = state.store.customers().get_many(&ids).await?;
+    Ok(customers
+        .into_iter()
+        .map(|customer| (customer.id.clone(), CustomerView::new(&customer, schema).label()))
+        .collect())
+}
+
+/// What people call a customer, or the id of one who is gone.
+fn label_of(labels: &HashMap<CustomerId, String>, id: &CustomerId) -> String {
+    labels.get(id).cloned().unwrap_or_else(|| id.to_string())
 }
 
 struct FoundCustomers {
@@ -462,6 +525,8 @@ struct Judgement {
     refused: Option<String>,
     /// A refusal to take back.
     undone: Option<String>,
+    /// Why the latest refusal was made.
+    reason: Option<String>,
 }
 
 /// Records a refusal as feedback, or takes it back. A refused article is no longer suggested for the customer; without a
@@ -469,17 +534,30 @@ struct Judgement {
 async fn feedback(
     Stylist(visitor): Stylist,
     State(state): State<AppState>,
-    Form(Judgement { view, refused, undone }): Form<Judgement>,
+    Form(Judgement { view, refused, undone, reason }): Form<Judgement>,
 ) -> Result<Response, Problem> {
     // The best ideas change with what is refused.
-    let view = View::parse(&view)?.with_best_sets();
+    let view = View::parse(&view)?;
+    let just = view.refused.clone();
+    let view = view.with_best_sets();
     let (store, now) = (state.store.by(visitor.author()), state.now());
+    let parse_reason = |value: &str| {
+        value.parse().map_err(|detail| Problem::invalid(vec![Finding::parameter("reason", detail)]))
+    };
     let parse = |parameter: &str, value: &str| {
         value.parse().map_err(|detail| Problem::invalid(vec![Finding::parameter(parameter, detail)]))
     };
     let customer = view.customer.as_ref();
-    let (slot, next) = match (refused, undone) {
-        (Some(refused), None) => {
+    let (slot, next) = match (refused, undone, reason) {
+        (None, None, Some(reason)) => {
+            let reason: RefusalReason = parse_reason(&reason)?;
+            let Some(refusal) = just else {
+                return Err(Problem::new(Kind::Invalid, "nothing was refused just now"));
+            };
+            give_reason(&store, &refusal.name, reason, now).await?;
+            (refusal.slot, View { refused: Some(refusal), ..view.with(|_| ()) })
+        }
+        (Some(refused), None, None) => {
             let refusal: Refusal = parse("refused", &refused)?;
             let Refusal { slot, name, article } = &refusal;
             judge(&store, &state.releases, name, article, None, FeedbackKind::Rejected, now).await?;
@@ -495,7 +573,7 @@ async fn feedback(
             });
             (*slot, next)
         }
-        (None, Some(undone)) => {
+        (None, Some(undone), None) => {
             let Refusal { slot, name, article } = parse("undone", &undone)?;
             withdraw_refusal(&store, &name, customer, &article, now).await?;
             let next = view.with(|view| {
@@ -504,7 +582,7 @@ async fn feedback(
             });
             (slot, next)
         }
-        _ => return Err(Problem::new(Kind::Invalid, "send either `refused` or `undone`")),
+        _ => return Err(Problem::new(Kind::Invalid, "send one of `refused`, `undone` and `reason`")),
     };
     // Without scripts the browser goes to where the click was.
     let part = if next.slots.is_empty() { "refused-title".to_owned() } else { format!("blank-{slot}") };

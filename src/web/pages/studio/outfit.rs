@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use askama::Template;
-use atelier_core::domain::{ArticleId, CustomerId, OpenOutfit, Role, Schema, Timestamp, fold};
+use atelier_core::domain::{Article, ArticleId, CustomerId, OpenOutfit, Role, Schema, Timestamp, fold};
 use atelier_engine::catalogue::NoGos;
 use axum::{
     extract::State,
@@ -13,10 +13,13 @@ use axum::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{View, saved};
+use super::{
+    View, saved,
+    suggest::{NOT_THEIR_SIZE, describe_variant},
+};
 use crate::{
-    service::{fault::ServiceError, outfits, wording},
-    store::{AuditEntry, Conflict, Name, Note, Origin, SavedOutfit, Store, StoreError},
+    service::{access::Token, fault::ServiceError, outfits, search, wording},
+    store::{AuditEntry, Conflict, Name, Note, Origin, Reply, ReplyKind, SavedOutfit, Store, StoreError},
     web::{
         http::{
             AppState, Kind, Problem,
@@ -46,8 +49,8 @@ struct OutfitPage {
     shell: Shell,
     title: String,
     saved: SavedOutfit,
-    /// None for a blank.
-    pieces: Vec<Option<ArticleView>>,
+    /// None for a blank. Each with what the customer needs of it, such as `M (TSH-1-M)`, or its id.
+    pieces: Vec<Option<(ArticleView, String)>>,
     total: Option<String>,
     /// The outfit's own features, such as the occasion.
     own: String,
@@ -55,12 +58,18 @@ struct OutfitPage {
     origin: String,
     deleted: Option<String>,
     customer: String,
+    /// What people call the customer.
+    label: String,
     board: String,
     link_until: Option<String>,
     link_is_over: bool,
+    /// The customer's link, in the session that made it.
+    link: Option<String>,
     /// What speaks against pieces for this customer.
     unsuitable: Vec<String>,
     history: Vec<Event>,
+    /// What the customer answered, the latest first.
+    replies: Vec<(String, String)>,
     days: [u32; 3],
     /// Whether this person may show it on product pages.
     may_publish: bool,
@@ -76,8 +85,6 @@ struct Notice {
     typed: Option<ChangeForm>,
     /// The outfit that is in the way of restoring this one.
     same: Option<i64>,
-    /// The customer's new link, which is shown once.
-    link: Option<String>,
 }
 
 struct Event {
@@ -105,6 +112,10 @@ impl OutfitPage {
         self.typed(Change::Words).map_or(self.saved.note.as_str(), |form| &form.note)
     }
 
+    fn message(&self) -> &str {
+        self.typed(Change::Words).map_or(self.saved.message.as_str(), |form| &form.message)
+    }
+
     fn copied_to(&self) -> &str {
         self.typed(Change::Copy).map_or("", |form| &form.customer)
     }
@@ -129,10 +140,12 @@ pub(super) async fn page(
     Stylist(visitor): Stylist,
     State(state): State<AppState>,
     Path(OutfitId(seq)): Path<OutfitId>,
+    Https(https): Https,
+    headers: HeaderMap,
     PageQuery(OutfitQuery { saved }): PageQuery<OutfitQuery>,
 ) -> Result<Response, Problem> {
     let notice = Notice { is_saved: saved.is_some(), ..Notice::default() };
-    Ok(outfit_page(&state, &visitor, seq, notice).await?.into_response())
+    Ok(outfit_page(&state, &visitor, seq, &base_url(&headers, https), notice).await?.into_response())
 }
 
 async fn find(state: &AppState, seq: i64) -> Result<SavedOutfit, Problem> {
@@ -144,14 +157,16 @@ async fn outfit_page(
     state: &AppState,
     visitor: &Visitor,
     seq: i64,
+    base_url: &str,
     notice: Notice,
 ) -> Result<Html<String>, Problem> {
     let saved = find(state, seq).await?;
     let customer = &saved.outfit.customer;
     let day = |at: Timestamp| state.notation.day(at.millis());
-    let (pieces, total) = pieces(state, &saved.outfit).await?;
+    let (pieces, total) = pieces(state, &saved).await?;
     let by = saved.author.as_ref().map(|author| format!(" by {author}")).unwrap_or_default();
     let verb = if saved.origin == Origin::Imported { "Imported" } else { "Saved" };
+    let labels = super::labels(state, customer, &state.schema()).await?;
     let page = OutfitPage {
         shell: visitor.shell(Page::Studio),
         title: saved::title(&saved),
@@ -160,18 +175,40 @@ async fn outfit_page(
         origin: format!("{verb}{by} on {}", day(saved.created_at)),
         deleted: saved.deleted_at.map(day),
         customer: View { customer: customer.clone(), ..View::default() }.href(),
+        label: customer.as_ref().map(|id| super::label_of(&labels, id)).unwrap_or_default(),
         board: saved::board(&saved),
         link_until: saved.link_until.map(day),
+        link: link(state, visitor, &saved, base_url).await?,
         link_is_over: saved.link_until.is_some_and(|until| until <= state.now()),
-        unsuitable: unsuitable(state, &saved, &pieces).await?,
+        unsuitable: unsuitable(state, &saved, pieces.iter().flatten()).await?,
         history: history(state, &saved).await?,
+        replies: replies(state, &saved, &pieces),
         days: DAYS,
         may_publish: visitor.person.role >= Role::Merchandiser && saved.outfit.slots.articles().count() > 1,
         notice,
-        pieces,
+        pieces: with_variants(state, &saved, pieces).await?,
         saved,
     };
     Ok(Html(page.render()?))
+}
+
+/// The secret of a link. The database has only its digest, and the session that made it can make it again.
+fn link_token(visitor: &Visitor, seq: i64, until: Timestamp) -> Token {
+    Token::of_form(&visitor.token, &format!("link {seq} {}", until.millis()))
+}
+
+/// The customer's link, if it is open and this session made it.
+async fn link(
+    state: &AppState,
+    visitor: &Visitor,
+    saved: &SavedOutfit,
+    base_url: &str,
+) -> Result<Option<String>, Problem> {
+    let Some(until) = saved.link_until.filter(|until| *until > state.now()) else { return Ok(None) };
+    let token = link_token(visitor, saved.seq, until);
+    let shown = outfits::shared(&state.store, token.as_str()).await?;
+    let is_own = shown.is_some_and(|shown| shown.seq == saved.seq);
+    Ok(is_own.then(|| format!("{base_url}/shared/{}", token.as_str())))
 }
 
 /// What speaks against the pieces for the customer: a no-go, a size, or the stock. An imported outfit, or a deleted one, is
@@ -179,7 +216,7 @@ async fn outfit_page(
 async fn unsuitable(
     state: &AppState,
     saved: &SavedOutfit,
-    pieces: &[Option<ArticleView>],
+    pieces: impl Iterator<Item = &ArticleView>,
 ) -> Result<Vec<String>, Problem> {
     let Some(live) = state.releases.current() else { return Ok(Vec::new()) };
     if saved.origin == Origin::Imported || saved.deleted_at.is_some() {
@@ -205,20 +242,79 @@ async fn unsuitable(
             .collect();
         (!found.is_empty()).then(|| format!("{} {}.", piece.name, wording::list(&found, "and")))
     };
-    Ok(pieces.iter().flatten().filter_map(words).collect())
+    Ok(pieces.filter_map(words).collect())
+}
+
+/// The pieces with what somebody orders: the variant in the customer's size, or the article.
+async fn with_variants(
+    state: &AppState,
+    saved: &SavedOutfit,
+    pieces: Vec<Option<ArticleView>>,
+) -> Result<Vec<Option<(ArticleView, String)>>, Problem> {
+    let live = state.releases.current();
+    let customer = match &saved.outfit.customer {
+        Some(id) => state.store.customers().get(id).await?,
+        None => None,
+    };
+    let features = customer.map(|customer| customer.features).unwrap_or_default();
+    let variant = |id: &str| {
+        let catalogue = &live.as_ref()?.catalogue;
+        let supply = catalogue.sets().supply();
+        let (needs, position) = (supply.needs(&features), catalogue.position_of(id)?);
+        let choice = supply.wanted(&needs).choose(position, catalogue.article(position)?, None)?;
+        describe_variant(&choice)
+    };
+    let order = |piece: ArticleView| {
+        let words = match variant(&piece.id) {
+            Some(choice) if choice == NOT_THEIR_SIZE => format!("{}, {choice}", piece.id),
+            Some(choice) => choice,
+            None => piece.id.clone(),
+        };
+        (piece, words)
+    };
+    Ok(pieces.into_iter().map(|piece| piece.map(order)).collect())
+}
+
+/// The views, of removed articles as they were when the outfit was saved.
+pub(super) fn as_kept(views: Vec<ArticleView>, found: &[Article], kept: &[Article]) -> Vec<ArticleView> {
+    let view = |view: ArticleView| {
+        let is_there = found.iter().any(|article| article.id.as_str() == view.id);
+        let kept = kept.iter().find(|article| !is_there && article.id.as_str() == view.id);
+        kept.map_or(view, ArticleView::removed)
+    };
+    views.into_iter().map(view).collect()
 }
 
 /// The articles in their slots, and the sum of their prices.
 pub(super) async fn pieces(
     state: &AppState,
-    outfit: &OpenOutfit,
+    SavedOutfit { outfit, pieces, .. }: &SavedOutfit,
 ) -> Result<(Vec<Option<ArticleView>>, Option<String>), Problem> {
     let ids: Vec<ArticleId> = outfit.slots.articles().cloned().collect();
     let articles = state.store.articles().get_many(&ids).await?;
     let total = article_view::total(&articles, &state.notation).filter(|_| articles.len() == ids.len());
-    let mut views = article_view::views(&ids, &articles, &state.notation).into_iter();
+    let mut views =
+        as_kept(article_view::views(&ids, &articles, &state.notation), &articles, pieces).into_iter();
     let slots = outfit.slots.as_slice().iter();
     Ok((slots.map(|slot| slot.article().and_then(|_| views.next())).collect(), total))
+}
+
+fn replies(state: &AppState, saved: &SavedOutfit, pieces: &[Option<ArticleView>]) -> Vec<(String, String)> {
+    let name = |id: &String| {
+        let piece = pieces.iter().flatten().find(|piece| piece.id == *id);
+        piece.map_or_else(|| id.clone(), |piece| piece.name.clone())
+    };
+    let words = |reply: &Reply| {
+        let said = match (reply.kind, &reply.article) {
+            (ReplyKind::Likes, _) => "Likes it".to_owned(),
+            (ReplyKind::Dislikes, Some(article)) => format!("Dislikes {}", name(article)),
+            (ReplyKind::Dislikes, None) => "Dislikes it".to_owned(),
+            (ReplyKind::Asks, _) => "Asks".to_owned(),
+        };
+        let said = if reply.text.is_empty() { said } else { format!("{said}: {}", reply.text) };
+        (state.notation.minute(reply.at), said)
+    };
+    saved.replies.iter().rev().map(words).collect()
 }
 
 async fn history(state: &AppState, saved: &SavedOutfit) -> Result<Vec<Event>, Problem> {
@@ -254,6 +350,8 @@ fn words(entry: &AuditEntry, articles: &HashMap<String, String>, schema: &Schema
         "outfit.restore" => parts.push("restored".to_owned()),
         "outfit.share" => parts.push("made a link for the customer".to_owned()),
         "outfit.withdraw" => parts.push("withdrew the link".to_owned()),
+        "outfit.reply" => parts.push("the customer replied".to_owned()),
+        "outfit.answer" => parts.push("saw to the customer’s reply".to_owned()),
         _ => {}
     }
     for list in ["added", "removed"] {
@@ -273,8 +371,10 @@ fn words(entry: &AuditEntry, articles: &HashMap<String, String>, schema: &Schema
         Some(_) => parts.push("removed the name".to_owned()),
         None => {}
     }
-    if entry.details.contains_key("note") {
-        parts.push("changed the note".to_owned());
+    for text in ["note", "message"] {
+        if entry.details.contains_key(text) {
+            parts.push(format!("changed the {text}"));
+        }
     }
     if let Some(Value::Array(names)) = entry.details.get("features") {
         let labels: Vec<String> =
@@ -296,6 +396,11 @@ pub(super) struct ChangeForm {
     name: String,
     #[serde(default)]
     note: String,
+    /// The time of the latest reply on the page.
+    #[serde(default)]
+    seen: i64,
+    #[serde(default)]
+    message: String,
     #[serde(default)]
     customer: String,
     days: Option<u32>,
@@ -311,6 +416,8 @@ enum Change {
     /// To another customer.
     Copy,
     Share,
+    /// Takes the customer's reply out of the queue.
+    Answer,
     /// Withdraws the link.
     Withdraw,
 }
@@ -347,9 +454,12 @@ pub(super) async fn change(
         Change::Copy => copy(&state, &visitor, seq, &form.customer).await?,
         Change::Share => {
             let days = form.days.filter(|days| DAYS.contains(days)).unwrap_or(DAYS[0]);
-            let token = outfits::share(&store, seq, days, now).await?;
-            let link = Some(format!("{}/shared/{}", base_url(&headers, https), token.as_str()));
-            Next::Stay(StatusCode::OK, Notice { link, ..Notice::default() })
+            outfits::share(&store, seq, days, now, |until| link_token(&visitor, seq, until)).await?;
+            Next::Go(format!("/studio/outfits/{seq}#share"))
+        }
+        Change::Answer => {
+            saved.answer(seq, Timestamp::from_millis(form.seen), now).await?;
+            Next::Go(format!("/studio/outfits/{seq}"))
         }
         Change::Withdraw => {
             saved.set_link(seq, None, now).await?;
@@ -360,19 +470,21 @@ pub(super) async fn change(
         Next::Go(next) => Ok(Redirect::to(&next).into_response()),
         Next::Stay(status, notice) => {
             let notice = Notice { typed: Some(form), ..notice };
-            Ok((status, outfit_page(&state, &visitor, seq, notice).await?).into_response())
+            Ok((status, outfit_page(&state, &visitor, seq, &base_url(&headers, https), notice).await?)
+                .into_response())
         }
     }
 }
 
 async fn change_words(store: &Store, seq: i64, form: &ChangeForm, now: Timestamp) -> Result<Next, Problem> {
     let invalid = StatusCode::UNPROCESSABLE_ENTITY;
-    let (name, note) = match (read_name(&form.name), Note::new(&form.note)) {
-        (Ok(name), Ok(note)) => (name, note),
-        (Err(reason), _) => return Ok(Next::refuse(invalid, reason)),
-        (_, Err(error)) => return Ok(Next::refuse(invalid, error.to_string())),
+    let read =
+        || Ok::<_, String>((read_name(&form.name)?, read_note(&form.note)?, read_note(&form.message)?));
+    let (name, note, message) = match read() {
+        Ok(read) => read,
+        Err(reason) => return Ok(Next::refuse(invalid, reason)),
     };
-    let edit = |saved: &mut SavedOutfit| (saved.name, saved.note) = (name, note);
+    let edit = |saved: &mut SavedOutfit| (saved.name, saved.note, saved.message) = (name, note, message);
     match store.saved_outfits().change(seq, form.revision, edit, now).await {
         Ok(()) => Ok(Next::Go(format!("/studio/outfits/{seq}?saved=on"))),
         Err(StoreError::Conflict(Conflict::OutfitChanged)) => Ok(Next::refuse(
@@ -401,13 +513,17 @@ fn read_name(text: &str) -> Result<Option<Name>, String> {
     (!text.is_empty()).then(|| Name::new(text)).transpose().map_err(|error| error.to_string())
 }
 
+fn read_note(text: &str) -> Result<Note, String> {
+    Note::new(text).map_err(|error| error.to_string())
+}
+
 /// Saves the outfit for another customer, with its name unless that has the customer's id, or says why not.
 async fn copy(state: &AppState, visitor: &Visitor, seq: i64, customer: &str) -> Result<Next, Problem> {
     let refuse = |reason: String| Ok(Next::refuse(StatusCode::UNPROCESSABLE_ENTITY, reason));
     let saved = find(state, seq).await?;
-    let customer = match CustomerId::new(customer.trim()) {
+    let customer = match find_one(state, customer.trim()).await? {
         Ok(customer) => customer,
-        Err(error) => return refuse(error.to_string()),
+        Err(reason) => return refuse(reason),
     };
     if saved.outfit.customer.as_ref() == Some(&customer) {
         return refuse(format!("{customer} already has this outfit; enter another customer"));
@@ -428,4 +544,21 @@ async fn copy(state: &AppState, visitor: &Visitor, seq: i64, customer: &str) -> 
         state.store.by(author).saved_outfits().change(copied, copy.revision, edit, now).await?;
     }
     Ok(Next::Go(format!("/studio/outfits/{copied}")))
+}
+
+/// The customer with this id, or the only one whom a search finds.
+async fn find_one(state: &AppState, text: &str) -> Result<Result<CustomerId, String>, Problem> {
+    if let Ok(id) = CustomerId::new(text)
+        && state.store.customers().get(&id).await?.is_some()
+    {
+        return Ok(Ok(id));
+    }
+    let found = search::customers(&state.store, &state.schema(), &state.synonyms, text, (0, 1)).await?;
+    Ok(match (found.count, found.rows.into_iter().next()) {
+        (1, Some(customer)) => Ok(customer.id),
+        (0, _) => Err(format!("there is no such customer: nobody’s id or profile has “{text}”")),
+        (count, _) => {
+            Err(format!("{} customers match “{text}”; enter an id", state.notation.count(count as u64)))
+        }
+    })
 }

@@ -183,7 +183,7 @@ struct Found<'a> {
     shown: usize,
 }
 
-/// Which filters hide articles that were found: each that hides some by itself or, if none does, all together.
+/// Which filters hide articles that were found: each that hides some by itself, and all together.
 async fn hiding(
     state: &AppState,
     live: &LiveRelease,
@@ -193,7 +193,7 @@ async fn hiding(
     Found { ids, shown }: Found<'_>,
 ) -> Result<Vec<Hiding>, Problem> {
     type Relax = fn(&mut View, usize);
-    let filters: [(&str, &str, Relax); 7] = [
+    let filters: [(&str, &str, Relax); 8] = [
         ("as no-gos", "Include no-gos", |view, _| view.filter.no_gos = true),
         ("that don’t fit", "Include what doesn’t fit", |view, _| view.filter.unfit = true),
         ("out of stock", "Include what is out of stock", |view, _| view.filter.sold_out = true),
@@ -201,6 +201,7 @@ async fn hiding(
         ("at other prices", "Search all prices", |view, _| {
             (view.filter.least_price, view.filter.most_price) = (None, None);
         }),
+        ("over the budget", "Ignore the budget", |view, _| view.filter.most_total = None),
         ("of other types", "Search all types", |view, slot| drop(view.types.remove(&slot))),
         ("without the chosen values", "Search all values", |view, _| view.by.clear()),
     ];
@@ -214,7 +215,7 @@ async fn hiding(
         }
     };
     let words = |hidden: usize, why: &str| format!("{} {why}", state.notation.count(hidden as u64));
-    let mut hiding = Vec::new();
+    let (mut hiding, mut named) = (Vec::new(), 0);
     let mut all = view.with(|view| view.page = None);
     for (why, label, relax) in filters {
         let wider = view.with(|view| {
@@ -226,6 +227,7 @@ async fn hiding(
         }
         relax(&mut all, slot);
         let hidden = count(&wider, Some(now)).await?.saturating_sub(shown);
+        named += hidden;
         if hidden > 0 {
             let mut words = words(hidden, why);
             let no_gos = if why == "as no-gos" { no_gos_of(live, view, profile, ids) } else { Vec::new() };
@@ -235,9 +237,9 @@ async fn hiding(
             hiding.push(Hiding { words, include: Some((label.to_owned(), wider.href())) });
         }
     }
-    let together = count(&all, Some(now)).await?.saturating_sub(shown);
-    if hiding.is_empty() && together > 0 {
-        let words = words(together, "by several filters");
+    let others = count(&all, Some(now)).await?.saturating_sub(shown + named);
+    if others > 0 {
+        let words = words(others, "by several filters");
         hiding.push(Hiding { words, include: Some(("Include them".to_owned(), all.href())) });
     }
     let by_rules = count(view, None).await?.saturating_sub(shown);

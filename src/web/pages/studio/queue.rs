@@ -1,4 +1,4 @@
-//! A stylist's queue: their drafts, and the customers who are next.
+//! A stylist's queue: customers' replies, their drafts, and the customers who are next.
 
 use atelier_core::domain::{CustomerId, Schema};
 
@@ -19,6 +19,10 @@ const CUSTOMERS: u32 = 6;
 pub(super) struct Queue {
     /// The stylist's own, the latest first.
     pub(super) drafts: Vec<OutfitCard>,
+    /// Outfits whose customers answered.
+    pub(super) replied: Vec<OutfitCard>,
+    /// How many there are.
+    pub(super) replies: u64,
     /// How many drafts they have.
     pub(super) count: u64,
     /// Customers who refused suggestions since their last outfit.
@@ -37,6 +41,7 @@ pub(super) struct Waiting {
 impl Queue {
     pub(super) fn is_empty(&self) -> bool {
         self.drafts.is_empty()
+            && self.replied.is_empty()
             && [&self.refused, &self.longest, &self.never].iter().all(|waiting| waiting.is_empty())
     }
 }
@@ -45,6 +50,8 @@ pub(super) async fn queue(state: &AppState, person: PersonId, schema: &Schema) -
     let saved = state.store.saved_outfits();
     let mine = SavedFilter { only_drafts: true, by: Some(person), ..SavedFilter::default() };
     let (drafts, count) = saved.list(&mine, 0, DRAFTS).await?;
+    let answered = SavedFilter { only_replied: true, ..SavedFilter::default() };
+    let (answers, replies) = saved.list(&answered, 0, DRAFTS).await?;
     let refused = state.store.feedback().refused_since_last_outfit(CUSTOMERS).await?;
     let refused = refused.into_iter().map(|(id, count)| {
         let suggestions = if count == 1 { "suggestion" } else { "suggestions" };
@@ -57,6 +64,8 @@ pub(super) async fn queue(state: &AppState, person: PersonId, schema: &Schema) -
     let never = never.into_iter().map(|(id, at)| (id, format!("added {}", state.notation.day(at.millis()))));
     Ok(Queue {
         drafts: saved::cards(state, drafts, schema).await?,
+        replied: saved::cards(state, answers, schema).await?,
+        replies,
         count,
         refused: waiting(state, refused.collect(), schema).await?,
         longest: waiting(state, longest.collect(), schema).await?,

@@ -1,7 +1,7 @@
 //! `/studio/outfits`: the saved outfits of all customers, and saving one.
 
 use askama::Template;
-use atelier_core::domain::{ArticleId, CustomerId, OpenOutfit, Schema, Slot, Slots, Timestamp};
+use atelier_core::domain::{Article, ArticleId, CustomerId, OpenOutfit, Schema, Slot, Slots, Timestamp};
 use axum::{
     extract::State,
     http::StatusCode,
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tracing::warn;
 
 use super::{
-    Content, StudioPage,
+    Content, StudioPage, outfit,
     view::{Edited, View},
 };
 use crate::{
@@ -40,6 +40,8 @@ struct SavedPage {
     shell: Shell,
     query: SavedQuery,
     customer: Option<CustomerId>,
+    /// What people call them.
+    label: String,
     /// Whether there is no such customer.
     is_unknown: bool,
     outfits: Vec<OutfitCard>,
@@ -57,6 +59,10 @@ pub(super) struct SavedQuery {
     drafts: Option<String>,
     /// Only the visitor's own.
     mine: Option<String>,
+    /// Only those that were deleted and can be brought back.
+    bin: Option<String>,
+    /// Only those whose customers answered.
+    replied: Option<String>,
     page: Option<String>,
     deleted: Option<String>,
 }
@@ -87,6 +93,8 @@ pub(super) async fn page(
         search: query.find(),
         customer: customer.as_ref(),
         only_drafts: query.drafts.is_some(),
+        only_deleted: query.bin.is_some(),
+        only_replied: query.replied.is_some(),
         by: query.mine.is_some().then_some(visitor.person.id),
     };
     let saved = state.store.saved_outfits();
@@ -101,14 +109,14 @@ pub(super) async fn page(
         Some(seq) => saved.get(seq).await?.filter(|outfit| outfit.deleted_at.is_some()),
         None => None,
     };
-    let is_unknown = match &customer {
-        Some(id) if found.is_empty() => state.store.customers().get(id).await?.is_none(),
-        _ => false,
-    };
+    let labels = super::labels(&state, &customer, &state.schema()).await?;
+    let label = customer.as_ref().and_then(|id| labels.get(id).cloned());
+    let is_unknown = customer.is_some() && found.is_empty() && label.is_none();
     let page = SavedPage {
         shell: visitor.shell(Page::Studio),
         outfits: cards(&state, found, &state.schema()).await?,
         query,
+        label: label.or_else(|| customer.as_ref().map(ToString::to_string)).unwrap_or_default(),
         customer,
         is_unknown,
         pager,
@@ -132,6 +140,10 @@ pub(super) struct OutfitCard {
     pub(super) customer: String,
     /// Its own features, such as the occasion, who saved it, and when.
     pub(super) about: String,
+    /// Until when the customer's link is open.
+    pub(super) link: Option<String>,
+    /// When it was deleted.
+    pub(super) deleted: Option<String>,
 }
 
 pub(super) async fn cards(
@@ -141,20 +153,34 @@ pub(super) async fn cards(
 ) -> Result<Vec<OutfitCard>, Problem> {
     let ids: Vec<ArticleId> =
         outfits.iter().flat_map(|saved| saved.outfit.slots.articles()).cloned().collect();
-    let mut articles = article_view::load(state, &ids).await?.into_iter();
+    let found = state.store.articles().get_many(&ids).await?;
+    let kept: Vec<Article> = outfits.iter().flat_map(|saved| &saved.pieces).cloned().collect();
+    let views = article_view::views(&ids, &found, &state.notation);
+    let mut articles = outfit::as_kept(views, &found, &kept).into_iter();
+    let labels =
+        super::labels(state, outfits.iter().filter_map(|saved| saved.outfit.customer.as_ref()), schema)
+            .await?;
     let card = |saved: &SavedOutfit| {
         let slots = saved.outfit.slots.as_slice().iter();
         let own = wording::line(&saved.outfit.features, schema);
         let day = state.notation.day(saved.changed_at.millis());
         let about = [own, saved.author.clone().unwrap_or_default(), day];
+        let date = |at: Timestamp| state.notation.day(at.millis());
         OutfitCard {
+            link: saved.link_until.filter(|until| *until > state.now()).map(date),
+            deleted: saved.deleted_at.map(date),
             title: title(saved),
             href: format!("/studio/outfits/{}", saved.seq),
             board: board(saved),
             is_imported: saved.origin == Origin::Imported,
             is_draft: saved.is_draft,
             articles: slots.map(|slot| slot.article().and_then(|_| articles.next())).collect(),
-            customer: saved.outfit.customer.as_ref().map(ToString::to_string).unwrap_or_default(),
+            customer: saved
+                .outfit
+                .customer
+                .as_ref()
+                .map(|id| super::label_of(&labels, id))
+                .unwrap_or_default(),
             about: about.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(" · "),
         }
     };

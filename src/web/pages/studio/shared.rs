@@ -1,5 +1,7 @@
-//! `/shared/{link}`: an outfit for its customer, who is not signed in. It shows pieces and prices, and nothing of the
-//! customer, the shop's notes or the model.
+//! `/shared/{link}`: an outfit for its customer, who is not signed in. It shows pieces, prices and the stylist's message, and
+//! nothing of the customer, the shop's notes or the model. What the customer answers reaches the stylists' queue.
+
+use std::time::Duration;
 
 use askama::Template;
 use axum::{
@@ -7,23 +9,33 @@ use axum::{
     extract::{Path, State},
     http::{HeaderName, HeaderValue, StatusCode, header},
     middleware::map_response,
-    response::{Html, IntoResponse, Response},
+    response::{Html, IntoResponse, Redirect, Response},
     routing::get,
 };
+use serde::Deserialize;
 
 use super::outfit::pieces;
 use crate::{
-    service::outfits,
-    store::Name,
+    service::{
+        access::Token,
+        outfits::{self, ReplyError},
+    },
+    store::{Name, Note, Reply, ReplyKind},
     web::{
-        http::{AppState, Problem},
-        pages::article_view::ArticleView,
+        http::{AppState, Finding, Kind, Problem},
+        pages::{
+            article_view::ArticleView,
+            form::{OpenForm, PageQuery},
+        },
     },
 };
 
 pub(super) fn router() -> Router<AppState> {
-    Router::new().route("/shared/{link}", get(page).layer(map_response(keep_secret)))
+    Router::new().route("/shared/{link}", get(page).post(answer).layer(map_response(keep_secret)))
 }
+
+/// After so long, a customer who answered very often may answer again.
+const HOUR: Duration = Duration::from_hours(1);
 
 #[derive(Template)]
 #[template(path = "studio/shared.html")]
@@ -32,6 +44,12 @@ struct SharedPage {
     pieces: Vec<ArticleView>,
     total: Option<String>,
     until: String,
+    author: Option<String>,
+    message: String,
+    /// Where replies go.
+    link: String,
+    /// Whether one was just sent.
+    replied: bool,
     demo: bool,
 }
 
@@ -42,7 +60,16 @@ struct GonePage {
     demo: bool,
 }
 
-async fn page(State(state): State<AppState>, Path(link): Path<String>) -> Result<Response, Problem> {
+#[derive(Deserialize)]
+struct SharedQuery {
+    replied: Option<String>,
+}
+
+async fn page(
+    State(state): State<AppState>,
+    Path(link): Path<String>,
+    PageQuery(SharedQuery { replied }): PageQuery<SharedQuery>,
+) -> Result<Response, Problem> {
     let found = outfits::shared(&state.store, &link).await?;
     let Some((saved, until)) = found.and_then(|saved| saved.link_until.map(|until| (saved, until))) else {
         return gone(
@@ -54,15 +81,62 @@ async fn page(State(state): State<AppState>, Path(link): Path<String>) -> Result
     if until <= state.now() {
         return gone(&state, StatusCode::GONE, "This link has expired.");
     }
-    let (pieces, total) = pieces(&state, &saved.outfit).await?;
+    let (pieces, total) = pieces(&state, &saved).await?;
     let page = SharedPage {
         title: saved.name.as_ref().map_or("Your outfit", Name::as_str).to_owned(),
         pieces: pieces.into_iter().flatten().collect(),
         total,
         until: state.notation.day(until.millis()),
+        author: saved.author,
+        message: saved.message.as_str().to_owned(),
+        link: format!("/shared/{link}"),
+        replied: replied.is_some(),
         demo: state.is_demo(),
     };
     Ok(Html(page.render()?).into_response())
+}
+
+#[derive(Deserialize)]
+struct ReplyForm {
+    /// The piece that is disliked.
+    dislikes: Option<String>,
+    likes: Option<String>,
+    #[serde(default)]
+    text: String,
+}
+
+async fn answer(
+    State(state): State<AppState>,
+    Path(link): Path<String>,
+    OpenForm(ReplyForm { dislikes, likes, text }): OpenForm<ReplyForm>,
+) -> Result<Response, Problem> {
+    // A path may have any characters; a redirect leads to a link's only.
+    let link =
+        Token::parse(&link).ok_or_else(|| Problem::new(Kind::NotFound, ReplyError::NoLink.to_string()))?;
+    let link = link.as_str();
+    let now = state.now();
+    let text = Note::new(&text)
+        .map_err(|error| Problem::invalid(vec![Finding::parameter("text", error.to_string())]))?;
+    let kind = match (&dislikes, likes) {
+        (Some(_), _) => ReplyKind::Dislikes,
+        (None, Some(_)) => ReplyKind::Likes,
+        (None, None) if text.as_str().is_empty() => {
+            return Ok(Redirect::to(&format!("/shared/{link}")).into_response());
+        }
+        (None, None) => ReplyKind::Asks,
+    };
+    let reply = Reply { at: now.millis(), kind, article: dislikes, text: text.as_str().to_owned() };
+    match outfits::reply(&state.store, link, reply, now).await {
+        Ok(()) => Ok(Redirect::to(&format!("/shared/{link}?replied=on#reply")).into_response()),
+        Err(error @ ReplyError::NoLink) => Err(Problem::new(Kind::NotFound, error.to_string())),
+        Err(error @ ReplyError::NoPiece(_)) => {
+            Err(Problem::invalid(vec![Finding::parameter("dislikes", error.to_string())]))
+        }
+        Err(error @ ReplyError::TooMany) => {
+            Err(Problem::new(Kind::TooFast, error.to_string()).retry_after(HOUR))
+        }
+        Err(ReplyError::Store(error)) => Err(error.into()),
+    }
 }
 
 fn gone(state: &AppState, status: StatusCode, words: &'static str) -> Result<Response, Problem> {

@@ -168,6 +168,10 @@ pub(super) async fn suggest(
     let question = super::question(view, profile.clone(), schema, true, request);
     let Suggestions { question, completion, ticket } =
         asking::suggest(live, &state.profiles, &state.tickets, question, times).await?;
+    if let (None, [], Some(blank)) = (shown, &completion.sets[..], completion.blanks.first()) {
+        let first = view.asking(blank.slot, &BTreeMap::new());
+        return Box::pin(suggest(state, live, &first, asker, board)).await;
+    }
     let Resolved { request, arm, .. } = question;
     let method = request.method;
     // Varied lists are not comparable: they differ for other reasons than the change.
@@ -198,8 +202,6 @@ pub(super) async fn suggest(
     sets.drain(..skipped);
     let others = (sets.len() > SETS).then(|| view.with(|view| view.skipped_sets += SETS).href());
     sets.truncate(SETS);
-    let shown =
-        shown.or_else(|| completion.blanks.first().filter(|_| sets.is_empty()).map(|blank| blank.slot));
     let mut blanks = completion.blanks;
     blanks.retain(|blank| Some(blank.slot) == shown);
     let completion = Completion { blanks, sets, ..completion };
@@ -256,8 +258,11 @@ fn kinds(set: &OutfitSet) -> BTreeMap<usize, String> {
     set.articles.iter().map(|(slot, article)| (*slot, article.kind().to_owned())).collect()
 }
 
+/// What is said of an article whose variants fit the customer in none.
+pub(super) const NOT_THEIR_SIZE: &str = "not in this customer's size";
+
 /// `M (TSH-1-M), sold out`
-fn describe_variant(choice: &Choice) -> Option<String> {
+pub(super) fn describe_variant(choice: &Choice) -> Option<String> {
     #[derive(Deserialize)]
     struct Fields {
         size: Option<String>,
@@ -265,7 +270,7 @@ fn describe_variant(choice: &Choice) -> Option<String> {
     }
     match choice {
         Choice::Unknown => None,
-        Choice::NoneFits => Some("not in this customer's size".to_owned()),
+        Choice::NoneFits => Some(NOT_THEIR_SIZE.to_owned()),
         Choice::Variant { id, fields } => {
             let fields: Fields = serde_json::from_str(fields.get()).ok()?;
             let name = fields.size.map_or_else(|| id.clone(), |size| format!("{size} ({id})"));

@@ -311,11 +311,11 @@ impl View {
         .asking(slot, &BTreeMap::new())
     }
 
-    /// With suggestions for a blank. Blanks without a type take those of `kinds`.
+    /// With suggestions for a blank. Without a type, it takes that of `kinds`.
     pub(super) fn asking(&self, slot: usize, kinds: &BTreeMap<usize, String>) -> Self {
         self.with(|view| {
-            for (slot, kind) in kinds {
-                view.types.entry(*slot).or_insert_with(|| kind.clone());
+            if let Some(kind) = kinds.get(&slot) {
+                view.types.entry(slot).or_insert_with(|| kind.clone());
             }
             view.asked = Some(slot);
             view.skipped_sets = 0;
@@ -543,6 +543,8 @@ mod tests {
         );
         let view = View::parse("slot=&slot=a&slot=&type=0:hat").unwrap();
         let kinds = [(0, "coat".to_owned()), (2, "bag".to_owned())].into();
+        let untyped = View::parse("slot=&slot=a&slot=").unwrap();
+        assert_eq!(untyped.asking(2, &kinds).query(), "slot=&slot=a&slot=&type=2%3Abag&ask=2");
         let asked = view.asking(2, &kinds);
         assert_eq!(asked.query(), "slot=&slot=a&slot=&type=0%3Ahat&type=2%3Abag&ask=2");
         assert_eq!(asked.without(1).query(), "slot=&slot=&type=0%3Ahat&type=1%3Abag&ask=1");

@@ -146,6 +146,11 @@ fn control(view: &View, stored: &Features, schema: &Schema, name: &str) -> Optio
     let profile = address::values(stored);
     let current = view.changed.get(name).or_else(|| view.own.get(name)).or_else(|| profile.get(name));
     let current = current.cloned().unwrap_or_default();
+    Some(control_for(feature, format!("if.{name}"), &current))
+}
+
+/// A feature's field with these values.
+pub(super) fn control_for(feature: &Feature, field: String, current: &[String]) -> Control {
     let option = |value: &String| Choice {
         words: spaced(value),
         chosen: current.contains(value),
@@ -153,8 +158,8 @@ fn control(view: &View, stored: &Features, schema: &Schema, name: &str) -> Optio
     };
     let nothing =
         Choice { value: address::NOT_GIVEN.into(), words: "not given".into(), chosen: current.is_empty() };
-    Some(Control {
-        field: format!("if.{name}"),
+    Control {
+        field,
         label: feature.label.clone(),
         options: match feature.kind {
             Kind::Category => std::iter::once(nothing).chain(feature.values.iter().map(option)).collect(),
@@ -167,5 +172,5 @@ fn control(view: &View, stored: &Features, schema: &Schema, name: &str) -> Optio
         },
         value: current.last().filter(|value| *value != address::NOT_GIVEN).cloned().unwrap_or_default(),
         nothing: address::NOT_GIVEN,
-    })
+    }
 }

@@ -9,7 +9,9 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
+    super::fold_for,
     Feature, Kind, OutfitSize, Schema,
+    display::Display,
     requirement::{Requirement, without_values},
 };
 
@@ -31,6 +33,8 @@ pub enum SchemaError {
         limits = OutfitSize::default(), least = .0.least, most = .0.most
     )]
     OutfitSize(OutfitSize),
+    #[error("`display` names features in braces, such as \"{{first_name}} {{last_name}}\"; found {0:?}")]
+    Display(String),
     #[error("the schema has two features named {0:?}")]
     Duplicate(String),
     #[error(
@@ -46,6 +50,7 @@ pub enum SchemaError {
 struct SchemaFile {
     name: String,
     outfit: Option<Spanned<OutfitSize>>,
+    display: Option<Spanned<String>>,
     #[serde(default)]
     feature: Vec<FeatureTable>,
 }
@@ -61,6 +66,7 @@ struct FeatureTable {
     unit: Option<String>,
     excludes: Option<String>,
     of: Option<Spanned<Of>>,
+    types: Option<Spanned<Vec<String>>>,
     /// One table or a list of tables.
     requires: Option<Spanned<toml::Value>>,
 }
@@ -122,6 +128,11 @@ impl Schema {
         let mut features = Vec::with_capacity(file.feature.len());
         let (mut spans, mut says_of) = (Vec::new(), false);
         spans.extend(file.outfit.as_ref().map(Spanned::span));
+        spans.extend(file.display.as_ref().map(Spanned::span));
+        let display = match &file.display {
+            Some(display) => Display::parse(display.get_ref())?,
+            None => Display::default(),
+        };
         let said = file.outfit.map(Spanned::into_inner);
         let outfit @ OutfitSize { least, most } = said.unwrap_or(unsaid);
         let limits = OutfitSize::default();
@@ -134,6 +145,7 @@ impl Schema {
             }
             spans.extend(table.requires.as_ref().map(Spanned::span));
             spans.extend(table.of.as_ref().map(Spanned::span));
+            spans.extend(table.types.as_ref().map(Spanned::span));
             says_of |= table.of.is_some();
             features.push(feature(table)?);
         }
@@ -141,8 +153,14 @@ impl Schema {
         if !says_of && let Some(usual) = features.iter_mut().find(|feature| feature.name == OF_OUTFITS) {
             usual.of_outfit = true;
         }
-        let schema =
-            Self { name: file.name, outfit, features, learned: source.to_owned(), source: source.to_owned() };
+        let schema = Self {
+            name: file.name,
+            outfit,
+            display,
+            features,
+            learned: source.to_owned(),
+            source: source.to_owned(),
+        };
         let mut schema = schema.with_learned(&spans);
         if said.is_none() {
             schema.source.insert_str(0, &format!("outfit = {{least = {least}, most = {most}}}\n"));
@@ -163,13 +181,19 @@ impl Schema {
         if Self::parse(&source).is_ok() { source } else { self.source.clone() }
     }
 
-    /// Finds the text that models depend on. `spans` are the bytes of what `outfit`, `requires` and `of` say in the source.
+    /// Finds the text that models depend on. `spans` are the bytes of what `outfit`, `display`, `requires`,
+    /// `of` and `types` say in the source.
     fn with_learned(mut self, spans: &[Range<usize>]) -> Self {
         if !spans.is_empty() {
             let learned = without_values(&self.source, spans);
             let features = |schema: Self| {
                 let features = schema.features.into_iter();
-                let learned = |feature| Feature { requires: Vec::new(), of_outfit: false, ..feature };
+                let learned = |feature| Feature {
+                    requires: Vec::new(),
+                    types: Vec::new(),
+                    of_outfit: false,
+                    ..feature
+                };
                 features.map(learned).collect::<Vec<_>>()
             };
             // Tables may be written so that lines do not part them; then the whole text counts.
@@ -239,7 +263,13 @@ fn feature(table: FeatureTable) -> Result<Feature, SchemaError> {
         None => Vec::new(),
     };
     let of_outfit = table.of.is_some_and(|of| *of.get_ref() == Of::Outfit);
-    Ok(Feature { name, label, kind, values, excludes: table.excludes, requires, of_outfit, index })
+    let types = table.types.map(Spanned::into_inner);
+    if types.as_ref().is_some_and(|types| types.is_empty() || types.iter().any(|kind| kind.trim().is_empty()))
+    {
+        return Err(refuse("`types` has no type, or one without a name; leave it out for all".into()));
+    }
+    let types = types.unwrap_or_default().iter().map(|kind| fold_for("type", kind)).collect();
+    Ok(Feature { name, label, kind, values, excludes: table.excludes, requires, types, of_outfit, index })
 }
 
 /// # Errors

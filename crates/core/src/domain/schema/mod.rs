@@ -2,6 +2,7 @@
 //!
 //! A schema is data: the default one is `domain/schema.toml`, and a shop may use a file of its own.
 
+mod display;
 mod file;
 mod requirement;
 #[cfg(test)]
@@ -14,10 +15,14 @@ use serde_json::Value;
 pub use file::SchemaError;
 pub use requirement::Requirement;
 
-use super::{Article, FeatureValue, Features, OutfitSize, json_number, number::integer_word};
+use self::display::Display;
+use super::{Article, FeatureValue, Features, OutfitSize, fold_for, json_number, number::integer_word};
 
 /// The width of a feature's embedding. The default schema's 23 features make a context of 736 numbers, as in the paper.
 pub const FEATURE_WIDTH: usize = 32;
+
+/// The feature of customers with the address of their photo, for people only.
+pub const PHOTO: &str = "photo";
 
 const DEFAULT: &str = include_str!("../schema.toml");
 
@@ -45,6 +50,8 @@ pub struct Feature {
     pub excludes: Option<String>,
     /// What articles must say to fit a customer with this feature.
     pub requires: Vec<Requirement>,
+    /// The types of articles that it is about, as they are compared; empty if the schema does not say.
+    types: Vec<String>,
     /// Whether it describes an outfit, such as its occasion, instead of the customer.
     pub of_outfit: bool,
     index: HashMap<String, u32>,
@@ -57,6 +64,18 @@ impl Feature {
             Kind::Category | Kind::Set => self.values.len(),
             Kind::Number { edges, .. } => edges.len() + 1,
         }
+    }
+
+    /// Whether a value of it is about an article whose type says these words: one of its `types`, or of those that it requires
+    /// something of. What somebody never wears is about these types only.
+    pub fn concerns(&self, value: &FeatureValue, kinds: &[String]) -> bool {
+        if self.excludes.as_deref() == Some("type") {
+            return value.words().iter().any(|word| kinds.contains(&fold_for("type", word)));
+        }
+        if self.types.is_empty() {
+            return self.requires.is_empty() || self.requires.iter().any(|required| required.is_about(kinds));
+        }
+        self.types.iter().any(|kind| kinds.contains(kind))
     }
 
     pub fn has_value(&self, word: &str) -> bool {
@@ -257,6 +276,7 @@ pub struct Encoding {
 pub struct Schema {
     name: String,
     outfit: OutfitSize,
+    display: Display,
     features: Vec<Feature>,
     source: String,
     learned: String,
@@ -295,13 +315,23 @@ impl Schema {
         self.features.iter().find(|feature| feature.name == name)
     }
 
+    /// What people call a customer, by the schema's `display`; None if their features do not say.
+    pub fn display_name(&self, features: &Features) -> Option<String> {
+        self.display.write(features)
+    }
+
+    /// The features of customers that are for people only: those of `display`, and their photo.
+    pub fn for_people(&self) -> impl Iterator<Item = &str> {
+        self.display.features().chain([PHOTO])
+    }
+
     /// The TOML that it was read from, with the size of outfits if that did not say it. A model is saved with its schema.
     pub fn source(&self) -> &str {
         &self.source
     }
 
     /// The part of the TOML that models depend on: without `requires`, which only filters, `of`, which only
-    /// sorts the features, and `outfit`, which outfits themselves show. Adding them leaves models valid.
+    /// sorts the features, `types` and `display`, which are for people, and `outfit`, which outfits themselves show. Adding them leaves models valid.
     pub fn learned_source(&self) -> &str {
         &self.learned
     }
@@ -321,6 +351,7 @@ impl Schema {
         let mut indices = vec![Vec::new(); self.features.len()];
         for (name, value) in features.iter() {
             match self.features.iter().position(|feature| feature.name == name) {
+                None if self.for_people().any(|own| own == name) => {}
                 None => warnings.push(FeatureWarning::UnknownFeature { feature: name.to_owned() }),
                 Some(index) => match self.features[index].encode(value, &mut warnings) {
                     Ok(found) => indices[index] = found,

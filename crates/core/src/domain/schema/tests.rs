@@ -261,6 +261,49 @@ fn a_schema_says_which_features_are_of_outfits() {
 }
 
 #[test]
+fn a_schema_says_what_people_call_a_customer() {
+    let name = |display: &str, given: &[(&str, &str)]| {
+        let given: Vec<(&str, FeatureValue)> = given.iter().map(|(name, word)| (*name, text(word))).collect();
+        Schema::parse(&format!("{display}{SMALL}")).unwrap().display_name(&profile(&given))
+    };
+    assert_eq!(name("", &[("name", "Jana Müller")]).as_deref(), Some("Jana Müller"));
+    assert_eq!(name("", &[("gender", "female")]), None);
+    let both = "display = \"{first_name} {last_name}\"\n";
+    let given = [("first_name", "Jana"), ("last_name", "Müller")];
+    assert_eq!(name(both, &given).as_deref(), Some("Jana Müller"));
+    assert_eq!(name(both, &given[1..]).as_deref(), Some("Müller"), "what is missing leaves no gap");
+    let schema = Schema::parse(&format!("{both}{SMALL}")).unwrap();
+    let given = profile(&[("first_name", text("Jana")), ("photo", text("https://x"))]);
+    assert_eq!(schema.encode(&given).unwrap().warnings, [], "these are for people");
+    assert_eq!(schema.learned_source(), Schema::parse(SMALL).unwrap().learned_source());
+    for wrong in ["name", "{", "{a", "a}", "{}", "{{a}}"] {
+        let refused = Schema::parse(&format!("display = \"{wrong}\"\n{SMALL}")).unwrap_err().to_string();
+        assert!(refused.contains("names features in braces"), "{wrong}: {refused}");
+    }
+}
+
+#[test]
+fn a_schema_says_which_articles_a_feature_is_about() {
+    let schema = Schema::default_schema();
+    let concerns = |name: &str, kind: &str| {
+        schema.feature(name).unwrap().concerns(&many(&["hat"]), &[fold_for("type", kind)])
+    };
+    for (name, about, other) in [
+        ("top_size", "Dresses", "sandal"),
+        ("shoe_size", "sandal", "dress"),
+        ("price_shoes", "Sandals", "bag"),
+        ("price_bottoms", "jumpsuit", "coat"),
+        ("body_type", "coat", "bag"),
+        ("nogo_types", "hats", "coat"),
+    ] {
+        assert!(concerns(name, about) && !concerns(name, other), "{name}");
+    }
+    assert!(concerns("gender", "bag") && concerns("age", "bag"), "what says nothing is about everything");
+    let refused = SMALL.replace("values = [\"female\", \"male\"]", "values = [\"female\"]\ntypes = []");
+    assert!(Schema::parse(&refused).unwrap_err().to_string().contains("leave it out for all"));
+}
+
+#[test]
 fn an_invalid_requirement_names_its_feature() {
     let refused = |requires: &str| {
         let toml = format!(
