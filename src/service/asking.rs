@@ -61,14 +61,23 @@ pub async fn suggest(
     question: Question,
     times: Times,
 ) -> Result<Suggestions, ServiceError> {
-    let sampled = live.sample.takes(times.now).then(|| Question { profile: None, ..question.clone() });
+    let turn = live.sample.takes(times.now).filter(|_| can_be_kept(live, &question.request));
+    let sampled = turn.map(|turn| (Question { profile: None, ..question.clone() }, turn));
     let (question, completion) = complete_outfit(live, profiles, question, times).await?;
-    if let Some(sampled) = sampled.filter(|question| question.request.rules.is_some()) {
-        live.sample.add(sampled, times.now);
+    if let Some((sampled, turn)) = sampled {
+        live.sample.add(sampled, turn, times.now);
     }
     let ticket = issue_ticket(live, tickets, &question, &completion, times.now);
     live.exposure.add_completion(&completion, &live.catalogue);
     Ok(Suggestions { question, completion, ticket })
+}
+
+/// Whether the sample may have it: it has no features of a person, which could not be erased by the customer's id.
+fn can_be_kept(live: &LiveRelease, request: &Request) -> bool {
+    let features = live.serving.release().schema().features();
+    let is_of_outfit = |name: &str| features.iter().any(|feature| feature.of_outfit && feature.name == name);
+    request.rules.is_some()
+        && request.given.iter().flat_map(Features::iter).all(|(name, _)| is_of_outfit(name))
 }
 
 /// Completes an outfit that no feedback is given on.

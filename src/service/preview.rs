@@ -1,7 +1,7 @@
 //! Tries a rule on the questions that were asked lately: what would change if it counted now.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -27,7 +27,7 @@ pub struct Preview {
     /// in the mean.
     pub share: f64,
     pub share_with: f64,
-    /// In how many more or fewer lists of suggestions articles would be, those that change most first.
+    /// In how many more or fewer answers articles would be, those that change most first.
     pub gains: Vec<(ArticleId, u32)>,
     pub losses: Vec<(ArticleId, u32)>,
 }
@@ -41,15 +41,16 @@ pub async fn preview(
 ) -> Result<Preview, ServiceError> {
     let mut asked: BTreeMap<Method, Vec<Request>> = BTreeMap::new();
     for question in live.sample.list(times.now) {
-        let customer = question.customer.clone();
+        // A customer is gone, perhaps on another replica.
+        if let Some(id) = &question.customer
+            && profiles.get(id, times.begun).await?.is_none()
+        {
+            live.sample.forget(id);
+            continue;
+        }
         match resolve(live, profiles, plain(question, times), times.begun).await {
             Ok(Resolved { request, .. }) => asked.entry(request.method).or_default().push(request),
-            // A customer is gone, perhaps on another replica.
-            Err(ServiceError::Faults(_)) => {
-                if let Some(customer) = customer {
-                    live.sample.forget(&customer);
-                }
-            }
+            Err(ServiceError::Faults(_)) => {}
             Err(error) => return Err(error),
         }
     }
@@ -91,36 +92,46 @@ fn plain(question: Question, times: Times) -> Question {
 struct Tally {
     preview: Preview,
     blanks: u32,
-    /// In how many more lists an article is.
+    /// In how many more answers an article is.
     moves: HashMap<ArticleId, i32>,
 }
 
 impl Tally {
     fn add(&mut self, before: &Completion, after: &Completion) {
-        let mut is_other = false;
+        let ids = |blank: &Blank| -> Vec<ArticleId> {
+            blank.suggestions.iter().map(|suggestion| suggestion.article.id.clone()).collect()
+        };
+        let lists = |answer: &Completion| -> Vec<_> { answer.blanks.iter().map(ids).collect() };
+        self.compare(&lists(before), &lists(after));
         for (before, after) in before.blanks.iter().zip(&after.blanks) {
-            let ids = |blank: &Blank| -> Vec<ArticleId> {
-                blank.suggestions.iter().map(|suggestion| suggestion.article.id.clone()).collect()
-            };
-            is_other |= ids(before) != ids(after);
-            for (blank, by) in [(before, -1), (after, 1)] {
-                for id in ids(blank) {
-                    *self.moves.entry(id).or_default() += by;
-                }
-            }
             let probability = |blank: &Blank| -> f64 {
                 blank.suggestions.iter().filter_map(|suggestion| suggestion.probability).sum()
             };
-            let share: f64 = before.suggestions.iter().map(|suggestion| suggestion.share).sum();
-            if share > 0.0 {
-                self.blanks += 1;
-                self.preview.share += share;
-                // Shares with the rule are among fewer articles if it excludes some.
-                self.preview.share_with += share * probability(after) / probability(before);
+            let share = before.suggestions.iter().map(|suggestion| suggestion.share).sum();
+            self.weigh(share, probability(before), probability(after));
+        }
+    }
+
+    /// Compares the lists of two answers.
+    fn compare(&mut self, before: &[Vec<ArticleId>], after: &[Vec<ArticleId>]) {
+        for (lists, by) in [(before, -1), (after, 1)] {
+            for id in lists.iter().flatten().collect::<BTreeSet<_>>() {
+                *self.moves.entry(id.clone()).or_default() += by;
             }
         }
         self.preview.questions += 1;
-        self.preview.changed += usize::from(is_other);
+        self.preview.changed += usize::from(before != after);
+    }
+
+    /// Compares what the suggestions for a blank have: `share` today, of which the rule changes the probability.
+    fn weigh(&mut self, share: f64, before: f64, after: f64) {
+        // The models may rule out all that the shop's rules left.
+        if share > 0.0 && before > 0.0 {
+            self.blanks += 1;
+            self.preview.share += share;
+            // Shares with the rule are among fewer articles if it excludes some.
+            self.preview.share_with += share * after / before;
+        }
     }
 
     fn finish(self) -> Preview {
@@ -135,5 +146,35 @@ impl Tally {
         let (gains, losses) = (sorted(1), sorted(-1));
         let (share, share_with) = (self.preview.share / blanks, self.preview.share_with / blanks);
         Preview { share, share_with, gains, losses, ..self.preview }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lists(ids: &[&[&str]]) -> Vec<Vec<ArticleId>> {
+        let list = |ids: &&[&str]| ids.iter().map(|id| ArticleId::new(*id).unwrap()).collect();
+        ids.iter().map(list).collect()
+    }
+
+    #[test]
+    fn an_answer_counts_once_whatever_its_blanks() {
+        let mut tally = Tally::default();
+        tally.compare(&lists(&[&["a", "b"], &["a", "c"]]), &lists(&[&["b", "d"], &["c", "d"]]));
+        tally.compare(&lists(&[&["a"], &["b"]]), &lists(&[&["b"], &["a"]]));
+        let found = tally.finish();
+        assert_eq!((found.questions, found.changed), (2, 2));
+        let moved = |id: &str| vec![(ArticleId::new(id).unwrap(), 1)];
+        assert_eq!((found.gains, found.losses), (moved("d"), moved("a")));
+    }
+
+    #[test]
+    fn what_models_rule_out_leaves_the_shares_numbers() {
+        let mut tally = Tally::default();
+        tally.weigh(0.5, 0.2, 0.1);
+        tally.weigh(0.3, 0.0, 0.0);
+        let found = tally.finish();
+        assert_eq!((found.share, found.share_with), (0.5, 0.25));
     }
 }

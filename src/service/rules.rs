@@ -201,7 +201,7 @@ pub struct When {
 }
 
 impl Rule {
-    /// Checks it, and writes its times in UTC.
+    /// Checks it, takes outer spaces and empty texts away, and writes its times in UTC.
     ///
     /// # Errors
     /// All that is wrong with it.
@@ -211,13 +211,18 @@ impl Rule {
         self.articles.check("articles", &mut faults);
         self.others.check("others", &mut faults);
         self.when.outfit.check("when.outfit", &mut faults);
-        check_words("when.features", &self.when.features, &mut faults);
+        check_words("when.features", &mut self.when.features, &mut faults);
+        check_list("when.stores".into(), &mut self.when.stores, &mut faults);
         check_numbers("when.numbers", &self.when.numbers, &mut faults);
         if self.articles.is_empty() {
             faults.push(Fault::new("articles", "a rule is about some articles: give at least one condition"));
         }
         check_window("the rule", &mut self.starts_at, &mut self.ends_at, &mut faults);
-        for (field, text, most) in [("owner", &self.owner, OWNER_CHARS), ("note", &self.note, NOTE_CHARS)] {
+        for (field, text, most) in
+            [("owner", &mut self.owner, OWNER_CHARS), ("note", &mut self.note, NOTE_CHARS)]
+        {
+            let tidy = text.take().map(|text| text.replace("\r\n", "\n").trim().to_owned());
+            *text = tidy.filter(|text| !text.is_empty());
             let found = text.as_ref().map_or(0, |text| text.chars().count());
             if found > most {
                 faults.push(Fault::new(field, format!("at most {most} characters, found {found}")));
@@ -313,9 +318,24 @@ pub(super) fn check_window(
     }
 }
 
-pub(super) fn check_words(field: &str, words: &BTreeMap<String, Vec<String>>, faults: &mut Vec<Fault>) {
-    for (name, _) in words.iter().filter(|(_, values)| values.is_empty()) {
-        faults.push(Fault::new(Field::from(field).item(name), "give at least one value"));
+pub(super) fn check_words(field: &str, words: &mut BTreeMap<String, Vec<String>>, faults: &mut Vec<Fault>) {
+    for (name, values) in words {
+        let field = Field::from(field).item(name);
+        if values.is_empty() {
+            faults.push(Fault::new(field, "give at least one value"));
+        } else {
+            check_list(field, values, faults);
+        }
+    }
+}
+
+/// Takes outer spaces away; an empty word is a fault, because without it the rule may be about more.
+fn check_list(field: Field, words: &mut [String], faults: &mut Vec<Fault>) {
+    for word in &mut *words {
+        *word = word.trim().to_owned();
+    }
+    if words.iter().any(String::is_empty) {
+        faults.push(Fault::new(field, "expected words, found an empty one"));
     }
 }
 
@@ -333,8 +353,11 @@ impl Conditions {
         *self == Self::default()
     }
 
-    fn check(&self, field: &str, faults: &mut Vec<Fault>) {
-        check_words(&format!("{field}.attributes"), &self.attributes, faults);
+    fn check(&mut self, field: &str, faults: &mut Vec<Fault>) {
+        for (name, words) in [("types", &mut self.types), ("ids", &mut self.ids)] {
+            check_list(format!("{field}.{name}").as_str().into(), words, faults);
+        }
+        check_words(&format!("{field}.attributes"), &mut self.attributes, faults);
         check_numbers(&format!("{field}.numbers"), &self.numbers, faults);
         if !self.price.is_empty() {
             check_numbers(field, &[("price".to_owned(), self.price)].into(), faults);

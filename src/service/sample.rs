@@ -1,14 +1,15 @@
 //! A sample of the questions that were asked lately, on which a rule is tried before it counts.
 //!
-//! It is in memory only: no completion writes to the database for it, and nothing of it outlives the process. A question has its
-//! customer's id but not their profile, which is read again when the question is. Erasing a customer forgets their questions
-//! here at once; other replicas forget them when they next look at them, and every question after a day.
+//! It is in memory only: no completion writes to the database for it, and nothing of it outlives the process. A question may have its
+//! customer's id, and has no features but the outfit's: the profile is read again with each preview. Erasing a customer forgets
+//! their questions here at once; other replicas forget them at their next preview, and every question after a day, once the next
+//! one is added or looked at.
 
 use std::{
     collections::VecDeque,
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -30,16 +31,27 @@ pub struct Sample {
     questions: Mutex<VecDeque<(Timestamp, Question)>>,
     /// When the next one is taken, in milliseconds since 1970.
     next: AtomicI64,
+    /// How often a customer was forgotten.
+    forgotten: AtomicU64,
 }
+
+/// The right to add a question, unless a customer is forgotten between its asking and its answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Turn(u64);
 
 impl Sample {
     /// Whether it takes a question that is asked now. Most are not taken, so this costs one look at a number.
-    pub(super) fn takes(&self, now: Timestamp) -> bool {
-        self.next.load(Ordering::Relaxed) <= now.millis()
+    pub(super) fn takes(&self, now: Timestamp) -> Option<Turn> {
+        let is_time = self.next.load(Ordering::Relaxed) <= now.millis();
+        is_time.then(|| Turn(self.forgotten.load(Ordering::Acquire)))
     }
 
-    pub(super) fn add(&self, question: Question, now: Timestamp) {
+    pub(super) fn add(&self, question: Question, Turn(forgotten): Turn, now: Timestamp) {
         let mut questions = self.lock();
+        if self.forgotten.load(Ordering::Acquire) != forgotten {
+            return;
+        }
+        questions.retain(|(asked, _)| *asked + KEPT > now);
         questions.push_back((now, question));
         let is_full = questions.len() > MOST;
         if is_full {
@@ -57,7 +69,9 @@ impl Sample {
 
     /// Forgets a customer's questions.
     pub fn forget(&self, customer: &CustomerId) {
-        self.lock().retain(|(_, question)| question.customer.as_ref() != Some(customer));
+        let mut questions = self.lock();
+        questions.retain(|(_, question)| question.customer.as_ref() != Some(customer));
+        self.forgotten.fetch_add(1, Ordering::Release);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<(Timestamp, Question)>> {
@@ -72,15 +86,18 @@ mod tests {
     use super::*;
     use crate::service::completion::Request;
 
+    fn question(customer: u64) -> Question {
+        let customer = Some(CustomerId::new(format!("c-{customer}")).unwrap());
+        Question { customer, method: None, profile: None, request: Request::new(vec![None], Method::Match) }
+    }
+
     #[test]
     fn a_sample_is_bounded_and_forgets() {
         let sample = Sample::default();
         let at = |millis: u64| Timestamp::from_millis(0) + Duration::from_millis(millis);
         let ask = |customer: u64, millis: u64| {
-            let customer = Some(CustomerId::new(format!("c-{customer}")).unwrap());
-            let request = Request::new(vec![None], Method::Match);
-            if sample.takes(at(millis)) {
-                sample.add(Question { customer, method: None, profile: None, request }, at(millis));
+            if let Some(turn) = sample.takes(at(millis)) {
+                sample.add(question(customer), turn, at(millis));
             }
         };
         let latest = |millis: u64| sample.list(at(millis))[0].customer.as_ref().unwrap().to_string();
@@ -93,5 +110,18 @@ mod tests {
         sample.forget(&CustomerId::new("c-999").unwrap());
         assert_eq!((sample.list(at(8000)).len(), &*latest(8000)), (MOST - 1, "c-300"));
         assert!(sample.list(at(3000) + KEPT).is_empty(), "a day later");
+    }
+
+    #[test]
+    fn a_sample_keeps_nothing_of_an_erased_customer_or_of_yesterday() {
+        let (sample, now) = (Sample::default(), Timestamp::from_millis(0));
+        let turn = sample.takes(now).unwrap();
+        sample.forget(&CustomerId::new("c-1").unwrap());
+        sample.add(question(1), turn, now);
+        assert!(sample.lock().is_empty(), "they were erased while the question was answered");
+        for at in [now, now + KEPT] {
+            sample.add(question(2), sample.takes(at).unwrap(), at);
+        }
+        assert_eq!(sample.lock().len(), 1, "the first one is a day old");
     }
 }

@@ -171,6 +171,18 @@ impl Audit<'_> {
         .await?)
     }
 
+    /// The names of up to `n` rules that were deleted, the latest first.
+    pub async fn deleted_rules(self, n: u32) -> Result<Vec<String>, StoreError> {
+        Ok(sqlx::query_scalar(
+            "select subject from audit_log
+             where action in ('rule.put', 'rule.delete') and subject not in (select name from rules)
+             group by subject order by max(seq) desc limit $1",
+        )
+        .bind(i64::from(n))
+        .fetch_all(self.store.readers()?)
+        .await?)
+    }
+
     /// Up to `n` entries, newest first, before the entry `before` if given.
     pub async fn list(self, before: Option<i64>, n: u32) -> Result<Vec<AuditEntry>, StoreError> {
         self.list_matching(&AuditFilter::default(), before, n).await

@@ -188,7 +188,7 @@ impl Look {
         if self.order > MOST_ORDER {
             faults.push(Fault::new("order", format!("from 0 to {MOST_ORDER}, found {}", self.order)));
         }
-        check_words("when.features", &self.when.features, &mut faults);
+        check_words("when.features", &mut self.when.features, &mut faults);
         check_numbers("when.numbers", &self.when.numbers, &mut faults);
         check_window("the look", &mut self.starts_at, &mut self.ends_at, &mut faults);
         if faults.is_empty() { Ok(self) } else { Err(faults) }

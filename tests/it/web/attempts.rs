@@ -73,7 +73,7 @@ const FORMS: [(&str, Role, Fields); 21] = [
     ("/operations/routing", Role::Admin, &[("default_method", "none")]),
     ("/merchandising/state", Role::Merchandiser, &[("name", "x"), ("state", "off")]),
     ("/merchandising/rule", Role::Merchandiser, &[("name", "x"), ("effect", "exclude"), ("go", "store")]),
-    ("/merchandising/rule/delete", Role::Merchandiser, &[("name", "x")]),
+    ("/merchandising/rule/delete", Role::Merchandiser, &[("name", "x"), ("version", "1")]),
     ("/merchandising/looks", Role::Merchandiser, &[("name", "x"), ("state", "draft")]),
     ("/merchandising/looks/outfit", Role::Merchandiser, &[("outfit", "1")]),
     ("/access", Role::Admin, &[("name", "Mallory"), ("role", "admin")]),

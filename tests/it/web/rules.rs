@@ -224,6 +224,7 @@ async fn rules_are_read_changed_and_deleted(Demo(service): Demo) {
         (json!({"effect": "exclude", "articles": {}}), "/articles"),
         (json!({"effect": "exclude", "articles": []}), "/articles"),
         (json!({"effect": "exclude", "articles": {"types": "coat"}}), "/articles/types"),
+        (json!({"effect": "exclude", "articles": {"types": ["coat", " "]}}), "/articles/types"),
         (
             json!({"effect": "exclude", "articles": {"attributes": {"brand": []}}}),
             "/articles/attributes/brand",
@@ -317,12 +318,31 @@ async fn a_merchandiser_turns_a_rule_on_and_off(Demo(service): Demo) {
     assert!(matches!(entry.actor, Actor::Person(_)));
     let gone = browser.post("/merchandising/state", &[("name", "gone"), ("state", "off")]).await;
     assert_eq!(gone.status(), 404);
+    // What is to be said of a rule is shown before it counts, also if the form cannot write it.
+    for (name, word) in [("nothing", "no such"), ("odd", "no|such")] {
+        service.rule(name, &json!({"effect": "exclude", "articles": {"types": [word]}})).await;
+        let fields = [("name", name), ("state", "active")];
+        let answer = browser.post("/merchandising/state", &fields).await;
+        let page = format!("/merchandising/rule?name={name}&state=active");
+        assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, &*page));
+        assert_eq!(service.json(&format!("/rules/{name}")).await["state"], "draft");
+        let html = browser.page(&page).await;
+        assert!(html.contains("check the spelling") && html.contains("value=\"active\""), "{html}");
+        assert_eq!(html.contains("cannot write this rule's <code>articles.types</code>"), name == "odd");
+        let warning = "none of the shop's articles meets `articles`; check the spelling";
+        let answer =
+            browser.post("/merchandising/state", &[&fields[..], &[("seen", warning)]].concat()).await;
+        assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, "/merchandising"));
+        assert_eq!(service.json(&format!("/rules/{name}")).await["state"], "active");
+    }
 }
 
 #[apply(contract)]
 async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     let plain = ids(&service.suggested(&request(3)).await);
     let mut own = request(3);
+    own["features"] = json!({"occasion": "office"});
+    service.suggested(&own).await;
     own["customer"] = json!("c-014871");
     tokio::time::sleep(Duration::from_millis(30)).await;
     service.suggested(&own).await;
@@ -390,9 +410,68 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     let asked = asked.and_then(|rest| rest.split('<').next()?.parse::<usize>().ok());
     let sample = format!("{:?}", service.releases.sample());
     assert!(asked.is_some_and(|asked| asked >= 1) && !sample.contains("c-014871"), "{sample} {html}");
-    // Deleting it.
-    assert_eq!(browser.post("/merchandising/rule/delete", &[("name", "gone")]).await.status(), 303);
-    assert_eq!(service.get("/rules/gone").await.status(), 404);
+    // The address leads back to the rule after its preview.
+    let version = async || {
+        let html = browser.page("/merchandising/rule?name=gone").await;
+        let (_, rest) = html.split_once("name=\"version\" value=\"").expect("the form has the version");
+        rest.split('"').next().unwrap().replace("&#34;", "\"")
+    };
+    let old = version().await;
+    let (_, html) = post(&[("go", "preview"), ("version", &old)]).await;
+    assert!(html.contains("action=\"/merchandising/rule?name=gone\""), "{html}");
+    // Deleting it, unless it was changed meanwhile.
+    let delete = async |version: &str| {
+        let fields = [("name", "gone"), ("version", version)];
+        browser.post("/merchandising/rule/delete", &fields).await.status().as_u16()
+    };
+    service.patch_rule("gone", &json!({"note": "Once more"}), None).await;
+    assert_eq!((delete(&old).await, service.get("/rules/gone").await.status().as_u16()), (409, 200));
+    assert_eq!(
+        (delete(&version().await).await, service.get("/rules/gone").await.status().as_u16()),
+        (303, 404)
+    );
+    // The list leads to its versions, and each can be stored again.
+    assert!(
+        browser
+            .page("/merchandising")
+            .await
+            .contains("<li><a href=\"/merchandising/rule?name=gone\">gone</a>")
+    );
+    let html = browser.page("/merchandising/rule?name=gone").await;
+    assert!(html.contains("This rule is deleted.") && html.contains(">Once more</textarea>"), "{html}");
+    let html = browser.page(&link).await;
+    assert!(html.contains("This rule is deleted.") && !html.contains(">Once more</textarea>"), "{html}");
+    assert_eq!(post(&[("go", "store"), ("seen", warning)]).await.0, 303);
+    assert!(!browser.page("/merchandising").await.contains("Deleted rules"));
+    assert!(!browser.page("/merchandising/rule?name=gone").await.contains("This rule is deleted."));
+    assert_eq!(browser.get("/merchandising/rule?name=never").await.status(), 404);
+}
+
+#[apply(contract)]
+async fn the_sample_has_no_features_of_a_person(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let replica = Service::start(&db).await;
+    replica.serve_demo().await;
+    let sample = || format!("{:?}", replica.releases.sample());
+    let mut own = request(3);
+    own["customer"] = json!("c-014871");
+    for told in [request(3), own.clone()] {
+        replica.suggested(&told).await;
+        assert!(!sample().contains("female") && !sample().contains("c-014871"), "{}", sample());
+    }
+    own["features"] = json!({"occasion": "office"});
+    replica.suggested(&own).await;
+    assert!(sample().contains("c-014871"), "the occasion is the outfit's: {}", sample());
+    // Another replica erases the customer.
+    assert_eq!(service.delete("/customers/c-014871").await.status(), 204);
+    let browser = replica.signed_in(Role::Merchandiser).await;
+    let fields = [("name", "coats"), ("effect", "exclude"), ("articles.types", "coat"), ("go", "preview")];
+    let begun = std::time::Instant::now();
+    while sample().contains("c-014871") {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the profile is no longer fresh: {}", sample());
+        assert_eq!(browser.post("/merchandising/rule", &fields).await.status(), 200);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
 }
 
 #[apply(contract)]

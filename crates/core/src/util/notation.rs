@@ -121,6 +121,13 @@ impl Notation {
         format!("{} %", text.replace('.', self.locale.decimal))
     }
 
+    /// `43.2 %`: to a tenth, for shares whose difference matters.
+    pub fn tenths(&self, share: f64) -> String {
+        // Adding zero takes the sign off a zero.
+        let tenths = (1000.0 * share).round() / 10.0 + 0.0;
+        format!("{tenths:.1} %").replace('.', self.locale.decimal)
+    }
+
     /// Whole numbers have no decimals.
     fn number(&self, number: f64, decimals: usize) -> String {
         let text = format!("{number:.decimals$}");
@@ -228,6 +235,13 @@ mod tests {
         assert_eq!([0, 999, 1_500].map(|number| english.count(number)), ["0", "999", "1,500"]);
         let shares = [0.43, 0.043, 0.0043, 0.00043, 4e-6, 0.0].map(|share| english.percent(share));
         assert_eq!(shares, ["43 %", "4.3 %", "0.43 %", "0.043 %", "<0.001 %", "0.000 %"]);
+    }
+
+    #[test]
+    fn compared_shares_are_written_to_a_tenth() {
+        let german = Notation::new("EUR", "de").unwrap();
+        let shares = [0.4321, 1.0, 0.0, -1e-17, -0.012].map(|share| german.tenths(share));
+        assert_eq!(shares, ["43,2 %", "100,0 %", "0,0 %", "0,0 %", "-1,2 %"]);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! A rule as a form has it: every condition is a text, in which a bar separates several words.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use atelier_core::{
-    domain::Method,
+    domain::{Method, is_ambiguous_price},
     util::{calendar, zone::Zone},
 };
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::service::rules::{Conditions, Effect, Range, Rule, State, When};
 
@@ -53,8 +54,8 @@ impl RuleForm {
         };
     }
 
-    /// The form of a rule; None if it has words that the form cannot write.
-    pub(super) fn new(rule: &Rule, zone: Zone) -> Option<Self> {
+    /// The form of a rule, or the first field that the form cannot write as it is.
+    pub(super) fn new(rule: &Rule, zone: Zone) -> Result<Self, String> {
         let mut form = Self::default();
         let shown = |millis| zone.show(millis);
         form.set("effect", &rule.effect);
@@ -65,6 +66,9 @@ impl RuleForm {
         form.set("state", &rule.state);
         form.set("starts_at", &rule.starts_at.as_ref().map(|_| shown(rule.starts())).unwrap_or_default());
         form.set("ends_at", &rule.ends_at.as_ref().map(|_| shown(rule.ends())).unwrap_or_default());
+        for (name, time) in [("starts_at.was", &rule.starts_at), ("ends_at.was", &rule.ends_at)] {
+            form.set(name, time.as_deref().unwrap_or_default());
+        }
         form.set("priority", &rule.priority);
         form.set("owner", &rule.owner.as_deref().unwrap_or_default());
         form.set("note", &rule.note.as_deref().unwrap_or_default());
@@ -84,9 +88,14 @@ impl RuleForm {
         let methods: Vec<String> = rule.when.methods.iter().map(ToString::to_string).collect();
         form.set("methods", &bars(&methods));
         form.set("stores", &bars(&rule.when.stores));
-        let bare = Rule { name: None, ..rule.clone() };
-        let is_whole = form.read(zone).is_ok_and(|read| read.checked().is_ok_and(|read| read == bare));
-        is_whole.then_some(form)
+        let fields = |rule: Rule| serde_json::to_value(Rule { name: None, ..rule }).unwrap_or_default();
+        let stored = rule.clone().checked().unwrap_or_else(|_| rule.clone());
+        let read = form.read(zone).map_err(|mut wrong| wrong.remove(0))?;
+        let read = read.checked().map_err(|faults| faults[0].field.to_string())?;
+        match first_other(&fields(stored), &fields(read)) {
+            Some(field) => Err(field),
+            None => Ok(form),
+        }
     }
 
     /// The rule, which is not checked yet, or what is wrong field by field.
@@ -113,8 +122,9 @@ impl RuleForm {
                 stores: split(self.get("stores")),
             },
             state: self.value("state", &mut wrong, str::parse::<State>).unwrap_or_default(),
-            starts_at: self.value("starts_at", &mut wrong, |text| moment(text, zone)),
-            ends_at: self.value("ends_at", &mut wrong, |text| moment(text, zone)),
+            starts_at: self
+                .value("starts_at", &mut wrong, |text| moment(text, self.get("starts_at.was"), zone)),
+            ends_at: self.value("ends_at", &mut wrong, |text| moment(text, self.get("ends_at.was"), zone)),
             priority: self.value("priority", &mut wrong, whole).unwrap_or_default(),
             owner: Some(self.get("owner").to_owned()).filter(|text| !text.is_empty()),
             note: Some(self.get("note").replace("\r\n", "\n")).filter(|text| !text.is_empty()),
@@ -146,6 +156,20 @@ impl RuleForm {
     }
 }
 
+/// The path of the first field in which the rules differ.
+fn first_other(a: &Value, b: &Value) -> Option<String> {
+    match (a, b) {
+        (Value::Object(x), Value::Object(y)) => {
+            let names: BTreeSet<&String> = x.keys().chain(y.keys()).collect();
+            names.into_iter().find_map(|name| {
+                let rest = first_other(&a[name], &b[name])?;
+                Some(if rest.is_empty() { name.clone() } else { format!("{name}.{rest}") })
+            })
+        }
+        _ => (a != b).then(String::new),
+    }
+}
+
 fn bars(words: &[String]) -> String {
     words.join(" | ")
 }
@@ -168,7 +192,12 @@ fn word_lines(words: &BTreeMap<String, Vec<String>>) -> String {
 }
 
 fn words(text: &str) -> Result<BTreeMap<String, Vec<String>>, String> {
-    lines(text).map(|line| line.map(|(name, values)| (name, split(values)))).collect()
+    let mut words: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in lines(text) {
+        let (name, values) = line?;
+        words.entry(name).or_default().extend(split(values));
+    }
+    Ok(words)
 }
 
 fn range_lines(ranges: &BTreeMap<String, Range>) -> String {
@@ -177,7 +206,14 @@ fn range_lines(ranges: &BTreeMap<String, Range>) -> String {
 }
 
 fn ranges(text: &str) -> Result<BTreeMap<String, Range>, String> {
-    lines(text).map(|line| line.and_then(|(name, limits)| Ok((name, range(limits)?)))).collect()
+    let mut ranges = BTreeMap::new();
+    for line in lines(text) {
+        let (name, limits) = line?;
+        if ranges.insert(name.clone(), range(limits)?).is_some() {
+            return Err(format!("expected one line for {name}, found several"));
+        }
+    }
+    Ok(ranges)
 }
 
 /// `20 to 50`, `20 to`, `to 50`
@@ -200,6 +236,10 @@ fn range(text: &str) -> Result<Range, String> {
 }
 
 fn number(text: &str) -> Result<f64, String> {
+    if text.contains(',') && is_ambiguous_price(text.trim_start_matches(['-', '+'])) {
+        let (thousands, decimals) = (text.replace(',', ""), text.replace(',', "."));
+        return Err(format!("{text:?} can mean {thousands} or {decimals}: write one of these"));
+    }
     let number = text.replace(',', ".").parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or_else(|| format!("expected a number, found {text:?}"))
 }
@@ -212,7 +252,12 @@ fn methods(text: &str) -> Result<Vec<Method>, String> {
     split(text).iter().map(|name| name.parse::<Method>().map_err(|error| error.to_string())).collect()
 }
 
-fn moment(text: &str, zone: Zone) -> Result<String, String> {
+/// `was` is the stored time: where clocks show a time twice, it says which is meant as long as nobody changes it.
+fn moment(text: &str, was: &str, zone: Zone) -> Result<String, String> {
+    let shown = calendar::parse_moment(was).map(|millis| zone.show(millis));
+    if shown.is_some_and(|shown| zone.read(&shown) == zone.read(text)) {
+        return Ok(was.to_owned());
+    }
     let moment = zone.read(text).map(|millis| calendar::moment(millis, 1000, true));
     moment.ok_or_else(|| format!("expected a time such as 2026-11-27T09:00, found {text:?}"))
 }
@@ -243,7 +288,53 @@ mod tests {
         let odd: Rule =
             serde_json::from_value(json!({"effect": "exclude", "articles": {"attributes": {"a": ["b|c"]}}}))
                 .unwrap();
-        assert_eq!(RuleForm::new(&odd, zone), None);
+        assert_eq!(RuleForm::new(&odd, zone).unwrap_err(), "articles.attributes.a");
+    }
+
+    #[test]
+    fn a_time_that_clocks_show_twice_stays() {
+        let zone = Zone::new("Europe/Zurich").unwrap();
+        let rule: Rule = serde_json::from_value(json!({
+            "effect": "exclude", "articles": {"types": ["coat"]},
+            "starts_at": "2026-10-25T00:30:00Z", "ends_at": "2026-10-25T01:30:00Z",
+        }))
+        .unwrap();
+        let mut form = RuleForm::new(&rule, zone).expect("the form can write it");
+        assert_eq!([form.get("starts_at"), form.get("ends_at")], ["2026-10-25T02:30"; 2]);
+        assert_eq!(form.read(zone).unwrap(), rule);
+        form.set("ends_at", "2026-10-25T02:45");
+        assert_eq!(form.read(zone).unwrap().ends_at.as_deref(), Some("2026-10-25T00:45:00Z"), "the first");
+    }
+
+    #[test]
+    fn what_a_program_stored_opens_in_the_form() {
+        let zone = Zone::new("UTC").unwrap();
+        for (part, value) in [
+            ("owner", json!("")),
+            ("owner", json!(" Ada ")),
+            ("note", json!("One\r\nTwo\n")),
+            ("articles", json!({"types": [" coat"], "ids": ["a "], "attributes": {"brand": ["Linden "]}})),
+            ("when", json!({"stores": [" zurich"], "features": {"gender": ["female "]}})),
+        ] {
+            let mut rule = json!({"effect": "exclude", "articles": {"types": ["coat"]}});
+            rule[part] = value;
+            let rule: Rule = serde_json::from_value(rule).unwrap();
+            assert!(RuleForm::new(&rule, zone).is_ok(), "{rule:?}");
+            assert!(RuleForm::new(&rule.checked().unwrap(), zone).is_ok());
+        }
+    }
+
+    #[test]
+    fn numbers_and_lines_are_not_misread() {
+        for (text, found) in [("49,5", 49.5), ("0,125", 0.125), ("1.125", 1.125), ("1000,125", 1000.125)] {
+            assert_eq!(number(text), Ok(found));
+        }
+        let error = range("1,000 to 2,000").unwrap_err();
+        assert_eq!(error, "\"1,000\" can mean 1000 or 1.000: write one of these");
+        assert!(number("-1,000").is_err());
+        let brands = [("brand".to_owned(), vec!["Linden".to_owned(), "Tiber".to_owned()])];
+        assert_eq!(words("brand: Linden\nbrand: Tiber"), Ok(brands.into()));
+        assert!(ranges("age: 20 to\nage: to 30").unwrap_err().contains("one line for age"));
     }
 
     #[test]

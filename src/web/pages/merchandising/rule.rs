@@ -1,5 +1,7 @@
 //! `/merchandising/rule`: one rule in a form, told in words and checked before it is stored, and its earlier versions.
 
+use std::convert::Infallible;
+
 use askama::Template;
 use atelier_core::{
     domain::{ArticleId, RuleName},
@@ -13,14 +15,14 @@ use axum::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{LIST, Tab, form::RuleForm, words::describe};
+use super::{LIST, RULE, Tab, form::RuleForm, words::describe};
 use crate::{
     service::{
         fault::ServiceError,
         live_release::LiveRelease,
         preview::{Preview, preview},
         rule_changes::{Changed, RuleError, change_rule},
-        rules::Rule,
+        rules::{Rule, State},
     },
     store::{AuditEntry, ChangeError, Expected, Versions},
     web::{
@@ -48,6 +50,8 @@ const EFFECTS: [(&str, &str); 7] = [
 ];
 /// How many versions the page shows.
 const VERSIONS: u32 = 20;
+/// The state of a version that is none.
+const DELETED: &str = "deleted";
 /// How many articles that gain, and that lose, the preview shows.
 const MOVES: usize = 8;
 
@@ -59,8 +63,11 @@ struct RulePage {
     name: String,
     /// The version that is changed; empty for a new rule.
     version: String,
+    /// Names the rule, so that the address leads back to it.
+    action: String,
     form: RuleForm,
-    is_writable: bool,
+    unwritable: Option<String>,
+    is_deleted: bool,
     has_when: bool,
     words: Option<String>,
     wrong: Vec<String>,
@@ -89,7 +96,7 @@ struct PreviewView {
 
 impl PreviewView {
     fn new(found: &Preview, live: &LiveRelease, state: &AppState) -> Self {
-        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        let percent = |share: f64| state.notation.tenths(share);
         let view = |moves: &[(ArticleId, u32)]| {
             let shown = moves.iter().take(MOVES);
             shown.map(|(id, lists)| (ArticleView::from_live_release(live, id), *lists)).collect()
@@ -135,7 +142,7 @@ impl Checked {
     }
 }
 
-fn details(changed: &Changed) -> Vec<String> {
+pub(super) fn details(changed: &Changed) -> Vec<String> {
     changed.warnings.iter().map(|warning| warning.detail.clone()).collect()
 }
 
@@ -153,12 +160,14 @@ pub(super) struct RuleQuery {
     name: Option<String>,
     /// The entry of the audit log whose version the form has.
     entry: Option<i64>,
+    /// Shows what there is to be said of the rule in this state.
+    state: Option<State>,
 }
 
 pub(super) async fn page(
     Merchandiser(visitor): Merchandiser,
     Shared(state): Shared<AppState>,
-    PageQuery(RuleQuery { name, entry }): PageQuery<RuleQuery>,
+    PageQuery(RuleQuery { name, entry, state: next }): PageQuery<RuleQuery>,
 ) -> Result<Html<String>, Problem> {
     let Some(name) = name else {
         let mut form = RuleForm::default();
@@ -168,22 +177,52 @@ pub(super) async fn page(
     let gone =
         || Problem::new(Kind::NotFound, format!("there is no rule {name:?}; it may have been deleted"));
     let rule_name = RuleName::new(&name).map_err(|_| gone())?;
-    let stored = state.store.rules().get(&rule_name).await?.ok_or_else(gone)?;
-    let mut body = stored.value.body;
-    if let Some(seq) = entry {
-        let mut entries = state.store.audit().for_rule(&rule_name, VERSIONS).await?.into_iter();
-        let entry = entries.find(|entry| entry.seq == seq).ok_or_else(gone)?;
-        body = version_of(entry).ok_or_else(gone)?;
-    }
-    let rule: Rule = serde_json::from_value(body).map_err(|error| Problem::inside(Kind::Internal, error))?;
-    let form = RuleForm::new(&rule, state.zone);
-    let edited = Edited {
-        version: stored.version.to_string(),
-        is_writable: form.is_some(),
-        rule: Some(rule),
-        ..Edited::new(name, form.unwrap_or_default())
+    let stored = state.store.rules().get(&rule_name).await?;
+    let version = stored.as_ref().map(|stored| stored.version.to_string()).unwrap_or_default();
+    let body = match (entry, stored) {
+        (None, Some(stored)) => Some(stored.value.body),
+        (seq, _) => {
+            let mut entries = state.store.audit().for_rule(&rule_name, VERSIONS).await?.into_iter();
+            match seq {
+                Some(seq) => entries.find(|entry| entry.seq == seq).and_then(version_of),
+                // It is deleted: its last version.
+                None => entries.next().and_then(|mut entry| entry.details.remove("before")),
+            }
+        }
     };
+    let body = body.ok_or_else(gone)?;
+    let mut rule: Rule =
+        serde_json::from_value(body).map_err(|error| Problem::inside(Kind::Internal, error))?;
+    rule.state = next.unwrap_or(rule.state);
+    let (form, unwritable) = match RuleForm::new(&rule, state.zone) {
+        Ok(form) => (form, None),
+        Err(field) => (RuleForm::default(), Some(field)),
+    };
+    let mut edited = Edited { version, unwritable, rule: Some(rule.clone()), ..Edited::new(name, form) };
+    if next.is_some() {
+        let make = |_| Ok(rule);
+        let (store, expected) = (&state.store, Expected::default());
+        let trial = change_rule((store, &state.releases), &rule_name, &expected, true, state.now(), make);
+        match trial.await {
+            Ok(checked) => edited.checked = Some(Checked::new(&checked, &rule_name, &state).await?),
+            Err(error) => edited.wrong = reasons(error)?,
+        }
+    }
     render(&state, &visitor, edited).await
+}
+
+/// Why a rule was not changed, in words.
+fn reasons(error: RuleError<Infallible>) -> Result<Vec<String>, Problem> {
+    match error {
+        RuleError::Refused(never) => match never {},
+        RuleError::Faults(faults) => {
+            Ok(faults.iter().map(|fault| format!("{}: {}", fault.field, fault.detail)).collect())
+        }
+        RuleError::Change(ChangeError::Store(error)) => Err(error.into()),
+        RuleError::Change(_) => Ok(vec![
+            "a rule of this name was added, changed or deleted meanwhile; open it again and repeat your change".to_owned(),
+        ]),
+    }
 }
 
 /// The rule that an entry of the audit log stored.
@@ -197,7 +236,8 @@ struct Edited {
     name: String,
     version: String,
     form: RuleForm,
-    is_writable: bool,
+    /// The field that the form cannot write as it is.
+    unwritable: Option<String>,
     /// The rule of the form, if it is one.
     rule: Option<Rule>,
     wrong: Vec<String>,
@@ -207,22 +247,25 @@ struct Edited {
 impl Edited {
     fn new(name: String, form: RuleForm) -> Self {
         let (version, wrong) = (String::new(), Vec::new());
-        Self { name, version, form, is_writable: true, rule: None, wrong, checked: None }
+        Self { name, version, form, unwritable: None, rule: None, wrong, checked: None }
     }
 }
 
 async fn render(state: &AppState, visitor: &Visitor, edited: Edited) -> Result<Html<String>, Problem> {
-    let Edited { name, version, form, is_writable, rule, wrong, checked } = edited;
-    let versions = if version.is_empty() { Vec::new() } else { versions(state, &name).await? };
+    let Edited { name, version, form, unwritable, rule, wrong, checked } = edited;
+    let versions = versions(state, &name).await?;
+    let named = [("name", &name)];
     let page = RulePage {
         shell: visitor.shell(Page::Merchandising),
         tab: Tab::Rules,
         words: rule.as_ref().map(|rule| describe(rule, &state.notation)),
         has_when: form.has_when(),
+        action: if version.is_empty() { RULE.to_owned() } else { address(RULE, &named) },
+        is_deleted: version.is_empty() && versions.first().is_some_and(|version| version.state == DELETED),
         name,
         version,
         form,
-        is_writable,
+        unwritable,
         wrong,
         checked,
         versions,
@@ -238,13 +281,12 @@ async fn versions(state: &AppState, name: &str) -> Result<Vec<VersionView>, Prob
     let view = |(number, entry): (usize, AuditEntry)| {
         let (at, who, seq) = (shown(state.zone, entry.at.millis()), names.get(entry.actor), entry.seq);
         let rule: Option<Rule> = version_of(entry).and_then(|body| serde_json::from_value(body).ok());
-        let href = (number > 0 && rule.is_some()).then(|| {
-            format!("{}#rule", address("/merchandising/rule", &[("name", name), ("entry", &seq.to_string())]))
-        });
+        let href = (number > 0 && rule.is_some())
+            .then(|| format!("{}#rule", address(RULE, &[("name", name), ("entry", &seq.to_string())])));
         VersionView {
             at,
             who,
-            state: rule.as_ref().map_or("deleted", |rule| rule.state.as_str()).to_owned(),
+            state: rule.as_ref().map_or(DELETED, |rule| rule.state.as_str()).to_owned(),
             words: rule.map(|rule| describe(&rule, &state.notation)).unwrap_or_default(),
             href,
         }
@@ -286,7 +328,7 @@ pub(super) async fn store(
         let (state, author, rule) = (state.clone(), visitor.author(), rule.clone());
         let (name, expected) = (name.clone(), expected.clone());
         uncancelled(async move {
-            let make = |_| Ok::<_, std::convert::Infallible>(rule);
+            let make = |_| Ok(rule);
             let store = state.store.by(author);
             change_rule((&store, &state.releases), &name, &expected, is_trial, state.now(), make).await
         })
@@ -303,42 +345,43 @@ pub(super) async fn store(
     edited.wrong = match changed {
         Ok(_) if edited.checked.is_none() => return Ok(Redirect::to(LIST).into_response()),
         Ok(_) => return Ok(render(&state, &visitor, edited).await?.into_response()),
-        Err(RuleError::Refused(never)) => match never {},
-        Err(RuleError::Faults(faults)) => {
-            faults.iter().map(|fault| format!("{}: {}", fault.field, fault.detail)).collect()
-        }
-        Err(RuleError::Change(ChangeError::Store(error))) => return Err(error.into()),
-        Err(RuleError::Change(_)) => vec![
-            "a rule of this name was added, changed or deleted meanwhile; open it again and repeat your change".to_owned(),
-        ],
+        Err(error) => reasons(error)?,
     };
     Ok((StatusCode::UNPROCESSABLE_ENTITY, render(&state, &visitor, edited).await?).into_response())
 }
 
 /// Forms end lines as mails do.
-fn lines(text: &str) -> String {
+pub(super) fn lines(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
 
 #[derive(Deserialize)]
 pub(super) struct Deleted {
     name: String,
+    version: String,
 }
 
 pub(super) async fn delete(
     Merchandiser(visitor): Merchandiser,
     Shared(state): Shared<AppState>,
-    Form(Deleted { name }): Form<Deleted>,
+    Form(Deleted { name, version }): Form<Deleted>,
 ) -> Result<Redirect, Problem> {
+    let differs = || {
+        let detail =
+            format!("the rule {name:?} was changed meanwhile, so it is not deleted; look at it again");
+        Problem::new(Kind::Conflict, detail)
+    };
     let Ok(name) = RuleName::new(&name) else { return Ok(Redirect::to(LIST)) };
     let author = visitor.author();
+    let expected = Expected { one_of: Some(Versions::OneOf(vec![version])), none_of: None };
     let deleted = uncancelled(async move {
-        let deleted = state.store.by(author).rules().delete(&name, &Expected::default(), state.now()).await;
+        let deleted = state.store.by(author).rules().delete(&name, &expected, state.now()).await;
         state.releases.refresh().await?;
         deleted
     });
     match deleted.await {
         Err(ChangeError::Store(error)) => Err(error.into()),
+        Err(ChangeError::Differs(Some(_))) => Err(differs()),
         _ => Ok(Redirect::to(LIST)),
     }
 }

@@ -9,7 +9,11 @@ use axum::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{LIST, Tab, rule::shown, words::describe};
+use super::{
+    LIST, RULE, Tab,
+    rule::{details, lines, shown},
+    words::describe,
+};
 use crate::{
     service::{
         fault::ServiceError,
@@ -29,12 +33,17 @@ use crate::{
     },
 };
 
+/// How many of the deleted rules the page names.
+const MOST_DELETED: u32 = 50;
+
 #[derive(Template)]
 #[template(path = "merchandising/rules.html")]
 struct RulesPage {
     shell: Shell,
     tab: Tab,
     rules: Vec<RuleView>,
+    /// The names of those that were deleted lately, and the addresses of their versions.
+    deleted: Vec<(String, String)>,
     zone: &'static str,
 }
 
@@ -70,7 +79,7 @@ impl RuleView {
         let next = if rule.state == State::Active { ("off", "Turn off") } else { ("active", "Turn on") };
         Self {
             name: name.to_string(),
-            href: address("/merchandising/rule", &[("name", name.as_str())]),
+            href: address(RULE, &[("name", name.as_str())]),
             words,
             state: current,
             starts: rule.starts_at.is_some().then(|| moment(starts)),
@@ -88,10 +97,12 @@ pub(super) async fn list(
     Shared(state): Shared<AppState>,
 ) -> Result<Html<String>, Problem> {
     let rules = read_rules(&state.store).await?;
+    let deleted = state.store.audit().deleted_rules(MOST_DELETED).await?.into_iter();
     let page = RulesPage {
         shell: visitor.shell(Page::Merchandising),
         tab: Tab::Rules,
         zone: state.zone.name(),
+        deleted: deleted.map(|name| (name.clone(), address(RULE, &[("name", name)]))).collect(),
         rules: rules.into_iter().map(|(name, rule)| RuleView::new(&name, rule, &state)).collect(),
     };
     Ok(Html(page.render()?))
@@ -101,27 +112,44 @@ pub(super) async fn list(
 pub(super) struct StateForm {
     name: String,
     state: State,
+    /// The warnings that were shown.
+    #[serde(default)]
+    seen: String,
 }
 
+/// A rule with warnings is turned on only once they were shown.
 pub(super) async fn set_state(
     Merchandiser(visitor): Merchandiser,
     Shared(state): Shared<AppState>,
-    Form(StateForm { name, state: next }): Form<StateForm>,
+    Form(StateForm { name, state: next, seen }): Form<StateForm>,
 ) -> Result<Redirect, Problem> {
     let gone =
         || Problem::new(Kind::NotFound, format!("there is no rule {name:?}; it may have been deleted"));
     let rule_name = RuleName::new(&name).map_err(|_| gone())?;
-    let author = visitor.author();
-    let changed = uncancelled(async move {
-        let store = state.store.by(author);
-        let make = move |stored: Option<Value>| {
-            let rule: Option<Rule> = stored.and_then(|body| serde_json::from_value(body).ok());
-            rule.map(|rule| Rule { state: next, ..rule }).ok_or(())
-        };
-        change_rule((&store, &state.releases), &rule_name, &Expected::default(), false, state.now(), make)
-            .await
-    });
-    match changed.await {
+    let change = async |is_trial: bool| {
+        let (state, author, name) = (state.clone(), visitor.author(), rule_name.clone());
+        uncancelled(async move {
+            let store = state.store.by(author);
+            let make = move |stored: Option<Value>| {
+                let rule: Option<Rule> = stored.and_then(|body| serde_json::from_value(body).ok());
+                rule.map(|rule| Rule { state: next, ..rule }).ok_or(())
+            };
+            let expected = Expected::default();
+            change_rule((&store, &state.releases), &name, &expected, is_trial, state.now(), make).await
+        })
+        .await
+    };
+    let turns_on = next == State::Active;
+    let mut changed = change(turns_on).await;
+    if let Ok(checked) = changed.as_ref()
+        && turns_on
+    {
+        if details(checked).join("\n") != lines(&seen) {
+            return Ok(Redirect::to(&address(RULE, &[("name", name.as_str()), ("state", next.as_str())])));
+        }
+        changed = change(false).await;
+    }
+    match changed {
         Ok(_) => Ok(Redirect::to(LIST)),
         Err(RuleError::Faults(faults)) => Err(fault::problem(ServiceError::Faults(faults))),
         Err(RuleError::Change(ChangeError::Store(error))) => Err(error.into()),
