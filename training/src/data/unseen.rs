@@ -14,8 +14,9 @@ use crate::number::real;
 const TAIL: f64 = 2.0;
 /// An article's outfits, the latest, that the next one with it may vary.
 const VARIED: usize = 32;
-/// One in this many outfits is among the latest, and so many slots they have at least to say anything.
+/// One in this many outfits is among the latest.
 const LATEST: usize = 20;
+/// The fewest slots of the latest outfits that can tell a share.
 const LATEST_SLOTS: usize = 50;
 
 impl Data {
