@@ -25,6 +25,7 @@ use atelier_core::util::{
     fetch::Reach,
     folders::{cache_folder, data_folder},
 };
+use atelier_engine::onnx_runtime::installation;
 use serde::Deserialize;
 use toml::{Table, Value};
 use url::Url;
@@ -257,7 +258,7 @@ impl Default for Access {
 
 impl Default for Models {
     fn default() -> Self {
-        Self { folder: "models".into(), release: "demo".into(), least_known: 0.5 }
+        Self { folder: models_folder(), release: "demo".into(), least_known: 0.5 }
     }
 }
 
@@ -265,6 +266,13 @@ impl Default for Cache {
     fn default() -> Self {
         Self { folder: cache_folder() }
     }
+}
+
+/// `models` or, where there is no such folder, what a package installed beside the program.
+fn models_folder() -> PathBuf {
+    let here = PathBuf::from("models");
+    let installed = || Some(installation()?.join("share/atelier/models")).filter(|folder| folder.is_dir());
+    if here.is_dir() { here } else { installed().unwrap_or(here) }
 }
 
 /// Not derived, because a password in the URL must reach no log.

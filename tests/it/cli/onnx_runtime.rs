@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{Read, Write},
     net::TcpListener,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
     sync::mpsc,
@@ -117,4 +118,32 @@ async fn a_damaged_library_is_not_loaded(db: TestDatabase) {
         stderr.contains("missing or damaged in the cache") && stderr.contains("pip failed: "),
         "{stderr}"
     );
+}
+
+/// As a wheel and the package for Debian install it: nothing is fetched, and the demo's release is there.
+#[apply(on_sqlite)]
+async fn a_package_brings_library_and_release(_: TestDatabase) {
+    let library = cached_library().await;
+    for place in ["lib/python3.12/site-packages/onnxruntime/capi", "lib/atelier"] {
+        let prefix = tempfile::tempdir().unwrap();
+        let within = |place: &str| {
+            let folder = prefix.path().join(place);
+            fs::create_dir_all(&folder).unwrap();
+            folder
+        };
+        let program = within("bin").join("atelier");
+        let built = env!("CARGO_BIN_EXE_atelier");
+        fs::hard_link(built, &program).or_else(|_| fs::copy(built, &program).map(drop)).unwrap();
+        symlink(&library, within(place).join(library.file_name().unwrap())).unwrap();
+        symlink(models(), within("share/atelier").join("models")).unwrap();
+        let home = within("home");
+        let mut command = Command::new(program);
+        command.args(["serve", "--address", "127.0.0.1:0"]).current_dir(&home);
+        command.env("XDG_DATA_HOME", &home).env("ATELIER__CACHE__FOLDER", home.join("cache"));
+        command.env_remove("ORT_DYLIB_PATH").env_remove("DATABASE_URL");
+        let served = Served::launch(command, &home).await;
+        assert!(served.get("readyz").await.contains("\"release\":\"demo\""));
+        served.stop().await;
+        assert!(!home.join("cache").exists(), "the library was fetched although the package has it");
+    }
 }

@@ -1,7 +1,8 @@
 //! Finds, fetches and loads ONNX Runtime's library.
 //!
-//! The library comes from its official PyPI wheel, pinned by version and SHA-256, through the machine's own pip. It is
-//! fetched when a program first needs it, not in a build script, so that a build needs no network beyond Cargo's.
+//! The library comes from its official PyPI wheel. A package of Atelier brings it along; otherwise the machine's own pip
+//! fetches the wheel, pinned by version and SHA-256, when a program first needs it. A build script would need a network
+//! beyond Cargo's.
 //!
 //! Must not know models or releases.
 
@@ -75,17 +76,13 @@ pub fn wait_until_released(at_most: Duration) {
 
 impl OnnxRuntime {
     /// Finds the library, or fetches it into `cache`, and loads it. Fetching downloads 24 MB; `notice` is called
-    /// before. The cached file's digest is checked each time.
+    /// before. The cached file's digest is checked each time; a package's is its installer's affair.
     pub fn load(cache: &Path, notice: impl FnOnce(&str)) -> Result<Self, LibraryError> {
         if !telemetry::is_off() {
             return Err(LibraryError::Telemetry);
         }
         let named = env::var_os(LIBRARY_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
-        let advice = match named {
-            Some(_) => "Set ORT_DYLIB_PATH to another file, or unset it to have the library fetched",
-            None => "Delete the file to have it fetched again",
-        };
-        let library = find(named, cache, notice)?;
+        let (library, advice) = find(named, cache, notice)?;
         let load_error = |reason: String| LibraryError::Load { path: library.clone(), reason, advice };
         let environment = ort::init_from(&library)
             .map_err(|error| load_error(error.to_string()))?
@@ -109,11 +106,27 @@ impl OnnxRuntime {
     }
 }
 
-fn find(named: Option<PathBuf>, cache: &Path, notice: impl FnOnce(&str)) -> Result<PathBuf, LibraryError> {
+/// The library's path, and what to do if it does not load.
+fn find(
+    named: Option<PathBuf>,
+    cache: &Path,
+    notice: impl FnOnce(&str),
+) -> Result<(PathBuf, &'static str), LibraryError> {
     if let Some(path) = named {
-        return if path.is_file() { Ok(path) } else { Err(LibraryError::Missing(path)) };
+        let advice = "Set ORT_DYLIB_PATH to another file, or unset it to have the library fetched";
+        return if path.is_file() { Ok((path, advice)) } else { Err(LibraryError::Missing(path)) };
     }
-    wheel::fetch(cache, notice).map_err(|source| LibraryError::Fetch { cache: cache.to_owned(), source })
+    if let Some(path) = installation().and_then(|prefix| wheel::installed(&prefix)) {
+        return Ok((path, "Install the package again that brought it"));
+    }
+    wheel::fetch(cache, notice)
+        .map(|path| (path, "Delete the file to have it fetched again"))
+        .map_err(|source| LibraryError::Fetch { cache: cache.to_owned(), source })
+}
+
+/// The folder that the program is installed in, with `bin` and `lib`: `/usr`, or a virtual environment of Python.
+pub fn installation() -> Option<PathBuf> {
+    Some(env::current_exe().ok()?.parent()?.parent()?.to_owned())
 }
 
 #[cfg(test)]

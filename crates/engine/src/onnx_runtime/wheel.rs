@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     fs::{self, File},
-    io,
+    io, iter,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -76,14 +76,32 @@ pub enum FetchError {
     File { path: PathBuf, source: io::Error },
 }
 
+/// The library that a package installed beside the program: Debian's own, or the wheel of ONNX Runtime that Atelier's wheel
+/// requires.
+pub(super) fn installed(prefix: &Path) -> Option<PathBuf> {
+    let library = this_platform().ok()?.library;
+    let lib = prefix.join("lib");
+    let pythons = fs::read_dir(&lib).ok()?.flatten().map(|entry| entry.path());
+    let packages = pythons
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("python3")))
+        .flat_map(|python| ["site-packages", "dist-packages"].map(|folder| python.join(folder)))
+        .map(|packages| packages.join("onnxruntime/capi"));
+    iter::once(lib.join("atelier"))
+        .chain(packages)
+        .map(|folder| folder.join(library))
+        .find(|path| path.is_file())
+}
+
+fn this_platform() -> Result<&'static Wheel, FetchError> {
+    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+    let is_ours = |wheel: &&Wheel| wheel.os == os && wheel.arch == arch;
+    WHEELS.iter().find(is_ours).ok_or(FetchError::Platform { os, arch })
+}
+
 /// Returns the library's path in the cache, and fetches it first if necessary. Processes may do this at the same time:
 /// each works in a folder of its own, and they rename the same bytes.
 pub(super) fn fetch(cache: &Path, notice: impl FnOnce(&str)) -> Result<PathBuf, FetchError> {
-    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
-    let wheel = WHEELS
-        .iter()
-        .find(|wheel| wheel.os == os && wheel.arch == arch)
-        .ok_or(FetchError::Platform { os, arch })?;
+    let wheel = this_platform()?;
     let folder = cache.join("onnxruntime").join(VERSION);
     let library = folder.join(wheel.library);
     let why = match library.is_file().then(|| check(&library, wheel.library_sha256)) {
@@ -182,6 +200,22 @@ fn last_line(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_package_brings_the_library() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(installed(folder.path()), None);
+        let name = this_platform().unwrap().library;
+        let within = |place: &str| folder.path().join("lib").join(place);
+        for place in ["python3.11/site-packages/onnxruntime/capi", "atelier"] {
+            fs::create_dir_all(within(place)).unwrap();
+            fs::write(within(place).join("libonnxruntime.so.1.0.0"), "another version").unwrap();
+            let before = installed(folder.path());
+            fs::write(within(place).join(name), "").unwrap();
+            let found = installed(folder.path());
+            assert_eq!(found, Some(within(place).join(name)), "before: {before:?}");
+        }
+    }
 
     #[test]
     fn container_images_pin_the_same_library() {
