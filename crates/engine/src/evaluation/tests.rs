@@ -62,8 +62,8 @@ fn a_difference_can_be_seen_from_both_sides() {
     let figures = Figures::read(&demo().join(FIGURES)).unwrap();
     let difference = |one, other| figures.comparison.difference(Metric::CrossEntropy, one, other).unwrap();
     let (one, other) = (difference(Method::None, Method::Gsu), difference(Method::Gsu, Method::None));
-    assert_eq!((one.difference, one.low, one.high), (0.3246, 0.3051, 0.3447));
-    assert_eq!((other.difference, other.low, other.high), (-0.3246, -0.3447, -0.3051));
+    assert!(0.0 < one.low && one.low < one.difference && one.difference < one.high, "{one:?}");
+    assert_eq!((other.difference, other.low, other.high), (-one.difference, -one.high, -one.low));
     assert_eq!((other.first, other.second, other.p), (Method::Gsu, Method::None, one.p));
     assert!(one.is_significant() && !difference(Method::Np, Method::Gsu).is_significant());
     assert!(figures.comparison.difference(Metric::Mrr, Method::Gsu, Method::Gsu).is_none());
