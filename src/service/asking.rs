@@ -193,6 +193,7 @@ fn issue_ticket(
         method: question.request.method.to_string(),
         arm: question.arm.clone(),
         at: now,
+        is_shared: false,
         outfit,
         blanks: completion.blanks.iter().map(suggested).collect(),
     })

@@ -14,7 +14,7 @@ use super::{
     exposure::Exposure,
     fault::Fault,
     live_release::{LiveRelease, Releases},
-    tickets::{Blank, Key, Ticket, TicketError, Tickets, read_recorded},
+    tickets::{Blank, Key, Ticket, TicketError, Tickets, of_caller, read_recorded},
 };
 use crate::store::{
     Conflict, FeedbackEvent, FeedbackKind, PersonId, Recorded, RefusalReason, Store, StoreError,
@@ -119,9 +119,16 @@ async fn confirm(
         return Err(ReportError::Fault(Fault::new("article", detail)));
     }
     let article = describe(releases.current().as_deref(), &ticket.release, &report.article);
+    // Without a customer, an event's own id tells who it is of.
+    let completion_id = if ticket.is_shared {
+        let caller = report.customer.as_ref().map_or(&*report.id, CustomerId::as_str);
+        of_caller(&report.completion_id, caller)
+    } else {
+        report.completion_id
+    };
     let event = FeedbackEvent {
         kind: report.kind,
-        completion_id: report.completion_id,
+        completion_id,
         slot: report.slot,
         article: report.article,
         rank: rank.number(),
@@ -457,6 +464,7 @@ mod tests {
             method: "gsu".into(),
             arm: None,
             at: Timestamp::from_millis(0),
+            is_shared: false,
             outfit: Some(vec![id("a"), None, id("b"), None]),
             blanks: vec![blank(1), blank(3)],
         };

@@ -51,7 +51,8 @@ pub async fn find(
         k: wanted.n,
         filters: Filters { store: wanted.store, ..Filters::default() },
         rules: Some(times.now),
-        ..Request::new(vec![Some(packed.id.clone())], Method::None)
+        // Rules on outfits say nothing of what takes the article's place.
+        ..Request::new(Vec::new(), Method::None)
     };
     let question = Question { customer: wanted.customer, method: None, profile: None, request };
     let resolved = resolve(live, profiles, question, times.begun).await?;

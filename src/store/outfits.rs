@@ -187,7 +187,11 @@ impl<'a> OutfitRow<'a> {
         millis: i64,
     ) -> Result<Self, StoreError> {
         let features = features_text(&outfit.features, row_bytes)?;
-        let row = Self::new(outfit.customer.as_ref(), slot_ids(outfit), features, Origin::Saved, millis);
+        let mut row = Self::new(outfit.customer.as_ref(), slot_ids(outfit), features, Origin::Saved, millis);
+        if outfit.customer.is_none() {
+            // Two people may begin with the same articles.
+            row.digest = salted_digest(row.digest, "person", person.map_or(0, |person| person.0));
+        }
         Ok(Self { is_draft, person, name_key, ..row })
     }
 
@@ -230,6 +234,11 @@ pub(super) fn features_text(features: &Features, row_bytes: u32) -> Result<Strin
     let features = json::features_text(features)?;
     json::check_row("the outfit", features.len(), row_bytes)?;
     Ok(features)
+}
+
+/// The digest of a draft for nobody, so that others' drafts of the same articles are not the same.
+pub(super) fn salted_digest(digest: [u8; 32], of: &str, number: i64) -> [u8; 32] {
+    Sha256::new_with_prefix(digest).chain_update(of).chain_update(number.to_be_bytes()).finalize().into()
 }
 
 fn repeated_digest(digest: [u8; 32], times: u32) -> [u8; 32] {

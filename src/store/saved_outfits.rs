@@ -18,7 +18,7 @@ use super::{
     Conflict, Entry, Name, Note, Origin, PersonId, Put, Store, StoreError, TokenHash,
     customers::{self, customer_id},
     json,
-    outfits::{OutfitRow, digest, features_text, parse_slot, slot_ids},
+    outfits::{OutfitRow, digest, features_text, parse_slot, salted_digest, slot_ids},
     pages, people,
     record::Record,
     search::{self, name_key},
@@ -185,7 +185,7 @@ impl SavedOutfits<'_> {
     /// The customer's outfit with the same articles and features, unless it is deleted.
     pub async fn same_as(self, outfit: &OpenOutfit) -> Result<Option<i64>, StoreError> {
         let seq = sqlx::query_scalar("select seq from visible_outfits where digest = $1")
-            .bind(&own_digest(outfit)?[..])
+            .bind(&own_digest(outfit, 0)?[..])
             .fetch_optional(self.store.readers()?)
             .await?;
         Ok(seq)
@@ -336,7 +336,7 @@ impl SavedOutfits<'_> {
         .bind(seq)
         .bind(json::text(&ids))
         .bind(&features)
-        .bind(&digest(customer, ids.iter().copied(), &features)[..])
+        .bind(&own_digest(outfit, seq)?[..])
         .bind(i64::from(after.is_draft))
         .bind(named)
         .bind(after.note.as_str())
@@ -348,6 +348,17 @@ impl SavedOutfits<'_> {
         .await
         .map_err(StoreError::for_missing_reference(StoreError::Conflict(Conflict::UnknownCustomer)))?;
         let (subject, details) = (seq.to_string(), changes(&before, &after));
+        if before.outfit.customer.is_none() {
+            // What was done to a draft for nobody is about the customer from now on.
+            sqlx::query(
+                "update audit_log set customer_id = $2
+                 where customer_id is null and subject = $1 and substr(action, 1, 7) = 'outfit.'",
+            )
+            .bind(&subject)
+            .bind(customer.map(CustomerId::as_str))
+            .execute(&mut *transaction)
+            .await?;
+        }
         let entry = Entry::new("outfit.change", &subject, details).about(customer);
         self.store.commit(transaction, &entry, now).await
     }
@@ -384,7 +395,7 @@ impl SavedOutfits<'_> {
             return Ok(());
         }
         // A number is used once, so no other outfit has this digest.
-        let digest = Sha256::new_with_prefix(own_digest(&outfit.outfit)?)
+        let digest = Sha256::new_with_prefix(own_digest(&outfit.outfit, seq)?)
             .chain_update("deleted")
             .chain_update(seq.to_be_bytes());
         sqlx::query(
@@ -420,7 +431,7 @@ impl SavedOutfits<'_> {
             "update outfits set deleted_at = null, digest = $2, revision = revision + 1 where seq = $1",
         )
         .bind(seq)
-        .bind(&own_digest(&outfit.outfit)?[..])
+        .bind(&own_digest(&outfit.outfit, seq)?[..])
         .execute(&mut *transaction)
         .await?;
         self.commit(transaction, "outfit.restore", &outfit, now).await
@@ -527,9 +538,11 @@ fn parse_pieces(pieces: &str) -> Result<Vec<Article>, String> {
     json::parse::<Vec<Piece>>(pieces)?.into_iter().map(article).collect()
 }
 
-fn own_digest(outfit: &OpenOutfit) -> Result<[u8; 32], StoreError> {
+/// That of an outfit after it was saved. Of a draft for nobody, each is one of its own.
+fn own_digest(outfit: &OpenOutfit, seq: i64) -> Result<[u8; 32], StoreError> {
     let features = json::features_text(&outfit.features)?;
-    Ok(digest(outfit.customer.as_ref(), slot_ids(outfit).into_iter(), &features))
+    let digest = digest(outfit.customer.as_ref(), slot_ids(outfit).into_iter(), &features);
+    Ok(if outfit.customer.is_some() { digest } else { salted_digest(digest, "outfit", seq) })
 }
 
 /// What a change did, for the history.

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use atelier_core::domain::{ArticleId, CustomerId, Method};
-use atelier_engine::packed_article::PackedArticle;
+use atelier_engine::{catalogue::Choice, packed_article::PackedArticle};
+use serde::Deserialize;
 
 use super::{IfMissing, Published};
 use crate::service::{
@@ -22,6 +23,8 @@ use crate::service::{
 pub const MOST: usize = MAX_SETS;
 /// The articles of an outfit that a model makes, if the schema's outfits may have as many.
 const PIECES: usize = 4;
+/// How many looks may have articles replaced, for each that is wanted.
+const MOST_REPLACED: usize = 2;
 /// What tickets of published looks name as their method, so that no model gets the credit.
 const PUBLISHED: &str = "look";
 
@@ -66,6 +69,9 @@ pub struct Piece {
     /// Of an article that the model chose, if the caller asks for them.
     pub reasons: Option<Vec<Reason>>,
     is_chosen: bool,
+    /// Of the variant that the customer needs, if that is known; NaN without one.
+    price: f64,
+    variant: Option<Choice>,
 }
 
 /// The published looks first, then outfits of the model, each with other articles.
@@ -85,6 +91,8 @@ pub async fn complete(
     let question = resolve(live, profiles, question, times.begun).await?;
     let offered = Offered::new(live.served(), &question.request)?;
     let search = Search { live, wanted, request: &question.request, offered: &offered, times };
+    // Each takes as long as a whole outfit.
+    let mut replacements = MOST_REPLACED * wanted.n;
     let mut warnings = offered.warnings.clone();
     warnings.extend(question.stale.clone());
     let mut looks: Vec<FoundLook> = Vec::new();
@@ -93,7 +101,7 @@ pub async fn complete(
             break;
         }
         if published.is_for(times.now, wanted.store.as_deref(), offered.features())
-            && let Some(look) = search.offer(published).await?
+            && let Some(look) = search.offer(published, &mut replacements).await?
             && !looks.iter().any(|other| other.has_same(&look))
         {
             looks.push(look);
@@ -105,8 +113,9 @@ pub async fn complete(
             search.explain(look).await?;
         }
     }
-    let all = looks.iter().flat_map(|look| &look.pieces).map(|piece| &piece.article);
-    let variants = offered.choose_variants(all);
+    let pieces = looks.iter().flat_map(|look| &look.pieces);
+    let variant = |piece: &Piece| Some((piece.article.id.clone(), piece.variant.clone()?));
+    let variants = pieces.filter_map(variant).collect();
     Ok(Found { question, looks, variants, warnings })
 }
 
@@ -132,6 +141,7 @@ impl Found {
             method: method.to_owned(),
             arm: arm.clone().filter(|_| look.published.is_none()),
             at: times.now,
+            is_shared: request.stored.is_none(),
             outfit: pieces().map(|piece| is_anchor(piece).then(|| piece.article.id.clone())).collect(),
             blanks: blanks.collect(),
         })
@@ -156,7 +166,12 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// A published look as the customer can have it; None if they cannot.
-    async fn offer(&self, published: &Arc<Published>) -> Result<Option<FoundLook>, ServiceError> {
+    /// `replacements` counts down how many looks may still have articles replaced.
+    async fn offer(
+        &self,
+        published: &Arc<Published>,
+        replacements: &mut usize,
+    ) -> Result<Option<FoundLook>, ServiceError> {
         let mut pieces: Vec<Option<Piece>> = Vec::new();
         let mut missing = BTreeMap::new();
         for (slot, position) in published.articles.iter().enumerate() {
@@ -170,19 +185,19 @@ impl Search<'_> {
             }
         }
         // One article beside that of the page is still the editor's.
-        let kept = pieces.iter().flatten().count();
-        if !missing.is_empty() && (published.look.if_missing == IfMissing::Withhold || kept < 2) {
+        let kept: Vec<&Piece> = pieces.iter().flatten().collect();
+        if kept.len() < 2 || !self.is_allowed(&kept) {
             return Ok(None);
         }
         if !missing.is_empty() {
+            if published.look.if_missing == IfMissing::Withhold || *replacements == 0 {
+                return Ok(None);
+            }
+            *replacements -= 1;
             self.replace(&mut pieces, &missing).await?;
         }
-        let Some(pieces) = pieces.into_iter().collect::<Option<Vec<Piece>>>() else { return Ok(None) };
-        let others = pieces.iter().map(|piece| piece.position).filter(|at| *at != self.wanted.article);
-        if self.offered.forbids(&others.collect::<Vec<u32>>()) {
-            return Ok(None);
-        }
-        Ok(self.within_total(Some(Arc::clone(published)), pieces))
+        let pieces: Option<Vec<Piece>> = pieces.into_iter().collect();
+        Ok(pieces.and_then(|pieces| self.look(Some(Arc::clone(published)), pieces)))
     }
 
     /// Fills the slots of missing articles with the best of their types together.
@@ -192,10 +207,20 @@ impl Search<'_> {
         missing: &BTreeMap<usize, u32>,
     ) -> Result<(), ServiceError> {
         let article = |position: u32| self.live.catalogue.any_article(position);
-        let types = missing.iter().map(|(slot, at)| {
-            (*slot, article(*at).map(|article| article.kind().to_owned()).into_iter().collect())
-        });
-        let outfit = pieces.iter().map(|piece| piece.as_ref().map(|piece| piece.article.id.clone()));
+        // A look may be longer than the outfits of the live schema; the model then sees its first articles.
+        let most = self.live.serving.release().schema().outfit_size().most;
+        let mut room = most.saturating_sub(missing.len());
+        let mut slots = Vec::new();
+        for (slot, piece) in pieces.iter().enumerate() {
+            if piece.is_none() || room > 0 {
+                slots.push(slot);
+                room -= usize::from(piece.is_some());
+            }
+        }
+        let kind = |at: u32| article(at).map(|article| article.kind().to_owned()).into_iter().collect();
+        let places = slots.iter().enumerate();
+        let types = places.filter_map(|(place, slot)| Some((place, kind(*missing.get(slot)?))));
+        let outfit = slots.iter().map(|slot| pieces[*slot].as_ref().map(|piece| piece.article.id.clone()));
         let filters = Filters {
             types: types.collect(),
             most_total: self.wanted.most_total,
@@ -209,7 +234,8 @@ impl Search<'_> {
             Err(CompletionError::Faults(_)) => None,
             Err(CompletionError::Ask(error)) => return Err(error.into()),
         };
-        for (slot, filling) in filled.into_iter().flat_map(|set| set.articles) {
+        for (place, filling) in filled.into_iter().flat_map(|set| set.articles) {
+            let slot = slots[place];
             let position = self.live.catalogue.position_of(filling.id.as_str());
             let replaces = article(missing[&slot]).map(|article| article.id.clone());
             pieces[slot] = position.and_then(|position| self.piece(position, replaces, true));
@@ -246,7 +272,7 @@ impl Search<'_> {
             });
             let pieces = [self.piece(self.wanted.article, None, false)].into_iter().chain(chosen);
             let Some(pieces) = pieces.collect() else { continue };
-            let Some(look) = self.within_total(None, pieces) else { continue };
+            let Some(look) = self.look(None, pieces) else { continue };
             if looks.len() < self.wanted.n && !looks.iter().any(|other| other.has_same(&look)) {
                 looks.push(look);
             }
@@ -276,14 +302,44 @@ impl Search<'_> {
     }
 
     fn piece(&self, position: u32, replaces: Option<ArticleId>, is_chosen: bool) -> Option<Piece> {
+        /// Of a variant.
+        #[derive(Deserialize)]
+        struct Fields {
+            price: Option<f64>,
+        }
         let article = Arc::clone(self.live.catalogue.article(position)?);
-        Some(Piece { position, article, replaces, reasons: None, is_chosen })
+        let variant = self.offered.choose_variants(std::iter::once(&article)).remove(&article.id);
+        let own = match &variant {
+            Some(Choice::Variant { fields, .. }) => serde_json::from_str::<Fields>(fields.get()).ok(),
+            _ => None,
+        };
+        let price = own.and_then(|own| own.price);
+        let price = price.unwrap_or_else(|| self.live.catalogue.sets().price(position));
+        Some(Piece { position, article, replaces, reasons: None, is_chosen, price, variant })
     }
 
-    fn within_total(&self, published: Option<Arc<Published>>, pieces: Vec<Piece>) -> Option<FoundLook> {
-        let total: f64 = pieces.iter().map(|piece| self.live.catalogue.sets().price(piece.position)).sum();
-        let total = (!total.is_nan()).then_some(total);
-        let is_within = self.wanted.most_total.is_none_or(|most| total.is_some_and(|total| total <= most));
-        is_within.then_some(FoundLook { published, pieces, total })
+    /// A look of these pieces, if it is allowed.
+    fn look(&self, published: Option<Arc<Published>>, pieces: Vec<Piece>) -> Option<FoundLook> {
+        let total = total(&pieces.iter().collect::<Vec<_>>());
+        self.is_allowed(&pieces.iter().collect::<Vec<_>>()).then_some(FoundLook { published, pieces, total })
     }
+
+    /// Whether the pieces cost no more than the caller wants, and no rule keeps one of them from the others.
+    fn is_allowed(&self, pieces: &[&Piece]) -> bool {
+        let is_within =
+            self.wanted.most_total.is_none_or(|most| total(pieces).is_some_and(|total| total <= cents(most)));
+        let others = pieces.iter().map(|piece| piece.position).filter(|at| *at != self.wanted.article);
+        is_within && !self.offered.forbids(&others.collect::<Vec<u32>>())
+    }
+}
+
+/// None if a piece has no price.
+fn total(pieces: &[&Piece]) -> Option<f64> {
+    let total: f64 = pieces.iter().map(|piece| piece.price).sum();
+    (!total.is_nan()).then(|| cents(total))
+}
+
+/// Sums of prices differ in their last bits.
+fn cents(price: f64) -> f64 {
+    (price * 100.0).round() / 100.0
 }

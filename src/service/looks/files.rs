@@ -26,6 +26,8 @@ const LISTS: [&str; 3] = ["articles", "pictures", "tags"];
 #[derive(Default)]
 struct Draft {
     line: u64,
+    /// A row of it is wrong, so it is not whole.
+    is_bad: bool,
     fields: Map<String, Value>,
     /// By position and line, of rows with one article each.
     articles: Vec<(u64, u64, Value)>,
@@ -43,6 +45,7 @@ pub fn read(path: &Path, schema: &Schema, dialect: &Dialect) -> Result<Read, Fil
             Ok(FileRow { line, value: LookRow { look, fields }, .. }) => {
                 let draft = drafts.entry(look).or_insert_with(|| Draft { line, ..Draft::default() });
                 if let Err(reason) = draft.add(line, fields) {
+                    draft.is_bad = true;
                     read.errors.push((line, reason));
                 }
             }
@@ -52,7 +55,7 @@ pub fn read(path: &Path, schema: &Schema, dialect: &Dialect) -> Result<Read, Fil
             Err(error) => read.errors.push((error.line, error.reason)),
         }
     }
-    for (name, draft) in drafts {
+    for (name, draft) in drafts.into_iter().filter(|(_, draft)| !draft.is_bad) {
         let line = draft.line;
         match draft.finish() {
             Ok(look) => read.looks.push((name, look)),
@@ -213,6 +216,6 @@ mod tests {
             errors.iter().any(|(line, reason)| *line == 5 && reason.contains("2 to 12 articles")),
             "{errors:?}"
         );
-        assert_eq!(read.looks.len(), 1, "b, with the title that came last");
+        assert_eq!(read.looks, [], "none is whole");
     }
 }

@@ -211,9 +211,14 @@ fn check_text(field: Field, text: &str, most: usize, faults: &mut Vec<Fault>) {
 
 /// What may be wrong with a look at present.
 pub fn review(look: &Look, catalogue: &Catalogue) -> Vec<Warning> {
-    let mut warnings = Vec::new();
+    let (mut warnings, mut positions) = (Vec::new(), Vec::new());
     for id in &look.articles {
         let position = catalogue.position_of(id).filter(|at| catalogue.article(*at).is_some());
+        if position.is_some() && positions.contains(&position) {
+            let detail = format!("{id:?} is of an article that the look has already: it counts once");
+            warnings.push(Warning::new("same-article", detail));
+        }
+        positions.push(position);
         let (code, detail) = match position {
             None => ("unknown-article", format!("the catalogue has no article {id:?}")),
             Some(at) if catalogue.sets().out_of_stock().contains(at) => {

@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use atelier_core::domain::Timestamp;
+use atelier_core::{domain::Timestamp, util::digest};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use self::keys::{Keys, SIGNATURE};
@@ -190,8 +190,21 @@ impl Tickets {
     }
 }
 
+/// Between a completion id that many callers share and one of them, in recorded events. No id has it.
+const OF: char = '.';
+
+/// The completion id under which a caller's events about a shared answer are recorded.
+pub fn of_caller(id: &str, caller: &str) -> String {
+    /// Enough to tell millions of callers apart.
+    const LENGTH: usize = 16;
+    let mut caller = digest::sha256(caller.as_bytes());
+    caller.truncate(LENGTH);
+    format!("{id}{OF}{caller}")
+}
+
 /// Reads the completion id of a recorded event. Its signature was checked then; its key may be gone and its time past.
 pub fn read_recorded(id: &str) -> Option<Ticket> {
+    let id = id.split(OF).next()?;
     let bytes = URL_SAFE_NO_PAD.decode(id).ok()?;
     Ticket::decode(split(&bytes)?.0)
 }

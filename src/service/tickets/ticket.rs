@@ -8,8 +8,9 @@ use super::{
     bytes::{Reader, optional, put, put_text},
 };
 
-/// The first byte of a ticket. A new format has another one.
+/// The first byte of a ticket, and of one whose answer many callers share. A new format has others.
 const VERSION: u8 = 4;
+const SHARED: u8 = 5;
 /// How many suggestions a ticket remembers, divided evenly among its blanks: twenty each of seven, and all of one blank's
 /// first 140.
 pub const REMEMBERED: usize = 140;
@@ -26,6 +27,8 @@ pub struct Suggested {
     /// The arm of the experiment that chose the method, if one did.
     pub arm: Option<String>,
     pub at: Timestamp,
+    /// Whether many callers get the same answer, so that each one's feedback counts.
+    pub is_shared: bool,
     /// None is a blank.
     pub outfit: Vec<Option<ArticleId>>,
     pub blanks: Vec<SuggestedFor>,
@@ -48,6 +51,7 @@ pub struct Ticket {
     pub method: String,
     pub arm: Option<String>,
     pub at: Timestamp,
+    pub is_shared: bool,
     /// The outfit, where None is a blank. None if its ids were too long for a ticket.
     pub outfit: Option<Vec<Option<ArticleId>>>,
     pub blanks: Vec<Blank>,
@@ -91,7 +95,7 @@ impl Suggested {
     /// The ticket's bytes without the signature. `number` is this ticket's own.
     pub(super) fn encode(&self, key: &Key, number: u64, parts: Parts) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(TYPICAL_BYTES);
-        bytes.push(VERSION);
+        bytes.push(if self.is_shared { SHARED } else { VERSION });
         put(&mut bytes, key.id as usize);
         bytes.extend(number.to_be_bytes());
         bytes.extend(self.at.millis().to_be_bytes());
@@ -138,6 +142,7 @@ impl Ticket {
     /// Reads what [`Suggested::encode`] wrote.
     pub(super) fn decode(body: &[u8]) -> Option<Self> {
         let mut reader = Reader(body);
+        let is_shared = body.first() == Some(&SHARED);
         let _key = read_key_id(&mut reader)?;
         let _number = reader.array::<8>()?;
         let at = Timestamp::from_millis(i64::from_be_bytes(reader.array()?));
@@ -150,7 +155,7 @@ impl Ticket {
         let outfit = (1..slots).map(slot).collect::<Option<_>>()?;
         let outfit = Some(outfit).filter(|_| slots > 0);
         let blanks = reader.list(Blank::decode)?;
-        Some(Self { release, method, arm, at, outfit, blanks })
+        Some(Self { release, method, arm, at, is_shared, outfit, blanks })
     }
 }
 
@@ -160,7 +165,7 @@ pub(super) fn key_id(body: &[u8]) -> Option<u32> {
 }
 
 fn read_key_id(reader: &mut Reader<'_>) -> Option<u32> {
-    if reader.take(1)? != [VERSION] {
+    if ![VERSION, SHARED].contains(reader.take(1)?.first()?) {
         return None;
     }
     reader.number()?.try_into().ok()
@@ -196,6 +201,7 @@ mod tests {
             method: "Größe/β 😀".into(),
             arm: Some("autumn/β".into()),
             at: Timestamp::from_millis(1_790_000_000_000),
+            is_shared: false,
             outfit: vec![Some(id("a-1")), None, Some(id("Mäntel/17 b")), None],
             blanks: vec![
                 SuggestedFor {

@@ -254,6 +254,8 @@ async fn delete(
 
 /// Looks of an answer without `n`.
 const DEFAULT_N: usize = 3;
+/// The most looks of an answer with reasons: each article takes about as many questions as its customer has features.
+const MOST_EXPLAINED: usize = 4;
 /// How long an answer for an unnamed customer is kept.
 const KEPT_MILLIS: i64 = 60_000;
 
@@ -272,7 +274,7 @@ struct LooksQuery {
     total_max: Option<f64>,
     /// Only what is in stock in this store.
     store: Option<String>,
-    /// Return the features and articles that speak most for each article that the method chose.
+    /// Return the features and articles that speak most for each article that the method chose. Then `n` is at most 4.
     #[serde(default)]
     explain: bool,
 }
@@ -405,6 +407,9 @@ impl LooksQuery {
         if !(1..=MOST).contains(&n) {
             return refuse("n", format!("from 1 to {MOST} looks, found {n}"));
         }
+        if self.explain && n > MOST_EXPLAINED {
+            return refuse("n", format!("with explain, from 1 to {MOST_EXPLAINED} looks, found {n}"));
+        }
         if let Some(total) = self.total_max.filter(|total| !(total.is_finite() && *total >= 0.0)) {
             return refuse("total_max", format!("a price is a number of 0 or more, found {total}"));
         }
@@ -454,7 +459,7 @@ impl LookBody {
             season: look.and_then(|look| look.season.clone()),
             tags: look.map(|look| look.tags.clone()).unwrap_or_default(),
             articles: articles.collect(),
-            total: found.total.map(|total| (total * 100.0).round() / 100.0),
+            total: found.total,
         }
     }
 }

@@ -40,7 +40,7 @@ async fn a_saved_outfit_becomes_a_look(db: TestDatabase) {
     window.until("document.querySelector('tbody tr th').innerText.startsWith('Other')").await;
     assert_eq!(shown(&service).await, ["Other".into(), "Autumn office".into(), Value::Null]);
     window.click(&format!("tr:has([value='outfit-{}']) [name=state]", saved["id"])).await;
-    window.until_words("draft").await;
+    window.until("[...document.querySelectorAll('td')].some(cell => cell.innerText === 'draft')").await;
     assert_eq!(shown(&service).await, ["Other".into(), Value::Null, Value::Null]);
     let log = service.log(3).await;
     assert!(log.iter().all(|entry| entry.action == "look.put"), "{log:?}");

@@ -18,6 +18,7 @@ pub fn suggested(method: &str, arm: Option<&str>) -> Suggested {
         method: method.into(),
         arm: arm.map(Into::into),
         at: SystemTime::now().into(),
+        is_shared: false,
         outfit: vec![Some(article("a-0")), None, Some(article("a-2"))],
         blanks: vec![SuggestedFor {
             slot: 1,

@@ -243,3 +243,69 @@ async fn answers_for_everybody_are_cached(Demo(service): Demo) {
         assert!(methods.contains(&&json!(method)), "{counts}");
     }
 }
+
+#[apply(contract)]
+async fn totals_are_of_the_variants_that_the_customer_needs(Demo(service): Demo) {
+    let variants = json!([
+        {"id": "v-s", "size": "S", "price": 50.1, "stock": 3}, {"id": "v-m", "size": "M", "price": 10.1, "stock": 3},
+    ]);
+    let blouse = json!({"type": "blouse", "gender": "women", "variants": variants});
+    assert_eq!(service.put("/articles/v", &blouse).await.status(), 201);
+    let body = json!({"articles": ["v-s", "a-00568", "a-00259"], "state": "published"});
+    service.look("sizes", &body).await;
+    assert_eq!(
+        service
+            .put("/customers/m", &json!({"features": {"gender": "female", "top_size": "M"}}))
+            .await
+            .status(),
+        201
+    );
+    let total = async |query: &str| service.looks_with("v", query).await[0].clone();
+    // Trousers of 47.90 and ballerinas of 37.90.
+    let found = total("customer=m&n=1").await;
+    assert_eq!((&found["look"], &found["total"]), (&json!("sizes"), &json!(95.9)), "{found}");
+    assert_eq!(found["articles"][0]["variant"]["id"], "v-m");
+    assert_eq!(total("customer=m&n=1&total_max=95.9").await["look"], "sizes", "to the cent");
+    assert_ne!(total("customer=m&n=1&total_max=95.89").await["look"], "sizes");
+    // A look of one article under two names is none.
+    let twice =
+        service.look("twice", &json!({"articles": ["v-s", "v-m"], "state": "published", "order": 0})).await;
+    assert_eq!(twice["warnings"][0]["code"], "same-article", "{twice}");
+    assert!(!names(&service.looks_with("v", "n=9").await).contains(&"twice"));
+    assert_eq!(service.get("/articles/v/looks?n=5&explain=true").await.status(), 422);
+}
+
+#[apply(contract)]
+async fn everybodys_feedback_on_a_shared_answer_counts(Demo(service): Demo) {
+    service.look("new", &look(&json!({}))).await;
+    let shown = &service.looks_with("a-00134", "n=1").await[0];
+    for (at, customer) in ["c-000010", "c-000867", "c-000867", "", ""].into_iter().enumerate() {
+        for (slot, article) in ARTICLES.into_iter().enumerate().skip(1) {
+            let event = json!([{
+                "id": format!("e{at}-{slot}"), "completion_id": shown["completion_id"], "kind": "accepted", "slot": slot,
+                "article": article, "customer": if customer.is_empty() { Value::Null } else { customer.into() },
+            }]);
+            let answer = service.ask_ok("/feedback", &event).await;
+            assert_eq!(answer[0]["recorded"], json!(at != 2), "{customer}, {at}: {answer}");
+        }
+    }
+    let counts = service.json("/feedback/counts").await;
+    assert_eq!(counts["items"][0]["accepted"], 12, "{counts}");
+    let outfits = service.get("/feedback/outfits.jsonl").await.text().await.unwrap();
+    assert_eq!(outfits.lines().count(), 2, "an outfit a customer: {outfits}");
+}
+
+#[apply(contract)]
+async fn a_customers_name_is_no_title(Demo(service): Demo) {
+    let browser = service.signed_in(atelier_core::domain::Role::Merchandiser).await;
+    let saved = |customer: &str| json!({"customer": customer, "articles": ARTICLES, "name": "Anna, wedding"});
+    let (_, saved) = service.ask("/outfits", &saved("c-000010")).await;
+    let (seq, name) = (saved["id"].to_string(), format!("/looks/outfit-{}", saved["id"]));
+    assert_eq!(browser.post("/merchandising/looks/outfit", &[("outfit", &seq)]).await.status(), 303);
+    let look = service.json(&name).await;
+    assert_eq!((look.get("title"), &look["state"]), (None, &json!("published")), "{look}");
+    let title = service.http.patch(format!("{}{name}", service.url)).json(&json!({"title": "Wedding"}));
+    assert_eq!(title.send().await.unwrap().status(), 200);
+    assert_eq!(browser.post("/merchandising/looks/outfit", &[("outfit", &seq)]).await.status(), 303);
+    assert_eq!(service.json(&name).await["title"], "Wedding");
+}

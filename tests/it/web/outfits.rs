@@ -77,6 +77,9 @@ async fn a_draft_for_nobody_is_given_to_a_customer(db: TestDatabase) {
     assert_eq!(service.store.outfits().count().await, Ok(1));
     let entry = &service.log(1).await[0];
     assert_eq!((entry.action.as_str(), &entry.details["given"]), ("outfit.change", &json!(true)));
+    let hers = service.json("/customers/c/export").await["audit"].clone();
+    let actions: Vec<&Value> = hers.as_array().unwrap().iter().map(|entry| &entry["action"]).collect();
+    assert!(actions.contains(&&json!("outfit.save")), "what was done before is about her, too: {hers}");
     // It is hers now: erased with her, and nobody else's.
     service.put("/customers/d", &json!({})).await;
     assert_eq!(change(&path, json!({"customer": "d"})).await.0, 422);

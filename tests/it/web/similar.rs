@@ -52,6 +52,12 @@ async fn similar_articles_are_of_the_type_and_may_be_had(Demo(service): Demo) {
 #[apply(contract)]
 async fn rules_move_similar_articles(Demo(service): Demo) {
     let plain = service.similar("a-00134", "n=8").await;
+    // An article takes the other's place, so no rule on outfits keeps them apart.
+    let blouses = json!({"types": ["blouse"]});
+    let never =
+        json!({"effect": "never-together", "articles": blouses, "others": blouses, "state": "active"});
+    assert_eq!(service.put("/rules/one-blouse", &never).await.status(), 201);
+    assert_eq!(service.similar("a-00134", "n=8").await, plain);
     let rule = |effect: &str, ids: &[String], more: Value| {
         let mut rule = json!({"effect": effect, "articles": {"ids": ids}, "state": "active"});
         rule.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -158,11 +158,13 @@ pub(super) async fn publish(
     let saved = state.store.saved_outfits().get(outfit).await?;
     let saved = saved.filter(|saved| saved.deleted_at.is_none()).ok_or_else(gone)?;
     let name = LookName::new(format!("outfit-{outfit}")).expect("a number is a name; this is a bug");
+    let for_nobody = saved.outfit.customer.is_none();
     let make = move |stored: Option<Value>| {
         let look: Look = stored.and_then(|body| serde_json::from_value(body).ok()).unwrap_or_default();
         Ok(Look {
             articles: saved.outfit.slots.articles().map(ToString::to_string).collect(),
-            title: saved.name.map(|name| name.to_string()).or(look.title),
+            // A customer's outfit may be named after them.
+            title: look.title.or(saved.name.filter(|_| for_nobody).map(|name| name.to_string())),
             state: State::Published,
             ..look
         })
