@@ -324,19 +324,21 @@ impl SavedOutfits<'_> {
         let named = after.name.as_ref().map_or("", Name::as_str);
         let author = after.author.as_deref();
         let customer = outfit.customer.as_ref();
+        // With another name it is still the same.
+        let digest = (*outfit != before.outfit).then(|| own_digest(outfit, seq)).transpose()?;
         if let Some(customer) = customer.filter(|_| after.outfit.customer != before.outfit.customer) {
             customers::check_known(&mut transaction, customer, "").await?;
         }
         let key = name_key([named].into_iter().chain(customer.map(CustomerId::as_str)).chain(author));
         sqlx::query(
-            "update outfits set articles = $2, features = $3, digest = $4, draft = $5, name = $6, note = $7, name_key = $8,
+            "update outfits set articles = $2, features = $3, digest = coalesce($4, digest), draft = $5, name = $6, note = $7, name_key = $8,
                 changed_at = $9, customer_id = $10, message = $11, revision = revision + 1
              where seq = $1",
         )
         .bind(seq)
         .bind(json::text(&ids))
         .bind(&features)
-        .bind(&own_digest(outfit, seq)?[..])
+        .bind(digest.as_ref().map(|digest| &digest[..]))
         .bind(i64::from(after.is_draft))
         .bind(named)
         .bind(after.note.as_str())
