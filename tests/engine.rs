@@ -356,7 +356,11 @@ fn bare_logits(serving: &Serving, method: Method, questions: &[Question]) -> Vec
                 Tensor::from_array(([1], vec![i64::try_from(question.blank).unwrap()])).unwrap().into_dyn(),
             ),
         ];
-        if serving.takes_features(method) {
+        if let Some(encoder) = tables.context() {
+            let mut context = Vec::new();
+            encoder.write(&question.context, &mut context);
+            inputs.push(("context", Tensor::from_array(([1, context.len()], context)).unwrap().into_dyn()));
+        } else if serving.takes_features(method) {
             let values = question.context.iter().map(Vec::len).max().unwrap().max(1);
             let cells = question.context.iter().flat_map(|indices| {
                 indices.iter().copied().map(i64::from).chain(std::iter::repeat(0)).take(values)
@@ -381,9 +385,11 @@ fn bare_logits(serving: &Serving, method: Method, questions: &[Question]) -> Vec
                 bias + weights.iter().zip(&inputs).map(|(weight, input)| weight * input).sum::<f32>()
             })
             .collect();
-        for &slot in question.slots.iter().filter(|slot| **slot != BLANK) {
-            tables.boosts_of_article(slot, |article, by| logits[article as usize] += by);
+        let visible: Vec<u32> = question.slots.iter().copied().filter(|slot| *slot != BLANK).collect();
+        for &article in &visible {
+            tables.boosts_of_article(article, |article, by| logits[article as usize] += by);
         }
+        tables.boosts_of_outfits(&visible, |article, by| logits[article as usize] += by);
         tables.boosts_of_context(&question.context, |article, by| logits[article as usize] += by);
         logits
     };
