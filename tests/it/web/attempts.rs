@@ -14,10 +14,13 @@ use super::{Browser, Demo, Service, Stylist, browser, header};
 use crate::harness::{TestDatabase, apply, contract};
 
 /// Each page and the lowest role that may see it; `None` is public.
-const PAGES: [(&str, Option<Role>); 40] = [
+const PAGES: [(&str, Option<Role>); 43] = [
     ("/studio", Some(Role::Stylist)),
     ("/studio/outfits", Some(Role::Stylist)),
     ("/studio/outfits/1", Some(Role::Stylist)),
+    ("/studio/articles/a-00134", Some(Role::Stylist)),
+    ("/studio/new-customer", Some(Role::Stylist)),
+    ("/studio/customers/c-014871", Some(Role::Stylist)),
     ("/personas", Some(Role::Stylist)),
     ("/password", Some(Role::Stylist)),
     ("/side-by-side", Some(Role::Analyst)),
@@ -60,10 +63,12 @@ const PAGES: [(&str, Option<Role>); 40] = [
 type Fields = &'static [(&'static str, &'static str)];
 
 /// Each form, the lowest role that may send it, and its fields.
-const FORMS: [(&str, Role, Fields); 21] = [
+const FORMS: [(&str, Role, Fields); 23] = [
     ("/studio/feedback", Role::Stylist, &[("view", "slot="), ("refused", "7f/a")]),
     ("/studio/outfits", Role::Stylist, &[("view", "slot=")]),
     ("/studio/outfits/1", Role::Stylist, &[("change", "delete"), ("revision", "1")]),
+    ("/studio/new-customer", Role::Stylist, &[("id", "c-new")]),
+    ("/studio/customers/c-014871", Role::Stylist, &[("name", "x")]),
     ("/studio/notes", Role::Stylist, &[("customer", "c"), ("note", "x")]),
     ("/password", Role::Stylist, &[("password", "short")]),
     ("/operations/feeds", Role::Admin, &[("name", "shop"), ("url", "https://shop.example/feed.xml")]),
