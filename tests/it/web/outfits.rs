@@ -145,7 +145,10 @@ pub(super) fn change_file(release: &Path, file: &str, change: impl FnOnce(Vec<u8
 /// The demo release's outfits have four to eight articles, those of another release two to twelve.
 #[apply(contract)]
 async fn outfits_are_as_large_as_the_live_release_says(db: TestDatabase) {
-    let folder = folder_with_schema(|schema| format!("outfit = {{least = 2, most = 12}}\n{schema}"));
+    let folder = folder_with_schema(|schema| {
+        let size = |least: usize, most: usize| format!("outfit = {{least = {least}, most = {most}}}");
+        schema.replace(&size(4, 8), &size(2, 12))
+    });
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
     service.bring_in_demo().await;
     let ids: Vec<String> =

@@ -2,7 +2,7 @@
 
 use atelier::config::Limits;
 use atelier_core::domain::Article;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Service, models, outfits::change_file, releases::copy, rows};
 use crate::harness::{TestDatabase, apply, contract};
@@ -10,12 +10,20 @@ use crate::harness::{TestDatabase, apply, contract};
 /// The demo release's known articles.
 const KNOWN: usize = 1451;
 
-/// Adds outfits of articles by number to a method's tables, and that the number of those with two shared articles counts.
+/// Replaces what a method's tables remember by outfits of articles by number; the number of those with two shared articles counts.
 fn remember(tables: &[u8], outfits: &[Vec<usize>]) -> Vec<u8> {
     let (length, rest) = tables.split_at(8);
-    let (header, data) = rest.split_at(usize::from_le_bytes(length.try_into().unwrap()));
-    let mut header: Value = serde_json::from_slice(header).unwrap();
-    let mut data = data.to_vec();
+    let (header, before) = rest.split_at(usize::from_le_bytes(length.try_into().unwrap()));
+    let mut header: Map<String, Value> = serde_json::from_slice(header).unwrap();
+    header.retain(|name, _| !name.starts_with("memory.outfits"));
+    let mut data = Vec::new();
+    for (_, tensor) in header.iter_mut().filter(|(name, _)| *name != "__metadata__") {
+        let place = ["/data_offsets/0", "/data_offsets/1"];
+        let [from, to] =
+            place.map(|end| usize::try_from(tensor.pointer(end).unwrap().as_u64().unwrap()).unwrap());
+        tensor["data_offsets"] = json!([data.len(), data.len() + to - from]);
+        data.extend(&before[from..to]);
+    }
     let numbers: Vec<u8> = outfits
         .iter()
         .flat_map(|outfit| outfit.iter().copied().chain([KNOWN]))
@@ -27,10 +35,11 @@ fn remember(tables: &[u8], outfits: &[Vec<usize>]) -> Vec<u8> {
         [("memory.outfits", "I32", numbers), ("memory.outfits.weights", "F32", weights)]
     {
         let place = [data.len(), data.len() + bytes.len()];
-        header[name] = json!({"dtype": kind, "shape": [bytes.len() / 4], "data_offsets": place});
+        let tensor = json!({"dtype": kind, "shape": [bytes.len() / 4], "data_offsets": place});
+        header.insert(name.to_owned(), tensor);
         data.extend(bytes);
     }
-    let mut header = header.to_string().into_bytes();
+    let mut header = Value::Object(header).to_string().into_bytes();
     header.resize(header.len().next_multiple_of(8), b' ');
     [&header.len().to_le_bytes()[..], &header, &data].concat()
 }
@@ -65,7 +74,10 @@ async fn stylists_outfits_are_named_as_reasons(db: TestDatabase) {
         (remembered(hat), hat["share"].as_f64().unwrap(), json!(named))
     };
     let two = [Some(id(coat)), None, Some(id(jeans))];
+    let (scarf, boot) = (of("scarf"), of("boot"));
 
+    // One outfit, of other articles.
+    change_file(&release, "match.safetensors", |tables| remember(&tables, &[vec![scarf, boot]]));
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
     service.bring_in_demo().await;
     service.ask_ok("/releases/demo/activate", &json!({})).await;
@@ -73,7 +85,6 @@ async fn stylists_outfits_are_named_as_reasons(db: TestDatabase) {
     assert_eq!(reason, None);
     service.stop().await;
 
-    let (scarf, boot) = (of("scarf"), of("boot"));
     change_file(&release, "match.safetensors", |tables| {
         let mut outfits =
             vec![vec![coat, jeans, hat], vec![shirt, coat, jeans, hat], vec![coat, hat], vec![shirt, coat]];
