@@ -59,9 +59,9 @@ async fn refusal(db: &TestDatabase, folder: &TempDir) -> String {
 async fn infinity_in_a_row_is_refused(db: TestDatabase) {
     const INFINITY: u16 = 0x7c00;
     for (weight, number, found) in [
-        ("state.first.weight", INFINITY, "infinity"),
+        ("blocks.0.state.weight", INFINITY, "infinity"),
         ("transform.weight", INFINITY | 0x8000, "infinity"),
-        ("state.first.weight", 0x7e00, "NaN"),
+        ("blocks.0.state.weight", 0x7e00, "NaN"),
     ] {
         let folder = changed("gsu", |bytes| write_in_row(bytes, weight, 100, number));
         let detail = refusal(&db, &folder).await;
