@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 /// A broken copy's name, and a word of the expected message.
 pub const BROKEN: [(&str, &str); 6] = [
-    ("nan2", "the weight `state.first.weight` holds NaN"),
+    ("nan2", "the weight `blocks.0.state.weight` holds NaN"),
     ("cut1", "bytes, the manifest says"),
     ("hash", "SHA-256"),
     ("miss", "No such file"),
@@ -44,7 +44,7 @@ pub fn folder() -> Result<TempDir> {
     let few: Vec<&str> = text.split_inclusive('\n').take(1000).collect();
     fs::write(&articles, few.concat())?;
     spoil(&model("nan1"), "transform.weight")?;
-    spoil(&model("nan2"), "state.first.weight")?;
+    spoil(&model("nan2"), "blocks.0.state.weight")?;
     for name in ["form", "nan1", "nan2"] {
         seal(&at(name))?;
     }
