@@ -1,6 +1,6 @@
 //! The shop's looks: outfits that its editors publish, for everybody or for some customers.
 //!
-//! A [`Look`] looks the same in JSON and in the database. [`Looks`] are the published ones, by their articles. [`complete`] answers
+//! A [`Look`] looks the same in JSON and in the database. [`Looks`] are the published ones, by their articles. [`complete()`] answers
 //! a product page. Must not know HTTP or how looks are stored.
 
 mod changes;
