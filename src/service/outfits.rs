@@ -141,7 +141,7 @@ pub enum ReplyError {
     Store(#[from] StoreError),
 }
 
-/// Replies to an outfit in an hour. Whoever has the link may reply, and each reply is in the audit log.
+/// The most replies to an outfit in an hour. Anyone with the link may reply, and the audit log keeps each reply.
 const REPLIES_AN_HOUR: usize = 12;
 
 /// Keeps what the customer says of the outfit that their link shows: that they like it, or a disliked piece, with words.

@@ -236,7 +236,7 @@ pub(super) fn features_text(features: &Features, row_bytes: u32) -> Result<Strin
     Ok(features)
 }
 
-/// The digest of a draft for nobody, so that others' drafts of the same articles are not the same.
+/// The digest of a draft without a customer. It differs from those of other drafts of the same articles.
 pub(super) fn salted_digest(digest: [u8; 32], of: &str, number: i64) -> [u8; 32] {
     Sha256::new_with_prefix(digest).chain_update(of).chain_update(number.to_be_bytes()).finalize().into()
 }

@@ -351,7 +351,7 @@ impl SavedOutfits<'_> {
         .map_err(StoreError::for_missing_reference(StoreError::Conflict(Conflict::UnknownCustomer)))?;
         let (subject, details) = (seq.to_string(), changes(&before, &after));
         if before.outfit.customer.is_none() {
-            // What was done to a draft for nobody is about the customer from now on.
+            // The draft had no customer. Its earlier entries in the audit log now belong to this one.
             sqlx::query(
                 "update audit_log set customer_id = $2
                  where customer_id is null and subject = $1 and substr(action, 1, 7) = 'outfit.'",

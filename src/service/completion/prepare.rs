@@ -63,7 +63,7 @@ fn bound(warnings: &mut Vec<Warning>, left_out: usize) {
     }
 }
 
-/// At most as many as an answer may have.
+/// Cuts the list to the most warnings of an answer.
 pub(super) fn bounded(mut warnings: Vec<Warning>) -> Vec<Warning> {
     bound(&mut warnings, 0);
     warnings

@@ -175,7 +175,7 @@ impl Search<'_> {
         let mut pieces: Vec<Option<Piece>> = Vec::new();
         let mut missing = BTreeMap::new();
         for (slot, position) in published.articles.iter().enumerate() {
-            // What nobody knows has no type, and so nothing in its place.
+            // An article that is not in the catalogue has no type, so nothing can replace it.
             let Some(position) = *position else { return Ok(None) };
             if position == self.wanted.article || self.offered.admits(position) {
                 pieces.push(self.piece(position, None, false));
@@ -243,7 +243,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Adds outfits that the model makes, up to as many as are wanted.
+    /// Adds outfits of the model until there are `n`.
     async fn add_outfits(
         &self,
         looks: &mut Vec<FoundLook>,
