@@ -1,5 +1,6 @@
 //! A stylist keeps a draft, finishes it, shows it to the customer, copies and deletes it, and takes notes.
 
+use atelier_core::domain::CustomerId;
 use serde_json::{Value, json};
 
 use super::stylist;
@@ -95,6 +96,35 @@ async fn finishes_a_draft_and_shows_it_to_the_customer(db: TestDatabase) {
     window.until("!document.querySelector('#withdraw')").await;
     guest.goto(&link).await;
     guest.until_words("Link not available").await;
+}
+
+#[apply(in_chromium)]
+async fn keeps_a_draft_for_nobody_and_gives_it_to_a_customer(db: TestDatabase) {
+    let (service, window) = stylist(&db, "/studio").await;
+    window.click_words("Or start an outfit without a customer").await;
+    window.click(".sets a").await;
+    window.click("#save").await;
+    window.until_words("Saved as draft").await;
+
+    // The occasion changes the same draft.
+    window.click("[aria-labelledby=purpose-1] li:nth-child(3) a").await;
+    window.until_words("not saved yet").await;
+    window.click("#save").await;
+    window.until_words("Saved as draft").await;
+    window.goto(&format!("{}/studio", service.url)).await;
+    window.until("document.querySelectorAll('[aria-labelledby=drafts-title] li').length === 1").await;
+    window.until_words("for no customer yet").await;
+
+    window.click("[aria-labelledby=drafts-title] .outfit").await;
+    window.fill("#give-customer", "c-014871").await;
+    window.click("#give-button").await;
+    window.until_words("For c-014871").await;
+    window.until("!document.querySelector('h1 + p .new')").await;
+    window.click("#edit").await;
+    window.until_words("with the rest of the outfit").await;
+    let customer = CustomerId::new("c-014871").unwrap();
+    let kept = service.store.outfits().for_customer(&customer, 0, 9).await.unwrap().pop().unwrap();
+    assert_eq!(kept.outfit.features.iter().count(), 1, "the occasion");
 }
 
 #[apply(in_chromium)]

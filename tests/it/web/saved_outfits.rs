@@ -4,7 +4,7 @@ use atelier::store::FeedbackKind;
 use atelier_core::domain::{CustomerId, Role};
 use serde_json::{Value, json};
 
-use super::{Browser, Demo, Stylist, header};
+use super::{Browser, Demo, Stylist, header, studio::uses};
 use crate::harness::{TestDatabase, apply, contract};
 
 const DRAFT: &str = "customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";
@@ -89,6 +89,40 @@ async fn a_draft_becomes_a_named_outfit(Stylist(service, browser): Stylist) {
     let customer = CustomerId::new("c-014871").unwrap();
     let kept = service.store.outfits().for_customer(&customer, 0, 9).await.unwrap();
     assert_eq!(kept.len(), 2, "the imported one and this");
+}
+
+#[apply(contract)]
+async fn a_draft_for_nobody_is_given_to_a_customer(Stylist(service, browser): Stylist) {
+    let whole = WHOLE.strip_prefix("customer=c-014871&").unwrap();
+    let blank = whole.replace("slot=a-01130", "slot=");
+    let html = browser.page(&format!("/studio?{blank}")).await;
+    let used = uses(&html)[0].strip_prefix("/studio?").unwrap().to_owned();
+    let page = save(&browser, &used).await;
+    let accepted = async || service.json("/feedback/acceptance").await["total"]["accepted"].clone();
+    assert_eq!(accepted().await, 0, "a draft, because it has no customer");
+    let html = browser.page(&page).await;
+    assert!(html.contains("For no customer yet") && html.contains(">Draft</span>"), "{html}");
+    assert!(!html.contains("id=\"copy-button\""), "{html}");
+    assert!(browser.page("/studio/outfits?drafts=on").await.contains("for no customer yet"));
+
+    let give = async |revision: &str, customer: &str| {
+        browser.post(&page, &[("change", "give"), ("revision", revision), ("customer", customer)]).await
+    };
+    let unknown = give("1", "nobody").await;
+    assert_eq!(unknown.status(), 422);
+    let unknown = unknown.text().await.unwrap();
+    assert!(unknown.contains("no such customer") && unknown.contains("value=\"nobody\""), "{unknown}");
+    let late = give("0", "c-014871").await;
+    assert_eq!(late.status(), 409);
+    assert!(late.text().await.unwrap().contains("a colleague changed this outfit"));
+    assert_eq!(give("1", "c-014871").await.status(), 303);
+    let html = browser.page(&page).await;
+    assert!(html.contains(">c-014871</a>") && !html.contains(">Draft</span>"), "{html}");
+    assert!(html.contains("Gave it to the customer"), "{html}");
+    assert_eq!(accepted().await, 1, "it is complete now");
+    let other = give("2", "c-000010").await;
+    assert_eq!(other.status(), 422);
+    assert!(other.text().await.unwrap().contains("save it for c-000010 as another outfit"));
 }
 
 #[apply(contract)]

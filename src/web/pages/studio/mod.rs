@@ -267,7 +267,7 @@ async fn answer(
         let reason = "No release is live, so there are no suggestions. An admin can activate one.";
         return Ok(if view.blanks() > 0 { Err(reason.to_owned()) } else { Ok(None) });
     };
-    if !view.is_draft() {
+    if view.is_whole() {
         board.score(state, live, view, profile).await?;
     }
     if view.blanks() == 0 {

@@ -116,8 +116,10 @@ impl OutfitPage {
         self.typed(Change::Words).map_or(self.saved.message.as_str(), |form| &form.message)
     }
 
-    fn copied_to(&self) -> &str {
-        self.typed(Change::Copy).map_or("", |form| &form.customer)
+    /// The customer in the form that gives the draft to one, or copies it for another.
+    fn typed_customer(&self) -> &str {
+        let typed = self.typed(Change::Give).or_else(|| self.typed(Change::Copy));
+        typed.map_or("", |form| &form.customer)
     }
 }
 
@@ -371,6 +373,9 @@ fn words(entry: &AuditEntry, articles: &HashMap<String, String>, schema: &Schema
         Some(_) => parts.push("removed the name".to_owned()),
         None => {}
     }
+    if entry.details.contains_key("given") {
+        parts.push("gave it to the customer".to_owned());
+    }
     for text in ["note", "message"] {
         if entry.details.contains_key(text) {
             parts.push(format!("changed the {text}"));
@@ -413,6 +418,8 @@ enum Change {
     Words,
     Delete,
     Restore,
+    /// To the first customer of a draft that has none.
+    Give,
     /// To another customer.
     Copy,
     Share,
@@ -451,6 +458,7 @@ pub(super) async fn change(
             Next::Go(format!("/studio/outfits?deleted={seq}"))
         }
         Change::Restore => restore(&state, &store, seq, now).await?,
+        Change::Give => give(&state, &store, seq, &form, now).await?,
         Change::Copy => copy(&state, &visitor, seq, &form.customer).await?,
         Change::Share => {
             let days = form.days.filter(|days| DAYS.contains(days)).unwrap_or(DAYS[0]);
@@ -515,6 +523,39 @@ fn read_name(text: &str) -> Result<Option<Name>, String> {
 
 fn read_note(text: &str) -> Result<Note, String> {
     Note::new(text).map_err(|error| error.to_string())
+}
+
+/// Gives a draft that has no customer to one, or says why not. What was suggested is accepted if that makes it complete.
+async fn give(
+    state: &AppState,
+    store: &Store,
+    seq: i64,
+    form: &ChangeForm,
+    now: Timestamp,
+) -> Result<Next, Problem> {
+    let customer = match find_one(state, form.customer.trim()).await? {
+        Ok(customer) => customer,
+        Err(reason) => return Ok(Next::refuse(StatusCode::UNPROCESSABLE_ENTITY, reason)),
+    };
+    let saved = SavedOutfit { revision: form.revision, ..find(state, seq).await? };
+    let given = OpenOutfit { customer: Some(customer.clone()), ..saved.outfit.clone() };
+    let change = outfits::Change { customer: Some(customer), ..outfits::Change::default() };
+    let size = state.schema().outfit_size();
+    match outfits::change(store, &saved, change, size, now).await {
+        Ok(()) => {}
+        Err(ServiceError::Faults(faults)) => {
+            return Ok(Next::refuse(StatusCode::UNPROCESSABLE_ENTITY, fault::words(&faults)));
+        }
+        Err(ServiceError::Store(StoreError::Conflict(conflict))) => {
+            return Ok(Next::refuse(StatusCode::CONFLICT, conflict.to_string()));
+        }
+        Err(error) => return Err(fault::problem(error)),
+    }
+    if !size.is_draft(&given) {
+        let slots: Vec<_> = given.slots.as_slice().iter().map(|slot| slot.article().cloned()).collect();
+        saved::count_accepted(state, &saved.suggested, &slots, now).await;
+    }
+    Ok(Next::Go(format!("/studio/outfits/{seq}")))
 }
 
 /// Saves the outfit for another customer, with its name unless that has the customer's id, or says why not.

@@ -1,5 +1,7 @@
 //! `/studio/outfits`: the saved outfits of all customers, and saving one.
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use atelier_core::domain::{Article, ArticleId, CustomerId, OpenOutfit, Schema, Slot, Slots, Timestamp};
 use axum::{
@@ -239,7 +241,7 @@ impl Unsaved {
     }
 }
 
-/// Saves the outfit or draft for its customer. What was suggested is accepted once the outfit is complete.
+/// Saves the outfit or draft, which may have no customer yet. What was suggested is accepted once the outfit is complete.
 pub(super) async fn save(
     Stylist(visitor): Stylist,
     State(state): State<AppState>,
@@ -284,7 +286,7 @@ pub(super) async fn save(
         store.saved_outfits().keep_suggested(seq, &view.suggested).await?;
     }
     if !size.is_draft(&outfit) {
-        count_accepted(&state, &view, now).await;
+        count_accepted(&state, &view.suggested, &view.slots, now).await;
     }
     Ok(Redirect::to(&saved_view(&state, &view, seq, is_own).await?.href()).into_response())
 }
@@ -304,16 +306,22 @@ async fn refuse(
     Ok((status, Html(page.render()?)).into_response())
 }
 
-async fn count_accepted(state: &AppState, view: &View, now: Timestamp) {
-    for (slot, name) in &view.suggested {
-        if let Some(Some(article)) = view.slots.get(*slot) {
+/// Counts what was suggested and is in the outfit as accepted, by the names of the suggestions.
+pub(super) async fn count_accepted(
+    state: &AppState,
+    suggested: &BTreeMap<usize, String>,
+    slots: &[Option<ArticleId>],
+    now: Timestamp,
+) {
+    for (slot, name) in suggested {
+        if let Some(Some(article)) = slots.get(*slot) {
             // The outfit is saved by now, so a failure here is none of the stylist's.
             if let Err(error) = judge(
                 &state.store,
                 &state.releases,
                 name,
                 article,
-                Some(&view.slots),
+                Some(slots),
                 FeedbackKind::Accepted,
                 now,
             )
@@ -333,12 +341,10 @@ async fn saved_view(state: &AppState, view: &View, seq: i64, is_own: bool) -> Re
 }
 
 fn read(view: &View, schema: &Schema) -> Result<OpenOutfit, String> {
-    let customer = view.customer.clone();
-    let customer = customer.ok_or("an outfit is saved for a customer; choose one first")?;
     let slots: Vec<Slot> = view.slots.iter().cloned().map(Slot::from).collect();
     let slots = Slots::new(slots).map_err(|error| error.to_string())?;
     if slots.articles().next().is_none() {
         return Err("the outfit has no article yet; choose one, then save".to_owned());
     }
-    Ok(OpenOutfit { customer: Some(customer), slots, features: address::features(&view.own, schema) })
+    Ok(OpenOutfit { customer: view.customer.clone(), slots, features: address::features(&view.own, schema) })
 }

@@ -418,9 +418,14 @@ impl View {
         self.customer.as_ref().map_or("", CustomerId::as_str)
     }
 
-    /// Whether it is too small for a whole outfit, or has blanks.
+    /// Whether it is saved as a draft: it is not whole, or for no customer yet.
     pub(super) fn is_draft(&self) -> bool {
-        self.is_small() || self.blanks() > 0
+        !self.is_whole() || self.customer.is_none()
+    }
+
+    /// Whether it has enough pieces, and no blank.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.is_small() && self.blanks() == 0
     }
 
     pub(super) fn is_small(&self) -> bool {
