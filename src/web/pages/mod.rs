@@ -9,6 +9,7 @@ mod access;
 mod address;
 mod article_view;
 pub(crate) mod assets;
+mod customer_view;
 pub(crate) mod docs;
 mod evaluation;
 mod fault;

@@ -24,11 +24,12 @@ use crate::{
         live_release::LiveRelease,
         personas::{Mix, Persona, Portrait, Progress, mean_mix, mixes_of},
     },
-    store::{OutfitRecord, Store, StoreError},
+    store::OutfitRecord,
     web::{
         http::{AppState, Finding, Kind, Problem},
         pages::{
             article_view::ArticleView,
+            customer_view::CustomerViews,
             form::PageQuery,
             shell::{Page, Shell},
             visitor::Stylist,
@@ -144,7 +145,7 @@ async fn content(
         articles: state.notation.count(portrait.articles as u64),
         outfits: state.notation.count(portrait.outfits as u64),
         mixture: mixture(state, live, method, &portrait, customer, outfit).await?,
-        cards: cards(&state.store, live, &portrait).await?,
+        cards: cards(state, live, &portrait).await?,
     })))
 }
 
@@ -203,11 +204,7 @@ struct OutfitView {
 /// Outfits shown for a persona.
 const OUTFITS: usize = 2;
 
-async fn cards(
-    store: &Store,
-    live: &LiveRelease,
-    portrait: &Portrait,
-) -> Result<Vec<PersonaCard>, StoreError> {
+async fn cards(state: &AppState, live: &LiveRelease, portrait: &Portrait) -> Result<Vec<PersonaCard>, Problem> {
     let mut cards = Vec::with_capacity(portrait.personas.len());
     for (persona, number) in portrait.personas.iter().zip(1..) {
         cards.push(PersonaCard {
@@ -215,7 +212,7 @@ async fn cards(
             share: percent(persona.share),
             leads: persona.leads,
             articles: typical_articles(live, persona),
-            outfits: typical_outfits(store, live, persona).await?,
+            outfits: typical_outfits(state, live, persona).await?,
         });
     }
     Ok(cards)
@@ -232,28 +229,34 @@ fn typical_articles(live: &LiveRelease, persona: &Persona) -> Vec<(ArticleView, 
 
 /// The typical outfits that still exist.
 async fn typical_outfits(
-    store: &Store,
+    state: &AppState,
     live: &LiveRelease,
     persona: &Persona,
-) -> Result<Vec<OutfitView>, StoreError> {
+) -> Result<Vec<OutfitView>, Problem> {
     let mut found = Vec::with_capacity(OUTFITS);
     for &(number, share) in &persona.outfits {
         if found.len() == OUTFITS {
             break;
         }
-        if let Some(record) = store.outfits().get(number).await? {
-            found.push(OutfitView::new(live, &record, percent(share)));
+        if let Some(record) = state.store.outfits().get(number).await? {
+            found.push((record, share));
         }
     }
-    Ok(found)
+    let customers = found.iter().map(|(record, _)| &record.outfit.customer);
+    let customers = CustomerViews::read(state, customers, live.serving.release().schema()).await?;
+    let view = |(record, share): (OutfitRecord, f32)| {
+        let customer = customers.label(&record.outfit.customer);
+        OutfitView::new(live, &record, customer, percent(share))
+    };
+    Ok(found.into_iter().map(view).collect())
 }
 
 impl OutfitView {
-    fn new(live: &LiveRelease, record: &OutfitRecord, share: String) -> Self {
+    fn new(live: &LiveRelease, record: &OutfitRecord, customer: String, share: String) -> Self {
         let article = |id: &ArticleId| ArticleView::from_live_release(live, id);
         Self {
             number: record.seq,
-            customer: record.outfit.customer.to_string(),
+            customer,
             articles: record.outfit.articles().iter().map(article).collect(),
             share,
         }
@@ -286,13 +289,17 @@ async fn mixture(
     customer: Option<&CustomerId>,
     outfit: Option<i64>,
 ) -> Result<Option<Mixture>, Problem> {
+    let label = async |id: &CustomerId| {
+        let customers = CustomerViews::read(state, [id], live.serving.release().schema()).await?;
+        Ok::<_, Problem>(customers.label(id))
+    };
     let (title, mut records, missing) = match (outfit, customer) {
         (Some(number), _) => {
             let record = state.store.outfits().get(number).await?;
             let not_found = || Problem::new(Kind::NotFound, format!("there is no stored outfit {number}"));
             let record = record.ok_or_else(not_found)?;
             let missing = format!("{method} knows none of its articles, so there is no mix to show.");
-            (format!("An outfit of {}", record.outfit.customer), vec![record], missing)
+            (format!("An outfit of {}", label(&record.outfit.customer).await?), vec![record], missing)
         }
         (None, Some(customer)) => {
             let records = state.store.outfits().for_customer(customer, 0, MIXED_OUTFITS).await?;
@@ -300,7 +307,7 @@ async fn mixture(
                 Some(_) => "This customer has no outfits, so there is no mix to show.".to_owned(),
                 None => format!("There is no customer {customer}."),
             };
-            (format!("The outfits of {customer}"), records, missing)
+            (format!("The outfits of {}", label(customer).await?), records, missing)
         }
         (None, None) => return Ok(None),
     };
@@ -309,6 +316,8 @@ async fn mixture(
     let mixes = mixes(live, method, &records, state.limits.deadline()).await?;
     let mean = mean_mix(&mixes);
     let shown = records.iter().zip(&mixes).take(SHOWN_OUTFITS);
+    // The title says whose they are.
+    let view = |(record, mix)| OutfitView::new(live, record, String::new(), largest_share(mix));
     Ok(Some(Mixture {
         drawn: mean.as_ref().map(|mean| draw(&title, mean, portrait)),
         missing,
@@ -318,7 +327,7 @@ async fn mixture(
             .zip(1..)
             .map(|(share, number)| share_in_words(*share, number))
             .collect(),
-        outfits: shown.map(|(record, mix)| OutfitView::new(live, record, largest_share(mix))).collect(),
+        outfits: shown.map(view).collect(),
         title,
     }))
 }

@@ -84,7 +84,8 @@ async fn compares_customers_under_one_method(Analyst(service, browser): Analyst)
     let html = browser
         .page(&format!("/side-by-side?customers=c-014871,+c-019029&{OUTFIT}&method=gsu&type=coat"))
         .await;
-    let heads: Vec<&str> = html.split("<h3>").skip(1).filter_map(|rest| rest.split('<').next()).collect();
+    let heads: Vec<&str> =
+        html.split("<h3><strong>").skip(1).filter_map(|rest| rest.split('<').next()).collect();
     assert_eq!(heads, ["c-014871", "c-019029"]);
     assert!(!html.contains("none</h3>"));
     // Each has other no-gos and sizes, so other articles to choose from.

@@ -22,6 +22,7 @@ use crate::web::{
     pages::{
         address::{Address, PageFilters},
         article_view::ArticleView,
+        customer_view::{CustomerView, CustomerViews},
         figures,
         form::PageQuery,
         pager::Pager,
@@ -50,7 +51,7 @@ struct CasesPage {
 
 /// A case as the page shows it.
 struct ShownCase {
-    customer: String,
+    customer: CustomerView,
     seen: bool,
     slots: Vec<Option<ArticleView>>,
     truth: ArticleView,
@@ -83,7 +84,10 @@ pub(super) async fn page(
     let pager = Pager::new(query.page(), found.len(), SIZE, false, &state.notation, |page| {
         query.link(tab.path(), page)
     });
-    let cases = pager.part_of(&found).iter().map(|case| ShownCase::new(*case, &view, &state.notation));
+    let on_page = pager.part_of(&found);
+    let customers = on_page.iter().map(|found| view.ranks.case(found.row).customer);
+    let customers = CustomerViews::read(&state, customers, view.live.serving.release().schema()).await?;
+    let cases = on_page.iter().map(|case| ShownCase::new(*case, &view, &customers, &state.notation));
     let page = CasesPage {
         shell,
         tab,
@@ -111,6 +115,7 @@ impl ShownCase {
     fn new(
         CaseDifference { row, difference }: CaseDifference,
         CaseView { live, ranks, query, known }: &CaseView,
+        customers: &CustomerViews,
         notation: &Notation,
     ) -> Self {
         let case = ranks.case(row);
@@ -144,7 +149,7 @@ impl ShownCase {
             _ => query.versus,
         };
         Self {
-            customer: case.customer.to_string(),
+            customer: customers.view(case.customer),
             seen: case.seen,
             slots: slots.collect(),
             truth: view(case.truth()),

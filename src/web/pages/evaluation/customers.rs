@@ -1,10 +1,7 @@
 //! `/evaluation/customers`: the customers for which two methods differ most.
 
 use askama::Template;
-use atelier_core::{
-    domain::{Customer, Schema},
-    util::csv::Lines,
-};
+use atelier_core::util::csv::Lines;
 use atelier_engine::evaluation::{By, CustomerDifference, Lead};
 use axum::{
     extract::State,
@@ -16,17 +13,15 @@ use super::{
     case_query::{CaseParameters, CaseQuery, CaseView},
     cases, format,
 };
-use crate::{
-    service::wording,
-    web::{
-        http::{AppState, Problem},
-        pages::{
-            figures::csv_file,
-            form::PageQuery,
-            pager::Pager,
-            shell::{Page, Shell},
-            visitor::Analyst,
-        },
+use crate::web::{
+    http::{AppState, Problem},
+    pages::{
+        customer_view::{CustomerView, CustomerViews},
+        figures::csv_file,
+        form::PageQuery,
+        pager::Pager,
+        shell::{Page, Shell},
+        visitor::Analyst,
     },
 };
 
@@ -42,13 +37,13 @@ struct CustomersPage {
     pager: Pager,
     /// The address of the same customers as a file.
     csv: String,
-    customers: Vec<CustomerView>,
+    customers: Vec<Row>,
     bys: [By; 2],
     leads: [Lead; 3],
 }
 
-struct CustomerView {
-    customer: String,
+struct Row {
+    customer: CustomerView,
     /// The beginning of their profile; empty if they are not in the database.
     who: String,
     cases: u32,
@@ -72,12 +67,13 @@ pub(super) async fn page(
     let pager = Pager::new(query.page(), found.len(), SIZE, false, &state.notation, |page| {
         query.link(tab.path(), page)
     });
-    let mut customers = Vec::with_capacity(SIZE);
-    for difference in pager.part_of(&found) {
-        let customer = state.store.customers().get(difference.customer).await?;
-        let who = customer.map(|customer| short_profile(&customer, live.serving.release().schema()));
-        customers.push(CustomerView::new(*difference, &query, who.unwrap_or_default()));
-    }
+    let on_page = pager.part_of(&found);
+    let ids = on_page.iter().map(|difference| difference.customer);
+    let views = CustomerViews::read(&state, ids, live.serving.release().schema()).await?;
+    let row = |difference: &CustomerDifference<'_>| {
+        Row::new(*difference, &query, views.view(difference.customer))
+    };
+    let customers = on_page.iter().map(row).collect();
     let csv = query.link("/evaluation/customers.csv", 1);
     let page = CustomersPage { shell, tab, query, pager, csv, customers, bys: By::ALL, leads: Lead::ALL };
     Ok(Html(page.render()?))
@@ -99,12 +95,12 @@ pub(super) async fn download(
     Ok(csv_file(&name, lines.into_text()))
 }
 
-impl CustomerView {
-    fn new(difference: CustomerDifference<'_>, query: &CaseQuery, who: String) -> Self {
+impl Row {
+    fn new(difference: CustomerDifference<'_>, query: &CaseQuery, view: CustomerView) -> Self {
         let CustomerDifference { customer, cases, difference } = difference;
         Self {
-            customer: customer.to_string(),
-            who,
+            who: short_profile(&view),
+            customer: view,
             cases,
             difference: format::sign(difference, &format!("{:.3}", difference.abs())),
             apart: cases::difference_in_words(query.versus, difference),
@@ -114,7 +110,7 @@ impl CustomerView {
 }
 
 /// The first six features of a profile, to fit one line.
-fn short_profile(customer: &Customer, schema: &Schema) -> String {
-    let words = wording::describe(&customer.features, schema).into_iter().take(6).map(|word| word.words);
+fn short_profile(customer: &CustomerView) -> String {
+    let words = customer.words.iter().take(6).map(|word| word.words.as_str());
     words.collect::<Vec<_>>().join(", ")
 }

@@ -1,7 +1,7 @@
 //! The columns of the comparison, one per method or customer, as a page and as a CSV file.
 
 use atelier_core::{
-    domain::{ArticleId, Features, Method},
+    domain::{ArticleId, CustomerId, Features, Method},
     util::{csv::Lines, notation::Notation},
 };
 
@@ -14,7 +14,12 @@ use crate::{
     },
     web::{
         http::{AppState, Problem},
-        pages::{address::Address, article_view::ArticleView, fault},
+        pages::{
+            address::Address,
+            article_view::ArticleView,
+            customer_view::{CustomerView, CustomerViews},
+            fault,
+        },
     },
 };
 
@@ -64,7 +69,9 @@ pub(super) struct Compared {
 }
 
 pub(super) struct ColumnView {
-    pub(super) title: String,
+    /// The customer of a comparison of customers; of methods, the method.
+    pub(super) customer: Option<CustomerView>,
+    pub(super) method: Method,
     pub(super) cells: Vec<CellView>,
     /// The placement of the true article.
     pub(super) truth: Option<String>,
@@ -94,7 +101,12 @@ pub(super) struct PairView {
 }
 
 impl Compared {
-    pub(super) fn new(view: &View, comparison: &Comparison, notation: &Notation) -> Self {
+    pub(super) fn new(
+        view: &View,
+        comparison: &Comparison,
+        customers: &CustomerViews,
+        notation: &Notation,
+    ) -> Self {
         let columns = &comparison.columns;
         let placements: Vec<[Option<Followed>; 2]> =
             columns.iter().map(|column| followed(view, column)).collect();
@@ -102,7 +114,8 @@ impl Compared {
         let column_view = |(index, (column, [truth, mark])): (usize, (&Column, &[Option<Followed>; 2]))| {
             let before = index.checked_sub(1).map(|before| &columns[before].blank);
             ColumnView {
-                title: title(view, column),
+                customer: subject(view, column).map(|id| customers.view(id)),
+                method: column.method,
                 cells: cells(view, column, columns.first().filter(|_| index > 0), notation),
                 truth: truth.as_ref().map(|truth| describe_placement(truth, notation)),
                 mark: mark.as_ref().map(|mark| describe_placement(mark, notation)),
@@ -116,7 +129,7 @@ impl Compared {
             pairs: comparison
                 .pairs
                 .iter()
-                .map(|pair| PairView::new(view, columns, *pair, notation))
+                .map(|pair| PairView::new(view, columns, *pair, customers, notation))
                 .collect(),
             rows: columns.iter().map(|column| column.blank.suggestions.len()).max().unwrap_or_default(),
         }
@@ -138,11 +151,13 @@ fn admissible(columns: &[Column], notation: &Notation) -> String {
     format!("{} to {}", notation.count(least), notation.count(most))
 }
 
-fn title(view: &View, column: &Column) -> String {
-    match &column.customer {
-        Some(customer) if view.is_of_customers() => customer.to_string(),
-        _ => column.method.to_string(),
-    }
+/// The customer whom the column is about, if it is not about a method.
+fn subject<'a>(view: &View, column: &'a Column) -> Option<&'a CustomerId> {
+    column.customer.as_ref().filter(|_| view.is_of_customers())
+}
+
+fn title(view: &View, column: &Column, name: impl Fn(&CustomerId) -> String) -> String {
+    subject(view, column).map_or_else(|| column.method.to_string(), name)
 }
 
 fn cells(view: &View, column: &Column, first: Option<&Column>, notation: &Notation) -> Vec<CellView> {
@@ -191,8 +206,15 @@ fn describe_placement((_, placement): &Followed, notation: &Notation) -> String 
 }
 
 impl PairView {
-    fn new(view: &View, columns: &[Column], pair: Pair, notation: &Notation) -> Self {
-        let [one, other] = pair.columns.map(|index| title(view, &columns[index]));
+    fn new(
+        view: &View,
+        columns: &[Column],
+        pair: Pair,
+        customers: &CustomerViews,
+        notation: &Notation,
+    ) -> Self {
+        let name = |id: &CustomerId| customers.label(id);
+        let [one, other] = pair.columns.map(|index| title(view, &columns[index], name));
         Self {
             one,
             other,
@@ -228,7 +250,7 @@ fn links(view: &View, left: &Blank, right: &Blank) -> Vec<Link> {
 pub(super) fn similarity_csv(view: &View, Comparison { columns, pairs, .. }: &Comparison) -> String {
     let mut lines = Lines::new(&["first", "second", "in_common", "rank_biased_overlap"]);
     for pair in pairs {
-        let [one, other] = pair.columns.map(|index| title(view, &columns[index]));
+        let [one, other] = pair.columns.map(|index| title(view, &columns[index], CustomerId::to_string));
         lines.push(&[one, other, pair.overlap.to_string(), pair.rank_biased_overlap.to_string()]);
     }
     lines.into_text()

@@ -24,6 +24,7 @@ use crate::{
         pages::{
             address::{Address, features, values},
             article_view::{self, ArticleView},
+            customer_view::{CustomerView, CustomerViews},
             figures::csv_file,
             shell::{Page, Shell},
             visitor::Analyst,
@@ -50,9 +51,8 @@ struct SideBySidePage {
     view: View,
     /// The ids in the form.
     customers: String,
-    /// The first customer and their profile.
-    first: String,
-    profile: String,
+    /// The first customer, if they are stored.
+    first: Option<CustomerView>,
     outfits: Vec<OutfitView>,
     outfit: Vec<Option<ArticleView>>,
     truth: Option<ArticleView>,
@@ -83,10 +83,7 @@ async fn page(
     let (live, result) = read(&state, &mut view).await?;
     let schema = state.schema();
     let first = view.customers.first();
-    let stored = match first {
-        Some(id) => state.store.customers().get(id).await?,
-        None => None,
-    };
+    let named = CustomerViews::read(&state, &view.customers, &schema).await?;
     let records = match first {
         Some(id) => state.store.outfits().for_customer(id, 0, OUTFITS).await?,
         None => Vec::new(),
@@ -104,9 +101,8 @@ async fn page(
     let page = SideBySidePage {
         shell: visitor.shell(Page::SideBySide),
         customers: view.customers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
-        first: first.map(ToString::to_string).unwrap_or_default(),
+        first: first.and_then(|id| named.get(id)).cloned(),
         missing: result.is_none().then(|| missing(live.is_some(), &view)),
-        profile: stored.map(|customer| wording::line(&customer.features, &schema)).unwrap_or_default(),
         outfits: outfits(&state, &view, &records, &schema).await?,
         outfit: view.slots.iter().map(|slot| slot.as_ref().and_then(|_| articles.next())).collect(),
         truth,
@@ -115,7 +111,7 @@ async fn page(
         methods: all.into_iter().map(|method| (method.to_string(), chosen.contains(&method))).collect(),
         types: types.into_iter().map(|kind| (kind.to_owned(), wording::spaced(kind))).collect(),
         requires: schema.features().iter().any(|feature| !feature.requires.is_empty()),
-        compared: result.map(|result| Compared::new(&view, &result.comparison, &state.notation)),
+        compared: result.map(|result| Compared::new(&view, &result.comparison, &named, &state.notation)),
         view,
     };
     Ok(Html(page.render()?))

@@ -14,15 +14,10 @@ mod suggest;
 mod view;
 mod what_if;
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use askama::Template;
-use atelier_core::domain::{
-    ArticleId, Customer, CustomerId, Features, Method, PHOTO, Schema, Slot, Timestamp,
-};
+use atelier_core::domain::{ArticleId, Customer, Features, Method, Schema, Slot, Timestamp};
 use axum::{
     Router,
     extract::State,
@@ -50,14 +45,16 @@ use crate::{
         feedback::{give_reason, judge, reason_given, withdraw_refusal},
         live_release::{LiveRelease, ServedSchema},
         search,
-        wording::{self, ProfileWord},
+        wording,
     },
     store::{FeedbackKind, RefusalReason, SavedOutfit},
     web::{
         http::{AppState, Finding, Kind, Problem},
         pages::{
             address::{self, Address},
-            article_view, fault,
+            article_view,
+            customer_view::CustomerView,
+            fault,
             form::Form,
             pager::Pager,
             shell::{Page, Shell},
@@ -433,64 +430,6 @@ const LISTED: usize = 40;
 const FOUND: usize = 12;
 /// The most customers before such a page.
 const MOST_SKIPPED: usize = 10_000_000;
-
-struct CustomerView {
-    id: String,
-    /// What people call them, if their profile says so.
-    name: Option<String>,
-    photo: Option<String>,
-    words: Vec<ProfileWord>,
-    /// The studio for this customer.
-    href: String,
-}
-
-impl CustomerView {
-    fn new(customer: &Customer, schema: &Schema) -> Self {
-        let href = View { customer: Some(customer.id.clone()), ..View::default() }.href();
-        let photo = customer.features.get(PHOTO).and_then(|photo| photo.words().first());
-        Self {
-            id: customer.id.to_string(),
-            name: schema.display_name(&customer.features),
-            photo: photo.filter(|photo| photo.starts_with("https://")).cloned(),
-            words: wording::describe(&customer.features, schema),
-            href,
-        }
-    }
-
-    /// The name, or else the id.
-    fn title(&self) -> &str {
-        self.name.as_ref().unwrap_or(&self.id)
-    }
-
-    /// Both, if there is a name.
-    fn label(&self) -> String {
-        self.name.as_ref().map_or_else(|| self.id.clone(), |name| format!("{name} · {}", self.id))
-    }
-
-    fn line(&self) -> String {
-        self.words.iter().map(|word| word.words.as_str()).collect::<Vec<_>>().join(", ")
-    }
-}
-
-/// What people call these customers, by their ids.
-async fn labels(
-    state: &AppState,
-    ids: impl IntoIterator<Item = &CustomerId>,
-    schema: &Schema,
-) -> Result<HashMap<CustomerId, String>, Problem> {
-    let ids: HashSet<CustomerId> = ids.into_iter().cloned().collect();
-    let ids: Vec<CustomerId> = ids.into_iter().collect();
-    let customers = state.store.customers().get_many(&ids).await?;
-    Ok(customers
-        .into_iter()
-        .map(|customer| (customer.id.clone(), CustomerView::new(&customer, schema).label()))
-        .collect())
-}
-
-/// What people call a customer, or the id of one who is gone.
-fn label_of(labels: &HashMap<CustomerId, String>, id: &CustomerId) -> String {
-    labels.get(id).cloned().unwrap_or_else(|| id.to_string())
-}
 
 struct FoundCustomers {
     on_page: Vec<CustomerView>,

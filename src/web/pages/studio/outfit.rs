@@ -30,6 +30,7 @@ use crate::{
             access::audit::Names,
             address::Address,
             article_view::{self, ArticleView},
+            customer_view::CustomerViews,
             fault,
             form::{Form, PageQuery},
             shell::{Page, Shell},
@@ -168,7 +169,7 @@ async fn outfit_page(
     let (pieces, total) = pieces(state, &saved).await?;
     let by = saved.author.as_ref().map(|author| format!(" by {author}")).unwrap_or_default();
     let verb = if saved.origin == Origin::Imported { "Imported" } else { "Saved" };
-    let labels = super::labels(state, customer, &state.schema()).await?;
+    let customers = CustomerViews::read(state, customer, &state.schema()).await?;
     let page = OutfitPage {
         shell: visitor.shell(Page::Studio),
         title: saved::title(&saved),
@@ -177,7 +178,7 @@ async fn outfit_page(
         origin: format!("{verb}{by} on {}", day(saved.created_at)),
         deleted: saved.deleted_at.map(day),
         customer: View { customer: customer.clone(), ..View::default() }.href(),
-        label: customer.as_ref().map(|id| super::label_of(&labels, id)).unwrap_or_default(),
+        label: customer.as_ref().map(|id| customers.label(id)).unwrap_or_default(),
         board: saved::board(&saved),
         link_until: saved.link_until.map(day),
         link: link(state, visitor, &saved, base_url).await?,

@@ -40,6 +40,8 @@ struct ProfilePage {
     shell: Shell,
     /// Empty for a new customer.
     id: String,
+    /// What people call them.
+    title: String,
     /// The version that is corrected; empty for a new customer.
     version: String,
     /// The typed id of a new customer.
@@ -120,6 +122,7 @@ fn show(
                 control
             })
             .collect(),
+        title: schema.display_name(&address::features(&words, &schema)).unwrap_or_else(|| id.to_owned()),
         id: id.to_owned(),
         version,
         new_id,

@@ -2,13 +2,13 @@
 
 use atelier_core::domain::{CustomerId, Schema};
 
-use super::{
-    CustomerView,
-    saved::{self, OutfitCard},
-};
+use super::saved::{self, OutfitCard};
 use crate::{
     store::{PersonId, SavedFilter},
-    web::http::{AppState, Problem},
+    web::{
+        http::{AppState, Problem},
+        pages::customer_view::CustomerView,
+    },
 };
 
 /// Drafts shown.

@@ -24,6 +24,7 @@ use crate::{
         pages::{
             address::{self, Address},
             article_view::{self, ArticleView},
+            customer_view::{CustomerView, CustomerViews},
             fault,
             form::{self, Form, PageQuery},
             pager::Pager,
@@ -111,8 +112,8 @@ pub(super) async fn page(
         Some(seq) => saved.get(seq).await?.filter(|outfit| outfit.deleted_at.is_some()),
         None => None,
     };
-    let labels = super::labels(&state, &customer, &state.schema()).await?;
-    let label = customer.as_ref().and_then(|id| labels.get(id).cloned());
+    let customers = CustomerViews::read(&state, &customer, &state.schema()).await?;
+    let label = customer.as_ref().and_then(|id| customers.get(id)).map(CustomerView::label);
     let is_unknown = customer.is_some() && found.is_empty() && label.is_none();
     let page = SavedPage {
         shell: visitor.shell(Page::Studio),
@@ -159,9 +160,8 @@ pub(super) async fn cards(
     let kept: Vec<Article> = outfits.iter().flat_map(|saved| &saved.pieces).cloned().collect();
     let views = article_view::views(&ids, &found, &state.notation);
     let mut articles = outfit::as_kept(views, &found, &kept).into_iter();
-    let labels =
-        super::labels(state, outfits.iter().filter_map(|saved| saved.outfit.customer.as_ref()), schema)
-            .await?;
+    let customers = outfits.iter().filter_map(|saved| saved.outfit.customer.as_ref());
+    let customers = CustomerViews::read(state, customers, schema).await?;
     let card = |saved: &SavedOutfit| {
         let slots = saved.outfit.slots.as_slice().iter();
         let own = wording::line(&saved.outfit.features, schema);
@@ -177,12 +177,7 @@ pub(super) async fn cards(
             is_imported: saved.origin == Origin::Imported,
             is_draft: saved.is_draft,
             articles: slots.map(|slot| slot.article().and_then(|_| articles.next())).collect(),
-            customer: saved
-                .outfit
-                .customer
-                .as_ref()
-                .map(|id| super::label_of(&labels, id))
-                .unwrap_or_default(),
+            customer: saved.outfit.customer.as_ref().map(|id| customers.label(id)).unwrap_or_default(),
             about: about.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(" · "),
         }
     };

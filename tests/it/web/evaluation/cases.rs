@@ -10,6 +10,7 @@ use parquet::{
     file::{reader::FileReader, serialized_reader::SerializedFileReader},
     record::RowAccessor,
 };
+use serde_json::json;
 
 use super::text;
 use crate::{
@@ -159,13 +160,42 @@ async fn customers_are_sorted_by_the_mean_of_their_cases(Analyst(_service, analy
     let mean = |(sum, count): &(f64, f64)| sum / count;
     let (customer, most) = sums.iter().max_by(|one, other| mean(one.1).total_cmp(&mean(other.1))).unwrap();
     let first = html.split("<tbody>").nth(1).unwrap().split("</tr>").next().unwrap();
-    assert!(first.contains(&format!("<th scope=\"row\">{customer}</th>")), "{customer}: {first}");
+    assert!(first.contains(&format!("<th scope=\"row\"><strong>{customer}</strong></th>")), "{customer}: {first}");
     let cells = first.split("<td class=\"number\">").skip(1).map(|cell| cell.split('<').next().unwrap());
     let cells: Vec<&str> = cells.collect();
     assert_eq!(cells[0], most.1.to_string());
     assert!((cells[1].parse::<f64>().unwrap() - mean(most)).abs() < 6e-4, "{first}");
     assert!(first.contains(&format!("customer={customer}&#38;known=yes")), "{first}");
     assert!(text(&html).contains(&format!("{} customers", sums.len())));
+}
+
+#[apply(on_sqlite)]
+async fn the_name_of_a_customer_leads(Analyst(service, analyst): Analyst) {
+    let html = analyst.page("/evaluation/customers?first=gsu&second=none").await;
+    let (_, id) = html.split_once("<th scope=\"row\"><strong>").unwrap();
+    let id = id.split('<').next().unwrap();
+    let mut profile = service.json(&format!("/customers/{id}")).await["features"].clone();
+    profile["name"] = "Jana Müller".into();
+    service.put(&format!("/customers/{id}"), &json!({"features": profile})).await;
+    let named = format!("<strong>Jana Müller</strong> <span class=\"quiet small\">{id}</span>");
+    let outfit = "slot=a-00134&slot=&method=gsu";
+    for page in [
+        "/evaluation/customers?first=gsu&second=none".to_owned(),
+        format!("/evaluation/cases?first=gsu&second=none&customer={id}"),
+        format!("/side-by-side?customers={id},c-014871&{outfit}"),
+        format!("/side-by-side?customer={id}&{outfit}"),
+    ] {
+        let html = analyst.page(&page).await;
+        assert!(html.contains(&named), "{page}: {html}");
+    }
+    let html = analyst.page(&format!("/side-by-side?customers={id},c-014871&{outfit}&method=none")).await;
+    assert!(html.contains(&format!("Outfits of Jana Müller · {id}</h2>")), "{html}");
+    assert!(html.contains(&format!("<th scope=\"row\">Jana Müller · {id}</th>")), "{html}");
+    // Files have the id only.
+    let csv = analyst.page(&format!("/side-by-side/similarity.csv?customers={id},c-014871&{outfit}")).await;
+    assert!(csv.contains(&format!("{id},c-014871,")), "{csv}");
+    let html = analyst.page(&format!("/studio/customers/{id}")).await;
+    assert!(html.contains("<h1>Profile of Jana Müller</h1>"), "{html}");
 }
 
 #[apply(on_sqlite)]
