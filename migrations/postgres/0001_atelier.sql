@@ -11,6 +11,7 @@ create table people (
     role text collate "C" not null,
     password_hash text,
     created_at bigint not null,
+    signed_in_at bigint,
     disabled_at bigint,
     constraint people_name_unique unique (name_key),
     constraint people_role_valid check (role in ('stylist', 'analyst', 'merchandiser', 'admin'))

@@ -17,7 +17,9 @@ create table people (
     -- argon2id's own text form. Null until a password is set: the person signs in with a link.
     password_hash text,
     created_at integer not null,
-    -- Accounts are disabled, never deleted: the audit log keeps naming them.
+    -- Null until somebody signs in with the account.
+    signed_in_at integer,
+    -- Accounts with which somebody signed in are disabled, never deleted or renamed: the audit log keeps naming them.
     disabled_at integer,
     constraint people_name_unique unique (name_key),
     constraint people_role_valid check (role in ('stylist', 'analyst', 'merchandiser', 'admin'))

@@ -54,6 +54,8 @@ pub enum Conflict {
     UnknownCustomer,
     #[error("this is the only admin who can sign in; make another person an admin first")]
     LastAdmin,
+    #[error("this person has signed in, so the audit log keeps naming them; disable them instead")]
+    SignedIn,
     #[error("the customer already has this outfit; open that one")]
     SameOutfit,
     #[error("an imported outfit stays as it is; save it as a new outfit and change that")]

@@ -23,13 +23,13 @@ pub struct Person {
     pub role: Role,
     pub created_at: Timestamp,
     pub disabled_at: Option<Timestamp>,
-    /// Whether they have not chosen a password yet.
-    pub invited: bool,
+    /// When they last signed in; None of somebody who is only invited.
+    pub signed_in_at: Option<Timestamp>,
 }
 
 macro_rules! select {
     ($rest:literal) => {
-        concat!("select id, name, role, created_at, disabled_at, password_hash from people ", $rest)
+        concat!("select id, name, role, created_at, signed_in_at, disabled_at, password_hash from people ", $rest)
     };
 }
 
@@ -55,7 +55,7 @@ impl People<'_> {
             role,
             created_at: now,
             disabled_at: None,
-            invited: true,
+            signed_in_at: None,
         })
     }
 
@@ -107,6 +107,35 @@ impl People<'_> {
             .await?;
         let details = json!({"before": person.role.as_str(), "after": role.as_str()});
         let entry = Entry::new("person.role", person.name.as_str(), details);
+        self.store.commit(transaction, &entry, now).await
+    }
+
+    /// # Errors
+    /// If the person has signed in, or another one has that name in any case (`Conflict`), or the database fails.
+    pub async fn rename(self, id: PersonId, name: &Name, now: Timestamp) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        let before = lock_invited(&mut transaction, id).await?.name;
+        sqlx::query("update people set name = $2, name_key = $3 where id = $1")
+            .bind(id.0)
+            .bind(name.as_str())
+            .bind(name.key())
+            .execute(&mut *transaction)
+            .await?;
+        let details = json!({"before": before.as_str(), "after": name.as_str()});
+        let entry = Entry::new("person.rename", before.as_str(), details);
+        self.store.commit(transaction, &entry, now).await
+    }
+
+    /// Deletes the account, with its sign-in link.
+    ///
+    /// # Errors
+    /// If the person has signed in, or is the last admin (`Conflict`), or the database fails.
+    pub async fn remove(self, id: PersonId, now: Timestamp) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        keep_an_admin(&mut transaction, id).await?;
+        let person = lock_invited(&mut transaction, id).await?;
+        sqlx::query("delete from people where id = $1").bind(id.0).execute(&mut *transaction).await?;
+        let entry = Entry::new("person.remove", person.name.as_str(), json!({}));
         self.store.commit(transaction, &entry, now).await
     }
 
@@ -170,14 +199,28 @@ pub(super) async fn set_password(
     sessions::end_all(connection, id).await
 }
 
+pub(super) async fn set_signed_in(
+    connection: &mut AnyConnection,
+    id: PersonId,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sqlx::query("update people set signed_in_at = $2 where id = $1")
+        .bind(id.0)
+        .bind(now.millis())
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
 /// Refuses if the person is the last admin who can sign in: no page could undo the change.
 async fn keep_an_admin(connection: &mut AnyConnection, id: PersonId) -> Result<(), StoreError> {
-    // Two admins who demote each other at once must not both find the other one still an admin. People are never
-    // deleted, so the first row is always the same: on Postgres each such transaction waits for its lock, and then reads
-    // the result of the one before. SQLite has only one writer.
-    sqlx::query("update people set role = role where id = (select min(id) from people)")
-        .execute(&mut *connection)
-        .await?;
+    // Two admins who demote each other at once must not both find the other one still an admin. On Postgres each such
+    // transaction waits for the lock of the first row, and then reads the result of the one before. If that one deleted
+    // the row, there is another first. SQLite has only one writer.
+    let lock = "update people set role = role where id = (select min(id) from people)";
+    while sqlx::query(lock).execute(&mut *connection).await?.rows_affected() == 0 {
+        find(connection, id).await?;
+    }
     let admins: Vec<i64> =
         sqlx::query_scalar("select id from people where role = 'admin' and disabled_at is null")
             .fetch_all(connection)
@@ -197,6 +240,15 @@ async fn lock(connection: &mut AnyConnection, id: PersonId) -> Result<Person, St
     find(connection, id).await
 }
 
+/// Like [`lock`], of somebody who never signed in.
+async fn lock_invited(connection: &mut AnyConnection, id: PersonId) -> Result<Person, StoreError> {
+    let person = lock(connection, id).await?;
+    match person.signed_in_at {
+        None => Ok(person),
+        Some(_) => Err(StoreError::Conflict(Conflict::SignedIn)),
+    }
+}
+
 impl FromRow<'_, AnyRow> for Person {
     fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
         let id = row.try_get("id")?;
@@ -207,7 +259,7 @@ impl FromRow<'_, AnyRow> for Person {
             role: row.parse("role", str::parse)?,
             created_at: row.time("created_at")?,
             disabled_at: row.optional_time("disabled_at")?,
-            invited: row.get::<Option<&str>>("password_hash")?.is_none(),
+            signed_in_at: row.optional_time("signed_in_at")?,
         })
     }
 }

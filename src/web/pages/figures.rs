@@ -24,6 +24,13 @@ pub(super) fn csv_file(name: &str, text: String) -> Response {
     (headers, text).into_response()
 }
 
+/// A number in a file: up to six decimals after a point, and a fraction where pages have percent.
+pub(super) fn number(number: f64) -> String {
+    let written = format!("{number:.6}");
+    let short = written.trim_end_matches('0').trim_end_matches('.');
+    if short == "-0" { "0".to_owned() } else { short.to_owned() }
+}
+
 /// `×1.40`. Beyond ×20 a factor only says that it is large.
 pub(super) fn times(factor: f64) -> String {
     match factor {
@@ -100,6 +107,12 @@ mod tests {
         assert_eq!([3.0, 2.9, 1.1].map(likelier), ["much likelier", "likelier", "a little likelier"]);
         let less = ["a little less likely", "less likely", "much less likely"];
         assert_eq!([0.9, 0.5, 0.3].map(likelier), less);
+    }
+
+    #[test]
+    fn files_have_one_notation_of_numbers() {
+        let numbers = [0.25, 3.0, 1.0 / 3.0, -0.000_000_1, 12_345.6, -2.5];
+        assert_eq!(numbers.map(number), ["0.25", "3", "0.333333", "0", "12345.6", "-2.5"]);
     }
 
     #[test]

@@ -103,7 +103,10 @@ const ADMIN: Pages = &[
 /// The pages whose status is not 200.
 const REFUSED: [(&str, u16); 3] = [("not-found", 404), ("routing-refused", 422), ("shared-gone", 404)];
 
-const PHONE: u32 = 390;
+/// The width of a phone: of pictures a usual one, of tests the narrowest that WCAG asks for.
+fn phone() -> u32 {
+    if pictures().is_some() { 390 } else { 320 }
+}
 
 /// A larger page loads slowly on a phone.
 const HEAVY: u64 = 150_000;
@@ -120,7 +123,7 @@ async fn stylist_pages_are_accessible_in_dark_mode(db: TestDatabase) {
 
 #[apply(in_chromium_with_axe)]
 async fn stylist_pages_are_accessible_on_a_phone(db: TestDatabase) {
-    walk(db, STYLIST, Eyes { width: PHONE, ..Eyes::default() }).await;
+    walk(db, STYLIST, Eyes { width: phone(), ..Eyes::default() }).await;
 }
 
 #[apply(in_chromium_with_axe)]
@@ -135,7 +138,7 @@ async fn analyst_pages_are_accessible_in_dark_mode(db: TestDatabase) {
 
 #[apply(in_chromium_with_axe)]
 async fn analyst_pages_are_accessible_on_a_phone(db: TestDatabase) {
-    walk(db, ANALYST, Eyes { width: PHONE, ..Eyes::default() }).await;
+    walk(db, ANALYST, Eyes { width: phone(), ..Eyes::default() }).await;
 }
 
 #[apply(in_chromium_with_axe)]
@@ -150,7 +153,7 @@ async fn admin_pages_are_accessible_in_dark_mode(db: TestDatabase) {
 
 #[apply(in_chromium_with_axe)]
 async fn admin_pages_are_accessible_on_a_phone(db: TestDatabase) {
-    walk(db, ADMIN, Eyes { width: PHONE, ..Eyes::default() }).await;
+    walk(db, ADMIN, Eyes { width: phone(), ..Eyes::default() }).await;
 }
 
 #[apply(in_chromium_with_axe)]
@@ -176,6 +179,8 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
         personas(&service).await;
     }
     let saved = if pages == STYLIST { saved_outfits(&service).await } else { Vec::new() };
+    // Pictures are for the documentation.
+    let long = if pictures().is_none() { long_names(&service, pages).await } else { Vec::new() };
     if pages == ADMIN {
         // An experiment, with feedback for each arm, and a key.
         acceptance::with_feedback(&service).await;
@@ -202,10 +207,10 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
     let mut wrong = Vec::new();
     // Dark mode on a phone needs only its picture: it was checked above.
     let phone_in_the_dark =
-        (eyes.width == PHONE && pictures().is_some()).then_some(Eyes { dark: true, ..eyes });
+        (eyes.width == phone() && pictures().is_some()).then_some(Eyes { dark: true, ..eyes });
     for eyes in [Some(eyes), phone_in_the_dark].into_iter().flatten() {
         let window = signed_in(&service, Role::Admin, eyes).await;
-        for page in pages.iter().copied().chain(saved.iter().map(|(name, path)| (*name, path.as_str()))) {
+        for page in pages.iter().copied().chain(saved.iter().chain(&long).map(|(name, path)| (*name, path.as_str()))) {
             look(&window, &service, eyes, page, &mut wrong).await;
         }
         let outside = Window::open(eyes).await;
@@ -248,6 +253,45 @@ async fn saved_outfits(service: &Service) -> Vec<(&'static str, String)> {
         ("shared", link),
         ("shared-gone", "/shared/gone".to_owned()),
     ]
+}
+
+/// Names as long as they may be, without a place to break them, and the pages that show most of them.
+async fn long_names(service: &Service, pages: Pages) -> Vec<(&'static str, String)> {
+    let long = |letter: &str| letter.repeat(128);
+    let (article, customer) = (long("a"), long("c"));
+    let browser = service.signed_in(Role::Admin).await;
+    let person = [("name", &*long("P")), ("role", "stylist")];
+    assert_eq!(browser.post("/access", &person).await.status(), 200);
+    let body = json!({"type": "coat", "name": long("N"), "brand": long("B"), "colour": long("C"), "price": 12.5});
+    service.put(&format!("/articles/{article}"), &body).await;
+    let profile = json!({"name": long("J"), "country": long("L"), "preferred_brands": [long("B")]});
+    service.put(&format!("/customers/{customer}"), &json!({"features": profile})).await;
+    let view = format!("customer={customer}&slot={article}&slot=a-00568&slot=a-00259&slot=");
+    let answer = browser.post("/studio/outfits", &[("view", &view)]).await;
+    let (_, seq) = header(&answer, "location").split_once("saved=").unwrap();
+    let page = format!("/studio/outfits/{seq}");
+    let words = [("change", "words"), ("revision", "1"), ("name", &*long("O")), ("note", &*long("T")), ("message", &*long("M"))];
+    assert_eq!(browser.post(&page, &words).await.status(), 303);
+    let note = [("customer", &*customer), ("note", &*long("T"))];
+    assert_eq!(browser.post("/studio/notes", &note).await.status(), 303);
+    let whole = view.replace("slot=a-00568", "slot=");
+    match pages {
+        STYLIST => vec![
+            ("long-board", format!("/studio?{whole}&pick=2")),
+            ("long-customer", format!("/studio?customer={customer}")),
+            ("long-profile", format!("/studio/customers/{customer}")),
+            ("long-outfit", page),
+            ("long-outfits", "/studio/outfits".to_owned()),
+            ("long-article", format!("/studio/articles/{article}")),
+        ],
+        ANALYST => vec![("long-comparison", format!("/side-by-side?customers={customer},c-014871&slot={article}&slot="))],
+        _ => {
+            service.put(&format!("/looks/{}", long("l")), &json!({"title": long("L"), "articles": [article, "a-00568"], "state": "published"})).await;
+            let rule = json!({"effect": "exclude", "articles": {"ids": [article]}, "owner": long("W"), "note": long("T")});
+            service.put(&format!("/rules/{}", long("r")), &rule).await;
+            vec![("long-rule", format!("/merchandising/rule?name={}", long("r")))]
+        }
+    }
 }
 
 /// The board with the least likely bag for the rest.
@@ -297,14 +341,14 @@ async fn look(window: &Window, service: &Service, eyes: Eyes, page: (&str, &str)
         wrong.push(format!("{name}: status {status} instead of {expected}"));
     }
     // In the dark on a phone there is nothing that the other pages do not have.
-    if !(eyes.dark && eyes.width == PHONE) {
+    if !(eyes.dark && eyes.width == phone()) {
         for violation in violations(window).await {
             wrong.push(format!("{name}: {violation}"));
         }
     }
     if let Some(folder) = pictures() {
         let shade = if eyes.dark { "dark" } else { "light" };
-        let width = if eyes.width == PHONE { "phone" } else { "wide" };
+        let width = if eyes.width == phone() { "phone" } else { "wide" };
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join(format!("{name}-{width}-{shade}.webp")), window.picture().await).unwrap();
     }

@@ -1,4 +1,4 @@
-use atelier::store::{Conflict, PersonId, StoreError};
+use atelier::store::{Conflict, NewSession, PersonId, Proof, StoreError, TokenHash};
 use atelier_core::domain::Role;
 
 use super::{LATER, NOW, name};
@@ -91,5 +91,48 @@ async fn two_admins_cannot_demote_each_other_at_once(db: TestDatabase) {
         // The next round starts without an admin.
         let mut raw = db.raw().await;
         sqlx::raw_sql("update people set role = 'stylist'").execute(&mut raw).await.unwrap();
+    }
+}
+
+#[apply(contract)]
+async fn somebody_who_never_signed_in_is_renamed_and_removed(db: TestDatabase) {
+    let store = db.open().await;
+    let people = store.people();
+    // The first row of all is removed, too.
+    let bo = people.create(&name("Bo"), Role::Stylist, NOW).await.unwrap().id;
+    let ada = people.create(&name("Ada"), Role::Admin, NOW).await.unwrap().id;
+    assert_eq!(people.rename(bo, &name("ada"), NOW).await, Err(StoreError::Conflict(Conflict::NameTaken)));
+    people.rename(bo, &name("Bo Ek"), NOW).await.unwrap();
+    assert_eq!(people.get(bo).await.unwrap().unwrap().name, name("Bo Ek"));
+    assert!(people.find_with_password(&name("bo ek")).await.unwrap().is_some());
+    assert_eq!(people.remove(ada, NOW).await, Err(StoreError::Conflict(Conflict::LastAdmin)));
+    people.remove(bo, NOW).await.unwrap();
+    assert_eq!(people.get(bo).await, Ok(None));
+    assert_eq!(people.remove(bo, NOW).await, Err(StoreError::NotFound("person")));
+    people.create(&name("Bo Ek"), Role::Stylist, NOW).await.unwrap();
+
+    let token = TokenHash::new("secret");
+    let new = |person| NewSession { token: &token, person, expires_at: LATER, new_password: None };
+    assert_eq!(store.sessions().begin(new(ada), Proof::Password(None), NOW).await, Ok(true));
+    assert_eq!(people.get(ada).await.unwrap().unwrap().signed_in_at, Some(NOW));
+    people.create(&name("Cy"), Role::Admin, NOW).await.unwrap();
+    let signed_in = Err(StoreError::Conflict(Conflict::SignedIn));
+    assert_eq!(people.rename(ada, &name("Eve"), NOW).await, signed_in);
+    assert_eq!(people.remove(ada, NOW).await, signed_in);
+}
+
+/// The row that all such transactions wait for is gone when the second gets there.
+#[apply(contract)]
+async fn two_admins_cannot_remove_and_demote_each_other_at_once(db: TestDatabase) {
+    for round in 0..10 {
+        let store = db.open().await;
+        let people = store.people();
+        let mut raw = db.raw().await;
+        sqlx::raw_sql("delete from people").execute(&mut raw).await.unwrap();
+        let ada = people.create(&name(&format!("Ada {round}")), Role::Admin, NOW).await.unwrap().id;
+        let bo = people.create(&name(&format!("Bo {round}")), Role::Admin, NOW).await.unwrap().id;
+        let both = tokio::join!(people.remove(ada, NOW), people.set_role(bo, Role::Stylist, NOW));
+        let last = Err(StoreError::Conflict(Conflict::LastAdmin));
+        assert!(both == (Ok(()), last.clone()) || both == (last, Ok(())), "{both:?}");
     }
 }

@@ -145,6 +145,44 @@ async fn a_role_is_changed_and_an_account_disabled(service: Service) {
 }
 
 #[apply(contract)]
+async fn somebody_invited_is_renamed_and_removed(service: Service) {
+    let admin = service.signed_in(Role::Admin).await;
+    admin.post("/access", &[("name", "Bo"), ("role", "stylist")]).await;
+    let page = format!("/access/people/{}", id_of(&service, "Bo").await.0);
+    let html = admin.page(&page).await;
+    assert!(html.contains("Invited, never signed in.") && html.contains("id=\"rename\""), "{html}");
+    let list = admin.page("/access").await;
+    assert!(between(&list, ">Bo</a>", "</tr>").contains("<td class=\"when\">never</td>"), "{list}");
+    assert!(!between(&list, "Some admin</a>", "</tr>").contains("never"), "{list}");
+
+    for (name, status, said) in
+        [("some ADMIN", 409, "another person already has that name"), (" ", 422, "a name has 1 to 128")]
+    {
+        let refused = admin.post(&page, &[("change", "name"), ("name", name)]).await;
+        assert_eq!(refused.status(), status);
+        let html = refused.text().await.unwrap();
+        assert!(html.contains(&format!("role=\"alert\">{said}")), "{html}");
+    }
+    assert_eq!(admin.post(&page, &[("change", "name"), ("name", "Bo Ek")]).await.status(), 303);
+    assert!(admin.page(&page).await.contains("<h1>Bo Ek</h1>"));
+    let removed = admin.post(&page, &[("change", "remove")]).await;
+    assert_eq!((removed.status().as_u16(), header(&removed, "location")), (303, "/access"));
+    assert_eq!(admin.get(&page).await.status(), 404);
+    let said: Vec<_> = log(&service, 2).await.into_iter().map(|(_, action, subject, _)| (action, subject)).collect();
+    let entry = |action: &str, subject: &str| (action.to_owned(), subject.to_owned());
+    assert_eq!(said, [entry("person.remove", "Bo Ek"), entry("person.rename", "Bo")]);
+
+    // The name of somebody who signed in stays in the audit log.
+    service.signed_in(Role::Stylist).await;
+    let page = format!("/access/people/{}", id_of(&service, "Some stylist").await.0);
+    let html = admin.page(&page).await;
+    assert!(html.contains("Last sign-in 20") && !html.contains("id=\"rename\""), "{html}");
+    let refused = admin.post(&page, &[("change", "remove")]).await;
+    assert_eq!(refused.status(), 409);
+    assert!(refused.text().await.unwrap().contains("disable them instead"));
+}
+
+#[apply(contract)]
 async fn an_admin_ends_the_sessions_of_anyone(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     let (laptop, phone) = (service.signed_in(Role::Stylist).await, service.signed_in(Role::Stylist).await);

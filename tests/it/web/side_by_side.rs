@@ -15,6 +15,12 @@ async fn compared(service: &Service, more: Value) -> Value {
     service.ask_ok("/compare", &body).await
 }
 
+/// In the notation of files.
+fn number(number: &Value) -> String {
+    let written = format!("{:.6}", number.as_f64().unwrap());
+    written.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 #[apply(contract)]
 async fn shows_what_compare_answers(Analyst(service, browser): Analyst) {
     let html = browser.page(&format!("/side-by-side?customer=c-014871&{OUTFIT}&truth=a-01243")).await;
@@ -37,7 +43,8 @@ async fn shows_what_compare_answers(Analyst(service, browser): Analyst) {
     );
     assert!(html.contains(&row), "{row} in {html}");
     let csv = browser.page(&format!("/side-by-side/similarity.csv?customer=c-014871&{OUTFIT}")).await;
-    let first = format!("\r\nnone,c,{},{}\r\n", pair["overlap"], pair["rank_biased_overlap"]);
+    let first =
+        format!("\r\nnone,c,{},{}\r\n", number(&pair["overlap"]), number(&pair["rank_biased_overlap"]));
     assert!(
         csv.starts_with("first,second,in_common,rank_biased_overlap\r\n") && csv.contains(&first),
         "{csv}"
@@ -141,7 +148,7 @@ async fn downloads_every_column(Analyst(service, browser): Analyst) {
                 article["id"].as_str().unwrap(),
                 article["name"].as_str().unwrap(),
                 article["type"].as_str().unwrap(),
-                suggestion["share"],
+                number(&suggestion["share"]),
             );
             assert!(csv.lines().any(|line| line.starts_with(&begin)), "{begin} in {csv}");
         }

@@ -183,6 +183,7 @@ pub(super) async fn person_page(
 pub(super) struct ChangeForm {
     change: Change,
     role: Option<String>,
+    name: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -194,40 +195,51 @@ enum Change {
     #[serde(rename = "sign-out")]
     SignOut,
     Enable,
+    /// Of somebody who never signed in.
+    Name,
+    /// Somebody who never signed in.
+    Remove,
 }
 
-/// Changes the role, creates a sign-in link, ends all sessions, or enables the person again.
+/// Changes the role, creates a sign-in link, ends all sessions, enables the person again, or renames or removes them.
 pub(super) async fn change(
     Admin(visitor): Admin,
     State(state): State<AppState>,
     Path(id): Path<PersonId>,
     Https(https): Https,
     headers: HeaderMap,
-    Form(ChangeForm { change, role }): Form<ChangeForm>,
+    Form(ChangeForm { change, role, name }): Form<ChangeForm>,
 ) -> Result<Response, Problem> {
     let person = find(&state, id).await?;
     let store = state.store.by(visitor.author());
-    match change {
+    let (people, now) = (store.people(), state.now());
+    let changed = match change {
         Change::Link if person.disabled_at.is_some() => {
             let detail = format!("{} is disabled, so a link would not work; enable them first", person.name);
             return Err(Problem::new(Kind::Conflict, detail));
         }
         Change::Link => return create_link(&state, &visitor, &person, &base_url(&headers, https)).await,
-        Change::SignOut => store.sessions().end_all(id, state.now()).await?,
-        Change::Enable => store.people().set_disabled(id, false, state.now()).await?,
-        Change::Role => {
-            let role = parse_role(role.as_deref().unwrap_or_default())?;
-            match store.people().set_role(id, role, state.now()).await {
-                Ok(()) => {}
-                Err(error @ StoreError::Conflict(Conflict::LastAdmin)) => {
-                    let page = show_person(&person, &visitor, Some(error.to_string()))?;
-                    return Ok((StatusCode::CONFLICT, page).into_response());
-                }
-                Err(error) => return Err(error.into()),
+        Change::SignOut => store.sessions().end_all(id, now).await,
+        Change::Enable => people.set_disabled(id, false, now).await,
+        Change::Role => people.set_role(id, parse_role(role.as_deref().unwrap_or_default())?, now).await,
+        Change::Name => match Name::new(name.as_deref().unwrap_or_default().trim()) {
+            Ok(name) => people.rename(id, &name, now).await,
+            Err(error) => {
+                let page = show_person(&person, &visitor, Some(error.to_string()))?;
+                return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
             }
+        },
+        Change::Remove => people.remove(id, now).await,
+    };
+    match changed {
+        Ok(()) if matches!(change, Change::Remove) => Ok(Redirect::to("/access").into_response()),
+        Ok(()) => Ok(Redirect::to(&format!("/access/people/{}", id.0)).into_response()),
+        Err(StoreError::Conflict(conflict)) => {
+            let page = show_person(&person, &visitor, Some(conflict.to_string()))?;
+            Ok((StatusCode::CONFLICT, page).into_response())
         }
+        Err(error) => Err(error.into()),
     }
-    Ok(Redirect::to(&format!("/access/people/{}", id.0)).into_response())
 }
 
 pub(super) async fn confirm_disable(

@@ -232,9 +232,9 @@ fn table(ranks: &Ranks, query: &CaseQuery, known: &[bool]) -> String {
             case.truth().to_string(),
             articles.join("|"),
         ];
-        cells.extend(answers.iter().map(|(rank, _)| rank.to_string()));
-        cells.extend(answers.iter().map(|(_, log)| log.to_string()));
-        cells.push(difference.to_string());
+        cells.extend(answers.iter().map(|(rank, _)| figures::number((*rank).into())));
+        cells.extend(answers.iter().map(|(_, log)| figures::number((*log).into())));
+        cells.push(figures::number(difference.into()));
         lines.push(&cells);
     }
     lines.into_text()

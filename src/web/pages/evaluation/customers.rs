@@ -17,7 +17,7 @@ use crate::web::{
     http::{AppState, Problem},
     pages::{
         customer_view::{CustomerView, CustomerViews},
-        figures::csv_file,
+        figures::{csv_file, number},
         form::PageQuery,
         pager::Pager,
         shell::{Page, Shell},
@@ -88,7 +88,7 @@ pub(super) async fn download(
     let CaseView { live, ranks, query, known } = CaseView::for_file(&state, parameters).await?;
     let mut lines = Lines::new(&["customer", "cases", query.versus.by.unit()]);
     for found in ranks.customers_by_difference(query.versus, query.selection(&known)) {
-        let difference = format!("{:.6}", found.difference);
+        let difference = number(found.difference);
         lines.push(&[found.customer.as_str(), &found.cases.to_string(), &difference]);
     }
     let name = format!("{}-{}-{}-customers.csv", live.name(), query.versus.first, query.versus.second);

@@ -1,6 +1,6 @@
 //! How well the methods suggest articles that no training outfit has.
 
-use atelier_engine::evaluation::{Answered, Comparison, Figure, MethodResult, Metric, NewBaseline};
+use atelier_engine::evaluation::{Answered, Comparison, Figure, MethodResult, Metric, NewArticles, NewBaseline};
 
 use super::format;
 
@@ -26,11 +26,16 @@ pub(super) struct NewArticlesRow {
     pub(super) share: String,
 }
 
+/// The methods that can suggest new articles.
+pub(super) fn open(comparison: &Comparison) -> impl Iterator<Item = (String, NewArticles)> {
+    comparison.methods.iter().filter_map(|result| Some((result.name(), result.new_articles?)))
+}
+
 impl NewArticlesTable {
     /// `None` if the release has no new articles.
     pub(super) fn new(comparison: &Comparison) -> Option<Self> {
         let results = &comparison.methods;
-        let open = || results.iter().filter_map(|result| Some((result.name(), result.new_articles?)));
+        let open = || open(comparison);
         let baselines = &comparison.new_article_baselines;
         let answered =
             open().map(|(_, figures)| figures.new).chain(baselines.iter().map(|one| one.new)).next()?;

@@ -65,6 +65,6 @@ pub(super) async fn download(
         let detail = format!("there is no world {data:?}; choose one of {}", worlds.join(", "));
         return Err(Problem::invalid(vec![Finding::parameter("data", detail)]));
     };
-    let lines = tables::methods(&world.methods, &world.baselines);
+    let lines = tables::methods(&world.methods, &world.baselines, None);
     Ok(csv_file(&format!("results-{data}.csv"), lines.into_text()))
 }

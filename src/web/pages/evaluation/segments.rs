@@ -175,16 +175,15 @@ fn draw(by: &str, label: &str, choice: &Choice, figures: &Figures) -> Drawn {
 /// The table as a file.
 pub(super) fn table(query: &ChoiceQuery, choice: &Choice, figures: &Figures) -> Result<Lines, Problem> {
     let by = feature(query, figures)?.unwrap_or("value");
-    let mut lines = tables::headed(&[by, "slots", "method"], &[choice.metric]);
+    let mut rows: Vec<tables::Row> = Vec::new();
     for (value, slots, summaries) in groups(by, &choice.chosen, figures) {
         for (method, summary) in choice.chosen.iter().zip(summaries) {
             let Some(summary) = summary else { continue };
-            let mut row = vec![value.to_owned(), slots.to_string(), method.to_string()];
-            row.extend(tables::cells(summary.scores.get(choice.metric)));
-            lines.push(&row);
+            let cells = vec![value.to_owned(), slots.to_string(), method.to_string()];
+            rows.push((cells, vec![summary.scores.get(choice.metric)]));
         }
     }
-    Ok(lines)
+    Ok(tables::table(&[by, "slots", "method"], &[choice.metric], &rows))
 }
 
 /// A feature's value, its number of slots, and each method's figures.

@@ -43,11 +43,10 @@ impl TableOne {
     pub(super) fn new(figures: &Figures) -> Self {
         let results = &figures.comparison.methods;
         let over_runs = results.iter().all(|result| result.runs > 1);
-        let over_outfits = |method| figures.evaluation_of(method).map(|evaluation| evaluation.summary.scores);
         Self {
             methods: results
                 .iter()
-                .map(|result| TableOneRow::from_method(result, over_outfits(result.method), results))
+                .map(|result| TableOneRow::from_method(result, Some(figures), results))
                 .collect(),
             baselines: baselines(&figures.comparison.baselines),
             errors: if over_runs { "over runs" } else { "over outfits, one run per method" },
@@ -74,14 +73,19 @@ fn baselines(baselines: &[Baseline]) -> Vec<TableOneRow> {
     baselines.iter().map(|baseline| TableOneRow::from_baseline(&baseline.name, &baseline.answers)).collect()
 }
 
+/// A method's figure. A single run has no error over runs; it has that over outfits instead, if `figures` has it.
+pub(super) fn figure(result: &MethodResult, metric: Metric, figures: Option<&Figures>) -> Figure {
+    let found = result.scores.get(metric);
+    let over_outfits = figures.and_then(|figures| figures.evaluation_of(result.method));
+    let over_outfits = over_outfits.and_then(|own| own.summary.scores.get(metric).standard_error);
+    Figure { standard_error: found.standard_error.or(over_outfits), ..found }
+}
+
 impl TableOneRow {
-    /// A single run has no error over runs; its row shows the error over outfits instead, if known.
-    fn from_method(result: &MethodResult, over_outfits: Option<Scores>, all: &[MethodResult]) -> Self {
+    fn from_method(result: &MethodResult, figures: Option<&Figures>, all: &[MethodResult]) -> Self {
         let cell = |metric: Metric| {
-            let found = result.scores.get(metric);
-            let over_outfits = over_outfits.and_then(|scores| scores.get(metric).standard_error);
-            let figure = Figure { standard_error: found.standard_error.or(over_outfits), ..found };
-            Cell::new(metric, figure, is_best(metric, found.mean, all))
+            let figure = figure(result, metric, figures);
+            Cell::new(metric, figure, is_best(metric, figure.mean, all))
         };
         Self {
             name: result.name(),

@@ -1,17 +1,22 @@
 //! `/evaluation/table.csv`: the tables of Evaluation as files, with the figures as they are stored.
 
 use atelier_core::{domain::Method, util::csv::Lines};
-use atelier_engine::evaluation::{Baseline, Figure, Figures, MethodResult, Metric, Ranks};
+use atelier_engine::evaluation::{
+    Answered, Baseline, Comparison, Figure, Figures, MethodResult, Metric, Ranks, TypeScores,
+};
 use axum::{extract::State, response::Response};
 use serde::Deserialize;
 
 use super::{
-    Choice, ChoiceQuery, Lack, known_type, new_articles::NewArticlesTable, overview::POINTS, read_figures,
-    segments,
+    Choice, ChoiceQuery, Lack, known_type, new_articles, overview::POINTS, read_figures, segments, table_one,
 };
 use crate::web::{
     http::{AppState, Kind, Problem},
-    pages::{figures::csv_file, form::PageQuery, visitor::Analyst},
+    pages::{
+        figures::{csv_file, number},
+        form::PageQuery,
+        visitor::Analyst,
+    },
 };
 
 #[derive(Debug, Deserialize)]
@@ -44,7 +49,10 @@ pub(super) async fn download(
     let choice = Choice::new(&query, &figures)?;
     let (name, lines) = match of {
         Table::KnownType => ("known-type", known_types(&figures, live.default_method())),
-        Table::Methods => ("methods", methods(&figures.comparison.methods, &figures.comparison.baselines)),
+        Table::Methods => {
+            let Comparison { methods: results, baselines, .. } = &figures.comparison;
+            ("methods", methods(results, baselines, Some(&figures)))
+        }
         Table::NewArticles => ("new-articles", new_articles(&figures)),
         Table::Recall => {
             let ranks = live.evaluation.ranks().await.map_err(|error| lack(error.into()))?;
@@ -57,38 +65,50 @@ pub(super) async fn download(
     Ok(csv_file(&format!("{}-{name}.csv", live.name()), lines.into_text()))
 }
 
-/// A figure and its standard error, which may be empty.
-pub(super) fn cells(figure: Figure) -> [String; 2] {
-    [figure.mean.to_string(), figure.standard_error.map_or_else(String::new, |error| error.to_string())]
-}
+/// The first cells of a row, and its figures.
+pub(super) type Row = (Vec<String>, Vec<Figure>);
 
-/// The headings of metrics and their standard errors after some others.
-pub(super) fn headed(first: &[&str], metrics: &[Metric]) -> Lines {
-    let metrics = metrics.iter().flat_map(|metric| [metric.to_string(), format!("{metric}.standard_error")]);
-    let heads: Vec<String> = first.iter().map(ToString::to_string).chain(metrics).collect();
-    Lines::new(&heads)
+/// A table of metrics, each with its standard error if any row has one.
+pub(super) fn table(first: &[&str], metrics: &[Metric], rows: &[Row]) -> Lines {
+    let has_error = |column: usize| rows.iter().any(|(_, figures)| figures[column].standard_error.is_some());
+    let has_error: Vec<bool> = (0..metrics.len()).map(has_error).collect();
+    let mut heads: Vec<String> = first.iter().map(ToString::to_string).collect();
+    for (metric, has_error) in metrics.iter().zip(&has_error) {
+        heads.push(metric.to_string());
+        heads.extend(has_error.then(|| format!("{metric}.standard_error")));
+    }
+    let mut lines = Lines::new(&heads);
+    for (cells, figures) in rows {
+        let mut row = cells.clone();
+        for (figure, has_error) in figures.iter().zip(&has_error) {
+            row.push(number(figure.mean));
+            row.extend(has_error.then(|| figure.standard_error.map_or_else(String::new, number)));
+        }
+        lines.push(&row);
+    }
+    lines
 }
 
 fn known_types(figures: &Figures, default: Method) -> Lines {
-    let mut lines = headed(&["name", "default"], &known_type::COLUMNS);
-    for (name, method, scores) in known_type::sorted(figures).into_iter().flatten() {
-        let mut row = vec![name, (method == Some(default)).to_string()];
-        row.extend(known_type::figures_of(&scores).into_iter().flat_map(cells));
-        lines.push(&row);
-    }
-    lines
+    let row = |(name, method, scores): (String, Option<Method>, TypeScores)| {
+        (vec![name, (method == Some(default)).to_string()], known_type::figures_of(&scores).to_vec())
+    };
+    let rows: Vec<Row> = known_type::sorted(figures).into_iter().flatten().map(row).collect();
+    table(&["name", "default"], &known_type::COLUMNS, &rows)
 }
 
-pub(super) fn methods(methods: &[MethodResult], baselines: &[Baseline]) -> Lines {
-    let mut lines = headed(&["name", "parameters"], &Metric::ALL);
-    let methods = methods.iter().map(|result| (result.name(), result.parameters.to_string(), result.scores));
-    let baselines = baselines.iter().map(|baseline| (baseline.name.clone(), String::new(), baseline.answers));
-    for (name, parameters, scores) in methods.chain(baselines) {
-        let mut row = vec![name, parameters];
-        row.extend(Metric::ALL.into_iter().flat_map(|metric| cells(scores.get(metric))));
-        lines.push(&row);
-    }
-    lines
+/// Where a method has one run, the errors are over outfits if `figures` has them.
+pub(super) fn methods(methods: &[MethodResult], baselines: &[Baseline], figures: Option<&Figures>) -> Lines {
+    let method = |result: &MethodResult| {
+        let scores = Metric::ALL.map(|metric| table_one::figure(result, metric, figures));
+        (vec![result.name(), result.parameters.to_string()], scores.to_vec())
+    };
+    let baseline = |baseline: &Baseline| {
+        let scores = Metric::ALL.map(|metric| baseline.answers.get(metric));
+        (vec![baseline.name.clone(), String::new()], scores.to_vec())
+    };
+    let rows: Vec<Row> = methods.iter().map(method).chain(baselines.iter().map(baseline)).collect();
+    table(&["name", "parameters"], &Metric::ALL, &rows)
 }
 
 fn new_articles(figures: &Figures) -> Lines {
@@ -97,9 +117,17 @@ fn new_articles(figures: &Figures) -> Lines {
     let heads: Vec<String> =
         ["name".to_owned()].into_iter().chain(heads).chain(["share_of_probability".to_owned()]).collect();
     let mut lines = Lines::new(&heads);
-    for row in NewArticlesTable::new(&figures.comparison).into_iter().flat_map(|table| table.groups).flatten()
-    {
-        lines.push(&[vec![row.name], row.cells, vec![row.share]].concat());
+    let figures_of = |Answered { any, told_type }: &Answered| {
+        let scores = [any, told_type].into_iter();
+        let scores = scores.flat_map(|of| [of.recall_at_1, of.recall_at_5, of.mean_rank, of.cross_entropy]);
+        scores.map(|figure| number(figure.mean)).collect::<Vec<_>>()
+    };
+    for (name, found) in new_articles::open(&figures.comparison) {
+        let share = number(found.shares.of_probability.mean);
+        lines.push(&[vec![name], figures_of(&found.new), vec![share]].concat());
+    }
+    for baseline in &figures.comparison.new_article_baselines {
+        lines.push(&[vec![baseline.name.clone()], figures_of(&baseline.new), vec![String::new()]].concat());
     }
     lines
 }
@@ -112,10 +140,8 @@ fn recall(choice: &Choice, ranks: &Ranks) -> Lines {
             let above = pair.zip(u16::try_from(k).ok()).and_then(|(pair, k)| pair.recall(k));
             let above = above.map(|above| [above.difference, above.low, above.high]);
             let mut row = vec![method.to_string(), k.to_string()];
-            row.push(ranks.recall(method, k).map_or_else(String::new, |recall| format!("{recall:.6}")));
-            row.extend(
-                (0..3).map(|index| above.map_or_else(String::new, |ends| format!("{:.6}", ends[index]))),
-            );
+            row.push(ranks.recall(method, k).map_or_else(String::new, number));
+            row.extend((0..3).map(|index| above.map_or_else(String::new, |ends| number(ends[index]))));
             lines.push(&row);
         }
     }
@@ -131,8 +157,8 @@ fn calibration(choice: &Choice, figures: &Figures) -> Lines {
                 method.as_str(),
                 &tenth.to_string(),
                 &bin.slots.to_string(),
-                &bin.confidence.to_string(),
-                &bin.accuracy.to_string(),
+                &number(bin.confidence),
+                &number(bin.accuracy),
             ]);
         }
     }
@@ -146,7 +172,7 @@ fn differences(choice: &Choice, figures: &Figures) -> Lines {
         if choice.chosen.contains(&difference.first) && choice.chosen.contains(&difference.second) {
             let numbers = [difference.difference, difference.low, difference.high, difference.p];
             let names = [difference.metric.as_str(), difference.first.as_str(), difference.second.as_str()];
-            let row = names.into_iter().map(str::to_owned).chain(numbers.map(|number| number.to_string()));
+            let row = names.into_iter().map(str::to_owned).chain(numbers.map(number));
             lines.push(&row.collect::<Vec<_>>());
         }
     }

@@ -142,7 +142,7 @@ pub(super) async fn download(
         let found = share(accepted, shown);
         let ends =
             [found.map(|share| share.value), found.map(|share| share.low), found.map(|share| share.high)];
-        cells.extend(ends.map(|end| end.map_or_else(String::new, |end| format!("{end:.6}"))));
+        cells.extend(ends.map(|end| end.map_or_else(String::new, figures::number)));
         lines.push(&cells);
     }
     Ok(csv_file(&format!("acceptance-{by}-{days}-days.csv"), lines.into_text()))

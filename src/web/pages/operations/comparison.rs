@@ -228,7 +228,7 @@ impl Compared {
         for row in &self.rows {
             for (metric, cell) in Metric::ALL.iter().zip(&row.cells) {
                 let Some((Interval { difference, low, high }, _)) = cell else { continue };
-                let ends = [difference, low, high].map(|end| format!("{end:.6}"));
+                let ends = [difference, low, high].map(figures::number);
                 let default = if row.is_default { "true" } else { "" };
                 lines.push(&[&row.name, default, metric.label(), &ends[0], &ends[1], &ends[2]]);
             }
@@ -327,7 +327,7 @@ impl Types {
     fn csv(&self) -> String {
         let mut lines = Lines::new(&["type", "slots", "times_as_likely", "low", "high"]);
         for (name, slots, Interval { difference, low, high }) in &self.all {
-            let ends = [difference, low, high].map(|end| format!("{:.6}", end.exp()));
+            let ends = [difference, low, high].map(|end| figures::number(end.exp()));
             lines.push(&[name, &slots.to_string(), &ends[0], &ends[1], &ends[2]]);
         }
         lines.into_text()

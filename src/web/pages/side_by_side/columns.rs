@@ -19,6 +19,7 @@ use crate::{
             article_view::ArticleView,
             customer_view::{CustomerView, CustomerViews},
             fault,
+            figures::number,
         },
     },
 };
@@ -251,7 +252,7 @@ pub(super) fn similarity_csv(view: &View, Comparison { columns, pairs, .. }: &Co
     let mut lines = Lines::new(&["first", "second", "in_common", "rank_biased_overlap"]);
     for pair in pairs {
         let [one, other] = pair.columns.map(|index| title(view, &columns[index], CustomerId::to_string));
-        lines.push(&[one, other, pair.overlap.to_string(), pair.rank_biased_overlap.to_string()]);
+        lines.push(&[one, other, number(pair.overlap), number(pair.rank_biased_overlap)]);
     }
     lines.into_text()
 }
@@ -273,7 +274,7 @@ pub(super) fn csv(view: &View, columns: &[Column]) -> String {
                 article.id.as_str(),
                 article.words("name").next().unwrap_or_default(),
                 article.kind(),
-                &suggestion.share.to_string(),
+                &number(suggestion.share),
                 if is_true { "true" } else { "" },
             ]);
         }
@@ -282,7 +283,7 @@ pub(super) fn csv(view: &View, columns: &[Column]) -> String {
         if let Some((id, Some(placement))) = truth.filter(|(id, _)| !is_suggested(id)) {
             // An article that the filters excluded has no rank.
             let rank = if placement.admissible { placement.rank.to_string() } else { String::new() };
-            let share = placement.share.map(|share| share.to_string()).unwrap_or_default();
+            let share = placement.share.map(number).unwrap_or_default();
             lines.push(&[column.method.as_str(), &customer, &rank, id.as_str(), "", "", &share, "true"]);
         }
     }

@@ -64,7 +64,7 @@ async fn figures_are_by_day_method_arm_type_and_feature(Analyst(service, analyst
         let mut lines = csv.lines();
         let head = format!("{by},shown,accepted,rejected,bought,acceptance,low,high");
         assert_eq!(lines.next(), Some(head.as_str()));
-        assert_eq!(lines.next().unwrap(), format!("{first},4,1,0,0,0.250000,0.045587,0.699358"));
+        assert_eq!(lines.next().unwrap(), format!("{first},4,1,0,0,0.25,0.045587,0.699358"));
         assert_eq!(lines.count(), 1, "{csv}");
         let json = service.json(&format!("/feedback/acceptance?by={by}&days=1")).await;
         assert_eq!(
