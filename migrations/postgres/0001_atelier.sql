@@ -359,9 +359,10 @@ create table feedback_counts (
     arm text collate "C" not null,
     article_type text collate "C" not null,
     is_new bigint not null,
+    slot bigint not null,
     shown bigint not null,
     accepted bigint not null default 0,
     rejected bigint not null default 0,
     bought bigint not null default 0,
-    constraint feedback_counts_key_unique unique (shown_day, release, method, arm, article_type, is_new)
+    constraint feedback_counts_key_unique unique (shown_day, release, method, arm, article_type, is_new, slot)
 );

@@ -478,7 +478,7 @@ create table feedback_events (
     at integer not null,
     -- In events that count: the day on which the suggestion was shown. Null in repeats.
     shown_day integer,
-    -- In events `shown` that count: the row of feedback_counts that counts the suggestion and its outcomes.
+    -- In events that count: the row of feedback_counts that counts the suggestion and its outcomes.
     counts_id integer,
     -- When a stylist took the customer's refusal back: the article is suggested again. The event still counts.
     withdrawn_at integer,
@@ -522,9 +522,11 @@ create table feedback_counts (
     -- 1 if the release was not trained with the article, 0 if it was. -1 if the release was no longer live when the event
     -- came: only the live release's vocabulary is at hand.
     is_new integer not null,
+    -- The place in the outfit that the suggestion was for.
+    slot integer not null,
     shown integer not null,
     accepted integer not null default 0,
     rejected integer not null default 0,
     bought integer not null default 0,
-    constraint feedback_counts_key_unique unique (shown_day, release, method, arm, article_type, is_new)
+    constraint feedback_counts_key_unique unique (shown_day, release, method, arm, article_type, is_new, slot)
 ) strict;

@@ -1,4 +1,4 @@
-//! How often suggestions are accepted, by day, method, arm, type of article or a feature of the customers.
+//! How often suggestions are accepted, by day, method, arm, type of article, place in the outfit or a feature of the customers.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -9,7 +9,7 @@ use atelier_core::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::store::{CountedBy, Outcomes, Store, StoreError, day_of};
+use crate::store::{CountedBy, CountedOnly, Outcomes, Store, StoreError, day_of};
 
 /// Two-sided 95 %.
 const Z: f64 = 1.959_963_984_540_054;
@@ -27,6 +27,8 @@ pub enum By {
     Type,
     /// Articles that the release was trained with, and new ones.
     Articles,
+    /// The place in the outfit, from 0.
+    Slot,
     /// A feature of the customers, as their profiles have it now.
     Feature(String),
 }
@@ -36,7 +38,8 @@ const FEATURE: &str = "customer.";
 
 impl By {
     /// Those that need no schema.
-    pub const PLAIN: [By; 6] = [By::Day, By::Method, By::Release, By::Arm, By::Type, By::Articles];
+    pub const PLAIN: [By; 7] =
+        [By::Day, By::Method, By::Release, By::Arm, By::Type, By::Slot, By::Articles];
 
     /// The name of its values, for people.
     pub fn label(&self, schema: &Schema) -> String {
@@ -46,6 +49,7 @@ impl By {
             Self::Release => "release".into(),
             Self::Arm => "experiment arm".into(),
             Self::Type => "type of article".into(),
+            Self::Slot => "place in the outfit".into(),
             Self::Articles => "known and new articles".into(),
             Self::Feature(name) => {
                 schema.feature(name).map_or_else(|| name.clone(), |known| known.label.clone())
@@ -62,6 +66,7 @@ impl fmt::Display for By {
             Self::Release => "release",
             Self::Arm => "arm",
             Self::Type => "type",
+            Self::Slot => "slot",
             Self::Articles => "articles",
             Self::Feature(name) => return write!(f, "{FEATURE}{name}"),
         })
@@ -103,6 +108,7 @@ pub async fn acceptance(
     store: &Store,
     schema: &Schema,
     by: &By,
+    only: &CountedOnly,
     days: u32,
     now: Timestamp,
 ) -> Result<Acceptance, AcceptanceError> {
@@ -114,22 +120,23 @@ pub async fn acceptance(
         By::Arm => CountedBy::Arm,
         By::Type => CountedBy::ArticleType,
         By::Articles => CountedBy::IsNew,
+        By::Slot => CountedBy::Slot,
         By::Feature(name) => {
             let feature = schema.feature(name);
             let feature = feature.ok_or_else(|| AcceptanceError::NoFeature(name.clone()))?;
-            return Ok(by_feature(store, feature, since).await?);
+            return Ok(by_feature(store, feature, only, since).await?);
         }
     };
-    let mut rows = store.feedback().acceptance(column, since, None).await?;
+    let mut rows = store.feedback().acceptance(column, since, only).await?;
     let mut total = Outcomes::default();
     for (value, outcomes) in &mut rows {
         total += *outcomes;
         *value = describe(by, std::mem::take(value));
     }
-    if *by == By::Day {
-        rows.sort_by(|one, other| one.0.cmp(&other.0));
-    } else {
-        rows.sort_by_key(|(_, outcomes)| std::cmp::Reverse(outcomes.shown));
+    match by {
+        By::Day => rows.sort_by(|one, other| one.0.cmp(&other.0)),
+        By::Slot => rows.sort_by_key(|(slot, _)| slot.parse().unwrap_or(u32::MAX)),
+        _ => rows.sort_by_key(|(_, outcomes)| std::cmp::Reverse(outcomes.shown)),
     }
     Ok(Acceptance { rows, total })
 }
@@ -146,17 +153,22 @@ fn describe(by: &By, value: String) -> String {
     }
 }
 
-async fn by_feature(store: &Store, feature: &Feature, since: i64) -> Result<Acceptance, StoreError> {
+async fn by_feature(
+    store: &Store,
+    feature: &Feature,
+    only: &CountedOnly,
+    since: i64,
+) -> Result<Acceptance, StoreError> {
     let mut values: BTreeMap<u32, Outcomes> = BTreeMap::new();
     let mut known = Outcomes::default();
-    for (value, outcomes) in store.feedback().acceptance_by_feature(since, &feature.name).await? {
+    for (value, outcomes) in store.feedback().acceptance_by_feature(since, &feature.name, only).await? {
         known += outcomes;
         for row in feature.rows_of(value.as_ref()) {
             *values.entry(row).or_default() += outcomes;
         }
     }
     let mut total = Outcomes::default();
-    for (_, outcomes) in store.feedback().acceptance(CountedBy::Release, since, None).await? {
+    for (_, outcomes) in store.feedback().acceptance(CountedBy::Release, since, only).await? {
         total += outcomes;
     }
     let mut rows: Vec<(String, Outcomes)> =

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use tokio::task;
 
 use super::live_release::LiveRelease;
-use crate::store::{CountedBy, Outcomes, Store, StoreError};
+use crate::store::{CountedBy, CountedOnly, Outcomes, Store, StoreError};
 
 /// Something about a new article that a release does not know.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -306,7 +306,8 @@ pub struct Report {
 }
 
 pub async fn report(store: &Store, live: &Arc<LiveRelease>) -> Result<Report, StoreError> {
-    let counted = store.feedback().acceptance(CountedBy::IsNew, 0, Some(live.name())).await?;
+    let own = CountedOnly { release: Some(live.name().to_owned()), ..CountedOnly::default() };
+    let counted = store.feedback().acceptance(CountedBy::IsNew, 0, &own).await?;
     let outcomes = |is_new: &str| {
         counted.iter().find(|(value, _)| value == is_new).map_or_else(Outcomes::default, |(_, found)| *found)
     };

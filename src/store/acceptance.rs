@@ -1,6 +1,6 @@
 //! Counts of what became of suggestions, by the day on which they were shown. An event and its count are one transaction.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write};
 
 use atelier_core::domain::{FeatureValue, Timestamp};
 use sqlx::{AnyConnection, AssertSqlSafe, FromRow, Row, any::AnyRow};
@@ -50,6 +50,38 @@ pub enum CountedBy {
     ArticleType,
     /// `1` for articles that the release was not trained with, `0` for others, `-1` if it was no longer live.
     IsNew,
+    /// The place in the outfit, from 0.
+    Slot,
+}
+
+/// The only suggestions that are counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CountedOnly {
+    pub release: Option<String>,
+    pub method: Option<String>,
+    pub arm: Option<String>,
+    pub article_type: Option<String>,
+    pub slot: Option<u32>,
+}
+
+impl CountedOnly {
+    /// The condition on `feedback_counts` of a statement whose first parameters are others.
+    fn condition(&self, first: usize) -> Result<(String, Vec<&str>), StoreError> {
+        let Self { release, method, arm, article_type, slot } = self;
+        let texts = [("release", release), ("method", method), ("arm", arm), ("article_type", article_type)];
+        let (mut condition, mut values) = (String::new(), Vec::new());
+        for (column, text) in texts {
+            if let Some(text) = text {
+                values.push(short_line("a filter", text)?);
+                let number = first + values.len() - 1;
+                write!(condition, " and feedback_counts.{column} = ${number}").expect("a String takes every text");
+            }
+        }
+        if let Some(slot) = slot {
+            write!(condition, " and feedback_counts.slot = {slot}").expect("a String takes every text");
+        }
+        Ok((condition, values))
+    }
 }
 
 const MILLIS_A_DAY: i64 = 24 * 60 * 60 * 1000;
@@ -60,12 +92,12 @@ pub fn day_of(at: Timestamp) -> i64 {
 }
 
 impl Feedback<'_> {
-    /// Outcomes of suggestions that were shown on this day or later, of one release or of all, in the order of their texts.
+    /// Outcomes of suggestions that were shown on this day or later, in the order of their texts.
     pub async fn acceptance(
         self,
         by: CountedBy,
         since_day: i64,
-        release: Option<&str>,
+        only: &CountedOnly,
     ) -> Result<Vec<(String, Outcomes)>, StoreError> {
         let column = match by {
             CountedBy::Day => "shown_day",
@@ -74,16 +106,16 @@ impl Feedback<'_> {
             CountedBy::Arm => "arm",
             CountedBy::ArticleType => "article_type",
             CountedBy::IsNew => "is_new",
+            CountedBy::Slot => "slot",
         };
+        let (condition, values) = only.condition(2)?;
         let sql = format!(
             "select cast({column} as text) as value, {SUMS} from feedback_counts
-             where shown_day >= $1 and (release = $2 or $2 = '') group by {column} order by {column}"
+             where shown_day >= $1{condition} group by {column} order by {column}"
         );
-        let rows = sqlx::query(AssertSqlSafe(sql))
-            .bind(since_day)
-            .bind(short_line("a release", release.unwrap_or_default())?)
-            .fetch_all(self.store.readers()?)
-            .await?;
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(since_day);
+        let query = values.into_iter().fold(query, |query, value| query.bind(value));
+        let rows = query.fetch_all(self.store.readers()?).await?;
         rows.iter().map(|row| Ok((row.try_get("value")?, Outcomes::from_row(row)?))).collect()
     }
 
@@ -93,10 +125,18 @@ impl Feedback<'_> {
         self,
         since_day: i64,
         feature: &str,
+        only: &CountedOnly,
     ) -> Result<Vec<(Option<FeatureValue>, Outcomes)>, StoreError> {
         let value = match self.store.dialect {
             Dialect::Sqlite => "features -> $2",
             Dialect::Postgres => "cast(features as jsonb) -> $2",
+        };
+        let (condition, values) = only.condition(3)?;
+        // Without filters, an index alone has all that is counted.
+        let counts = if condition.is_empty() {
+            ""
+        } else {
+            "join feedback_counts on feedback_counts.id = counts_id"
         };
         let sql = format!(
             "select cast({value} as text) as value, {SUMS}
@@ -106,17 +146,15 @@ impl Feedback<'_> {
                     count(case when kind = 'accepted' then 1 end) as accepted,
                     count(case when kind = 'rejected' then 1 end) as rejected,
                     count(case when kind = 'bought' then 1 end) as bought
-                from feedback_events
-                where customer_id is not null and shown_day >= $1
+                from feedback_events {counts}
+                where customer_id is not null and feedback_events.shown_day >= $1{condition}
                 group by customer_id
              ) as counted join visible_customers on visible_customers.id = customer_id
              group by 1"
         );
-        let rows = sqlx::query(AssertSqlSafe(sql))
-            .bind(since_day)
-            .bind(feature)
-            .fetch_all(self.store.readers()?)
-            .await?;
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(since_day).bind(feature);
+        let query = values.into_iter().fold(query, |query, value| query.bind(value));
+        let rows = query.fetch_all(self.store.readers()?).await?;
         let read = |row: &AnyRow| {
             let value = Record::new(row, "customers", &"with feedback")
                 .parse_optional("value", json::parse_feature)?;
@@ -148,18 +186,18 @@ pub(super) async fn count_shown(
     connection: &mut AnyConnection,
     shown: &[([u8; 32], &FeedbackEvent, &SuggestedArticle)],
 ) -> Result<(), StoreError> {
-    let mut groups: BTreeMap<(&str, i64), Vec<_>> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, i64, u32), Vec<_>> = BTreeMap::new();
     for (key_hash, event, article) in shown {
         let is_new = article.is_new.map_or(-1, i64::from);
         let kind = article.kind.as_deref().unwrap_or_default();
-        groups.entry((kind, is_new)).or_default().push((key_hash, event));
+        groups.entry((kind, is_new, event.slot)).or_default().push((key_hash, event));
     }
-    for ((kind, is_new), events) in groups {
+    for ((kind, is_new, slot), events) in groups {
         let (_, event) = events[0];
         let id: i64 = sqlx::query_scalar(
-            "insert into feedback_counts (shown_day, release, method, arm, article_type, is_new, shown)
-             values ($1, $2, $3, $4, $5, $6, $7)
-             on conflict (shown_day, release, method, arm, article_type, is_new)
+            "insert into feedback_counts (shown_day, release, method, arm, article_type, is_new, slot, shown)
+             values ($1, $2, $3, $4, $5, $6, $7, $8)
+             on conflict (shown_day, release, method, arm, article_type, is_new, slot)
              do update set shown = feedback_counts.shown + excluded.shown
              returning id",
         )
@@ -169,6 +207,7 @@ pub(super) async fn count_shown(
         .bind(event.arm.as_deref().unwrap_or_default())
         .bind(kind)
         .bind(is_new)
+        .bind(i64::from(slot))
         .bind(i64::try_from(events.len()).expect("a page is short; this is a bug"))
         .fetch_one(&mut *connection)
         .await?;
@@ -192,7 +231,8 @@ pub(super) async fn count_outcome(
     shown_fact: &[u8; 32],
 ) -> Result<(), StoreError> {
     sqlx::query(
-        "update feedback_events set shown_day = (select shown_day from feedback_events where fact = $2)
+        "update feedback_events set (shown_day, counts_id) =
+            (select shown_day, counts_id from feedback_events where fact = $2)
          where key_hash = $1",
     )
     .bind(&key_hash[..])

@@ -10,7 +10,7 @@ use crate::{
         acceptance::{self, AcceptanceError, By, Share, USUAL_DAYS},
         access::Scope,
     },
-    store::Outcomes,
+    store::{CountedOnly, Outcomes},
     web::http::{
         AppState, Finding, Problem,
         extract::{Json, Query},
@@ -29,20 +29,32 @@ const MOST_DAYS: u32 = 3650;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct AcceptanceQuery {
-    /// `day` (in UTC), `method`, `release`, `arm`, `type`, `articles` (those that the release was trained with, and new ones),
-    /// or a feature of the customers such as `customer.age`, as their profiles have it now. By day if it is not given.
-    #[param(example = "day", pattern = r"^(day|method|release|arm|type|articles|customer\..*)$")]
+    /// `day` (in UTC), `method`, `release`, `arm`, `type`, `slot`, `articles` (those that the release was trained with, and new
+    /// ones), or a feature of the customers such as `customer.age`, as their profiles have it now. By day if it is not given.
+    #[param(example = "day", pattern = r"^(day|method|release|arm|type|slot|articles|customer\..*)$")]
     by: Option<String>,
     /// Counts suggestions that were shown on the last days, today among them. 30 if it is not given.
     #[param(minimum = 1, maximum = 3650, example = 30)]
     days: Option<u32>,
+    /// Counts only suggestions of this release.
+    release: Option<String>,
+    /// Counts only suggestions of this method.
+    method: Option<String>,
+    /// Counts only suggestions of this arm of an experiment.
+    #[param(example = "autumn/gsu")]
+    arm: Option<String>,
+    /// Counts only suggestions of articles of this type.
+    r#type: Option<String>,
+    /// Counts only suggestions for this slot of the outfit.
+    #[param(minimum = 0, maximum = 11)]
+    slot: Option<u32>,
 }
 
 /// How often suggestions were accepted.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Acceptance)]
 struct AcceptanceBody {
-    /// Days in order; others by number of suggestions; values of a feature in the schema's order. With a set, a customer
+    /// Days and slots in order; others by number of suggestions; values of a feature in the schema's order. With a set, a customer
     /// counts for each of its values.
     items: Vec<AcceptanceItem>,
     total: OutcomesBody,
@@ -78,7 +90,7 @@ impl From<Outcomes> for OutcomesBody {
 
 /// Acceptance
 ///
-/// How often suggestions of the last days were accepted, by day, method, experiment arm, type, or a feature of the customers.
+/// How often suggestions of the last days were accepted, by day, method, experiment arm, type, slot, or a feature of the customers.
 /// What happened later counts for the day on which the suggestion was shown.
 #[utoipa::path(get, path = "/feedback/acceptance", operation_id = "getAcceptance",
     tag = "feedback", params(AcceptanceQuery), responses(
@@ -89,13 +101,15 @@ async fn get(
     Query(query): Query<AcceptanceQuery>,
 ) -> Result<Json<AcceptanceBody>, Problem> {
     let refuse = |parameter, detail| Problem::invalid(vec![Finding::parameter(parameter, detail)]);
+    let AcceptanceQuery { release, method, arm, r#type, slot, .. } = query;
+    let only = CountedOnly { release, method, arm, article_type: r#type, slot };
     let by = query.by.map_or(Ok(By::Day), |by| by.parse()).map_err(|detail| refuse("by", detail))?;
     let days = query.days.unwrap_or(USUAL_DAYS);
     if !(1..=MOST_DAYS).contains(&days) {
         return Err(refuse("days", format!("a period has 1 to {MOST_DAYS} days, found {days}")));
     }
     let schema = state.releases.schema();
-    let found = acceptance::acceptance(&state.store, &schema, &by, days, state.now()).await?;
+    let found = acceptance::acceptance(&state.store, &schema, &by, &only, days, state.now()).await?;
     let item = |(value, outcomes): (String, Outcomes)| AcceptanceItem { value, outcomes: outcomes.into() };
     Ok(Json(AcceptanceBody { items: found.rows.into_iter().map(item).collect(), total: found.total.into() }))
 }

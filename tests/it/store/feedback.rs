@@ -1,5 +1,5 @@
 use atelier::store::{
-    Conflict, CountedBy, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes, Recorded, Store, StoreError,
+    Conflict, CountedBy, CountedOnly, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes, Recorded, Store, StoreError,
     SuggestedArticle,
 };
 use atelier_core::domain::{Customer, FeatureValue, Timestamp};
@@ -186,7 +186,7 @@ async fn outcomes_count_for_the_day_of_showing(db: TestDatabase) {
     let page = [
         ("1".to_owned(), shown("c", "a"), of_type("coat", false)),
         ("2".to_owned(), shown("c", "b"), of_type("coat", true)),
-        ("3".to_owned(), shown("c", "e"), of_type("bag", false)),
+        ("3".to_owned(), FeedbackEvent { slot: 2, ..shown("c", "e") }, of_type("bag", false)),
     ];
     feedback.record_new(&page).await.unwrap();
     feedback.record_new(&page).await.unwrap();
@@ -197,22 +197,35 @@ async fn outcomes_count_for_the_day_of_showing(db: TestDatabase) {
     // Days later, when the article is another one.
     let later = on_day(15, of("c", "a", FeedbackKind::Accepted));
     feedback.record("5", &later, &of_type("cape", true)).await.unwrap();
-    let counted = async |by, since| {
-        let rows = feedback.acceptance(by, since, None).await.unwrap();
+    let counted_only = async |by, since, only: &CountedOnly| {
+        let rows = feedback.acceptance(by, since, only).await.unwrap();
         rows.into_iter()
             .map(|(value, outcomes)| format!("{value} {}/{}", outcomes.accepted, outcomes.shown))
             .collect::<Vec<_>>()
             .join(", ")
     };
+    let all = CountedOnly::default();
+    let counted = async |by, since| counted_only(by, since, &all).await;
     assert_eq!(counted(CountedBy::Day, 0).await, "10 1/3, 11 1/1");
     assert_eq!(counted(CountedBy::Day, 11).await, "11 1/1");
     assert_eq!(counted(CountedBy::ArticleType, 0).await, "bag 1/2, coat 1/2");
     assert_eq!(counted(CountedBy::IsNew, 0).await, "0 1/2, 1 1/2");
     assert_eq!(counted(CountedBy::Method, 0).await, "gsu 2/4");
     assert_eq!(counted(CountedBy::Arm, 0).await, " 2/4");
-    assert_eq!(feedback.acceptance(CountedBy::Day, 0, Some("other")).await, Ok(vec![]));
-    let by_feature = async |name: &str, since| {
-        let rows = feedback.acceptance_by_feature(since, name).await.unwrap().into_iter();
+    assert_eq!(counted(CountedBy::Slot, 0).await, "1 2/3, 2 0/1");
+    let of_type = |kind: &str| CountedOnly { article_type: Some(kind.into()), ..CountedOnly::default() };
+    assert_eq!(counted_only(CountedBy::Slot, 0, &of_type("bag")).await, "1 1/1, 2 0/1");
+    let one = CountedOnly { slot: Some(1), method: Some("gsu".into()), arm: None, ..of_type("bag") };
+    assert_eq!(counted_only(CountedBy::Day, 0, &one).await, "11 1/1");
+    for other in [
+        CountedOnly { release: Some("other".into()), ..one.clone() },
+        CountedOnly { arm: Some("other".into()), ..one.clone() },
+        CountedOnly { slot: Some(3), ..one.clone() },
+    ] {
+        assert_eq!(counted_only(CountedBy::Day, 0, &other).await, "", "{other:?}");
+    }
+    let by_feature_only = async |name: &str, since, only: &CountedOnly| {
+        let rows = feedback.acceptance_by_feature(since, name, only).await.unwrap().into_iter();
         let word = |value| match value {
             Some(FeatureValue::Text(word)) => word,
             other => format!("{other:?}"),
@@ -223,6 +236,9 @@ async fn outcomes_count_for_the_day_of_showing(db: TestDatabase) {
         all.sort_unstable();
         all.join(", ")
     };
+    let by_feature = async |name: &str, since| by_feature_only(name, since, &all).await;
+    assert_eq!(by_feature_only("fit", 0, &of_type("bag")).await, "regular 1/1, slim 0/1");
+    assert_eq!(by_feature_only("fit", 0, &one).await, "regular 1/1");
     assert_eq!(by_feature("fit", 0).await, "regular 1/1, slim 1/3");
     assert_eq!(by_feature("fit", 11).await, "regular 1/1");
     assert_eq!(by_feature("age", 0).await, "None 2/4", "no customer has an age");

@@ -13,7 +13,7 @@ use axum::{
     extract::State,
     response::{Html, Response},
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Tab, rows::OutcomesRow};
 use crate::{
@@ -21,13 +21,13 @@ use crate::{
         acceptance::{self, Acceptance, By, USUAL_DAYS, share},
         wording,
     },
-    store::{Outcomes, day_of},
+    store::{CountedBy, CountedOnly, Outcomes, day_of},
     web::{
         http::{AppState, Finding, Problem},
         pages::{
             evaluation::format,
             figures::{self, csv_file},
-            form::PageQuery,
+            form::{self, PageQuery},
             shell::{Page, Shell},
             visitor::Analyst,
         },
@@ -49,6 +49,9 @@ struct AcceptancePage {
     label: String,
     days: u32,
     periods: [u32; 3],
+    filters: Vec<Filter>,
+    /// The address of the file.
+    csv: String,
     /// The choices: those of suggestions, and the customers' features.
     plain: Vec<(String, String)>,
     features: Vec<(String, String)>,
@@ -61,23 +64,80 @@ struct AcceptancePage {
     reasons: Vec<(&'static str, String)>,
 }
 
-#[derive(Debug, Deserialize)]
+/// What suggestions are counted only of, to choose from.
+struct Filter {
+    name: &'static str,
+    label: &'static str,
+    /// Each with its words, and whether it is chosen.
+    values: Vec<(String, String, bool)>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
 pub(super) struct AcceptanceQuery {
     by: Option<String>,
     days: Option<u32>,
+    release: Option<String>,
+    method: Option<String>,
+    arm: Option<String>,
+    r#type: Option<String>,
+    slot: Option<u32>,
 }
 
 impl AcceptanceQuery {
-    async fn read(self, state: &AppState) -> Result<(By, u32, Acceptance), Problem> {
+    async fn read(&self, state: &AppState) -> Result<(By, u32, Acceptance), Problem> {
         let refuse = |name, detail| Problem::invalid(vec![Finding::parameter(name, detail)]);
-        let by = self.by.map_or(Ok(By::Day), |by| by.parse()).map_err(|detail| refuse("by", detail))?;
+        let by = self.by.as_ref().map_or(Ok(By::Day), |by| by.parse()).map_err(|detail| refuse("by", detail))?;
         let days = self.days.unwrap_or(USUAL_DAYS);
         if !PERIODS.contains(&days) {
             return Err(refuse("days", format!("a period has 7, 30 or 90 days, found {days}")));
         }
         let schema = state.releases.schema();
-        let found = acceptance::acceptance(&state.store, &schema, &by, days, state.now()).await?;
+        let found =
+            acceptance::acceptance(&state.store, &schema, &by, &self.only(), days, state.now()).await?;
         Ok((by, days, found))
+    }
+
+    fn only(&self) -> CountedOnly {
+        let Self { release, method, arm, r#type, slot, .. } = self;
+        CountedOnly {
+            release: release.clone(),
+            method: method.clone(),
+            arm: arm.clone(),
+            article_type: r#type.clone(),
+            slot: *slot,
+        }
+    }
+
+    /// What there is to choose from in the period.
+    async fn filters(&self, state: &AppState, since: i64) -> Result<Vec<Filter>, Problem> {
+        let slot = self.slot.map(|slot| slot.to_string());
+        let all = [
+            ("method", "Method", CountedBy::Method, &self.method),
+            ("type", "Type", CountedBy::ArticleType, &self.r#type),
+            ("slot", "Place", CountedBy::Slot, &slot),
+            ("arm", "Arm", CountedBy::Arm, &self.arm),
+            ("release", "Release", CountedBy::Release, &self.release),
+        ];
+        let mut filters = Vec::new();
+        for (name, label, by, chosen) in all {
+            let found = state.store.feedback().acceptance(by, since, &CountedOnly::default()).await?;
+            let mut found: Vec<String> = found.into_iter().map(|(value, _)| value).collect();
+            found.retain(|value| !value.is_empty());
+            found.extend(chosen.clone().filter(|chosen| !found.contains(chosen)));
+            let words = |value: &str| match by {
+                CountedBy::Slot => place(value),
+                CountedBy::ArticleType => wording::spaced(value),
+                _ => value.to_owned(),
+            };
+            let choice = |value: String| {
+                let (words, is_chosen) = (words(&value), chosen.as_ref() == Some(&value));
+                (value, words, is_chosen)
+            };
+            if !found.is_empty() {
+                filters.push(Filter { name, label, values: found.into_iter().map(choice).collect() });
+            }
+        }
+        Ok(filters)
     }
 }
 
@@ -87,6 +147,9 @@ pub(super) async fn page(
     PageQuery(query): PageQuery<AcceptanceQuery>,
 ) -> Result<Html<String>, Problem> {
     let (by, days, Acceptance { mut rows, total }) = query.read(&state).await?;
+    if by == By::Slot {
+        rows.iter_mut().for_each(|(slot, _)| *slot = place(slot));
+    }
     let schema = state.releases.schema();
     let choice = |by: By| (by.to_string(), by.label(&schema));
     let label = by.label(&schema);
@@ -113,6 +176,8 @@ pub(super) async fn page(
         by: by.to_string(),
         days,
         periods: PERIODS,
+        filters: query.filters(&state, since).await?,
+        csv: form::address("/operations/acceptance.csv", &query),
         plain: By::PLAIN.map(choice).into(),
         features: schema.features().iter().map(|feature| choice(By::Feature(feature.name.clone()))).collect(),
         of_customers: matches!(by, By::Feature(_)),
@@ -146,6 +211,11 @@ pub(super) async fn download(
         lines.push(&cells);
     }
     Ok(csv_file(&format!("acceptance-{by}-{days}-days.csv"), lines.into_text()))
+}
+
+/// `piece 1`, of the number that files and the API have.
+fn place(slot: &str) -> String {
+    slot.parse::<u32>().map_or_else(|_| slot.to_owned(), |slot| format!("piece {}", slot + 1))
 }
 
 /// A line with its interval; days without suggestions have no point.

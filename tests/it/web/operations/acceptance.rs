@@ -85,6 +85,37 @@ async fn figures_are_by_day_method_arm_type_and_feature(Analyst(service, analyst
         "{known}"
     );
 
+    // By place, and of some suggestions only.
+    let html = analyst.page("/operations/acceptance?by=slot").await;
+    assert_eq!(row(&html, "<th scope=\"row\">piece 2</th>")[1..3], ["5", "1"]);
+    assert_eq!(service.json("/feedback/acceptance?by=slot").await["items"][0]["value"], "1");
+    for (only, shown, accepted) in [
+        (format!("type=coat&arm={arm}&slot=1&release=demo"), 4, 1),
+        ("method=np".to_owned(), 1, 0),
+        ("method=np&type=coat".to_owned(), 0, 0),
+        ("slot=0".to_owned(), 0, 0),
+    ] {
+        for by in ["type", "customer.gender"] {
+            let json = service.json(&format!("/feedback/acceptance?by={by}&{only}")).await;
+            let total = &json["total"];
+            assert_eq!((&total["shown"], &total["accepted"]), (&json!(shown), &json!(accepted)), "{by} {only}");
+            let html = analyst.page(&format!("/operations/acceptance?by={by}&{only}")).await;
+            if shown == 0 {
+                assert!(html.contains("No suggestions match"), "{html}");
+                continue;
+            }
+            let all = row(&html, "<tfoot><tr><th scope=\"row\">all</th>");
+            assert_eq!(all[1..3], [shown.to_string(), accepted.to_string()], "{by} {only}");
+            let csv = html.split_once("href=\"/operations/acceptance.csv?").unwrap().1.split('"').next().unwrap();
+            let csv = analyst.page(&format!("/operations/acceptance.csv?{}", csv.replace("&#38;", "&"))).await;
+            let counted = |line: &str| line.split(',').nth(1).unwrap().parse::<u64>().unwrap();
+            assert_eq!(csv.lines().skip(1).map(counted).sum::<u64>(), shown, "{csv}");
+        }
+    }
+    let html = analyst.page("/operations/acceptance?type=coat&slot=1").await;
+    assert!(html.contains("<option value=\"coat\" selected>coat</option>"), "{html}");
+    assert!(html.contains("<option value=\"1\" selected>piece 2</option>"), "{html}");
+
     service.delete("/customers/c-014871").await;
     let erased = service.json("/feedback/acceptance?by=customer.gender").await;
     assert_eq!(erased["items"][0]["value"], "unknown customer", "{erased}");
@@ -94,7 +125,8 @@ async fn figures_are_by_day_method_arm_type_and_feature(Analyst(service, analyst
 #[apply(contract)]
 async fn invalid_periods_and_features_are_refused(Analyst(service, analyst): Analyst) {
     for (query, said) in [
-        ("by=weather", "expected day, method, release, arm, type, articles or customer."),
+        ("by=weather", "expected day, method, release, arm, type, slot, articles or customer."),
+        ("slot=x", "cannot read &#34;x&#34; as its slot"),
         ("by=customer.mood", "the schema has no feature"),
         ("days=8", "a period has 7, 30 or 90 days, found 8"),
         ("days=x", "cannot read &#34;x&#34; as its days"),
