@@ -2,16 +2,19 @@
 
 use askama::Template;
 use atelier_engine::evaluation::Published;
-use axum::response::{Html, Response};
+use axum::{
+    extract::State,
+    response::{Html, Response},
+};
 use serde::Deserialize;
 
 use super::{
-    Tab, format,
+    Tab, format, read_figures,
     table_one::{METRICS, TableOne},
     tables,
 };
 use crate::web::{
-    http::{Finding, Problem},
+    http::{AppState, Finding, Problem},
     pages::{
         figures::csv_file,
         form::PageQuery,
@@ -34,15 +37,28 @@ struct ResultView {
     slots: String,
     /// The number of slots that the oracle answered.
     bounded: Option<String>,
+    /// Whether the live release was evaluated on another data set of this name.
+    is_other: bool,
     table: TableOne,
 }
 
-pub(super) async fn page(Analyst(visitor): Analyst) -> Result<Html<String>, Problem> {
+pub(super) async fn page(
+    Analyst(visitor): Analyst,
+    State(state): State<AppState>,
+) -> Result<Html<String>, Problem> {
+    let live = read_figures(&state).await.ok();
+    let is_other = |published: &Published| {
+        live.as_ref().is_some_and(|(_, figures)| {
+            let own = &figures.comparison;
+            own.data == published.data && (own.outfits, own.slots) != (published.outfits, published.slots)
+        })
+    };
     let results = Published::all().iter().map(|published| ResultView {
         data: &published.data,
         outfits: format::count(published.outfits),
         slots: format::count(published.slots),
         bounded: published.bounds.map(|bounds| format::count(bounds.known.slots)),
+        is_other: is_other(published),
         table: TableOne::from_published(published),
     });
     let page =

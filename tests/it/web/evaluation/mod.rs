@@ -284,6 +284,11 @@ async fn published_results_are_shown(Demo(service): Demo) {
         let text = fs::read_to_string(file).unwrap();
         let table: Value = serde_json::from_str(&text).unwrap();
         let section = html.split("<section>").find(|part| part.contains(&format!("World “{name}”"))).unwrap();
+        // Another data set may have the same name.
+        let own = &evaluation()["comparison"];
+        let is_other =
+            own["data"] == name && (&own["outfits"], &own["slots"]) != (&table["outfits"], &table["slots"]);
+        assert_eq!(section.contains("another data set, which is also called"), is_other, "{section}");
         for method in table["methods"].as_array().unwrap() {
             let name = method["method"].as_str().unwrap();
             // A match always has attributes.
