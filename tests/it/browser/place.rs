@@ -151,12 +151,30 @@ async fn leaving_an_unsaved_outfit_asks_first(Demo(service): Demo) {
     window.goto(&format!("{}/studio?customer=c-014871&slot=&slot=", service.url)).await;
     window.until("document.readyState === 'complete'").await;
     assert_eq!(window.run(asks).await, false, "there is nothing to lose");
-    window.click(".sets a").await;
-    window.until("!!document.querySelector('[data-unsaved]')").await;
-    assert_eq!(window.run(asks).await, true);
-    window.click("#save").await;
-    window.until_words("Saved as draft").await;
-    assert_eq!(window.run(asks).await, false);
+    // So does a link that leaves, and none that stays. The driver answers that the page may go.
+    let asked = async |link: &str| {
+        window.run("sessionStorage.removeItem('asked'); addEventListener('beforeunload', event => sessionStorage.setItem('asked', event.defaultPrevented))").await;
+        let address = window.address().await;
+        window.click(link).await;
+        window.until(&format!("location.href !== {address:?} && document.readyState === 'complete'")).await;
+        window.run("return sessionStorage.getItem('asked')").await
+    };
+    for page in ["/studio?customer=c-014871&slot=&slot=", "/studio?slot=&slot="] {
+        window.goto(&format!("{}{page}", service.url)).await;
+        window.until("document.readyState === 'complete'").await;
+        assert_eq!(asked(".sets a").await, Value::Null, "there is nothing to lose");
+        window.until("!!document.querySelector('[data-unsaved]')").await;
+        assert_eq!(window.run(asks).await, true);
+        assert_eq!(asked("[aria-labelledby=purpose-1] li:nth-child(3) a").await, Value::Null, "the outfit stays");
+        window.click("#save").await;
+        window.until_words("Saved as draft").await;
+        assert_eq!(window.run(asks).await, false);
+        assert_ne!(asked("[href='/studio']").await, "true", "it is saved");
+        window.goto(&format!("{}{page}", service.url)).await;
+        window.click(".sets a").await;
+        window.until("!!document.querySelector('[data-unsaved]')").await;
+        assert_eq!(asked("main [href='/studio']").await, "true");
+    }
 }
 
 #[apply(in_chromium)]
@@ -190,6 +208,24 @@ async fn a_form_survives_the_end_of_the_session(Demo(service): Demo) {
         window.until(&format!("location.href === '{}{page}'", service.url)).await;
         window.until(&format!("document.querySelector('{field}').value === 'Boots in 38'")).await;
     }
+    // What was chosen and ticked, too.
+    window.goto(&format!("{}/studio/new-customer", service.url)).await;
+    window.fill("#new-id", "lost").await;
+    window.choose("[name='is.shoe_size']", "38").await;
+    window.click(".chip:has([name='is.preferred_colours'][value=navy])").await;
+    window.chromium("Network.clearBrowserCookies", &json!({})).await;
+    window.click("#save-profile").await;
+    window.click_words("Sign in").await;
+    window.fill("#name", "Some stylist").await;
+    window.fill("#password", PASSWORD).await;
+    window.click("main form .button").await;
+    window.until("document.querySelector('#new-id')?.value === 'lost'").await;
+    let chosen = "return [document.querySelector('[name=\"is.shoe_size\"]').value, \
+                  [...document.querySelectorAll('[name=\"is.preferred_colours\"]:checked')].map(one => one.value).join()]";
+    assert_eq!(window.run(chosen).await, json!(["38", "navy"]));
+
+    window.goto(&format!("{}/studio?customer=c-014871", service.url)).await;
+    window.fill("#note", "Boots in 38").await;
     window.click("#add-note").await;
     window.until("document.querySelector('.history').innerText.includes('Boots in 38')").await;
     window.until("document.querySelector('#note').value === ''").await;

@@ -307,8 +307,16 @@ async fn a_customers_replies_reach_the_queue(Stylist(service, browser): Stylist)
         assert_eq!(guest(fields).await, 200);
         assert_eq!(guest(fields).await, 200, "a double click");
     }
-    assert_eq!(guest(&[("text", &"x".repeat(2001))]).await, 422);
-    assert_eq!(guest(&[("dislikes", "a-00001")]).await, 422, "no piece of the outfit");
+    // What was typed stays in the field.
+    for (fields, said) in [
+        ("text=is+it+warm%07", "Not sent: "),
+        ("dislikes=a-00001&text=is+it+warm%3F", "Not sent: the outfit has no article a-00001"),
+    ] {
+        let refused = service.post(&link, "application/x-www-form-urlencoded", fields).await;
+        assert_eq!(refused.status(), 422, "{fields}");
+        let html = refused.text().await.unwrap();
+        assert!(html.contains(said) && html.contains("\nis it warm"), "{fields}: {html}");
+    }
     for odd in ["/shared/%0A", "/shared/nonsense"] {
         let answer = service.post(odd, "application/x-www-form-urlencoded", "likes=on").await;
         assert_eq!(answer.status(), 404, "{odd}");
@@ -573,6 +581,7 @@ async fn an_imported_outfit_is_saved_unchanged(Stylist(_service, browser): Styli
     assert!(card.contains("Use as a starting point"), "{card}");
     let (_, board) = card.split_once("class=\"small\" href=\"/studio?").unwrap();
     let board = board.split('"').next().unwrap().replace("&#38;", "&");
+    assert!(board.contains("begun="), "its suggestions count apart from those of the customer's other outfits: {board}");
     let page = save(&browser, &board).await;
     let html = browser.page(&page).await;
     assert!(html.contains("Saved by Some stylist") && html.contains("id=\"save-words\""), "{html}");

@@ -1,5 +1,7 @@
 //! `/studio` by its HTML; tests/it/browser uses it in a browser.
 
+use std::collections::BTreeSet;
+
 use atelier::{
     service::feedback::accepted_outfits,
     store::{FeedbackKind, Origin, Outcomes},
@@ -396,6 +398,49 @@ async fn finds_articles_by_words(Stylist(service, browser): Stylist) {
     let cheap = picker("search=boot&price_max=1").await;
     assert!(cheap.contains("Articles match the words, but are hidden:"), "{cheap}");
     assert!(cheap.contains("at other prices <a href=") && !cheap.contains("price_max=1&#38;any"), "{cheap}");
+    // The budget is for all pieces.
+    let price = service.json("/articles/a-00134").await["price"].as_f64().unwrap();
+    let poor = picker(&format!("search=boot&total={}", price + 1.0)).await;
+    let (_, include) = poor.split_once("over the budget <a href=\"").unwrap_or_else(|| panic!("{poor}"));
+    let include = include.split('"').next().unwrap().replace("&#38;", "&");
+    assert!(!include.contains("total="), "{include}");
+    assert!(browser.page(&include).await.contains(" boot</span>"), "{include}");
+}
+
+#[apply(contract)]
+async fn without_ideas_the_first_blank_says_what_is_in_the_way(Stylist(_service, browser): Stylist) {
+    let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&slot=&price_max=1")).await;
+    assert!(!html.contains("class=\"sets\""), "{html}");
+    let (_, blank) = html.split_once("id=\"blank-1\"").unwrap();
+    assert!(blank.contains("No articles match") && blank.contains("Include other prices: "), "{blank}");
+    let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&slot=&total=1")).await;
+    assert!(html.contains("Nothing fits the €1.00 budget.") || html.contains("No suggestions"), "{html}");
+}
+
+#[apply(contract)]
+async fn stylists_see_no_arm_method_or_device(Stylist(service, browser): Stylist) {
+    let arms = json!([{"method": "gsu", "share": 1}, {"method": "none", "share": 1}]);
+    service.put("/routing", &json!({"experiment": {"name": "autumn", "arms": arms}})).await;
+    let board = format!("/studio?{CUSTOMER}&{OUTFIT}");
+    let html = browser.page(&board).await;
+    for hidden in ["autumn", "Answered by", "gsu", "Compare methods", "on the CPU"] {
+        assert!(!html.contains(hidden), "{hidden} in {html}");
+    }
+    let html = service.signed_in(Role::Analyst).await.page(&board).await;
+    assert!(html.contains("(arm autumn/") && html.contains("Compare methods"), "{html}");
+}
+
+#[apply(contract)]
+async fn a_customer_may_be_called_new(Stylist(service, browser): Stylist) {
+    let added = browser.post("/studio/new-customer", &[("id", "new"), ("is.name", "Nia")]).await;
+    assert_eq!((added.status().as_u16(), header(&added, "location")), (303, "/studio?customer=new"));
+    let html = browser.page("/studio/customers/new").await;
+    assert!(html.contains("<h1>Profile of Nia</h1>"), "{html}");
+    let (_, version) = html.split_once("name=\"version\" value=\"").unwrap();
+    let fields = [("version", version.split('"').next().unwrap()), ("is.name", "Nia Ek")];
+    assert_eq!(browser.post("/studio/customers/new", &fields).await.status(), 303);
+    assert_eq!(service.json("/customers/new").await["features"]["name"], "Nia Ek");
+    assert!(browser.page("/studio/new-customer").await.contains("<h1>New customer</h1>"));
 }
 
 #[apply(contract)]
@@ -540,8 +585,25 @@ async fn offers_other_ideas_and_keeps_what_was_chosen(Stylist(_service, browser)
         let pairs = form_urlencoded::parse(query.as_bytes()).into_owned();
         pairs.filter(|(name, _)| name == "slot").map(|(_, value)| value).collect()
     };
-    let next = link_of(&browser.page(&others).await, "<ul class=\"sets\">").unwrap();
-    assert_ne!(slots(&next), slots(&idea));
+    // Round for round the next four, also from an idea of the second round.
+    let ideas = |html: &str| -> Vec<String> {
+        let links = html.split("id=\"use-").skip(1);
+        links.map(|rest| link_of(&format!("use-{rest}"), "use-").unwrap()).collect()
+    };
+    let mut seen: Vec<Vec<String>> = Vec::new();
+    let mut page = html;
+    for _ in 0..3 {
+        let found = ideas(&page);
+        assert_eq!(found.len(), 4, "{page}");
+        seen.extend(found.iter().map(|idea| slots(idea)));
+        let others = link_of(&browser.page(&found[1]).await, "id=\"other-ideas\"").unwrap();
+        page = browser.page(&others).await;
+    }
+    let distinct: BTreeSet<&Vec<String>> = seen.iter().collect();
+    assert_eq!(distinct.len(), 12, "{seen:?}");
+    // With one more piece locked, the best ideas are others, and none was seen.
+    let locked = link_of(&browser.page(&idea).await, "id=\"lock-1\"").unwrap();
+    assert!(!link_of(&browser.page(&locked).await, "id=\"other-ideas\"").unwrap().contains("skipped_sets"));
 
     // The types of the blanks are the stylist's choice, too.
     let typed = "slot=a-00315&slot=a-01317&slot=&slot=&type=2:jeans&type=3:sneaker";

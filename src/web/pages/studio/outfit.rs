@@ -179,7 +179,7 @@ async fn outfit_page(
         deleted: saved.deleted_at.map(day),
         customer: View { customer: customer.clone(), ..View::default() }.href(),
         label: customer.as_ref().map(|id| customers.label(id)).unwrap_or_default(),
-        board: saved::board(&saved),
+        board: saved::board(&saved, state.now()),
         link_until: saved.link_until.map(day),
         link: link(state, visitor, &saved, base_url).await?,
         link_is_over: saved.link_until.is_some_and(|until| until <= state.now()),

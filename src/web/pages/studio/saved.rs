@@ -173,7 +173,7 @@ pub(super) async fn cards(
             deleted: saved.deleted_at.map(date),
             title: title(saved),
             href: format!("/studio/outfits/{}", saved.seq),
-            board: board(saved),
+            board: board(saved, state.now()),
             is_imported: saved.origin == Origin::Imported,
             is_draft: saved.is_draft,
             articles: slots.map(|slot| slot.article().and_then(|_| articles.next())).collect(),
@@ -189,15 +189,17 @@ pub(super) fn title(saved: &SavedOutfit) -> String {
 }
 
 /// The board with the outfit, to change it in place; an imported one to begin another with it.
-pub(super) fn board(saved: &SavedOutfit) -> String {
+pub(super) fn board(saved: &SavedOutfit, now: Timestamp) -> String {
     let outfit = &saved.outfit;
     let edited = Edited { seq: saved.seq, revision: saved.revision };
+    let is_new = saved.origin == Origin::Imported;
     let view = View {
         customer: outfit.customer.clone(),
         slots: outfit.slots.as_slice().iter().map(|slot| slot.article().cloned()).collect(),
         own: address::values(&outfit.features),
         suggested: saved.suggested.clone(),
-        edited: (saved.origin != Origin::Imported).then_some(edited),
+        edited: (!is_new).then_some(edited),
+        begun: is_new.then_some(now.millis()),
         ..View::default()
     };
     view.href()

@@ -22,7 +22,7 @@ use crate::{
     },
     store::{Name, Note, Reply, ReplyKind},
     web::{
-        http::{AppState, Finding, Kind, Problem},
+        http::{AppState, Kind, Problem},
         pages::{
             article_view::ArticleView,
             form::{OpenForm, PageQuery},
@@ -48,9 +48,17 @@ struct SharedPage {
     message: String,
     /// Where replies go.
     link: String,
-    /// Whether one was just sent.
-    replied: bool,
+    notice: Notice,
     demo: bool,
+}
+
+/// What the page says about a reply.
+#[derive(Default)]
+struct Notice {
+    is_sent: bool,
+    /// Why it was not, and what was typed.
+    refused: Option<String>,
+    typed: String,
 }
 
 #[derive(Template)]
@@ -70,18 +78,24 @@ async fn page(
     Path(link): Path<String>,
     PageQuery(SharedQuery { replied }): PageQuery<SharedQuery>,
 ) -> Result<Response, Problem> {
-    let found = outfits::shared(&state.store, &link).await?;
+    let notice = Notice { is_sent: replied.is_some(), ..Notice::default() };
+    show(&state, &link, notice).await
+}
+
+/// The outfit, or that the link does not work.
+async fn show(state: &AppState, link: &str, notice: Notice) -> Result<Response, Problem> {
+    let found = outfits::shared(&state.store, link).await?;
     let Some((saved, until)) = found.and_then(|saved| saved.link_until.map(|until| (saved, until))) else {
         return gone(
-            &state,
+            state,
             StatusCode::NOT_FOUND,
             "This link does not work, or your stylist has withdrawn it.",
         );
     };
     if until <= state.now() {
-        return gone(&state, StatusCode::GONE, "This link has expired.");
+        return gone(state, StatusCode::GONE, "This link has expired.");
     }
-    let (pieces, total) = pieces(&state, &saved).await?;
+    let (pieces, total) = pieces(state, &saved).await?;
     let page = SharedPage {
         title: saved.name.as_ref().map_or("Your outfit", Name::as_str).to_owned(),
         pieces: pieces.into_iter().flatten().collect(),
@@ -90,7 +104,7 @@ async fn page(
         author: saved.author,
         message: saved.message.as_str().to_owned(),
         link: format!("/shared/{link}"),
-        replied: replied.is_some(),
+        notice,
         demo: state.is_demo(),
     };
     Ok(Html(page.render()?).into_response())
@@ -115,25 +129,33 @@ async fn answer(
         Token::parse(&link).ok_or_else(|| Problem::new(Kind::NotFound, ReplyError::NoLink.to_string()))?;
     let link = link.as_str();
     let now = state.now();
-    let text = Note::new(&text)
-        .map_err(|error| Problem::invalid(vec![Finding::parameter("text", error.to_string())]))?;
+    let refuse = async |status: StatusCode, reason: String, typed: String| {
+        let notice = Notice { refused: Some(reason), typed, is_sent: false };
+        let page = show(&state, link, notice).await?;
+        Ok(if page.status().is_success() { (status, page).into_response() } else { page })
+    };
+    let note = match Note::new(&text) {
+        Ok(note) => note,
+        Err(error) => return refuse(StatusCode::UNPROCESSABLE_ENTITY, error.to_string(), text).await,
+    };
     let kind = match (&dislikes, likes) {
         (Some(_), _) => ReplyKind::Dislikes,
         (None, Some(_)) => ReplyKind::Likes,
-        (None, None) if text.as_str().is_empty() => {
+        (None, None) if note.as_str().is_empty() => {
             return Ok(Redirect::to(&format!("/shared/{link}")).into_response());
         }
         (None, None) => ReplyKind::Asks,
     };
-    let reply = Reply { at: now.millis(), kind, article: dislikes, text: text.as_str().to_owned() };
+    let reply = Reply { at: now.millis(), kind, article: dislikes, text: note.as_str().to_owned() };
     match outfits::reply(&state.store, link, reply, now).await {
         Ok(()) => Ok(Redirect::to(&format!("/shared/{link}?replied=on#reply")).into_response()),
         Err(error @ ReplyError::NoLink) => Err(Problem::new(Kind::NotFound, error.to_string())),
         Err(error @ ReplyError::NoPiece(_)) => {
-            Err(Problem::invalid(vec![Finding::parameter("dislikes", error.to_string())]))
+            refuse(StatusCode::UNPROCESSABLE_ENTITY, error.to_string(), text).await
         }
         Err(error @ ReplyError::TooMany) => {
-            Err(Problem::new(Kind::TooFast, error.to_string()).retry_after(HOUR))
+            let page = refuse(StatusCode::TOO_MANY_REQUESTS, error.to_string(), text).await?;
+            Ok(([(header::RETRY_AFTER, HOUR.as_secs())], page).into_response())
         }
         Err(ReplyError::Store(error)) => Err(error.into()),
     }

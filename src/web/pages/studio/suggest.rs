@@ -339,6 +339,7 @@ impl Renderer<'_> {
             filled = self.filled(&filled, *slot, &article.id);
             filled.loose.push(*slot);
         }
+        filled.skipped_sets = self.view.skipped_sets + SETS;
         let articles: Vec<Article> = set.articles.iter().map(|(_, article)| article.unpack()).collect();
         let view = |article| ArticleView::new(article, self.notation).marked(self.live);
         SetView {

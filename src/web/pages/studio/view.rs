@@ -69,7 +69,7 @@ pub(crate) struct View {
     pub(crate) similar: Option<ArticleId>,
     /// The page of what a search found, from 1.
     pub(crate) page: Option<usize>,
-    /// The combinations that were seen.
+    /// The combinations that were seen. Beside an idea that was used, those that were seen with it.
     pub(crate) skipped_sets: usize,
     /// The saved outfit that is being changed.
     pub(crate) edited: Option<Edited>,
@@ -341,6 +341,8 @@ impl View {
             if !self.is_loose(slot) {
                 view.loose.push(slot);
             }
+            // Other pieces have other ideas, of which none was seen.
+            view.skipped_sets = 0;
         })
     }
 
@@ -403,7 +405,6 @@ impl View {
                 view.loose.clear();
                 view.asked = None;
                 view.close_pick();
-                view.skipped_sets = SETS;
             })
         })
     }
@@ -507,9 +508,12 @@ mod tests {
     #[test]
     fn other_ideas_replace_what_was_suggested() {
         let view = View::parse("slot=a&slot=b&slot=c&from=1:7f&from=2:8e&loose=1&loose=2").unwrap();
-        assert_eq!(view.regenerated().unwrap().query(), "slot=a&slot=&slot=&skipped_sets=4");
-        let locked = view.toggled(1);
-        assert_eq!(locked.regenerated().unwrap().query(), "slot=a&slot=b&slot=&from=1%3A7f&skipped_sets=4");
+        assert_eq!(view.regenerated().unwrap().query(), "slot=a&slot=&slot=");
+        // After those that were seen beside the one that was used; with a piece more, none was seen.
+        let seen = view.with(|view| view.skipped_sets = 4);
+        assert_eq!(seen.regenerated().unwrap().query(), "slot=a&slot=&slot=&skipped_sets=4");
+        let locked = seen.toggled(1);
+        assert_eq!(locked.regenerated().unwrap().query(), "slot=a&slot=b&slot=&from=1%3A7f");
         assert_eq!(locked.toggled(1).regenerated().unwrap().blanks(), 2);
         // What is chosen one by one is locked, and keeps its type.
         let typed = View::parse("slot=a&slot=&type=1:hat").unwrap();
@@ -517,7 +521,7 @@ mod tests {
         assert_eq!(used.regenerated(), None);
         assert_eq!(
             used.toggled(1).regenerated().unwrap().query(),
-            "slot=a&slot=&type=1%3Ahat&skipped_sets=4"
+            "slot=a&slot=&type=1%3Ahat"
         );
         assert_eq!(View::parse("slot=a&loose=7").unwrap().regenerated(), None);
     }
