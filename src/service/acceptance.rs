@@ -38,8 +38,7 @@ const FEATURE: &str = "customer.";
 
 impl By {
     /// Those that need no schema.
-    pub const PLAIN: [By; 7] =
-        [By::Day, By::Method, By::Release, By::Arm, By::Type, By::Slot, By::Articles];
+    pub const PLAIN: [By; 7] = [By::Day, By::Method, By::Release, By::Arm, By::Type, By::Slot, By::Articles];
 
     /// The name of its values, for people.
     pub fn label(&self, schema: &Schema) -> String {

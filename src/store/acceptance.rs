@@ -74,7 +74,8 @@ impl CountedOnly {
             if let Some(text) = text {
                 values.push(short_line("a filter", text)?);
                 let number = first + values.len() - 1;
-                write!(condition, " and feedback_counts.{column} = ${number}").expect("a String takes every text");
+                write!(condition, " and feedback_counts.{column} = ${number}")
+                    .expect("a String takes every text");
             }
         }
         if let Some(slot) = slot {
@@ -133,11 +134,8 @@ impl Feedback<'_> {
         };
         let (condition, values) = only.condition(3)?;
         // Without filters, an index alone has all that is counted.
-        let counts = if condition.is_empty() {
-            ""
-        } else {
-            "join feedback_counts on feedback_counts.id = counts_id"
-        };
+        let counts =
+            if condition.is_empty() { "" } else { "join feedback_counts on feedback_counts.id = counts_id" };
         let sql = format!(
             "select cast({value} as text) as value, {SUMS}
              from (

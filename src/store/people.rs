@@ -29,7 +29,10 @@ pub struct Person {
 
 macro_rules! select {
     ($rest:literal) => {
-        concat!("select id, name, role, created_at, signed_in_at, disabled_at, password_hash from people ", $rest)
+        concat!(
+            "select id, name, role, created_at, signed_in_at, disabled_at, password_hash from people ",
+            $rest
+        )
     };
 }
 

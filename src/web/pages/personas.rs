@@ -204,7 +204,11 @@ struct OutfitView {
 /// Outfits shown for a persona.
 const OUTFITS: usize = 2;
 
-async fn cards(state: &AppState, live: &LiveRelease, portrait: &Portrait) -> Result<Vec<PersonaCard>, Problem> {
+async fn cards(
+    state: &AppState,
+    live: &LiveRelease,
+    portrait: &Portrait,
+) -> Result<Vec<PersonaCard>, Problem> {
     let mut cards = Vec::with_capacity(portrait.personas.len());
     for (persona, number) in portrait.personas.iter().zip(1..) {
         cards.push(PersonaCard {

@@ -173,6 +173,24 @@ async fn open_dialogs_and_toasts_are_accessible(Demo(service): Demo) {
     }
 }
 
+#[apply(in_chromium_with_axe)]
+async fn the_longest_name_fits_the_frame(Demo(service): Demo) {
+    let now = SystemTime::now().into();
+    let name = Name::new("N".repeat(128)).unwrap();
+    let person = service.store.people().create(&name, Role::Admin, now).await.unwrap();
+    let link = service.state.access.link(person.id, now).await.unwrap();
+    let session = service.state.access.enter(&link, None, now).await.unwrap();
+    let window = Window::open(Eyes { width: 320, ..Eyes::default() }).await;
+    let cookie = json!({"name": "atelier_session", "value": session.as_str(), "url": service.url});
+    window.chromium("Network.setCookie", &cookie).await;
+    for path in ["/studio", "/access", "/operations", "/password"] {
+        window.goto(&format!("{}{path}", service.url)).await;
+        window.until("document.readyState === 'complete' && !!document.querySelector('.who')").await;
+        let hanging = window.run("return document.documentElement.scrollWidth - innerWidth").await;
+        assert_eq!(hanging, 0, "{path}");
+    }
+}
+
 async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
     let service = Service::demo(&db).await;
     if pages.iter().any(|(name, _)| *name == "personas") {
@@ -210,7 +228,9 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
         (eyes.width == phone() && pictures().is_some()).then_some(Eyes { dark: true, ..eyes });
     for eyes in [Some(eyes), phone_in_the_dark].into_iter().flatten() {
         let window = signed_in(&service, Role::Admin, eyes).await;
-        for page in pages.iter().copied().chain(saved.iter().chain(&long).map(|(name, path)| (*name, path.as_str()))) {
+        for page in
+            pages.iter().copied().chain(saved.iter().chain(&long).map(|(name, path)| (*name, path.as_str())))
+        {
             look(&window, &service, eyes, page, &mut wrong).await;
         }
         let outside = Window::open(eyes).await;
@@ -262,7 +282,8 @@ async fn long_names(service: &Service, pages: Pages) -> Vec<(&'static str, Strin
     let browser = service.signed_in(Role::Admin).await;
     let person = [("name", &*long("P")), ("role", "stylist")];
     assert_eq!(browser.post("/access", &person).await.status(), 200);
-    let body = json!({"type": "coat", "name": long("N"), "brand": long("B"), "colour": long("C"), "price": 12.5});
+    let body =
+        json!({"type": "coat", "name": long("N"), "brand": long("B"), "colour": long("C"), "price": 12.5});
     service.put(&format!("/articles/{article}"), &body).await;
     let profile = json!({"name": long("J"), "country": long("L"), "preferred_brands": [long("B")]});
     service.put(&format!("/customers/{customer}"), &json!({"features": profile})).await;
@@ -270,7 +291,13 @@ async fn long_names(service: &Service, pages: Pages) -> Vec<(&'static str, Strin
     let answer = browser.post("/studio/outfits", &[("view", &view)]).await;
     let (_, seq) = header(&answer, "location").split_once("saved=").unwrap();
     let page = format!("/studio/outfits/{seq}");
-    let words = [("change", "words"), ("revision", "1"), ("name", &*long("O")), ("note", &*long("T")), ("message", &*long("M"))];
+    let words = [
+        ("change", "words"),
+        ("revision", "1"),
+        ("name", &*long("O")),
+        ("note", &*long("T")),
+        ("message", &*long("M")),
+    ];
     assert_eq!(browser.post(&page, &words).await.status(), 303);
     let note = [("customer", &*customer), ("note", &*long("T"))];
     assert_eq!(browser.post("/studio/notes", &note).await.status(), 303);
@@ -284,9 +311,17 @@ async fn long_names(service: &Service, pages: Pages) -> Vec<(&'static str, Strin
             ("long-outfits", "/studio/outfits".to_owned()),
             ("long-article", format!("/studio/articles/{article}")),
         ],
-        ANALYST => vec![("long-comparison", format!("/side-by-side?customers={customer},c-014871&slot={article}&slot="))],
+        ANALYST => vec![(
+            "long-comparison",
+            format!("/side-by-side?customers={customer},c-014871&slot={article}&slot="),
+        )],
         _ => {
-            service.put(&format!("/looks/{}", long("l")), &json!({"title": long("L"), "articles": [article, "a-00568"], "state": "published"})).await;
+            service
+                .put(
+                    &format!("/looks/{}", long("l")),
+                    &json!({"title": long("L"), "articles": [article, "a-00568"], "state": "published"}),
+                )
+                .await;
             let rule = json!({"effect": "exclude", "articles": {"ids": [article]}, "owner": long("W"), "note": long("T")});
             service.put(&format!("/rules/{}", long("r")), &rule).await;
             vec![("long-rule", format!("/merchandising/rule?name={}", long("r")))]

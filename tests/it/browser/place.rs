@@ -165,7 +165,11 @@ async fn leaving_an_unsaved_outfit_asks_first(Demo(service): Demo) {
         assert_eq!(asked(".sets a").await, Value::Null, "there is nothing to lose");
         window.until("!!document.querySelector('[data-unsaved]')").await;
         assert_eq!(window.run(asks).await, true);
-        assert_eq!(asked("[aria-labelledby=purpose-1] li:nth-child(3) a").await, Value::Null, "the outfit stays");
+        assert_eq!(
+            asked("[aria-labelledby=purpose-1] li:nth-child(3) a").await,
+            Value::Null,
+            "the outfit stays"
+        );
         window.click("#save").await;
         window.until_words("Saved as draft").await;
         assert_eq!(window.run(asks).await, false);

@@ -157,6 +157,8 @@ async fn adds_and_corrects_a_customer_with_a_name(db: TestDatabase) {
     window.run("document.querySelector('[name=\"is.preferred_colours\"][value=navy]').click()").await;
     window.click("#save-profile").await;
     window.until_words("there is already a customer c-014871").await;
+    let colour = "return getComputedStyle(document.querySelector('.notice')).borderLeftColor";
+    let of_error = window.run(colour).await;
     assert_eq!(
         window.run("return document.querySelector('[name=\"is.name\"]').value").await,
         json!("Jana Müller")
@@ -181,6 +183,8 @@ async fn adds_and_corrects_a_customer_with_a_name(db: TestDatabase) {
     window.until("document.querySelector('#found strong').innerText === 'Jana Müller'").await;
     window.goto(&format!("{}/studio?{}", service.url, DRAFT.replace("c-014871", "jana"))).await;
     window.click("#save").await;
+    window.until_words("Saved as").await;
+    assert_ne!(window.run(colour).await, of_error, "success looks different");
     window.click_words("Name, print or share it").await;
     window.until_words("For Jana Müller · jana").await;
     window.goto(&format!("{}/studio/outfits", service.url)).await;

@@ -1,6 +1,6 @@
 use atelier::store::{
-    Conflict, CountedBy, CountedOnly, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes, Recorded, Store, StoreError,
-    SuggestedArticle,
+    Conflict, CountedBy, CountedOnly, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes, Recorded, Store,
+    StoreError, SuggestedArticle,
 };
 use atelier_core::domain::{Customer, FeatureValue, Timestamp};
 use futures_util::TryStreamExt;

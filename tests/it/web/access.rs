@@ -168,7 +168,8 @@ async fn somebody_invited_is_renamed_and_removed(service: Service) {
     let removed = admin.post(&page, &[("change", "remove")]).await;
     assert_eq!((removed.status().as_u16(), header(&removed, "location")), (303, "/access"));
     assert_eq!(admin.get(&page).await.status(), 404);
-    let said: Vec<_> = log(&service, 2).await.into_iter().map(|(_, action, subject, _)| (action, subject)).collect();
+    let said: Vec<_> =
+        log(&service, 2).await.into_iter().map(|(_, action, subject, _)| (action, subject)).collect();
     let entry = |action: &str, subject: &str| (action.to_owned(), subject.to_owned());
     assert_eq!(said, [entry("person.remove", "Bo Ek"), entry("person.rename", "Bo")]);
 

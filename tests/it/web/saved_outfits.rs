@@ -581,7 +581,10 @@ async fn an_imported_outfit_is_saved_unchanged(Stylist(_service, browser): Styli
     assert!(card.contains("Use as a starting point"), "{card}");
     let (_, board) = card.split_once("class=\"small\" href=\"/studio?").unwrap();
     let board = board.split('"').next().unwrap().replace("&#38;", "&");
-    assert!(board.contains("begun="), "its suggestions count apart from those of the customer's other outfits: {board}");
+    assert!(
+        board.contains("begun="),
+        "its suggestions count apart from those of the customer's other outfits: {board}"
+    );
     let page = save(&browser, &board).await;
     let html = browser.page(&page).await;
     assert!(html.contains("Saved by Some stylist") && html.contains("id=\"save-words\""), "{html}");

@@ -70,9 +70,8 @@ pub(super) async fn page(
     let on_page = pager.part_of(&found);
     let ids = on_page.iter().map(|difference| difference.customer);
     let views = CustomerViews::read(&state, ids, live.serving.release().schema()).await?;
-    let row = |difference: &CustomerDifference<'_>| {
-        Row::new(*difference, &query, views.view(difference.customer))
-    };
+    let row =
+        |difference: &CustomerDifference<'_>| Row::new(*difference, &query, views.view(difference.customer));
     let customers = on_page.iter().map(row).collect();
     let csv = query.link("/evaluation/customers.csv", 1);
     let page = CustomersPage { shell, tab, query, pager, csv, customers, bys: By::ALL, leads: Lead::ALL };

@@ -1,6 +1,8 @@
 //! How well the methods suggest articles that no training outfit has.
 
-use atelier_engine::evaluation::{Answered, Comparison, Figure, MethodResult, Metric, NewArticles, NewBaseline};
+use atelier_engine::evaluation::{
+    Answered, Comparison, Figure, MethodResult, Metric, NewArticles, NewBaseline,
+};
 
 use super::format;
 

@@ -86,7 +86,8 @@ pub(super) struct AcceptanceQuery {
 impl AcceptanceQuery {
     async fn read(&self, state: &AppState) -> Result<(By, u32, Acceptance), Problem> {
         let refuse = |name, detail| Problem::invalid(vec![Finding::parameter(name, detail)]);
-        let by = self.by.as_ref().map_or(Ok(By::Day), |by| by.parse()).map_err(|detail| refuse("by", detail))?;
+        let by =
+            self.by.as_ref().map_or(Ok(By::Day), |by| by.parse()).map_err(|detail| refuse("by", detail))?;
         let days = self.days.unwrap_or(USUAL_DAYS);
         if !PERIODS.contains(&days) {
             return Err(refuse("days", format!("a period has 7, 30 or 90 days, found {days}")));

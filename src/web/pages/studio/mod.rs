@@ -44,8 +44,7 @@ use crate::{
         fault::ServiceError,
         feedback::{give_reason, judge, reason_given, withdraw_refusal},
         live_release::{LiveRelease, ServedSchema},
-        search,
-        wording,
+        search, wording,
     },
     store::{FeedbackKind, RefusalReason, SavedOutfit},
     web::{

@@ -519,10 +519,7 @@ mod tests {
         let typed = View::parse("slot=a&slot=&type=1:hat").unwrap();
         let used = typed.filled_from(1, &ArticleId::new("b").unwrap(), "7f".into());
         assert_eq!(used.regenerated(), None);
-        assert_eq!(
-            used.toggled(1).regenerated().unwrap().query(),
-            "slot=a&slot=&type=1%3Ahat"
-        );
+        assert_eq!(used.toggled(1).regenerated().unwrap().query(), "slot=a&slot=&type=1%3Ahat");
         assert_eq!(View::parse("slot=a&loose=7").unwrap().regenerated(), None);
     }
 

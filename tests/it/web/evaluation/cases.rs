@@ -160,7 +160,10 @@ async fn customers_are_sorted_by_the_mean_of_their_cases(Analyst(_service, analy
     let mean = |(sum, count): &(f64, f64)| sum / count;
     let (customer, most) = sums.iter().max_by(|one, other| mean(one.1).total_cmp(&mean(other.1))).unwrap();
     let first = html.split("<tbody>").nth(1).unwrap().split("</tr>").next().unwrap();
-    assert!(first.contains(&format!("<th scope=\"row\"><strong>{customer}</strong></th>")), "{customer}: {first}");
+    assert!(
+        first.contains(&format!("<th scope=\"row\"><strong>{customer}</strong></th>")),
+        "{customer}: {first}"
+    );
     let cells = first.split("<td class=\"number\">").skip(1).map(|cell| cell.split('<').next().unwrap());
     let cells: Vec<&str> = cells.collect();
     assert_eq!(cells[0], most.1.to_string());

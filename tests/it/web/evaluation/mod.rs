@@ -114,7 +114,9 @@ async fn tables_can_be_downloaded(Analyst(_service, analyst): Analyst) {
         for (column, head) in rows[0].iter().enumerate() {
             assert!(rows[1..].iter().any(|row| !row[column].is_empty()), "{address}: {head} in {csv}");
         }
-        assert!(!address.starts_with("table") || rows[0].iter().any(|head| head.ends_with(".standard_error")));
+        assert!(
+            !address.starts_with("table") || rows[0].iter().any(|head| head.ends_with(".standard_error"))
+        );
     }
     let customers = analyst.get("/evaluation/customers.csv?first=gsu&second=none&known=no").await;
     let customers = customers.text().await.unwrap();

@@ -98,7 +98,11 @@ async fn figures_are_by_day_method_arm_type_and_feature(Analyst(service, analyst
         for by in ["type", "customer.gender"] {
             let json = service.json(&format!("/feedback/acceptance?by={by}&{only}")).await;
             let total = &json["total"];
-            assert_eq!((&total["shown"], &total["accepted"]), (&json!(shown), &json!(accepted)), "{by} {only}");
+            assert_eq!(
+                (&total["shown"], &total["accepted"]),
+                (&json!(shown), &json!(accepted)),
+                "{by} {only}"
+            );
             let html = analyst.page(&format!("/operations/acceptance?by={by}&{only}")).await;
             if shown == 0 {
                 assert!(html.contains("No suggestions match"), "{html}");
@@ -106,8 +110,10 @@ async fn figures_are_by_day_method_arm_type_and_feature(Analyst(service, analyst
             }
             let all = row(&html, "<tfoot><tr><th scope=\"row\">all</th>");
             assert_eq!(all[1..3], [shown.to_string(), accepted.to_string()], "{by} {only}");
-            let csv = html.split_once("href=\"/operations/acceptance.csv?").unwrap().1.split('"').next().unwrap();
-            let csv = analyst.page(&format!("/operations/acceptance.csv?{}", csv.replace("&#38;", "&"))).await;
+            let csv =
+                html.split_once("href=\"/operations/acceptance.csv?").unwrap().1.split('"').next().unwrap();
+            let csv =
+                analyst.page(&format!("/operations/acceptance.csv?{}", csv.replace("&#38;", "&"))).await;
             let counted = |line: &str| line.split(',').nth(1).unwrap().parse::<u64>().unwrap();
             assert_eq!(csv.lines().skip(1).map(counted).sum::<u64>(), shown, "{csv}");
         }
