@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write};
 
 use atelier_core::domain::{FeatureValue, Timestamp};
-use sqlx::{AnyConnection, AssertSqlSafe, FromRow, Row, any::AnyRow};
+use sqlx::{AnyConnection, AssertSqlSafe, FromRow, Row, any::AnyRow, query::Query};
 
 use super::{
     Feedback, FeedbackEvent, FeedbackKind, StoreError, connect::Dialect, json, record::Record,
@@ -115,7 +115,7 @@ impl Feedback<'_> {
              where shown_day >= $1{condition} group by {column} order by {column}"
         );
         let query = sqlx::query(AssertSqlSafe(sql)).bind(since_day);
-        let query = values.into_iter().fold(query, |query, value| query.bind(value));
+        let query = values.into_iter().fold(query, Query::bind);
         let rows = query.fetch_all(self.store.readers()?).await?;
         rows.iter().map(|row| Ok((row.try_get("value")?, Outcomes::from_row(row)?))).collect()
     }
@@ -151,7 +151,7 @@ impl Feedback<'_> {
              group by 1"
         );
         let query = sqlx::query(AssertSqlSafe(sql)).bind(since_day).bind(feature);
-        let query = values.into_iter().fold(query, |query, value| query.bind(value));
+        let query = values.into_iter().fold(query, Query::bind);
         let rows = query.fetch_all(self.store.readers()?).await?;
         let read = |row: &AnyRow| {
             let value = Record::new(row, "customers", &"with feedback")

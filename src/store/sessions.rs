@@ -93,7 +93,7 @@ impl Sessions<'_> {
         idle_since: Timestamp,
     ) -> Result<Option<Session>, StoreError> {
         Ok(sqlx::query_as(
-            "select people.id, name, role, people.created_at, signed_in_at, disabled_at, password_hash,
+            "select people.id, name, role, people.created_at, signed_in_at, disabled_at,
                 sessions.created_at as began_at, expires_at, last_seen_at
              from sessions join people on people.id = person_id
              where token_hash = $1 and expires_at > $2 and last_seen_at >= $3 and disabled_at is null",

@@ -45,7 +45,7 @@ impl SignInLinks<'_> {
     /// The person of the link, unless it is used or expired, or the person is disabled.
     pub async fn find_valid(self, token: &TokenHash, now: Timestamp) -> Result<Option<Person>, StoreError> {
         Ok(sqlx::query_as(
-            "select people.id, name, role, people.created_at, disabled_at, password_hash
+            "select people.id, name, role, people.created_at, signed_in_at, disabled_at
              from sign_in_links join people on people.id = person_id
              where token_hash = $1 and expires_at > $2 and disabled_at is null",
         )

@@ -52,6 +52,7 @@ def test_an_outfit_is_completed_and_its_feedback_becomes_training_data(client):
     worn = {"a-00134", "a-00568", "a-00259", event["article"]}
     assert any(set(outfit["articles"]) == worn for outfit in client.export_accepted_outfits())
     assert client.get_feedback_counts()["items"][0]["bought"] >= 1
+    assert client.get_acceptance(by="slot", method="none", slot=7)["items"] == []
     acceptance = client.get_acceptance(by="type", days=2)
     assert {"value", "shown", "acceptance"} <= set(acceptance["items"][0]) and acceptance["total"]["bought"] >= 1
 

@@ -275,9 +275,11 @@ export class Client {
   /** Reports what happened to suggestions; each event gets its result or its problem, in order. */
   reportFeedback = (...events: t.FeedbackEvent[]): Promise<t.FeedbackItem[]> => this.#ask("/feedback", events);
 
-  /** Acceptance of the last days' suggestions, by day, method, release, arm, type, or a feature of the customers. */
-  getAcceptance = (query: { by?: string; days?: number } = {}): Promise<t.Acceptance> =>
-    this.#json("GET", "/feedback/acceptance", { query });
+  /** Acceptance of the last days' suggestions, by day, method, release, arm, type, slot, or a feature of the customers. The
+   * others count only some suggestions. */
+  getAcceptance = (
+    query: { by?: string; days?: number; release?: string; method?: string; arm?: string; type?: string; slot?: number } = {},
+  ): Promise<t.Acceptance> => this.#json("GET", "/feedback/acceptance", { query });
 
   getFeedbackCounts = (): Promise<t.FeedbackCounts> => this.#json("GET", "/feedback/counts");
 

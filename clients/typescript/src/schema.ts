@@ -10,7 +10,7 @@ export interface components {
         /** @description How often suggestions were accepted. */
         Acceptance: {
             /**
-             * @description Days in order; others by number of suggestions; values of a feature in the schema's order. With a set, a customer
+             * @description Days and slots in order; others by number of suggestions; values of a feature in the schema's order. With a set, a customer
              *     counts for each of its values.
              */
             items: components["schemas"]["AcceptanceItem"][];

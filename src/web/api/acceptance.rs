@@ -46,7 +46,7 @@ struct AcceptanceQuery {
     /// Counts only suggestions of articles of this type.
     r#type: Option<String>,
     /// Counts only suggestions for this slot of the outfit.
-    #[param(minimum = 0, maximum = 11)]
+    #[param(minimum = 0)]
     slot: Option<u32>,
 }
 

@@ -145,9 +145,21 @@ class AsyncClient:
     async def get_feedback_counts(self) -> t.FeedbackCounts:
         return await self._json("GET", "/feedback/counts")
 
-    async def get_acceptance(self, *, by: str | None = None, days: int | None = None) -> t.Acceptance:
-        """Acceptance of the last days' suggestions, by day, method, release, arm, type, or a feature of the customers."""
-        return await self._json("GET", "/feedback/acceptance", params=given(by=by, days=days))
+    async def get_acceptance(
+        self,
+        *,
+        by: str | None = None,
+        days: int | None = None,
+        release: str | None = None,
+        method: str | None = None,
+        arm: str | None = None,
+        type: str | None = None,
+        slot: int | None = None,
+    ) -> t.Acceptance:
+        """Acceptance of the last days' suggestions, by day, method, release, arm, type, slot, or a feature of the customers.
+        The others count only some suggestions."""
+        only = given(by=by, days=days, release=release, method=method, arm=arm, type=type, slot=slot)
+        return await self._json("GET", "/feedback/acceptance", params=only)
 
     async def export_accepted_outfits(self) -> AsyncIterator[dict[str, Any]]:
         """Completed outfits as training data, as they arrive."""

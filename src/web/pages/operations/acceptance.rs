@@ -149,7 +149,9 @@ pub(super) async fn page(
 ) -> Result<Html<String>, Problem> {
     let (by, days, Acceptance { mut rows, total }) = query.read(&state).await?;
     if by == By::Slot {
-        rows.iter_mut().for_each(|(slot, _)| *slot = place(slot));
+        for (slot, _) in &mut rows {
+            *slot = place(slot);
+        }
     }
     let schema = state.releases.schema();
     let choice = |by: By| (by.to_string(), by.label(&schema));

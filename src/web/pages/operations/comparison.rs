@@ -228,7 +228,7 @@ impl Compared {
         for row in &self.rows {
             for (metric, cell) in Metric::ALL.iter().zip(&row.cells) {
                 let Some((Interval { difference, low, high }, _)) = cell else { continue };
-                let ends = [difference, low, high].map(figures::number);
+                let ends = [*difference, *low, *high].map(figures::number);
                 let default = if row.is_default { "true" } else { "" };
                 lines.push(&[&row.name, default, metric.label(), &ends[0], &ends[1], &ends[2]]);
             }
