@@ -325,7 +325,8 @@ async fn invalid_paths_and_queries_are_problems(db: TestDatabase) {
             } else {
                 &[]
             };
-            for value in wrong {
+            let least = &parameter["schema"]["minimum"];
+            for value in wrong.iter().filter(|value| **value != "0" || *least != 0) {
                 let path = format!("{}?{name}={value}", operation.with("1"));
                 let answer = send(&service, &operation.method, &path, body.clone()).await;
                 let told = problem(operation, answer, &[422], &path).await;
