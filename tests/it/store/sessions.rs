@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use atelier::store::{NewSession, PersonId, Proof, Store, TokenHash};
+use atelier::store::{NewSession, Person, PersonId, Proof, Store, TokenHash};
 use atelier_core::domain::{Role, Timestamp};
 
 use super::{LATER, NOW, name};
@@ -21,7 +21,7 @@ async fn a_session_is_valid_until_it_expires(db: TestDatabase) {
     store.sessions().touch(&token, LATER).await.unwrap();
     store.sessions().touch(&token, NOW).await.unwrap();
     let session = store.sessions().find_valid(&token, LATER, NOW).await.unwrap().unwrap();
-    assert_eq!(session.person, ada);
+    assert_eq!(session.person, Person { signed_in_at: Some(NOW), ..ada });
     assert_eq!((session.created_at, session.expires_at, session.last_seen_at), (NOW, expires_at, LATER));
     assert_eq!(store.sessions().find_valid(&token, expires_at, NOW).await, Ok(None));
     assert_eq!(store.sessions().find_valid(&TokenHash::new("secret2"), NOW, NOW).await, Ok(None));
