@@ -132,6 +132,8 @@ async fn start(url: &str) -> AppState {
         metrics: Metrics::new(&releases),
         access: Access::new(store.clone()).require_key(RequireKey::Never),
         cross_origins: CrossOrigins::default(),
+        trusted_proxies: config::Networks::default(),
+        public_attributes: config::Shop::default().public_attributes.into(),
         traces: Traces::default(),
         clock: Clock::default(),
         notation: config::Shop::default().notation(),

@@ -49,7 +49,10 @@ create table api_keys (
     expires_at bigint,
     last_used_at bigint,
     revoked_at bigint,
-    constraint api_keys_token_unique unique (token_hash)
+    origins text,
+    signing_secret text,
+    constraint api_keys_token_unique unique (token_hash),
+    constraint api_keys_publishable_whole check ((origins is null) = (signing_secret is null))
 );
 
 create table audit_log (

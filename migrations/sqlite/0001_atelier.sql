@@ -67,7 +67,12 @@ create table api_keys (
     last_used_at integer,
     -- Revoked, never deleted: the audit log keeps naming them.
     revoked_at integer,
-    constraint api_keys_token_unique unique (token_hash)
+    -- Of a publishable key: the origins of the pages that may use it, a JSON array, and the secret with which the shop's backend
+    -- signs the ids of customers. A signature is checked with the secret itself, so no digest can take its place.
+    origins text,
+    signing_secret text,
+    constraint api_keys_token_unique unique (token_hash),
+    constraint api_keys_publishable_whole check ((origins is null) = (signing_secret is null))
 ) strict;
 
 -- What people and programs changed. The transaction of a change writes its entry.
@@ -78,8 +83,8 @@ create table audit_log (
     -- At most one of the two; neither when the service itself acted, or a visitor who could not sign in.
     person_id integer,
     key_id integer,
-    -- The IP address that the request came from; null for what the service did itself. Behind a proxy it is the proxy's,
-    -- because an address in a header proves nothing.
+    -- The IP address that the request came from; null for what the service did itself. Behind a proxy it is the proxy's, unless the
+    -- settings trust the proxy to name its caller.
     peer text,
     action text not null,
     subject text not null,

@@ -1,4 +1,4 @@
-//! `atelier key`: API keys of programs, without a browser.
+//! `atelier key`: API keys, without a browser.
 
 use std::{
     process::ExitCode,
@@ -13,8 +13,8 @@ use atelier_core::{
 use clap::{Args, Subcommand};
 
 use crate::{
-    service::access::{Access, Scope},
-    store::{ApiKey, Name, Store},
+    service::access::{Access, Opens, PageOrigin, Scope},
+    store::{ApiKey, Name, Publishable, Store},
 };
 
 #[derive(Debug, Args)]
@@ -25,7 +25,8 @@ pub(super) struct KeyCommand {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Create an API key and print it: the only time that it is shown.
+    /// Create an API key and print it: the only time that it is shown. With --origin, it is a publishable key for product pages, and the
+    /// secret that signs customers for them is in the next line.
     Create(Create),
     /// List the API keys, never the keys themselves. `LAST USED` lags by up to a minute.
     List,
@@ -43,8 +44,11 @@ struct Create {
     #[arg(long, value_name = "NAME")]
     label: String,
     /// What the key allows: complete, catalogue, feedback, rules, admin or metrics. Repeatable, or joined with commas.
-    #[arg(long = "scope", value_name = "SCOPE", required = true, value_delimiter = ',')]
+    #[arg(long = "scope", value_name = "SCOPE", required_unless_present = "origins", value_delimiter = ',')]
     scopes: Vec<Scope>,
+    /// Makes the key publishable: pages of this origin may use it, such as `https://shop.example`. Repeatable, or joined with commas.
+    #[arg(long = "origin", value_name = "ORIGIN", value_delimiter = ',', conflicts_with = "scopes")]
+    origins: Vec<PageOrigin>,
     /// Days until the key expires [default: never].
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=3650))]
     days: Option<u64>,
@@ -69,20 +73,33 @@ impl KeyCommand {
 }
 
 impl Create {
-    /// Only the key goes to standard output, for scripts.
+    /// Only the key, and the secret of a publishable one, go to standard output, for scripts.
     async fn run(self, store: &Store, now: Timestamp) -> Result<()> {
-        let Self { label, mut scopes, days } = self;
+        let Self { label, mut scopes, origins, days } = self;
         scopes.sort_unstable();
         scopes.dedup();
+        let opens = if origins.is_empty() { Opens::Scopes(scopes) } else { Opens::Pages(origins) };
         let label = Name::new(label.trim()).context("--label")?;
         let lifetime = days.map(|days| Duration::from_hours(24 * days));
-        let (key, record) = Access::new(store.clone()).issue_key(&label, &scopes, lifetime, now).await?;
+        let (key, record) = Access::new(store.clone()).issue_key(&label, &opens, lifetime, now).await?;
         let until = days.map_or_else(String::new, |days| format!(", for {days} days"));
-        eprintln!(
-            "created the API key {label} with {}{until}; it is shown only now",
-            record.scopes.join(", ")
-        );
-        println!("{}", key.as_str());
+        match &record.publishable {
+            None => {
+                let scopes = record.scopes.join(", ");
+                eprintln!("created the API key {label} with {scopes}{until}; it is shown only now");
+                println!("{}", key.as_str());
+            }
+            Some(Publishable { origins, secret }) => {
+                let origins = origins.join(", ");
+                eprintln!(
+                    "created the publishable key {label} for pages of {origins}{until}; it is shown only now"
+                );
+                eprintln!(
+                    "the second line is the secret with which your backend signs customers: keep it there"
+                );
+                println!("{}\n{}", key.as_str(), secret.0);
+            }
+        }
         Ok(())
     }
 }
@@ -117,9 +134,11 @@ fn table(keys: &[ApiKey], now: Timestamp) -> String {
         };
         let [used, expires] = [key.last_used_at, key.expires_at].map(|at| at.map_or("never".into(), time));
         let (id, label) = (key.id.0.to_string(), key.label.to_string());
-        [id, label, key.scopes.join(","), time(key.created_at), used, expires, state]
+        let opens =
+            key.publishable.as_ref().map_or(&key.scopes, |publishable| &publishable.origins).join(",");
+        [id, label, opens, time(key.created_at), used, expires, state]
     };
-    let head = ["ID", "NAME", "SCOPES", "CREATED", "LAST USED", "EXPIRES", "STATE"].map(String::from);
+    let head = ["ID", "NAME", "OPENS", "CREATED", "LAST USED", "EXPIRES", "STATE"].map(String::from);
     let rows: Vec<_> = [head].into_iter().chain(keys.iter().map(row)).collect();
     let line = |row: &[String; 7]| {
         let cell = |(column, cell): (usize, &String)| {

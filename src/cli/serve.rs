@@ -133,11 +133,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     let metrics = Metrics::new(&releases);
     let profiles = Profiles::new(store.clone(), config.profiles.keep());
     let limits = fit_open_files(config.limits);
-    background.spawn(renew_ticket_keys(tickets.clone()));
-    background.spawn(sample_metrics(metrics.clone()));
-    background.spawn(return_memory_periodically());
-    background.spawn(store.clone().complete_erasures());
-    background.spawn(remove_deleted_outfits(store.clone()));
+    tend(&mut background, &store, &tickets, &metrics);
     let traces = Traces::new(config.telemetry.collector.as_ref());
     let parts = Parts {
         store: store.clone(),
@@ -148,12 +144,14 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
         metrics,
         access,
         cross_origins: CrossOrigins::new(config.access.cross_origins()),
+        trusted_proxies: config.server.trusted_proxies(),
         traces: traces.clone(),
         clock: Clock::default(),
         notation: config.shop.notation(),
         zone: config.shop.zone(),
         synonyms,
         not_worn: config.shop.not_worn(),
+        public_attributes: config.shop.public_attributes.into(),
         feed_reach: config.feeds.reach(),
         process: Uuid::new_v4().to_string(),
     };
@@ -338,6 +336,15 @@ async fn follow_replicas(releases: Arc<Releases>) {
         }
         failed = refreshed.is_err();
     }
+}
+
+/// Starts what runs in the background whatever is asked.
+fn tend(background: &mut JoinSet<()>, store: &Store, tickets: &Tickets, metrics: &Metrics) {
+    background.spawn(renew_ticket_keys(tickets.clone()));
+    background.spawn(sample_metrics(metrics.clone()));
+    background.spawn(return_memory_periodically());
+    background.spawn(store.clone().complete_erasures());
+    background.spawn(remove_deleted_outfits(store.clone()));
 }
 
 /// Replaces the key that signs tickets when it is old, and follows the other replicas.

@@ -37,6 +37,8 @@ pub struct Limits {
     pub columns: u32,
     /// Requests per second with an API key, and the size of a burst.
     pub key_rate: u32,
+    /// Requests per second with publishable keys from one address, and the size of a burst.
+    pub address_rate: u32,
     /// Milliseconds until a completion times out.
     pub deadline_ms: u32,
     /// Milliseconds until any request times out, except streams.
@@ -71,6 +73,7 @@ impl Default for Limits {
             batch_suggestions: 20_000,
             columns: 16,
             key_rate: 500,
+            address_rate: 20,
             deadline_ms: 5000,
             request_ms: 30_000,
             body_ms: 10_000,

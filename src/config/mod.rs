@@ -9,6 +9,7 @@ mod limits;
 mod origins;
 mod overrides;
 mod profiles;
+mod proxies;
 mod shop;
 mod telemetry;
 #[cfg(test)]
@@ -28,9 +29,11 @@ use atelier_core::util::{
 use atelier_engine::onnx_runtime::installation;
 use serde::Deserialize;
 use toml::{Table, Value};
-use url::Url;
 
-use crate::{service::access::Lifetimes, telemetry::AVAILABLE};
+use crate::{
+    service::access::{Lifetimes, PageOrigin},
+    telemetry::AVAILABLE,
+};
 
 pub use self::{
     engine::Engine,
@@ -38,6 +41,7 @@ pub use self::{
     origins::Origins,
     overrides::Overrides,
     profiles::Profiles,
+    proxies::Networks,
     shop::Shop,
     telemetry::Telemetry,
     tickets::Tickets,
@@ -89,6 +93,8 @@ pub struct Server {
     pub certificate: Option<PathBuf>,
     /// The PEM file with the certificate's private key.
     pub key: Option<PathBuf>,
+    /// Addresses and networks of proxies that name their caller in `X-Forwarded-For`, separated by spaces.
+    pub trusted_proxies: String,
     /// Milliseconds between the signal to stop and the stop, in which only `/readyz` refuses.
     pub unready_ms: u32,
     /// Milliseconds in which running requests may finish when the service stops.
@@ -102,6 +108,10 @@ impl Server {
 
     pub fn drain(&self) -> Duration {
         Duration::from_millis(self.drain_ms.into())
+    }
+
+    pub fn trusted_proxies(&self) -> Networks {
+        Networks::parse(&self.trusted_proxies).expect("checked when it was read; this is a bug")
     }
 
     /// The files with certificate and key, if TLS is used.
@@ -123,6 +133,8 @@ impl Server {
                 "server.address: expected HOST:PORT, such as 127.0.0.1:8080, found {address:?}"
             ));
         }
+        Networks::parse(&self.trusted_proxies)
+            .map_err(|reason| format!("server.trusted_proxies: {reason}"))?;
         let lone = match (&self.certificate, &self.key) {
             (Some(_), None) => ["server.certificate", "server.key"],
             (None, Some(_)) => ["server.key", "server.certificate"],
@@ -208,15 +220,8 @@ impl Access {
         /// The last use of a session is stored once a minute.
         const LEAST_IDLE: u32 = 300;
         let Self { session_idle_s, session_s, .. } = self;
-        // As browsers send it: in lower case, without a path or the scheme's own port.
-        let is_origin = |text: &str| {
-            text.starts_with("http")
-                && Url::parse(text).is_ok_and(|url| url.origin().ascii_serialization() == text)
-        };
-        if let Some(wrong) = self.cross_origins().find(|text| !is_origin(text)) {
-            return Err(format!(
-                "access.cross_origins: expected origins such as https://shop.example, separated by spaces, found {wrong:?}"
-            ));
+        if let Some(reason) = self.cross_origins().find_map(|text| text.parse::<PageOrigin>().err()) {
+            return Err(format!("access.cross_origins: {reason}"));
         }
         if *session_idle_s < LEAST_IDLE {
             return Err(format!(
@@ -239,6 +244,7 @@ impl Default for Server {
             address: "127.0.0.1:8080".into(),
             certificate: None,
             key: None,
+            trusted_proxies: String::new(),
             unready_ms: 0,
             drain_ms: 20_000,
         }

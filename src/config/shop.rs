@@ -20,6 +20,8 @@ pub struct Shop {
     pub synonyms: Option<PathBuf>,
     /// The types that imports leave out of feeds; without a list, gift cards and the like.
     pub not_worn: Option<Vec<String>>,
+    /// The attributes of articles that anyone may read.
+    pub public_attributes: Vec<String>,
 }
 
 impl Default for Shop {
@@ -30,6 +32,9 @@ impl Default for Shop {
             time_zone: "UTC".into(),
             synonyms: None,
             not_worn: None,
+            public_attributes: ["name", "brand", "price", "currency", "image", "url", "variants"]
+                .map(Into::into)
+                .into(),
         }
     }
 }

@@ -99,7 +99,7 @@ fn limits_that_contradict_each_other_are_refused() {
         ),
         (
             "[access]\ncross_origins = \"https://shop.example https://shop.example/\"",
-            "access.cross_origins: expected origins such as https://shop.example, separated by spaces, found \
+            "access.cross_origins: expected an origin such as https://shop.example, without a slash at the end; found \
              \"https://shop.example/\"",
         ),
         (

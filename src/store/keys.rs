@@ -1,4 +1,6 @@
-//! API keys, with which programs authenticate.
+//! API keys, with which programs and the pages of shops authenticate.
+
+use std::fmt;
 
 use atelier_core::domain::Timestamp;
 use serde_json::json;
@@ -20,11 +22,33 @@ pub struct KeyId(pub i64);
 pub struct ApiKey {
     pub id: KeyId,
     pub label: Name,
+    /// None of a publishable key.
     pub scopes: Vec<String>,
+    pub publishable: Option<Publishable>,
     pub created_at: Timestamp,
     pub expires_at: Option<Timestamp>,
     pub last_used_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
+}
+
+/// What makes a key publishable: only pages of these origins may use it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Publishable {
+    /// Such as `https://shop.example`.
+    pub origins: Vec<String>,
+    pub secret: SigningSecret,
+}
+
+/// With which a shop's backend signs the ids of customers for its pages. It is stored as it is, because a signature cannot be
+/// checked with a digest of it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SigningSecret(pub String);
+
+/// Not derived, because the secret must reach no log.
+impl fmt::Debug for SigningSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SigningSecret").finish_non_exhaustive()
+    }
 }
 
 impl ApiKey {
@@ -39,29 +63,36 @@ impl ApiKeys<'_> {
         token: &TokenHash,
         label: &Name,
         scopes: &[String],
+        publishable: Option<&Publishable>,
         now: Timestamp,
         expires_at: Option<Timestamp>,
     ) -> Result<ApiKey, StoreError> {
         let mut transaction = self.store.write().await?;
         let id: i64 = sqlx::query_scalar(
-            "insert into api_keys (token_hash, label, scopes, created_at, expires_at)
-             values ($1, $2, $3, $4, $5) returning id",
+            "insert into api_keys (token_hash, label, scopes, created_at, expires_at, origins, signing_secret)
+             values ($1, $2, $3, $4, $5, $6, $7) returning id",
         )
         .bind(token.bytes())
         .bind(label.as_str())
         .bind(json::text(&scopes))
         .bind(now.millis())
         .bind(expires_at.map(Timestamp::millis))
+        .bind(publishable.map(|publishable| json::text(&publishable.origins)))
+        .bind(publishable.map(|publishable| publishable.secret.0.clone()))
         .fetch_one(&mut *transaction)
         .await?;
         let days = expires_at.map(|end| (end.millis() - now.millis()) / 86_400_000);
-        let details = json!({"key": id, "scopes": scopes, "days": days});
+        let details = match publishable {
+            None => json!({"key": id, "scopes": scopes, "days": days}),
+            Some(Publishable { origins, .. }) => json!({"key": id, "origins": origins, "days": days}),
+        };
         let entry = Entry::new("key.create", label.as_str(), details);
         self.store.commit(transaction, &entry, now).await?;
         Ok(ApiKey {
             id: KeyId(id),
             label: label.clone(),
             scopes: scopes.to_vec(),
+            publishable: publishable.cloned(),
             created_at: now,
             expires_at,
             last_used_at: None,
@@ -124,10 +155,13 @@ impl FromRow<'_, AnyRow> for ApiKey {
     fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
         let id = row.try_get("id")?;
         let row = Record::new(row, "api_keys", &id);
+        let origins = row.parse_optional("origins", json::parse)?;
+        let secret = row.get::<Option<String>>("signing_secret")?.map(SigningSecret);
         Ok(Self {
             id: KeyId(id),
             label: row.parse("label", |name: &str| Name::new(name))?,
             scopes: row.parse("scopes", json::parse)?,
+            publishable: origins.zip(secret).map(|(origins, secret)| Publishable { origins, secret }),
             created_at: row.time("created_at")?,
             expires_at: row.optional_time("expires_at")?,
             last_used_at: row.optional_time("last_used_at")?,

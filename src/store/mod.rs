@@ -66,7 +66,7 @@ pub use self::{
     feeds::{Feed, FeedSeen, FeedSource, Feeds},
     import::{Import, Outcome},
     imports::{ImportId, ImportRecord, ImportState, Imports, Progress},
-    keys::{ApiKey, ApiKeys, KeyId},
+    keys::{ApiKey, ApiKeys, KeyId, Publishable, SigningSecret},
     looks::{NamedLook, StoredLooks},
     notes::{CustomerNote, Notes},
     open_error::OpenError,

@@ -26,7 +26,9 @@ use self::{
         compression, health, host,
         https::is_https,
         keys::Gate,
-        metrics, problem, request_id,
+        metrics,
+        peer::Peer,
+        problem, request_id,
         routes::{Routes, VERSION},
         security,
         serve::{Connections, Work},
@@ -85,7 +87,8 @@ async fn around(State(outside): State<Arc<(AppState, Gate)>>, mut request: Reque
     let timer = metrics::RequestTimer::start(&request);
     let parent = TraceParent::from_caller(&mut request);
     let id = request_id::assign(&mut request);
-    let cross_origin = state.cross_origins.answer(&request);
+    Peer::see_through(&state.trusted_proxies, &mut request);
+    let cross_origin = state.cross_origins.answer(&request, gate.is_for_pages(&request));
     let accepted = compression::accepted(request.headers());
     let run = |request| {
         let span = request_id::span(&request);

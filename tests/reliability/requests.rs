@@ -5,7 +5,9 @@ use std::{path::Path, sync::Arc, time::SystemTime};
 
 use anyhow::{Result, ensure};
 use atelier::{
-    config::{Limits, Profiles as ProfileSettings, Shop as ShopSettings, Tickets as TicketSettings},
+    config::{
+        Limits, Networks, Profiles as ProfileSettings, Shop as ShopSettings, Tickets as TicketSettings,
+    },
     service::{
         access::{Access, RequireKey, Token},
         live_release::Releases,
@@ -202,6 +204,8 @@ async fn router(demo: &Path, folder: &Path) -> Result<(Router, Token)> {
         metrics: Metrics::new(&offers),
         access,
         cross_origins: CrossOrigins::default(),
+        trusted_proxies: Networks::default(),
+        public_attributes: ShopSettings::default().public_attributes.into(),
         releases: offers,
         store,
         traces: Traces::default(),

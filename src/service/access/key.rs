@@ -1,4 +1,4 @@
-//! API keys of programs, and their scopes.
+//! API keys: of programs, with their scopes, and publishable ones of shops' pages.
 
 use std::{
     sync::PoisonError,
@@ -7,16 +7,29 @@ use std::{
 
 use atelier_core::{domain::Timestamp, named};
 
-use super::{Access, Token, USE_INTERVAL, Used};
-use crate::store::{ApiKey, KeyId, Name, StoreError, TokenHash};
+use super::{Access, PageOrigin, Token, USE_INTERVAL, Used, rate::Sender};
+use crate::store::{ApiKey, Name, Publishable, SigningSecret, StoreError, TokenHash};
 
-/// The start of each key, so that secret scanners find leaked ones.
+/// The start of each secret key, so that secret scanners find leaked ones.
 const PREFIX: &str = "atl_";
+/// The start of each publishable key, which those scanners leave alone.
+const PUBLISHABLE: &str = "atlp_";
+/// The start of the secret of a publishable key.
+const SIGNING: &str = "atls_";
 
 /// A key in plain text, which is shown once. Like a [`Token`] it has no `Debug` and never appears in a log.
 #[derive(Clone, PartialEq, Eq)]
 #[expect(missing_debug_implementations, reason = "a secret must reach no log")]
 pub struct Key(String);
+
+/// What a key is for.
+#[derive(Debug, Clone)]
+pub enum Opens {
+    /// Operations of these scopes, to a program that keeps the key secret.
+    Scopes(Vec<Scope>),
+    /// What product pages need, to pages of these origins. Their visitors can read the key.
+    Pages(Vec<PageOrigin>),
+}
 
 /// What a key may do. Scopes are independent: none includes another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,18 +43,24 @@ pub enum Scope {
 }
 
 impl Key {
-    fn draw() -> Self {
-        Self(format!("{PREFIX}{}", Token::draw().as_str()))
+    fn new(opens: &Opens, token: &Token) -> Self {
+        let prefix = if matches!(opens, Opens::Pages(_)) { PUBLISHABLE } else { PREFIX };
+        Self(format!("{prefix}{}", token.as_str()))
     }
 
     /// The key of a filled form in a session: see [`Token::of_form`].
-    pub fn of_form(session: &Token, form: &str) -> Self {
-        Self(format!("{PREFIX}{}", Token::of_form(session, form).as_str()))
+    pub fn of_form(session: &Token, form: &str, opens: &Opens) -> Self {
+        Self::new(opens, &Token::of_form(session, form))
     }
 
     /// Parses a key from a request. None if it does not have a key's form.
     pub fn parse(text: &str) -> Option<Self> {
-        Token::parse(text.strip_prefix(PREFIX)?).map(|_| Self(text.to_owned()))
+        let token = text.strip_prefix(PREFIX).or_else(|| text.strip_prefix(PUBLISHABLE))?;
+        Token::parse(token).map(|_| Self(text.to_owned()))
+    }
+
+    pub fn is_publishable(&self) -> bool {
+        self.0.starts_with(PUBLISHABLE)
     }
 
     pub fn as_str(&self) -> &str {
@@ -54,16 +73,16 @@ impl Key {
 }
 
 impl Access {
-    /// Creates a key for a program, with its record. The key itself is stored nowhere.
+    /// Creates a key, with its record. The key itself is stored nowhere.
     pub async fn issue_key(
         &self,
         label: &Name,
-        scopes: &[Scope],
+        opens: &Opens,
         lifetime: Option<Duration>,
         now: Timestamp,
     ) -> Result<(Key, ApiKey), StoreError> {
-        let key = Key::draw();
-        let record = self.record_key(&key, label, scopes, lifetime, now).await?;
+        let key = Key::new(opens, &Token::draw());
+        let record = self.record_key(&key, label, opens, lifetime, now).await?;
         Ok((key, record))
     }
 
@@ -72,7 +91,7 @@ impl Access {
         &self,
         key: &Key,
         label: &Name,
-        scopes: &[Scope],
+        opens: &Opens,
         lifetime: Option<Duration>,
         now: Timestamp,
     ) -> Result<ApiKey, StoreError> {
@@ -80,9 +99,16 @@ impl Access {
         if let Some(record) = keys.find_valid(&key.hash(), now).await? {
             return Ok(record);
         }
-        let scopes: Vec<String> = scopes.iter().map(ToString::to_string).collect();
+        let (scopes, publishable) = match opens {
+            Opens::Scopes(scopes) => (scopes.iter().map(ToString::to_string).collect(), None),
+            Opens::Pages(origins) => {
+                let origins = origins.iter().map(ToString::to_string).collect();
+                let secret = SigningSecret(format!("{SIGNING}{}", Token::draw().as_str()));
+                (Vec::new(), Some(Publishable { origins, secret }))
+            }
+        };
         let expires = lifetime.map(|lifetime| now + lifetime);
-        match keys.create(&key.hash(), label, &scopes, now, expires).await {
+        match keys.create(&key.hash(), label, &scopes, publishable.as_ref(), now, expires).await {
             Ok(record) => Ok(record),
             // The same form may have been faster.
             Err(error) => keys.find_valid(&key.hash(), now).await?.ok_or(error),
@@ -106,9 +132,9 @@ impl Access {
         Ok(Some(record))
     }
 
-    /// Counts a request with the key, or returns how long to wait before the next.
-    pub fn check_rate(&self, key: KeyId, per_second: u32, now: Instant) -> Result<(), Duration> {
-        self.rates.lock().unwrap_or_else(PoisonError::into_inner).take(key, per_second, now)
+    /// Counts a request of the sender, or returns how long to wait before the next.
+    pub fn check_rate(&self, sender: Sender, per_second: u32, now: Instant) -> Result<(), Duration> {
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner).take(sender, per_second, now)
     }
 }
 
@@ -146,8 +172,11 @@ mod tests {
 
     #[test]
     fn only_drawn_keys_parse() {
-        let key = Key::draw();
+        let key = Key::new(&Opens::Scopes(Vec::new()), &Token::draw());
         assert!(key.as_str().starts_with("atl_") && key.as_str().len() == 68, "{}", key.as_str());
+        assert!(
+            !key.is_publishable() && Key::new(&Opens::Pages(Vec::new()), &Token::draw()).is_publishable()
+        );
         assert!(Key::parse(key.as_str()).is_some_and(|read| read.hash() == key.hash()));
         for text in ["", "atl_", "atl_x", &key.as_str()[4..], &key.as_str()[..67]] {
             assert!(Key::parse(text).is_none(), "{text}");

@@ -7,8 +7,10 @@ mod failures;
 mod guessable;
 mod key;
 mod line;
+mod page_origin;
 mod password;
 mod rate;
+mod signed;
 mod throttle;
 mod token;
 mod uses;
@@ -35,9 +37,12 @@ use self::{
     uses::{Used, Uses},
 };
 pub use self::{
-    key::{Key, Scope},
+    key::{Key, Opens, Scope},
     line::QueueFull,
+    page_origin::PageOrigin,
     password::PasswordError,
+    rate::Sender,
+    signed::{SignedError, read_signed},
     token::Token,
 };
 
@@ -60,7 +65,7 @@ pub struct Access {
     uses: Uses,
     failures: Failures,
     rule: RequireKey,
-    /// Locked only to look a key up.
+    /// Locked only to look a sender up.
     rates: Arc<Mutex<Rates>>,
     /// Words of the shop's name, which a password must not rest on.
     shop: String,

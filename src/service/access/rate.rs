@@ -1,31 +1,55 @@
-//! The rate limit of an API key: requests per second, with a burst of one second's worth.
+//! The rate limit of a key or an address: requests per second, with a burst of one second's worth.
 
 use std::{
     collections::HashMap,
+    net::{IpAddr, Ipv6Addr},
     time::{Duration, Instant},
 };
 
 use crate::store::KeyId;
 
-/// The time up to which each key has used its rate (the generic cell rate algorithm). For this process only: each
+/// Whose requests are counted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sender {
+    Key(KeyId),
+    Address(IpAddr),
+}
+
+impl Sender {
+    /// The sender at an address. A home has 2^64 addresses of IPv6, which count as one.
+    pub fn at(address: IpAddr) -> Self {
+        Self::Address(match address {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+            IpAddr::V4(_) => address,
+        })
+    }
+}
+
+/// The time up to which each sender has used its rate (the generic cell rate algorithm). For this process only: each
 /// replica counts its own.
 #[derive(Debug, Default)]
-pub(super) struct Rates(HashMap<KeyId, Instant>);
+pub(super) struct Rates {
+    used: HashMap<Sender, Instant>,
+    /// The senders at which those that have nothing used are dropped: only then, because that looks at all.
+    most: usize,
+}
 
 impl Rates {
     /// Counts a request, or returns how long to wait before the next.
-    pub(super) fn take(&mut self, key: KeyId, per_second: u32, now: Instant) -> Result<(), Duration> {
+    pub(super) fn take(&mut self, sender: Sender, per_second: u32, now: Instant) -> Result<(), Duration> {
         /// How much may come at once, in seconds' worth of requests.
         const BURST: Duration = Duration::from_secs(1);
         let each = Duration::from_secs(1) / per_second.max(1);
-        // A key without recent requests needs no entry.
-        self.0.retain(|other, used| *other == key || *used > now);
-        let used = self.0.get(&key).copied().filter(|used| *used > now).unwrap_or(now);
+        if self.used.len() >= self.most {
+            self.used.retain(|_, used| *used > now);
+            self.most = 2 * self.used.len() + 64;
+        }
+        let used = self.used.get(&sender).copied().filter(|used| *used > now).unwrap_or(now);
         let ahead = used + each - now;
         if ahead > BURST.max(each) {
             return Err(ahead.saturating_sub(BURST.max(each)));
         }
-        self.0.insert(key, used + each);
+        self.used.insert(sender, used + each);
         Ok(())
     }
 }
@@ -35,9 +59,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_has_a_burst_and_then_its_rate() {
+    fn a_sender_has_a_burst_and_then_its_rate() {
         let (mut rates, mut now) = (Rates::default(), Instant::now());
-        let (one, other) = (KeyId(1), KeyId(2));
+        let (one, other) = (Sender::Key(KeyId(1)), Sender::at([10, 0, 0, 7].into()));
         for _ in 0..10 {
             rates.take(one, 10, now).unwrap();
         }
@@ -52,10 +76,29 @@ mod tests {
             10,
             "the burst does not accumulate"
         );
-        assert_eq!(rates.0.len(), 1, "idle keys have no entry");
         for _ in 0..3 {
             now += Duration::from_secs(1);
             rates.take(other, 1, now).unwrap();
         }
+    }
+
+    #[test]
+    fn idle_senders_are_dropped() {
+        let (mut rates, mut now) = (Rates::default(), Instant::now());
+        for second in 0..100_u64 {
+            for address in 0..1000_u64 {
+                rates.take(Sender::Key(KeyId((second * 1000 + address).cast_signed())), 10, now).unwrap();
+            }
+            now += Duration::from_secs(1);
+        }
+        assert!(rates.used.len() <= 3000, "{}", rates.used.len());
+    }
+
+    #[test]
+    fn a_network_of_a_home_is_one_sender() {
+        let at = |text: &str| Sender::at(text.parse().unwrap());
+        assert_eq!(at("2001:db8::1"), at("2001:db8::ffff:1"));
+        assert_ne!(at("2001:db8::1"), at("2001:db8:0:1::1"));
+        assert_ne!(at("10.0.0.1"), at("10.0.0.2"));
     }
 }

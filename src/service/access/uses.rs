@@ -109,7 +109,7 @@ mod tests {
         let mut keys = Vec::new();
         for label in ["one", "two", "three"] {
             let (label, token) = (Name::new(label).unwrap(), TokenHash::new(label));
-            keys.push(store.api_keys().create(&token, &label, &[], now, None).await.unwrap().id);
+            keys.push(store.api_keys().create(&token, &label, &[], None, now, None).await.unwrap().id);
         }
         let uses = Uses { pause: Duration::from_millis(20), ..Uses::new(store.clone(), PAUSE) };
         let mut raw = sqlx::AnyConnection::connect(&url).await.unwrap();

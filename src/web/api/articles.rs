@@ -1,9 +1,9 @@
 //! `/articles`: the catalogue.
 
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
 use atelier_core::{
-    domain::{Article, ArticleError, ArticleId, ArticlePatch, PatchError, Schema, json_number},
+    domain::{Article, ArticleError, ArticleId, ArticlePatch, PatchError, Schema, Variant, json_number},
     util::json_pointer::step,
 };
 use atelier_engine::packed_article::PackedArticle;
@@ -68,11 +68,16 @@ pub(crate) struct ArticleBody {
     article: Arc<PackedArticle>,
     /// All, if none are named.
     fields: Option<Arc<[String]>>,
+    /// Whether anyone may read it.
+    is_public: bool,
 }
 
+/// What anyone may read of a variant that they may read at all.
+pub(crate) const PUBLIC_OF_VARIANTS: [&str; 4] = ["id", "size", "options", "in_stock"];
+
 impl ArticleBody {
-    pub(crate) fn new(article: Arc<PackedArticle>, fields: Option<Arc<[String]>>) -> Self {
-        Self { article, fields }
+    pub(crate) fn new(article: Arc<PackedArticle>, fields: Option<Arc<[String]>>, is_public: bool) -> Self {
+        Self { article, fields, is_public }
     }
 }
 
@@ -82,7 +87,11 @@ impl Serialize for ArticleBody {
             None => self.article.serialize(serializer),
             Some(fields) => {
                 let selection = Selection { object: self.article.json(), fields, always: &["id", "type"] };
-                selection.serialize(serializer)
+                if self.is_public {
+                    selection.serialize_public(serializer)
+                } else {
+                    selection.serialize(serializer)
+                }
             }
         }
     }
@@ -98,10 +107,42 @@ pub(crate) struct Selection<'a> {
 
 impl Serialize for Selection<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { object, fields, always } = self;
+        serializer.collect_map(self.chosen()?)
+    }
+}
+
+impl<'a> Selection<'a> {
+    fn chosen<E: ser::Error>(&self) -> Result<impl Iterator<Item = (Cow<'a, str>, &'a RawValue)>, E> {
+        let &Self { object, fields, always } = self;
         let Fields(all) = serde_json::from_str(object.get()).map_err(ser::Error::custom)?;
-        let is_shown = |name: &str| always.contains(&name) || fields.iter().any(|field| field == name);
-        serializer.collect_map(all.into_iter().filter(|(name, _)| is_shown(name)))
+        let is_shown = move |name: &str| always.contains(&name) || fields.iter().any(|field| field == name);
+        Ok(all.into_iter().filter(move |(name, _)| is_shown(name)))
+    }
+
+    /// An article, with the same selection of each variant, and whether it is in stock instead of how many there are.
+    fn serialize_public<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut article = serializer.serialize_map(None)?;
+        for (name, value) in self.chosen()? {
+            if name == "variants" {
+                let objects: Vec<&RawValue> =
+                    serde_json::from_str(value.get()).map_err(ser::Error::custom)?;
+                let variants = objects.into_iter().map(|object| {
+                    let variant: Variant = serde_json::from_str(object.get()).map_err(ser::Error::custom)?;
+                    let own = Self { object, always: &PUBLIC_OF_VARIANTS, ..*self };
+                    let own = own.chosen()?.filter(|(name, _)| name != "in_stock");
+                    let mut shown: BTreeMap<Cow<'_, str>, Value> = BTreeMap::new();
+                    for (name, value) in own {
+                        shown.insert(name, serde_json::from_str(value.get()).map_err(ser::Error::custom)?);
+                    }
+                    shown.insert("in_stock".into(), variant.is_in_stock(None).into());
+                    Ok(shown)
+                });
+                article.serialize_entry(&name, &variants.collect::<Result<Vec<_>, S::Error>>()?)?;
+            } else {
+                article.serialize_entry(&name, value)?;
+            }
+        }
+        article.end()
     }
 }
 
@@ -160,13 +201,13 @@ impl ToSchema for ArticleBody {
 
 impl From<Arc<PackedArticle>> for ArticleBody {
     fn from(article: Arc<PackedArticle>) -> Self {
-        Self::new(article, None)
+        Self::new(article, None, false)
     }
 }
 
 impl From<Article> for ArticleBody {
     fn from(article: Article) -> Self {
-        Self::new(Arc::new((&article).into()), None)
+        Self::new(Arc::new((&article).into()), None, false)
     }
 }
 

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use atelier_core::{
-    domain::{ArticleId, CustomerId, Timestamp},
+    domain::{ArticleId, Timestamp},
     util::calendar,
 };
 use axum::{
@@ -21,7 +21,11 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use crate::web::api::{acceptance::OutcomesBody, fault};
+use crate::web::api::{
+    acceptance::OutcomesBody,
+    fault,
+    visitors::{drop_unknown, read_customer},
+};
 use crate::{
     service::{
         access::Scope,
@@ -31,6 +35,7 @@ use crate::{
     web::http::{
         AppState, Finding, Kind, Problem, ProblemBody, RequestId,
         extract::{Json, JsonText, from_value, parse, parse_list, read_integer, read_optional_integer},
+        keys::Reader,
         problem::value_or_finding,
         routes::Routes,
         schema::{ArticleIdSchema, BytesSchema, CustomerIdSchema},
@@ -39,7 +44,7 @@ use crate::{
 
 pub(crate) fn router() -> Routes {
     Routes::new()
-        .scoped(Scope::Feedback, routes!(report))
+        .for_pages(Scope::Feedback, routes!(report))
         .scoped(Scope::Feedback, routes!(counts))
         .streaming(Scope::Feedback, routes!(accepted))
 }
@@ -89,6 +94,8 @@ enum FeedbackResult {
 ///
 /// Only what was suggested is recorded, whichever release is live by now. An article that is accepted, rejected or bought
 /// counts as shown, too. An article that only one of the `sets` suggested has that set's rank.
+///
+/// A publishable key reports at most 50 events, only `shown` and `accepted`, and sends `customer` signed.
 #[utoipa::path(post, path = "/feedback", operation_id = "reportFeedback",
     tag = "feedback", request_body = FeedbackBody, responses(
     (status = 200, description = "For each event, whether it is recorded now, or its problem", body = Vec<FeedbackItem>),
@@ -99,39 +106,49 @@ enum FeedbackResult {
 async fn report(
     State(state): State<AppState>,
     request: RequestId,
+    reader: Reader,
     JsonText(text): JsonText,
 ) -> Result<Json<FeedbackResult>, Problem> {
     let now = state.now();
     if text.trim_ascii_start().first() != Some(&b'[') {
         let event = parse(&text)?;
-        return record(&state, event, now).await.map(|event| Json(FeedbackResult::One(event)));
+        return record(&state, &reader, event, now).await.map(|event| Json(FeedbackResult::One(event)));
     }
     let events = parse_list(&text)?;
     let most = state.limits.feedback_events;
+    let most = if matches!(reader, Reader::Visitors(_)) { most.min(MOST_OF_A_PAGE) } else { most };
     if events.len() > most as usize {
         let detail = format!("a list has at most {most} events, found {}; split it", events.len());
         return Err(Problem::invalid(vec![Finding::at("", detail)]));
     }
-    record_all(&state, events, &request, now).await.map(|items| Json(FeedbackResult::Several(items)))
+    record_all(&state, &reader, events, &request, now).await.map(|items| Json(FeedbackResult::Several(items)))
 }
 
 /// How many events one transaction records: one each takes many times longer, and all together keep other writers waiting.
 const TOGETHER: usize = 100;
+/// The most events of a page's request.
+const MOST_OF_A_PAGE: u32 = 50;
 
 async fn record_all(
     state: &AppState,
+    reader: &Reader,
     events: Vec<Value>,
     request: &RequestId,
     now: Timestamp,
 ) -> Result<Vec<FeedbackItem>, Problem> {
     let mut items = Vec::with_capacity(events.len());
-    let mut reports = (0..).zip(events).map(|(place, event)| {
-        // The list is in the order of events. Times a millisecond apart keep that order.
-        let at = now + Duration::from_millis(place);
-        from_value(event).and_then(EventBody::read).map(|report| (report, at))
-    });
+    let mut events = (0..).zip(events);
     loop {
-        let part: Vec<Result<(Report, Timestamp), Problem>> = reports.by_ref().take(TOGETHER).collect();
+        let mut part: Vec<Result<(Report, Timestamp), Problem>> = Vec::new();
+        for (place, event) in events.by_ref().take(TOGETHER) {
+            // The list is in the order of events. Times a millisecond apart keep that order.
+            let at = now + Duration::from_millis(place);
+            let report = match from_value::<EventBody>(event) {
+                Ok(event) => event.read(state, reader).await,
+                Err(problem) => Err(problem),
+            };
+            part.push(report.map(|report| (report, at)));
+        }
         if part.is_empty() {
             return Ok(items);
         }
@@ -153,8 +170,13 @@ async fn record_all(
     }
 }
 
-async fn record(state: &AppState, body: EventBody, now: Timestamp) -> Result<RecordedEvent, Problem> {
-    let report = body.read()?;
+async fn record(
+    state: &AppState,
+    reader: &Reader,
+    body: EventBody,
+    now: Timestamp,
+) -> Result<RecordedEvent, Problem> {
+    let report = body.read(state, reader).await?;
     let id = report.id.clone();
     let recorded = feedback::record(&state.store, &state.releases, &state.tickets, report, now).await;
     let recorded = recorded.map_err(fault::event_problem)?;
@@ -196,15 +218,22 @@ struct EventBody {
 }
 
 impl EventBody {
-    fn read(self) -> Result<Report, Problem> {
+    async fn read(self, state: &AppState, reader: &Reader) -> Result<Report, Problem> {
         let mut findings = Vec::new();
+        if matches!(reader, Reader::Visitors(_))
+            && !matches!(self.kind, FeedbackKind::Shown | FeedbackKind::Accepted)
+        {
+            let detail = "a publishable key reports only shown and accepted; the shop's backend reports what was bought";
+            findings.push(Finding::at("/kind", detail.to_owned()));
+        }
         let article = value_or_finding(ArticleId::new(&self.article), || "/article".into(), &mut findings);
-        let customer = self.customer.as_deref().map(CustomerId::new).transpose();
+        let customer = read_customer(reader, self.customer.as_deref(), state.now());
         let customer = value_or_finding(customer, || "/customer".into(), &mut findings);
         findings.extend(feedback::check_id(&self.id).err().map(fault::finding));
         let (Some(article), Some(customer), true) = (article, customer, findings.is_empty()) else {
             return Err(Problem::invalid(findings));
         };
+        let customer = drop_unknown(state, reader, customer).await?;
         Ok(Report {
             id: self.id,
             completion_id: self.completion_id,

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use atelier_core::domain::{ArticleId, LookName, Timestamp};
+use atelier_core::domain::{ArticleId, CustomerId, LookName, Timestamp};
 use axum::{
     extract::State,
-    http::StatusCode,
+    http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use futures_util::stream;
@@ -16,11 +16,12 @@ use utoipa_axum::routes;
 
 use super::{
     articles::ArticleBody,
-    complete::{ReasonBody, VariantBody},
+    complete::{ReasonBody, Shown, VariantBody},
     fault,
     resource::check_id,
     rules::merge,
-    similar::{find_article, read_customer},
+    similar::find_article,
+    visitors::query_customer,
 };
 use crate::{
     service::{
@@ -36,7 +37,7 @@ use crate::{
         answers::Answer,
         conditions::{ChangeHeaders, Conditions, Document, PutHeaders, ReadHeaders, etag, unchanged},
         extract::{Json, MergePatch, Path, Query, from_value},
-        keys::Caller,
+        keys::{Caller, Reader},
         paging::{self, Page},
         routes::Routes,
         schema::{ArticleIdSchema, CustomerIdSchema, id_text},
@@ -48,7 +49,7 @@ pub(crate) fn router() -> Routes {
     Routes::new()
         .scoped(Scope::Rules, routes!(list))
         .scoped(Scope::Rules, routes!(get, put, patch, delete))
-        .scoped(Scope::Complete, routes!(complete))
+        .for_pages(Scope::Complete, routes!(complete))
 }
 
 /// A look that was stored.
@@ -341,6 +342,8 @@ struct PieceBody {
 /// method makes, each with other articles. What is sold out, does not fit or is excluded by the shop's rules is in none.
 ///
 /// Without `customer` the answer is the same for everybody: it has `Cache-Control: public`, and is kept for up to a minute.
+///
+/// A publishable key gets public attributes without `warnings`, and sends `customer` signed; it cannot `explain`.
 #[utoipa::path(get, path = "/articles/{id}/looks", operation_id = "completeLook", tag = "looks",
     params(("id" = ArticleIdSchema, Path, description = "The article's id, or a variant's", example = "a-00134"), LooksQuery, ReadHeaders),
     responses(
@@ -352,28 +355,34 @@ struct PieceBody {
 )]
 async fn complete(
     State(state): State<AppState>,
+    reader: Reader,
     Path(id): Path<ArticleId>,
     Query(query): Query<LooksQuery>,
     conditions: Conditions,
 ) -> Result<Response, Problem> {
     let live = state.live_release()?;
-    let wanted = query.read(find_article(&live, &id))?;
+    let shown = Shown::to(&reader, &state);
+    let customer = query_customer(&state, &reader, query.customer.as_deref()).await;
+    let wanted = query.read(find_article(&live, &id), customer, &shown)?;
     if wanted.customer.is_some() {
-        let document = answer(&state, &live, &wanted).await?;
+        let document = answer(&state, &live, &wanted, &shown).await?;
         return document.answer("private, no-cache", &conditions);
     }
     let now = state.now();
-    let key = format!("{wanted:?}");
+    let key = format!("{} {wanted:?}", shown.is_public());
     let Answer { document, until } = if let Some(kept) = state.answers().get(&live, &key, now) {
         kept
     } else {
-        let document = answer(&state, &live, &wanted).await?;
+        let document = answer(&state, &live, &wanted, &shown).await?;
         let made = Answer { document, until: valid_until(&live, now) };
         state.answers().keep(&live, key, made.clone());
         made
     };
     let seconds = (until.millis() - now.millis()) / 1000;
-    document.answer(format!("public, max-age={seconds}"), &conditions)
+    let mut response = document.answer(format!("public, max-age={seconds}"), &conditions)?;
+    // Pages see less than programs.
+    response.headers_mut().append(header::VARY, HeaderValue::from_static("authorization, x-api-key"));
+    Ok(response)
 }
 
 /// Looks and rules begin and end at their times.
@@ -383,10 +392,15 @@ fn valid_until(live: &LiveRelease, now: Timestamp) -> Timestamp {
     Timestamp::from_millis(next.expect("there is at least one; this is a bug"))
 }
 
-async fn answer(state: &AppState, live: &Arc<LiveRelease>, wanted: &Wanted) -> Result<Document, Problem> {
+async fn answer(
+    state: &AppState,
+    live: &Arc<LiveRelease>,
+    wanted: &Wanted,
+    shown: &Shown,
+) -> Result<Document, Problem> {
     let times = state.times();
     let found = looks::complete(live, &state.profiles, wanted, times).await.map_err(fault::query_problem)?;
-    let mut body = LooksBody::new(live, &found);
+    let mut body = LooksBody::new(live, &found, shown);
     // Each answer has other completion ids.
     let version = Version::of_text(&to_json(&body)?);
     for (body, look) in body.looks.iter_mut().zip(&found.looks) {
@@ -401,7 +415,12 @@ fn to_json(body: &LooksBody) -> Result<Vec<u8>, Problem> {
 
 impl LooksQuery {
     /// What is wrong with the query comes first.
-    fn read(self, article: Result<u32, Problem>) -> Result<Wanted, Problem> {
+    fn read(
+        self,
+        article: Result<u32, Problem>,
+        customer: Result<Option<CustomerId>, Problem>,
+        shown: &Shown,
+    ) -> Result<Wanted, Problem> {
         let refuse = |name, detail: String| Err(Problem::invalid(vec![Finding::parameter(name, detail)]));
         let n = self.n.unwrap_or(DEFAULT_N);
         if !(1..=MOST).contains(&n) {
@@ -413,7 +432,10 @@ impl LooksQuery {
         if let Some(total) = self.total_max.filter(|total| !(total.is_finite() && *total >= 0.0)) {
             return refuse("total_max", format!("a price is a number of 0 or more, found {total}"));
         }
-        let customer = read_customer(self.customer.as_deref())?;
+        if self.explain && shown.is_public() {
+            return refuse("explain", "a publishable key gets no reasons; ask with a secret key".to_owned());
+        }
+        let customer = customer?;
         Ok(Wanted {
             article: article?,
             customer,
@@ -426,25 +448,25 @@ impl LooksQuery {
 }
 
 impl LooksBody {
-    fn new(live: &LiveRelease, found: &Found) -> Self {
+    fn new(live: &LiveRelease, found: &Found, shown: &Shown) -> Self {
         Self {
             release: live.name().to_owned(),
             method: found.question.request.method.to_string(),
             arm: found.question.arm.clone(),
-            looks: found.looks.iter().map(|look| LookBody::new(look, &found.variants)).collect(),
-            warnings: found.warnings.clone(),
+            looks: found.looks.iter().map(|look| LookBody::new(look, &found.variants, shown)).collect(),
+            warnings: if shown.is_public() { Vec::new() } else { found.warnings.clone() },
         }
     }
 }
 
 impl LookBody {
-    fn new(found: &FoundLook, variants: &Variants) -> Self {
+    fn new(found: &FoundLook, variants: &Variants, shown: &Shown) -> Self {
         let outfit: Vec<Option<ArticleId>> =
             found.pieces.iter().map(|piece| Some(piece.article.id.clone())).collect();
         let articles = found.pieces.iter().enumerate().map(|(slot, piece)| PieceBody {
             slot,
-            variant: VariantBody::new(variants, &piece.article),
-            article: Arc::clone(&piece.article).into(),
+            variant: shown.variant(variants, &piece.article),
+            article: shown.article(Arc::clone(&piece.article)),
             replaces: piece.replaces.as_ref().map(ToString::to_string),
             reasons: piece.reasons.as_ref().map(|reasons| {
                 reasons.iter().map(|reason| ReasonBody::new(reason.clone(), &outfit)).collect()

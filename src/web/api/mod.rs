@@ -23,3 +23,4 @@ pub(crate) mod rules;
 pub(crate) mod score;
 pub(crate) mod similar;
 pub(crate) mod sources;
+mod visitors;

@@ -1,6 +1,6 @@
 //! `/articles/{id}/similar`: what a product page shows beside an article.
 
-use atelier_core::domain::{ArticleId, CustomerId};
+use atelier_core::domain::ArticleId;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -8,8 +8,9 @@ use utoipa_axum::routes;
 
 use super::{
     articles::ArticleBody,
-    complete::{MovedByBody, VariantBody},
+    complete::{MovedByBody, Shown, VariantBody},
     fault,
+    visitors::query_customer,
 };
 use crate::{
     service::{
@@ -19,8 +20,9 @@ use crate::{
         similar::{self, Similar, Wanted},
     },
     web::http::{
-        AppState, Finding, Kind, Problem,
+        AppState, Kind, Problem,
         extract::{Json, Path, Query},
+        keys::Reader,
         paging,
         routes::Routes,
         schema::{ArticleIdSchema, CustomerIdSchema},
@@ -28,7 +30,7 @@ use crate::{
 };
 
 pub(crate) fn router() -> Routes {
-    Routes::new().scoped(Scope::Complete, routes!(similar))
+    Routes::new().for_pages(Scope::Complete, routes!(similar))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -64,11 +66,16 @@ struct ItemBody {
     rules: Vec<MovedByBody>,
 }
 
+/// The most articles of an answer to a page.
+const MOST_OF_A_PAGE: usize = 24;
+
 /// Similar articles
 ///
 /// Articles of the same type that share attributes with it, cost about the same, look and read alike (`embedding`), and are worn
 /// with the same others in the outfits that the live release remembers. What is out of stock or excluded by the shop's rules is left
 /// out.
+///
+/// A publishable key gets at most 24, with public attributes and without `rules` and `warnings`, and sends `customer` signed.
 #[utoipa::path(get, path = "/articles/{id}/similar", operation_id = "findSimilarArticles", tag = "articles",
     params(("id" = ArticleIdSchema, Path, description = "The article's id, or a variant's", example = "a-00134"), SimilarQuery),
     responses(
@@ -78,11 +85,15 @@ struct ItemBody {
 )]
 async fn similar(
     State(state): State<AppState>,
+    reader: Reader,
     Path(id): Path<ArticleId>,
     Query(query): Query<SimilarQuery>,
 ) -> Result<Json<SimilarBody>, Problem> {
     let n = paging::size(query.n, state.limits)? as usize;
-    let customer = read_customer(query.customer.as_deref())?;
+    let shown = Shown::to(&reader, &state);
+    // A page asks for a row of cards.
+    let n = if shown.is_public() { n.min(MOST_OF_A_PAGE) } else { n };
+    let customer = query_customer(&state, &reader, query.customer.as_deref()).await?;
     let live = state.live_release()?;
     let article = find_article(&live, &id)?;
     let wanted = Wanted { article, customer, store: query.store, n };
@@ -90,10 +101,11 @@ async fn similar(
         similar::find(&live, &state.profiles, wanted, state.times()).await.map_err(fault::query_problem)?;
     let Similar { articles, variants, warnings } = found;
     let items = articles.into_iter().map(|(article, rules)| ItemBody {
-        variant: VariantBody::new(&variants, &article),
-        article: article.into(),
-        rules: rules.into_iter().map(MovedByBody::from).collect(),
+        variant: shown.variant(&variants, &article),
+        article: shown.article(article),
+        rules: rules.into_iter().filter(|_| !shown.is_public()).map(MovedByBody::from).collect(),
     });
+    let warnings = if shown.is_public() { Vec::new() } else { warnings };
     Ok(Json(SimilarBody { items: items.collect(), warnings }))
 }
 
@@ -103,10 +115,4 @@ pub(crate) fn find_article(live: &LiveRelease, id: &ArticleId) -> Result<u32, Pr
     position
         .filter(|at| live.catalogue.article(*at).is_some())
         .ok_or_else(|| Problem::new(Kind::NotFound, format!("there is no article {id:?} in the catalogue")))
-}
-
-pub(crate) fn read_customer(text: Option<&str>) -> Result<Option<CustomerId>, Problem> {
-    text.map(CustomerId::new)
-        .transpose()
-        .map_err(|error| Problem::invalid(vec![Finding::parameter("customer", error.to_string())]))
 }

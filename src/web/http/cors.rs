@@ -1,5 +1,8 @@
 //! Pages of other sites that may call the service from a browser (CORS). None may unless a setting names their origin, and
 //! no answer to them depends on a session: browsers send them no cookie, so each request needs its API key.
+//!
+//! Browsers ask without a key whether a page may call. For what publishable keys open, every page may: the key's origins decide about
+//! the request itself (`keys`).
 
 use axum::{
     extract::Request,
@@ -26,8 +29,8 @@ impl CrossOrigins {
     }
 
     /// What the answer says about pages of other sites; nothing if none may call.
-    pub(crate) fn answer(&self, request: &Request) -> Option<CrossOrigin> {
-        if self.0.is_empty() {
+    pub(crate) fn answer(&self, request: &Request, is_for_pages: bool) -> Option<CrossOrigin> {
+        if self.0.is_empty() && !is_for_pages {
             return None;
         }
         let origin = request.headers().get(header::ORIGIN);
@@ -35,7 +38,8 @@ impl CrossOrigins {
             |origin: &&HeaderValue| self.0.iter().any(|named| named.as_bytes() == origin.as_bytes());
         let asks_first = request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-        Some(CrossOrigin { admitted: origin.filter(is_named).cloned(), asks_first })
+        let is_admitted = |origin: &&HeaderValue| is_named(origin) || (is_for_pages && asks_first);
+        Some(CrossOrigin { admitted: origin.filter(is_admitted).cloned(), asks_first })
     }
 }
 
@@ -53,7 +57,9 @@ impl CrossOrigin {
         let headers = response.headers_mut();
         // On the answers to others, too: a cache must not give them to an admitted page.
         headers.append(header::VARY, HeaderValue::from_static("origin"));
-        let Some(origin) = self.admitted else { return };
+        // The gate admits the pages of a publishable key.
+        let by_key = headers.get(header::ACCESS_CONTROL_ALLOW_ORIGIN).cloned();
+        let Some(origin) = self.admitted.or(by_key) else { return };
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         if !self.asks_first {
             headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(READ));

@@ -3,12 +3,16 @@
 //! Each route declares its scope and its pace (`routes`); `access` decides whether a key is valid. An invalid key
 //! appears in no answer and in no log.
 
-use std::time::{Duration, Instant};
+use std::{
+    convert::Infallible,
+    net::IpAddr,
+    time::{Duration, Instant},
+};
 
 use atelier_core::util::clock::Clock;
 use axum::{
     extract::{FromRequestParts, Request},
-    http::{HeaderMap, Method, header, request::Parts},
+    http::{HeaderMap, HeaderValue, Method, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -24,9 +28,12 @@ use super::{
 };
 use crate::{
     config::Limits,
-    service::access::{Access, Key, RequireKey, Scope},
-    store::{Actor, ApiKey, Author},
+    service::access::{Access, Key, RequireKey, Scope, Sender},
+    store::{Actor, ApiKey, Author, Publishable, SigningSecret},
 };
+
+/// Of what is no API operation.
+const OPEN: Guard = Guard { scope: None, for_pages: false, deadline: Deadline::Limited };
 
 #[derive(Debug)]
 pub(crate) struct Gate {
@@ -49,7 +56,7 @@ impl Gate {
         let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
         // Pages have none, and a method that the path does not take is answered with 405, whatever the key.
         let guard = self.guards.get(path).and_then(|guards| guards.get(method.as_str())).copied();
-        let guard = guard.unwrap_or(Guard { scope: None, deadline: Deadline::Limited });
+        let guard = guard.unwrap_or(OPEN);
         let answer = self.pass(guard, request, next);
         match guard.deadline {
             Deadline::Limited => {
@@ -64,32 +71,59 @@ impl Gate {
         }
     }
 
+    /// Whether publishable keys open the request's path.
+    pub(crate) fn is_for_pages(&self, request: &Request) -> bool {
+        let guards = matched(request.extensions()).and_then(|path| self.guards.get(path));
+        guards.is_some_and(|guards| guards.values().any(|guard| guard.for_pages))
+    }
+
     /// The request's key, or the answer that refuses the request.
-    async fn check(&self, scope: Scope, key: &str) -> Result<ApiKey, Response> {
+    async fn check(
+        &self,
+        guard: Guard,
+        scope: Scope,
+        key: &str,
+        address: Option<IpAddr>,
+        headers: &HeaderMap,
+    ) -> Result<ApiKey, Response> {
         let now = self.clock.now().into();
-        let found = match Key::parse(key) {
-            Some(key) => {
-                self.access.key(&key, now).await.map_err(|error| Problem::from(error).into_response())?
-            }
-            None => None,
-        };
-        let Some(key) = found else { return Err(refuse_invalid_key()) };
-        if !key.scopes.iter().any(|held| held == scope.as_str()) {
-            return Err(refuse_scope(&key, scope));
+        let Some(key) = Key::parse(key) else { return Err(refuse_invalid_key()) };
+        // Before the key is looked up, so that nobody tries many.
+        if key.is_publishable()
+            && let Some(address) = address
+        {
+            let rate = self.limits.address_rate;
+            let counted = self.access.check_rate(Sender::at(address), rate, Instant::now());
+            counted.map_err(|wait| refuse_rate("this address", rate, wait))?;
         }
-        match self.access.check_rate(key.id, self.limits.key_rate, Instant::now()) {
+        let found = self.access.key(&key, now).await.map_err(|error| Problem::from(error).into_response())?;
+        let Some(key) = found else { return Err(refuse_invalid_key()) };
+        match &key.publishable {
+            Some(publishable) if guard.for_pages => {
+                check_origin(publishable, headers)
+                    .map_err(|detail| Problem::new(Kind::Scope, detail).into_response())?;
+            }
+            Some(_) => return Err(refuse_page(scope)),
+            None if !key.scopes.iter().any(|held| held == scope.as_str()) => {
+                return Err(refuse_scope(&key, scope));
+            }
+            None => {}
+        }
+        let rate = self.limits.key_rate;
+        match self.access.check_rate(Sender::Key(key.id), rate, Instant::now()) {
             Ok(()) => Ok(key),
-            Err(wait) => Err(refuse_rate(self.limits.key_rate, wait)),
+            Err(wait) => Err(refuse_rate("this API key", rate, wait)),
         }
     }
 
     /// A key that is sent is checked even where none is required, so that a caller learns about an invalid key before the
     /// service has a database where keys are required.
     async fn pass(&self, guard: Guard, mut request: Request, next: Next) -> Response {
+        let (headers, peer) = (request.headers(), Peer::ip(request.extensions()));
         let key = match guard.scope {
             None => Ok(None),
-            Some(scope) => match find_key(request.headers()) {
-                Some(key) => self.check(scope, key).await.map(Some),
+            Some(scope) => match find_key(headers) {
+                Some(key) => self.check(guard, scope, key, peer, headers).await.map(Some),
                 None if self.access.rule() == RequireKey::Always => Err(refuse_missing_key(scope, "")),
                 None => check_program(&request).map(|()| None).map_err(|found| {
                     let reason = format!(" Only programs may do without, and this request {found}.");
@@ -100,16 +134,45 @@ impl Gate {
         match key {
             Ok(key) => {
                 let actor = key.as_ref().map_or(Actor::Service, |key| Actor::Key(key.id));
+                let mut page = None;
                 if let Some(key) = key {
                     request.extensions_mut().insert(HeldScopes(key.scopes));
+                    if let Some(publishable) = key.publishable {
+                        page = request.headers().get(header::ORIGIN).cloned();
+                        request.extensions_mut().insert(Reader::Visitors(publishable.secret));
+                    }
                 }
-                let peer = Peer::ip(request.extensions());
                 request.extensions_mut().insert(Caller(Author { actor, peer }));
                 let answer = next.run(request);
-                if guard.deadline == Deadline::Stream { self.streams.run(answer).await } else { answer.await }
+                let mut answer = if guard.deadline == Deadline::Stream {
+                    self.streams.run(answer).await
+                } else {
+                    answer.await
+                };
+                if let Some(origin) = page {
+                    answer.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+                }
+                answer
             }
             Err(refusal) => refusal,
         }
+    }
+}
+
+/// Who reads the answer to an API operation.
+#[derive(Debug, Clone)]
+pub(crate) enum Reader {
+    /// One of the shop's programs.
+    Program,
+    /// The visitors of a shop's page, with the secret that signs who they are.
+    Visitors(SigningSecret),
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Reader {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
+        Ok(parts.extensions.remove().unwrap_or(Self::Program))
     }
 }
 
@@ -118,7 +181,7 @@ impl Gate {
 pub(crate) struct Caller(pub(crate) Author);
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
-    type Rejection = std::convert::Infallible;
+    type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
         Ok(*parts.extensions.get().expect("the gate is before every operation; this is a bug"))
@@ -150,7 +213,7 @@ impl Scopes {
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Scopes {
-    type Rejection = std::convert::Infallible;
+    type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
         Ok(Self(parts.extensions.remove()))
@@ -166,12 +229,17 @@ pub(crate) fn describe(document: &mut Value, guards: &Guards) {
     document["components"]["securitySchemes"] = json!({
         "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, `Authorization: Bearer atl_…`"},
         "header": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same key by itself"},
+        "publishable": {"type": "http", "scheme": "bearer", "description": "A publishable key, `Authorization: Bearer atlp_…`, from a \
+                        page of its origins"},
     });
     let paths = document.get_mut("paths").and_then(Value::as_object_mut);
     for (path, item) in paths.into_iter().flatten() {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
-            let Some(scope) = guards[path][&method.to_ascii_uppercase()].scope else { continue };
-            operation["security"] = json!([{"bearer": [scope.as_str()]}, {"header": [scope.as_str()]}]);
+            let guard = guards[path][&method.to_ascii_uppercase()];
+            let Some(scope) = guard.scope else { continue };
+            let mut keys = vec![json!({"bearer": [scope.as_str()]}), json!({"header": [scope.as_str()]})];
+            keys.extend(guard.for_pages.then(|| json!({"publishable": []})));
+            operation["security"] = keys.into();
         }
     }
 }
@@ -184,6 +252,29 @@ fn find_key(headers: &HeaderMap) -> Option<&str> {
     });
     // A header that is not text is an invalid key.
     bearer.or_else(|| headers.get("x-api-key").map(|value| value.to_str().unwrap_or_default()))
+}
+
+/// Browsers name the origin of the page that calls. Other programs can claim one, so this keeps out pages, not programs.
+fn check_origin(publishable: &Publishable, headers: &HeaderMap) -> Result<(), String> {
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let origin = origins.next().map(HeaderValue::as_bytes).filter(|_| origins.next().is_none());
+    if publishable.origins.iter().any(|named| Some(named.as_bytes()) == origin) {
+        return Ok(());
+    }
+    let found = origin.map_or("not one Origin".into(), |origin| {
+        format!("the Origin {:?}", String::from_utf8_lossy(origin))
+    });
+    Err(format!(
+        "this publishable key is for pages of other origins, and the request has {found}; an admin sees a key's origins at /access/keys"
+    ))
+}
+
+fn refuse_page(scope: Scope) -> Response {
+    let detail = format!(
+        "an API key with the scope {scope} is required, this one is publishable: it opens only /articles/{{id}}/looks, \
+         /articles/{{id}}/similar and POST /feedback"
+    );
+    Problem::new(Kind::Scope, detail).into_response()
 }
 
 fn refuse_missing_key(scope: Scope, reason: &str) -> Response {
@@ -208,8 +299,8 @@ fn refuse_scope(key: &ApiKey, scope: Scope) -> Response {
     refuse(Kind::Scope, detail, challenge)
 }
 
-fn refuse_rate(rate: u32, wait: Duration) -> Response {
-    let detail = format!("this API key sent more than {rate} requests in a second");
+fn refuse_rate(sender: &str, rate: u32, wait: Duration) -> Response {
+    let detail = format!("{sender} sent more than {rate} requests in a second");
     Problem::new(Kind::TooFast, detail).retry_after(wait).into_response()
 }
 

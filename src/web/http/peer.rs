@@ -1,11 +1,16 @@
-//! The address that a request came from, for the audit log.
+//! The address that a request came from.
 
 use std::net::{IpAddr, SocketAddr};
 
-use axum::http::Extensions;
+use axum::{
+    extract::Request,
+    http::{Extensions, HeaderMap, HeaderValue},
+};
 
-/// The other end of the request's connection, in the request's extensions. Behind a proxy it is the proxy: an address in a
-/// header proves nothing.
+use crate::config::Networks;
+
+/// The other end of the request's connection, in the request's extensions; or the caller that a trusted proxy names. An address in a
+/// header proves nothing else.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
@@ -13,5 +18,56 @@ impl Peer {
     /// None without a connection.
     pub(crate) fn ip(extensions: &Extensions) -> Option<IpAddr> {
         extensions.get::<Self>().map(|peer| peer.0.ip().to_canonical())
+    }
+
+    /// Takes a trusted proxy's word for whom it calls for.
+    pub(crate) fn see_through(trusted: &Networks, request: &mut Request) {
+        let Some(peer) = Self::ip(request.extensions()) else { return };
+        let caller = caller(peer, request.headers(), trusted);
+        if caller != peer {
+            request.extensions_mut().insert(Self(SocketAddr::new(caller, 0)));
+        }
+    }
+}
+
+/// Each proxy appends its own caller, so only what trusted ones appended counts.
+fn caller(peer: IpAddr, headers: &HeaderMap, trusted: &Networks) -> IpAddr {
+    let lines = headers.get_all("x-forwarded-for").iter().map(HeaderValue::to_str);
+    let named: Vec<&str> = lines.flat_map(|line| line.unwrap_or_default().split(',')).collect();
+    let mut caller = peer;
+    for named in named.iter().rev().map(|named| named.trim()) {
+        let address = named.parse().or_else(|_| named.parse::<SocketAddr>().map(|with_port| with_port.ip()));
+        match address {
+            Ok(address) if trusted.contain(caller) => caller = address.to_canonical(),
+            _ => break,
+        }
+    }
+    caller
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_trusted_proxies_name_their_caller() {
+        let trusted = Networks::parse("10.0.0.0/8 ::1").unwrap();
+        let seen = |peer: &str, named: &[&'static str]| {
+            let lines =
+                named.iter().map(|line| ("x-forwarded-for".parse().unwrap(), HeaderValue::from_static(line)));
+            caller(peer.parse().unwrap(), &lines.collect(), &trusted).to_string()
+        };
+        assert_eq!(seen("192.0.2.1", &["203.0.113.9"]), "192.0.2.1", "a stranger's word");
+        assert_eq!(seen("10.0.0.1", &[]), "10.0.0.1");
+        assert_eq!(seen("10.0.0.1", &["203.0.113.9"]), "203.0.113.9");
+        assert_eq!(seen("::1", &["203.0.113.9:1234"]), "203.0.113.9");
+        assert_eq!(
+            seen("10.0.0.1", &["6.6.6.6, 203.0.113.9, 10.9.9.9"]),
+            "203.0.113.9",
+            "what the caller claims"
+        );
+        assert_eq!(seen("10.0.0.1", &["6.6.6.6", "2001:db8::7"]), "2001:db8::7", "in several lines");
+        assert_eq!(seen("10.0.0.1", &["6.6.6.6, nonsense"]), "10.0.0.1");
+        assert_eq!(seen("10.0.0.1", &["::ffff:203.0.113.9"]), "203.0.113.9");
     }
 }

@@ -24,6 +24,8 @@ pub(crate) fn matched(extensions: &Extensions) -> Option<&str> {
 pub(crate) struct Guard {
     /// The scope that the key must have; `None` if no key is required.
     pub(crate) scope: Option<Scope>,
+    /// Whether a publishable key opens it, too.
+    pub(crate) for_pages: bool,
     pub(crate) deadline: Deadline,
 }
 
@@ -67,6 +69,11 @@ impl Routes {
         self.add(Some(scope), Deadline::Limited, route)
     }
 
+    /// Adds a route that requires a key with this scope, or a publishable key.
+    pub(crate) fn for_pages(self, scope: Scope, route: UtoipaMethodRouter<AppState>) -> Self {
+        self.guarded(Guard { scope: Some(scope), for_pages: true, deadline: Deadline::Limited }, route)
+    }
+
     /// Adds a route that requires a key with this scope and works on a complete table.
     pub(crate) fn streaming(self, scope: Scope, route: UtoipaMethodRouter<AppState>) -> Self {
         self.add(Some(scope), Deadline::Stream, route)
@@ -86,8 +93,11 @@ impl Routes {
         self
     }
 
-    fn add(mut self, scope: Option<Scope>, deadline: Deadline, route: UtoipaMethodRouter<AppState>) -> Self {
-        let guard = Guard { scope, deadline };
+    fn add(self, scope: Option<Scope>, deadline: Deadline, route: UtoipaMethodRouter<AppState>) -> Self {
+        self.guarded(Guard { scope, for_pages: false, deadline }, route)
+    }
+
+    fn guarded(mut self, guard: Guard, route: UtoipaMethodRouter<AppState>) -> Self {
         let paths = serde_json::to_value(&route.1).expect("paths are plain JSON; this is a bug");
         for (path, item) in paths.as_object().into_iter().flatten() {
             for method in item.as_object().into_iter().flat_map(serde_json::Map::<String, Value>::keys) {

@@ -18,7 +18,7 @@ use axum::extract::FromRef;
 
 use super::{CrossOrigins, Kind, Metrics, Problem, answers::Answers, conditions::Document, health::Health};
 use crate::{
-    config::{Limits, TRANSFER_BYTES},
+    config::{Limits, Networks, TRANSFER_BYTES},
     service::{
         access::{Access, RequireKey},
         asking::Times,
@@ -51,6 +51,8 @@ pub struct Parts {
     pub access: Access,
     /// Sites whose pages may call the service.
     pub cross_origins: CrossOrigins,
+    /// Proxies whose word about their caller counts.
+    pub trusted_proxies: Networks,
     pub traces: Traces,
     pub clock: Clock,
     /// How pages write prices and dates.
@@ -61,6 +63,8 @@ pub struct Parts {
     pub synonyms: Synonyms,
     /// What product feeds have and nobody wears.
     pub not_worn: NotWorn,
+    /// The attributes of articles that answers to publishable keys have.
+    pub public_attributes: Arc<[String]>,
     /// Which servers may be asked for feeds.
     pub feed_reach: Reach,
     /// Names this process where replicas agree on who does something.

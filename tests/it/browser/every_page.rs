@@ -8,7 +8,10 @@ use std::{
 };
 
 use atelier::{
-    service::{access::Scope, personas::Progress},
+    service::{
+        access::{Opens, Scope},
+        personas::Progress,
+    },
     store::Name,
 };
 use atelier_core::domain::{Method, Role};
@@ -204,7 +207,12 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
         acceptance::with_feedback(&service).await;
         let label = Name::new("feeds").unwrap();
         let now = SystemTime::now().into();
-        service.state.access.issue_key(&label, &[Scope::Catalogue], None, now).await.unwrap();
+        service
+            .state
+            .access
+            .issue_key(&label, &Opens::Scopes(vec![Scope::Catalogue]), None, now)
+            .await
+            .unwrap();
         let rule = json!({"effect": "pair", "articles": {"types": ["coat"], "price": {"max": 200}}, "others": {"attributes": {"brand": ["Tiber"]}},
             "when": {"features": {"gender": ["female"]}}, "ends_at": "2026-12-24T18:00:00Z", "owner": "Ada", "note": "Spring"});
         service.put("/rules/spring", &rule).await;
@@ -390,7 +398,7 @@ async fn look(window: &Window, service: &Service, eyes: Eyes, page: (&str, &str)
 }
 
 /// The faults that axe-core finds on the page.
-async fn violations(window: &Window) -> Vec<String> {
+pub async fn violations(window: &Window) -> Vec<String> {
     let axe = fs::read_to_string(tools::axe().unwrap()).unwrap();
     let script = format!(
         "{axe}; const done = arguments[0]; axe.run({{rules: {{'target-size': {{enabled: true}}}}}}).then(found => done(found.violations.map(one => \

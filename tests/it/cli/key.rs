@@ -102,7 +102,7 @@ async fn keys_are_listed_and_revoked_without_a_browser(Guarded(service): Guarded
     };
     let (code, list, _) = key(&["list"]).await;
     let rows: Vec<Vec<&str>> = list.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[0].join(" "), "ID NAME SCOPES CREATED LAST USED EXPIRES STATE");
+    assert_eq!(rows[0].join(" "), "ID NAME OPENS CREATED LAST USED EXPIRES STATE");
     let shop = rows.iter().find(|row| row[1] == "Shop").unwrap();
     assert_eq!((code, shop[2], shop[4], shop[6]), (Some(0), "feedback,metrics", "never", "valid"), "{list}");
     assert!(shop[5] > shop[3] && !list.contains("atl_"), "{list}");

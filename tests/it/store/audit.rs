@@ -13,7 +13,8 @@ async fn append(store: &Store, actor: Actor, entry: Entry<'_>, now: Timestamp) {
 async fn appended_entries_are_listed(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
-    let key = store.api_keys().create(&TokenHash::new("k"), &name("Shop"), &[], NOW, None).await.unwrap();
+    let key =
+        store.api_keys().create(&TokenHash::new("k"), &name("Shop"), &[], None, NOW, None).await.unwrap();
     let details = json!({"from": "gs", "to": ["gsu", 1, null]});
     let (person, key) = (Actor::Person(ada.id), Actor::Key(key.id));
     let peer = Some("2001:db8::17".parse().unwrap());
@@ -47,7 +48,8 @@ async fn lists_backwards_from_a_cursor(db: TestDatabase) {
 async fn filters_select_entries(db: TestDatabase) {
     let store = db.open().await;
     let ada = Actor::Person(store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap().id);
-    let key = store.api_keys().create(&TokenHash::new("k"), &name("Shop"), &[], NOW, None).await.unwrap();
+    let key =
+        store.api_keys().create(&TokenHash::new("k"), &name("Shop"), &[], None, NOW, None).await.unwrap();
     let key = Actor::Key(key.id);
     for (actor, action, subject) in [
         (ada, "person.role", "1"),

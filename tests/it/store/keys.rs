@@ -8,7 +8,8 @@ async fn a_key_is_valid_until_it_expires(db: TestDatabase) {
     let store = db.open().await;
     let token = TokenHash::new("secret");
     let scopes = ["complete".to_owned(), "customers:write".to_owned()];
-    let created = store.api_keys().create(&token, &name("Shop"), &scopes, NOW, Some(LATER)).await.unwrap();
+    let created =
+        store.api_keys().create(&token, &name("Shop"), &scopes, None, NOW, Some(LATER)).await.unwrap();
     assert_eq!((created.label.as_str(), &created.scopes[..]), ("Shop", &scopes[..]));
     assert_eq!(store.api_keys().find_valid(&token, NOW).await, Ok(Some(created)));
     assert_eq!(store.api_keys().find_valid(&token, LATER).await, Ok(None));
@@ -19,7 +20,7 @@ async fn a_key_is_valid_until_it_expires(db: TestDatabase) {
 async fn a_key_is_revoked_once(db: TestDatabase) {
     let store = db.open().await;
     let token = TokenHash::new("secret");
-    let id = store.api_keys().create(&token, &name("Shop"), &[], NOW, None).await.unwrap().id;
+    let id = store.api_keys().create(&token, &name("Shop"), &[], None, NOW, None).await.unwrap().id;
     assert!(store.api_keys().find_valid(&token, NOW).await.unwrap().is_some());
     store.api_keys().revoke(id, NOW).await.unwrap();
     store.api_keys().revoke(id, LATER).await.unwrap();
@@ -31,8 +32,10 @@ async fn a_key_is_revoked_once(db: TestDatabase) {
 #[apply(contract)]
 async fn lists_newest_first(db: TestDatabase) {
     let store = db.open().await;
-    let old = store.api_keys().create(&TokenHash::new("1"), &name("Shop"), &[], NOW, None).await.unwrap();
-    let new = store.api_keys().create(&TokenHash::new("2"), &name("Shop"), &[], NOW, None).await.unwrap();
+    let old =
+        store.api_keys().create(&TokenHash::new("1"), &name("Shop"), &[], None, NOW, None).await.unwrap();
+    let new =
+        store.api_keys().create(&TokenHash::new("2"), &name("Shop"), &[], None, NOW, None).await.unwrap();
     store.api_keys().touch(old.id, LATER).await.unwrap();
     store.api_keys().touch(old.id, NOW).await.unwrap();
     let listed = store.api_keys().list().await.unwrap();

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use atelier::{
-    service::access::{Scope, Token},
+    service::access::{Opens, Scope, Token},
     store::{Actor, Author, Entry, Name, PersonId, SIGN_IN_FAILED},
 };
 use atelier_core::domain::{Role, Timestamp};
@@ -315,7 +315,12 @@ async fn the_audit_log_is_complete_and_paged(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     let me = Actor::Person(id_of(&service, "Some admin").await);
     let label = Name::new("Shop").unwrap();
-    let (_, key) = service.state.access.issue_key(&label, &[Scope::Catalogue], None, now()).await.unwrap();
+    let (_, key) = service
+        .state
+        .access
+        .issue_key(&label, &Opens::Scopes(vec![Scope::Catalogue]), None, now())
+        .await
+        .unwrap();
     let key_id = key.id.0;
     let note = async |actor, action: &str, subject: &str, details: Value| {
         let store = service.store.by(Author { actor, peer: Some([10, 1, 2, 3].into()) });

@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeSet, io::Read, time::SystemTime};
 
-use atelier::{service::access::Scope, store::Name};
+use atelier::{
+    service::access::{Opens, Scope},
+    store::Name,
+};
 use atelier_core::domain::Role;
 use brotli_decompressor::Decompressor;
 use flate2::read::GzDecoder;
@@ -304,7 +307,12 @@ async fn pages_of_named_sites_may_call_with_a_key(service: Service) {
     assert_eq!(header(&asked, "access-control-allow-credentials"), "", "no session");
 
     let (label, now) = (Name::new("Page").unwrap(), SystemTime::now().into());
-    let (key, _) = service.state.access.issue_key(&label, &[Scope::Catalogue], None, now).await.unwrap();
+    let (key, _) = service
+        .state
+        .access
+        .issue_key(&label, &Opens::Scopes(vec![Scope::Catalogue]), None, now)
+        .await
+        .unwrap();
     let key = key.as_str();
     let answer = send(Method::GET, FRIEND, Some(key)).await;
     assert_eq!((answer.status().as_u16(), header(&answer, "access-control-allow-origin")), (200, FRIEND));

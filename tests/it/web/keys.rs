@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use atelier::{
     config::Limits,
-    service::access::Scope,
+    service::access::{Opens, Scope},
     store::{Actor, ApiKey, Name},
 };
 use atelier_core::domain::{CustomerId, Role, Timestamp};
@@ -20,7 +20,8 @@ fn now() -> Timestamp {
 
 async fn issue(service: &Service, scopes: &[Scope]) -> (String, ApiKey) {
     let label = Name::new("Shop").unwrap();
-    let (key, kept) = service.state.access.issue_key(&label, scopes, None, now()).await.unwrap();
+    let (key, kept) =
+        service.state.access.issue_key(&label, &Opens::Scopes(scopes.to_vec()), None, now()).await.unwrap();
     (key.as_str().to_owned(), kept)
 }
 
@@ -157,7 +158,8 @@ async fn a_wrong_key_is_refused_wherever_it_is_sent(service: Service) {
 async fn a_key_ends_when_it_expires_or_is_revoked(Guarded(service): Guarded) {
     let access = &service.state.access;
     let (label, hour) = (Name::new("Shop").unwrap(), Duration::from_hours(1));
-    let (short, kept) = access.issue_key(&label, &Scope::ALL, Some(hour), now()).await.unwrap();
+    let (short, kept) =
+        access.issue_key(&label, &Opens::Scopes(Scope::ALL.to_vec()), Some(hour), now()).await.unwrap();
     assert!(access.key(&short, now()).await.unwrap().is_some());
     assert!(access.key(&short, now() + hour).await.unwrap().is_none());
     assert_eq!(send(&service, Method::GET, "/articles", short.as_str()).await.status(), 200);
@@ -223,8 +225,10 @@ async fn changes_are_audited_with_the_key(Demo(service): Demo) {
 #[apply(contract)]
 async fn use_is_recorded_once_a_minute(Guarded(service): Guarded) {
     let access = &service.state.access;
-    let (key, kept) =
-        access.issue_key(&Name::new("Shop").unwrap(), &[], None, Timestamp::from_millis(0)).await.unwrap();
+    let (key, kept) = access
+        .issue_key(&Name::new("Shop").unwrap(), &Opens::Scopes(Vec::new()), None, Timestamp::from_millis(0))
+        .await
+        .unwrap();
     assert_eq!(kept.last_used_at, None);
     // Had 2,000 or 60,999 been stored, 61,000 and 121,000 would not be.
     for (millis, stored) in [

@@ -34,6 +34,7 @@ pub mod patching;
 pub mod personas;
 pub mod pictures;
 pub mod problems;
+pub mod publishable;
 pub mod reasons;
 pub mod refusing;
 pub mod releases;
@@ -223,6 +224,9 @@ impl Service {
             metrics,
             access,
             cross_origins: CrossOrigins::new([FRIEND.to_owned()]),
+            // Most tests call from 127.0.0.1.
+            trusted_proxies: config::Networks::parse("127.0.0.2").unwrap(),
+            public_attributes: config::Shop::default().public_attributes.into(),
             traces: Traces::default(),
             clock: Clock::default(),
             notation: config::Shop::default().notation(),

@@ -500,12 +500,21 @@ async fn comparisons_and_the_picker_follow_the_rules(Demo(service): Demo) {
 
 #[apply(contract)]
 async fn only_a_key_for_rules_asks_without_them(Guarded(service): Guarded) {
-    use atelier::{service::access::Scope, store::Name};
+    use atelier::{
+        service::access::{Opens, Scope},
+        store::Name,
+    };
     service.bring_in_demo().await;
     service.serve_demo().await;
     let issue = async |scopes: &[Scope]| {
         let now = std::time::SystemTime::now().into();
-        service.state.access.issue_key(&Name::new("k").unwrap(), scopes, None, now).await.unwrap().0
+        service
+            .state
+            .access
+            .issue_key(&Name::new("k").unwrap(), &Opens::Scopes(scopes.to_vec()), None, now)
+            .await
+            .unwrap()
+            .0
     };
     let mut without = request(1);
     without["rules"] = json!(false);

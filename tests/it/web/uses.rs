@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use atelier::{
     config::Limits,
-    service::access::{Key, Scope},
+    service::access::{Key, Opens, Scope},
     store::{Name, NewSession, Proof, TokenHash},
 };
 use atelier_core::domain::{Role, Timestamp};
@@ -25,7 +25,12 @@ fn limits() -> Limits {
 /// A key that was never used, and a session whose last use is an hour ago.
 async fn long_unused(db: &TestDatabase, service: &Service) -> (Key, Browser) {
     let label = Name::new("Shop").unwrap();
-    let (key, _) = service.state.access.issue_key(&label, &[Scope::Catalogue], None, now()).await.unwrap();
+    let (key, _) = service
+        .state
+        .access
+        .issue_key(&label, &Opens::Scopes(vec![Scope::Catalogue]), None, now())
+        .await
+        .unwrap();
     let browser = service.signed_in(Role::Stylist).await;
     let earlier = "update sessions set last_seen_at = last_seen_at - 3600000";
     sqlx::raw_sql(earlier).execute(&mut db.raw().await).await.unwrap();

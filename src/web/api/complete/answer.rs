@@ -20,11 +20,12 @@ use crate::{
     },
     web::{
         api::{
-            articles::{ArticleBody, Selection},
+            articles::{ArticleBody, PUBLIC_OF_VARIANTS, Selection},
             features,
         },
         http::{
-            Finding, Problem,
+            AppState, Finding, Problem,
+            keys::Reader,
             schema::{FeaturesSchema, VariantSchema},
             timing::TimingBody,
         },
@@ -36,6 +37,8 @@ use crate::{
 pub(crate) struct Shown {
     /// The attributes of an article, all without a list.
     fields: Option<Arc<[String]>>,
+    /// Whether anyone may read it: then of variants, too, only these attributes.
+    is_public: bool,
 }
 
 /// The most attributes that `fields` names.
@@ -54,19 +57,31 @@ impl Shown {
         if let Some((index, field)) = twice {
             return refuse(format!("/fields/{index}"), format!("{field:?} is there twice"));
         }
-        Ok(Self { fields: fields.map(Into::into) })
+        Ok(Self { fields: fields.map(Into::into), is_public: false })
     }
 
-    fn article(&self, article: Arc<PackedArticle>) -> ArticleBody {
-        ArticleBody::new(article, self.fields.clone())
+    pub(crate) fn to(reader: &Reader, state: &AppState) -> Self {
+        match reader {
+            Reader::Program => Self { fields: None, is_public: false },
+            Reader::Visitors(_) => Self { fields: Some(state.public_attributes.clone()), is_public: true },
+        }
     }
 
-    fn variant(&self, variants: &Variants, article: &PackedArticle) -> VariantBody {
+    pub(crate) fn is_public(&self) -> bool {
+        self.is_public
+    }
+
+    pub(crate) fn article(&self, article: Arc<PackedArticle>) -> ArticleBody {
+        ArticleBody::new(article, self.fields.clone(), self.is_public)
+    }
+
+    pub(crate) fn variant(&self, variants: &Variants, article: &PackedArticle) -> VariantBody {
         let mut body = VariantBody::new(variants, article);
         if let (Some(fields), Some(variant)) = (&self.fields, &mut body.variant)
             && body.no_variant.is_none()
         {
-            let selection = Selection { object: variant, fields, always: &["id", "in_stock"] };
+            let always: &[&str] = if self.is_public { &PUBLIC_OF_VARIANTS } else { &["id", "in_stock"] };
+            let selection = Selection { object: variant, fields, always };
             *variant = to_raw_value(&selection).expect("a variant is an object; this is a bug");
         }
         body

@@ -1,4 +1,4 @@
-//! `/access/keys`: the API keys of programs.
+//! `/access/keys`: the API keys of programs, and publishable ones of shops' pages.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{ConfirmPage, Confirmed, Tab};
 use crate::{
-    service::access::{Key, RequireKey, Scope},
+    service::access::{Key, Opens, PageOrigin, RequireKey, Scope},
     store::{ApiKey, KeyId, Name},
     web::{
         http::{AppState, Finding, Kind, Problem, extract::Path},
@@ -50,6 +50,8 @@ struct KeyView {
     id: i64,
     label: String,
     scopes: String,
+    /// Of a publishable key.
+    origins: Option<String>,
     created: String,
     expires: Option<String>,
     used: Option<String>,
@@ -77,6 +79,7 @@ impl KeyView {
             id: key.id.0,
             label: key.label.to_string(),
             scopes: key.scopes.join(", "),
+            origins: key.publishable.as_ref().map(|publishable| publishable.origins.join(", ")),
             created: figures::moment(key.created_at),
             expires: key.expires_at.map(figures::moment),
             used: key.last_used_at.map(figures::moment),
@@ -89,7 +92,8 @@ pub(super) async fn page(
     Admin(visitor): Admin,
     State(state): State<AppState>,
 ) -> Result<Html<String>, Problem> {
-    let usual = NewKey { label: String::new(), scope: Vec::new(), days: Some(LIFETIMES[2]), form: None };
+    let days = Some(LIFETIMES[2]);
+    let usual = NewKey { label: String::new(), scope: Vec::new(), origins: None, days, form: None };
     keys_page(&state, &visitor, usual, None).await
 }
 
@@ -120,6 +124,8 @@ pub(super) struct NewKey {
     label: String,
     #[serde(default)]
     scope: Vec<String>,
+    /// Of the form for publishable keys: what spaces separate.
+    origins: Option<String>,
     /// Days until the key expires; none means never.
     days: Option<u64>,
     /// Names the form, so that one that is sent twice makes one key.
@@ -132,6 +138,8 @@ struct KeyPage {
     shell: Shell,
     tab: Tab,
     key: String,
+    /// Of a publishable key.
+    secret: Option<String>,
     record: KeyView,
 }
 
@@ -145,16 +153,15 @@ pub(super) async fn create(
         let page = keys_page(&state, &visitor, typed.clone(), Some(reason)).await?;
         Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
     };
-    let NewKey { label, scope, days, form } = typed.clone();
+    let NewKey { label, scope, origins, days, form } = typed.clone();
     let name = match Name::new(label.trim()) {
         Ok(name) => name,
         Err(error) => return refuse(error.to_string()).await,
     };
-    let scopes = scope.iter().map(|scope| scope.parse()).collect::<Result<Vec<Scope>, String>>();
-    let scopes = scopes.map_err(|reason| Problem::invalid(vec![Finding::parameter("scope", reason)]))?;
-    if scopes.is_empty() {
-        return refuse("a key needs at least one scope; choose what it may do".to_owned()).await;
-    }
+    let opens = match read_opens(&scope, origins.as_deref())? {
+        Ok(opens) => opens,
+        Err(reason) => return refuse(reason).await,
+    };
     if let Some(days) = days.filter(|days| !LIFETIMES.contains(days)) {
         let detail = format!("a key expires after one of {LIFETIMES:?} days, or never; found {days}");
         return Err(Problem::invalid(vec![Finding::parameter("days", detail)]));
@@ -163,15 +170,35 @@ pub(super) async fn create(
     let lifetime = days.map(|days| Duration::from_hours(24 * days));
     let access = state.access.by(visitor.author());
     let form = form.unwrap_or_else(|| Uuid::new_v4().to_string());
-    let key = Key::of_form(&visitor.token, &format!("{form} {name} {scopes:?} {days:?}"));
-    let record = access.record_key(&key, &name, &scopes, lifetime, now).await?;
+    let key = Key::of_form(&visitor.token, &format!("{form} {name} {opens:?} {days:?}"), &opens);
+    let record = access.record_key(&key, &name, &opens, lifetime, now).await?;
     let page = KeyPage {
         shell: visitor.shell(Page::Access),
         tab: Tab::Keys,
         key: key.as_str().to_owned(),
+        secret: record.publishable.as_ref().map(|publishable| publishable.secret.0.clone()),
         record: KeyView::new(&record, now),
     };
     Ok(Html(page.render()?).into_response())
+}
+
+/// What the form's key is for, or why it is for nothing.
+fn read_opens(scopes: &[String], origins: Option<&str>) -> Result<Result<Opens, String>, Problem> {
+    if let Some(origins) = origins {
+        let origins: Result<Vec<PageOrigin>, String> = origins.split_whitespace().map(str::parse).collect();
+        return Ok(match origins {
+            Ok(origins) if origins.is_empty() => {
+                Err("a publishable key needs the origin of at least one site".to_owned())
+            }
+            origins => origins.map(Opens::Pages),
+        });
+    }
+    let scopes: Result<Vec<Scope>, String> = scopes.iter().map(|scope| scope.parse()).collect();
+    let scopes = scopes.map_err(|reason| Problem::invalid(vec![Finding::parameter("scope", reason)]))?;
+    if scopes.is_empty() {
+        return Ok(Err("a key needs at least one scope; choose what it may do".to_owned()));
+    }
+    Ok(Ok(Opens::Scopes(scopes)))
 }
 
 pub(super) async fn confirm_revoke(

@@ -1,0 +1,433 @@
+//! Publishable keys: what pages of shops may ask, from where, about whom and how often.
+
+use std::{net::IpAddr, process::Command, time::SystemTime};
+
+use atelier::{
+    config::Limits,
+    service::access::Opens,
+    store::{ApiKey, Name},
+};
+use atelier_core::domain::{Role, Timestamp};
+use hmac::{Hmac, KeyInit, Mac};
+use reqwest::{Client, Method, RequestBuilder, Response};
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use super::{Demo, FRIEND, Guarded, Service, header};
+use crate::harness::{TestDatabase, apply, contract, on_sqlite, tools};
+
+/// A site whose pages no setting names.
+const SHOP: &str = "https://boutique.example";
+const LOOKS: &str = "/articles/a-00134/looks";
+
+fn now() -> Timestamp {
+    SystemTime::now().into()
+}
+
+/// A publishable key of the shop's, with its record.
+pub async fn publish(service: &Service, origin: &str) -> (String, ApiKey) {
+    let opens = Opens::Pages(vec![origin.parse().unwrap()]);
+    let label = Name::new("Shop").unwrap();
+    let (key, record) = service.state.access.issue_key(&label, &opens, None, now()).await.unwrap();
+    (key.as_str().to_owned(), record)
+}
+
+fn sign(record: &ApiKey, customer: &str, seconds: i64) -> String {
+    let text = format!("{customer}|{}", now().millis() / 1000 + seconds);
+    let secret = &record.publishable.as_ref().unwrap().secret.0;
+    let mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap().chain_update(&text);
+    format!("{text}|{}", hex::encode(mac.finalize().into_bytes()))
+}
+
+/// A request of the shop's page.
+fn request(service: &Service, method: Method, path: &str, key: &str) -> RequestBuilder {
+    let request = service.http.request(method, format!("{}{path}", service.url));
+    request.header("origin", SHOP).bearer_auth(key)
+}
+
+async fn get(service: &Service, path: &str, key: &str) -> Response {
+    request(service, Method::GET, path, key).send().await.unwrap()
+}
+
+async fn json(service: &Service, path: &str, key: &str) -> Value {
+    let answer = get(service, path, key).await;
+    let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap());
+    assert_eq!(status, 200, "{path}: {text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+fn looks_for(customer: &str) -> String {
+    let customer: String = form_urlencoded::byte_serialize(customer.as_bytes()).collect();
+    format!("{LOOKS}?customer={customer}")
+}
+
+/// Each route of the document, also those to come.
+#[apply(contract)]
+async fn a_publishable_key_opens_only_what_a_page_needs(db: TestDatabase) {
+    let limits = Limits { address_rate: 10_000, ..Limits::default() };
+    let service = Service::start_with(&db, limits).await;
+    let (key, _) = publish(&service, SHOP).await;
+    let mut opened = Vec::new();
+    for (path, item) in service.json("/openapi.json").await["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let by = Method::from_bytes(method.to_ascii_uppercase().as_bytes()).unwrap();
+            let at = path.replace("{id}", "1").replace("{name}", "demo");
+            let answer = request(&service, by, &at, &key).json(&json!([])).send().await.unwrap();
+            let status = answer.status().as_u16();
+            let security = operation["security"].as_array().cloned().unwrap_or_default();
+            if security.iter().any(|one| one.get("publishable").is_some()) {
+                assert!(![401, 403].contains(&status), "{method} {path}: {status}");
+                assert_eq!(header(&answer, "access-control-allow-origin"), SHOP, "{method} {path}");
+                opened.push(format!("{method} {path}"));
+            } else if !security.is_empty() {
+                assert_eq!(status, 403, "{method} {path}");
+                let problem: Value = answer.json().await.unwrap();
+                assert!(problem["detail"].as_str().unwrap().contains("this one is publishable"), "{problem}");
+            }
+        }
+    }
+    assert_eq!(opened, ["get /articles/{id}/looks", "get /articles/{id}/similar", "post /feedback"]);
+    let browser = service.http.get(format!("{}/studio", service.url)).bearer_auth(&key);
+    assert!(browser.send().await.unwrap().url().path().starts_with("/sign-in"), "it opens no page");
+}
+
+#[apply(contract)]
+async fn only_pages_of_a_keys_origins_may_use_it(Demo(service): Demo) {
+    let (key, _) = publish(&service, SHOP).await;
+    let url = format!("{}/v1{LOOKS}", service.url);
+    // A browser asks first, without the key.
+    let ask = service.http.request(Method::OPTIONS, &url).header("origin", SHOP);
+    let ask = ask.header("access-control-request-method", "GET");
+    let asked = ask.header("access-control-request-headers", "authorization").send().await.unwrap();
+    assert_eq!((asked.status().as_u16(), header(&asked, "access-control-allow-origin")), (204, SHOP));
+    assert!(header(&asked, "access-control-allow-headers").contains("authorization"));
+    let answer = service.http.get(&url).header("origin", SHOP).bearer_auth(&key).send().await.unwrap();
+    assert_eq!((answer.status().as_u16(), header(&answer, "access-control-allow-origin")), (200, SHOP));
+    assert!(header(&answer, "access-control-expose-headers").contains("etag"));
+    assert_eq!(header(&answer, "access-control-allow-credentials"), "");
+    let vary: Vec<&str> =
+        answer.headers().get_all("vary").iter().map(|value| value.to_str().unwrap()).collect();
+    assert!(vary.contains(&"origin") && vary.contains(&"authorization, x-api-key"), "{vary:?}");
+    // A page reads why it failed, too.
+    let missing = get(&service, "/articles/none/looks", &key).await;
+    assert_eq!((missing.status().as_u16(), header(&missing, "access-control-allow-origin")), (404, SHOP));
+
+    let own = service.url.clone();
+    for origins in [
+        &[][..],
+        &["https://evil.example"],
+        &["null"],
+        &["http://boutique.example"],
+        &["https://boutique.example:8443"],
+        &["https://boutique.example.evil.example"],
+        &["https://BOUTIQUE.example"],
+        &[FRIEND],
+        &[own.as_str()],
+        &[SHOP, "https://evil.example"],
+        &["https://evil.example", SHOP],
+    ] {
+        let mut request = service.http.get(&url).bearer_auth(&key);
+        for origin in origins {
+            request = request.header("origin", *origin);
+        }
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), 403, "{origins:?}");
+        // The setting names the friend, whose pages may read refusals.
+        let readable = header(&answer, "access-control-allow-origin").to_owned();
+        assert!(readable.is_empty() || origins == [FRIEND], "{origins:?}: {readable}");
+        let problem: Value = answer.json().await.unwrap();
+        assert!(problem["detail"].as_str().unwrap().contains("for pages of other origins"), "{problem}");
+    }
+    // A path that no publishable key opens answers no page's question.
+    let ask =
+        service.http.request(Method::OPTIONS, format!("{}/customers", service.url)).header("origin", SHOP);
+    let asked = ask.header("access-control-request-method", "GET").send().await.unwrap();
+    assert_eq!(header(&asked, "access-control-allow-origin"), "");
+}
+
+#[apply(contract)]
+async fn pages_name_customers_only_as_the_shop_signed_them(db: TestDatabase) {
+    let service = Service::demo_with(&db, Limits { address_rate: 10_000, ..Limits::default() }).await;
+    let (key, record) = publish(&service, SHOP).await;
+    let (other_key, other) = publish(&service, SHOP).await;
+    let signed = sign(&record, "c-000010", 3600);
+    let own = get(&service, &looks_for(&signed), &key).await;
+    assert_eq!((own.status().as_u16(), header(&own, "cache-control")), (200, "private, no-cache"));
+    let as_program = service.json(&looks_for("c-000010")).await;
+    let ids = |looks: &Value| {
+        let pieces =
+            looks["looks"].as_array().unwrap().iter().flat_map(|look| look["articles"].as_array().unwrap());
+        pieces.map(|piece| piece["article"]["id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&own.json().await.unwrap()), ids(&as_program), "the customer's own looks");
+
+    // Whether the customer exists makes no difference to who guesses.
+    for customer in ["c-000010", "c-never"] {
+        let (known, forged) = (sign(&record, customer, 3600), sign(&other, customer, 3600));
+        let text = known.rsplit_once('|').unwrap().0;
+        for (wrong, said) in [
+            (customer.to_owned(), "as the shop's backend signed them"),
+            (format!("{text}|"), "as the shop's backend signed them"),
+            (format!("{text}|{}", "0".repeat(64)), "as the shop's backend signed them"),
+            (known.replace("c-", "C-"), "as the shop's backend signed them"),
+            (forged, "as the shop's backend signed them"),
+            (sign(&record, customer, -1), "has expired"),
+            (sign(&record, customer, 90_000), "more than a day"),
+        ] {
+            for path in [looks_for(&wrong), looks_for(&wrong).replace("looks?", "similar?")] {
+                let answer = get(&service, &path, &key).await;
+                assert_eq!(answer.status(), 422, "{path}");
+                let problem: Value = answer.json().await.unwrap();
+                assert_eq!(problem["errors"][0]["parameter"], "customer");
+                assert!(problem["detail"].as_str().unwrap().contains(said), "{path}: {problem}");
+            }
+        }
+    }
+    let copied = get(&service, &looks_for(&signed), &other_key).await;
+    assert_eq!(copied.status(), 422, "another key's");
+    // The shop signs everyone who is signed in.
+    let stranger = json(&service, &looks_for(&sign(&record, "c-never", 3600)), &key).await;
+    assert_eq!(ids(&stranger), ids(&json(&service, LOOKS, &key).await));
+}
+
+#[apply(contract)]
+async fn pages_see_only_public_attributes(Demo(service): Demo) {
+    let (key, record) = publish(&service, SHOP).await;
+    let secret = json!({
+        "type": "blouse", "gender": "women", "name": "Blouse", "brand": "Linden", "price": 50, "margin": 0.61,
+        "supplier": "Weaver", "image": "https://shop.example/b.jpg",
+        "variants": [
+            {"id": "b-s", "size": "S", "price": 49, "stock": 4141, "cost": 17.5},
+            {"id": "b-m", "size": "M", "stock": {"zurich": 0}, "options": {"Länge": "L32"}, "gtin": "4006381333931"},
+        ],
+    });
+    assert_eq!(service.put("/articles/b", &secret).await.status(), 201);
+    let look = json!({"title": "Office", "articles": ["b", "a-00568", "a-00259"], "state": "published"});
+    assert_eq!(service.put("/looks/office", &look).await.status(), 201);
+    let hide = json!({"effect": "boost", "articles": {"types": ["blouse"]}, "factor": 3, "state": "active"});
+    assert_eq!(service.put("/rules/margin-push", &hide).await.status(), 201);
+    let customer = json!({"features": {"gender": "female", "top_size": "S"}});
+    assert_eq!(service.put("/customers/her", &customer).await.status(), 201);
+    let shown = json!({
+        "id": "b", "type": "blouse", "name": "Blouse", "brand": "Linden", "price": 50, "image": "https://shop.example/b.jpg",
+        "variants": [
+            {"id": "b-s", "size": "S", "price": 49, "in_stock": true},
+            {"id": "b-m", "size": "M", "options": {"Länge": "L32"}, "in_stock": false},
+        ],
+    });
+    // A program's answer, which is kept, is not a page's.
+    let program = service.json("/articles/b/looks").await;
+    assert_eq!(program["looks"][0]["articles"][0]["article"]["margin"], 0.61);
+    let signed: String = form_urlencoded::byte_serialize(sign(&record, "her", 60).as_bytes()).collect();
+    for path in [
+        "/articles/b/looks".to_owned(),
+        format!("/articles/b/looks?customer={signed}"),
+        "/articles/a-00134/similar?n=500".to_owned(),
+        format!("/articles/a-00134/similar?customer={signed}"),
+    ] {
+        let answer = json(&service, &path, &key).await;
+        let text = answer.to_string();
+        for private in
+            ["margin", "0.61", "Weaver", "4141", "cost", "zurich", "gtin", "stock\":{", "\"sizes\""]
+        {
+            assert!(!text.contains(private), "{path}: {private} in {text}");
+        }
+        assert_eq!(answer["warnings"], json!([]), "{path}");
+        if let Some(items) = answer["items"].as_array() {
+            assert!((1..=24).contains(&items.len()), "{path}: {}", items.len());
+        } else {
+            let piece = &answer["looks"][0]["articles"][0];
+            assert_eq!(piece["article"], shown, "{path}");
+            if path.contains("customer") {
+                let variant = json!({"id": "b-s", "size": "S", "price": 49, "in_stock": true});
+                assert_eq!(piece["variant"], variant);
+            }
+        }
+    }
+    assert_eq!(get(&service, "/articles/b/looks?explain=true", &key).await.status(), 422);
+    assert_eq!(service.json("/articles/b/looks").await, program, "the program's is kept as it was");
+}
+
+#[apply(contract)]
+async fn pages_report_what_they_showed_and_added(Demo(service): Demo) {
+    let (key, record) = publish(&service, SHOP).await;
+    let looks = json(&service, LOOKS, &key).await;
+    let piece = &looks["looks"][0]["articles"][1];
+    let event = |id: &str, kind: &str| {
+        json!({"id": id, "completion_id": looks["looks"][0]["completion_id"], "kind": kind, "slot": piece["slot"],
+               "article": piece["article"]["id"]})
+    };
+    let report = async |body: &Value| {
+        let answer = request(&service, Method::POST, "/feedback", &key).json(body).send().await.unwrap();
+        (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+    };
+    let with = |mut event: Value, customer: &str| {
+        event["customer"] = customer.into();
+        event
+    };
+    let events = json!([
+        event("1", "shown"),
+        event("2", "accepted"),
+        event("3", "bought"),
+        event("4", "rejected"),
+        with(event("5", "accepted"), "c-000010"),
+        with(event("6", "accepted"), &sign(&record, "c-000010", 60)),
+        with(event("7", "shown"), &sign(&record, "c-never", 60)),
+    ]);
+    let (status, answer) = report(&events).await;
+    assert_eq!(status, 200, "{answer}");
+    let taken: Vec<bool> = answer.as_array().unwrap().iter().map(|item| item["recorded"] == true).collect();
+    assert_eq!(taken, [true, true, false, false, false, true, true], "{answer:#}");
+    assert_eq!(answer[2]["errors"][0]["pointer"], "/kind");
+    assert_eq!(answer[4]["errors"][0]["pointer"], "/customer");
+    assert_eq!(report(&vec![event("8", "shown"); 51].into()).await.0, 422);
+    let counts = service.json("/feedback/counts").await;
+    assert_eq!(counts["items"][0]["accepted"], 2, "{counts}");
+    let export = service.json("/customers/c-000010/export").await;
+    let kinds: Vec<&Value> =
+        export["feedback"].as_array().unwrap().iter().map(|event| &event["kind"]).collect();
+    assert_eq!(kinds, ["shown", "accepted"], "of the one that the shop signed");
+}
+
+/// A client at another address of this machine's, which the tests' setting trusts as a proxy.
+fn proxy() -> Client {
+    Client::builder().local_address("127.0.0.2".parse::<IpAddr>().unwrap()).build().unwrap()
+}
+
+#[apply(on_sqlite)]
+async fn pages_have_a_rate_by_key_and_by_address(db: TestDatabase) {
+    let service = Service::start_with(&db, Limits { address_rate: 2, ..Limits::default() }).await;
+    let (key, _) = publish(&service, SHOP).await;
+    let url = format!("{}{LOOKS}", service.url);
+    let ask = async |http: &Client, key: &str, caller: &str| {
+        let request = http.get(&url).header("origin", SHOP).bearer_auth(key);
+        let answer = request.header("x-forwarded-for", caller).send().await.unwrap();
+        (
+            answer.status().as_u16(),
+            answer.json::<Value>().await.unwrap()["detail"].as_str().unwrap().to_owned(),
+        )
+    };
+    let (http, proxy) = (&service.http, proxy());
+    let mut spent = 0;
+    while ask(http, &key, "").await.0 != 429 {
+        spent += 1;
+        assert!(spent < 50, "fifty requests come faster than two a second");
+    }
+    // Neither another key nor a claim of another address helps; nor does trying keys.
+    let guessed = format!("atlp_{}", "0".repeat(64));
+    let (other, _) = publish(&service, SHOP).await;
+    for (key, caller) in [(&key, "203.0.113.7"), (&other, "203.0.113.8"), (&guessed, "203.0.113.9")] {
+        let mut statuses = Vec::new();
+        for _ in 0..4 {
+            let (status, detail) = ask(http, key, caller).await;
+            assert!(
+                status != 429 || detail == "this address sent more than 2 requests in a second",
+                "{detail}"
+            );
+            statuses.push(status);
+        }
+        assert!(statuses.contains(&429), "{statuses:?}");
+    }
+    // Behind a trusted proxy each caller has a rate of their own.
+    for caller in ["203.0.113.1", "203.0.113.2", "2001:db8::1"] {
+        assert_eq!(ask(&proxy, &key, caller).await.0, 503, "no release is live");
+    }
+    let claimed = "6.6.6.6, 203.0.113.1";
+    let mut statuses = Vec::new();
+    for _ in 0..4 {
+        statuses.push(ask(&proxy, &key, claimed).await.0);
+    }
+    assert!(statuses.contains(&429), "what the caller itself claims does not count: {statuses:?}");
+    // Programs have no rate by address.
+    for _ in 0..5 {
+        assert_ne!(service.get("/routing").await.status(), 429);
+    }
+    let slow = Service::start_with(&db, Limits { key_rate: 1, ..Limits::default() }).await;
+    let slow_url = format!("{}{LOOKS}", slow.url);
+    let mut details = Vec::new();
+    for caller in 0..4 {
+        let request = proxy.get(&slow_url).header("origin", SHOP).bearer_auth(&key);
+        let answer = request.header("x-forwarded-for", format!("203.0.113.{caller}")).send().await.unwrap();
+        details.push(answer.json::<Value>().await.unwrap()["detail"].as_str().unwrap().to_owned());
+    }
+    assert!(
+        details.contains(&"this API key sent more than 1 requests in a second".to_owned()),
+        "{details:?}"
+    );
+}
+
+#[apply(contract)]
+async fn an_admin_makes_publishable_keys(Guarded(service): Guarded) {
+    let admin = service.signed_in(Role::Admin).await;
+    for (origins, said) in [
+        ("", "needs the origin of at least one site"),
+        (
+            "https://boutique.example/",
+            "expected an origin such as https://shop.example, without a slash at the end",
+        ),
+        ("boutique.example", "expected an origin such as"),
+        ("*", "expected an origin such as"),
+    ] {
+        let refused =
+            admin.post("/access/keys", &[("label", "Shop"), ("origins", origins), ("days", "365")]).await;
+        assert_eq!(refused.status(), 422, "{origins}");
+        let html = refused.text().await.unwrap();
+        assert!(html.contains(said) && html.contains("id=\"site\" value=\"Shop\""), "{html}");
+        assert!(html.contains("id=\"label\" value=\"\""), "only the form that was sent has it");
+    }
+    let origins = "https://boutique.example https://m.boutique.example";
+    let fields = [("label", "Shop"), ("origins", origins), ("days", "365"), ("form", "f")];
+    let mut shown = Vec::new();
+    for _ in 0..2 {
+        let html = admin.post("/access/keys", &fields).await.text().await.unwrap();
+        let inside = |mark: &str| html.split_once(mark).unwrap().1.split_once("</pre>").unwrap().0.to_owned();
+        shown
+            .push((inside("aria-label=\"API key\">"), inside("aria-label=\"Secret that signs customers\">")));
+    }
+    assert_eq!(shown[0], shown[1], "a double click makes one key");
+    let (key, secret) = &shown[0];
+    assert!(key.starts_with("atlp_") && secret.starts_with("atls_"), "{key}");
+    let list = admin.page("/access/keys").await;
+    assert!(list.contains("pages of https://boutique.example, https://m.boutique.example"), "{list}");
+    assert!(!list.contains(&key[5..]) && !list.contains(&secret[5..]), "neither is shown again");
+    assert_eq!(get(&service, LOOKS, key).await.status(), 503, "no release is live");
+    let entry = service.log(1).await.remove(0);
+    assert_eq!(entry.action, "key.create");
+    let details = Value::from(entry.details);
+    assert_eq!(details["origins"], json!(["https://boutique.example", "https://m.boutique.example"]));
+    assert!(!details.to_string().contains(&secret[5..]), "{details}");
+    let id = service.store.api_keys().list().await.unwrap()[0].id.0;
+    assert_eq!(admin.post(&format!("/access/keys/{id}/revoke"), &[]).await.status(), 303);
+    assert_eq!(get(&service, LOOKS, key).await.status(), 401);
+}
+
+/// The documentation's examples sign what the service reads.
+#[apply(on_sqlite)]
+#[needs(node_and_python)]
+async fn the_examples_sign_customers(Demo(service): Demo) {
+    let (key, record) = publish(&service, SHOP).await;
+    let secret = &record.publishable.as_ref().unwrap().secret.0;
+    let page = include_str!("../../../docs/widget.md");
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/examples");
+    for (file, start) in [("signed_customer.py", "import hashlib"), ("signed_customer.mjs", "import {")] {
+        let code = std::fs::read_to_string(format!("{examples}/{file}")).unwrap();
+        assert!(page.contains(&code[code.find(start).unwrap()..]), "docs/widget.md shows {file} as it is");
+    }
+    let mut python = Command::new("python3");
+    python.args(["-B", "-c", "import sys, signed_customer as s; print(s.signed_customer(*sys.argv[1:]))"]);
+    let mut node = Command::new("node");
+    let script =
+        "import('./signed_customer.mjs').then(s => console.log(s.signedCustomer(...process.argv.slice(1))))";
+    node.args(["-e", script]);
+    for mut command in [python, node] {
+        let output = command.args(["c-000010", secret]).current_dir(examples).output().unwrap();
+        let signed = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let answer = get(&service, &looks_for(signed.trim()), &key).await;
+        assert_eq!((answer.status().as_u16(), header(&answer, "cache-control")), (200, "private, no-cache"));
+    }
+}
+
+fn node_and_python() -> Result<(), String> {
+    tools::there("python3").and_then(|()| tools::there("node"))
+}
