@@ -65,7 +65,13 @@ async fn reads_acceptance_by_type_and_day(Demo(service): Demo) {
     window.click("main form button").await;
     window.until_words("Acceptance by type of article").await;
     let address = window.address().await;
-    assert!(address.ends_with("/operations/acceptance?by=type&days=7"), "{address}");
+    assert!(address.contains("/operations/acceptance?by=type&days=7"), "{address}");
+    window.choose("#slot", "1").await;
+    window.choose("#type", "coat").await;
+    window.click("main form button").await;
+    window
+        .until("document.querySelectorAll('tbody tr').length === 1 && location.search.includes('slot=1')")
+        .await;
     // Pointing at a dot says its figures.
     let tip = "getComputedStyle(document.querySelector('.spot .tip')).visibility";
     window.until(&format!("{tip} === 'hidden'")).await;

@@ -97,8 +97,9 @@ async fn no_change_moves_the_page_or_the_focus(Demo(service): Demo) {
                 "{width:>5}  {name:<32} {:>6} {:>6}  {} -> {}",
                 before[1], after[1], before[0], after[0]
             ));
-            let is_field = !matches!(act, Click);
-            if moved.abs() > 50.0 || after[2] == true || is_field && before[0] != after[0] {
+            // A second Enter does the same again.
+            let stays = !matches!(act, Click) || selector.contains("rel=next");
+            if moved.abs() > 50.0 || after[2] == true || stays && before[0] != after[0] {
                 wrong.push(table.last().unwrap().clone());
             }
         }
