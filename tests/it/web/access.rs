@@ -162,6 +162,7 @@ async fn somebody_invited_is_renamed_and_removed(service: Service) {
         assert_eq!(refused.status(), status);
         let html = refused.text().await.unwrap();
         assert!(html.contains(&format!("role=\"alert\">{said}")), "{html}");
+        assert!(html.contains(&format!("id=\"name\" value=\"{name}\"")), "what was typed stays: {html}");
     }
     assert_eq!(admin.post(&page, &[("change", "name"), ("name", "Bo Ek")]).await.status(), 303);
     assert!(admin.page(&page).await.contains("<h1>Bo Ek</h1>"));

@@ -161,13 +161,22 @@ struct PersonPage<'a> {
     person: &'a Person,
     own: PersonId,
     roles: [Role; 4],
+    /// The name in the form.
+    name: String,
     /// Why the change failed, if it was tried.
     refused: Option<String>,
 }
 
-fn show_person(person: &Person, visitor: &Visitor, refused: Option<String>) -> Result<Html<String>, Problem> {
+/// `refused` is why a change failed, and the name that was typed.
+fn show_person(
+    person: &Person,
+    visitor: &Visitor,
+    refused: Option<(String, Option<String>)>,
+) -> Result<Html<String>, Problem> {
     let (shell, own) = (visitor.shell(Page::Access), visitor.person.id);
-    let page = PersonPage { shell, tab: Tab::People, person, own, roles: Role::ALL, refused };
+    let (refused, typed) = refused.unzip();
+    let name = typed.flatten().unwrap_or_else(|| person.name.to_string());
+    let page = PersonPage { shell, tab: Tab::People, person, own, roles: Role::ALL, name, refused };
     Ok(Html(page.render()?))
 }
 
@@ -225,7 +234,7 @@ pub(super) async fn change(
         Change::Name => match Name::new(name.as_deref().unwrap_or_default().trim()) {
             Ok(name) => people.rename(id, &name, now).await,
             Err(error) => {
-                let page = show_person(&person, &visitor, Some(error.to_string()))?;
+                let page = show_person(&person, &visitor, Some((error.to_string(), name)))?;
                 return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
             }
         },
@@ -235,7 +244,7 @@ pub(super) async fn change(
         Ok(()) if matches!(change, Change::Remove) => Ok(Redirect::to("/access").into_response()),
         Ok(()) => Ok(Redirect::to(&format!("/access/people/{}", id.0)).into_response()),
         Err(StoreError::Conflict(conflict)) => {
-            let page = show_person(&person, &visitor, Some(conflict.to_string()))?;
+            let page = show_person(&person, &visitor, Some((conflict.to_string(), name)))?;
             Ok((StatusCode::CONFLICT, page).into_response())
         }
         Err(error) => Err(error.into()),
