@@ -2,7 +2,13 @@
 
 use std::sync::LazyLock;
 
-use axum::{Router, extract::Query, response::Response, routing::get};
+use axum::{
+    Router,
+    extract::Query,
+    http::{HeaderValue, header},
+    response::Response,
+    routing::get,
+};
 use serde::Deserialize;
 
 use crate::web::http::{
@@ -38,10 +44,14 @@ static ASSETS: LazyLock<Vec<Asset>> = assets! {
     "figtree.woff2": "font/woff2",
     "instrument-serif.woff2": "font/woff2",
     "favicon.svg": "image/svg+xml",
+    "widget.js": "text/javascript; charset=utf-8",
 };
 
+/// The element for pages of shops, at an address of its own: their pages name it.
+const WIDGET: &str = "widget.js";
+
 pub(crate) fn router() -> Router<AppState> {
-    Router::new().route("/static/{name}", get(asset))
+    Router::new().route("/static/{name}", get(asset)).route("/widget.js", get(widget))
 }
 
 /// An asset's address.
@@ -61,10 +71,21 @@ struct Version {
 
 async fn asset(
     axum::extract::Path(name): axum::extract::Path<String>,
-    Query(Version { v }): Query<Version>,
+    Query(version): Query<Version>,
     conditions: Conditions,
 ) -> Result<Response, Problem> {
-    let Some(asset) = find(&name) else {
+    answer(&name, version, &conditions)
+}
+
+async fn widget(Query(version): Query<Version>, conditions: Conditions) -> Result<Response, Problem> {
+    let mut response = answer(WIDGET, version, &conditions)?;
+    // A page that checks a script's digest (`integrity`) reads it as another site's.
+    response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    Ok(response)
+}
+
+fn answer(name: &str, Version { v }: Version, conditions: &Conditions) -> Result<Response, Problem> {
+    let Some(asset) = find(name) else {
         return Err(Problem::new(Kind::NotFound, format!("there is no file /static/{name}")));
     };
     let caching = if v.as_deref() == Some(asset.version()) {
@@ -72,5 +93,5 @@ async fn asset(
     } else {
         "public, max-age=300"
     };
-    asset.document.answer(caching, &conditions)
+    asset.document.answer(caching, conditions)
 }

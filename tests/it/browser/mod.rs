@@ -9,6 +9,7 @@ pub mod place;
 pub mod saved_outfits;
 pub mod studio;
 pub mod stylist;
+pub mod widget;
 
 use atelier_core::domain::Role;
 use serde_json::json;

@@ -14,7 +14,7 @@ use super::{Browser, Demo, Service, Stylist, browser, header};
 use crate::harness::{TestDatabase, apply, contract};
 
 /// Each page and the lowest role that may see it; `None` is public.
-const PAGES: [(&str, Option<Role>); 43] = [
+const PAGES: [(&str, Option<Role>); 44] = [
     ("/studio", Some(Role::Stylist)),
     ("/studio/outfits", Some(Role::Stylist)),
     ("/studio/outfits/1", Some(Role::Stylist)),
@@ -57,6 +57,7 @@ const PAGES: [(&str, Option<Role>); 43] = [
     ("/access/keys", Some(Role::Admin)),
     ("/access/audit", Some(Role::Admin)),
     ("/sign-in", None),
+    ("/widget.js", None),
     ("/pictures/coat.svg", None),
 ];
 

@@ -1,0 +1,260 @@
+// <atelier-looks article="a-1" key="atlp_…">: looks with an article, or similar articles, on a shop's product page.
+// docs/widget.md says how to use it. Whatever the service answers becomes text and attributes, never HTML.
+(() => {
+  const HERE = document.currentScript ? new URL(document.currentScript.src).origin : "";
+  const LABELS = {
+    looks: "Complete the look", similar: "Similar articles", look: "Look {n}", total: "Whole look: {price}", size: "Size", choose: "Choose a size",
+    soldOut: "{size}, sold out", add: "Add to cart", addOf: "Add to cart: {name}", added: "{name} is in your cart", none: "Nothing fits right now",
+  };
+  // What each event is to the service. A click says no more than that the article was seen.
+  const KINDS = { viewed: "shown", clicked: "shown", added: "accepted" };
+
+  // No height depends on what is shown, so nothing moves when the answer comes.
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(`
+    :host { display: block; --width: var(--atelier-card-width, 10rem); font: inherit; color: inherit; }
+    :host([hidden]) { display: none; }
+    h2, h3, p, ul { margin: 0; padding: 0; font: inherit; }
+    h2 { font-size: 1.375em; line-height: 2rem; height: 2rem; overflow: hidden; }
+    h3 { line-height: 1.5rem; height: 1.5rem; margin-block-start: .75rem; font-weight: 600; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+    ul { display: flex; gap: 1rem; list-style: none; overflow-x: auto; padding: .25rem; margin-inline: -.25rem; scroll-snap-type: x proximity;
+      height: calc(var(--width) * 1.25 + 14rem); box-sizing: border-box; }
+    li { flex: none; width: var(--width); display: grid; grid-template-rows: auto 1.25rem auto; align-content: start; gap: .375rem; scroll-snap-align: start; }
+    .link { display: grid; grid-template-rows: auto 1.25rem 2.5rem; gap: .375rem; color: inherit; text-decoration: none; }
+    a:hover .name { text-decoration: underline; }
+    a:focus-visible, button:focus-visible, select:focus-visible { outline: 3px solid; outline-offset: 2px; }
+    .picture { height: calc(var(--width) * 1.25); background: #8881; overflow: hidden; }
+    img { display: block; width: 100%; height: 100%; object-fit: cover; }
+    .brand { font-size: .875em; line-height: 1.25rem; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+    .name { line-height: 1.25rem; overflow: hidden; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow-wrap: anywhere; }
+    .price { line-height: 1.25rem; font-weight: 600; }
+    .buy { display: grid; grid-template-rows: 2.75rem 2.75rem; gap: .375rem; }
+    select, button { font: inherit; width: 100%; border: 1px solid; border-radius: .25rem; background: transparent; color: inherit; }
+    button { grid-row: 2; cursor: pointer; }
+    select[aria-invalid=true] { outline: 2px solid #b00020; }
+    .total, .status { line-height: 1.5rem; height: 1.5rem; overflow: hidden; }
+  `);
+
+  function make(tag, part, text, attributes = {}) {
+    const node = document.createElement(tag);
+    if (part) { node.part = part; node.className = part; }
+    if (text) node.textContent = text;
+    for (const [name, value] of Object.entries(attributes)) if (value != null) node.setAttribute(name, value);
+    return node;
+  }
+
+  // Of texts that the shop's feed has; another scheme could be a script.
+  function webAddress(text) {
+    try {
+      const url = new URL(text, document.baseURI);
+      return typeof text === "string" && /^https?:$/.test(url.protocol) ? url.href : null;
+    } catch { return null; }
+  }
+
+  const first = value => (Array.isArray(value) ? value[0] : value);
+  const words = (template, values) => String(template).replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
+
+  class AtelierLooks extends HTMLElement {
+    static observedAttributes = ["article", "customer", "key", "src", "mode", "n", "store", "currency", "labels"];
+    #root = this.attachShadow({ mode: "open" });
+    #wait; #abort; #observer; #status; #waiting = new Map(); #sent = new Set();
+    // Names this page's events.
+    #page = [...crypto.getRandomValues(new Uint8Array(12))].map(byte => byte.toString(16).padStart(2, "0")).join("");
+
+    constructor() {
+      super();
+      this.#root.adoptedStyleSheets = [sheet];
+    }
+
+    connectedCallback() { this.#soon(); }
+    attributeChangedCallback() { if (this.isConnected) this.#soon(); }
+    disconnectedCallback() { this.#abort?.abort(); this.#observer?.disconnect(); this.#flush(); }
+
+    get #similar() { return this.getAttribute("mode") === "similar"; }
+    get #n() { return Math.min(Math.max(parseInt(this.getAttribute("n"), 10) || (this.#similar ? 8 : 1), 1), 16); }
+    get #src() { return (this.getAttribute("src") || HERE).replace(/\/+$/, ""); }
+    get #labels() {
+      try { return { ...LABELS, ...JSON.parse(this.getAttribute("labels") || "{}") }; } catch { return LABELS; }
+    }
+
+    // Several attributes are often set one after another.
+    #soon() {
+      if (!this.#wait) this.#frame();
+      clearTimeout(this.#wait);
+      this.#wait = setTimeout(() => { this.#wait = 0; this.#load(); });
+    }
+
+    // The page as it is while nothing is known: as high as it will be.
+    #frame() {
+      const labels = this.#labels;
+      const heading = make("h2", "heading", "", { id: "heading" });
+      const slot = make("slot", "", this.#similar ? labels.similar : labels.looks, { name: "heading" });
+      heading.append(slot);
+      this.#status = make("p", "status", "", { role: "status" });
+      const section = make("section", "section", "", { "aria-labelledby": "heading", "aria-busy": "true" });
+      section.append(heading);
+      for (let row = 0; row < (this.#similar ? 1 : this.#n); row++) {
+        const look = make("div", "look");
+        look.append(...(this.#similar ? [make("ul", "cards")] : [make("h3", "title"), make("ul", "cards"), make("p", "total")]));
+        look.style.visibility = "hidden";
+        section.append(look);
+      }
+      section.append(this.#status);
+      this.#root.replaceChildren(section);
+      return section;
+    }
+
+    async #load() {
+      this.#abort?.abort();
+      this.#abort = new AbortController();
+      const { signal } = this.#abort, article = this.getAttribute("article");
+      if (!article || !this.getAttribute("key")) return;
+      const query = new URLSearchParams({ n: this.#n });
+      for (const name of ["customer", "store"]) if (this.getAttribute(name)) query.set(name, this.getAttribute(name));
+      const what = this.#similar ? "similar" : "looks";
+      try {
+        const answer = await fetch(`${this.#src}/v1/articles/${encodeURIComponent(article)}/${what}?${query}`, { headers: this.#headers(), signal });
+        const body = await answer.json();
+        if (!answer.ok) throw new Error(body.detail || answer.status);
+        this.#show(body, article);
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#show({}, article);
+        this.#tell("atelier-error", { message: String(error.message) });
+      }
+    }
+
+    #headers() { return { Authorization: `Bearer ${this.getAttribute("key")}` }; }
+
+    #show(body, article) {
+      const labels = this.#labels, similar = this.#similar;
+      const looks = similar ? [{ articles: body.items || [] }] : body.looks || [];
+      const section = this.#frame(), rows = section.querySelectorAll(".look");
+      this.#observer?.disconnect();
+      this.#observer = new IntersectionObserver(entries => {
+        for (const entry of entries) if (entry.isIntersecting) { this.#observer.unobserve(entry.target); entry.target.seen(); }
+      }, { threshold: 0.5 });
+      let count = 0;
+      looks.slice(0, rows.length).forEach((look, at) => {
+        const title = look.title || words(labels.look, { n: at + 1 });
+        const cards = make("ul", "cards", "", { role: "list", "aria-label": similar ? null : title });
+        for (const piece of look.articles || []) {
+          if (piece.article.id === article || piece.article.variants?.some?.(variant => variant.id === article)) continue;
+          cards.append(this.#card(look, piece));
+          count++;
+        }
+        if (!cards.children.length) return;
+        rows[at].querySelector(".cards").replaceWith(cards);
+        rows[at].style.visibility = "";
+        if (similar) return;
+        rows[at].querySelector(".title").textContent = title;
+        const currency = first(look.articles[0]?.article.currency);
+        if (look.total != null) rows[at].querySelector(".total").textContent = words(labels.total, { price: this.#price(look.total, currency) });
+      });
+      section.removeAttribute("aria-busy");
+      this.toggleAttribute("empty", !count);
+      if (!count) this.#status.append(make("slot", "", labels.none, { name: "empty" }));
+      this.#tell("atelier-load", { count });
+    }
+
+    #card(look, piece) {
+      const { article } = piece, labels = this.#labels;
+      const name = String(first(article.name) ?? article.type.replaceAll("-", " ")), href = webAddress(first(article.url));
+      const card = make("li", "card");
+      const link = make(href ? "a" : "span", "link", "", { href });
+      const picture = make("span", "picture"), drawing = this.#drawing(article);
+      const image = make("img", "image", "", { alt: "", loading: "lazy", decoding: "async", src: webAddress(first(article.image)) || drawing });
+      image.onerror = () => { image.onerror = null; image.src = drawing; };
+      picture.append(image);
+      link.append(picture, make("span", "brand", String(first(article.brand) ?? "")), make("span", "name", name));
+      link.addEventListener("click", () => {
+        if (!href) return;
+        this.#report("clicked", look, piece);
+        this.#flush();
+        this.#tell("atelier-click", { article: article.id, url: href });
+      });
+      const price = make("span", "price");
+      const show = chosen => {
+        const amount = chosen?.price ?? first(article.price);
+        price.textContent = amount == null ? "" : this.#price(amount, first(article.currency));
+      };
+      const buy = make("div", "buy"), variants = Array.isArray(article.variants) ? article.variants : [];
+      const own = variants.find(variant => variant.id === piece.variant?.id && variant.in_stock);
+      let choice;
+      if (variants.length > 1) {
+        choice = make("select", "size", "", { "aria-label": `${labels.size}: ${name}` });
+        if (!own) choice.append(make("option", "", labels.choose, { value: "" }));
+        for (const variant of variants) {
+          const size = variant.size ?? (Object.values(variant.options || {}).join(" ") || variant.id);
+          const option = make("option", "", variant.in_stock ? size : words(labels.soldOut, { size }), { value: variant.id });
+          option.disabled = !variant.in_stock;
+          option.selected = variant === own;
+          choice.append(option);
+        }
+        choice.addEventListener("change", () => { choice.removeAttribute("aria-invalid"); show(variants.find(one => one.id === choice.value)); });
+        buy.append(choice);
+      }
+      show(own ?? (variants.length === 1 ? variants[0] : null));
+      const button = make("button", "add", labels.add, { type: "button", "aria-label": words(labels.addOf, { name }) });
+      button.addEventListener("click", () => {
+        const variant = choice ? choice.value : variants[0]?.id ?? article.id;
+        if (!variant) {
+          choice.setAttribute("aria-invalid", "true");
+          choice.focus();
+          this.#status.textContent = labels.choose;
+          return;
+        }
+        const detail = { article: article.id, variant, look: look.look ?? null, completion: look.completion_id ?? null };
+        if (!this.#tell("atelier-add", detail)) return;
+        this.#status.textContent = words(labels.added, { name });
+        this.#report("added", look, piece);
+        this.#flush();
+      });
+      buy.append(button);
+      card.append(link, price, buy);
+      card.seen = () => this.#report("viewed", look, piece);
+      this.#observer.observe(card);
+      return card;
+    }
+
+    #drawing(article) {
+      const query = new URLSearchParams();
+      for (const name of ["colour", "pattern", "material", "gender"]) if (article[name]) query.set(name, String(first(article[name])));
+      return `${this.#src}/pictures/${encodeURIComponent(article.type)}.svg?${query}`;
+    }
+
+    #price(amount, currency) {
+      const language = this.closest("[lang]")?.lang || undefined;
+      const style = { style: "currency", currency: currency || this.getAttribute("currency") || "EUR" };
+      try { return new Intl.NumberFormat(language, style).format(amount); } catch { return String(amount); }
+    }
+
+    // False if the page prevented it.
+    #tell(name, detail) {
+      return this.dispatchEvent(new CustomEvent(name, { detail, bubbles: true, composed: true, cancelable: true }));
+    }
+
+    // Reports what happened, each once. Only looks have an id that the service made; it counts nothing else.
+    #report(what, look, piece) {
+      if (!look.completion_id) return;
+      const event = { completion_id: look.completion_id, kind: KINDS[what], slot: piece.slot, article: piece.article.id };
+      const id = `${this.#page}-${event.kind}-${event.slot}-${event.completion_id.slice(-32)}`;
+      if (this.#sent.has(id)) return;
+      this.#sent.add(id);
+      this.#waiting.set(id, { id, ...event, ...(this.getAttribute("customer") ? { customer: this.getAttribute("customer") } : {}) });
+      if (this.#waiting.size === 1) setTimeout(() => this.#flush(), 1000);
+    }
+
+    #flush() {
+      const events = [...this.#waiting.values()];
+      this.#waiting.clear();
+      if (!events.length) return;
+      // A page that ends still sends it. That a report is lost is no fault for the visitor to see.
+      fetch(`${this.#src}/v1/feedback`, {
+        method: "POST", keepalive: true, headers: { ...this.#headers(), "Content-Type": "application/json" }, body: JSON.stringify(events),
+      }).catch(() => {});
+    }
+  }
+
+  if (!customElements.get("atelier-looks")) customElements.define("atelier-looks", AtelierLooks);
+})();
