@@ -38,7 +38,7 @@ RATIOS = ROOT / "benches/speed.json"
 # Of the callers whose requests also name a type.
 TYPED = (1, 64, 256)
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
-PORTS = {"service": 8190, "fastapi": 8191, "litserve": 8192, "side-by-side": 8193, "demo": 8194}
+PORTS = {"service": 8190, "fastapi": 8191, "litserve": 8192, "side-by-side": 8193, "demo": 8194, "events": 8195}
 
 
 def main():

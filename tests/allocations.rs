@@ -129,6 +129,7 @@ async fn start(url: &str) -> AppState {
         releases: Arc::clone(&releases),
         limits: Limits::default(),
         tickets: Tickets::start(&store, terms, || [7; 32], Timestamp::from_millis(1)).await.unwrap(),
+        events: config::Events::default().terms(),
         metrics: Metrics::new(&releases),
         access: Access::new(store.clone()).require_key(RequireKey::Never),
         cross_origins: CrossOrigins::default(),

@@ -344,7 +344,7 @@ create table feedback_events (
     constraint feedback_events_fact_unique unique (fact),
     constraint feedback_events_customer_known
         foreign key (customer_id) references customers (id) on delete set null,
-    constraint feedback_events_kind_valid check (kind in ('shown', 'accepted', 'rejected', 'bought'))
+    constraint feedback_events_kind_valid check (kind in ('shown', 'accepted', 'rejected', 'bought', 'returned', 'kept'))
 );
 
 create index feedback_events_by_completion on feedback_events (completion_id);
@@ -367,5 +367,56 @@ create table feedback_counts (
     accepted bigint not null default 0,
     rejected bigint not null default 0,
     bought bigint not null default 0,
+    returned bigint not null default 0,
+    kept bigint not null default 0,
+    revenue bigint not null default 0,
+    window_bought bigint not null default 0,
+    window_returned bigint not null default 0,
+    window_kept bigint not null default 0,
+    window_revenue bigint not null default 0,
     constraint feedback_counts_key_unique unique (shown_day, release, method, arm, article_type, is_new, slot)
+);
+
+create table events (
+    seq bigint generated always as identity primary key,
+    id_hash bytea not null,
+    kind text collate "C" not null,
+    customer_id text collate "C",
+    visitor_hash bytea,
+    article_id text collate "C" not null,
+    order_id text collate "C",
+    value bigint,
+    at bigint not null,
+    attribution text collate "C",
+    shown_fact bytea,
+    shown_day bigint,
+    counts_id bigint,
+    constraint events_id_unique unique (id_hash),
+    constraint events_customer_known foreign key (customer_id) references customers (id) on delete cascade,
+    constraint events_kind_valid check (kind in ('viewed', 'added', 'bought', 'returned', 'kept', 'rejected')),
+    constraint events_attribution_valid check (attribution in ('ticket', 'window'))
+);
+
+create index events_by_customer on events (customer_id, shown_day) where customer_id is not null;
+create index events_by_visitor on events (visitor_hash, at) where visitor_hash is not null;
+create index events_by_order on events (order_id) where order_id is not null;
+create index events_by_suggestion on events (shown_fact) where shown_fact is not null;
+create index events_by_time on events (at);
+
+create table event_counts (
+    day bigint not null,
+    kind text collate "C" not null,
+    events bigint not null,
+    value bigint not null,
+    constraint event_counts_key_unique primary key (day, kind)
+);
+
+create table purchases (
+    customer_id text collate "C" not null,
+    article_id text collate "C" not null,
+    bought bigint not null,
+    returned bigint not null,
+    at bigint not null,
+    constraint purchases_unique primary key (customer_id, article_id),
+    constraint purchases_customer_known foreign key (customer_id) references customers (id) on delete cascade
 );

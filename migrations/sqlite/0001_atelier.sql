@@ -495,7 +495,7 @@ create table feedback_events (
     constraint feedback_events_fact_unique unique (fact),
     constraint feedback_events_customer_known
         foreign key (customer_id) references customers (id) on delete set null,
-    constraint feedback_events_kind_valid check (kind in ('shown', 'accepted', 'rejected', 'bought'))
+    constraint feedback_events_kind_valid check (kind in ('shown', 'accepted', 'rejected', 'bought', 'returned', 'kept'))
 ) strict;
 
 -- All that happened to one completion.
@@ -533,5 +533,77 @@ create table feedback_counts (
     accepted integer not null default 0,
     rejected integer not null default 0,
     bought integer not null default 0,
+    returned integer not null default 0,
+    kept integer not null default 0,
+    -- Thousandths of the shop's currency: what was bought, less what came back.
+    revenue integer not null default 0,
+    -- The same of purchases that named no ticket, and of whose article the customer had been shown the suggestion shortly before.
+    window_bought integer not null default 0,
+    window_returned integer not null default 0,
+    window_kept integer not null default 0,
+    window_revenue integer not null default 0,
     constraint feedback_counts_key_unique unique (shown_day, release, method, arm, article_type, is_new, slot)
 ) strict;
+
+-- ## Events
+
+-- What customers and visitors did in the shop. A row is kept for a set time, in which an event that is sent again is recognised.
+create table events (
+    seq integer primary key,
+    -- The first half of SHA-256 of the caller's id of the event. Callers' ids may contain a customer's, as in feedback_events.
+    id_hash blob not null,
+    kind text not null,
+    -- An event is about a person: erasing the customer erases it.
+    customer_id text,
+    -- Half of SHA-256 of the visitor's id, if the caller says that the visitor consented.
+    visitor_hash blob,
+    article_id text not null,
+    -- Null without a customer or a visitor's consent, because an order tells who it was.
+    order_id text,
+    -- As revenue in feedback_counts.
+    value integer,
+    at integer not null,
+    -- How it belongs to a suggestion, and the fact of that suggestion's event `shown` in feedback_events. Null if it does not.
+    attribution text,
+    shown_fact blob,
+    -- In purchases, returns and kept articles that feedback_counts has: the day on which the suggestion was shown, and the row.
+    shown_day integer,
+    counts_id integer,
+    constraint events_id_unique unique (id_hash),
+    constraint events_customer_known foreign key (customer_id) references customers (id) on delete cascade,
+    constraint events_kind_valid check (kind in ('viewed', 'added', 'bought', 'returned', 'kept', 'rejected')),
+    constraint events_attribution_valid check (attribution in ('ticket', 'window'))
+) strict;
+
+-- Erasures, exports, and revenue by a feature of the customers.
+create index events_by_customer on events (customer_id, shown_day) where customer_id is not null;
+-- What a visitor was shown.
+create index events_by_visitor on events (visitor_hash, at) where visitor_hash is not null;
+-- A return finds its purchase, which may come later.
+create index events_by_order on events (order_id) where order_id is not null;
+-- One purchase of a suggestion counts.
+create index events_by_suggestion on events (shown_fact) where shown_fact is not null;
+-- Old ones are removed.
+create index events_by_time on events (at);
+
+-- Events by day (since 1970, in UTC) and kind, for ever. Nothing here is about a person.
+create table event_counts (
+    day integer not null,
+    kind text not null,
+    events integer not null,
+    value integer not null,
+    constraint event_counts_key_unique primary key (day, kind)
+) strict;
+
+-- What each customer bought, for models: beside the profile, which callers replace as a whole. Counted, because a return may
+-- come before its purchase.
+create table purchases (
+    customer_id text not null,
+    article_id text not null,
+    bought integer not null,
+    returned integer not null,
+    -- The latest event.
+    at integer not null,
+    constraint purchases_unique primary key (customer_id, article_id),
+    constraint purchases_customer_known foreign key (customer_id) references customers (id) on delete cascade
+) strict, without rowid;

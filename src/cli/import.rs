@@ -22,9 +22,11 @@ use clap::Args;
 use indicatif::HumanCount;
 
 use crate::{
-    cli::{Settings, progress::Progress},
+    cli::{Settings, progress::Progress, serve::draw_key},
+    config::Config,
     service::{
         coverage::Census,
+        events::{Recorder, Summary},
         import::{
             Mirrored,
             load::{Change, End, Imported, Options, Outcome, Step, load_files},
@@ -34,6 +36,7 @@ use crate::{
             Look,
             files::{Read, read, store_all},
         },
+        tickets::Tickets,
     },
     store::{Counts, Store},
 };
@@ -81,6 +84,10 @@ pub(super) struct Import {
     /// Looks: `look` and `articles`; or `look`, `article` or `variant`, and `position`.
     #[arg(long, value_name = "FILE", conflicts_with = "folder")]
     looks: Option<PathBuf>,
+    /// Events: `id`, `kind`, `article` or `variant`, and perhaps `customer`, `order`, `value`, `time`. They are recorded in parts, and
+    /// each once: after an interruption, import the file again.
+    #[arg(long, value_name = "FILE", conflicts_with = "folder")]
+    events: Option<PathBuf>,
     /// Feature schema [default: the folder's schema.toml, or the built-in one].
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
@@ -113,19 +120,14 @@ impl Import {
             (None, Some(folder)) => read_folder_schema(folder)?,
             (None, None) => Schema::default_schema(),
         };
+        let Self { articles, customers, outfits, looks, .. } = self;
         let files = match &self.folder {
             Some(folder) => find_files(folder)?,
-            None => Files {
-                articles: self.articles,
-                customers: self.customers,
-                outfits: self.outfits,
-                looks: self.looks,
-                retired: None,
-            },
+            None => Files { articles, customers, outfits, looks, retired: None },
         };
-        if files.is_empty() && files.looks.is_none() {
+        if files.is_empty() && files.looks.is_none() && self.events.is_none() {
             bail!(
-                "nothing to import: name a folder, or files with --articles, --customers, --outfits or --looks"
+                "nothing to import: name a folder, or files with --articles, --customers, --outfits, --looks or --events"
             );
         }
         if self.mirror && files.articles.is_none() {
@@ -146,14 +148,20 @@ impl Import {
         let now = SystemTime::now().into();
         let read = |path| read_looks(path, &schema, &options.dialect, self.skip_bad);
         let looks = files.looks.as_ref().map(read).transpose()?;
+        let events = async || match &self.events {
+            Some(path) => {
+                record_events(settings, store, path, &schema, &options.dialect, self.skip_bad, now).await
+            }
+            None => Ok(ExitCode::SUCCESS),
+        };
         if files.is_empty() {
             eprintln!("imported into {store}:");
             store_looks(store, looks, now).await?;
-            return Ok(ExitCode::SUCCESS);
+            return events().await;
         }
         let tell = show_steps(|line| eprintln!("{line}"));
         let Outcome { report, end } =
-            load_files(store, &files, &schema, options, census.as_mut(), now, tell).await?;
+            load_files(store, &files, &schema, options.clone(), census.as_mut(), now, tell).await?;
         for line in report.findings() {
             eprintln!("{line}");
         }
@@ -188,7 +196,7 @@ impl Import {
                 if report.bad > 0 {
                     eprintln!("skipped: {} bad {}", HumanCount(report.bad), row_or_rows(report.bad));
                 }
-                Ok(ExitCode::SUCCESS)
+                events().await
             }
             End::Refused => {
                 eprintln!("{}", refusal(&report));
@@ -239,6 +247,32 @@ async fn store_looks(
     let [added, changed, unchanged] = [added, changed, unchanged].map(HumanCount);
     eprintln!("  looks: {added} new, {changed} changed, {unchanged} unchanged");
     Ok(())
+}
+
+/// Records the events of a file. Each part of it is stored for good.
+async fn record_events(
+    settings: &Settings,
+    store: &Store,
+    path: &Path,
+    schema: &Schema,
+    dialect: &Dialect,
+    skip_bad: bool,
+    now: Timestamp,
+) -> Result<ExitCode> {
+    let Config { tickets, events, .. } = &settings.config;
+    let tickets = Tickets::start(store, tickets.terms(), draw_key, now).await?;
+    let recorder = Recorder { store, tickets: &tickets, terms: events.terms(), copies: None };
+    let mut rows = atelier_files::read_as(path, schema, dialect)?;
+    let bar = Progress::new(path, rows.progress().1);
+    let summary = recorder.record_rows(&mut rows, now, |read| bar.set(read)).await?;
+    bar.finish();
+    let Summary { recorded, known, refused, errors } = summary;
+    for (line, reason) in errors {
+        eprintln!("{}, row {line}: {reason}", path.display());
+    }
+    let [new, known, bad] = [recorded, known, refused].map(HumanCount);
+    eprintln!("  events: {new} new, {known} known, {bad} refused");
+    Ok(if refused == 0 || skip_bad { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Shows a bar for each file while it is read, and tells a line at its end.

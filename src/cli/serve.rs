@@ -97,9 +97,8 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     store.clean_up_imports().await?;
     let Settings { config, origins } = settings;
     let engine = Engine::new(models, config.engine.settings());
-    let (models, least) = (config.models.folder.clone(), config.models.least_known);
-    let releases = Releases::new(engine, store.clone(), models, &config.shop.currency);
-    let releases = Arc::new(releases.require_known(least));
+    let releases = Releases::new(engine, store.clone(), config.models.folder.clone(), &config.shop.currency);
+    let releases = Arc::new(releases.require_known(config.models.least_known));
     serve_first_release(&store, &releases, &config, &origins).await?;
     if is_demo {
         let folder = config.models.folder.join(&config.models.release);
@@ -133,7 +132,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     let metrics = Metrics::new(&releases);
     let profiles = Profiles::new(store.clone(), config.profiles.keep());
     let limits = fit_open_files(config.limits);
-    tend(&mut background, &store, &tickets, &metrics);
+    tend(&mut background, &store, &tickets, &metrics, config.events.terms().kept);
     let traces = Traces::new(config.telemetry.collector.as_ref());
     let parts = Parts {
         store: store.clone(),
@@ -141,6 +140,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
         releases,
         limits,
         tickets,
+        events: config.events.terms(),
         metrics,
         access,
         cross_origins: CrossOrigins::new(config.access.cross_origins()),
@@ -276,7 +276,7 @@ fn guard(store: &Store, settings: &config::Access, is_demo: bool) -> Access {
 }
 
 /// 244 random bits for a key that signs tickets.
-fn draw_key() -> [u8; 32] {
+pub(super) fn draw_key() -> [u8; 32] {
     let mut key = [0; 32];
     key[..16].copy_from_slice(Uuid::new_v4().as_bytes());
     key[16..].copy_from_slice(Uuid::new_v4().as_bytes());
@@ -339,12 +339,18 @@ async fn follow_replicas(releases: Arc<Releases>) {
 }
 
 /// Starts what runs in the background whatever is asked.
-fn tend(background: &mut JoinSet<()>, store: &Store, tickets: &Tickets, metrics: &Metrics) {
+fn tend(
+    background: &mut JoinSet<()>,
+    store: &Store,
+    tickets: &Tickets,
+    metrics: &Metrics,
+    events_kept: Duration,
+) {
     background.spawn(renew_ticket_keys(tickets.clone()));
     background.spawn(sample_metrics(metrics.clone()));
     background.spawn(return_memory_periodically());
     background.spawn(store.clone().complete_erasures());
-    background.spawn(remove_deleted_outfits(store.clone()));
+    background.spawn(remove_what_is_old(store.clone(), events_kept));
 }
 
 /// Replaces the key that signs tickets when it is old, and follows the other replicas.
@@ -358,12 +364,16 @@ async fn renew_ticket_keys(tickets: Tickets) {
     }
 }
 
-/// Removes for good what can no longer be brought back.
-async fn remove_deleted_outfits(store: Store) {
+/// Removes for good outfits that can no longer be brought back, and events that are kept no longer.
+async fn remove_what_is_old(store: Store, events_kept: Duration) {
     const PAUSE: Duration = Duration::from_hours(1);
     loop {
         if let Err(error) = store.saved_outfits().remove_deleted(SystemTime::now().into()).await {
             tracing::warn!(%error, "cannot remove deleted outfits; trying again in an hour");
+        }
+        let before = (SystemTime::now() - events_kept).into();
+        if let Err(error) = store.events().remove_before(before).await {
+            tracing::warn!(%error, "cannot remove old events; trying again in an hour");
         }
         tokio::time::sleep(PAUSE).await;
     }

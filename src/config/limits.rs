@@ -27,7 +27,7 @@ pub struct Limits {
     pub page: u32,
     /// Items of a page if the request does not say.
     pub page_default: u32,
-    /// Events of a feedback request.
+    /// Events of a request with feedback or events.
     pub feedback_events: u32,
     /// Outfits of a batch request.
     pub batch_items: u32,

@@ -5,6 +5,7 @@
 //! which override it.
 
 mod engine;
+mod events;
 mod limits;
 mod origins;
 mod overrides;
@@ -37,6 +38,7 @@ use crate::{
 
 pub use self::{
     engine::Engine,
+    events::Events,
     limits::{Limits, TRANSFER_BYTES},
     origins::Origins,
     overrides::Overrides,
@@ -66,6 +68,7 @@ pub struct Config {
     pub access: Access,
     pub telemetry: Telemetry,
     pub tickets: Tickets,
+    pub events: Events,
     pub shop: Shop,
     pub feeds: Feeds,
 }
@@ -340,6 +343,7 @@ impl Config {
         self.profiles.check()?;
         self.limits.check()?;
         self.tickets.check()?;
+        self.events.check()?;
         self.access.check()?;
         self.shop.check()?;
         self.telemetry.check(AVAILABLE)?;

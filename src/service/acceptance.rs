@@ -9,7 +9,7 @@ use atelier_core::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::store::{CountedBy, CountedOnly, Outcomes, Store, StoreError, day_of};
+use crate::store::{CountedBy, CountedOnly, Outcomes, Sales, Store, StoreError, day_of};
 
 /// Two-sided 95 %.
 const Z: f64 = 1.959_963_984_540_054;
@@ -172,16 +172,30 @@ async fn by_feature(
     }
     let mut rows: Vec<(String, Outcomes)> =
         values.into_iter().map(|(row, outcomes)| (feature.row_name(row), outcomes)).collect();
+    let rest = |total: Sales, known: Sales| Sales {
+        bought: total.bought.saturating_sub(known.bought),
+        returned: total.returned.saturating_sub(known.returned),
+        kept: total.kept.saturating_sub(known.kept),
+        revenue: total.revenue - known.revenue,
+    };
     let unknown = Outcomes {
         shown: total.shown.saturating_sub(known.shown),
         accepted: total.accepted.saturating_sub(known.accepted),
         rejected: total.rejected.saturating_sub(known.rejected),
-        bought: total.bought.saturating_sub(known.bought),
+        sold: rest(total.sold, known.sold),
+        in_window: rest(total.in_window, known.in_window),
     };
     if unknown.shown > 0 {
         rows.push(("unknown customer".into(), unknown));
     }
     Ok(Acceptance { rows, total })
+}
+
+/// Thousandths of the shop's currency as people and callers see them.
+pub fn money(thousandths: i64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "sums are far below 2^53")]
+    let value = thousandths as f64;
+    value / 1000.0
 }
 
 /// A share with its 95 % confidence interval (Wilson's).

@@ -9,13 +9,14 @@ use prometheus_client::{
 };
 
 use super::completion::Completion;
-use crate::store::FeedbackKind;
+use crate::store::{EventKind, EventRecorded, FeedbackKind, Recorded};
 
 /// Clones share the counts.
 #[derive(Debug, Clone)]
 pub struct Exposure {
     suggestions: Family<ArticleLabels, Counter>,
     events: Family<EventLabels, Counter>,
+    shop_events: Family<ShopEventLabels, Counter>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -29,12 +30,29 @@ struct EventLabels {
     article: &'static str,
 }
 
-const EVENTS: [FeedbackKind; 4] =
-    [FeedbackKind::Shown, FeedbackKind::Accepted, FeedbackKind::Rejected, FeedbackKind::Bought];
+/// The kind is empty in refused events, which may have none.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ShopEventLabels {
+    kind: &'static str,
+    result: &'static str,
+}
+
+const EVENTS: [FeedbackKind; 6] = [
+    FeedbackKind::Shown,
+    FeedbackKind::Accepted,
+    FeedbackKind::Rejected,
+    FeedbackKind::Bought,
+    FeedbackKind::Returned,
+    FeedbackKind::Kept,
+];
 
 impl Default for Exposure {
     fn default() -> Self {
-        let exposure = Self { suggestions: Family::default(), events: Family::default() };
+        let exposure = Self {
+            suggestions: Family::default(),
+            events: Family::default(),
+            shop_events: Family::default(),
+        };
         // Starting at zero, so that the first one shows as an increase.
         for is_new in [false, true] {
             exposure.add_suggestions(is_new, 0);
@@ -42,6 +60,10 @@ impl Default for Exposure {
                 exposure.add_events(kind, is_new, 0);
             }
         }
+        for kind in EventKind::ALL {
+            exposure.add_shop_events(kind.as_str(), "recorded", 0);
+        }
+        exposure.add_refused(0);
         exposure
     }
 }
@@ -59,6 +81,11 @@ impl Exposure {
             "Recorded events about suggestions of the live release, by the kind of article",
             self.events.clone(),
         );
+        registry.register(
+            "events",
+            "Events of customers and visitors, by kind and result (recorded, known or refused)",
+            self.shop_events.clone(),
+        );
     }
 
     pub(super) fn add_completion(&self, completion: &Completion, catalogue: &Catalogue) {
@@ -73,6 +100,19 @@ impl Exposure {
 
     pub(super) fn add_event(&self, kind: FeedbackKind, is_new: bool) {
         self.add_events(kind, is_new, 1);
+    }
+
+    pub(super) fn add_shop_event(&self, kind: EventKind, recorded: EventRecorded) {
+        let result = if recorded.recorded == Recorded::Now { "recorded" } else { "known" };
+        self.add_shop_events(kind.as_str(), result, 1);
+    }
+
+    pub(super) fn add_refused(&self, count: usize) {
+        self.add_shop_events("", "refused", count as u64);
+    }
+
+    fn add_shop_events(&self, kind: &'static str, result: &'static str, count: u64) {
+        self.shop_events.get_or_create(&ShopEventLabels { kind, result }).inc_by(count);
     }
 
     fn add_suggestions(&self, is_new: bool, count: u64) {

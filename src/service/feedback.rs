@@ -165,7 +165,7 @@ fn count(exposure: &Exposure, recorded: Recorded, kind: FeedbackKind, article: &
 }
 
 /// What the catalogue and the release know of a suggested article.
-fn describe(live: Option<&LiveRelease>, release: &str, article: &ArticleId) -> SuggestedArticle {
+pub(super) fn describe(live: Option<&LiveRelease>, release: &str, article: &ArticleId) -> SuggestedArticle {
     let Some(live) = live else { return SuggestedArticle::default() };
     let place = live.catalogue.position_of(article.as_str());
     let found = place.and_then(|place| live.catalogue.article(place));
@@ -417,7 +417,9 @@ fn accepted_outfit(ticket: &Ticket, events: &[FeedbackEvent]) -> Option<Outfit> 
             (FeedbackKind::Accepted | FeedbackKind::Bought, Some(customer)) => {
                 chosen.insert(slot, (&event.article, customer));
             }
-            (FeedbackKind::Rejected, _) if chosen.get(&slot).is_some_and(|(id, _)| **id == event.article) => {
+            (FeedbackKind::Rejected | FeedbackKind::Returned, _)
+                if chosen.get(&slot).is_some_and(|(id, _)| **id == event.article) =>
+            {
                 chosen.remove(&slot);
             }
             _ => {}

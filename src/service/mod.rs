@@ -9,6 +9,7 @@ pub mod changes;
 pub mod comparison;
 pub mod completion;
 pub mod coverage;
+pub mod events;
 pub mod exposure;
 pub mod fault;
 pub mod feedback;

@@ -1,4 +1,4 @@
-//! A cache of customers' profiles. Stale profiles are served only while the database cannot be reached.
+//! A cache of customers' profiles and purchases. Stale profiles are served only while the database cannot be reached.
 //!
 //! A change on another replica shows once the cached profile is no longer fresh; a change here calls
 //! [`Profiles::forget`]. Knows the store; must not know HTTP.
@@ -44,14 +44,15 @@ impl Profiles {
     /// `Unreachable` if the database cannot be reached and the profile is not cached; other database errors.
     pub async fn get(&self, id: &CustomerId, now: Instant) -> Result<Option<Profile>, StoreError> {
         let read = async |before: Option<(Arc<str>, Arc<Stored>)>| {
-            let found = timed("database: customer", self.store.customers().get_unparsed(id)).await?;
-            let Some((id, text)) = found else { return Ok(None) };
-            if let Some(before) = before.filter(|before| *before.0 == *text) {
+            let found = timed("database: customer", self.store.customers().get_with_purchases(id)).await?;
+            let Some((id, text, bought)) = found else { return Ok(None) };
+            let read = format!("{bought}\n{text}");
+            if let Some(before) = before.filter(|before| *before.0 == *read) {
                 return Ok(Some(before));
             }
-            let kept = Arc::from(&*text);
             let features = Customer::parse((id, text))?.features;
-            Ok(Some((kept, Arc::new(features.into()))))
+            let bought = bought.lines().map(str::to_owned).collect();
+            Ok(Some((read.into(), Arc::new(Stored::new(features, bought)))))
         };
         let cached = self.cache.get(id, now, |before| self.store.soon(read(before))).await?;
         Ok(cached.map(|cached| Profile { stored: cached.value.1, stale: cached.stale }))

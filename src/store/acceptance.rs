@@ -23,9 +23,23 @@ pub struct SuggestedArticle {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outcomes {
     pub shown: u64,
+    /// Without what came back.
     pub accepted: u64,
     pub rejected: u64,
+    /// By the tickets of completions.
+    pub sold: Sales,
+    /// Without a ticket: bought soon after the suggestion was shown.
+    pub in_window: Sales,
+}
+
+/// What was sold of the suggested articles.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sales {
     pub bought: u64,
+    pub returned: u64,
+    pub kept: u64,
+    /// Thousandths of the shop's currency: of what was bought, less that of what came back. May be negative.
+    pub revenue: i64,
 }
 
 impl std::ops::AddAssign for Outcomes {
@@ -33,7 +47,17 @@ impl std::ops::AddAssign for Outcomes {
         self.shown += other.shown;
         self.accepted += other.accepted;
         self.rejected += other.rejected;
+        self.sold += other.sold;
+        self.in_window += other.in_window;
+    }
+}
+
+impl std::ops::AddAssign for Sales {
+    fn add_assign(&mut self, other: Self) {
         self.bought += other.bought;
+        self.returned += other.returned;
+        self.kept += other.kept;
+        self.revenue += other.revenue;
     }
 }
 
@@ -143,9 +167,22 @@ impl Feedback<'_> {
                     count(case when kind = 'shown' then 1 end) as shown,
                     count(case when kind = 'accepted' then 1 end) as accepted,
                     count(case when kind = 'rejected' then 1 end) as rejected,
-                    count(case when kind = 'bought' then 1 end) as bought
+                    count(case when kind = 'bought' then 1 end) as bought,
+                    count(case when kind = 'returned' then 1 end) as returned,
+                    count(case when kind = 'kept' then 1 end) as kept,
+                    0 as revenue, 0 as window_bought, 0 as window_returned, 0 as window_kept, 0 as window_revenue
                 from feedback_events {counts}
                 where customer_id is not null and feedback_events.shown_day >= $1{condition}
+                group by customer_id
+                union all
+                select customer_id, 0, 0, 0, 0, 0, 0,
+                    sum(case when attribution = 'ticket' then {REVENUE} else 0 end),
+                    count(case when attribution = 'window' and kind = 'bought' then 1 end),
+                    count(case when attribution = 'window' and kind = 'returned' then 1 end),
+                    count(case when attribution = 'window' and kind = 'kept' then 1 end),
+                    sum(case when attribution = 'window' then {REVENUE} else 0 end)
+                from events {counts}
+                where customer_id is not null and events.shown_day >= $1{condition}
                 group by customer_id
              ) as counted join visible_customers on visible_customers.id = customer_id
              group by 1"
@@ -164,7 +201,14 @@ impl Feedback<'_> {
 
 /// The sums of a group of rows, of which [`Outcomes`] are read.
 pub(super) const SUMS: &str = "cast(sum(shown) as bigint) as shown, cast(sum(accepted) as bigint) as accepted, \
-     cast(sum(rejected) as bigint) as rejected, cast(sum(bought) as bigint) as bought";
+     cast(sum(rejected) as bigint) as rejected, cast(sum(bought) as bigint) as bought, \
+     cast(sum(returned) as bigint) as returned, cast(sum(kept) as bigint) as kept, \
+     cast(sum(revenue) as bigint) as revenue, cast(sum(window_bought) as bigint) as window_bought, \
+     cast(sum(window_returned) as bigint) as window_returned, cast(sum(window_kept) as bigint) as window_kept, \
+     cast(sum(window_revenue) as bigint) as window_revenue";
+
+/// What an event adds to the revenue.
+const REVENUE: &str = "coalesce(case kind when 'bought' then value when 'returned' then -value end, 0)";
 
 impl FromRow<'_, AnyRow> for Outcomes {
     fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
@@ -173,7 +217,18 @@ impl FromRow<'_, AnyRow> for Outcomes {
             shown: count("shown")?,
             accepted: count("accepted")?,
             rejected: count("rejected")?,
-            bought: count("bought")?,
+            sold: Sales {
+                bought: count("bought")?,
+                returned: count("returned")?,
+                kept: count("kept")?,
+                revenue: row.try_get("revenue")?,
+            },
+            in_window: Sales {
+                bought: count("window_bought")?,
+                returned: count("window_returned")?,
+                kept: count("window_kept")?,
+                revenue: row.try_get("window_revenue")?,
+            },
         })
     }
 }
@@ -238,6 +293,23 @@ pub(super) async fn count_outcome(
     .execute(&mut *connection)
     .await?;
     add(connection, kind, shown_fact, 1).await
+}
+
+/// Takes back that a suggestion was accepted, if that was recorded: the article came back.
+pub(super) async fn take_back(
+    connection: &mut AnyConnection,
+    accepted_fact: &[u8; 32],
+    shown_fact: &[u8; 32],
+) -> Result<(), StoreError> {
+    let counted =
+        sqlx::query("update feedback_events set shown_day = null where fact = $1 and shown_day is not null")
+            .bind(&accepted_fact[..])
+            .execute(&mut *connection)
+            .await?;
+    if counted.rows_affected() > 0 {
+        add(connection, FeedbackKind::Accepted, shown_fact, -1).await?;
+    }
+    Ok(())
 }
 
 /// Adds to the counts of a suggestion's outcome.

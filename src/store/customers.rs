@@ -1,11 +1,14 @@
 //! Customers and their profiles.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use atelier_core::domain::{Customer, CustomerId, CustomerPatch, FeatureValue, PatchError};
 use sqlx::{AnyConnection, AssertSqlSafe};
 
-use super::{Conflict, Resource, Resources, StoreError, json, pages, search, upsert};
+use super::{Conflict, Resource, Resources, StoreError, connect::Dialect, json, pages, search, upsert};
+
+/// As many articles as training gives a model of a customer.
+const MOST_PURCHASES: u32 = 500;
 
 /// The customers of a [`Store`](super::Store).
 pub type Customers<'a> = Resources<'a, Customer>;
@@ -21,6 +24,41 @@ impl Customers<'_> {
                 .fetch_all(self.store.readers()?)
                 .await?;
         rows.into_iter().map(parse).collect()
+    }
+
+    /// The texts of a customer, and the articles that they bought and did not send back, each in a line: the latest of them.
+    pub async fn get_with_purchases(
+        self,
+        id: &CustomerId,
+    ) -> Result<Option<(String, String, String)>, StoreError> {
+        let lines = match self.store.dialect {
+            Dialect::Sqlite => "group_concat(article_id, char(10))",
+            Dialect::Postgres => "string_agg(article_id, chr(10))",
+        };
+        let sql = format!(
+            "select id, features, coalesce((select {lines} from (
+                select article_id from purchases where customer_id = $1 and bought > returned
+                order by at desc, article_id limit {MOST_PURCHASES}
+             ) as latest), '') from visible_customers where id = $1"
+        );
+        let row = sqlx::query_as(AssertSqlSafe(sql)).bind(id.as_str());
+        Ok(row.fetch_optional(self.store.readers()?).await?)
+    }
+
+    /// What each of these customers bought and did not send back.
+    pub async fn purchases_of(
+        self,
+        ids: &[CustomerId],
+    ) -> Result<HashMap<CustomerId, Vec<String>>, StoreError> {
+        let ids: Vec<&str> = ids.iter().map(CustomerId::as_str).collect();
+        let select =
+            "select customer_id, article_id from purchases where bought > returned and customer_id in";
+        let rows: Vec<(String, String)> = pages::by_ids(self.store, select, &ids).await?;
+        let mut all: HashMap<CustomerId, Vec<String>> = HashMap::new();
+        for (customer, article) in rows {
+            all.entry(customer_id(customer)?).or_default().push(article);
+        }
+        Ok(all)
     }
 
     /// The ids that have a customer.

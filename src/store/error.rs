@@ -64,6 +64,8 @@ pub enum Conflict {
     OutfitChanged,
     #[error("that feedback id was used for another event; use a new id for each event")]
     FeedbackDiffers,
+    #[error("that id was used for another event; use a new id for each event")]
+    EventDiffers,
 }
 
 impl StoreError {

@@ -67,6 +67,10 @@ pub enum FeedbackKind {
     Accepted,
     Rejected,
     Bought,
+    /// Came back: it no longer counts as accepted.
+    Returned,
+    /// Was not sent back in time.
+    Kept,
 }
 
 /// Whether an event changed the counts.
@@ -141,14 +145,14 @@ impl Feedback<'_> {
 
     /// Waits for other transactions that count several suggestions: Postgres locks the counts until the end of each, so they
     /// could wait for each other.
-    async fn take_turns(self, transaction: &mut AnyConnection) -> Result<(), StoreError> {
+    pub(super) async fn take_turns(self, transaction: &mut AnyConnection) -> Result<(), StoreError> {
         if self.store.dialect == Dialect::Postgres {
             sqlx::query("select pg_advisory_xact_lock($1)").bind(LOCK).execute(transaction).await?;
         }
         Ok(())
     }
 
-    async fn record_in(
+    pub(super) async fn record_in(
         self,
         transaction: &mut AnyConnection,
         key: &str,
@@ -168,7 +172,19 @@ impl Feedback<'_> {
                 if insert(transaction, &shown_fact, &shown, Some(&shown_fact)).await? {
                     acceptance::count_shown(transaction, &[(shown_fact, &shown, article)]).await?;
                 }
-                acceptance::count_outcome(transaction, &key_hash, event.kind, &shown_fact).await?;
+                if event.kind == FeedbackKind::Returned {
+                    acceptance::take_back(
+                        transaction,
+                        &outcome_fact(event, FeedbackKind::Accepted),
+                        &shown_fact,
+                    )
+                    .await?;
+                }
+                let is_returned = event.kind == FeedbackKind::Accepted
+                    && has_fact(transaction, &outcome_fact(event, FeedbackKind::Returned)).await?;
+                if !is_returned {
+                    acceptance::count_outcome(transaction, &key_hash, event.kind, &shown_fact).await?;
+                }
             }
         }
         if event.kind == FeedbackKind::Rejected && matches!(self.store.author.actor, Actor::Person(_)) {
@@ -235,7 +251,8 @@ impl Feedback<'_> {
         parse_times(rows)
     }
 
-    /// The articles that something happened to for a customer, up to `n`, with the time; the latest first.
+    /// The articles that something happened to for a customer, up to `n`, with the time; the latest first. What came back does
+    /// not count as bought.
     pub async fn latest(
         self,
         customer: &CustomerId,
@@ -243,8 +260,16 @@ impl Feedback<'_> {
         n: u32,
     ) -> Result<Vec<(ArticleId, Timestamp)>, StoreError> {
         let rows = sqlx::query_as(
-            "select article_id, max(at) from feedback_events
-             where customer_id = $1 and kind = $2 and withdrawn_at is null
+            "select article_id, max(at) from (
+                select article_id, at from feedback_events
+                where customer_id = $1 and kind = $2 and withdrawn_at is null
+                union all
+                select article_id, at from purchases where customer_id = $1 and $2 = 'bought'
+             ) as latest
+             where $2 <> 'bought' or not exists (
+                select 1 from purchases
+                where customer_id = $1 and purchases.article_id = latest.article_id and returned >= bought
+             )
              group by article_id order by max(at) desc, article_id limit $3",
         )
         .bind(customer.as_str())
@@ -433,6 +458,25 @@ fn hash(key: &str) -> [u8; 32] {
     Sha256::digest(key).into()
 }
 
+async fn has_fact(connection: &mut AnyConnection, fact: &[u8; 32]) -> Result<bool, StoreError> {
+    let found = sqlx::query("select kind from feedback_events where fact = $1").bind(&fact[..]);
+    Ok(found.fetch_optional(connection).await?.is_some())
+}
+
+/// The event `shown` with this fact.
+pub(super) async fn find_shown(
+    connection: &mut AnyConnection,
+    fact: &[u8],
+) -> Result<Option<FeedbackEvent>, StoreError> {
+    let sql = "select * from feedback_events where fact = $1";
+    Ok(sqlx::query_as(sql).bind(fact).fetch_optional(connection).await?)
+}
+
+/// The fact of another event about the same suggestion.
+pub(super) fn outcome_fact(event: &FeedbackEvent, kind: FeedbackKind) -> [u8; 32] {
+    fact_of(kind, &event.completion_id, event.slot.into(), &event.article)
+}
+
 /// The digest of what an event says, without the caller's id. Events with the same digest count once.
 fn fact(FeedbackEvent { kind, completion_id, slot, article, .. }: &FeedbackEvent) -> [u8; 32] {
     fact_of(*kind, completion_id, (*slot).into(), article)
@@ -513,11 +557,13 @@ impl FromRow<'_, AnyRow> for FeedbackEvent {
 
 named!(
     FeedbackKind,
-    "feedback is shown, accepted, rejected or bought",
+    "feedback is shown, accepted, rejected, bought, returned or kept",
     Shown = "shown",
     Accepted = "accepted",
     Rejected = "rejected",
     Bought = "bought",
+    Returned = "returned",
+    Kept = "kept",
 );
 
 impl RefusalReason {

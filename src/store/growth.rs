@@ -10,8 +10,8 @@ const MORE: u64 = 2000;
 pub(super) const FULL: &str = "the demo is full";
 
 /// Every table that callers and people add rows to. What the service notes by itself, such as the audit log, has no limit.
-const TABLES: [&str; 7] =
-    ["articles", "customers", "customer_notes", "outfits", "feedback_events", "people", "api_keys"];
+const TABLES: [&str; 8] =
+    ["articles", "customers", "customer_notes", "outfits", "feedback_events", "events", "people", "api_keys"];
 
 impl Store {
     /// Limits the growth of a `SQLite` database from now on; a limited one keeps its limits.

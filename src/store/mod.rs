@@ -19,6 +19,7 @@ mod connect;
 mod customers;
 mod erasures;
 mod error;
+mod events;
 mod feedback;
 mod feeds;
 mod growth;
@@ -57,11 +58,12 @@ use atelier_core::domain::Timestamp;
 use sqlx::{Any, AnyPool, SqlSafeStr, Transaction, any::AnyArguments, query::Query};
 
 pub use self::{
-    acceptance::{CountedBy, CountedOnly, Outcomes, SuggestedArticle, day_of},
+    acceptance::{CountedBy, CountedOnly, Outcomes, Sales, SuggestedArticle, day_of},
     articles::{ArticleFilter, Articles, UnparsedArticle, UnparsedArticles},
     audit::{Actor, Audit, AuditEntry, AuditFilter, Author, Entry, SIGN_IN_FAILED},
     customers::Customers,
     error::{Conflict, StoreError},
+    events::{Attribution, Event, EventKind, EventRecorded, Events, Purchase, StoredEvent},
     feedback::{Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded, RefusalReason},
     feeds::{Feed, FeedSeen, FeedSource, Feeds},
     import::{Import, Outcome},
@@ -207,6 +209,10 @@ impl Store {
 
     pub fn feedback(&self) -> Feedback<'_> {
         Feedback { store: self }
+    }
+
+    pub fn events(&self) -> Events<'_> {
+        Events { store: self }
     }
 
     pub fn feeds(&self) -> Feeds<'_> {

@@ -3,7 +3,7 @@
 use atelier_core::domain::CustomerId;
 use futures_util::{Stream, TryStreamExt, stream};
 use sqlx::{
-    Any, AnyConnection, AssertSqlSafe, FromRow, Row,
+    Any, AnyConnection, AssertSqlSafe, Encode, FromRow, Row, Type,
     any::{AnyArguments, AnyRow},
     query::{Query, QueryAs},
 };
@@ -78,6 +78,11 @@ where
     stream(store, 0, PART, query, number, |row| Ok(Value::from_row(row)?))
 }
 
+/// An id that a statement takes: a text or a digest.
+pub(super) trait Id<'q>: Encode<'q, Any> + Type<Any> + Copy + Send + Sync + 'q {}
+
+impl<'q, T: Encode<'q, Any> + Type<Any> + Copy + Send + Sync + 'q> Id<'q> for T {}
+
 /// The rows with these ids, in any order. `select` ends in `where id in`.
 pub(super) async fn by_ids<Row>(store: &Store, select: &str, ids: &[&str]) -> Result<Vec<Row>, StoreError>
 where
@@ -101,16 +106,29 @@ pub(super) async fn lock_by_ids<Row>(
 where
     Row: for<'r> FromRow<'r, AnyRow> + Send + Unpin,
 {
+    in_transaction(connection, dialect, select, ids, dialect.for_update()).await
+}
+
+/// Like [`by_ids`], as a transaction sees the rows. `rest` follows the ids.
+pub(super) async fn in_transaction<'q, Row, I: Id<'q>>(
+    connection: &mut AnyConnection,
+    dialect: Dialect,
+    select: &str,
+    ids: &[I],
+    rest: &str,
+) -> Result<Vec<Row>, StoreError>
+where
+    Row: for<'r> FromRow<'r, AnyRow> + Send + Unpin,
+{
     let mut rows = Vec::with_capacity(ids.len());
     for ids in ids.chunks(upsert::ROWS) {
-        let values = upsert::placeholders(dialect, 1, ids.len());
-        let sql = format!("{select} {values}{}", dialect.for_update());
+        let sql = format!("{select} {}{rest}", upsert::placeholders(dialect, 1, ids.len()));
         rows.extend(bind(&sql, ids).fetch_all(&mut *connection).await?);
     }
     Ok(rows)
 }
 
-fn bind<'q, Row>(sql: &str, ids: &[&'q str]) -> QueryAs<'q, Any, Row, AnyArguments>
+fn bind<'q, Row, I: Id<'q>>(sql: &str, ids: &[I]) -> QueryAs<'q, Any, Row, AnyArguments>
 where
     Row: for<'r> FromRow<'r, AnyRow>,
 {

@@ -8,12 +8,13 @@ use futures_util::{StreamExt, stream::BoxStream};
 use sqlx::Row;
 
 use super::{
-    AuditEntry, CustomerNote, Customers, FeedbackEvent, SavedOutfit, StoreError, pages, saved_outfits::select,
+    AuditEntry, CustomerNote, Customers, FeedbackEvent, Purchase, SavedOutfit, StoreError, StoredEvent,
+    pages, saved_outfits::select,
 };
 
 /// The tables with data of customers.
-pub const PERSONAL_TABLES: [&str; 5] =
-    ["audit_log", "customer_notes", "customers", "feedback_events", "outfits"];
+pub const PERSONAL_TABLES: [&str; 7] =
+    ["audit_log", "customer_notes", "customers", "events", "feedback_events", "outfits", "purchases"];
 
 /// All data about a customer. Rows are read as needed: there may be millions of events.
 #[expect(missing_debug_implementations, reason = "streams have none")]
@@ -28,6 +29,9 @@ pub struct PersonalData {
     pub notes: Rows<CustomerNote>,
     /// Oldest first.
     pub feedback: Rows<FeedbackEvent>,
+    /// In the order of arrival.
+    pub events: Rows<StoredEvent>,
+    pub purchases: Rows<Purchase>,
     /// The audit log's entries about the customer, oldest first.
     pub audit: Rows<AuditEntry>,
 }
@@ -59,6 +63,8 @@ impl Customers<'_> {
             outfits: outfits.boxed(),
             notes: store.notes().for_customer(id).boxed(),
             feedback: store.feedback().for_customer(id).boxed(),
+            events: store.events().for_customer(id).boxed(),
+            purchases: store.events().purchases(id).boxed(),
             audit: store.audit().for_customer(id).boxed(),
         }))
     }

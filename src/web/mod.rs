@@ -135,6 +135,7 @@ fn routes() -> Routes {
         .merge(api::coverage::router())
         .merge(api::customers::router())
         .merge(pages::docs::router())
+        .merge(api::events::router())
         .merge(api::feedback::router())
         .merge(api::feeds::router())
         .merge(api::health::router())

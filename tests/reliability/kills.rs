@@ -1,4 +1,4 @@
-//! The server is killed while profiles and feedback are written: everything acknowledged is stored.
+//! The server is killed while profiles, feedback and events are written: everything acknowledged is stored.
 //!
 //! Only the process dies, so the kernel still writes what it took. Against power cuts the store sets `SQLite` to
 //! `synchronous = full`, which no test here can check.
@@ -27,6 +27,8 @@ use crate::{
 const WRITERS: usize = 8;
 /// Concurrent requests that check what is stored.
 const LOOKING: usize = 8;
+/// Events in a list.
+const TOGETHER: usize = 10;
 
 pub fn sqlite(form: Form) -> Ran {
     run(&Setup::sqlite()?, form)
@@ -41,11 +43,13 @@ pub fn postgres(form: Form) -> Ran {
     report
 }
 
-/// What one writer wrote: the last profile acknowledged, the last profile sent, and the feedback acknowledged.
+/// What one writer wrote: the last profile acknowledged, the last profile sent, and the feedback and events acknowledged.
 #[derive(Debug, Default)]
 struct Written {
     profile: Option<u64>,
     sent: u64,
+    feedback: Vec<Value>,
+    /// Lists of events.
     events: Vec<Value>,
 }
 
@@ -83,21 +87,23 @@ fn run(setup: &Setup, form: Form) -> Ran {
         runtime.block_on(async { while writers.join_next().await.is_some() {} });
     }
     let _server = setup.start()?;
-    let (mut profiles, mut events, mut lost) = (0, 0, Vec::new());
+    let (mut profiles, mut feedback, mut events, mut lost) = (0, 0, 0, Vec::new());
     for (number, written) in written.iter().enumerate() {
         let written = written.lock().unwrap_or_else(PoisonError::into_inner);
         profiles += usize::from(written.profile.is_some());
-        events += written.events.len();
+        feedback += written.feedback.len();
+        events += written.events.len() * TOGETHER;
         lost.extend(runtime.block_on(missing(&http, &url, number, &written))?);
     }
     back.sort();
     report.figure("kills", kills);
     report.figure("rounds_of_writes", counter.load(Ordering::Relaxed));
-    report.figure("feedback_events_looked_for", events);
+    report.figure("feedback_events_looked_for", feedback);
+    report.figure("shop_events_looked_for", events);
     report.figure("profiles_looked_for", profiles);
     report.figure("lost", lost.len());
     report.decimal("start_to_ready_ms_median", back[back.len() / 2].as_secs_f64() * 1e3);
-    report.promise(profiles == WRITERS && events > WRITERS, "too little was written");
+    report.promise(profiles == WRITERS && feedback > WRITERS && events > WRITERS, "too little was written");
     report.promise(lost.is_empty(), format!("acknowledged and lost: {lost:?}"));
     Ok(report)
 }
@@ -106,7 +112,7 @@ fn customer(number: usize) -> String {
     format!("k-{number}")
 }
 
-/// Writes a profile, and a feedback event about it.
+/// Writes a profile, a feedback event about it, and events of the customer.
 async fn write(http: &Client, url: &str, number: usize, next: u64, written: &Mutex<Written>) -> Result<()> {
     let lock = || written.lock().unwrap_or_else(PoisonError::into_inner);
     lock().sent = next;
@@ -123,7 +129,16 @@ async fn write(http: &Client, url: &str, number: usize, next: u64, written: &Mut
     });
     let taken = http.post(format!("{url}/feedback")).json(&event).send().await?;
     ensure!(taken.status().is_success(), "{}", taken.status());
-    lock().events.push(event);
+    lock().feedback.push(event);
+    let article = answer["blanks"][0]["suggestions"][0]["article"]["id"].clone();
+    let event = |part: usize| {
+        json!({"id": format!("s-{next}-{part}"), "kind": if part == 0 { "bought" } else { "viewed" }, "article": article,
+               "customer": customer(number), "value": 10})
+    };
+    let events: Value = (0..TOGETHER).map(event).collect();
+    let taken = http.post(format!("{url}/events")).json(&events).send().await?;
+    ensure!(taken.status().is_success(), "{}", taken.status());
+    lock().events.push(events);
     Ok(())
 }
 
@@ -138,7 +153,22 @@ async fn missing(http: &Client, url: &str, number: usize, written: &Written) -> 
     if !(least..=most).contains(&weight) {
         missing.push(format!("profile {number}: {weight} instead of {least} or {most}"));
     }
-    for events in written.events.chunks(LOOKING) {
+    for events in &written.events {
+        let answer: Value =
+            http.post(format!("{url}/events")).json(events).send().await?.error_for_status()?.json().await?;
+        let answers = answer.as_array().context("a list of results")?;
+        // A stored event is not recorded again.
+        missing.extend(answers.iter().filter(|answer| answer["recorded"] != false).map(ToString::to_string));
+    }
+    // What they bought is counted as often as it was acknowledged, or once more for the last kill.
+    let path = format!("{url}/customers/{}/export", customer(number));
+    let export: Value = http.get(path).send().await?.error_for_status()?.json().await?;
+    let purchases = export["purchases"].as_array().context("a list of purchases")?;
+    let bought: u64 = purchases.iter().filter_map(|purchase| purchase["bought"].as_u64()).sum();
+    if bought < written.events.len() as u64 {
+        missing.push(format!("purchases of {number}: {bought} of {}", written.events.len()));
+    }
+    for events in written.feedback.chunks(LOOKING) {
         let sent = events.iter().map(async |event| {
             let answer = http.post(format!("{url}/feedback")).json(event).send().await?;
             let answer: Value = answer.error_for_status()?.json().await?;

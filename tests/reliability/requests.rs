@@ -6,7 +6,8 @@ use std::{path::Path, sync::Arc, time::SystemTime};
 use anyhow::{Result, ensure};
 use atelier::{
     config::{
-        Limits, Networks, Profiles as ProfileSettings, Shop as ShopSettings, Tickets as TicketSettings,
+        Events as EventSettings, Limits, Networks, Profiles as ProfileSettings, Shop as ShopSettings,
+        Tickets as TicketSettings,
     },
     service::{
         access::{Access, RequireKey, Token},
@@ -201,6 +202,7 @@ async fn router(demo: &Path, folder: &Path) -> Result<(Router, Token)> {
         profiles: Profiles::new(store.clone(), ProfileSettings::default().keep()),
         limits: Limits::default(),
         tickets: Tickets::start(&store, terms, || [7; 32], Timestamp::from_millis(1)).await?,
+        events: EventSettings::default().terms(),
         metrics: Metrics::new(&offers),
         access,
         cross_origins: CrossOrigins::default(),

@@ -233,7 +233,7 @@ export class Client {
     }
   }
 
-  async #import(table: string, rows: Rows, { skipBad, mode }: ImportOptions): Promise<t.Brought> {
+  async #import<T = t.Brought>(table: string, rows: Rows, { skipBad, mode }: ImportOptions): Promise<T> {
     const query = { skip_bad: skipBad, mode };
     const headers = { "Content-Type": "application/x-ndjson" };
     return this.#json("POST", at(table, "bulk"), { query, headers, body: await lines(rows), patient: true });
@@ -274,6 +274,15 @@ export class Client {
 
   /** Reports what happened to suggestions; each event gets its result or its problem, in order. */
   reportFeedback = (...events: t.FeedbackEvent[]): Promise<t.FeedbackItem[]> => this.#ask("/feedback", events);
+
+  /** Records what customers and visitors did; each event gets its result or its problem, in order. */
+  recordEvents = (...events: t.Event[]): Promise<t.EventItem[]> => this.#ask("/events", events);
+
+  /** Records events, and leaves out bad ones. Node sends them while they are read; browsers collect them first. */
+  importEvents = (rows: Rows) => this.#import<t.EventsImported>("events", rows, {});
+
+  /** How many events happened on the last days, by kind. */
+  getEventCounts = (query: { days?: number } = {}): Promise<t.EventCounts> => this.#json("GET", "/events/counts", { query });
 
   /** Acceptance of the last days' suggestions, by day, method, release, arm, type, slot, or a feature of the customers. The
    * others count only some suggestions. */

@@ -503,11 +503,14 @@ export interface components {
             /** @example 2026-11-21T14:34:00Z */
             created_at: string;
             customer: components["schemas"]["Customer"];
+            events: components["schemas"]["EventStored"][];
             feedback: components["schemas"]["FeedbackStored"][];
             /** @description Stylists' notes about the customer. */
             notes: components["schemas"]["Note"][];
             /** @description With drafts, and with those that were deleted and can still be brought back. */
             outfits: components["schemas"]["Outfit"][];
+            /** @description What models see beside the profile's own list. */
+            purchases: components["schemas"]["Purchase"][];
             /**
              * @description When the profile changed last.
              * @example 2026-11-21T14:34:00Z
@@ -559,6 +562,113 @@ export interface components {
         /** @description What an encoder of images or texts makes of the article, or up to 8 such lists by name; at most 4096 numbers. */
         Embedding: number[] | {
             [key: string]: number[];
+        };
+        /** @description Something that a customer or visitor did. */
+        Event: {
+            /** @description An article's id, or a variant's. */
+            article: components["schemas"]["ArticleId"];
+            /** @description Whether the visitor consented to be recognised. */
+            consent?: boolean;
+            customer?: components["schemas"]["CustomerId"] | null;
+            /**
+             * @description The caller's own id of the event. An event that is sent again counts once.
+             * @example order-10001/1
+             */
+            id: string;
+            kind: components["schemas"]["EventKind"];
+            /**
+             * @description Connects a return with its purchase. Kept only with a customer, or a visitor's consent.
+             * @example 10001
+             */
+            order?: string | null;
+            /** @description The `completion_id` of the completion or look from which it came. */
+            ticket?: string | null;
+            /**
+             * Format: date-time
+             * @description When it happened (RFC 3339), at most `events.late_days` ago; without it, now.
+             * @example 2026-11-21T14:34:00Z
+             */
+            time?: string | null;
+            /**
+             * Format: double
+             * @description What was paid or paid back, in the shop's currency.
+             * @example 64.5
+             */
+            value?: number | null;
+            /** @description A visitor who is no known customer. Kept, as a digest, only with `consent`. */
+            visitor?: string | null;
+        };
+        /** @description The events of a kind. */
+        EventCount: {
+            /** Format: int64 */
+            events: number;
+            /** @example bought */
+            kind: string;
+            /**
+             * Format: double
+             * @description The sum of their values, in the shop's currency.
+             */
+            value: number;
+        };
+        /** @description Events by kind. */
+        EventCounts: {
+            items: components["schemas"]["EventCount"][];
+        };
+        /** @description The result for one of several events. */
+        EventItem: components["schemas"]["EventTaken"] | components["schemas"]["Problem"];
+        /** @enum {string} */
+        EventKind: "viewed" | "added" | "bought" | "returned" | "kept" | "rejected";
+        /** @description A stored event. */
+        EventStored: {
+            article: string;
+            attribution?: string | null;
+            /** @example bought */
+            kind: string;
+            order?: string | null;
+            /** @example 2026-11-21T14:34:00Z */
+            time: string;
+            /** Format: double */
+            value?: number | null;
+        };
+        /** @description A recorded event. */
+        EventTaken: {
+            /**
+             * @description How it belongs to a suggestion: `ticket`, or `window` if its article was suggested shortly before. Null if it does not,
+             *     or was already recorded.
+             * @example ticket
+             */
+            attribution?: string | null;
+            /** @example order-10001/1 */
+            id: string;
+            /** @description False if it was already recorded. */
+            recorded: boolean;
+        };
+        /**
+         * @description Events.
+         * @example [
+         *       {
+         *         "article": "a-00134",
+         *         "id": "order-10001/1",
+         *         "kind": "bought",
+         *         "order": "10001",
+         *         "value": 64.5
+         *       }
+         *     ]
+         */
+        Events: components["schemas"]["Event"][];
+        /** @description What became of a stream of events. */
+        EventsImported: {
+            /** @description The first refused lines. */
+            errors: components["schemas"]["Finding"][];
+            /**
+             * Format: int64
+             * @description Already recorded.
+             */
+            known: number;
+            /** Format: int64 */
+            recorded: number;
+            /** Format: int64 */
+            refused: number;
         };
         Experiment: {
             arms: components["schemas"]["Arm"][];
@@ -778,7 +888,7 @@ export interface components {
         /** @description The result for one of several events. */
         FeedbackItem: components["schemas"]["Taken"] | components["schemas"]["Problem"];
         /** @enum {string} */
-        FeedbackKind: "shown" | "accepted" | "rejected" | "bought";
+        FeedbackKind: "shown" | "accepted" | "rejected" | "bought" | "returned" | "kept";
         /** @description A stored event. */
         FeedbackStored: {
             arm?: string | null;
@@ -1139,12 +1249,15 @@ export interface components {
             stock?: components["schemas"]["Stock"] | null;
         };
         /** @description What became of suggestions; repeated reports count once. */
-        Outcomes: {
+        Outcomes: components["schemas"]["Sales"] & {
             acceptance?: components["schemas"]["Share"] | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Without those that came back.
+             */
             accepted: number;
-            /** Format: int64 */
-            bought: number;
+            /** @description Purchases of events without a ticket, of articles that the customer was shown shortly before. Not part of the others. */
+            in_window: components["schemas"]["Sales"];
             /** Format: int64 */
             rejected: number;
             /** Format: int64 */
@@ -1389,6 +1502,19 @@ export interface components {
              * @example /docs/problems#invalid
              */
             type: string;
+        };
+        /** @description How often a customer bought an article. */
+        Purchase: {
+            article: string;
+            /** Format: int64 */
+            bought: number;
+            /** Format: int64 */
+            returned: number;
+            /**
+             * @description The latest of these events.
+             * @example 2026-11-21T14:34:00Z
+             */
+            time: string;
         };
         Ready: {
             articles: components["schemas"]["Coverage"];
@@ -1647,6 +1773,20 @@ export interface components {
         };
         Rules: {
             rules: components["schemas"]["Rule"][];
+        };
+        /** @description What was sold of suggested articles. */
+        Sales: {
+            /** Format: int64 */
+            bought: number;
+            /** Format: int64 */
+            kept: number;
+            /** Format: int64 */
+            returned: number;
+            /**
+             * Format: double
+             * @description What was paid less what was paid back, in the shop's currency, as far as events say it.
+             */
+            revenue: number;
         };
         /**
          * @description A complete outfit.
@@ -1915,6 +2055,15 @@ export type CustomerPatch = components['schemas']['CustomerPatch'];
 export type CustomerPut = components['schemas']['CustomerPut'];
 export type CustomerStored = components['schemas']['CustomerStored'];
 export type Embedding = components['schemas']['Embedding'];
+export type Event = components['schemas']['Event'];
+export type EventCount = components['schemas']['EventCount'];
+export type EventCounts = components['schemas']['EventCounts'];
+export type EventItem = components['schemas']['EventItem'];
+export type EventKind = components['schemas']['EventKind'];
+export type EventStored = components['schemas']['EventStored'];
+export type EventTaken = components['schemas']['EventTaken'];
+export type Events = components['schemas']['Events'];
+export type EventsImported = components['schemas']['EventsImported'];
 export type Experiment = components['schemas']['Experiment'];
 export type Features = components['schemas']['Features'];
 export type Feed = components['schemas']['Feed'];
@@ -1969,6 +2118,7 @@ export type Pair = components['schemas']['Pair'];
 export type Placed = components['schemas']['Placed'];
 export type Price = components['schemas']['Price'];
 export type Problem = components['schemas']['Problem'];
+export type Purchase = components['schemas']['Purchase'];
 export type Ready = components['schemas']['Ready'];
 export type Reason = components['schemas']['Reason'];
 export type Release = components['schemas']['Release'];
@@ -1985,6 +2135,7 @@ export type RuleState = components['schemas']['RuleState'];
 export type RuleStored = components['schemas']['RuleStored'];
 export type RuleWhen = components['schemas']['RuleWhen'];
 export type Rules = components['schemas']['Rules'];
+export type Sales = components['schemas']['Sales'];
 export type Score = components['schemas']['Score'];
 export type Scored = components['schemas']['Scored'];
 export type Share = components['schemas']['Share'];

@@ -91,7 +91,7 @@ pub(super) fn propose<'c, T: Table>(columns: &[&'c str], schema: &Schema) -> Vec
     let names = match T::NAME {
         "articles" => ARTICLES,
         "customers" => CUSTOMERS,
-        "orders" => ORDERS,
+        "orders" | "events" => ORDERS,
         _ => OUTFITS,
     };
     let keys: Vec<String> = columns.iter().map(|column| key(column)).collect();

@@ -59,9 +59,10 @@
 //!
 //! `feed` reads the product feeds of other systems as articles; [`read_any()`] recognises them.
 //!
-//! # Orders
+//! # Orders and events
 //!
-//! [`OrderLine`] is a table of what customers bought, from which `atelier-training import` makes outfits.
+//! [`OrderLine`] is a table of what customers bought, from which `atelier-training import` makes outfits. [`EventRow`] is one of
+//! what they did in the shop, for `atelier import`.
 //!
 //! # Outfits to complete, and suggestions
 //!
@@ -77,6 +78,7 @@ mod columns;
 mod csv;
 mod dialect;
 mod error;
+mod events;
 mod feed;
 mod folder;
 mod format;
@@ -98,6 +100,7 @@ pub use check::{BadRows, Checked, Checker, CountedWarning, Report, Warning};
 pub use columns::TableColumns;
 pub use dialect::{Delimiter, Dialect, Encoding, Mapping};
 pub use error::{FileError, RowError, Unit, strip_values};
+pub use events::EventRow;
 pub use feed::{Feed, NotWorn};
 pub use folder::{Files, RETIRED, SCHEMA, read_folder_schema, read_schema, write_retired};
 pub use format::Format;

@@ -78,7 +78,7 @@ impl Check for OrderLine {
 }
 
 /// ISO 8601, a German date with or without a time of day, or seconds since 1970. Without a zone it is in UTC.
-fn read_time(value: Value) -> Result<Timestamp, String> {
+pub(super) fn read_time(value: Value) -> Result<Timestamp, String> {
     let text = match value {
         Value::String(text) => text,
         Value::Number(number) => number.to_string(),
@@ -98,16 +98,26 @@ fn read_time(value: Value) -> Result<Timestamp, String> {
 
 /// A flag, or when it was returned.
 fn read_returned(value: &Value) -> Result<bool, String> {
+    read_flag(value).or_else(|text| match read_time(value.clone()) {
+        Ok(_) => Ok(true),
+        Err(_) => {
+            Err(format!("field \"returned\" must be true, false or the time of the return, found {text:?}"))
+        }
+    })
+}
+
+/// # Errors
+/// The text that is no flag.
+pub(super) fn read_flag(value: &Value) -> Result<bool, String> {
     let text = match value {
-        Value::Bool(returned) => return Ok(*returned),
+        Value::Bool(flag) => return Ok(*flag),
         Value::String(text) => text.trim().to_lowercase(),
         other => other.to_string(),
     };
     match text.as_str() {
         "" | "0" | "false" | "no" | "n" | "nein" => Ok(false),
         "1" | "true" | "yes" | "y" | "ja" | "j" | "x" => Ok(true),
-        _ if read_time(value.clone()).is_ok() => Ok(true),
-        _ => Err(format!("field \"returned\" must be true, false or the time of the return, found {text:?}")),
+        _ => Err(text),
     }
 }
 

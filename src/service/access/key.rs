@@ -37,6 +37,7 @@ pub enum Scope {
     Complete,
     Catalogue,
     Feedback,
+    Events,
     Rules,
     Admin,
     Metrics,
@@ -139,8 +140,15 @@ impl Access {
 }
 
 impl Scope {
-    pub const ALL: [Self; 6] =
-        [Self::Complete, Self::Catalogue, Self::Feedback, Self::Rules, Self::Admin, Self::Metrics];
+    pub const ALL: [Self; 7] = [
+        Self::Complete,
+        Self::Catalogue,
+        Self::Feedback,
+        Self::Events,
+        Self::Rules,
+        Self::Admin,
+        Self::Metrics,
+    ];
 
     /// A description of what the scope allows.
     pub fn opens(self) -> &'static str {
@@ -148,6 +156,7 @@ impl Scope {
             Self::Complete => "completions, comparisons, scores and the list of methods",
             Self::Catalogue => "reading and changing articles, customers and outfits",
             Self::Feedback => "sending feedback and reading its counts",
+            Self::Events => "sending events",
             Self::Rules => "reading and changing rules and looks, and completions without rules",
             Self::Admin => "activating releases and setting the routing",
             Self::Metrics => "reading /metrics",
@@ -157,10 +166,11 @@ impl Scope {
 
 named!(
     Scope,
-    "a scope is complete, catalogue, feedback, rules, admin or metrics",
+    "a scope is complete, catalogue, feedback, events, rules, admin or metrics",
     Complete = "complete",
     Catalogue = "catalogue",
     Feedback = "feedback",
+    Events = "events",
     Rules = "rules",
     Admin = "admin",
     Metrics = "metrics",

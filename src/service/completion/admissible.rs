@@ -79,7 +79,10 @@ impl Limits {
         let mut excluded = Vec::new();
         excluded.extend(outside_price(draft).map(|articles| ("price", articles.into())));
         if filters.no_gos {
-            let ruled_out = catalogue.sets().ruled_out(&reading.no_gos);
+            let mut ruled_out = catalogue.sets().ruled_out(&reading.no_gos);
+            for position in &reading.owned {
+                ruled_out.articles.insert(*position);
+            }
             for (attribute, no_go) in ruled_out.unmatched {
                 let detail = format!(
                     "no article has the {attribute} {no_go:?}, so this no-go excludes nothing; check its spelling"

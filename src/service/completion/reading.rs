@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use atelier_core::domain::{ArticleId, Feature, FeatureValue, Features, Schema};
+use atelier_core::domain::{ArticleId, Feature, FeatureValue, Features, HAD, Kind, Schema, fold_for};
 use atelier_engine::{
     catalogue::{Catalogue, Needs, NoGos},
     inference::Context,
@@ -18,20 +18,27 @@ use crate::service::fault::Field;
 /// The most bytes of features of which a profile keeps what was made: what is kept is a few times as large.
 const MOST_KEPT: usize = 4096;
 
-/// A customer's stored features, and what was last made of them: it is dropped with them, so a limit on profiles holds for both.
-#[derive(Debug)]
+/// A customer's stored features and purchases, and what was last made of them: it is dropped with them, so a limit on profiles
+/// holds for both.
+#[derive(Debug, Default)]
 pub struct Stored {
     pub features: Features,
+    /// The ids of the articles that they bought and did not send back.
+    bought: Vec<String>,
     last: Mutex<Option<Arc<Reading>>>,
 }
 
 impl From<Features> for Stored {
     fn from(features: Features) -> Self {
-        Self { features, last: Mutex::default() }
+        Self::new(features, Vec::new())
     }
 }
 
 impl Stored {
+    pub fn new(features: Features, bought: Vec<String>) -> Self {
+        Self { features, bought, last: Mutex::default() }
+    }
+
     /// What was last made, if it was of the same for the same catalogue, which is of one release.
     fn last(&self, served: Served<'_>, given: Option<&Features>) -> Option<Arc<Reading>> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
@@ -57,6 +64,8 @@ pub(super) struct Reading {
     pub(super) features: Features,
     pub(super) no_gos: NoGos,
     pub(super) needs: Needs,
+    /// The positions of articles that the customer has, and that the schema does not let be suggested again.
+    pub(super) owned: Vec<u32>,
     warnings: Vec<Warning>,
     /// How many more warnings there are.
     pub(super) left_out: usize,
@@ -86,7 +95,9 @@ impl Reading {
         let (served, request) = (draft.served, draft.request);
         let schema = served.serving.release().schema();
         let given = request.given.clone().unwrap_or_default();
-        let stored = request.stored.as_ref().map(|stored| stored.features.clone()).unwrap_or_default();
+        let mut stored = request.stored.as_ref().map(|stored| stored.features.clone()).unwrap_or_default();
+        let bought = request.stored.as_ref().map(|stored| &stored.bought[..]).unwrap_or_default();
+        add_purchases(schema, &mut stored, bought);
         let mut features = stored.overridden_by(given.clone());
         name_articles(schema, &mut features, |id| {
             let article = served.catalogue.any_article(served.catalogue.position_of(id)?)?;
@@ -117,12 +128,39 @@ impl Reading {
             given: request.given.clone(),
             context: encoding.indices.into(),
             no_gos: NoGos::new(schema, &features),
+            owned: owned(served, schema, &features, bought),
             needs: served.catalogue.sets().supply().needs(&features),
             features,
             warnings: draft.warnings.clone(),
             left_out: encoding.warnings.len().saturating_sub(MOST_WARNINGS),
         }
     }
+}
+
+/// Adds what the customer bought to what they had. Models see the articles that the schema lists.
+fn add_purchases(schema: &Schema, features: &mut Features, bought: &[String]) {
+    let Some(had) = schema.feature(HAD).filter(|had| had.kind == Kind::Set) else { return };
+    let before = features.get(HAD).map(FeatureValue::words).unwrap_or_default();
+    let more = bought.iter().filter(|id| had.has_value(id) && !before.contains(id));
+    let all: Vec<String> = before.iter().chain(more).cloned().collect();
+    if all.len() > before.len() {
+        features.insert(HAD.to_owned(), FeatureValue::Many(all));
+    }
+}
+
+/// The positions of the articles that must not be suggested again.
+fn owned(served: Served<'_>, schema: &Schema, features: &Features, bought: &[String]) -> Vec<u32> {
+    let of_feature = |feature: &Feature| {
+        let value = features.get(&feature.name).cloned().unwrap_or(FeatureValue::Many(Vec::new()));
+        let bought = if feature.name == HAD { bought } else { &[] };
+        let positions = value.words().iter().chain(bought).filter_map(|id| {
+            let position = served.catalogue.position_of(id)?;
+            let kind = fold_for("type", served.catalogue.article(position)?.kind());
+            feature.concerns(&value, &[kind]).then_some(position)
+        });
+        positions.collect::<Vec<_>>()
+    };
+    schema.features().iter().filter(|feature| !feature.again).flat_map(of_feature).collect()
 }
 
 /// About how many bytes features take.

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier_core::domain::{CustomerId, Features, MAX_SLOTS, OpenOutfit, Slot, Timestamp};
+use atelier_core::domain::{CustomerId, MAX_SLOTS, OpenOutfit, Slot, Timestamp};
 use atelier_engine::{
     catalogue::{Catalogue, Choice},
     inference::{Articles, Serving},
@@ -18,7 +18,7 @@ use tokio::{sync::mpsc, task};
 
 use super::{CountedWarning, Done, LISTED, OfflineError, Profiles, Wanted};
 use crate::service::{
-    completion::{Completion, Request, Served, complete_many},
+    completion::{Completion, Request, Served, Stored, complete_many},
     fault::Fault,
     rules::Rules,
 };
@@ -184,12 +184,12 @@ fn customer_of(outfit: &OpenOutfit) -> &CustomerId {
     outfit.customer.as_ref().expect("every row of a file names a customer; this is a bug")
 }
 
-fn request(job: &Job, outfit: OpenOutfit, stored: Features) -> Request {
+fn request(job: &Job, outfit: OpenOutfit, stored: Arc<Stored>) -> Request {
     let OpenOutfit { slots, features, .. } = outfit;
     let Wanted { method, k, filters, diversity, .. } = &job.wanted;
     let slot = |slot: &Slot| slot.article().cloned();
     Request {
-        stored: Some(Arc::new(stored.into())),
+        stored: Some(stored),
         given: Some(features),
         k: *k,
         filters: filters.clone(),

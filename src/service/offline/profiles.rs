@@ -1,15 +1,15 @@
 //! The profiles of the customers in a part.
 
 use std::{
-    borrow::Cow,
     collections::{BTreeSet, HashMap},
     path::Path,
+    sync::Arc,
 };
 
 use atelier_core::domain::{Customer, CustomerId, Features, Schema};
 use atelier_files::Dialect;
 
-use crate::store::Store;
+use crate::{service::completion, store::Store};
 
 use super::OfflineError;
 
@@ -34,18 +34,26 @@ impl Profiles {
         Ok(Self::Held(held))
     }
 
-    /// The profiles of these customers, and maybe of others.
+    /// The profiles of these customers, with their purchases if they are in the database.
     pub(super) async fn get(
         &self,
         ids: BTreeSet<&CustomerId>,
-    ) -> Result<Cow<'_, HashMap<CustomerId, Features>>, OfflineError> {
+    ) -> Result<HashMap<CustomerId, Arc<completion::Stored>>, OfflineError> {
         match self {
             Self::Stored(store) => {
                 let ids: Vec<CustomerId> = ids.into_iter().cloned().collect();
                 let found = store.customers().get_many(&ids).await?;
-                Ok(Cow::Owned(found.into_iter().map(|customer| (customer.id, customer.features)).collect()))
+                let mut bought = store.customers().purchases_of(&ids).await?;
+                let profile = |Customer { id, features }: Customer| {
+                    let bought = bought.remove(&id).unwrap_or_default();
+                    (id, Arc::new(completion::Stored::new(features, bought)))
+                };
+                Ok(found.into_iter().map(profile).collect())
             }
-            Self::Held(held) => Ok(Cow::Borrowed(held)),
+            Self::Held(held) => {
+                let profile = |id: &CustomerId| Some((id.clone(), Arc::new(held.get(id)?.clone().into())));
+                Ok(ids.into_iter().filter_map(profile).collect())
+            }
         }
     }
 }

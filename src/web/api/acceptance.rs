@@ -7,10 +7,10 @@ use utoipa_axum::routes;
 
 use crate::{
     service::{
-        acceptance::{self, AcceptanceError, By, Share, USUAL_DAYS},
+        acceptance::{self, AcceptanceError, By, Share, USUAL_DAYS, money},
         access::Scope,
     },
-    store::{CountedOnly, Outcomes},
+    store::{CountedOnly, Outcomes, Sales},
     web::http::{
         AppState, Finding, Problem,
         extract::{Json, Query},
@@ -74,17 +74,38 @@ struct AcceptanceItem {
 #[schema(as = Outcomes)]
 pub(crate) struct OutcomesBody {
     shown: u64,
+    /// Without those that came back.
     accepted: u64,
     rejected: u64,
-    bought: u64,
+    #[serde(flatten)]
+    sold: SalesBody,
+    /// Purchases of events without a ticket, of articles that the customer was shown shortly before. Not part of the others.
+    in_window: SalesBody,
     /// The share of shown suggestions that were accepted; null if none was shown.
     acceptance: Option<Share>,
 }
 
 impl From<Outcomes> for OutcomesBody {
-    fn from(Outcomes { shown, accepted, rejected, bought }: Outcomes) -> Self {
+    fn from(Outcomes { shown, accepted, rejected, sold, in_window }: Outcomes) -> Self {
         let acceptance = acceptance::share(accepted, shown);
-        Self { shown, accepted, rejected, bought, acceptance }
+        Self { shown, accepted, rejected, sold: sold.into(), in_window: in_window.into(), acceptance }
+    }
+}
+
+/// What was sold of suggested articles.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Sales)]
+struct SalesBody {
+    bought: u64,
+    returned: u64,
+    kept: u64,
+    /// What was paid less what was paid back, in the shop's currency, as far as events say it.
+    revenue: f64,
+}
+
+impl From<Sales> for SalesBody {
+    fn from(Sales { bought, returned, kept, revenue }: Sales) -> Self {
+        Self { bought, returned, kept, revenue: money(revenue) }
     }
 }
 

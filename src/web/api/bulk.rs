@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// The media types in use for JSON Lines; none is registered.
-const MEDIA_TYPES: [&str; 4] =
+pub(super) const MEDIA_TYPES: [&str; 4] =
     ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
 
 /// The most characters of a warning.

@@ -21,6 +21,7 @@ use utoipa_axum::routes;
 
 use super::{
     bulk::{ImportBody, TableQuery},
+    events::{EventStored, PurchaseBody},
     features,
     feedback::FeedbackStored,
     outfits::OutfitBody,
@@ -225,7 +226,7 @@ impl Resource for Customer {
 
 /// Erase a customer
 ///
-/// Deletes the profile, the outfits and the notes permanently, removes the customer from feedback, and blanks the audit log's entries
+/// Deletes the profile, the outfits, the notes, the events and the purchases permanently, removes the customer from feedback, and blanks the audit log's entries
 /// about them. With `SQLite` the id is soon in no file of the database either. Later feedback that names the customer is
 /// refused; a later PUT or import adds them again.
 #[utoipa::path(delete, path = "/customers/{id}", operation_id = "eraseCustomer", tag = "customers",
@@ -255,6 +256,9 @@ struct CustomerExport {
     /// Stylists' notes about the customer.
     notes: Vec<NoteBody>,
     feedback: Vec<FeedbackStored>,
+    events: Vec<EventStored>,
+    /// What models see beside the profile's own list.
+    purchases: Vec<PurchaseBody>,
     /// The audit log's entries about the customer.
     audit: Vec<AuditBody>,
 }
@@ -309,7 +313,7 @@ impl From<AuditEntry> for AuditBody {
 /// Export a customer's data
 ///
 /// Everything stored about a customer, which a shop must give a customer who asks for it: the profile, the outfits,
-/// stylists' notes, the feedback (rejections included), and the audit log's entries about them.
+/// stylists' notes, the feedback (rejections included), the events, what they bought, and the audit log's entries about them.
 #[utoipa::path(get, path = "/customers/{id}/export", operation_id = "exportCustomer", tag = "customers",
     params(("id" = CustomerIdSchema, Path, description = "The customer's id", example = "c-000010")),
     responses(
@@ -319,7 +323,8 @@ impl From<AuditEntry> for AuditBody {
 )]
 async fn export(State(state): State<AppState>, Path(id): Path<CustomerId>) -> Result<Response, Problem> {
     let data = state.store.customers().personal_data(&id).await?.ok_or_else(|| Customer::unknown(&id))?;
-    let PersonalData { customer, created_at, updated_at, outfits, notes, feedback, audit } = data;
+    let PersonalData { customer, created_at, updated_at, outfits, notes, feedback, events, purchases, audit } =
+        data;
     let [created_at, updated_at] =
         [created_at, updated_at].map(|at| json_text(&calendar::moment(at.millis(), 1000, true)));
     let customer = json_text(&CustomerBody::from(customer));
@@ -328,6 +333,8 @@ async fn export(State(state): State<AppState>, Path(id): Path<CustomerId>) -> Re
         .chain(json_list("outfits", outfits.map_ok(OutfitBody::from)))
         .chain(json_list("notes", notes.map_ok(NoteBody::from)))
         .chain(json_list("feedback", feedback.map_ok(FeedbackStored::from)))
+        .chain(json_list("events", events.map_ok(EventStored::from)))
+        .chain(json_list("purchases", purchases.map_ok(PurchaseBody::from)))
         .chain(json_list("audit", audit.map_ok(AuditBody::from)))
         .chain(stream::once(ready(Ok("}".to_owned()))))
         // The answer has already started, so an error can only cut it off and be logged.

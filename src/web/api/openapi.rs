@@ -69,6 +69,7 @@ pub(crate) fn finish(document: &openapi::OpenApi, guards: &Guards, limits: Limit
         (name = "outfits", description = "Stored outfits"),
         (name = "imports", description = "Feeds: files that are imported in the background"),
         (name = "feedback", description = "What happened to suggestions"),
+        (name = "events", description = "What customers and visitors did in the shop"),
         (name = "service", description = "Health and measurements, for load balancers and operators"),
         (name = "documents", description = "Documentation"),
     )
@@ -104,6 +105,7 @@ fn add_limits(document: &mut Value, limits: Limits) {
         ("BatchBody/properties/items", limits.batch_items),
         ("Compare/properties/methods", limits.columns),
         ("Compare/properties/customers", limits.columns),
+        ("Events", limits.feedback_events),
         ("Feedback", limits.feedback_events),
     ] {
         let list = document.pointer_mut(&format!("/components/schemas/{list}"));

@@ -22,6 +22,8 @@ use crate::{
     service::{
         access::{Access, RequireKey},
         asking::Times,
+        changes::Copies,
+        events::{Recorder, Terms},
         feeds::{Feeds, FetchLimits},
         import::jobs::Jobs,
         live_release::{LiveRelease, Releases, ServedSchema},
@@ -47,6 +49,8 @@ pub struct Parts {
     pub limits: Limits,
     /// Issues and opens completion ids.
     pub tickets: Tickets,
+    /// For how long events matter.
+    pub events: Terms,
     pub metrics: Metrics,
     pub access: Access,
     /// Sites whose pages may call the service.
@@ -183,6 +187,12 @@ impl AppState {
 
     pub(crate) fn schema(&self) -> ServedSchema {
         self.releases.schema()
+    }
+
+    /// Records events of the shop.
+    pub(crate) fn recorder(&self) -> Recorder<'_> {
+        let copies = Copies { profiles: &self.profiles, releases: &self.releases };
+        Recorder { store: &self.store, tickets: &self.tickets, terms: self.events, copies: Some(copies) }
     }
 
     pub(crate) fn now(&self) -> Timestamp {

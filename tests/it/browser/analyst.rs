@@ -80,7 +80,7 @@ async fn reads_acceptance_by_type_and_day(Demo(service): Demo) {
     window.click_words("Download as CSV").await;
     let csv = window.download("acceptance-type-7-days.csv").await;
     assert!(
-        csv.starts_with("type,shown,accepted,rejected,bought,acceptance,low,high\r\ncoat,4,1,0,0,0.25"),
+        csv.starts_with("type,shown,accepted,rejected,bought,returned,kept,revenue,window_bought,window_returned,window_kept,window_revenue,acceptance,low,high\r\ncoat,4,1,0,0,0,0,0,0,0,0,0,0.25"),
         "{csv}"
     );
 }

@@ -1,8 +1,8 @@
 use std::{fs, io::Write, process::Stdio};
 
 use atelier::store::Actor;
-use atelier_core::domain::{Article, ArticleId, Schema};
-use atelier_files::{Format, TableColumns, Writer};
+use atelier_core::domain::{Article, ArticleId, Customer, CustomerId, Features, Schema, Timestamp};
+use atelier_files::{EventRow, Format, TableColumns, Writer, read};
 use serde_json::{Value, json};
 
 use super::{atelier, path, run, stderr, write_tables};
@@ -407,4 +407,48 @@ async fn stock_by_size_is_read_in_every_format(db: TestDatabase) {
         }
         store.close().await;
     }
+}
+
+#[apply(contract)]
+async fn events_are_recorded_from_files_of_every_format(db: TestDatabase) {
+    let store = db.open().await;
+    let customer = Customer { id: CustomerId::new("c").unwrap(), features: Features::default() };
+    store.customers().put(&customer, Timestamp::from_millis(0)).await.unwrap();
+    let attributes = json!({"variants": [{"id": "a-M"}]}).as_object().unwrap().clone();
+    let article = Article::new(ArticleId::new("a").unwrap(), "coat", attributes).unwrap();
+    store.articles().put(&article, Timestamp::from_millis(0)).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let csv = folder.path().join("events.csv");
+    let rows = "id,kind,customer,variant,order,value\n1,bought,c,a-M,7,\"64,50\"\n2,viewed,,a-M,,\n2,viewed,,a-M,,\n\
+                3,bought,nobody,a-M,,\n4,seen,,a-M,,\n";
+    fs::write(&csv, rows).unwrap();
+    let output = run(atelier(&db, &["import", "--events", path(&csv)])).await;
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("events.csv, row 5: field \"customer\": there is no such customer"), "{said}");
+    assert!(said.contains("events.csv, row 6: field \"kind\": an event is viewed, added"), "{said}");
+    assert!(said.ends_with("  events: 2 new, 1 known, 2 refused\n"), "{said}");
+    let schema = Schema::default_schema();
+    for format in [Format::Parquet, Format::JsonLines] {
+        let file = folder.path().join(format!("again.{}", format.extension()));
+        let rows: Vec<EventRow> =
+            read::<EventRow>(&csv, &schema).unwrap().filter_map(|row| Some(row.ok()?.value)).collect();
+        // The writer writes texts.
+        let rows: Vec<EventRow> = rows.into_iter().map(|row| EventRow { value: None, ..row }).collect();
+        let mut columns = TableColumns::new(&schema);
+        for row in &rows {
+            columns.include(row);
+        }
+        let mut writer = Writer::create(&file, format, &columns).unwrap();
+        for row in &rows {
+            writer.write(row).unwrap();
+        }
+        writer.finish().unwrap();
+        let output = run(atelier(&db, &["import", "--skip-bad", "--events", path(&file)])).await;
+        let said = stderr(&output);
+        assert!(output.status.success(), "{said}");
+        assert!(said.ends_with("  events: 0 new, 3 known, 2 refused\n"), "{said}");
+    }
+    let (.., bought) = store.customers().get_with_purchases(&customer.id).await.unwrap().unwrap();
+    assert_eq!(bought, "a", "the variant's article");
 }

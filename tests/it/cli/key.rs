@@ -60,7 +60,7 @@ async fn a_key_needs_a_label_and_known_scopes(db: TestDatabase) {
         (
             &["--label", "Shop", "--scope", "all"],
             2,
-            "complete, catalogue, feedback, rules, admin or metrics; found \"all\"",
+            "complete, catalogue, feedback, events, rules, admin or metrics; found \"all\"",
         ),
         (&["--label", "Shop", "--scope", ""], 2, "complete, catalogue"),
         (&["--label", " ", "--scope", "metrics"], 1, "atelier: --label: "),

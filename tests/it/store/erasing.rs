@@ -6,8 +6,8 @@ use std::{
 };
 
 use atelier::store::{
-    AuditFilter, Conflict, Entry, FeedbackEvent, FeedbackKind, Note, PERSONAL_TABLES, PersonalData, Recorded,
-    Store, StoreError, SuggestedArticle, TokenHash,
+    AuditFilter, Conflict, Entry, Event, EventKind, FeedbackEvent, FeedbackKind, Note, PERSONAL_TABLES,
+    PersonalData, Recorded, Store, StoreError, SuggestedArticle, TokenHash,
 };
 use atelier_core::domain::{Customer, Features, Role};
 use futures_util::StreamExt;
@@ -83,12 +83,14 @@ async fn every_table_about_customers_is_exported_and_erased(db: TestDatabase) {
 
     let data = store.customers().personal_data(&customer_id(ERASED)).await.unwrap().expect("the customer");
     // Naming all fields makes a new one an error here.
-    let PersonalData { customer, created_at, updated_at, outfits, notes, feedback, audit } = data;
+    let PersonalData { customer, created_at, updated_at, outfits, notes, feedback, events, purchases, audit } =
+        data;
     assert_eq!((customer.id.as_str(), created_at, updated_at), (ERASED, NOW, NOW));
     let (outfits, notes) = (outfits.count().await, notes.count().await);
     let (feedback, audit) = (feedback.count().await, audit.count().await);
+    let (events, purchases) = (events.count().await, purchases.count().await);
     assert_eq!(outfits, 3, "with a draft and a deleted one");
-    let exported = [audit, notes, 1, feedback, outfits];
+    let exported = [audit, notes, 1, events, feedback, outfits, purchases];
     for (table, exported) in PERSONAL_TABLES.into_iter().zip(exported) {
         let column = if table == "customers" { "id" } else { "customer_id" };
         let sql = format!("select count(*) from {table} where {column} = $1");
@@ -266,6 +268,20 @@ async fn fill(db: &TestDatabase) -> Store {
             .await
             .unwrap();
     }
+    let bought = |customer: &str| Event {
+        id: format!("{customer} 2"),
+        kind: EventKind::Bought,
+        customer: Some(customer_id(customer)),
+        visitor: None,
+        article: article_id("a"),
+        order: Some(format!("order of {customer}")),
+        value: Some(64_500),
+        at: NOW,
+        suggestion: None,
+    };
+    let events = [bought(ERASED), bought(OTHER)];
+    let recorded = store.events().record(&events, Duration::from_hours(1)).await.unwrap();
+    assert!(recorded.iter().all(Result::is_ok));
     for (about, subject, details) in [
         (Some(ERASED), ERASED, json!({})),
         (Some(OTHER), OTHER, json!({"note": "Erna"})),

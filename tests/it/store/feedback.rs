@@ -1,6 +1,6 @@
 use atelier::store::{
-    Conflict, CountedBy, CountedOnly, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes, Recorded, Store,
-    StoreError, SuggestedArticle,
+    Conflict, CountedBy, CountedOnly, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes, Recorded, Sales,
+    Store, StoreError, SuggestedArticle,
 };
 use atelier_core::domain::{Customer, FeatureValue, Timestamp};
 use futures_util::TryStreamExt;
@@ -101,7 +101,13 @@ async fn counts_are_by_release_method_and_arm(db: TestDatabase) {
             release: "demo".into(),
             method: method.into(),
             arm,
-            outcomes: Outcomes { shown, accepted, rejected, bought },
+            outcomes: Outcomes {
+                shown,
+                accepted,
+                rejected,
+                sold: Sales { bought, ..Sales::default() },
+                in_window: Sales::default(),
+            },
         }
     };
     assert_eq!(
@@ -131,7 +137,7 @@ async fn the_same_event_under_another_key_counts_once(db: TestDatabase) {
         "a repeat's key is its own"
     );
     let [counts] = &feedback.counts().await.unwrap()[..] else { panic!("one method") };
-    assert_eq!((counts.outcomes.shown, counts.outcomes.bought), (1, 1));
+    assert_eq!((counts.outcomes.shown, counts.outcomes.sold.bought), (1, 1));
     // Each report is kept: accepted, rejected and accepted again is not the same as accepted once.
     assert_eq!(feedback.for_completion("k-1").await.unwrap().len(), 9);
     for (n, other) in [
@@ -156,7 +162,7 @@ async fn what_was_accepted_was_shown(db: TestDatabase) {
     let shown = event(FeedbackKind::Shown, "gsu", None);
     assert_eq!(record(&store, "3", &shown).await, Ok(Recorded::Before), "it counts as shown already");
     let [counts] = &feedback.counts().await.unwrap()[..] else { panic!("one method") };
-    assert_eq!((counts.outcomes.shown, counts.outcomes.accepted, counts.outcomes.bought), (1, 1, 1));
+    assert_eq!((counts.outcomes.shown, counts.outcomes.accepted, counts.outcomes.sold.bought), (1, 1, 1));
 }
 
 const DAY: i64 = 24 * 60 * 60 * 1000;

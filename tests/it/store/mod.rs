@@ -4,6 +4,7 @@ pub mod articles;
 pub mod audit;
 pub mod customers;
 pub mod erasing;
+pub mod events;
 pub mod feedback;
 pub mod import;
 pub mod keys;

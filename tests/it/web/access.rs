@@ -254,7 +254,7 @@ async fn a_key_is_shown_once_and_revoked_after_confirmation(Guarded(service): Gu
     assert!(html.contains("id=\"scope-metrics\" checked") && !html.contains("id=\"scope-admin\" checked"));
     assert!(html.contains("<option value=\"\" selected>never"), "{html}");
     for (name, value, said) in [
-        ("scope", "everything", "a scope is complete, catalogue, feedback, rules, admin or metrics"),
+        ("scope", "everything", "a scope is complete, catalogue, feedback, events, rules, admin or metrics"),
         ("days", "31", "a key expires after one of [7, 30, 90, 365] days, or never; found 31"),
     ] {
         let fields = [("label", "Shop"), ("scope", "metrics"), (name, value)];

@@ -21,7 +21,7 @@ use super::{Demo, FRIEND, Guarded, Service, header, until};
 use crate::harness::{TestDatabase, apply, contract};
 
 /// Clients are generated with these names: add to them, and keep those that are there.
-const IDS: [&str; 62] = [
+const IDS: [&str; 65] = [
     "activateRelease",
     "cancelImport",
     "compareSuggestions",
@@ -44,6 +44,7 @@ const IDS: [&str; 62] = [
     "getCoverage",
     "getCustomer",
     "getDocsPage",
+    "getEventCounts",
     "getFeed",
     "getFeedbackCounts",
     "getImport",
@@ -59,6 +60,7 @@ const IDS: [&str; 62] = [
     "getRule",
     "importArticles",
     "importCustomers",
+    "importEvents",
     "importOutfits",
     "listArticles",
     "listCustomerOutfits",
@@ -79,6 +81,7 @@ const IDS: [&str; 62] = [
     "putFeed",
     "putLook",
     "putRule",
+    "recordEvents",
     "reportFeedback",
     "saveOutfit",
     "scoreOutfit",

@@ -129,7 +129,10 @@ async fn a_long_list_is_recorded_without_its_bad_events(service: Service) {
         }
     }
     let counts = service.store.feedback().counts().await.unwrap();
-    assert_eq!((counts[0].outcomes.shown, counts[0].outcomes.bought, counts[0].outcomes.accepted), (1, 1, 0));
+    assert_eq!(
+        (counts[0].outcomes.shown, counts[0].outcomes.sold.bought, counts[0].outcomes.accepted),
+        (1, 1, 0)
+    );
     assert_eq!(service.store.feedback().for_completion(&id).await.unwrap().len(), 247);
 }
 

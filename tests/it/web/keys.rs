@@ -85,6 +85,8 @@ async fn a_key_opens_what_its_scopes_name(Guarded(service): Guarded) {
         (Scope::Catalogue, Method::GET, "/customers", 200),
         (Scope::Catalogue, Method::GET, "/articles", 200),
         (Scope::Feedback, Method::GET, "/feedback/counts", 200),
+        (Scope::Feedback, Method::GET, "/events/counts", 200),
+        (Scope::Events, Method::POST, "/events", 200),
         (Scope::Rules, Method::GET, "/rules", 200),
         (Scope::Rules, Method::PUT, "/rules/x", 422),
         (Scope::Rules, Method::PATCH, "/rules/x", 404),

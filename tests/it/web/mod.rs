@@ -12,6 +12,7 @@ pub mod coverage;
 pub mod customers;
 pub mod erasing;
 pub mod evaluation;
+pub mod events;
 pub mod feedback;
 pub mod feeds;
 pub mod filtering;
@@ -221,6 +222,7 @@ impl Service {
             releases: offers_too,
             limits,
             tickets,
+            events: config::Events::default().terms(),
             metrics,
             access,
             cross_origins: CrossOrigins::new([FRIEND.to_owned()]),

@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use atelier_core::domain::{
-    Article, ArticleId, Customer, CustomerId, Feature, FeatureValue, Outfit, Schema, Split,
+    Article, ArticleId, Customer, CustomerId, Feature, FeatureValue, HAD, Outfit, Schema, Split,
 };
 use atelier_files::SCHEMA;
 
@@ -22,7 +22,7 @@ use super::{rewrite, rows};
 use crate::{data::names_articles, number::real};
 
 /// The feature's name.
-pub(super) const NAME: &str = "had";
+pub(super) const NAME: &str = HAD;
 /// The line of a schema above the feature. What follows it was added by an earlier import of the same folder.
 const MARK: &str = "# Added by import: the articles of a customer's training outfits.";
 /// Follows the mark where outfits are in the order of time.

@@ -107,7 +107,7 @@ class AsyncClient:
                 return
             params = {**params, "cursor": page["next_cursor"]}
 
-    async def _import(self, table: str, rows: AsyncRows, **params: Any) -> t.Brought:
+    async def _import(self, table: str, rows: AsyncRows, **params: Any) -> Any:
         kind = {"Content-Type": "application/x-ndjson"}
         lines = _Lines(rows)
         content = aiter(lines) if isinstance(rows, (Iterator, AsyncIterator)) else lines
@@ -141,6 +141,18 @@ class AsyncClient:
     async def report_feedback(self, *events: t.FeedbackEvent) -> list[t.FeedbackItem]:
         """Reports what happened to suggestions; each event gets its result or its problem, in order."""
         return await self._json("POST", "/feedback", json=events, repeat=True)
+
+    async def record_events(self, *events: t.Event) -> list[t.EventItem]:
+        """Records what customers and visitors did; each event gets its result or its problem, in order."""
+        return await self._json("POST", "/events", json=events, repeat=True)
+
+    async def import_events(self, rows: AsyncRows) -> t.EventsImported:
+        """Records events while they are read, and leaves out bad ones."""
+        return await self._import("events", rows)
+
+    async def get_event_counts(self, *, days: int | None = None) -> t.EventCounts:
+        """How many events happened on the last days, by kind."""
+        return await self._json("GET", "/events/counts", params=given(days=days))
 
     async def get_feedback_counts(self) -> t.FeedbackCounts:
         return await self._json("GET", "/feedback/counts")

@@ -106,7 +106,7 @@ class Client:
                 return
             params = {**params, "cursor": page["next_cursor"]}
 
-    def _import(self, table: str, rows: Rows, **params: Any) -> t.Brought:
+    def _import(self, table: str, rows: Rows, **params: Any) -> Any:
         kind = {"Content-Type": "application/x-ndjson"}
         lines = _Lines(rows)
         content = iter(lines) if isinstance(rows, Iterator) else lines
@@ -140,6 +140,18 @@ class Client:
     def report_feedback(self, *events: t.FeedbackEvent) -> list[t.FeedbackItem]:
         """Reports what happened to suggestions; each event gets its result or its problem, in order."""
         return self._json("POST", "/feedback", json=events, repeat=True)
+
+    def record_events(self, *events: t.Event) -> list[t.EventItem]:
+        """Records what customers and visitors did; each event gets its result or its problem, in order."""
+        return self._json("POST", "/events", json=events, repeat=True)
+
+    def import_events(self, rows: Rows) -> t.EventsImported:
+        """Records events while they are read, and leaves out bad ones."""
+        return self._import("events", rows)
+
+    def get_event_counts(self, *, days: int | None = None) -> t.EventCounts:
+        """How many events happened on the last days, by kind."""
+        return self._json("GET", "/events/counts", params=given(days=days))
 
     def get_feedback_counts(self) -> t.FeedbackCounts:
         return self._json("GET", "/feedback/counts")

@@ -236,9 +236,11 @@ class CustomerExport(TypedDict):
     audit: list[AuditEntry]
     created_at: str
     customer: Customer
+    events: list[EventStored]
     feedback: list[FeedbackStored]
     notes: list[Note]
     outfits: list[Outfit]
+    purchases: list[Purchase]
     updated_at: str
 
 
@@ -262,6 +264,74 @@ class CustomerPut(TypedDict):
 
 Embedding: TypeAlias = 'list[float] | dict[str, list[float]]'
 """What an encoder of images or texts makes of the article, or up to 8 such lists by name; at most 4096 numbers."""
+
+
+class Event(TypedDict):
+    """Something that a customer or visitor did."""
+
+    article: ArticleId
+    consent: NotRequired[bool]
+    customer: NotRequired[CustomerId | None]
+    id: str
+    kind: EventKind
+    order: NotRequired[str | None]
+    ticket: NotRequired[str | None]
+    time: NotRequired[str | None]
+    value: NotRequired[float | None]
+    visitor: NotRequired[str | None]
+
+
+class EventCount(TypedDict):
+    """The events of a kind."""
+
+    events: int
+    kind: str
+    value: float
+
+
+class EventCounts(TypedDict):
+    """Events by kind."""
+
+    items: list[EventCount]
+
+
+EventItem: TypeAlias = 'EventTaken | Problem'
+"""The result for one of several events."""
+
+
+EventKind: TypeAlias = "Literal['viewed', 'added', 'bought', 'returned', 'kept', 'rejected']"
+
+
+class EventStored(TypedDict):
+    """A stored event."""
+
+    article: str
+    attribution: NotRequired[str | None]
+    kind: str
+    order: NotRequired[str | None]
+    time: str
+    value: NotRequired[float | None]
+
+
+class EventTaken(TypedDict):
+    """A recorded event."""
+
+    attribution: NotRequired[str | None]
+    id: str
+    recorded: bool
+
+
+Events: TypeAlias = 'list[Event]'
+"""Events."""
+
+
+class EventsImported(TypedDict):
+    """What became of a stream of events."""
+
+    errors: list[Finding]
+    known: int
+    recorded: int
+    refused: int
 
 
 class Experiment(TypedDict):
@@ -357,7 +427,7 @@ FeedbackItem: TypeAlias = 'Taken | Problem'
 """The result for one of several events."""
 
 
-FeedbackKind: TypeAlias = "Literal['shown', 'accepted', 'rejected', 'bought']"
+FeedbackKind: TypeAlias = "Literal['shown', 'accepted', 'rejected', 'bought', 'returned', 'kept']"
 
 
 class FeedbackStored(TypedDict):
@@ -567,16 +637,6 @@ class Offer(TypedDict):
     stock: NotRequired[Stock | None]
 
 
-class Outcomes(TypedDict):
-    """What became of suggestions; repeated reports count once."""
-
-    acceptance: NotRequired[Share | None]
-    accepted: int
-    bought: int
-    rejected: int
-    shown: int
-
-
 class Outfit(TypedDict):
     """A stored outfit."""
 
@@ -675,6 +735,15 @@ class Problem(TypedDict):
     status: int
     title: str
     type: str
+
+
+class Purchase(TypedDict):
+    """How often a customer bought an article."""
+
+    article: str
+    bought: int
+    returned: int
+    time: str
 
 
 class Ready(TypedDict):
@@ -805,6 +874,15 @@ class Rules(TypedDict):
     rules: list[Rule]
 
 
+class Sales(TypedDict):
+    """What was sold of suggested articles."""
+
+    bought: int
+    kept: int
+    returned: int
+    revenue: float
+
+
 class Score(TypedDict):
     """A complete outfit."""
 
@@ -922,6 +1000,16 @@ class LookPiece(SuggestedVariant):
     reasons: NotRequired[list[Reason] | None]
     replaces: NotRequired[ArticleId | None]
     slot: int
+
+
+class Outcomes(Sales):
+    """What became of suggestions; repeated reports count once."""
+
+    acceptance: NotRequired[Share | None]
+    accepted: int
+    in_window: Sales
+    rejected: int
+    shown: int
 
 
 class OutfitStored(Outfit):

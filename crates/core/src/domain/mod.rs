@@ -43,7 +43,7 @@ pub use patch::{ArticlePatch, CustomerPatch, PatchError};
 pub use price::{is_ambiguous_price, parse_decimal, parse_price};
 pub use role::Role;
 pub use schema::{
-    Encoding, FEATURE_WIDTH, Feature, FeatureError, FeatureWarning, Kind, PHOTO, Requirement, Schema,
+    Encoding, FEATURE_WIDTH, Feature, FeatureError, FeatureWarning, HAD, Kind, PHOTO, Requirement, Schema,
     SchemaError,
 };
 pub use stock::{Counted, fold_size};

@@ -36,7 +36,7 @@ struct KeysPage {
     shell: Shell,
     tab: Tab,
     keys: Vec<KeyView>,
-    scopes: [Scope; 6],
+    scopes: [Scope; 7],
     lifetimes: [u64; 4],
     rule: RequireKey,
     /// What the form has.

@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 use super::{Tab, rows::OutcomesRow};
 use crate::{
     service::{
-        acceptance::{self, Acceptance, By, USUAL_DAYS, share},
+        acceptance::{self, Acceptance, By, USUAL_DAYS, money, share},
         wording,
     },
-    store::{CountedBy, CountedOnly, Outcomes, day_of},
+    store::{CountedBy, CountedOnly, Outcomes, Sales, day_of},
     web::{
         http::{AppState, Finding, Problem},
         pages::{
@@ -62,6 +62,8 @@ struct AcceptancePage {
     total: OutcomesRow,
     /// Why suggestions were refused, and how often.
     reasons: Vec<(&'static str, String)>,
+    /// All events of the shop: kind, count and value.
+    events: Vec<[String; 3]>,
 }
 
 /// What suggestions are counted only of, to choose from.
@@ -169,7 +171,14 @@ pub(super) async fn page(
     }
     let since = day_of(state.now()) + 1 - i64::from(days);
     let reasons = state.store.feedback().refusal_reasons(since).await?;
+    let events = state.store.events().counts(since).await?;
     let page = AcceptancePage {
+        events: events
+            .into_iter()
+            .map(|(kind, events, value)| {
+                [kind.to_string(), notation.count(events), notation.price(money(value), None)]
+            })
+            .collect(),
         reasons: reasons
             .into_iter()
             .map(|(reason, count)| (wording::refusal_reason(reason), notation.count(count)))
@@ -201,12 +210,31 @@ pub(super) async fn download(
 ) -> Result<Response, Problem> {
     let (by, days, Acceptance { rows, .. }) = query.read(&state).await?;
     let by = by.to_string();
-    let mut lines =
-        Lines::new(&[by.as_str(), "shown", "accepted", "rejected", "bought", "acceptance", "low", "high"]);
+    let mut lines = Lines::new(&[
+        by.as_str(),
+        "shown",
+        "accepted",
+        "rejected",
+        "bought",
+        "returned",
+        "kept",
+        "revenue",
+        "window_bought",
+        "window_returned",
+        "window_kept",
+        "window_revenue",
+        "acceptance",
+        "low",
+        "high",
+    ]);
+    let sales = |Sales { bought, returned, kept, revenue }: Sales| {
+        [bought.to_string(), returned.to_string(), kept.to_string(), money(revenue).to_string()]
+    };
     for (value, outcomes) in rows {
-        let Outcomes { shown, accepted, rejected, bought } = outcomes;
+        let Outcomes { shown, accepted, rejected, sold, in_window } = outcomes;
         let mut cells = vec![value];
-        cells.extend([shown, accepted, rejected, bought].map(|count| count.to_string()));
+        cells.extend([shown, accepted, rejected].map(|count| count.to_string()));
+        cells.extend(sales(sold).into_iter().chain(sales(in_window)));
         let found = share(accepted, shown);
         let ends =
             [found.map(|share| share.value), found.map(|share| share.low), found.map(|share| share.high)];

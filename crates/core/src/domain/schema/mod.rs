@@ -21,6 +21,9 @@ use super::{Article, FeatureValue, Features, OutfitSize, fold_for, json_number, 
 /// The width of a feature's embedding. The default schema's 23 features make a context of 736 numbers, as in the paper.
 pub const FEATURE_WIDTH: usize = 32;
 
+/// The feature with the articles that a customer had before. Purchases extend it.
+pub const HAD: &str = "had";
+
 /// The feature of customers with the address of their photo, for people only.
 pub const PHOTO: &str = "photo";
 
@@ -54,6 +57,8 @@ pub struct Feature {
     types: Vec<String>,
     /// Whether it describes an outfit, such as its occasion, instead of the customer.
     pub of_outfit: bool,
+    /// Whether the articles that it names may be suggested again.
+    pub again: bool,
     index: HashMap<String, u32>,
 }
 
@@ -330,7 +335,7 @@ impl Schema {
         &self.source
     }
 
-    /// The part of the TOML that models depend on: without `requires`, which only filters, `of`, which only
+    /// The part of the TOML that models depend on: without `requires` and `again`, which only filter, `of`, which only
     /// sorts the features, `types` and `display`, which are for people, and `outfit`, which outfits themselves show. Adding them leaves models valid.
     pub fn learned_source(&self) -> &str {
         &self.learned

@@ -1,0 +1,52 @@
+//! How late events may come, how long they are kept, and what belongs to a suggestion.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::service::events::Terms;
+
+const DAY: Duration = Duration::from_hours(24);
+/// Ten years.
+const MAX_DAYS: u32 = 3650;
+
+/// The section `[events]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Events {
+    /// Days after which an event comes too late.
+    pub late_days: u32,
+    /// Days for which events are kept.
+    pub keep_days: u32,
+    /// Days after a suggestion was shown in which a purchase without a ticket belongs to it.
+    pub window_days: u32,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Self { late_days: 90, keep_days: 400, window_days: 7 }
+    }
+}
+
+impl Events {
+    pub fn terms(self) -> Terms {
+        Terms { late: DAY * self.late_days, kept: DAY * self.keep_days, window: DAY * self.window_days }
+    }
+
+    pub(super) fn check(self) -> Result<(), String> {
+        let Self { late_days, keep_days, window_days } = self;
+        for (name, days) in [("late_days", late_days), ("keep_days", keep_days), ("window_days", window_days)]
+        {
+            if !(1..=MAX_DAYS).contains(&days) {
+                return Err(format!("events.{name} must be from 1 to {MAX_DAYS}, found {days}"));
+            }
+        }
+        if keep_days < late_days {
+            return Err(format!(
+                "events.keep_days ({keep_days}) must be at least events.late_days ({late_days}): an event that is sent again \
+                 is recognised only while it is kept"
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,769 @@
+//! What customers and visitors did in the shop, and which suggestion it belongs to.
+//!
+//! A batch is one transaction. What it must know is read with one statement for each question, and its rows are written with
+//! one; only purchases, returns and events with a ticket need statements of their own.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    time::Duration,
+};
+
+use atelier_core::{
+    domain::{ArticleId, CustomerId, Timestamp},
+    named,
+};
+use futures_util::Stream;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use sqlx::{
+    Any, AnyConnection, Arguments, AssertSqlSafe, FromRow, Row,
+    any::{AnyArguments, AnyRow},
+    query::Query,
+};
+use utoipa::ToSchema;
+
+use super::{
+    Conflict, FeedbackEvent, FeedbackKind, Recorded, Store, StoreError, SuggestedArticle,
+    connect::Dialect,
+    day_of,
+    feedback::{find_shown, outcome_fact},
+    pages::{self, PART},
+    record::Record,
+    upsert,
+};
+
+/// Old events that are removed together: a writer in between waits for these at most.
+const REMOVED_TOGETHER: u32 = 2000;
+
+/// The events of a [`Store`].
+#[derive(Debug, Clone, Copy)]
+pub struct Events<'a> {
+    pub(super) store: &'a Store,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EventKind {
+    Viewed,
+    Added,
+    Bought,
+    Returned,
+    Kept,
+    Rejected,
+}
+
+named!(
+    EventKind,
+    "an event is viewed, added, bought, returned, kept or rejected",
+    Viewed = "viewed",
+    Added = "added",
+    Bought = "bought",
+    Returned = "returned",
+    Kept = "kept",
+    Rejected = "rejected",
+);
+
+impl EventKind {
+    pub const ALL: [Self; 6] =
+        [Self::Viewed, Self::Added, Self::Bought, Self::Returned, Self::Kept, Self::Rejected];
+
+    /// What it says of a suggestion.
+    pub fn of_suggestion(self) -> FeedbackKind {
+        match self {
+            Self::Viewed => FeedbackKind::Shown,
+            Self::Added => FeedbackKind::Accepted,
+            Self::Bought => FeedbackKind::Bought,
+            Self::Returned => FeedbackKind::Returned,
+            Self::Kept => FeedbackKind::Kept,
+            Self::Rejected => FeedbackKind::Rejected,
+        }
+    }
+
+    fn is_sale(self) -> bool {
+        matches!(self, Self::Bought | Self::Returned | Self::Kept)
+    }
+}
+
+/// Something that a customer or visitor did.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// The caller's own name for it.
+    pub id: String,
+    pub kind: EventKind,
+    pub customer: Option<CustomerId>,
+    /// The visitor's id, if they consented.
+    pub visitor: Option<String>,
+    pub article: ArticleId,
+    pub order: Option<String>,
+    /// Thousandths of the shop's currency.
+    pub value: Option<i64>,
+    pub at: Timestamp,
+    /// What its ticket says, if it has one.
+    pub suggestion: Option<(FeedbackEvent, SuggestedArticle)>,
+}
+
+/// How an event belongs to a suggestion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Attribution {
+    /// It, or its purchase, named the ticket.
+    Ticket,
+    /// The suggestion was shown shortly before.
+    Window,
+}
+
+named!(
+    Attribution,
+    "an event belongs to a suggestion by ticket or window",
+    Ticket = "ticket",
+    Window = "window"
+);
+
+/// What became of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventRecorded {
+    pub recorded: Recorded,
+    pub attribution: Option<Attribution>,
+    /// Whether it is the first of its kind about its suggestion.
+    pub counts: bool,
+}
+
+/// A stored event, as its customer's export has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredEvent {
+    pub kind: EventKind,
+    pub article: ArticleId,
+    pub order: Option<String>,
+    pub value: Option<i64>,
+    pub at: Timestamp,
+    pub attribution: Option<Attribution>,
+}
+
+/// How often a customer bought an article, and how often it came back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Purchase {
+    pub article: ArticleId,
+    pub bought: u64,
+    pub returned: u64,
+    pub at: Timestamp,
+}
+
+/// Half of a SHA-256 digest: enough to tell apart more events than there ever are.
+type Hash = [u8; 16];
+
+fn hash(text: &str) -> Hash {
+    Sha256::digest(text)[..16].try_into().expect("a digest is longer; this is a bug")
+}
+
+impl Events<'_> {
+    /// Records events, each once for its id, in one transaction. An event without a ticket belongs to the suggestion of its
+    /// article that its customer or visitor was shown last within `window`; a return, to the suggestion of its purchase.
+    ///
+    /// # Errors
+    /// Of an event, if its id was used for another one, or if there is no such customer. Otherwise if the database fails; then
+    /// none is recorded.
+    pub async fn record(
+        self,
+        events: &[Event],
+        window: Duration,
+    ) -> Result<Vec<Result<EventRecorded, StoreError>>, StoreError> {
+        let mut transaction = self.store.write().await?;
+        self.store.feedback().take_turns(&mut transaction).await?;
+        let mut batch = Batch::read(self.store, &mut transaction, events, window).await?;
+        let mut results = vec![None; events.len()];
+        // A purchase comes before the return in the same batch.
+        let (sales, others): (Vec<usize>, Vec<usize>) =
+            (0..events.len()).partition(|index| events[*index].kind == EventKind::Bought);
+        for index in sales.into_iter().chain(others) {
+            results[index] = Some(match batch.add(&mut transaction, &events[index]).await {
+                Err(error @ (StoreError::Conflict(_) | StoreError::Unfit { .. })) => Err(error),
+                recorded => Ok(recorded?),
+            });
+        }
+        batch.write(&mut transaction).await?;
+        transaction.commit().await?;
+        Ok(results.into_iter().flatten().collect())
+    }
+
+    /// Events on this day or later, with the sum of their values, by kind.
+    pub async fn counts(self, since_day: i64) -> Result<Vec<(EventKind, u64, i64)>, StoreError> {
+        let rows: Vec<(String, i64, i64)> = sqlx::query_as(
+            "select kind, cast(sum(events) as bigint), cast(sum(value) as bigint) from event_counts where day >= $1
+             group by kind",
+        )
+        .bind(since_day)
+        .fetch_all(self.store.readers()?)
+        .await?;
+        let parse = |(kind, events, value): (String, i64, i64)| match kind.parse::<EventKind>() {
+            Ok(kind) => Ok((kind, events.unsigned_abs(), value)),
+            Err(reason) => Err(StoreError::Damaged { table: "event_counts", id: kind, reason }),
+        };
+        let mut counts = rows.into_iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+        counts.sort_unstable_by_key(|(kind, ..)| *kind);
+        Ok(counts)
+    }
+
+    /// The events of a customer in the order of arrival, read in parts as needed.
+    pub fn for_customer(
+        self,
+        customer: &CustomerId,
+    ) -> impl Stream<Item = Result<StoredEvent, StoreError>> + Send + use<> {
+        const SQL: &str = "select * from events where customer_id = $1 and seq > $2 order by seq limit $3";
+        pages::for_customer(self.store, customer, SQL, |row| row.try_get("seq"))
+    }
+
+    /// What a customer bought, by the ids of articles, read in parts as needed.
+    pub fn purchases(
+        self,
+        customer: &CustomerId,
+    ) -> impl Stream<Item = Result<Purchase, StoreError>> + Send + use<> {
+        const SQL: &str =
+            "select * from purchases where customer_id = $1 and article_id > $2 order by article_id limit $3";
+        let customer = customer.clone();
+        let query = move |after: String| {
+            sqlx::query(SQL).bind(customer.to_string()).bind(after).bind(i64::from(PART))
+        };
+        let key = |row: &AnyRow| row.try_get("article_id");
+        pages::stream(self.store, String::new(), PART, query, key, |row| Ok(Purchase::from_row(row)?))
+    }
+
+    /// Removes events from before a time, in short transactions. Their counts stay.
+    pub async fn remove_before(self, at: Timestamp) -> Result<u64, StoreError> {
+        let mut all = 0;
+        loop {
+            let delete = sqlx::query(
+                "delete from events where seq in (select seq from events where at < $1 order by at limit $2)",
+            )
+            .bind(at.millis())
+            .bind(i64::from(REMOVED_TOGETHER));
+            let removed = self.store.execute(delete).await?;
+            all += removed;
+            if removed < u64::from(REMOVED_TOGETHER) {
+                return Ok(all);
+            }
+        }
+    }
+}
+
+impl FromRow<'_, AnyRow> for StoredEvent {
+    fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
+        let seq: i64 = row.try_get("seq")?;
+        let row = Record::new(row, "events", &seq);
+        Ok(Self {
+            kind: row.parse("kind", |kind: String| kind.parse::<EventKind>())?,
+            article: row.parse("article_id", |id: String| ArticleId::new(id))?,
+            order: row.get("order_id")?,
+            value: row.get("value")?,
+            at: row.time("at")?,
+            attribution: row.parse_optional("attribution", |by: String| by.parse::<Attribution>())?,
+        })
+    }
+}
+
+impl FromRow<'_, AnyRow> for Purchase {
+    fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
+        let id: String = row.try_get("article_id")?;
+        let row = Record::new(row, "purchases", &id);
+        let count = |column| row.get(column).map(i64::unsigned_abs);
+        Ok(Self {
+            article: row.parse("article_id", |id: String| ArticleId::new(id))?,
+            bought: count("bought")?,
+            returned: count("returned")?,
+            at: row.time("at")?,
+        })
+    }
+}
+
+/// Whom an event is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Who {
+    Customer(String),
+    Visitor(Vec<u8>),
+}
+
+/// When a suggestion was shown, and its fact.
+type Shown = (i64, Vec<u8>);
+
+/// A suggestion that an event belongs to: the fact of its event `shown`.
+#[derive(Debug, Clone)]
+struct Suggestion {
+    by: Attribution,
+    fact: Vec<u8>,
+}
+
+/// A sale of an order, of an earlier batch or this one.
+#[derive(Debug, Clone)]
+struct Sale {
+    id_hash: Vec<u8>,
+    kind: EventKind,
+    value: Option<i64>,
+    at: Timestamp,
+    suggestion: Option<Suggestion>,
+}
+
+/// The day on which a suggestion was shown, and the row of `feedback_counts` that counts it.
+type Counted = (i64, i64);
+
+/// The rest of what purchases change in a row of `feedback_counts`.
+#[derive(Debug, Default)]
+struct Added {
+    revenue: i64,
+    window: [i64; 3],
+    window_revenue: i64,
+}
+
+/// An event as it is written.
+struct NewRow<'e> {
+    id_hash: Hash,
+    event: &'e Event,
+    order: Option<&'e str>,
+    suggestion: Option<Suggestion>,
+    counted: Option<Counted>,
+}
+
+/// A batch, with what is known of its events and what they change.
+struct Batch<'e> {
+    store: &'e Store,
+    window: Duration,
+    /// The kinds and articles of events that are recorded, by their ids. Their times may be those of arrival.
+    known: HashMap<Hash, (EventKind, String)>,
+    customers: HashSet<String>,
+    /// The suggestions of an article that were shown to someone.
+    shown: HashMap<(Who, String), Vec<Shown>>,
+    sales: HashMap<(String, String), Vec<Sale>>,
+    /// The kinds of sales in the window that are counted, by the suggestion's fact.
+    counted: HashSet<(Vec<u8>, EventKind)>,
+    rows: Vec<NewRow<'e>>,
+    counts: BTreeMap<(i64, &'static str), (i64, i64)>,
+    purchases: BTreeMap<(&'e str, &'e str), (i64, i64, i64)>,
+    added: BTreeMap<i64, Added>,
+}
+
+impl<'e> Batch<'e> {
+    async fn read(
+        store: &'e Store,
+        connection: &mut AnyConnection,
+        events: &[Event],
+        window: Duration,
+    ) -> Result<Self, StoreError> {
+        let dialect = store.dialect;
+        let hashes: Vec<Hash> = events.iter().map(|event| hash(&event.id)).collect();
+        let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash[..]).collect();
+        let known: Vec<(Vec<u8>, String, String)> = pages::in_transaction(
+            connection,
+            dialect,
+            "select id_hash, kind, article_id from events where id_hash in",
+            &hashes,
+            "",
+        )
+        .await?;
+        let known = known
+            .into_iter()
+            .filter_map(|(id, kind, article)| Some((id.try_into().ok()?, (kind.parse().ok()?, article))))
+            .collect();
+        let customers = distinct(events.iter().filter_map(|event| event.customer.as_ref()));
+        let customers: Vec<&str> = customers.into_iter().map(CustomerId::as_str).collect();
+        // They stay until the events that refer to them are committed.
+        let lock = if dialect == Dialect::Postgres { " for key share" } else { "" };
+        let found: Vec<(String,)> = pages::in_transaction(
+            connection,
+            dialect,
+            "select id from visible_customers where id in",
+            &customers,
+            lock,
+        )
+        .await?;
+        let customers = found.into_iter().map(|(id,)| id).collect();
+        let mut batch = Self {
+            store,
+            window,
+            known,
+            customers,
+            shown: HashMap::new(),
+            sales: HashMap::new(),
+            counted: HashSet::new(),
+            rows: Vec::with_capacity(events.len()),
+            counts: BTreeMap::new(),
+            purchases: BTreeMap::new(),
+            added: BTreeMap::new(),
+        };
+        let new: Vec<&Event> =
+            events.iter().filter(|event| !batch.known.contains_key(&hash(&event.id))).collect();
+        batch.read_sales(connection, &new).await?;
+        let unclear: Vec<&Event> = new
+            .into_iter()
+            .filter(|event| event.kind == EventKind::Bought && event.suggestion.is_none())
+            .collect();
+        batch.read_shown(connection, &unclear).await?;
+        batch.read_counted(connection).await?;
+        Ok(batch)
+    }
+
+    /// Reads what is recorded of the orders of these events.
+    async fn read_sales(
+        &mut self,
+        connection: &mut AnyConnection,
+        events: &[&Event],
+    ) -> Result<(), StoreError> {
+        let orders = events.iter().filter(|event| event.kind.is_sale()).filter_map(|event| order(event));
+        #[expect(clippy::type_complexity, reason = "the columns of a row")]
+        let rows: Vec<(String, String, Vec<u8>, String, Option<i64>, i64, Option<String>, Option<Vec<u8>>)> =
+            pages::in_transaction(
+                connection,
+                self.store.dialect,
+                "select order_id, article_id, id_hash, kind, value, at, attribution, shown_fact from events where order_id in",
+                &distinct(orders),
+                " and kind in ('bought', 'returned', 'kept')",
+            )
+            .await?;
+        for (order, article, id_hash, kind, value, at, by, fact) in rows {
+            let damaged = |reason| StoreError::Damaged { table: "events", id: order.clone(), reason };
+            let kind = kind.parse().map_err(damaged)?;
+            let by: Option<Attribution> = by.map(|by| by.parse().map_err(damaged)).transpose()?;
+            let suggestion = by.zip(fact).map(|(by, fact)| Suggestion { by, fact });
+            let sale = Sale { id_hash, kind, value, at: Timestamp::from_millis(at), suggestion };
+            self.sales.entry((order, article)).or_default().push(sale);
+        }
+        Ok(())
+    }
+
+    /// Reads what was shown to the customers and visitors of these purchases.
+    async fn read_shown(
+        &mut self,
+        connection: &mut AnyConnection,
+        events: &[&Event],
+    ) -> Result<(), StoreError> {
+        let dialect = self.store.dialect;
+        let (Some(first), Some(last)) =
+            (events.iter().map(|event| event.at).min(), events.iter().map(|event| event.at).max())
+        else {
+            return Ok(());
+        };
+        let first = first.millis() - i64::try_from(self.window.as_millis()).unwrap_or(i64::MAX / 2);
+        let last = last.millis();
+        let customers = distinct(events.iter().filter_map(|event| event.customer.as_ref()));
+        let customers: Vec<&str> = customers.into_iter().map(CustomerId::as_str).collect();
+        let visitors: Vec<Hash> = distinct(events.iter().filter_map(|event| event.visitor.as_deref()))
+            .into_iter()
+            .map(hash)
+            .collect();
+        let visitors: Vec<&[u8]> = visitors.iter().map(|hash| &hash[..]).collect();
+        let [day, last_day] = [first, last].map(|at| day_of(Timestamp::from_millis(at)));
+        let rest = format!(" and kind = 'shown' and shown_day between {day} and {last_day}");
+        let select = "select customer_id, article_id, at, fact from feedback_events where customer_id in";
+        let to_customers: Vec<(String, String, i64, Vec<u8>)> =
+            pages::in_transaction(connection, dialect, select, &customers, &rest).await?;
+        let rest =
+            format!(" and kind = 'viewed' and shown_fact is not null and at between {first} and {last}");
+        let select = "select visitor_hash, article_id, at, shown_fact from events where visitor_hash in";
+        let to_visitors: Vec<(Vec<u8>, String, i64, Vec<u8>)> =
+            pages::in_transaction(connection, dialect, select, &visitors, &rest).await?;
+        let to_customers =
+            to_customers.into_iter().map(|(id, article, at, fact)| (Who::Customer(id), article, at, fact));
+        let to_visitors =
+            to_visitors.into_iter().map(|(hash, article, at, fact)| (Who::Visitor(hash), article, at, fact));
+        let bought: HashSet<&str> = events.iter().map(|event| event.article.as_str()).collect();
+        for (who, article, at, fact) in to_customers.chain(to_visitors) {
+            if bought.contains(&*article) {
+                self.shown.entry((who, article)).or_default().push((at, fact));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads which sales in the window are counted.
+    async fn read_counted(&mut self, connection: &mut AnyConnection) -> Result<(), StoreError> {
+        let sold = self.sales.values().flatten().filter_map(|sale| sale.suggestion.as_ref());
+        let sold = sold.map(|suggestion| &suggestion.fact[..]);
+        let facts = distinct(self.shown.values().flatten().map(|(_, fact)| &fact[..]).chain(sold));
+        let select = "select shown_fact, kind from events where shown_fact in";
+        let counted: Vec<(Vec<u8>, String)> = pages::in_transaction(
+            connection,
+            self.store.dialect,
+            select,
+            &facts,
+            " and attribution = 'window'",
+        )
+        .await?;
+        self.counted =
+            counted.into_iter().filter_map(|(fact, kind)| Some((fact, kind.parse().ok()?))).collect();
+        Ok(())
+    }
+
+    async fn add(
+        &mut self,
+        connection: &mut AnyConnection,
+        event: &'e Event,
+    ) -> Result<EventRecorded, StoreError> {
+        let id_hash = hash(&event.id);
+        if let Some((kind, article)) = self.known.get(&id_hash) {
+            return if (*kind, &**article) == (event.kind, event.article.as_str()) {
+                Ok(EventRecorded { recorded: Recorded::Before, attribution: None, counts: false })
+            } else {
+                Err(StoreError::Conflict(Conflict::EventDiffers))
+            };
+        }
+        if event.customer.as_ref().is_some_and(|customer| !self.customers.contains(customer.as_str())) {
+            return Err(StoreError::Conflict(Conflict::UnknownCustomer));
+        }
+        let order = order(event);
+        let key = order.map(|order| (order.to_owned(), event.article.to_string()));
+        let mut sale = Sale {
+            id_hash: id_hash.to_vec(),
+            kind: event.kind,
+            value: event.value,
+            at: event.at,
+            suggestion: None,
+        };
+        let (mut counts, mut counted) = (false, None);
+        if let Some((feedback, article)) = &event.suggestion {
+            let feedback =
+                FeedbackEvent { kind: event.kind.of_suggestion(), at: event.at, ..feedback.clone() };
+            let fact = outcome_fact(&feedback, FeedbackKind::Shown).to_vec();
+            let recorded = self.record_feedback(connection, &id_hash, &feedback, article).await?;
+            sale.suggestion = Some(Suggestion { by: Attribution::Ticket, fact });
+            counts = recorded == Recorded::Now;
+            if counts && event.kind.is_sale() {
+                counted = self.count_revenue(connection, &sale).await?;
+            }
+        } else if event.kind.is_sale() {
+            sale.suggestion = self.find_suggestion(event, key.as_ref());
+            (counts, counted) = self.count(connection, &sale).await?;
+        }
+        if event.kind == EventKind::Bought
+            && let (Some(key), Some(suggestion)) = (&key, &sale.suggestion)
+        {
+            self.adopt(connection, key, suggestion).await?;
+        }
+        if let Some(key) = key.filter(|_| event.kind.is_sale()) {
+            self.sales.entry(key).or_default().push(sale.clone());
+        }
+        self.known.insert(id_hash, (event.kind, event.article.to_string()));
+        let (events, value) = self.counts.entry((day_of(event.at), event.kind.as_str())).or_default();
+        *events += 1;
+        *value += event.value.unwrap_or_default();
+        if let (Some(customer), EventKind::Bought | EventKind::Returned) = (&event.customer, event.kind) {
+            let key = (customer.as_str(), event.article.as_str());
+            let (bought, returned, at) = self.purchases.entry(key).or_insert((0, 0, i64::MIN));
+            *(if event.kind == EventKind::Bought { bought } else { returned }) += 1;
+            *at = event.at.millis().max(*at);
+        }
+        let attribution = sale.suggestion.as_ref().map(|suggestion| suggestion.by);
+        self.rows.push(NewRow { id_hash, event, order, suggestion: sale.suggestion, counted });
+        Ok(EventRecorded { recorded: Recorded::Now, attribution, counts })
+    }
+
+    /// The suggestion of a sale without a ticket.
+    fn find_suggestion(&self, event: &Event, key: Option<&(String, String)>) -> Option<Suggestion> {
+        if event.kind != EventKind::Bought {
+            let purchases = self.sales.get(key?)?.iter().filter(|sale| sale.kind == EventKind::Bought);
+            return purchases
+                .filter_map(|sale| sale.suggestion.clone())
+                .min_by_key(|suggestion| suggestion.by);
+        }
+        let who = match (&event.customer, &event.visitor) {
+            (Some(customer), _) => Who::Customer(customer.to_string()),
+            (None, Some(visitor)) => Who::Visitor(hash(visitor).to_vec()),
+            (None, None) => return None,
+        };
+        let last = event.at.millis();
+        let first = last - i64::try_from(self.window.as_millis()).unwrap_or(i64::MAX / 2);
+        let shown = self.shown.get(&(who, event.article.to_string()))?;
+        let (_, fact) = shown.iter().filter(|(at, _)| (first..=last).contains(at)).max()?;
+        Some(Suggestion { by: Attribution::Window, fact: fact.clone() })
+    }
+
+    /// Counts a sale without a ticket for its suggestion, and says whether it counts.
+    async fn count(
+        &mut self,
+        connection: &mut AnyConnection,
+        sale: &Sale,
+    ) -> Result<(bool, Option<Counted>), StoreError> {
+        let Some(Suggestion { by, fact }) = &sale.suggestion else { return Ok((false, None)) };
+        let counts = match by {
+            Attribution::Window => self.counted.insert((fact.clone(), sale.kind)),
+            Attribution::Ticket => {
+                let Some(shown) = find_shown(connection, fact).await? else { return Ok((false, None)) };
+                let feedback = FeedbackEvent { kind: sale.kind.of_suggestion(), at: sale.at, ..shown };
+                let article = SuggestedArticle::default();
+                self.record_feedback(connection, &sale.id_hash, &feedback, &article).await? == Recorded::Now
+            }
+        };
+        let counted = if counts { self.count_revenue(connection, sale).await? } else { None };
+        Ok((counts, counted))
+    }
+
+    async fn record_feedback(
+        &self,
+        connection: &mut AnyConnection,
+        id_hash: &[u8],
+        feedback: &FeedbackEvent,
+        article: &SuggestedArticle,
+    ) -> Result<Recorded, StoreError> {
+        let key = format!("event-{}", hex::encode(id_hash));
+        self.store.feedback().record_in(connection, &key, feedback, article).await
+    }
+
+    /// Notes what a sale adds to the counts of its suggestion, besides the outcome by its ticket.
+    async fn count_revenue(
+        &mut self,
+        connection: &mut AnyConnection,
+        sale: &Sale,
+    ) -> Result<Option<Counted>, StoreError> {
+        let Some(Suggestion { by, fact }) = &sale.suggestion else { return Ok(None) };
+        let row: Option<(Option<i64>, Option<i64>)> =
+            sqlx::query_as("select shown_day, counts_id from feedback_events where fact = $1")
+                .bind(&fact[..])
+                .fetch_optional(connection)
+                .await?;
+        let Some((Some(shown_day), Some(counts_id))) = row else { return Ok(None) };
+        let value = sale.value.unwrap_or_default();
+        let (place, revenue) = match sale.kind {
+            EventKind::Bought => (0, value),
+            EventKind::Returned => (1, -value),
+            _ => (2, 0),
+        };
+        let added = self.added.entry(counts_id).or_default();
+        match by {
+            Attribution::Ticket => added.revenue += revenue,
+            Attribution::Window => {
+                added.window[place] += 1;
+                added.window_revenue += revenue;
+            }
+        }
+        Ok(Some((shown_day, counts_id)))
+    }
+
+    /// Returns that came before their purchase belong to its suggestion.
+    async fn adopt(
+        &mut self,
+        connection: &mut AnyConnection,
+        key: &(String, String),
+        suggestion: &Suggestion,
+    ) -> Result<(), StoreError> {
+        let mut sales = self.sales.remove(key).unwrap_or_default();
+        for sale in &mut sales {
+            if sale.kind == EventKind::Bought || sale.suggestion.is_some() {
+                continue;
+            }
+            sale.suggestion = Some(suggestion.clone());
+            let (_, counted) = self.count(connection, sale).await?;
+            sqlx::query(
+                "update events set attribution = $2, shown_fact = $3, shown_day = $4, counts_id = $5
+                 where id_hash = $1",
+            )
+            .bind(&sale.id_hash[..])
+            .bind(suggestion.by.as_str())
+            .bind(&suggestion.fact[..])
+            .bind(counted.map(|(day, _)| day))
+            .bind(counted.map(|(_, id)| id))
+            .execute(&mut *connection)
+            .await?;
+        }
+        self.sales.insert(key.clone(), sales);
+        Ok(())
+    }
+
+    async fn write(self, connection: &mut AnyConnection) -> Result<(), StoreError> {
+        let dialect = self.store.dialect;
+        for rows in self.rows.chunks(upsert::ROWS) {
+            const INSERT: &str = "insert into events (id_hash, kind, customer_id, visitor_hash, article_id, order_id, value, at,
+                attribution, shown_fact, shown_day, counts_id) values";
+            let mut values = AnyArguments::default();
+            for row in rows {
+                row.bind(&mut values).map_err(|error| StoreError::Other(error.to_string()))?;
+            }
+            write(connection, dialect, INSERT, rows.len(), 12, "", values).await?;
+        }
+        let purchases: Vec<_> = self.purchases.into_iter().collect();
+        for rows in purchases.chunks(upsert::ROWS) {
+            let mut values = AnyArguments::default();
+            for ((customer, article), (bought, returned, at)) in rows {
+                let mut bind = || {
+                    values.add(*customer)?;
+                    values.add(*article)?;
+                    [bought, returned, at].into_iter().try_for_each(|number| values.add(*number))
+                };
+                bind().map_err(|error: sqlx::error::BoxDynError| StoreError::Other(error.to_string()))?;
+            }
+            let conflict = "on conflict (customer_id, article_id) do update set bought = purchases.bought + excluded.bought,
+                returned = purchases.returned + excluded.returned,
+                at = case when excluded.at > purchases.at then excluded.at else purchases.at end";
+            let insert = "insert into purchases (customer_id, article_id, bought, returned, at) values";
+            write(connection, dialect, insert, rows.len(), 5, conflict, values).await?;
+        }
+        for ((day, kind), (events, value)) in self.counts {
+            sqlx::query(
+                "insert into event_counts (day, kind, events, value) values ($1, $2, $3, $4)
+                 on conflict (day, kind) do update set events = event_counts.events + excluded.events,
+                    value = event_counts.value + excluded.value",
+            )
+            .bind(day)
+            .bind(kind)
+            .bind(events)
+            .bind(value)
+            .execute(&mut *connection)
+            .await?;
+        }
+        for (id, Added { revenue, window: [bought, returned, kept], window_revenue }) in self.added {
+            let update: Query<'_, Any, AnyArguments> = sqlx::query(
+                "update feedback_counts set revenue = revenue + $2, window_bought = window_bought + $3,
+                    window_returned = window_returned + $4, window_kept = window_kept + $5,
+                    window_revenue = window_revenue + $6
+                 where id = $1",
+            );
+            let numbers = [id, revenue, bought, returned, kept, window_revenue];
+            numbers.into_iter().fold(update, Query::bind).execute(&mut *connection).await?;
+        }
+        Ok(())
+    }
+}
+
+impl NewRow<'_> {
+    fn bind(&self, values: &mut AnyArguments) -> Result<(), sqlx::error::BoxDynError> {
+        let event = self.event;
+        values.add(&self.id_hash[..])?;
+        values.add(event.kind.as_str())?;
+        values.add(event.customer.as_ref().map(CustomerId::as_str))?;
+        values.add(event.visitor.as_deref().map(|visitor| hash(visitor).to_vec()))?;
+        values.add(event.article.as_str())?;
+        values.add(self.order)?;
+        values.add(event.value)?;
+        values.add(event.at.millis())?;
+        values.add(self.suggestion.as_ref().map(|suggestion| suggestion.by.as_str()))?;
+        values.add(self.suggestion.as_ref().map(|suggestion| &suggestion.fact[..]))?;
+        values.add(self.counted.map(|(day, _)| day))?;
+        values.add(self.counted.map(|(_, id)| id))
+    }
+}
+
+/// Without a customer or a visitor who consented, an order must not be kept.
+fn order(event: &Event) -> Option<&str> {
+    let is_someone = event.customer.is_some() || event.visitor.is_some();
+    event.order.as_deref().filter(|_| is_someone)
+}
+
+fn distinct<T: Ord + Copy>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<T> = all.collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+async fn write(
+    connection: &mut AnyConnection,
+    dialect: Dialect,
+    insert: &str,
+    rows: usize,
+    columns: usize,
+    conflict: &str,
+    values: AnyArguments,
+) -> Result<(), StoreError> {
+    let sql = format!("{insert} {} {conflict}", upsert::placeholders(dialect, rows, columns));
+    sqlx::query_with(AssertSqlSafe(sql), values)
+        // Callers send batches of one size, mostly; other sizes would displace prepared statements.
+        .persistent(matches!(rows, 1 | 100 | upsert::ROWS))
+        .execute(connection)
+        .await
+        .map_err(StoreError::for_missing_reference(StoreError::Conflict(Conflict::UnknownCustomer)))?;
+    Ok(())
+}

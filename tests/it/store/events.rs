@@ -1,0 +1,281 @@
+use std::time::Duration;
+
+use atelier::store::{
+    Attribution, Conflict, CountedBy, CountedOnly, Event, EventKind, EventRecorded, FeedbackEvent,
+    FeedbackKind, Outcomes, Recorded, Sales, Store, StoreError, SuggestedArticle,
+};
+use atelier_core::domain::Timestamp;
+use futures_util::TryStreamExt;
+
+use super::{NOW, article_id, customer_id, with_customers};
+use crate::harness::{TestDatabase, apply, contract};
+
+const HOUR: Duration = Duration::from_hours(1);
+const WINDOW: Duration = Duration::from_hours(7 * 24);
+
+fn event(id: &str, kind: EventKind, customer: Option<&str>, article: &str) -> Event {
+    Event {
+        id: id.into(),
+        kind,
+        customer: customer.map(customer_id),
+        visitor: None,
+        article: article_id(article),
+        order: None,
+        value: None,
+        at: NOW,
+        suggestion: None,
+    }
+}
+
+fn sale(id: &str, kind: EventKind, order: &str, article: &str, value: i64) -> Event {
+    let order = Some(order.to_owned());
+    Event { order, value: Some(value), ..event(id, kind, Some("c"), article) }
+}
+
+fn shown(completion: &str, article: &str, at: Timestamp) -> FeedbackEvent {
+    FeedbackEvent {
+        kind: FeedbackKind::Shown,
+        completion_id: completion.into(),
+        slot: 1,
+        article: article_id(article),
+        rank: 1,
+        release: "demo".into(),
+        method: completion.into(),
+        arm: None,
+        customer: Some(customer_id("c")),
+        at,
+        reason: None,
+    }
+}
+
+/// With a ticket.
+fn suggested(event: Event, completion: &str) -> Event {
+    let feedback = shown(completion, event.article.as_str(), NOW);
+    Event { suggestion: Some((feedback, SuggestedArticle::default())), ..event }
+}
+
+async fn record(store: &Store, events: &[Event]) -> Vec<Result<EventRecorded, StoreError>> {
+    store.events().record(events, WINDOW).await.unwrap()
+}
+
+/// How each belongs to a suggestion, if it is recorded now.
+async fn attributions(store: &Store, events: &[Event]) -> Vec<Option<Attribution>> {
+    let recorded = record(store, events).await.into_iter().map(Result::unwrap);
+    recorded
+        .map(|result| {
+            assert_eq!(result.recorded, Recorded::Now);
+            result.attribution
+        })
+        .collect()
+}
+
+async fn outcomes(store: &Store, method: &str) -> Outcomes {
+    let found = store.feedback().acceptance(CountedBy::Method, 0, &CountedOnly::default()).await.unwrap();
+    found.into_iter().find(|(value, _)| value == method).map(|(_, outcomes)| outcomes).unwrap_or_default()
+}
+
+#[apply(contract)]
+async fn an_event_counts_once_and_a_bad_one_does_not_stop_the_others(db: TestDatabase) {
+    let store = db.open().await;
+    with_customers(&store, &["c"]).await;
+    let events = [
+        event("1", EventKind::Viewed, Some("c"), "a"),
+        event("2", EventKind::Bought, Some("nobody"), "a"),
+        event("3", EventKind::Viewed, None, "a"),
+        event("3", EventKind::Viewed, None, "a"),
+        event("1", EventKind::Added, Some("c"), "a"),
+        Event { value: Some(64_500), ..event("4", EventKind::Bought, Some("c"), "b") },
+    ];
+    let results = record(&store, &events).await;
+    let recorded: Vec<_> = results.iter().map(|result| result.as_ref().map(|one| one.recorded)).collect();
+    let unknown = StoreError::Conflict(Conflict::UnknownCustomer);
+    let differs = StoreError::Conflict(Conflict::EventDiffers);
+    assert_eq!(
+        recorded,
+        [
+            Ok(Recorded::Now),
+            Err(&unknown),
+            Ok(Recorded::Now),
+            Ok(Recorded::Before),
+            Err(&differs),
+            Ok(Recorded::Now)
+        ]
+    );
+    for result in record(&store, &[events[0].clone(), events[2].clone(), events[5].clone()]).await {
+        assert_eq!(result.unwrap().recorded, Recorded::Before);
+    }
+    let counts = store.events().counts(0).await.unwrap();
+    assert_eq!(counts, [(EventKind::Viewed, 2, 0), (EventKind::Bought, 1, 64_500)]);
+    let purchases: Vec<_> = store.events().purchases(&customer_id("c")).try_collect().await.unwrap();
+    let purchases: Vec<_> = purchases.iter().map(|one| (one.article.as_str(), one.bought)).collect();
+    assert_eq!(purchases, [("b", 1)], "known ones are not counted again");
+}
+
+/// Last touch: of what was shown within the window, the latest.
+#[apply(contract)]
+async fn a_purchase_without_a_ticket_belongs_to_what_was_shown_last(db: TestDatabase) {
+    let store = db.open().await;
+    with_customers(&store, &["c", "d"]).await;
+    for (method, article, at) in
+        [("old", "a", NOW), ("late", "a", NOW + 2 * HOUR), ("after", "a", NOW + 4 * HOUR), ("gone", "b", NOW)]
+    {
+        let article_of = SuggestedArticle::default();
+        store.feedback().record(method, &shown(method, article, at), &article_of).await.unwrap();
+    }
+    let at = |hours: u32, event: Event| Event { at: NOW + hours * HOUR, ..event };
+    let events = [
+        at(3, sale("1", EventKind::Bought, "7", "a", 100)),
+        at(3, event("2", EventKind::Bought, Some("d"), "a")),
+        at(3, event("3", EventKind::Bought, None, "a")),
+        at(7 * 24 + 1, sale("4", EventKind::Bought, "8", "b", 100)),
+        at(3, event("5", EventKind::Added, Some("c"), "a")),
+    ];
+    let window = Some(Attribution::Window);
+    assert_eq!(attributions(&store, &events).await, [window, None, None, None, None]);
+    let sales = Sales { bought: 1, returned: 0, kept: 0, revenue: 100 };
+    let late = Outcomes { shown: 1, in_window: sales, ..Outcomes::default() };
+    assert_eq!(outcomes(&store, "late").await, late, "counted apart");
+    for other in ["old", "after", "gone"] {
+        assert_eq!(outcomes(&store, other).await, Outcomes { shown: 1, ..Outcomes::default() });
+    }
+    // The same purchase under another id counts once.
+    let again = at(3, sale("6", EventKind::Bought, "7", "a", 100));
+    let [again] = &record(&store, &[again]).await[..] else { panic!("one result") };
+    assert_eq!(again.as_ref().map(|again| (again.attribution, again.counts)), Ok((window, false)));
+    assert_eq!(outcomes(&store, "late").await, late);
+}
+
+#[apply(contract)]
+async fn a_visitor_who_consented_is_recognised(db: TestDatabase) {
+    let store = db.open().await;
+    let of = |visitor: &str, event: Event| Event { visitor: Some(visitor.into()), ..event };
+    let mut viewed = suggested(of("v", event("1", EventKind::Viewed, None, "a")), "look");
+    viewed.suggestion.as_mut().unwrap().0.customer = None;
+    let events = [
+        viewed,
+        of("v", event("2", EventKind::Bought, None, "a")),
+        of("w", event("3", EventKind::Bought, None, "a")),
+    ];
+    assert_eq!(attributions(&store, &events[..1]).await, [Some(Attribution::Ticket)]);
+    assert_eq!(attributions(&store, &events[1..]).await, [Some(Attribution::Window), None]);
+}
+
+/// A returned article is not an accepted one, whichever comes first.
+#[apply(contract)]
+async fn a_return_belongs_to_its_purchase(db: TestDatabase) {
+    let store = db.open().await;
+    with_customers(&store, &["c"]).await;
+    let ticket = Some(Attribution::Ticket);
+    let accepted = suggested(event("1", EventKind::Added, Some("c"), "a"), "k");
+    let bought = suggested(sale("2", EventKind::Bought, "7", "a", 64_500), "k");
+    let returned = sale("3", EventKind::Returned, "7", "a", 64_500);
+    // In the order of arrival: the return first.
+    assert_eq!(attributions(&store, &[returned]).await, [None]);
+    assert_eq!(attributions(&store, &[accepted]).await, [ticket]);
+    assert_eq!(outcomes(&store, "k").await.accepted, 1);
+    assert_eq!(attributions(&store, &[bought]).await, [ticket]);
+    let sold = Sales { bought: 1, returned: 1, kept: 0, revenue: 0 };
+    assert_eq!(outcomes(&store, "k").await, Outcomes { shown: 1, sold, ..Outcomes::default() });
+    let all: Vec<_> = store.events().for_customer(&customer_id("c")).try_collect().await.unwrap();
+    assert!(all.iter().all(|event| event.attribution == ticket), "{all:?}");
+
+    let later = suggested(event("4", EventKind::Added, Some("c"), "b"), "l");
+    let both = [
+        sale("5", EventKind::Returned, "8", "b", 10_000),
+        suggested(sale("6", EventKind::Bought, "8", "b", 10_000), "l"),
+        suggested(sale("7", EventKind::Kept, "8", "c", 0), "l"),
+    ];
+    assert_eq!(attributions(&store, &both).await, [ticket; 3], "a purchase of the same batch");
+    assert_eq!(attributions(&store, &[later]).await, [ticket]);
+    assert_eq!(outcomes(&store, "l").await.accepted, 0, "it was back already");
+    assert_eq!(outcomes(&store, "l").await.sold, Sales { bought: 1, returned: 1, kept: 1, revenue: 0 });
+
+    // Two returns of one purchase are one.
+    store.feedback().record("m", &shown("m", "d", NOW), &SuggestedArticle::default()).await.unwrap();
+    assert_eq!(
+        attributions(&store, &[sale("8", EventKind::Bought, "9", "d", 500)]).await,
+        [Some(Attribution::Window)]
+    );
+    for id in ["9", "10"] {
+        record(&store, &[sale(id, EventKind::Returned, "9", "d", 500)]).await.remove(0).unwrap();
+    }
+    let in_window = Sales { bought: 1, returned: 1, kept: 0, revenue: 0 };
+    assert_eq!(outcomes(&store, "m").await, Outcomes { shown: 1, in_window, ..Outcomes::default() });
+}
+
+#[apply(contract)]
+async fn what_came_back_is_no_purchase(db: TestDatabase) {
+    let store = db.open().await;
+    with_customers(&store, &["c", "d"]).await;
+    let bought = async || {
+        let (.., bought) = store.customers().get_with_purchases(&customer_id("c")).await.unwrap().unwrap();
+        bought
+    };
+    assert_eq!(bought().await, "");
+    let later = |event: Event| Event { at: NOW + HOUR, ..event };
+    record(
+        &store,
+        &[
+            sale("1", EventKind::Returned, "7", "a", 0),
+            sale("2", EventKind::Bought, "7", "b", 0),
+            later(sale("3", EventKind::Bought, "7", "c", 0)),
+            event("4", EventKind::Bought, Some("d"), "e"),
+        ],
+    )
+    .await;
+    assert_eq!(bought().await, "c\nb", "the latest first");
+    record(&store, &[sale("5", EventKind::Bought, "7", "a", 0)]).await;
+    assert_eq!(bought().await, "c\nb", "it came back before");
+    record(&store, &[sale("6", EventKind::Bought, "8", "a", 0), sale("7", EventKind::Returned, "7", "c", 0)])
+        .await;
+    let mut now: Vec<String> = bought().await.lines().map(str::to_owned).collect();
+    now.sort();
+    assert_eq!(now, ["a", "b"]);
+    let all = store.customers().purchases_of(&[customer_id("c"), customer_id("d")]).await.unwrap();
+    assert_eq!(all[&customer_id("d")], ["e"]);
+    assert_eq!(all[&customer_id("c")].len(), 2);
+    // A profile that is replaced keeps them.
+    with_customers(&store, &["c"]).await;
+    assert_eq!(bought().await.lines().count(), 2);
+}
+
+#[apply(contract)]
+async fn old_events_go_and_their_counts_stay(db: TestDatabase) {
+    let store = db.open().await;
+    let old: Vec<Event> = (0..2500).map(|n| event(&format!("o-{n}"), EventKind::Viewed, None, "a")).collect();
+    record(&store, &old).await;
+    record(&store, &[Event { at: NOW + HOUR, ..event("new", EventKind::Viewed, None, "a") }]).await;
+    assert_eq!(store.events().remove_before(NOW + HOUR).await, Ok(2500));
+    assert_eq!(store.events().remove_before(NOW + HOUR).await, Ok(0));
+    assert_eq!(store.events().counts(0).await.unwrap(), [(EventKind::Viewed, 2501, 0)]);
+}
+
+/// Batches from many callers at once: none fails, and everything is counted.
+#[apply(contract)]
+async fn batches_at_once_wait_for_each_other(db: TestDatabase) {
+    let store = db.open().await;
+    with_customers(&store, &["c"]).await;
+    let tasks: Vec<_> = (0..8)
+        .map(|caller| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let events: Vec<Event> = (0..50)
+                    .map(|n| {
+                        suggested(
+                            sale(&format!("{caller}-{n}"), EventKind::Bought, "7", &format!("a-{n}"), 10),
+                            "k",
+                        )
+                    })
+                    .collect();
+                record(&store, &events).await.into_iter().filter(|one| one.as_ref().unwrap().counts).count()
+            })
+        })
+        .collect();
+    let mut counted = 0;
+    for task in tasks {
+        counted += task.await.unwrap();
+    }
+    assert_eq!(counted, 50, "each suggestion was bought once");
+    assert_eq!(store.events().counts(0).await.unwrap(), [(EventKind::Bought, 400, 4000)]);
+    assert_eq!(outcomes(&store, "k").await.sold, Sales { bought: 50, returned: 0, kept: 0, revenue: 500 });
+}

@@ -1,0 +1,291 @@
+use std::{
+    fs,
+    time::{Duration, SystemTime},
+};
+
+use atelier::service::tickets::Suggested;
+use atelier_core::{domain::Article, util::calendar::rfc3339};
+use serde_json::{Value, json};
+
+use super::{
+    Demo, Service,
+    feedback::suggested,
+    outfits::{change_file, folder_with_schema},
+    rows,
+};
+use crate::harness::{TestDatabase, apply, contract};
+
+const JSON: &str = "application/json";
+
+async fn send(service: &Service, events: &Value) -> Vec<Value> {
+    let (status, answer) = service.ask("/events", events).await;
+    assert_eq!(status, 200, "{answer}");
+    answer.as_array().unwrap().clone()
+}
+
+fn days_ago(days: u64) -> String {
+    rfc3339(SystemTime::now() - Duration::from_hours(24 * days))
+}
+
+#[apply(contract)]
+async fn each_event_has_its_own_answer(service: Service) {
+    service.put("/customers/c", &json!({"features": {}})).await;
+    let good = json!({"id": "e-1", "kind": "viewed", "article": "a"});
+    let with = |field: &str, value: Value| {
+        let mut event = json!({"id": format!("bad {field}"), "kind": "bought", "article": "a"});
+        event[field] = value;
+        event
+    };
+    let bad = [
+        ("kind", json!("seen"), "/kind"),
+        ("article", json!("a\u{0}"), "/article"),
+        ("customer", json!("nobody"), "/customer"),
+        ("id", json!(""), "/id"),
+        ("colour", json!("red"), "/colour"),
+        ("value", json!(-1), "/value"),
+        ("value", json!(1e9), "/value"),
+        ("time", json!("yesterday"), "/time"),
+        ("time", json!(days_ago(91)), "/time"),
+        ("time", json!("2999-01-01T00:00:00Z"), "/time"),
+    ];
+    let mut events = vec![good.clone(), json!(7)];
+    events.extend(bad.iter().map(|(field, value, _)| with(field, value.clone())));
+    events
+        .push(json!({"id": "late", "kind": "bought", "article": "a", "time": days_ago(89), "customer": "c"}));
+    let answers = send(&service, &Value::Array(events.clone())).await;
+    assert_eq!(answers.len(), events.len());
+    let recorded = |id: &str| json!({"id": id, "recorded": true, "attribution": null});
+    assert_eq!(answers[0], recorded("e-1"));
+    assert_eq!(answers[1]["errors"][0]["detail"], "expected an object, found a number");
+    for ((field, _, pointer), answer) in bad.iter().zip(&answers[2..]) {
+        let found = (&answer["status"], &answer["errors"][0]["pointer"]);
+        assert_eq!(found, (&json!(422), &json!(pointer)), "{field}: {answer}");
+    }
+    assert_eq!(*answers.last().unwrap(), recorded("late"));
+    // Sent again, alone.
+    let again = send(&service, &good).await;
+    assert_eq!(again, [json!({"id": "e-1", "recorded": false, "attribution": null})]);
+    let counts = service.json("/events/counts?days=90").await;
+    let kinds: Vec<_> =
+        counts["items"].as_array().unwrap().iter().map(|one| (&one["kind"], &one["events"])).collect();
+    assert_eq!(kinds, [(&json!("viewed"), &json!(1)), (&json!("bought"), &json!(1))]);
+    let many: Vec<Value> = (0..1001).map(|_| json!({})).collect();
+    let (status, problem) = service.ask("/events", &Value::Array(many)).await;
+    assert_eq!(
+        (status, &problem["detail"]),
+        (422, &json!("a list has at most 1000 events, found 1001; split it"))
+    );
+    let metrics = service.get("/metrics").await.text().await.unwrap();
+    for line in [
+        "atelier_events_total{kind=\"viewed\",result=\"recorded\"} 1",
+        "atelier_events_total{kind=\"viewed\",result=\"known\"} 1",
+        "atelier_events_total{kind=\"\",result=\"refused\"} 6",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+}
+
+#[apply(contract)]
+async fn a_ticket_makes_an_event_feedback(service: Service) {
+    service.put("/customers/c", &json!({"features": {}})).await;
+    let ticket = service.state.tickets.issue(&suggested("gsu", None));
+    let event = |id: &str, kind: &str| json!({"id": id, "kind": kind, "article": "a-7", "customer": "c", "order": "7", "value": 64.5, "ticket": ticket});
+    let mut returned = event("4", "returned");
+    returned.as_object_mut().unwrap().remove("ticket");
+    let answers =
+        send(&service, &json!([event("1", "viewed"), event("2", "added"), event("3", "bought"), returned]))
+            .await;
+    for answer in &answers {
+        assert_eq!(
+            (&answer["recorded"], &answer["attribution"]),
+            (&json!(true), &json!("ticket")),
+            "{answer}"
+        );
+    }
+    let counts = service.json("/feedback/counts").await;
+    let gsu = &counts["items"][0];
+    let expected = json!({"release": "spring", "method": "gsu", "shown": 1, "accepted": 0, "rejected": 0, "bought": 1,
+        "returned": 1, "kept": 0, "revenue": 0.0, "in_window": {"bought": 0, "returned": 0, "kept": 0, "revenue": 0.0}});
+    for (name, value) in expected.as_object().unwrap() {
+        assert_eq!(gsu[name], *value, "{name}: {gsu}");
+    }
+    let export = service.json("/customers/c/export").await;
+    assert_eq!(export["events"].as_array().unwrap().len(), 4);
+    assert_eq!(export["events"][2]["attribution"], "ticket");
+    assert_eq!(
+        (&export["purchases"][0]["bought"], &export["purchases"][0]["returned"]),
+        (&json!(1), &json!(1))
+    );
+
+    // What the ticket does not say.
+    let mut other = event("5", "viewed");
+    other["article"] = "a-9".into();
+    let mut made_up = event("6", "viewed");
+    made_up["ticket"] = "made-up".into();
+    let old = Suggested {
+        at: (SystemTime::now() - Duration::from_hours(24 * 91)).into(),
+        ..suggested("gsu", None)
+    };
+    let mut expired = event("7", "viewed");
+    expired["ticket"] = service.state.tickets.issue(&old).into();
+    let answers = send(&service, &json!([other, made_up, expired])).await;
+    assert_eq!(answers[0]["errors"][0]["pointer"], "/ticket", "{answers:?}");
+    assert_eq!(answers[1]["status"], 404);
+    assert_eq!((&answers[2]["recorded"], &answers[2]["attribution"]), (&json!(true), &Value::Null));
+
+    // Without a ticket, shown a moment ago.
+    let mut window = event("8", "bought");
+    window.as_object_mut().unwrap().remove("ticket");
+    window["order"] = "8".into();
+    assert_eq!(send(&service, &window).await[0]["attribution"], "window");
+    let total = &service.json("/feedback/acceptance?by=method").await["total"];
+    assert_eq!(
+        (&total["in_window"]["bought"], &total["in_window"]["revenue"]),
+        (&json!(1), &json!(64.5)),
+        "{total}"
+    );
+}
+
+/// The demo's styles become articles that customers had.
+#[apply(contract)]
+async fn purchases_are_what_the_customer_had(db: TestDatabase) {
+    let ids: Vec<String> = rows::<Article>()
+        .into_iter()
+        .filter(|article| article.kind() == "bag")
+        .take(10)
+        .map(|article| article.id.to_string())
+        .collect();
+    let folder = folder_with_schema(|schema| {
+        let begin = schema.find("name = \"preferred_styles\"").unwrap();
+        let end = begin + schema[begin..].find("]\n").unwrap();
+        let had = format!("name = \"had\"\nkind = \"set\"\nagain = false\nvalues = {ids:?}\n");
+        format!("{}{had}{}", &schema[..begin], &schema[end + 2..])
+    });
+    // The tables' names are as long as before.
+    for file in fs::read_dir(folder.path().join("next")).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".safetensors") {
+            change_file(&folder.path().join("next"), &name, |mut bytes| {
+                let (old, new) = (&b".preferred_styles\""[..], &b".had\"             "[..]);
+                let found = |bytes: &[u8]| bytes.windows(old.len()).position(|window| window == old);
+                while let Some(at) = found(&bytes) {
+                    bytes[at..at + old.len()].copy_from_slice(new);
+                }
+                bytes
+            });
+        }
+    }
+    let service = Service::start_in(&db, super::Limits::default(), folder.path().to_owned()).await;
+    service.bring_in_demo().await;
+    service.releases.serve("next").await.unwrap();
+    service.put("/customers/c", &json!({"features": {"gender": "female"}})).await;
+    let suggestions = async |no_gos: bool| {
+        let filters = json!({"types": {"3": ["bag"]}, "no_gos": no_gos, "fit": false, "in_stock": false});
+        let asked = json!({"customer": "c", "outfit": ["a-00315", "a-01317", "a-00587", null], "method": "gsu", "k": 250, "filters": filters});
+        let answer = service.ask_ok("/complete", &asked).await;
+        assert_eq!(answer["warnings"], json!([]), "{answer}");
+        let suggested = answer["blanks"][0]["suggestions"].as_array().unwrap();
+        suggested
+            .iter()
+            .map(|one| (one["article"]["id"].as_str().unwrap().to_owned(), one["share"].as_f64().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    let before = suggestions(true).await;
+    let (bag, _) = before.iter().find(|(id, _)| ids.contains(id)).expect("one that the model knows as had");
+    let bought = |id: &str, kind: &str| json!({"id": id, "kind": kind, "customer": "c", "article": bag});
+    send(&service, &bought("1", "bought")).await;
+    let after = suggestions(true).await;
+    assert!(after.len() + 1 == before.len() && after.iter().all(|(id, _)| id != bag), "not again");
+    assert_ne!(suggestions(false).await, before, "the model sees it at once");
+    service.put("/customers/c", &json!({"features": {"gender": "female"}})).await;
+    assert_eq!(suggestions(true).await, after, "a profile that is replaced keeps it");
+    send(&service, &bought("2", "returned")).await;
+    assert_eq!(suggestions(true).await, before, "it came back");
+}
+
+#[apply(contract)]
+async fn nothing_of_a_visitor_is_kept_without_consent(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let event =
+        json!({"id": "1", "kind": "bought", "article": "a", "visitor": "Vera", "order": "Order of Vera"});
+    send(&service, &event).await;
+    let mut raw = db.raw().await;
+    let stored = crate::store::erasing::everything(&db, &mut raw).await;
+    assert!(!stored.contains("Vera"), "{stored}");
+    let kept: Vec<i64> = sqlx::query_scalar(
+        "select count(*) from events where visitor_hash is not null or order_id is not null",
+    )
+    .fetch_all(&mut raw)
+    .await
+    .unwrap();
+    assert_eq!(kept, [0]);
+    let mut consented = event;
+    consented["id"] = "2".into();
+    consented["consent"] = true.into();
+    send(&service, &consented).await;
+    let kept: Vec<String> = sqlx::query_scalar("select order_id from events where visitor_hash is not null")
+        .fetch_all(&mut raw)
+        .await
+        .unwrap();
+    assert_eq!(kept, ["Order of Vera"]);
+    assert!(!crate::store::erasing::everything(&db, &mut raw).await.contains("\nVera\n"));
+}
+
+#[apply(contract)]
+async fn a_stream_is_recorded_without_its_bad_lines(service: Service) {
+    let mut lines: Vec<String> = (0..1200)
+        .map(|n| json!({"id": format!("s-{n}"), "kind": "viewed", "article": "a"}).to_string())
+        .collect();
+    lines[3] = "{".into();
+    lines[700] = json!({"id": "x", "kind": "seen", "article": "a"}).to_string();
+    lines[900] = json!({"id": "y", "kind": "bought", "article": "a", "customer": "nobody"}).to_string();
+    let first = lines[0].clone();
+    lines[1100] = first;
+    let answer = service.post("/events/bulk", "application/x-ndjson", lines.join("\n")).await;
+    assert_eq!(answer.status(), 200);
+    let found: Value = answer.json().await.unwrap();
+    assert_eq!(
+        (&found["recorded"], &found["known"], &found["refused"]),
+        (&json!(1196), &json!(1), &json!(3)),
+        "{found}"
+    );
+    let mut said: Vec<u64> =
+        found["errors"].as_array().unwrap().iter().map(|error| error["line"].as_u64().unwrap()).collect();
+    said.sort_unstable();
+    assert_eq!(said, [4, 701, 901], "{found}");
+    let again = service.post("/events/bulk", "application/x-ndjson", lines.join("\n")).await;
+    let again: Value = again.json().await.unwrap();
+    assert_eq!((&again["recorded"], &again["known"]), (&json!(0), &json!(1197)));
+    assert_eq!(service.post("/events/bulk", JSON, "[]").await.status(), 415);
+}
+
+#[apply(contract)]
+async fn the_page_shows_sales_beside_acceptance(Demo(service): Demo) {
+    let customer = super::outfits()[0].customer.to_string();
+    let asked = json!({"customer": customer, "outfit": ["a-00134", null], "k": 1});
+    let answer = service.ask_ok("/complete", &asked).await;
+    let article = &answer["blanks"][0]["suggestions"][0]["article"]["id"];
+    let event = |id: &str, kind: &str, ticket: &Value| json!({"id": id, "kind": kind, "article": article, "customer": customer, "order": id, "value": 64.5, "ticket": ticket});
+    let ticket = &answer["completion_id"];
+    send(&service, &json!([event("1", "bought", ticket), event("2", "kept", ticket)])).await;
+    send(&service, &event("3", "bought", &Value::Null)).await;
+    let analyst = service.signed_in(atelier_core::domain::Role::Analyst).await;
+    for by in ["method", "customer.gender"] {
+        let html = analyst.page(&format!("/operations/acceptance?by={by}&days=7")).await;
+        let foot = html.split("<tfoot>").nth(1).unwrap();
+        let cells: Vec<&str> = foot
+            .split("<td class=\"number\">")
+            .skip(1)
+            .map(|cell| cell.split("</td>").next().unwrap())
+            .collect();
+        assert_eq!(
+            cells[..11],
+            ["1", "0", "0", "1", "0", "1", "€64.50", "1", "0", "0", "€64.50"],
+            "{by}: {html}"
+        );
+        assert!(html.contains("<tr><th scope=\"row\">bought</th><td class=\"number\">2</td><td class=\"number\">€129</td></tr>"), "{html}");
+    }
+    let csv = analyst.get("/operations/acceptance.csv?by=customer.gender&days=7").await.text().await.unwrap();
+    let row = csv.lines().nth(1).unwrap();
+    assert!(row.contains(",1,0,0,1,0,1,64.5,1,0,0,64.5,"), "{csv}");
+}
