@@ -23,6 +23,7 @@ use atelier::{
     config::Config,
     service::{
         completion::Filters,
+        holdout::Holdout,
         offline::{BATCH, Job, Profiles, Wanted, complete_part},
     },
 };
@@ -87,6 +88,7 @@ async fn main() -> Result<()> {
         catalogue: Arc::new(catalogue),
         articles,
         rules: Arc::default(),
+        holdout: Holdout::default(),
         begun: Timestamp::from_millis(0),
         profiles,
         dialect: Dialect::default(),

@@ -340,6 +340,7 @@ create table feedback_events (
     counts_id bigint,
     withdrawn_at bigint,
     reason text collate "C",
+    rules bytea,
     constraint feedback_events_key_unique primary key (key_hash),
     constraint feedback_events_fact_unique unique (fact),
     constraint feedback_events_customer_known
@@ -419,4 +420,17 @@ create table purchases (
     at bigint not null,
     constraint purchases_unique primary key (customer_id, article_id),
     constraint purchases_customer_known foreign key (customer_id) references customers (id) on delete cascade
+);
+
+create table rule_counts (
+    rule bytea not null,
+    shown_day bigint not null,
+    held_out bigint not null,
+    shown bigint not null default 0,
+    accepted bigint not null default 0,
+    rejected bigint not null default 0,
+    bought bigint not null default 0,
+    returned bigint not null default 0,
+    kept bigint not null default 0,
+    constraint rule_counts_key_unique primary key (rule, shown_day, held_out)
 );

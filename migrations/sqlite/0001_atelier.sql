@@ -489,6 +489,9 @@ create table feedback_events (
     withdrawn_at integer,
     -- Why the suggestion was refused, if the stylist said so: a word of the program's.
     reason text,
+    -- In events that count: a byte, 1 if the customer was held out from the shop's rules, and the digests of those that could
+    -- change the suggestion. Null if feedback counts for none.
+    rules blob,
     constraint feedback_events_key_unique primary key (key_hash),
     -- Two replicas that record the same purchase at the same time count it once. It also finds the event `shown` of a
     -- suggestion.
@@ -606,4 +609,20 @@ create table purchases (
     at integer not null,
     constraint purchases_unique primary key (customer_id, article_id),
     constraint purchases_customer_known foreign key (customer_id) references customers (id) on delete cascade
+) strict, without rowid;
+
+-- The same by rule, while some customers are answered without rules: of suggestions that the rule could change, for customers with
+-- rules and for those who are held out. Nothing here is about a customer.
+create table rule_counts (
+    -- The first bytes of SHA-256 of its name: a ticket has no room for names, and the rule may be gone.
+    rule blob not null,
+    shown_day integer not null,
+    held_out integer not null,
+    shown integer not null default 0,
+    accepted integer not null default 0,
+    rejected integer not null default 0,
+    bought integer not null default 0,
+    returned integer not null default 0,
+    kept integer not null default 0,
+    constraint rule_counts_key_unique primary key (rule, shown_day, held_out)
 ) strict, without rowid;

@@ -32,6 +32,7 @@ use crate::{
     config::Overrides,
     service::{
         completion::{Filters, MAX_K, MAX_VARIED},
+        holdout::Holdout,
         live_release::read_rules,
         offline::{BATCH, CountedWarning, Done, Job, Profiles, Share, Wanted, complete_part, find_parts},
         rules::{Rule, Rules},
@@ -185,7 +186,7 @@ impl Complete {
             bail!("release {} has no method {method}; its methods are {has}", config.models.release);
         }
         let dialect = self.dialect.clone().into();
-        let (articles, rules, profiles) = self.sources(all, &serving, &dialect).await?;
+        let (articles, (rules, holdout), profiles) = self.sources(all, &serving, &dialect).await?;
         let release = serving.release();
         let catalogue = Catalogue::build(&articles, release);
         let articles = Arc::new(serving.articles(catalogue.index().clone()));
@@ -217,6 +218,7 @@ impl Complete {
             catalogue: Arc::new(catalogue),
             articles,
             rules,
+            holdout,
             begun: Clock::default().now().into(),
             profiles,
             dialect,
@@ -231,12 +233,13 @@ impl Complete {
         settings: &Settings,
         serving: &Serving,
         dialect: &Dialect,
-    ) -> Result<(Vec<Article>, Vec<(RuleName, Rule)>, Profiles)> {
+    ) -> Result<(Vec<Article>, (Vec<(RuleName, Rule)>, Holdout), Profiles)> {
         let schema = serving.release().schema();
         if self.customers.is_none() && self.articles.is_none() {
             let store = settings.open_existing(settings.database()?).await?;
             let articles = store.articles().all().try_collect().await?;
-            return Ok((articles, read_rules(&store).await?, Profiles::Stored(store)));
+            let rules = (read_rules(&store).await?, Holdout::read(&store).await?);
+            return Ok((articles, rules, Profiles::Stored(store)));
         }
         eprintln!("note: with files, the shop's rules are not read");
         let articles = match &self.articles {
@@ -259,7 +262,7 @@ impl Complete {
             Some(path) => Profiles::read(path, schema, dialect)?,
             None => Profiles::Held(std::collections::HashMap::new()),
         };
-        Ok((articles, Vec::new(), profiles))
+        Ok((articles, (Vec::new(), Holdout::default()), profiles))
     }
 }
 

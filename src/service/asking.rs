@@ -41,6 +41,8 @@ pub struct Resolved {
     pub request: Request,
     /// The experiment's arm, if one chose the method.
     pub arm: Option<String>,
+    /// Whether the shop's rules do not apply because the customer is in the holdout.
+    pub held_out: bool,
     /// Set if the profile may be out of date.
     pub stale: Option<Warning>,
 }
@@ -132,7 +134,10 @@ pub(super) async fn resolve(
         (None, None) => (None, None),
     };
     let Choice { method, arm } = live.choose_unless(method, customer.as_ref());
-    Ok(Resolved { request: Request { stored, method, ..request }, arm, stale })
+    let counted = request.rules.filter(|_| customer.is_some() && live.holdout.is_active());
+    let held_out = counted.is_some() && customer.is_some_and(|customer| live.holdout.has(&customer));
+    let rules = request.rules.filter(|_| !held_out);
+    Ok(Resolved { request: Request { stored, method, rules, counted, ..request }, arm, held_out, stale })
 }
 
 /// A stored customer's features, with a warning if the database could not confirm them, or if the features that come
@@ -187,6 +192,7 @@ fn issue_ticket(
         slot: blank.slot,
         articles: blank.suggestions.iter().map(|suggestion| suggestion.article.id.clone()).collect(),
         in_sets: in_sets(blank.slot).collect(),
+        rules: blank.counted.clone(),
     };
     tickets.issue(&Suggested {
         release: live.name().to_owned(),
@@ -194,6 +200,7 @@ fn issue_ticket(
         arm: question.arm.clone(),
         at: now,
         is_shared: false,
+        held_out: question.held_out,
         outfit,
         blanks: completion.blanks.iter().map(suggested).collect(),
     })

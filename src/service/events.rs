@@ -247,7 +247,9 @@ impl Recorder<'_> {
             let detail = format!("{} was not suggested with this ticket; leave it out", event.article);
             return Err(ReportError::Fault(Fault::new("ticket", detail)));
         };
-        let article = describe(live, &ticket.release, &event.article);
+        let number = |number: usize| u32::try_from(number).expect("a ticket is short; this is a bug");
+        let rules = ticket.rules_of(number(slot));
+        let article = SuggestedArticle { rules, ..describe(live, &ticket.release, &event.article) };
         let completion_id = if ticket.is_shared {
             // Without either, an event's own id tells who it is of.
             let customer = event.customer.as_ref().map(CustomerId::as_str);
@@ -255,7 +257,6 @@ impl Recorder<'_> {
         } else {
             id.to_owned()
         };
-        let number = |number: usize| u32::try_from(number).expect("a ticket is short; this is a bug");
         let feedback = FeedbackEvent {
             kind: event.kind.of_suggestion(),
             completion_id,

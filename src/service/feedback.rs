@@ -17,8 +17,8 @@ use super::{
     tickets::{Blank, Key, Ticket, TicketError, Tickets, of_caller, read_recorded},
 };
 use crate::store::{
-    Conflict, FeedbackEvent, FeedbackKind, PersonId, Recorded, RefusalReason, Store, StoreError,
-    SuggestedArticle, day_of,
+    Conflict, CountedRules, FeedbackEvent, FeedbackKind, PersonId, Recorded, RefusalReason, Store,
+    StoreError, SuggestedArticle, day_of,
 };
 
 /// The longest id of an event, in characters.
@@ -118,7 +118,10 @@ async fn confirm(
         let detail = format!("there is no article {}", report.article);
         return Err(ReportError::Fault(Fault::new("article", detail)));
     }
-    let article = describe(releases.current().as_deref(), &ticket.release, &report.article);
+    let article = SuggestedArticle {
+        rules: ticket.rules_of(report.slot),
+        ..describe(releases.current().as_deref(), &ticket.release, &report.article)
+    };
     // Without a customer, an event's own id tells who it is of.
     let completion_id = if ticket.is_shared {
         let caller = report.customer.as_ref().map_or(&*report.id, CustomerId::as_str);
@@ -173,6 +176,7 @@ pub(super) fn describe(live: Option<&LiveRelease>, release: &str, article: &Arti
     SuggestedArticle {
         kind: found.map(|article| article.kind().to_owned()),
         is_new: (live.name() == release).then(|| vocabulary.index_of(article.as_str()).is_none()),
+        rules: CountedRules::default(),
     }
 }
 
@@ -225,6 +229,7 @@ impl Viewing<'_> {
 
 /// Records that a person saw suggestions.
 pub async fn record_shown(store: &Store, viewing: &Viewing<'_>, seen: &[Seen]) -> Result<(), StoreError> {
+    let ticket = read_recorded(viewing.completion_id);
     let number =
         |number: usize| u32::try_from(number).expect("an outfit and a page are short; this is a bug");
     let event = |Seen { slot, article, rank }: &Seen| {
@@ -241,7 +246,10 @@ pub async fn record_shown(store: &Store, viewing: &Viewing<'_>, seen: &[Seen]) -
             at: viewing.at,
             reason: None,
         };
-        let article = describe(Some(viewing.live), viewing.live.name(), &event.article);
+        let article = SuggestedArticle {
+            rules: ticket.as_ref().map(|ticket| ticket.rules_of(event.slot)).unwrap_or_default(),
+            ..describe(Some(viewing.live), viewing.live.name(), &event.article)
+        };
         (key_of(&viewing.name(*slot, &event.article), FeedbackKind::Shown), event, article)
     };
     let events: Vec<_> = seen.iter().map(event).collect();
@@ -460,13 +468,15 @@ mod tests {
     fn what_was_accepted_becomes_an_outfit() {
         use FeedbackKind::{Accepted, Bought, Rejected, Shown};
         let id = |id| Some(ArticleId::new(id).unwrap());
-        let blank = |slot| Blank { slot, count: 2, first: Vec::new(), in_sets: Vec::new() };
+        let blank =
+            |slot| Blank { slot, count: 2, first: Vec::new(), in_sets: Vec::new(), rules: Vec::new() };
         let ticket = Ticket {
             release: "demo".into(),
             method: "gsu".into(),
             arm: None,
             at: Timestamp::from_millis(0),
             is_shared: false,
+            held_out: false,
             outfit: Some(vec![id("a"), None, id("b"), None]),
             blanks: vec![blank(1), blank(3)],
         };

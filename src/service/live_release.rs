@@ -30,6 +30,7 @@ use crate::{
         completion::Served,
         exposure::Exposure,
         fault::{Fault, Field},
+        holdout::Holdout,
         looks::{Look, Looks},
         personas::Personas,
         release_folder::{Listed, ReleaseFolder},
@@ -50,6 +51,8 @@ pub struct LiveRelease {
     pub routing: Arc<Routing>,
     /// The shop's active rules, compiled for the catalogue.
     pub rules: Arc<Rules>,
+    /// The customers to whom they do not apply.
+    pub holdout: Holdout,
     /// The shop's published looks.
     pub looks: Arc<Looks>,
     pub evaluation: Arc<Evaluation>,
@@ -314,6 +317,12 @@ impl Releases {
         self.refresh().await
     }
 
+    /// Sets which customers are answered without rules. All replicas follow.
+    pub async fn hold_out(&self, holdout: Holdout, author: Author, now: Timestamp) -> Result<(), StoreError> {
+        holdout.set(&self.store, author, now).await?;
+        self.refresh().await
+    }
+
     /// Rereads what changed in the database since the live release was built. Called after each change in this process,
     /// and periodically for changes by other replicas.
     pub async fn refresh(&self) -> Result<(), StoreError> {
@@ -359,6 +368,7 @@ impl Releases {
         }
         if settings != live.settings {
             next.routing = self.routing().await?;
+            next.holdout = Holdout::read(&self.store).await?;
             let stored = read_rules(&self.store).await?;
             next.rules = compile(move || {
                 Arc::new(Rules::compile(stored, &catalogue, Some((&live.rules, &live.catalogue))))
@@ -399,7 +409,7 @@ impl Releases {
         let settings = self.store.settings().revision().await?;
         let looks_revision = self.store.looks().revision().await?;
         let (catalogue, rows) = self.read_catalogue(&serving).await?;
-        let routing = self.routing().await?;
+        let (routing, holdout) = (self.routing().await?, Holdout::read(&self.store).await?);
         let (stored, compiled_for) = (read_rules(&self.store).await?, Arc::clone(&catalogue));
         let rules = compile(move || Arc::new(Rules::compile(stored, &compiled_for, None))).await;
         let looks = Arc::new(Looks::compile(read_looks(&self.store).await?, &catalogue));
@@ -412,6 +422,7 @@ impl Releases {
             rows,
             routing,
             rules,
+            holdout,
             looks,
             evaluation,
             personas,

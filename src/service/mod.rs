@@ -14,6 +14,7 @@ pub mod exposure;
 pub mod fault;
 pub mod feedback;
 pub mod feeds;
+pub mod holdout;
 pub mod import;
 pub mod live_release;
 pub mod looks;

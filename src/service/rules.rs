@@ -10,7 +10,10 @@ use std::{
 };
 
 use atelier_core::{
-    domain::{Article, FeatureValue, Features, Mask, Method, RuleName, Schema, Timestamp, fold, fold_for},
+    domain::{
+        Article, FeatureValue, Features, Mask, Method, RuleDigest, RuleName, Schema, Timestamp, fold,
+        fold_for,
+    },
     named,
     util::{
         calendar,
@@ -449,6 +452,7 @@ pub struct Situation<'a> {
 #[derive(Debug, Clone)]
 pub struct Compiled {
     pub name: RuleName,
+    pub digest: RuleDigest,
     pub rule: Rule,
     pub articles: Arc<Mask>,
     pub others: Arc<Mask>,
@@ -469,6 +473,17 @@ impl Compiled {
             && self.outfit.as_ref().is_none_or(|set| meets(set, outfit))
             && (self.rule.effect != Effect::Pair || meets(&self.others, outfit))
             && meet(features, &self.features, numbers)
+    }
+
+    /// Whether it could change the suggestions for a blank of this outfit that these articles may fill, if it concerns the request.
+    pub fn could_change(&self, outfit: &[u32], admissible: &Mask) -> bool {
+        let sets = [(&self.articles, &self.others), (&self.others, &self.articles)];
+        match self.rule.effect {
+            Effect::NeverTogether => {
+                sets.iter().any(|(one, other)| meets(one, outfit) && other.meets(admissible))
+            }
+            _ => self.articles.meets(admissible),
+        }
     }
 
     /// What is added to the logits of its articles for their order.
@@ -610,6 +625,7 @@ impl Rules {
             window: rule.window(),
             features: fold_values(&rule.when.features),
             stores: rule.when.stores.iter().map(|store| fold(store)).collect(),
+            digest: name.digest(),
             name: name.clone(),
             rule: rule.clone(),
         };

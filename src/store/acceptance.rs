@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-use atelier_core::domain::{FeatureValue, Timestamp};
+use atelier_core::domain::{FeatureValue, RuleDigest, Timestamp};
 use sqlx::{AnyConnection, AssertSqlSafe, FromRow, Row, any::AnyRow, query::Query};
 
 use super::{
@@ -17,6 +17,39 @@ pub struct SuggestedArticle {
     pub kind: Option<String>,
     /// Whether the release that suggested it was not trained with it; None if that release is no longer live.
     pub is_new: Option<bool>,
+    pub rules: CountedRules,
+}
+
+/// The rules that could change a suggestion, if feedback counts for them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CountedRules {
+    /// Whether they did not apply.
+    pub held_out: bool,
+    pub rules: Vec<RuleDigest>,
+}
+
+/// What became of suggestions that a rule could change, by the tickets of completions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RuleOutcomes {
+    pub shown: u64,
+    /// Without what came back.
+    pub accepted: u64,
+    pub rejected: u64,
+    pub bought: u64,
+}
+
+impl CountedRules {
+    /// As an event has them: a byte for `held_out`, and the rules. None without rules.
+    pub(super) fn to_bytes(&self) -> Option<Vec<u8>> {
+        let bytes = || [&[u8::from(self.held_out)], self.rules.as_flattened()].concat();
+        (!self.rules.is_empty()).then(bytes)
+    }
+
+    /// Reads what [`CountedRules::to_bytes`] wrote.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Self {
+        let (held_out, rules) = bytes.split_at_checked(1).unwrap_or_default();
+        Self { held_out: held_out == [1], rules: rules.as_chunks().0.to_vec() }
+    }
 }
 
 /// What became of suggestions, without repeats. Nothing happens to more suggestions than were shown.
@@ -142,6 +175,35 @@ impl Feedback<'_> {
         let query = values.into_iter().fold(query, Query::bind);
         let rows = query.fetch_all(self.store.readers()?).await?;
         rows.iter().map(|row| Ok((row.try_get("value")?, Outcomes::from_row(row)?))).collect()
+    }
+
+    /// Outcomes of suggestions that were shown on this day or later, by each rule that could change them and whether it did not
+    /// apply.
+    pub async fn rule_outcomes(
+        self,
+        since_day: i64,
+    ) -> Result<Vec<(RuleDigest, bool, RuleOutcomes)>, StoreError> {
+        let rows = sqlx::query(
+            "select rule, held_out, cast(sum(shown) as bigint) as shown, cast(sum(accepted) as bigint) as accepted,
+                cast(sum(rejected) as bigint) as rejected, cast(sum(bought) as bigint) as bought
+             from rule_counts where shown_day >= $1 group by rule, held_out",
+        )
+        .bind(since_day)
+        .fetch_all(self.store.readers()?)
+        .await?;
+        let count = |row: &AnyRow, column| row.try_get(column).map(i64::unsigned_abs);
+        let read = |row: &AnyRow| {
+            let rule = Record::new(row, "rule_counts", &"of a rule")
+                .parse("rule", |rule: Vec<u8>| RuleDigest::try_from(rule).map_err(|_| "not six bytes"))?;
+            let outcomes = RuleOutcomes {
+                shown: count(row, "shown")?,
+                accepted: count(row, "accepted")?,
+                rejected: count(row, "rejected")?,
+                bought: count(row, "bought")?,
+            };
+            Ok((rule, row.try_get::<i64, _>("held_out")? == 1, outcomes))
+        };
+        rows.iter().map(read).collect()
     }
 
     /// Outcomes of suggestions that were shown to known customers on this day or later, by the present value of a feature. The
@@ -276,23 +338,63 @@ pub(super) async fn count_shown(
     Ok(())
 }
 
-/// Counts an event that was stored just now, for the first time, about a suggestion that was counted as shown.
+/// Counts an event that was stored just now, for the first time, about a suggestion that was counted as shown, and returns the day
+/// on which it was shown and the rules that could change it.
 pub(super) async fn count_outcome(
     connection: &mut AnyConnection,
     key_hash: &[u8; 32],
     kind: FeedbackKind,
     shown_fact: &[u8; 32],
-) -> Result<(), StoreError> {
-    sqlx::query(
-        "update feedback_events set (shown_day, counts_id) =
-            (select shown_day, counts_id from feedback_events where fact = $2)
-         where key_hash = $1",
+) -> Result<Option<(i64, CountedRules)>, StoreError> {
+    let (shown_day, rules): (Option<i64>, Option<Vec<u8>>) = sqlx::query_as(
+        "update feedback_events set (shown_day, counts_id, rules) =
+            (select shown_day, counts_id, rules from feedback_events where fact = $2)
+         where key_hash = $1 returning shown_day, rules",
     )
     .bind(&key_hash[..])
     .bind(&shown_fact[..])
-    .execute(&mut *connection)
+    .fetch_one(&mut *connection)
     .await?;
-    add(connection, kind, shown_fact, 1).await
+    add(connection, kind, shown_fact, 1).await?;
+    Ok(shown_day.map(|day| (day, CountedRules::from_bytes(&rules.unwrap_or_default()))))
+}
+
+/// What a transaction adds to the counts of rules. It is written at its end, in the order of its keys, so that writers of the same
+/// rows never wait for each other in a circle.
+#[derive(Debug, Default)]
+pub(super) struct RuleTally(BTreeMap<(RuleDigest, i64, bool, FeedbackKind), i64>);
+
+impl RuleTally {
+    pub(super) fn add(&mut self, rules: &CountedRules, shown_day: i64, kind: FeedbackKind, more: i64) {
+        for rule in &rules.rules {
+            *self.0.entry((*rule, shown_day, rules.held_out, kind)).or_default() += more;
+        }
+    }
+
+    pub(super) fn extend(&mut self, other: Self) {
+        for (key, more) in other.0 {
+            *self.0.entry(key).or_default() += more;
+        }
+    }
+
+    pub(super) async fn write(self, connection: &mut AnyConnection) -> Result<(), StoreError> {
+        for ((rule, shown_day, held_out, kind), more) in self.0 {
+            let column = kind.as_str();
+            let sql = format!(
+                "insert into rule_counts (rule, shown_day, held_out, {column}) values ($1, $2, $3, $4)
+                 on conflict (rule, shown_day, held_out)
+                 do update set {column} = rule_counts.{column} + excluded.{column}"
+            );
+            sqlx::query(AssertSqlSafe(sql))
+                .bind(&rule[..])
+                .bind(shown_day)
+                .bind(i64::from(held_out))
+                .bind(more)
+                .execute(&mut *connection)
+                .await?;
+        }
+        Ok(())
+    }
 }
 
 /// Takes back that a suggestion was accepted, if that was recorded: the article came back.
@@ -300,16 +402,17 @@ pub(super) async fn take_back(
     connection: &mut AnyConnection,
     accepted_fact: &[u8; 32],
     shown_fact: &[u8; 32],
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     let counted =
         sqlx::query("update feedback_events set shown_day = null where fact = $1 and shown_day is not null")
             .bind(&accepted_fact[..])
             .execute(&mut *connection)
             .await?;
-    if counted.rows_affected() > 0 {
+    let is_counted = counted.rows_affected() > 0;
+    if is_counted {
         add(connection, FeedbackKind::Accepted, shown_fact, -1).await?;
     }
-    Ok(())
+    Ok(is_counted)
 }
 
 /// Adds to the counts of a suggestion's outcome.

@@ -24,6 +24,7 @@ use utoipa::ToSchema;
 
 use super::{
     Conflict, FeedbackEvent, FeedbackKind, Recorded, Store, StoreError, SuggestedArticle,
+    acceptance::RuleTally,
     connect::Dialect,
     day_of,
     feedback::{find_shown, outcome_fact},
@@ -333,6 +334,7 @@ struct Batch<'e> {
     /// The kinds of sales in the window that are counted, by the suggestion's fact.
     counted: HashSet<(Vec<u8>, EventKind)>,
     rows: Vec<NewRow<'e>>,
+    rules: RuleTally,
     counts: BTreeMap<(i64, &'static str), (i64, i64)>,
     purchases: BTreeMap<(&'e str, &'e str), (i64, i64, i64)>,
     added: BTreeMap<i64, Added>,
@@ -382,6 +384,7 @@ impl<'e> Batch<'e> {
             sales: HashMap::new(),
             counted: HashSet::new(),
             rows: Vec::with_capacity(events.len()),
+            rules: RuleTally::default(),
             counts: BTreeMap::new(),
             purchases: BTreeMap::new(),
             added: BTreeMap::new(),
@@ -593,14 +596,16 @@ impl<'e> Batch<'e> {
     }
 
     async fn record_feedback(
-        &self,
+        &mut self,
         connection: &mut AnyConnection,
         id_hash: &[u8],
         feedback: &FeedbackEvent,
         article: &SuggestedArticle,
     ) -> Result<Recorded, StoreError> {
         let key = format!("event-{}", hex::encode(id_hash));
-        self.store.feedback().record_in(connection, &key, feedback, article).await
+        let (recorded, tally) = self.store.feedback().record_in(connection, &key, feedback, article).await?;
+        self.rules.extend(tally);
+        Ok(recorded)
     }
 
     /// Notes what a sale adds to the counts of its suggestion, besides the outcome by its ticket.
@@ -714,7 +719,7 @@ impl<'e> Batch<'e> {
             let numbers = [id, revenue, bought, returned, kept, window_revenue];
             numbers.into_iter().fold(update, Query::bind).execute(&mut *connection).await?;
         }
-        Ok(())
+        self.rules.write(connection).await
     }
 }
 

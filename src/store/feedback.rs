@@ -12,8 +12,8 @@ use sqlx::{Any, AnyConnection, AssertSqlSafe, Connection, Executor, FromRow, Row
 use utoipa::ToSchema;
 
 use super::{
-    Actor, Conflict, Entry, Outcomes, Store, StoreError, SuggestedArticle,
-    acceptance::{self, SUMS},
+    Actor, Conflict, CountedRules, Entry, Outcomes, Store, StoreError, SuggestedArticle,
+    acceptance::{self, RuleTally, SUMS, day_of},
     connect::Dialect,
     customers::customer_id,
     pages::{self, PART},
@@ -60,7 +60,7 @@ pub enum RefusalReason {
     Style,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FeedbackKind {
     Shown,
@@ -106,7 +106,8 @@ impl Feedback<'_> {
         article: &SuggestedArticle,
     ) -> Result<Recorded, StoreError> {
         let mut transaction = self.store.write().await?;
-        let recorded = self.record_in(&mut transaction, key, event, article).await?;
+        let (recorded, tally) = self.record_in(&mut transaction, key, event, article).await?;
+        tally.write(&mut transaction).await?;
         transaction.commit().await?;
         Ok(recorded)
     }
@@ -122,12 +123,13 @@ impl Feedback<'_> {
     ) -> Result<Vec<Result<Recorded, StoreError>>, StoreError> {
         let mut transaction = self.store.write().await?;
         self.take_turns(&mut transaction).await?;
-        let mut results = Vec::with_capacity(events.len());
+        let (mut results, mut tally) = (Vec::with_capacity(events.len()), RuleTally::default());
         for (key, event, article) in events {
             let mut part = transaction.begin().await?;
             results.push(match self.record_in(&mut part, key, event, article).await {
-                Ok(recorded) => {
+                Ok((recorded, more)) => {
                     part.commit().await?;
+                    tally.extend(more);
                     Ok(recorded)
                 }
                 Err(
@@ -139,6 +141,7 @@ impl Feedback<'_> {
                 Err(error) => return Err(error),
             });
         }
+        tally.write(&mut transaction).await?;
         transaction.commit().await?;
         Ok(results)
     }
@@ -158,33 +161,44 @@ impl Feedback<'_> {
         key: &str,
         event: &FeedbackEvent,
         article: &SuggestedArticle,
-    ) -> Result<Recorded, StoreError> {
-        let key_hash = hash(key);
-        let recorded = insert(transaction, &key_hash, event, Some(&fact(event))).await?;
+    ) -> Result<(Recorded, RuleTally), StoreError> {
+        let (key_hash, rules, mut tally) = (hash(key), &article.rules, RuleTally::default());
+        let recorded = insert(transaction, &key_hash, event, Some((&fact(event), rules))).await?;
         let inserted = recorded || insert(transaction, &key_hash, event, None).await?;
         if recorded {
-            if event.kind == FeedbackKind::Shown {
+            let mut shown_now = event.kind == FeedbackKind::Shown;
+            if shown_now {
                 acceptance::count_shown(transaction, &[(key_hash, event, article)]).await?;
             } else {
                 let shown = FeedbackEvent { kind: FeedbackKind::Shown, ..event.clone() };
                 let shown_fact = fact(&shown);
                 // Its fact serves as its key: no caller's key has that digest.
-                if insert(transaction, &shown_fact, &shown, Some(&shown_fact)).await? {
+                shown_now = insert(transaction, &shown_fact, &shown, Some((&shown_fact, rules))).await?;
+                if shown_now {
                     acceptance::count_shown(transaction, &[(shown_fact, &shown, article)]).await?;
                 }
-                if event.kind == FeedbackKind::Returned {
-                    acceptance::take_back(
+                let is_taken_back = event.kind == FeedbackKind::Returned
+                    && acceptance::take_back(
                         transaction,
                         &outcome_fact(event, FeedbackKind::Accepted),
                         &shown_fact,
                     )
                     .await?;
-                }
                 let is_returned = event.kind == FeedbackKind::Accepted
                     && has_fact(transaction, &outcome_fact(event, FeedbackKind::Returned)).await?;
                 if !is_returned {
-                    acceptance::count_outcome(transaction, &key_hash, event.kind, &shown_fact).await?;
+                    let counted =
+                        acceptance::count_outcome(transaction, &key_hash, event.kind, &shown_fact).await?;
+                    if let Some((shown_day, rules)) = counted {
+                        tally.add(&rules, shown_day, event.kind, 1);
+                        if is_taken_back {
+                            tally.add(&rules, shown_day, FeedbackKind::Accepted, -1);
+                        }
+                    }
                 }
+            }
+            if shown_now {
+                tally.add(rules, day_of(event.at), FeedbackKind::Shown, 1);
             }
         }
         if event.kind == FeedbackKind::Rejected && matches!(self.store.author.actor, Actor::Person(_)) {
@@ -208,7 +222,7 @@ impl Feedback<'_> {
                 return Err(StoreError::Conflict(Conflict::FeedbackDiffers));
             }
         }
-        Ok(if recorded { Recorded::Now } else { Recorded::Before })
+        Ok((if recorded { Recorded::Now } else { Recorded::Before }, tally))
     }
 
     /// Records suggestions of one completion that were shown for the first time, each once for its key, and returns these. One
@@ -222,14 +236,16 @@ impl Feedback<'_> {
     ) -> Result<Vec<&SuggestedArticle>, StoreError> {
         let mut transaction = self.store.write().await?;
         self.take_turns(&mut transaction).await?;
-        let mut shown = Vec::new();
+        let (mut shown, mut tally) = (Vec::new(), RuleTally::default());
         for (key, event, article) in events {
             let key_hash = hash(key);
-            if insert(&mut transaction, &key_hash, event, Some(&fact(event))).await? {
+            if insert(&mut transaction, &key_hash, event, Some((&fact(event), &article.rules))).await? {
                 shown.push((key_hash, event, article));
+                tally.add(&article.rules, day_of(event.at), FeedbackKind::Shown, 1);
             }
         }
         acceptance::count_shown(&mut transaction, &shown).await?;
+        tally.write(&mut transaction).await?;
         transaction.commit().await?;
         Ok(shown.into_iter().map(|(_, _, article)| article).collect())
     }
@@ -306,21 +322,29 @@ impl Feedback<'_> {
         article: &ArticleId,
         now: Timestamp,
     ) -> Result<(), StoreError> {
+        /// The completion and its slot; the day and the rules of an event that counts.
+        type Deleted = (String, i64, Option<i64>, Option<Vec<u8>>);
         let key_hash = hash(key);
         let mut transaction = self.store.write().await?;
-        let deleted: Vec<(String, i64, Option<Vec<u8>>)> = sqlx::query_as(
+        let deleted: Vec<Deleted> = sqlx::query_as(
             "delete from feedback_events
              where kind = 'rejected' and article_id = $1 and key_hash = $2
-             returning completion_id, slot, fact",
+             returning completion_id, slot, shown_day, rules",
         )
         .bind(article.as_str())
         .bind(&key_hash[..])
         .fetch_all(&mut *transaction)
         .await?;
-        for (completion_id, slot, _) in deleted.iter().filter(|(.., fact)| fact.is_some()) {
+        let mut tally = RuleTally::default();
+        for (completion_id, slot, shown_day, rules) in &deleted {
+            // A repeat.
+            let Some(shown_day) = *shown_day else { continue };
             let shown = fact_of(FeedbackKind::Shown, completion_id, *slot, article);
             acceptance::add(&mut transaction, FeedbackKind::Rejected, &shown, -1).await?;
+            let rules = CountedRules::from_bytes(rules.as_deref().unwrap_or_default());
+            tally.add(&rules, shown_day, FeedbackKind::Rejected, -1);
         }
+        tally.write(&mut transaction).await?;
         let kept = sqlx::query(
             "update feedback_events set withdrawn_at = $3
              where kind = 'rejected' and article_id = $1 and customer_id = $2 and withdrawn_at is null",
@@ -487,18 +511,19 @@ fn fact_of(kind: FeedbackKind, completion_id: &str, slot: i64, article: &Article
     Sha256::digest(format!("{}\n{completion_id}\n{slot}\n{article}", kind.as_str())).into()
 }
 
-/// Without a fact the event is stored as a repeat. False if the key has an event already, or another event has the fact.
+/// Without a fact the event is stored as a repeat, which counts for no rules. False if the key has an event already, or another event has the fact.
 async fn insert(
     connection: &mut AnyConnection,
     key_hash: &[u8; 32],
     event: &FeedbackEvent,
-    fact: Option<&[u8; 32]>,
+    first: Option<(&[u8; 32], &CountedRules)>,
 ) -> Result<bool, StoreError> {
     let arm = event.arm.as_deref().map(|arm| short_line("an arm", arm)).transpose()?;
     let inserted = sqlx::query(
         "insert into feedback_events
-            (key_hash, kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at, fact)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+            (key_hash, kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at, fact,
+            rules)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
          on conflict do nothing",
     )
     .bind(&key_hash[..])
@@ -512,7 +537,8 @@ async fn insert(
     .bind(arm)
     .bind(event.customer.as_ref().map(CustomerId::as_str))
     .bind(event.at.millis())
-    .bind(fact.map(|fact| &fact[..]))
+    .bind(first.map(|(fact, _)| &fact[..]))
+    .bind(first.and_then(|(_, rules)| rules.to_bytes()))
     .execute(connection)
     .await
     .map_err(StoreError::for_missing_reference(StoreError::Conflict(Conflict::UnknownCustomer)))?;

@@ -58,7 +58,9 @@ use atelier_core::domain::Timestamp;
 use sqlx::{Any, AnyPool, SqlSafeStr, Transaction, any::AnyArguments, query::Query};
 
 pub use self::{
-    acceptance::{CountedBy, CountedOnly, Outcomes, Sales, SuggestedArticle, day_of},
+    acceptance::{
+        CountedBy, CountedOnly, CountedRules, Outcomes, RuleOutcomes, Sales, SuggestedArticle, day_of,
+    },
     articles::{ArticleFilter, Articles, UnparsedArticle, UnparsedArticles},
     audit::{Actor, Audit, AuditEntry, AuditFilter, Author, Entry, SIGN_IN_FAILED},
     customers::Customers,

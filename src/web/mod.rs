@@ -139,6 +139,7 @@ fn routes() -> Routes {
         .merge(api::feedback::router())
         .merge(api::feeds::router())
         .merge(api::health::router())
+        .merge(api::holdout::router())
         .merge(api::imports::router())
         .merge(metrics::router())
         .merge(openapi::router())

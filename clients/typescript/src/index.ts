@@ -435,6 +435,14 @@ export class Client {
     await this.request("DELETE", at("rules", name), { headers: conditions(expected) });
   }
 
+  /** What became of suggestions that the rule could change, with rules and in the holdout. */
+  getRuleEffect = (name: string, days?: number): Promise<t.RuleEffects> =>
+    this.#json("GET", at("rules", name, "effect"), { query: { days } });
+
+  getHoldout = (): Promise<t.Holdout> => this.#json("GET", "/holdout");
+
+  setHoldout = (json: t.Holdout): Promise<t.Holdout> => this.#json("PUT", "/holdout", { json });
+
   // Looks
 
   /** Looks with an article, for its product page. */

@@ -8,6 +8,7 @@ use atelier_core::util::text::abbreviate;
 use super::{
     prepare::{Blank, Draft, Slots},
     reading::Reading,
+    steer::Counted,
 };
 use crate::service::fault::Field;
 
@@ -16,16 +17,18 @@ const MAX_TYPES: usize = 100;
 const MAX_EXCLUDED: usize = 1000;
 
 /// What passes the filters for any blank, and the blanks with their admissible articles. `known` are the articles that may
-/// be suggested at all, `by_rules` those that the shop's rules exclude.
+/// be suggested at all, `by_rules` those that the shop's rules exclude, and `counted` the rules for which feedback counts.
 pub(super) fn blanks(
     draft: &mut Draft<'_>,
     known: &Mask,
     slots: &Slots,
     reading: &Reading,
     by_rules: Option<Arc<Mask>>,
+    counted: Option<&Counted>,
 ) -> (Arc<Mask>, Vec<Blank>) {
     let types = types(draft, known, slots);
     let mut limits = Limits::new(draft, known, slots, reading);
+    let before_rules = counted.map(|counted| (counted, limits.admissible()));
     limits.excluded.extend(by_rules.map(|articles| ("rules", articles)));
     let common = Arc::new(limits.admissible());
     let blank = |&(slot, position): &(usize, usize)| {
@@ -43,7 +46,12 @@ pub(super) fn blanks(
             let detail = nothing_admissible(draft, known, slot, &alternatives);
             draft.warn("nothing-admissible", detail, []);
         }
-        Blank { slot, position, admissible, alternatives }
+        let counted = before_rules.as_ref().map_or_else(Vec::new, |(counted, before)| {
+            let mut before = before.clone();
+            types.get(&slot).into_iter().for_each(|of_types| before.intersect(of_types));
+            counted.could_change(&before)
+        });
+        Blank { slot, position, admissible, alternatives, counted }
     };
     let blanks = slots.blanks.iter().map(blank).collect();
     (common, blanks)

@@ -59,6 +59,7 @@ pub async fn reasons(
         admissible: blank.admissible.count(),
         alternatives: Vec::new(),
         placements: Vec::new(),
+        counted: Vec::new(),
     }];
     let schema = served.serving.release().schema();
     explain(&mut conversation, schema, &prepared, &without, &mut blanks).await?;

@@ -36,7 +36,7 @@ pub use reading::Stored;
 pub use score::{ArticleScore, OutfitScore};
 pub use steer::MovedBy;
 
-use atelier_core::domain::{ArticleId, Features, Mask, Method, Timestamp};
+use atelier_core::domain::{ArticleId, Features, Mask, Method, RuleDigest, Timestamp};
 use atelier_engine::{
     catalogue::{Catalogue, Choice, Needs},
     inference::{self, Admission, Answer, Articles, AskError, Candidate, Context, Question, Serving},
@@ -88,6 +88,8 @@ pub struct Request {
     pub admitted: bool,
     /// The time at which it is asked, if the shop's rules apply.
     pub rules: Option<Timestamp>,
+    /// The same, whether they apply or not, if feedback counts for the rules that could change the answer.
+    pub counted: Option<Timestamp>,
 }
 
 impl Request {
@@ -112,6 +114,7 @@ impl Request {
             live: Vec::new(),
             admitted: false,
             rules: None,
+            counted: None,
         }
     }
 }
@@ -206,6 +209,8 @@ pub struct Blank {
     pub alternatives: Vec<(Vec<&'static str>, usize)>,
     /// In the order of the request's `placements_of`; `None` if the release does not know the article.
     pub placements: Vec<Option<Placement>>,
+    /// The rules that could change the suggestions, whether they apply or not, if feedback counts for them.
+    pub counted: Vec<RuleDigest>,
 }
 
 #[derive(Debug, Clone)]
@@ -415,6 +420,7 @@ fn read_answer(
         suggestions,
         admissible: answer.admissible,
         alternatives: blank.alternatives.clone(),
+        counted: blank.counted.clone(),
     }
 }
 

@@ -36,7 +36,7 @@ impl<'a> Offered<'a> {
         let steer = asked.as_ref().and_then(|asked| Steer::new(asked, request));
         let excluded = steer.as_ref().and_then(|steer| steer.excluded.clone());
         let present = served.catalogue.sets().present();
-        let (admissible, _) = admissible::blanks(&mut draft, present, &slots, &reading, excluded);
+        let (admissible, _) = admissible::blanks(&mut draft, present, &slots, &reading, excluded, None);
         if !draft.faults.is_empty() {
             return Err(draft.into_error());
         }

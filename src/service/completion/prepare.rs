@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use atelier_core::{
-    domain::{ArticleId, Mask, Method, OutfitSize, list_methods},
+    domain::{ArticleId, Mask, Method, OutfitSize, RuleDigest, list_methods},
     util::text::abbreviate,
 };
 use atelier_engine::inference::{Articles, BLANK, Question};
@@ -14,7 +14,7 @@ use super::{
     CompletionError, MAX_VARIED, Request, Served, Suggestion, admissible,
     budget::Budget,
     reading::Reading,
-    steer::{Asked, Steer},
+    steer::{Asked, Counted, Steer},
 };
 use crate::service::fault::{Fault, Field};
 
@@ -99,6 +99,8 @@ pub(super) struct Blank {
     pub(super) admissible: Arc<Mask>,
     /// If nothing passes the filters: which of them to leave out, and how many articles there are then.
     pub(super) alternatives: Vec<(Vec<&'static str>, usize)>,
+    /// See [`super::Blank::counted`].
+    pub(super) counted: Vec<RuleDigest>,
 }
 
 impl Prepared {
@@ -189,7 +191,9 @@ impl Prepared {
         let asked = Asked::new(&draft, &reading, &slots);
         let steer = asked.as_ref().and_then(|asked| Steer::new(asked, request));
         let excluded = steer.as_ref().and_then(|steer| steer.excluded.clone());
-        let (common, mut blanks) = admissible::blanks(&mut draft, known, &slots, &reading, excluded);
+        let counted = Counted::new(&draft, &reading, &slots);
+        let (common, mut blanks) =
+            admissible::blanks(&mut draft, known, &slots, &reading, excluded, counted.as_ref());
         let budget = Budget::apply(&mut draft, &slots, &mut blanks);
         if !draft.faults.is_empty() {
             return Err(draft.into_error());
@@ -229,7 +233,7 @@ pub(super) fn choosable(served: Served<'_>, request: &Request) -> Result<Arc<Mas
     let slots = Slots::new(&mut draft, &request.outfit);
     let excluded = Asked::new(&draft, &reading, &slots).and_then(|asked| asked.filled_with(&[]).excluded);
     let (_, mut blanks) =
-        admissible::blanks(&mut draft, served.catalogue.sets().present(), &slots, &reading, excluded);
+        admissible::blanks(&mut draft, served.catalogue.sets().present(), &slots, &reading, excluded, None);
     Budget::apply(&mut draft, &slots, &mut blanks);
     match blanks.into_iter().next() {
         Some(blank) if draft.faults.is_empty() => Ok(blank.admissible),

@@ -5,7 +5,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use atelier_core::domain::{Mask, Method, RuleName, Timestamp};
+use atelier_core::domain::{Mask, Method, RuleDigest, RuleName, Timestamp};
 use atelier_engine::inference::{Candidate, Offsets, Shown, Steering};
 
 use super::{
@@ -60,8 +60,12 @@ pub(super) struct Concern {
 impl Asked {
     /// None if no rule can concern the request.
     pub(super) fn new(draft: &Draft<'_>, reading: &Arc<Reading>, slots: &Slots) -> Option<Self> {
+        Self::at(draft.request.rules, draft, reading, slots)
+    }
+
+    fn at(now: Option<Timestamp>, draft: &Draft<'_>, reading: &Arc<Reading>, slots: &Slots) -> Option<Self> {
         let (rules, request) = (draft.served.rules, draft.request);
-        let now = request.rules.filter(|_| !rules.is_empty())?;
+        let now = now.filter(|_| !rules.is_empty())?;
         Some(Self {
             rules: Arc::clone(rules),
             now,
@@ -73,17 +77,21 @@ impl Asked {
         })
     }
 
-    /// Where these articles fill some of the outfit's blanks.
-    pub(super) fn filled_with(&self, filled: &[u32]) -> Concern {
-        let rules = &self.rules;
-        let outfit = [&self.outfit, filled].concat();
-        let matching = rules.matching(&Situation {
+    fn matching(&self, outfit: &[u32]) -> Vec<usize> {
+        self.rules.matching(&Situation {
             now: self.now,
             method: self.method,
             store: self.store.as_deref(),
             features: &self.reading.features,
-            outfit: &outfit,
-        });
+            outfit,
+        })
+    }
+
+    /// Where these articles fill some of the outfit's blanks.
+    pub(super) fn filled_with(&self, filled: &[u32]) -> Concern {
+        let rules = &self.rules;
+        let outfit = [&self.outfit, filled].concat();
+        let matching = self.matching(&outfit);
         let moving = matching.iter().copied().filter(|number| rules.get(*number).offset().is_some());
         let offsets = rules.offsets(moving.collect());
         let mut excluded = Mask::none(if matching.is_empty() { 0 } else { self.positions });
@@ -102,6 +110,28 @@ impl Asked {
         }
         let excluded = (!excluded.is_empty()).then(|| Arc::new(excluded));
         Concern { matching, excluded, offsets }
+    }
+}
+
+/// The rules that concern a request, whether they apply or not, if feedback counts for them.
+#[derive(Debug)]
+pub(super) struct Counted {
+    asked: Asked,
+    matching: Vec<usize>,
+}
+
+impl Counted {
+    pub(super) fn new(draft: &Draft<'_>, reading: &Arc<Reading>, slots: &Slots) -> Option<Self> {
+        let asked = Asked::at(draft.request.counted, draft, reading, slots)?;
+        let matching = asked.matching(&asked.outfit);
+        (!matching.is_empty()).then_some(Self { asked, matching })
+    }
+
+    /// Those that could change the suggestions for a blank that these articles may fill but for rules; the most important first.
+    pub(super) fn could_change(&self, admissible: &Mask) -> Vec<RuleDigest> {
+        let Self { asked: Asked { rules, outfit, .. }, matching } = self;
+        let rules = matching.iter().map(|number| rules.get(*number));
+        rules.filter(|rule| rule.could_change(outfit, admissible)).map(|rule| rule.digest).collect()
     }
 }
 

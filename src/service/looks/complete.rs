@@ -128,13 +128,17 @@ impl Found {
         live: &LiveRelease,
         times: Times,
     ) -> String {
-        let Resolved { request, arm, .. } = &self.question;
+        let Resolved { request, arm, held_out, .. } = &self.question;
         let anchor = request.outfit.first().and_then(Option::as_ref);
         let is_anchor = |piece: &Piece| anchor == Some(&piece.article.id);
         let pieces = || look.pieces.iter();
-        let blanks = pieces().enumerate().filter(|(_, piece)| !is_anchor(piece)).map(|(slot, piece)| {
-            SuggestedFor { slot, articles: vec![piece.article.id.clone()], in_sets: Vec::new() }
-        });
+        let blanks =
+            pieces().enumerate().filter(|(_, piece)| !is_anchor(piece)).map(|(slot, piece)| SuggestedFor {
+                slot,
+                articles: vec![piece.article.id.clone()],
+                in_sets: Vec::new(),
+                rules: Vec::new(),
+            });
         let method = if look.published.is_some() { PUBLISHED } else { request.method.as_str() };
         tickets.issue(&Suggested {
             release: live.name().to_owned(),
@@ -142,6 +146,7 @@ impl Found {
             arm: arm.clone().filter(|_| look.published.is_none()),
             at: times.now,
             is_shared: request.stored.is_none(),
+            held_out: *held_out,
             outfit: pieces().map(|piece| is_anchor(piece).then(|| piece.article.id.clone())).collect(),
             blanks: blanks.collect(),
         })

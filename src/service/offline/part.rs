@@ -20,6 +20,7 @@ use super::{CountedWarning, Done, LISTED, OfflineError, Profiles, Wanted};
 use crate::service::{
     completion::{Completion, Request, Served, Stored, complete_many},
     fault::Fault,
+    holdout::Holdout,
     rules::Rules,
 };
 
@@ -45,6 +46,7 @@ pub struct Job {
     pub articles: Arc<Articles>,
     /// The shop's, of which those count that do when the job begins.
     pub rules: Arc<Rules>,
+    pub holdout: Holdout,
     pub begun: Timestamp,
     pub profiles: Profiles,
     /// Of the parts.
@@ -185,6 +187,7 @@ fn customer_of(outfit: &OpenOutfit) -> &CustomerId {
 }
 
 fn request(job: &Job, outfit: OpenOutfit, stored: Arc<Stored>) -> Request {
+    let is_held_out = job.holdout.has(customer_of(&outfit));
     let OpenOutfit { slots, features, .. } = outfit;
     let Wanted { method, k, filters, diversity, .. } = &job.wanted;
     let slot = |slot: &Slot| slot.article().cloned();
@@ -194,7 +197,7 @@ fn request(job: &Job, outfit: OpenOutfit, stored: Arc<Stored>) -> Request {
         k: *k,
         filters: filters.clone(),
         diversity: *diversity,
-        rules: Some(job.begun),
+        rules: (!is_held_out).then_some(job.begun),
         ..Request::new(slots.as_slice().iter().map(slot).collect(), *method)
     }
 }

@@ -1,19 +1,22 @@
 //! A ticket's contents. It names methods and the outfit's own articles by their names, and suggested articles by
 //! marks: the first bytes of a keyed hash of their ids. So it needs no release to be read, and stays small.
 
-use atelier_core::domain::{ArticleId, Timestamp};
+use atelier_core::domain::{ArticleId, RuleDigest, Timestamp};
 
 use super::{
     Key,
     bytes::{Reader, optional, put, put_text},
 };
+use crate::store::CountedRules;
 
 /// The first byte of a ticket, and of one whose answer many callers share. A new format has others.
-const VERSION: u8 = 4;
-const SHARED: u8 = 5;
+const VERSION: u8 = 6;
+const SHARED: u8 = 7;
 /// How many suggestions a ticket remembers, divided evenly among its blanks: twenty each of seven, and all of one blank's
 /// first 140.
 pub const REMEMBERED: usize = 140;
+/// The most rules in a ticket: a bit each says which of a blank's suggestions they could change.
+const MOST_RULES: usize = 24;
 /// About the size of a ticket of twenty suggestions.
 const TYPICAL_BYTES: usize = 256;
 /// 48 bits of a keyed hash: an article that was not suggested has the mark of one of 140 with probability 5e-13.
@@ -29,6 +32,8 @@ pub struct Suggested {
     pub at: Timestamp,
     /// Whether many callers get the same answer, so that each one's feedback counts.
     pub is_shared: bool,
+    /// Whether the shop's rules did not apply because the customer is in the holdout.
+    pub held_out: bool,
     /// None is a blank.
     pub outfit: Vec<Option<ArticleId>>,
     pub blanks: Vec<SuggestedFor>,
@@ -42,6 +47,8 @@ pub struct SuggestedFor {
     pub articles: Vec<ArticleId>,
     /// By the rank of their set: articles that were suggested as part of an outfit with all blanks filled.
     pub in_sets: Vec<ArticleId>,
+    /// The rules that could change them, if feedback counts for these.
+    pub rules: Vec<RuleDigest>,
 }
 
 /// The record of a completion.
@@ -52,6 +59,7 @@ pub struct Ticket {
     pub arm: Option<String>,
     pub at: Timestamp,
     pub is_shared: bool,
+    pub held_out: bool,
     /// The outfit, where None is a blank. None if its ids were too long for a ticket.
     pub outfit: Option<Vec<Option<ArticleId>>>,
     pub blanks: Vec<Blank>,
@@ -67,6 +75,7 @@ pub struct Blank {
     pub first: Vec<Mark>,
     /// Ranks of sets, and marks of articles in them that are not among the first.
     pub in_sets: Vec<(usize, Mark)>,
+    pub rules: Vec<RuleDigest>,
 }
 
 impl Blank {
@@ -108,9 +117,20 @@ impl Suggested {
         for slot in outfit.into_iter().flatten() {
             put_text(&mut bytes, slot.as_ref().map_or("", ArticleId::as_str));
         }
+        put(&mut bytes, self.held_out.into());
+        let mut rules: Vec<RuleDigest> = Vec::new();
+        for rule in self.blanks.iter().flat_map(|blank| &blank.rules) {
+            if rules.len() < MOST_RULES && !rules.contains(rule) {
+                rules.push(*rule);
+            }
+        }
+        put(&mut bytes, rules.len());
+        bytes.extend(rules.as_flattened());
         put(&mut bytes, self.blanks.len());
         for blank in &self.blanks {
             blank.encode(&mut bytes, key, REMEMBERED / self.blanks.len(), parts.sets);
+            let bits = (0..).zip(&rules).filter(|(_, rule)| blank.rules.contains(rule));
+            put(&mut bytes, bits.fold(0, |bits, (at, _)| bits | 1 << at));
         }
         bytes
     }
@@ -154,8 +174,19 @@ impl Ticket {
         };
         let outfit = (1..slots).map(slot).collect::<Option<_>>()?;
         let outfit = Some(outfit).filter(|_| slots > 0);
-        let blanks = reader.list(Blank::decode)?;
-        Some(Self { release, method, arm, at, is_shared, outfit, blanks })
+        let held_out = reader.number()? == 1;
+        let rules = reader.list(Reader::array)?;
+        let blanks = reader.list(|reader| Blank::decode(reader, &rules))?;
+        Some(Self { release, method, arm, at, is_shared, held_out, outfit, blanks })
+    }
+}
+
+impl Ticket {
+    /// The rules for which feedback on the suggestions for a slot counts.
+    pub fn rules_of(&self, slot: u32) -> CountedRules {
+        let blank = self.blanks.iter().find(|blank| u32::try_from(blank.slot) == Ok(slot));
+        let rules = blank.map(|blank| blank.rules.clone()).unwrap_or_default();
+        CountedRules { held_out: self.held_out, rules }
     }
 }
 
@@ -172,11 +203,13 @@ fn read_key_id(reader: &mut Reader<'_>) -> Option<u32> {
 }
 
 impl Blank {
-    fn decode(reader: &mut Reader<'_>) -> Option<Self> {
+    fn decode(reader: &mut Reader<'_>, rules: &[RuleDigest]) -> Option<Self> {
         let (slot, count) = (reader.number()?, reader.number()?);
         let first = reader.list(Reader::array)?;
         let in_sets = reader.list(|reader| Some((reader.number()?, reader.array()?)))?;
-        Some(Self { slot, count, first, in_sets })
+        let bits = reader.number()?;
+        let rules = rules.iter().take(MOST_RULES).enumerate().filter(|(at, _)| bits >> at & 1 == 1);
+        Some(Self { slot, count, first, in_sets, rules: rules.map(|(_, rule)| *rule).collect() })
     }
 }
 
@@ -202,14 +235,22 @@ mod tests {
             arm: Some("autumn/β".into()),
             at: Timestamp::from_millis(1_790_000_000_000),
             is_shared: false,
+            held_out: true,
             outfit: vec![Some(id("a-1")), None, Some(id("Mäntel/17 b")), None],
             blanks: vec![
                 SuggestedFor {
                     slot: 1,
                     articles: (0..250).map(|n| id(&format!("b-{n}"))).collect(),
                     in_sets: ["b-3", "c-1", "c-2", "c-1"].map(id).into(),
+                    rules: vec![[1; 6], [2; 6]],
                 },
-                SuggestedFor { slot: 3, articles: vec![id("d")], in_sets: Vec::new() },
+                SuggestedFor {
+                    slot: 3,
+                    articles: vec![id("d")],
+                    in_sets: Vec::new(),
+                    // The last ones have no room.
+                    rules: (2..40).map(|rule| [rule; 6]).collect(),
+                },
             ],
         }
     }
@@ -232,6 +273,9 @@ mod tests {
             (second.slot, second.count, rank(second, "d"), rank(second, "b-0")),
             (3, 1, Some(1), None)
         );
+        assert!(ticket.held_out);
+        assert_eq!(first.rules, [[1; 6], [2; 6]]);
+        assert_eq!(second.rules, (2..25).map(|rule| [rule; 6]).collect::<Vec<_>>());
         let other = Keys::first([8; 32], Timestamp::from_millis(0));
         assert_ne!(other.signing().mark("d"), key.mark("d"), "only the key's owner can tell");
     }

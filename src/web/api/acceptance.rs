@@ -50,6 +50,27 @@ struct AcceptanceQuery {
     slot: Option<u32>,
 }
 
+/// A period alone.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DaysQuery {
+    /// Counts suggestions that were shown on the last days, today among them. 30 if it is not given.
+    #[param(minimum = 1, maximum = 3650, example = 30)]
+    days: Option<u32>,
+}
+
+impl DaysQuery {
+    pub(crate) fn read(self) -> Result<u32, Problem> {
+        let days = self.days.unwrap_or(USUAL_DAYS);
+        if (1..=MOST_DAYS).contains(&days) {
+            return Ok(days);
+        }
+        let detail = format!("a period has 1 to {MOST_DAYS} days, found {days}");
+        Err(Problem::invalid(vec![Finding::parameter("days", detail)]))
+    }
+}
+
 /// How often suggestions were accepted.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Acceptance)]
@@ -121,14 +142,11 @@ async fn get(
     State(state): State<AppState>,
     Query(query): Query<AcceptanceQuery>,
 ) -> Result<Json<AcceptanceBody>, Problem> {
-    let refuse = |parameter, detail| Problem::invalid(vec![Finding::parameter(parameter, detail)]);
+    let refuse = |detail| Problem::invalid(vec![Finding::parameter("by", detail)]);
     let AcceptanceQuery { release, method, arm, r#type, slot, .. } = query;
     let only = CountedOnly { release, method, arm, article_type: r#type, slot };
-    let by = query.by.map_or(Ok(By::Day), |by| by.parse()).map_err(|detail| refuse("by", detail))?;
-    let days = query.days.unwrap_or(USUAL_DAYS);
-    if !(1..=MOST_DAYS).contains(&days) {
-        return Err(refuse("days", format!("a period has 1 to {MOST_DAYS} days, found {days}")));
-    }
+    let by = query.by.map_or(Ok(By::Day), |by| by.parse()).map_err(refuse)?;
+    let days = DaysQuery { days: query.days }.read()?;
     let schema = state.releases.schema();
     let found = acceptance::acceptance(&state.store, &schema, &by, &only, days, state.now()).await?;
     let item = |(value, outcomes): (String, Outcomes)| AcceptanceItem { value, outcomes: outcomes.into() };

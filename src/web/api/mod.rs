@@ -13,6 +13,7 @@ pub(crate) mod features;
 pub(crate) mod feedback;
 pub(crate) mod feeds;
 pub(crate) mod health;
+pub(crate) mod holdout;
 pub(crate) mod imports;
 pub(crate) mod looks;
 pub(crate) mod openapi;

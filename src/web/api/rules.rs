@@ -12,18 +12,21 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
 use super::{
+    acceptance::DaysQuery,
     fault,
     resource::{check_id, delete_answer, put_answer, read_answer},
 };
 use crate::{
     service::{
+        acceptance::Share,
         access::Scope,
         completion::Warning,
         fault::ServiceError,
+        holdout,
         rule_changes::{Changed, RuleError, change_rule},
         rules::Rule,
     },
-    store::{Author, Expected, NamedRule},
+    store::{Author, Expected, NamedRule, RuleOutcomes},
     web::http::{
         AppState, Kind, Problem,
         conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders, unchanged},
@@ -35,7 +38,10 @@ use crate::{
 };
 
 pub(crate) fn router() -> Routes {
-    Routes::new().scoped(Scope::Rules, routes!(list)).scoped(Scope::Rules, routes!(get, put, patch, delete))
+    Routes::new()
+        .scoped(Scope::Rules, routes!(list))
+        .scoped(Scope::Rules, routes!(get, put, patch, delete))
+        .scoped(Scope::Rules, routes!(effect))
 }
 
 /// A rule that was stored, or would be, and what is to be said of it.
@@ -202,6 +208,68 @@ pub(crate) fn merge(target: &mut Value, change: Value) {
             merge(fields.entry(name).or_insert(Value::Null), value);
         }
     }
+}
+
+/// What a rule changes
+///
+/// What became of suggestions of the last days that the rule could change: those of a blank for which one of its articles passes the
+/// filters, in a request that it concerns. It compares customers with rules and customers in the holdout (`/holdout`), on the days on
+/// which there was one. What happened later counts for the day on which the suggestion was shown.
+#[utoipa::path(get, path = "/rules/{name}/effect", operation_id = "getRuleEffect", tag = "rules",
+    params(RulePath, DaysQuery),
+    responses(
+        (status = 200, description = "The figures", body = EffectBody),
+        (status = 404, description = "There is no such rule"),
+    ),
+)]
+async fn effect(
+    State(state): State<AppState>,
+    Path(name): Path<RuleName>,
+    Query(query): Query<DaysQuery>,
+) -> Result<Json<EffectBody>, Problem> {
+    let days = query.read()?;
+    state.store.rules().get(&name).await?.ok_or_else(|| unknown(&name))?;
+    let effects = holdout::effects(&state.store, days, state.now()).await?;
+    let effect = effects.get(&name.digest()).copied().unwrap_or_default();
+    Ok(Json(EffectBody {
+        with_rule: effect.with.into(),
+        without_rule: effect.without.into(),
+        acceptance_gain: effect.of_acceptance(),
+        purchase_gain: effect.of_purchases(),
+    }))
+}
+
+/// What became of suggestions that a rule could change.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RuleOutcomes)]
+struct RuleOutcomesBody {
+    shown: u64,
+    /// Without what came back.
+    accepted: u64,
+    rejected: u64,
+    /// By feedback on the completion.
+    bought: u64,
+}
+
+impl From<RuleOutcomes> for RuleOutcomesBody {
+    fn from(RuleOutcomes { shown, accepted, rejected, bought }: RuleOutcomes) -> Self {
+        Self { shown, accepted, rejected, bought }
+    }
+}
+
+/// What a rule changes, as far as feedback shows.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RuleEffects)]
+struct EffectBody {
+    /// Of customers with rules.
+    with_rule: RuleOutcomesBody,
+    /// Of customers in the holdout.
+    without_rule: RuleOutcomesBody,
+    /// By how much the share of accepted suggestions is higher with the rule, with a 95 % interval that takes suggestions as
+    /// independent; null until both sides were shown suggestions.
+    acceptance_gain: Option<Share>,
+    /// The same of bought suggestions.
+    purchase_gain: Option<Share>,
 }
 
 async fn store(

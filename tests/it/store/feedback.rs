@@ -1,8 +1,8 @@
 use atelier::store::{
-    Conflict, CountedBy, CountedOnly, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes, Recorded, Sales,
-    Store, StoreError, SuggestedArticle,
+    Conflict, CountedBy, CountedOnly, CountedRules, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes,
+    Recorded, RuleOutcomes, Sales, Store, StoreError, SuggestedArticle,
 };
-use atelier_core::domain::{Customer, FeatureValue, Timestamp};
+use atelier_core::domain::{Customer, FeatureValue, RuleDigest, Timestamp};
 use futures_util::TryStreamExt;
 
 use super::{LATER, NOW, article_id, customer_id, with_customers};
@@ -172,7 +172,7 @@ fn on_day(day: i64, event: FeedbackEvent) -> FeedbackEvent {
 }
 
 fn of_type(kind: &str, is_new: bool) -> SuggestedArticle {
-    SuggestedArticle { kind: Some(kind.into()), is_new: Some(is_new) }
+    SuggestedArticle { kind: Some(kind.into()), is_new: Some(is_new), ..SuggestedArticle::default() }
 }
 
 #[apply(contract)]
@@ -269,6 +269,42 @@ async fn a_withdrawn_refusal_counts_no_more(db: TestDatabase) {
     assert_eq!(refused().await, 0);
     record(&store, "3", &rejected).await.unwrap();
     assert_eq!(refused().await, 1);
+}
+
+#[apply(contract)]
+async fn outcomes_count_for_the_rules_that_could_change_them(db: TestDatabase) {
+    let store = db.open().await;
+    let feedback = store.feedback();
+    let (one, both) = ([1; 6], vec![[2; 6], [1; 6]]);
+    let of = |held_out: bool, rules: &[[u8; 6]]| SuggestedArticle {
+        rules: CountedRules { held_out, rules: rules.into() },
+        ..of_type("coat", false)
+    };
+    let of_completion = |id: &str, day, kind| {
+        on_day(day, FeedbackEvent { completion_id: id.into(), ..event(kind, "gsu", None) })
+    };
+    let rejected = of_completion("a", 10, FeedbackKind::Rejected);
+    let shown = |id: &str| (id.to_owned(), of_completion(id, 12, FeedbackKind::Shown), of(true, &[one]));
+    feedback.record("1", &rejected, &of(false, &both)).await.unwrap();
+    feedback.record("1", &rejected, &of(false, &both)).await.unwrap();
+    feedback.record_new(&[shown("b"), shown("c")]).await.unwrap();
+    let later = of_completion("b", 15, FeedbackKind::Bought);
+    let unknown = FeedbackEvent { customer: Some(customer_id("nobody")), ..later.clone() };
+    let batch = [("2", later, of(true, &[one])), ("3", unknown, of(true, &[one]))];
+    feedback.record_all(&batch.map(|(key, event, of)| (key.to_owned(), event, of))).await.unwrap();
+    let counts = async |since| {
+        let mut rows = feedback.rule_outcomes(since).await.unwrap();
+        rows.sort_by_key(|(rule, held_out, _)| (*rule, *held_out));
+        let count = |(rule, held_out, found): (RuleDigest, bool, RuleOutcomes)| {
+            (rule[0], held_out, [found.shown, found.rejected, found.bought])
+        };
+        rows.into_iter().map(count).collect::<Vec<_>>()
+    };
+    let first = [(1, false, [1, 1, 0]), (1, true, [2, 0, 1]), (2, false, [1, 1, 0])];
+    assert_eq!(counts(10).await, first);
+    assert_eq!(counts(11).await, first[1..2]);
+    feedback.withdraw_refusal("1", None, &rejected.article, NOW).await.unwrap();
+    assert_eq!(counts(0).await, [(1, false, [1, 0, 0]), first[1], (2, false, [1, 0, 0])]);
 }
 
 #[apply(contract)]

@@ -64,7 +64,7 @@ const PAGES: [(&str, Option<Role>); 44] = [
 type Fields = &'static [(&'static str, &'static str)];
 
 /// Each form, the lowest role that may send it, and its fields.
-const FORMS: [(&str, Role, Fields); 23] = [
+const FORMS: [(&str, Role, Fields); 24] = [
     ("/studio/feedback", Role::Stylist, &[("view", "slot="), ("refused", "7f/a")]),
     ("/studio/outfits", Role::Stylist, &[("view", "slot=")]),
     ("/studio/outfits/1", Role::Stylist, &[("change", "delete"), ("revision", "1")]),
@@ -78,6 +78,7 @@ const FORMS: [(&str, Role, Fields); 23] = [
     ("/operations/releases/demo", Role::Admin, &[]),
     ("/operations/routing", Role::Admin, &[("default_method", "none")]),
     ("/merchandising/state", Role::Merchandiser, &[("name", "x"), ("state", "off")]),
+    ("/merchandising/holdout", Role::Merchandiser, &[("percent", "60")]),
     ("/merchandising/rule", Role::Merchandiser, &[("name", "x"), ("effect", "exclude"), ("go", "store")]),
     ("/merchandising/rule/delete", Role::Merchandiser, &[("name", "x"), ("version", "1")]),
     ("/merchandising/looks", Role::Merchandiser, &[("name", "x"), ("state", "draft")]),

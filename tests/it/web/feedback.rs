@@ -19,11 +19,13 @@ pub fn suggested(method: &str, arm: Option<&str>) -> Suggested {
         arm: arm.map(Into::into),
         at: SystemTime::now().into(),
         is_shared: false,
+        held_out: false,
         outfit: vec![Some(article("a-0")), None, Some(article("a-2"))],
         blanks: vec![SuggestedFor {
             slot: 1,
             articles: vec![article("a-7"), article("a-3")],
             in_sets: Vec::new(),
+            rules: Vec::new(),
         }],
     }
 }
@@ -204,6 +206,7 @@ async fn long_completion_ids_are_kept(service: Service) {
         slot,
         articles: (0..20).map(|n| article("a-", n)).collect(),
         in_sets: (0..16).map(|n| article("b-", n)).collect(),
+        rules: (0..30).map(|rule| [rule; 6]).collect(),
     };
     for (number, blanks, letter) in [(0, 7, "x"), (1, 1, "x"), (2, 1, "😀")] {
         let visible = 8 - blanks;

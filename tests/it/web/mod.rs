@@ -19,6 +19,7 @@ pub mod filtering;
 pub mod fitting;
 pub mod foreign_release;
 pub mod health;
+pub mod holdout;
 pub mod keyless;
 pub mod keys;
 pub mod limits;

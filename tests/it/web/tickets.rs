@@ -323,7 +323,12 @@ async fn any_method_name_can_be_counted(service: Service) {
     let id = |id: &str| ArticleId::new(id).unwrap();
     let ticket = Suggested {
         outfit: vec![Some(id("a")), None, Some(id("Mäntel/17 b")), Some(id("c"))],
-        blanks: vec![SuggestedFor { slot: 1, articles: vec![id("a-7")], in_sets: Vec::new() }],
+        blanks: vec![SuggestedFor {
+            slot: 1,
+            articles: vec![id("a-7")],
+            in_sets: Vec::new(),
+            rules: Vec::new(),
+        }],
         ..suggested(&name, Some("autumn/β"))
     };
     let mut bought = event(&service.state.tickets.issue(&ticket), "e", "bought");

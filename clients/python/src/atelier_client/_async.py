@@ -365,6 +365,16 @@ class AsyncClient:
     async def delete_rule(self, name: str, *, if_match: str | None = None) -> None:
         await self.request("DELETE", at("rules", name), headers=conditions(if_match))
 
+    async def get_rule_effect(self, name: str, *, days: int | None = None) -> t.RuleEffects:
+        """What became of suggestions that the rule could change, with rules and in the holdout."""
+        return await self._json("GET", at("rules", name, "effect"), params={"days": days})
+
+    async def get_holdout(self) -> t.Holdout:
+        return await self._json("GET", "/holdout")
+
+    async def set_holdout(self, **body: Unpack[t.Holdout]) -> t.Holdout:
+        return await self._json("PUT", "/holdout", json=body)
+
     # Looks
 
     async def complete_look(

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
+use sha2::{Digest, Sha256};
 use unicode_normalization::UnicodeNormalization;
 
 /// The longest identifier, in characters: long enough for any shop's keys, short enough to index.
@@ -114,6 +115,16 @@ id! {
 id! {
     /// The name of one of the shop's looks.
     LookName
+}
+
+/// The first bytes of SHA-256 of a rule's name: all that tickets and counts have of it.
+pub type RuleDigest = [u8; 6];
+
+impl RuleName {
+    pub fn digest(&self) -> RuleDigest {
+        let digest: [u8; 32] = Sha256::digest(self.as_str()).into();
+        *digest.first_chunk().expect("it is shorter; this is a bug")
+    }
 }
 
 #[cfg(test)]

@@ -101,6 +101,9 @@ pub(crate) struct CompletionBody {
     /// The experiment's arm, if an experiment chose the method.
     #[serde(skip_serializing_if = "Option::is_none")]
     arm: Option<String>,
+    /// Whether the shop's rules did not apply because the customer is in the holdout.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    held_out: bool,
     /// The device that the models run on.
     #[schema(examples("cpu"))]
     device: &'static str,
@@ -268,7 +271,7 @@ struct PlacedBody {
 
 impl CompletionBody {
     pub(super) fn new(live: &LiveRelease, answer: Suggestions, shown: &Shown, took: Duration) -> Self {
-        let Suggestions { question: Resolved { request, arm, .. }, completion, ticket } = answer;
+        let Suggestions { question: Resolved { request, arm, held_out, .. }, completion, ticket } = answer;
         let variants = &completion.variants;
         let set = |set: completion::OutfitSet| SetBody {
             probability: set.log_probability.exp(),
@@ -288,6 +291,7 @@ impl CompletionBody {
             release: live.name().to_owned(),
             method: request.method.to_string(),
             arm,
+            held_out,
             device: live.serving.device().as_str(),
             blanks: completion
                 .blanks

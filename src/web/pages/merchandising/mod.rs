@@ -17,6 +17,7 @@ pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/merchandising", get(rules::list))
         .route("/merchandising/state", post(rules::set_state))
+        .route("/merchandising/holdout", post(rules::set_holdout))
         .route(RULE, get(rule::page).post(rule::store))
         .route("/merchandising/rule/delete", post(rule::delete))
         .route("/merchandising/looks", get(looks::list).post(looks::change))

@@ -1,7 +1,7 @@
 //! `/merchandising`: the shop's rules, and one click to turn one on or off.
 
 use askama::Template;
-use atelier_core::domain::RuleName;
+use atelier_core::{domain::RuleName, util::notation::Notation};
 use axum::{
     extract::State as Shared,
     response::{Html, Redirect},
@@ -16,14 +16,16 @@ use super::{
 };
 use crate::{
     service::{
+        acceptance::{Share, USUAL_DAYS, share},
         fault::ServiceError,
+        holdout::{self, Holdout, RuleEffect},
         live_release::read_rules,
         rule_changes::{RuleError, change_rule},
         rules::{Rule, State},
     },
     store::{ChangeError, Expected},
     web::{
-        http::{AppState, Kind, Problem, uncancelled::uncancelled},
+        http::{AppState, Finding, Kind, Problem, uncancelled::uncancelled},
         pages::{
             fault,
             form::{Form, address},
@@ -42,6 +44,11 @@ struct RulesPage {
     shell: Shell,
     tab: Tab,
     rules: Vec<RuleView>,
+    /// Whether some customers are, or were lately, answered without rules.
+    is_measured: bool,
+    /// The share of these customers, in percent.
+    held_out: f64,
+    days: u32,
     /// The names of those that were deleted lately, and the addresses of their versions.
     deleted: Vec<(String, String)>,
     zone: &'static str,
@@ -59,12 +66,14 @@ struct RuleView {
     owner: String,
     note: String,
     priority: u32,
+    /// How many of the suggestions that it could change were accepted and bought, with it and without; empty without feedback.
+    effect: Vec<String>,
     /// The state that one click leads to, and the button's words.
     next: (&'static str, &'static str),
 }
 
 impl RuleView {
-    fn new(name: &RuleName, rule: Rule, state: &AppState) -> Self {
+    fn new(name: &RuleName, rule: Rule, effect: Option<&RuleEffect>, state: &AppState) -> Self {
         let now = state.now();
         let moment = |millis: i64| shown(state.zone, millis);
         let words = describe(&rule, &state.notation);
@@ -87,9 +96,33 @@ impl RuleView {
             owner: rule.owner.unwrap_or_default(),
             note: rule.note.unwrap_or_default(),
             priority: rule.priority,
+            effect: effect.map_or_else(Vec::new, |effect| tell(effect, &state.notation)),
             next,
         }
     }
+}
+
+fn tell(effect: &RuleEffect, notation: &Notation) -> Vec<String> {
+    let RuleEffect { with, without } = effect;
+    let figure = |verb, (hits, others): (u64, u64), gain: Option<Share>| {
+        let share =
+            |hits, of| share(hits, of).map_or_else(|| "–".into(), |share| notation.tenths(share.value));
+        let (one, other) = (share(hits, with.shown), share(others, without.shown));
+        let points = |share: f64| notation.tenths(share).replace(" %", "").replace('-', "−");
+        let gain = gain.map_or_else(String::new, |Share { value, low, high }| {
+            format!(": {} points ({} to {})", points(value), points(low), points(high))
+        });
+        format!("{one} {verb}, {other} without{gain}")
+    };
+    let [shown, held_out] = [with.shown, without.shown].map(|count| notation.count(count));
+    let mut lines = vec![
+        figure("accepted", (with.accepted, without.accepted), effect.of_acceptance()),
+        format!("{shown} suggestions, {held_out} without"),
+    ];
+    if with.bought + without.bought > 0 {
+        lines.insert(1, figure("bought", (with.bought, without.bought), effect.of_purchases()));
+    }
+    lines
 }
 
 pub(super) async fn list(
@@ -97,15 +130,43 @@ pub(super) async fn list(
     Shared(state): Shared<AppState>,
 ) -> Result<Html<String>, Problem> {
     let rules = read_rules(&state.store).await?;
+    let effects = holdout::effects(&state.store, USUAL_DAYS, state.now()).await?;
+    let holdout = Holdout::read(&state.store).await?;
     let deleted = state.store.audit().deleted_rules(MOST_DELETED).await?.into_iter();
     let page = RulesPage {
         shell: visitor.shell(Page::Merchandising),
         tab: Tab::Rules,
         zone: state.zone.name(),
         deleted: deleted.map(|name| (name.clone(), address(RULE, &[("name", name)]))).collect(),
-        rules: rules.into_iter().map(|(name, rule)| RuleView::new(&name, rule, &state)).collect(),
+        is_measured: holdout.is_active() || !effects.is_empty(),
+        // 12.3 is not a binary fraction.
+        held_out: (holdout.share() * 1e4).round() / 100.0,
+        days: USUAL_DAYS,
+        rules: rules
+            .into_iter()
+            .map(|(name, rule)| RuleView::new(&name, rule, effects.get(&name.digest()), &state))
+            .collect(),
     };
     Ok(Html(page.render()?))
+}
+
+#[derive(Deserialize)]
+pub(super) struct HoldoutForm {
+    percent: f64,
+}
+
+pub(super) async fn set_holdout(
+    Merchandiser(visitor): Merchandiser,
+    Shared(state): Shared<AppState>,
+    Form(HoldoutForm { percent }): Form<HoldoutForm>,
+) -> Result<Redirect, Problem> {
+    let holdout = Holdout::new(percent / 100.0).map_err(|_| {
+        let detail = format!("a holdout is from 0 to 50 % of the customers, found {percent} %");
+        Problem::invalid(vec![Finding::parameter("percent", detail)])
+    })?;
+    let author = visitor.author();
+    uncancelled(async move { state.releases.hold_out(holdout, author, state.now()).await }).await?;
+    Ok(Redirect::to(LIST))
 }
 
 #[derive(Deserialize)]
