@@ -32,8 +32,8 @@ use crate::{
     config::Overrides,
     service::{
         completion::{Filters, MAX_K, MAX_VARIED},
+        documents::read_all,
         holdout::Holdout,
-        live_release::read_rules,
         offline::{BATCH, CountedWarning, Done, Job, Profiles, Share, Wanted, complete_part, find_parts},
         rules::{Rule, Rules},
     },
@@ -238,7 +238,7 @@ impl Complete {
         if self.customers.is_none() && self.articles.is_none() {
             let store = settings.open_existing(settings.database()?).await?;
             let articles = store.articles().all().try_collect().await?;
-            let rules = (read_rules(&store).await?, Holdout::read(&store).await?);
+            let rules = (read_all(&store).await?, Holdout::read(&store).await?);
             return Ok((articles, rules, Profiles::Stored(store)));
         }
         eprintln!("note: with files, the shop's rules are not read");

@@ -148,6 +148,10 @@ impl Import {
         let now = SystemTime::now().into();
         let read = |path| read_looks(path, &schema, &options.dialect, self.skip_bad);
         let looks = files.looks.as_ref().map(read).transpose()?;
+        // Before other tables, so that nothing is half imported.
+        if let Some((_, looks)) = &looks {
+            store_all(store, looks, "", true, now).await.context("nothing was imported")?;
+        }
         let events = async || match &self.events {
             Some(path) => {
                 record_events(settings, store, path, &schema, &options.dialect, self.skip_bad, now).await
@@ -243,7 +247,7 @@ async fn store_looks(
 ) -> Result<()> {
     let Some((path, looks)) = looks else { return Ok(()) };
     let file = path.file_name().unwrap_or_default().to_string_lossy();
-    let Counts { added, changed, unchanged } = store_all(store, looks, &file, now).await?;
+    let Counts { added, changed, unchanged } = store_all(store, &looks, &file, false, now).await?;
     let [added, changed, unchanged] = [added, changed, unchanged].map(HumanCount);
     eprintln!("  looks: {added} new, {changed} changed, {unchanged} unchanged");
     Ok(())

@@ -14,9 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier_core::domain::{
-    ArticleId, ArticlePatch, CustomerId, LookName, Method, RuleName, Schema, Timestamp, list_methods,
-};
+use atelier_core::domain::{ArticleId, ArticlePatch, CustomerId, Method, Schema, Timestamp, list_methods};
 use atelier_engine::{
     catalogue::{Catalogue, Coverage},
     evaluation::Evaluation,
@@ -28,17 +26,18 @@ use tokio::{sync::Mutex, task};
 use crate::{
     service::{
         completion::Served,
+        documents::read_all,
         exposure::Exposure,
         fault::{Fault, Field},
         holdout::Holdout,
-        looks::{Look, Looks},
+        looks::Looks,
         personas::Personas,
         release_folder::{Listed, ReleaseFolder},
         routing::{Choice, Routing},
-        rules::{Rule, Rules},
+        rules::Rules,
         sample::Sample,
     },
-    store::{Author, Entry, NamedLook, NamedRule, Revisions, Store, StoreError, Stored},
+    store::{Author, Entry, Revisions, Store, StoreError},
 };
 
 /// A snapshot of everything that answers a request.
@@ -362,14 +361,14 @@ impl Releases {
         }
         let catalogue = Arc::clone(&next.catalogue);
         if looks != live.looks_revision {
-            next.looks = Arc::new(Looks::compile(read_looks(&self.store).await?, &catalogue));
+            next.looks = Arc::new(Looks::compile(read_all(&self.store).await?, &catalogue));
         } else if !live.looks.is_empty() && articles != live.articles {
             next.looks = Arc::new(live.looks.with_catalogue(&catalogue));
         }
         if settings != live.settings {
             next.routing = self.routing().await?;
             next.holdout = Holdout::read(&self.store).await?;
-            let stored = read_rules(&self.store).await?;
+            let stored = read_all(&self.store).await?;
             next.rules = compile(move || {
                 Arc::new(Rules::compile(stored, &catalogue, Some((&live.rules, &live.catalogue))))
             })
@@ -410,9 +409,9 @@ impl Releases {
         let looks_revision = self.store.looks().revision().await?;
         let (catalogue, rows) = self.read_catalogue(&serving).await?;
         let (routing, holdout) = (self.routing().await?, Holdout::read(&self.store).await?);
-        let (stored, compiled_for) = (read_rules(&self.store).await?, Arc::clone(&catalogue));
+        let (stored, compiled_for) = (read_all(&self.store).await?, Arc::clone(&catalogue));
         let rules = compile(move || Arc::new(Rules::compile(stored, &compiled_for, None))).await;
-        let looks = Arc::new(Looks::compile(read_looks(&self.store).await?, &catalogue));
+        let looks = Arc::new(Looks::compile(read_all(&self.store).await?, &catalogue));
         let evaluation = Arc::new(Evaluation::new(Arc::clone(serving.release())));
         let personas = Arc::new(Personas::new(Arc::clone(&serving)));
         let (exposure, sample) = (self.exposure.clone(), Arc::clone(&self.sample));
@@ -456,36 +455,6 @@ impl Releases {
         drop(old);
         live
     }
-}
-
-/// The shop's rules.
-pub async fn read_rules(store: &Store) -> Result<Vec<(RuleName, Rule)>, StoreError> {
-    let read = |stored: Stored<NamedRule>| {
-        let NamedRule { name, body, .. } = stored.value;
-        // Another version may have written it.
-        let rule = serde_json::from_value(body);
-        rule.inspect_err(
-            |error| tracing::error!(rule = %name, %error, "cannot read a stored rule; it does not count"),
-        )
-        .ok()
-        .map(|rule| (name, rule))
-    };
-    Ok(store.rules().list().await?.into_iter().filter_map(read).collect())
-}
-
-/// The shop's looks.
-pub async fn read_looks(store: &Store) -> Result<Vec<(LookName, Look)>, StoreError> {
-    let read = |stored: Stored<NamedLook>| {
-        let NamedLook { name, body, .. } = stored.value;
-        // Another version may have written it.
-        let look = serde_json::from_value(body);
-        look.inspect_err(
-            |error| tracing::error!(look = %name, %error, "cannot read a stored look; it is not shown"),
-        )
-        .ok()
-        .map(|look| (name, look))
-    };
-    Ok(store.looks().list().await?.into_iter().filter_map(read).collect())
 }
 
 /// Compiling many rules for a large catalogue takes all cores for some time.

@@ -34,6 +34,8 @@ use super::{
 const MOST_FACTOR: f64 = 1000.0;
 /// The last rank that a pin or a quota can name: most suggestions for one blank.
 const MOST_RANK: usize = 250;
+/// The most ids of a list: a rule that names more is better told by an attribute.
+const MOST_IDS: usize = 5000;
 const OWNER_CHARS: usize = 128;
 const NOTE_CHARS: usize = 2000;
 /// How many different sums of offsets are kept.
@@ -151,6 +153,7 @@ pub struct Conditions {
     pub types: Vec<String>,
     /// One of these, by its own id or a variant's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 5000)]
     pub ids: Vec<String>,
     /// For each attribute, one of its values.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -213,10 +216,7 @@ impl Rule {
         self.check_effect(&mut faults);
         self.articles.check("articles", &mut faults);
         self.others.check("others", &mut faults);
-        self.when.outfit.check("when.outfit", &mut faults);
-        check_words("when.features", &mut self.when.features, &mut faults);
-        check_list("when.stores".into(), &mut self.when.stores, &mut faults);
-        check_numbers("when.numbers", &self.when.numbers, &mut faults);
+        self.when.check(&mut faults);
         if self.articles.is_empty() {
             faults.push(Fault::new("articles", "a rule is about some articles: give at least one condition"));
         }
@@ -224,12 +224,7 @@ impl Rule {
         for (field, text, most) in
             [("owner", &mut self.owner, OWNER_CHARS), ("note", &mut self.note, NOTE_CHARS)]
         {
-            let tidy = text.take().map(|text| text.replace("\r\n", "\n").trim().to_owned());
-            *text = tidy.filter(|text| !text.is_empty());
-            let found = text.as_ref().map_or(0, |text| text.chars().count());
-            if found > most {
-                faults.push(Fault::new(field, format!("at most {most} characters, found {found}")));
-            }
+            check_text(field, text, most, &mut faults);
         }
         if self.priority > 1000 {
             faults.push(Fault::new("priority", format!("from 0 to 1000, found {}", self.priority)));
@@ -276,16 +271,7 @@ impl Rule {
         }
     }
 
-    /// In milliseconds since 1970.
-    pub fn starts(&self) -> i64 {
-        self.window().start
-    }
-
-    pub fn ends(&self) -> i64 {
-        self.window().end
-    }
-
-    fn window(&self) -> Window {
+    pub fn window(&self) -> Window {
         window(self.starts_at.as_deref(), self.ends_at.as_deref())
     }
 }
@@ -296,6 +282,22 @@ pub type Window = std::ops::Range<i64>;
 pub(super) fn window(starts_at: Option<&str>, ends_at: Option<&str>) -> Window {
     starts_at.and_then(calendar::parse_moment).unwrap_or(i64::MIN)
         ..ends_at.and_then(calendar::parse_moment).unwrap_or(i64::MAX)
+}
+
+/// Takes outer spaces and empty texts away, and checks the rest. Postgres stores no NUL.
+pub(super) fn check_text(field: &str, text: &mut Option<String>, most: usize, faults: &mut Vec<Fault>) {
+    let tidy = text.take().map(|text| text.replace("\r\n", "\n").trim().to_owned());
+    *text = tidy.filter(|text| !text.is_empty());
+    check_length(field.into(), text.as_deref().unwrap_or_default(), most, faults);
+}
+
+pub(super) fn check_length(field: Field, text: &str, most: usize, faults: &mut Vec<Fault>) {
+    let found = text.chars().count();
+    if found > most {
+        faults.push(Fault::new(field, format!("at most {most} characters, found {found}")));
+    } else if text.contains('\0') {
+        faults.push(Fault::new(field, "it holds the character NUL (\\u0000): take it out"));
+    }
 }
 
 /// Checks the times, and writes them in UTC.
@@ -321,7 +323,7 @@ pub(super) fn check_window(
     }
 }
 
-pub(super) fn check_words(field: &str, words: &mut BTreeMap<String, Vec<String>>, faults: &mut Vec<Fault>) {
+fn check_words(field: &str, words: &mut BTreeMap<String, Vec<String>>, faults: &mut Vec<Fault>) {
     for (name, values) in words {
         let field = Field::from(field).item(name);
         if values.is_empty() {
@@ -342,7 +344,7 @@ fn check_list(field: Field, words: &mut [String], faults: &mut Vec<Fault>) {
     }
 }
 
-pub(super) fn check_numbers(field: &str, numbers: &BTreeMap<String, Range>, faults: &mut Vec<Fault>) {
+fn check_numbers(field: &str, numbers: &BTreeMap<String, Range>, faults: &mut Vec<Fault>) {
     for (name, range) in numbers {
         if range.is_empty() || range.min > range.max && range.max.is_some() {
             let detail = "give `min`, `max` or both, the lower first";
@@ -359,6 +361,13 @@ impl Conditions {
     fn check(&mut self, field: &str, faults: &mut Vec<Fault>) {
         for (name, words) in [("types", &mut self.types), ("ids", &mut self.ids)] {
             check_list(format!("{field}.{name}").as_str().into(), words, faults);
+        }
+        if self.ids.len() > MOST_IDS {
+            let found = self.ids.len();
+            let detail = format!(
+                "at most {MOST_IDS} ids, found {found}: give the articles an attribute, and name that"
+            );
+            faults.push(Fault::new(&*format!("{field}.ids"), detail));
         }
         check_words(&format!("{field}.attributes"), &mut self.attributes, faults);
         check_numbers(&format!("{field}.numbers"), &self.numbers, faults);
@@ -380,8 +389,52 @@ impl Range {
 }
 
 impl When {
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    pub(super) fn check(&mut self, faults: &mut Vec<Fault>) {
+        self.outfit.check("when.outfit", faults);
+        check_words("when.features", &mut self.features, faults);
+        check_list("when.stores".into(), &mut self.stores, faults);
+        check_numbers("when.numbers", &self.numbers, faults);
+    }
+}
+
+/// When something counts, and for whom.
+#[derive(Debug, Clone)]
+pub(super) struct Audience {
+    pub(super) window: Window,
+    /// Folded.
+    features: Vec<(String, Vec<String>)>,
+    stores: Vec<String>,
+    numbers: BTreeMap<String, Range>,
+}
+
+impl Audience {
+    pub(super) fn new(when: &When, starts_at: Option<&str>, ends_at: Option<&str>) -> Self {
+        let fold_all = |values: &Vec<String>| values.iter().map(|value| fold(value)).collect();
+        Self {
+            window: window(starts_at, ends_at),
+            features: when.features.iter().map(|(name, values)| (name.clone(), fold_all(values))).collect(),
+            stores: fold_all(&when.stores),
+            numbers: when.numbers.clone(),
+        }
+    }
+
+    pub(super) fn has(&self, now: Timestamp, store: Option<&str>, features: &Features) -> bool {
+        let Self { window, stores, .. } = self;
+        window.contains(&now.millis())
+            && (stores.is_empty() || store.is_some_and(|store| stores.contains(&fold(store))))
+            && self.features.iter().all(|(name, values)| match features.get(name) {
+                Some(FeatureValue::Number(number)) => values.contains(&number.to_string()),
+                Some(value) => value.words().iter().any(|word| values.contains(&fold(word))),
+                None => false,
+            })
+            && self.numbers.iter().all(|(name, range)| match features.get(name) {
+                Some(FeatureValue::Number(number)) => range.contains(*number),
+                _ => false,
+            })
     }
 }
 
@@ -457,22 +510,17 @@ pub struct Compiled {
     pub articles: Arc<Mask>,
     pub others: Arc<Mask>,
     outfit: Option<Arc<Mask>>,
-    window: Window,
-    /// Folded.
-    features: Vec<(String, Vec<String>)>,
-    stores: Vec<String>,
+    audience: Audience,
 }
 
 impl Compiled {
     fn concerns(&self, situation: &Situation<'_>) -> bool {
         let Situation { now, method, store, features, outfit } = *situation;
-        let When { methods, numbers, .. } = &self.rule.when;
-        self.window.contains(&now.millis())
-            && (methods.is_empty() || methods.contains(&method))
-            && (self.stores.is_empty() || store.is_some_and(|store| self.stores.contains(&fold(store))))
+        let methods = &self.rule.when.methods;
+        (methods.is_empty() || methods.contains(&method))
+            && self.audience.has(now, store, features)
             && self.outfit.as_ref().is_none_or(|set| meets(set, outfit))
             && (self.rule.effect != Effect::Pair || meets(&self.others, outfit))
-            && meet(features, &self.features, numbers)
     }
 
     /// Whether it could change the suggestions for a blank of this outfit that these articles may fill, if it concerns the request.
@@ -491,22 +539,6 @@ impl Compiled {
         #[expect(clippy::cast_possible_truncation, reason = "models return float32")]
         self.rule.factor.map(|factor| factor.ln() as f32)
     }
-}
-
-/// Whether features have one of the folded words of each name, and each number within its limits.
-pub(super) fn meet(
-    features: &Features,
-    words: &[(String, Vec<String>)],
-    numbers: &BTreeMap<String, Range>,
-) -> bool {
-    words.iter().all(|(name, values)| match features.get(name) {
-        Some(FeatureValue::Number(number)) => values.contains(&number.to_string()),
-        Some(value) => value.words().iter().any(|word| values.contains(&fold(word))),
-        None => false,
-    }) && numbers.iter().all(|(name, range)| match features.get(name) {
-        Some(FeatureValue::Number(number)) => range.contains(*number),
-        _ => false,
-    })
 }
 
 /// Whether the set has one of the articles at these positions.
@@ -622,9 +654,7 @@ impl Rules {
             articles: set(&rule.articles).unwrap_or_else(|| Arc::clone(&none)),
             others: set(&rule.others).unwrap_or_else(|| Arc::clone(&none)),
             outfit: set(&rule.when.outfit),
-            window: rule.window(),
-            features: fold_values(&rule.when.features),
-            stores: rule.when.stores.iter().map(|store| fold(store)).collect(),
+            audience: Audience::new(&rule.when, rule.starts_at.as_deref(), rule.ends_at.as_deref()),
             digest: name.digest(),
             name: name.clone(),
             rule: rule.clone(),
@@ -645,7 +675,7 @@ impl Rules {
 
     /// When rules begin or end to count next.
     pub fn next_change(&self, now: Timestamp) -> Option<i64> {
-        next_change(self.compiled.iter().map(|rule| &rule.window), now)
+        next_change(self.compiled.iter().map(|rule| &rule.audience), now)
     }
 
     pub fn get(&self, number: usize) -> &Compiled {
@@ -671,15 +701,9 @@ impl Rules {
     }
 }
 
-pub(super) fn next_change<'a>(windows: impl Iterator<Item = &'a Window>, now: Timestamp) -> Option<i64> {
-    windows.flat_map(|window| [window.start, window.end]).filter(|time| *time > now.millis()).min()
-}
-
-pub(super) fn fold_values(values: &BTreeMap<String, Vec<String>>) -> Vec<(String, Vec<String>)> {
-    values
-        .iter()
-        .map(|(name, values)| (name.clone(), values.iter().map(|value| fold(value)).collect()))
-        .collect()
+pub(super) fn next_change<'a>(audiences: impl Iterator<Item = &'a Audience>, now: Timestamp) -> Option<i64> {
+    let times = audiences.flat_map(|Audience { window, .. }| [window.start, window.end]);
+    times.filter(|time| *time > now.millis()).min()
 }
 
 fn key(conditions: &Conditions) -> String {

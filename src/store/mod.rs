@@ -17,6 +17,7 @@ mod articles;
 mod audit;
 mod connect;
 mod customers;
+mod documents;
 mod erasures;
 mod error;
 mod events;
@@ -27,7 +28,6 @@ mod import;
 mod imports;
 mod json;
 mod keys;
-mod looks;
 mod migrate;
 mod notes;
 mod open_error;
@@ -40,7 +40,6 @@ mod probe;
 mod record;
 mod resource;
 mod revisions;
-mod rules;
 mod saved_outfits;
 mod search;
 mod sessions;
@@ -64,6 +63,7 @@ pub use self::{
     articles::{ArticleFilter, Articles, UnparsedArticle, UnparsedArticles},
     audit::{Actor, Audit, AuditEntry, AuditFilter, Author, Entry, SIGN_IN_FAILED},
     customers::Customers,
+    documents::{DocumentName, Documents, Named},
     error::{Conflict, StoreError},
     events::{Attribution, Event, EventKind, EventRecorded, Events, Purchase, StoredEvent},
     feedback::{Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded, RefusalReason},
@@ -71,7 +71,6 @@ pub use self::{
     import::{Import, Outcome},
     imports::{ImportId, ImportRecord, ImportState, Imports, Progress},
     keys::{ApiKey, ApiKeys, KeyId, Publishable, SigningSecret},
-    looks::{NamedLook, StoredLooks},
     notes::{CustomerNote, Notes},
     open_error::OpenError,
     outfits::{Origin, OutfitRecord, Outfits},
@@ -79,7 +78,6 @@ pub use self::{
     personal_data::{PERSONAL_TABLES, PersonalData},
     resource::{Change, Resource, Resources},
     revisions::Revisions,
-    rules::{NamedRule, StoredRules},
     saved_outfits::{KEPT, Reply, ReplyKind, SavedFilter, SavedOutfit, SavedOutfits},
     sessions::{NewSession, Proof, Session, Sessions},
     settings::Settings,
@@ -219,14 +217,6 @@ impl Store {
 
     pub fn feeds(&self) -> Feeds<'_> {
         Feeds { store: self }
-    }
-
-    pub fn rules(&self) -> StoredRules<'_> {
-        StoredRules { store: self }
-    }
-
-    pub fn looks(&self) -> StoredLooks<'_> {
-        StoredLooks { store: self }
     }
 
     pub fn people(&self) -> People<'_> {

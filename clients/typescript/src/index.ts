@@ -56,6 +56,8 @@ export type Rows = Iterable<Row> | AsyncIterable<Row>;
 /** What a rule that is changed must be, and whether it is only checked. */
 export interface RuleOptions extends Conditions {
   dryRun?: boolean;
+  /** With `dryRun`: tries the rule on recent questions. */
+  preview?: boolean;
 }
 
 /** How a feed is read; by default its rows replace articles. */
@@ -424,12 +426,12 @@ export class Client {
   getRule = (name: string): Promise<t.Rule> => this.#json("GET", at("rules", name));
 
   /** Adds or replaces a rule; with `dryRun` it only checks it. */
-  putRule = (name: string, json: t.Rule, { dryRun, ...expected }: RuleOptions = {}): Promise<t.RuleStored> =>
-    this.#json("PUT", at("rules", name), { json, query: { dry_run: dryRun }, headers: conditions(expected) });
+  putRule = (name: string, json: t.Rule, { dryRun, preview, ...expected }: RuleOptions = {}): Promise<t.RuleStored> =>
+    this.#json("PUT", at("rules", name), { json, query: { dry_run: dryRun, preview }, headers: conditions(expected) });
 
   /** Sets the fields that are named; null removes one. */
-  patchRule = (name: string, json: t.RulePatch, { dryRun, ...expected }: RuleOptions = {}): Promise<t.RuleStored> =>
-    this.#json("PATCH", at("rules", name), { json, query: { dry_run: dryRun }, headers: conditions(expected) });
+  patchRule = (name: string, json: t.RulePatch, { dryRun, preview, ...expected }: RuleOptions = {}): Promise<t.RuleStored> =>
+    this.#json("PATCH", at("rules", name), { json, query: { dry_run: dryRun, preview }, headers: conditions(expected) });
 
   async deleteRule(name: string, expected: Conditions = {}): Promise<void> {
     await this.request("DELETE", at("rules", name), { headers: conditions(expected) });

@@ -454,6 +454,8 @@ export interface components {
              * @example cpu
              */
             device: string;
+            /** @description Whether the shop's rules did not apply because the customer is in the holdout. */
+            held_out?: boolean;
             /** @example gsu */
             method: string;
             /** @description The outfit's mixture of latent personas, if the method has them. */
@@ -957,6 +959,19 @@ export interface components {
              */
             pointer?: string | null;
         };
+        /**
+         * @description The share of the customers who are answered without rules.
+         * @example {
+         *       "share": 0.1
+         *     }
+         */
+        Holdout: {
+            /**
+             * Format: double
+             * @description A customer who is held out stays so as the share grows.
+             */
+            share: number;
+        };
         /** @description An import in the background. */
         Import: {
             /** @example 2026-11-21T14:34:00Z */
@@ -1116,8 +1131,11 @@ export interface components {
              * @example Autumn office
              */
             title?: string | null;
-            /** @description The customers who see it; all without a condition. */
-            when?: components["schemas"]["LookWhen"];
+            /**
+             * @description The customers who see it, by their `features` and `numbers` and the `stores` of requests; all without a condition. A customer
+             *     who is not named has no features.
+             */
+            when?: components["schemas"]["RuleWhen"];
         };
         /**
          * @description What becomes of a look for a customer who cannot have one of its articles: it is sold out, does not fit, or a rule excludes it.
@@ -1150,28 +1168,6 @@ export interface components {
             look: components["schemas"]["Look"];
             /** @description Articles that the catalogue does not have, or that are out of stock. */
             warnings: components["schemas"]["Warning"][];
-        };
-        /** @description Which customers: those who meet each condition that is there, as in `when` of a rule. */
-        LookWhen: {
-            /**
-             * @description For each feature of the customer, one of its values. A customer who is not named has none.
-             * @default {}
-             */
-            features: {
-                [key: string]: string[];
-            };
-            /**
-             * @description For each numeric feature, its limits.
-             * @default {}
-             */
-            numbers: {
-                [key: string]: components["schemas"]["RuleRange"];
-            };
-            /**
-             * @description The request names one of these stores.
-             * @default []
-             */
-            stores: string[];
         };
         /** @description Looks with an article. */
         Looks: {
@@ -1432,8 +1428,11 @@ export interface components {
                  * @example Autumn office
                  */
                 title?: string | null;
-                /** @description The customers who see it; all without a condition. */
-                when?: components["schemas"]["LookWhen"];
+                /**
+                 * @description The customers who see it, by their `features` and `numbers` and the `stores` of requests; all without a condition. A customer
+                 *     who is not named has no features.
+                 */
+                when?: components["schemas"]["RuleWhen"];
             }[];
             /**
              * @description The cursor of the next page; null on the last page.
@@ -1704,6 +1703,40 @@ export interface components {
          * @enum {string}
          */
         RuleEffect: "exclude" | "boost" | "bury" | "pin" | "quota" | "pair" | "never-together";
+        /** @description What a rule changes, as far as feedback shows. */
+        RuleEffects: {
+            acceptance_gain?: components["schemas"]["Share"] | null;
+            purchase_gain?: components["schemas"]["Share"] | null;
+            /** @description Of customers with rules. */
+            with_rule: components["schemas"]["RuleOutcomes"];
+            /** @description Of customers in the holdout. */
+            without_rule: components["schemas"]["RuleOutcomes"];
+        };
+        RuleMove: {
+            /**
+             * Format: int32
+             * @description In how many more or fewer answers it would be.
+             */
+            answers: number;
+            article: string;
+        };
+        /** @description What became of suggestions that a rule could change. */
+        RuleOutcomes: {
+            /**
+             * Format: int64
+             * @description Without what came back.
+             */
+            accepted: number;
+            /**
+             * Format: int64
+             * @description By feedback on the completion.
+             */
+            bought: number;
+            /** Format: int64 */
+            rejected: number;
+            /** Format: int64 */
+            shown: number;
+        };
         /**
          * @description A change of a rule: fields to set, or with null to remove. An object is merged into the stored object.
          * @example {
@@ -1712,6 +1745,23 @@ export interface components {
          */
         RulePatch: {
             [key: string]: unknown;
+        };
+        /** @description What would change if a rule counted now. */
+        RulePreview: {
+            /** @description How many answers would be others. */
+            changed: number;
+            /** @description The articles that would be in more answers, and in fewer: those that change most first, at most 50. */
+            gains: components["schemas"]["RuleMove"][];
+            losses: components["schemas"]["RuleMove"][];
+            /** @description How many recent questions were asked again: at most 300, none with features of a customer. */
+            questions: number;
+            /**
+             * Format: double
+             * @description How likely it is, by the models, that a stylist would choose one of the suggestions for a blank: today and with the rule.
+             */
+            share: number;
+            /** Format: double */
+            share_with: number;
         };
         /** @description Limits of a number, which are within them. */
         RuleRange: {
@@ -1738,6 +1788,7 @@ export interface components {
              * @example 312
              */
             article_count: number;
+            preview?: components["schemas"]["RulePreview"] | null;
             rule: components["schemas"]["Rule"];
             /** @description What may be wrong with it: no articles, all of them out of stock, or another active rule that contradicts it. */
             warnings: components["schemas"]["Warning"][];
@@ -2081,6 +2132,7 @@ export type FeedbackStored = components['schemas']['FeedbackStored'];
 export type Feeds = components['schemas']['Feeds'];
 export type Filters = components['schemas']['Filters'];
 export type Finding = components['schemas']['Finding'];
+export type Holdout = components['schemas']['Holdout'];
 export type Import = components['schemas']['Import'];
 export type ImportErrorKind = components['schemas']['ImportErrorKind'];
 export type ImportLineError = components['schemas']['ImportLineError'];
@@ -2095,7 +2147,6 @@ export type LookPatch = components['schemas']['LookPatch'];
 export type LookPiece = components['schemas']['LookPiece'];
 export type LookState = components['schemas']['LookState'];
 export type LookStored = components['schemas']['LookStored'];
-export type LookWhen = components['schemas']['LookWhen'];
 export type Looks = components['schemas']['Looks'];
 export type Method = components['schemas']['Method'];
 export type MethodName = components['schemas']['MethodName'];
@@ -2129,7 +2180,11 @@ export type Routing = components['schemas']['Routing'];
 export type Rule = components['schemas']['Rule'];
 export type RuleArticles = components['schemas']['RuleArticles'];
 export type RuleEffect = components['schemas']['RuleEffect'];
+export type RuleEffects = components['schemas']['RuleEffects'];
+export type RuleMove = components['schemas']['RuleMove'];
+export type RuleOutcomes = components['schemas']['RuleOutcomes'];
 export type RulePatch = components['schemas']['RulePatch'];
+export type RulePreview = components['schemas']['RulePreview'];
 export type RuleRange = components['schemas']['RuleRange'];
 export type RuleState = components['schemas']['RuleState'];
 export type RuleStored = components['schemas']['RuleStored'];

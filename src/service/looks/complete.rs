@@ -100,7 +100,7 @@ pub async fn complete(
         if looks.len() == wanted.n {
             break;
         }
-        if published.is_for(times.now, wanted.store.as_deref(), offered.features())
+        if published.audience.has(times.now, wanted.store.as_deref(), offered.features())
             && let Some(look) = search.offer(published, &mut replacements).await?
             && !looks.iter().any(|other| other.has_same(&look))
         {

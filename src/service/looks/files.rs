@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::Look;
 use crate::{
     service::fault::Fault,
-    store::{Counts, NamedLook, Store, StoreError, Stored},
+    store::{Counts, Named, Store, StoreError, Stored},
 };
 
 /// The looks of a file, and what is wrong with its rows, each with its line.
@@ -142,24 +142,25 @@ fn as_position(value: &Value) -> Option<u64> {
     (number >= 0.0 && number.fract() == 0.0 && number < 1e9).then_some(number as u64)
 }
 
-/// Stores looks, all or none. `file` is where they come from.
+/// Stores looks, all or none, or only checks whether they could be stored. `file` is where they come from.
 pub async fn store_all(
     store: &Store,
-    looks: Vec<(LookName, Look)>,
+    looks: &[(LookName, Look)],
     file: &str,
+    is_trial: bool,
     now: Timestamp,
 ) -> Result<Counts, StoreError> {
-    let body = |(name, look)| {
-        (name, serde_json::to_value::<Look>(look).expect("a look is plain JSON; this is a bug"))
+    let body = |(name, look): &(LookName, Look)| {
+        (name.clone(), serde_json::to_value(look).expect("a look is plain JSON; this is a bug"))
     };
-    let looks: Vec<(LookName, Value)> = looks.into_iter().map(body).collect();
-    store.looks().import(&looks, file, now).await
+    let looks: Vec<(LookName, Value)> = looks.iter().map(body).collect();
+    store.looks().import(&looks, file, is_trial, now).await
 }
 
 /// All looks as rows of a file.
 pub async fn look_rows(store: &Store) -> Result<Vec<LookRow>, StoreError> {
-    let row = |stored: Stored<NamedLook>| {
-        let NamedLook { name, body, .. } = stored.value;
+    let row = |stored: Stored<Named<LookName>>| {
+        let Named { name, body, .. } = stored.value;
         let Value::Object(mut fields) = body else { return LookRow { look: name, fields: Map::new() } };
         // Columns hold texts and lists of texts.
         fields.retain(|_, value| value.as_object().is_none_or(|object| !object.is_empty()));

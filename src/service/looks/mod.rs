@@ -3,33 +3,24 @@
 //! A [`Look`] looks the same in JSON and in the database. [`Looks`] are the published ones, by their articles. [`complete()`] answers
 //! a product page. Must not know HTTP or how looks are stored.
 
-mod changes;
 mod complete;
 pub mod files;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use atelier_core::{
-    domain::{ArticleId, Features, LookName, MAX_SLOTS, Timestamp, fold},
+    domain::{ArticleId, LookName, MAX_SLOTS, Timestamp},
     util::json_fields::{read_integer, read_object},
 };
 use atelier_engine::catalogue::Catalogue;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use self::{
-    changes::{Changed, LookError, change_look},
-    complete::{Found, FoundLook, MOST, Piece, Wanted, complete},
-};
+pub use self::complete::{Found, FoundLook, MOST, Piece, Wanted, complete};
 use super::{
     completion::Warning,
     fault::{Fault, Field},
-    rules::{
-        Range, Window, check_numbers, check_window, check_words, fold_values, meet, next_change, window,
-    },
+    rules::{Audience, When, Window, check_length, check_text, check_window, next_change, window},
 };
 
 const TEXT_CHARS: usize = 128;
@@ -98,9 +89,10 @@ pub struct Look {
     #[serde(default, deserialize_with = "read_integer")]
     #[schema(maximum = 1_000_000)]
     pub order: u32,
-    /// The customers who see it; all without a condition.
-    #[serde(default, deserialize_with = "read_object", skip_serializing_if = "Audience::is_empty")]
-    pub when: Audience,
+    /// The customers who see it, by their `features` and `numbers` and the `stores` of requests; all without a condition. A customer
+    /// who is not named has no features.
+    #[serde(default, deserialize_with = "read_object", skip_serializing_if = "When::is_empty")]
+    pub when: When,
     #[serde(default)]
     pub if_missing: IfMissing,
     #[serde(default)]
@@ -112,30 +104,6 @@ pub struct Look {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub ends_at: Option<String>,
-}
-
-/// Which customers: those who meet each condition that is there, as in `when` of a rule.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schema(as = LookWhen)]
-pub struct Audience {
-    /// For each feature of the customer, one of its values. A customer who is not named has none.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(examples(json!({"gender": ["female"]})))]
-    pub features: BTreeMap<String, Vec<String>>,
-    /// For each numeric feature, its limits.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(examples(json!({"age": {"max": 30}})))]
-    pub numbers: BTreeMap<String, Range>,
-    /// The request names one of these stores.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub stores: Vec<String>,
-}
-
-impl Audience {
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 impl Look {
@@ -159,11 +127,11 @@ impl Look {
             faults.push(Fault::new(Field::from("articles").item(&place), detail));
         }
         for (field, text, most) in [
-            ("title", &self.title, TEXT_CHARS),
-            ("season", &self.season, TEXT_CHARS),
-            ("note", &self.note, NOTE_CHARS),
+            ("title", &mut self.title, TEXT_CHARS),
+            ("season", &mut self.season, TEXT_CHARS),
+            ("note", &mut self.note, NOTE_CHARS),
         ] {
-            check_text(field.into(), text.as_deref().unwrap_or_default(), most, &mut faults);
+            check_text(field, text, most, &mut faults);
         }
         for (field, texts, most) in
             [("pictures", &self.pictures, ADDRESS_CHARS), ("tags", &self.tags, TEXT_CHARS)]
@@ -173,7 +141,7 @@ impl Look {
                 faults.push(Fault::new(field, detail));
             }
             for (place, text) in texts.iter().enumerate() {
-                check_text(Field::from(field).item(&place), text, most, &mut faults);
+                check_length(Field::from(field).item(&place), text, most, &mut faults);
             }
         }
         for (place, address) in self.pictures.iter().enumerate() {
@@ -188,8 +156,14 @@ impl Look {
         if self.order > MOST_ORDER {
             faults.push(Fault::new("order", format!("from 0 to {MOST_ORDER}, found {}", self.order)));
         }
-        check_words("when.features", &mut self.when.features, &mut faults);
-        check_numbers("when.numbers", &self.when.numbers, &mut faults);
+        self.when.check(&mut faults);
+        for (field, is_empty) in
+            [("when.outfit", self.when.outfit.is_empty()), ("when.methods", self.when.methods.is_empty())]
+        {
+            if !is_empty {
+                faults.push(Fault::new(field, "a look is for customers and stores: leave it out"));
+            }
+        }
         check_window("the look", &mut self.starts_at, &mut self.ends_at, &mut faults);
         if faults.is_empty() { Ok(self) } else { Err(faults) }
     }
@@ -199,18 +173,8 @@ impl Look {
     }
 }
 
-/// Postgres stores no NUL.
-fn check_text(field: Field, text: &str, most: usize, faults: &mut Vec<Fault>) {
-    let found = text.chars().count();
-    if found > most {
-        faults.push(Fault::new(field, format!("at most {most} characters, found {found}")));
-    } else if text.contains('\0') {
-        faults.push(Fault::new(field, "it holds the character NUL (\\u0000): take it out"));
-    }
-}
-
-/// What may be wrong with a look at present.
-pub fn review(look: &Look, catalogue: &Catalogue) -> Vec<Warning> {
+/// How many of its articles the shop has at present, and what may be wrong with it.
+pub fn review(look: &Look, catalogue: &Catalogue) -> (usize, Vec<Warning>) {
     let (mut warnings, mut positions) = (Vec::new(), Vec::new());
     for id in &look.articles {
         let position = catalogue.position_of(id).filter(|at| catalogue.article(*at).is_some());
@@ -228,7 +192,7 @@ pub fn review(look: &Look, catalogue: &Catalogue) -> Vec<Warning> {
         };
         warnings.push(Warning::new(code, detail));
     }
-    warnings
+    (positions.iter().flatten().count(), warnings)
 }
 
 /// A published look, for a catalogue.
@@ -238,10 +202,7 @@ pub struct Published {
     pub look: Look,
     /// The positions of its articles; None of one that neither the shop nor the release has.
     articles: Vec<Option<u32>>,
-    window: Window,
-    /// Folded.
-    features: Vec<(String, Vec<String>)>,
-    stores: Vec<String>,
+    audience: Audience,
 }
 
 impl Published {
@@ -256,18 +217,10 @@ impl Published {
         }
         Self {
             name: name.clone(),
-            window: look.window(),
-            features: fold_values(&look.when.features),
-            stores: look.when.stores.iter().map(|store| fold(store)).collect(),
+            audience: Audience::new(&look.when, look.starts_at.as_deref(), look.ends_at.as_deref()),
             look: look.clone(),
             articles,
         }
-    }
-
-    fn is_for(&self, now: Timestamp, store: Option<&str>, features: &Features) -> bool {
-        self.window.contains(&now.millis())
-            && (self.stores.is_empty() || store.is_some_and(|store| self.stores.contains(&fold(store))))
-            && meet(features, &self.features, &self.look.when.numbers)
     }
 }
 
@@ -310,7 +263,7 @@ impl Looks {
 
     /// When looks begin or end to be shown next.
     pub fn next_change(&self, now: Timestamp) -> Option<i64> {
-        next_change(self.published.iter().map(|look| &look.window), now)
+        next_change(self.published.iter().map(|look| &look.audience), now)
     }
 
     fn with_article(&self, article: u32) -> impl Iterator<Item = &Arc<Published>> {

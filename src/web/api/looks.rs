@@ -2,12 +2,8 @@
 
 use std::sync::Arc;
 
-use atelier_core::domain::{ArticleId, CustomerId, LookName, Timestamp};
-use axum::{
-    extract::State,
-    http::{HeaderValue, StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use atelier_core::domain::{ArticleId, CustomerId, LookName};
+use axum::{extract::State, http::StatusCode, response::Response};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -17,9 +13,9 @@ use utoipa_axum::routes;
 use super::{
     articles::ArticleBody,
     complete::{ReasonBody, Shown, VariantBody},
+    documents::{Edit, JsonDocument, read},
     fault,
-    resource::check_id,
-    rules::merge,
+    resource::{put_answer, read_answer},
     similar::find_article,
     visitors::query_customer,
 };
@@ -27,21 +23,19 @@ use crate::{
     service::{
         access::Scope,
         completion::{Variants, Warning},
-        fault::ServiceError,
+        documents::Changed,
         live_release::LiveRelease,
-        looks::{self, Changed, Found, FoundLook, Look, LookError, MOST, Wanted, change_look},
+        looks::{self, Found, FoundLook, Look, MOST, Wanted},
     },
-    store::{Author, Expected, NamedLook, Put, Version},
+    store::Version,
     web::http::{
         AppState, Finding, Kind, Problem,
-        answers::Answer,
-        conditions::{ChangeHeaders, Conditions, Document, PutHeaders, ReadHeaders, etag, unchanged},
-        extract::{Json, MergePatch, Path, Query, from_value},
+        conditions::{ChangeHeaders, Conditions, Document, PutHeaders, ReadHeaders},
+        extract::{Json, MergePatch, Path, Query},
         keys::{Caller, Reader},
         paging::{self, Page},
         routes::Routes,
         schema::{ArticleIdSchema, CustomerIdSchema, id_text},
-        uncancelled::uncancelled,
     },
 };
 
@@ -72,14 +66,10 @@ struct ListQuery {
     n: Option<u32>,
 }
 
-fn unknown(name: &LookName) -> Problem {
-    Problem::new(Kind::NotFound, format!("there is no look {name:?}; PUT it first"))
-}
-
-fn read(stored: NamedLook) -> Result<Look, Problem> {
-    let look: Look =
-        serde_json::from_value(stored.body).map_err(|error| Problem::inside(Kind::Internal, error))?;
-    Ok(Look { name: Some(stored.name.to_string()), ..look })
+impl JsonDocument for Look {
+    fn unknown(name: &LookName) -> Problem {
+        Problem::new(Kind::NotFound, format!("there is no look {name:?}; PUT it first"))
+    }
 }
 
 /// Looks
@@ -116,12 +106,8 @@ async fn get(
     Path(name): Path<LookName>,
     conditions: Conditions,
 ) -> Result<Response, Problem> {
-    let stored = state.store.looks().get(&name).await?.ok_or_else(|| unknown(&name))?;
-    let tag = etag(&stored.version);
-    if conditions.has(&stored.version)? {
-        return Ok((StatusCode::NOT_MODIFIED, tag).into_response());
-    }
-    Ok((tag, Json(read(stored.value)?)).into_response())
+    let stored = state.store.looks().get(&name).await?.ok_or_else(|| Look::unknown(&name))?;
+    read_answer(&conditions, stored, read::<Look>)
 }
 
 /// Store a look
@@ -149,8 +135,7 @@ async fn put(
     Conditions(expected): Conditions,
     Json(body): Json<Look>,
 ) -> Result<Response, Problem> {
-    check_id("/name", body.name.as_deref(), &name)?;
-    store(state, author, name, expected, |_| Ok(body)).await
+    Ok(answer_edit(Edit { state, author, name, expected, is_trial: false }.put(body).await?))
 }
 
 /// A change of a look: fields to set, or with null to remove. An object is merged into the stored object.
@@ -190,36 +175,12 @@ async fn patch(
     Conditions(expected): Conditions,
     MergePatch(change): MergePatch<Map<String, Value>>,
 ) -> Result<Response, Problem> {
-    let own_name = name.clone();
-    let make = move |stored: Option<Value>| {
-        let mut body = stored.ok_or_else(|| unknown(&own_name))?;
-        merge(&mut body, Value::Object(change));
-        let look: Look = from_value(body)?;
-        check_id("/name", look.name.as_deref(), &own_name)?;
-        Ok(look)
-    };
-    store(state, author, name, expected, make).await
+    Ok(answer_edit(Edit { state, author, name, expected, is_trial: false }.patch(change).await?))
 }
 
-async fn store(
-    state: AppState,
-    author: Author,
-    name: LookName,
-    expected: Expected,
-    make: impl FnOnce(Option<Value>) -> Result<Look, Problem> + Send + 'static,
-) -> Result<Response, Problem> {
-    uncancelled(async move {
-        let store = state.store.by(author);
-        let changed = change_look((&store, &state.releases), &name, &expected, state.now(), make).await;
-        let Changed { put, version, look, warnings } = changed.map_err(|error| match error {
-            LookError::Refused(problem) => problem,
-            LookError::Faults(faults) => fault::problem(ServiceError::Faults(faults)),
-            LookError::Change(error) => unchanged(error, || unknown(&name)),
-        })?;
-        let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
-        Ok((status, etag(&version), Json(StoredBody { look, warnings })).into_response())
-    })
-    .await
+fn answer_edit(changed: Changed<Look>) -> Response {
+    let Changed { put, version, document: look, warnings, .. } = changed;
+    put_answer(put, &version, StoredBody { look, warnings })
 }
 
 /// Delete a look
@@ -242,23 +203,13 @@ async fn delete(
     Path(name): Path<LookName>,
     Conditions(expected): Conditions,
 ) -> Result<StatusCode, Problem> {
-    uncancelled(async move {
-        let deleted = state.store.by(author).looks().delete(&name, &expected, state.now()).await;
-        if !deleted.map_err(|error| unchanged(error, || unknown(&name)))? {
-            return Err(unknown(&name));
-        }
-        state.releases.refresh().await?;
-        Ok(StatusCode::NO_CONTENT)
-    })
-    .await
+    Edit::<Look> { state, author, name, expected, is_trial: false }.delete().await
 }
 
 /// Looks of an answer without `n`.
 const DEFAULT_N: usize = 3;
 /// The most looks of an answer with reasons: each article takes about as many questions as its customer has features.
 const MOST_EXPLAINED: usize = 4;
-/// How long an answer for an unnamed customer is kept.
-const KEPT_MILLIS: i64 = 60_000;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -364,32 +315,9 @@ async fn complete(
     let shown = Shown::to(&reader, &state);
     let customer = query_customer(&state, &reader, query.customer.as_deref()).await;
     let wanted = query.read(find_article(&live, &id), customer, &shown)?;
-    if wanted.customer.is_some() {
-        let document = answer(&state, &live, &wanted, &shown).await?;
-        return document.answer("private, no-cache", &conditions);
-    }
-    let now = state.now();
-    let key = format!("{} {wanted:?}", shown.is_public());
-    let Answer { document, until } = if let Some(kept) = state.answers().get(&live, &key, now) {
-        kept
-    } else {
-        let document = answer(&state, &live, &wanted, &shown).await?;
-        let made = Answer { document, until: valid_until(&live, now) };
-        state.answers().keep(&live, key, made.clone());
-        made
-    };
-    let seconds = (until.millis() - now.millis()) / 1000;
-    let mut response = document.answer(format!("public, max-age={seconds}"), &conditions)?;
-    // Pages see less than programs.
-    response.headers_mut().append(header::VARY, HeaderValue::from_static("authorization, x-api-key"));
-    Ok(response)
-}
-
-/// Looks and rules begin and end at their times.
-fn valid_until(live: &LiveRelease, now: Timestamp) -> Timestamp {
-    let changes = [live.looks.next_change(now), live.rules.next_change(now)];
-    let next = changes.into_iter().flatten().chain([now.millis() + KEPT_MILLIS]).min();
-    Timestamp::from_millis(next.expect("there is at least one; this is a bug"))
+    let key = wanted.customer.is_none().then(|| format!("looks {} {wanted:?}", shown.is_public()));
+    let make = answer(&state, &live, &wanted, &shown);
+    state.answers().answer(&live, key, state.now(), &conditions, make).await
 }
 
 async fn answer(
@@ -409,7 +337,7 @@ async fn answer(
     Ok(Document::of_version("application/json", to_json(&body)?, version))
 }
 
-fn to_json(body: &LooksBody) -> Result<Vec<u8>, Problem> {
+pub(crate) fn to_json(body: &impl Serialize) -> Result<Vec<u8>, Problem> {
     serde_json::to_vec(body).map_err(|error| Problem::inside(Kind::Internal, error))
 }
 

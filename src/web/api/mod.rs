@@ -7,6 +7,7 @@ pub(crate) mod compare;
 pub(crate) mod complete;
 pub(crate) mod coverage;
 pub(crate) mod customers;
+mod documents;
 pub(crate) mod events;
 pub(crate) mod fault;
 pub(crate) mod features;

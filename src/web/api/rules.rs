@@ -1,6 +1,6 @@
 //! `/rules`: what the shop's merchandisers want of suggestions.
 
-use atelier_core::domain::RuleName;
+use atelier_core::domain::{ArticleId, RuleName};
 use axum::{
     extract::State,
     http::StatusCode,
@@ -13,29 +13,32 @@ use utoipa_axum::routes;
 
 use super::{
     acceptance::DaysQuery,
+    documents::{Edit, JsonDocument, read},
     fault,
-    resource::{check_id, delete_answer, put_answer, read_answer},
+    resource::{put_answer, read_answer},
 };
 use crate::{
     service::{
         acceptance::Share,
         access::Scope,
         completion::Warning,
-        fault::ServiceError,
+        documents::Changed,
         holdout,
-        rule_changes::{Changed, RuleError, change_rule},
+        preview::{self, Preview},
         rules::Rule,
     },
-    store::{Author, Expected, NamedRule, RuleOutcomes},
+    store::RuleOutcomes,
     web::http::{
-        AppState, Kind, Problem,
-        conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders, unchanged},
-        extract::{Json, MergePatch, Path, Query, from_value},
+        AppState, Finding, Kind, Problem,
+        conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders},
+        extract::{Json, MergePatch, Path, Query},
         keys::Caller,
         routes::Routes,
-        uncancelled::uncancelled,
     },
 };
+
+/// The most articles that a preview names as gaining, and as losing.
+const MOST_MOVES: usize = 50;
 
 pub(crate) fn router() -> Routes {
     Routes::new()
@@ -54,6 +57,42 @@ struct StoredBody {
     article_count: usize,
     /// What may be wrong with it: no articles, all of them out of stock, or another active rule that contradicts it.
     warnings: Vec<Warning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preview: Option<PreviewBody>,
+}
+
+/// What would change if a rule counted now.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RulePreview)]
+struct PreviewBody {
+    /// How many recent questions were asked again: at most 300, none with features of a customer.
+    questions: usize,
+    /// How many answers would be others.
+    changed: usize,
+    /// How likely it is, by the models, that a stylist would choose one of the suggestions for a blank: today and with the rule.
+    share: f64,
+    share_with: f64,
+    /// The articles that would be in more answers, and in fewer: those that change most first, at most 50.
+    gains: Vec<MoveBody>,
+    losses: Vec<MoveBody>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RuleMove)]
+struct MoveBody {
+    article: String,
+    /// In how many more or fewer answers it would be.
+    answers: u32,
+}
+
+impl From<Preview> for PreviewBody {
+    fn from(Preview { questions, changed, share, share_with, gains, losses }: Preview) -> Self {
+        let moves = |moves: Vec<(ArticleId, u32)>| {
+            let all = moves.into_iter().take(MOST_MOVES);
+            all.map(|(article, answers)| MoveBody { article: article.to_string(), answers }).collect()
+        };
+        Self { questions, changed, share, share_with, gains: moves(gains), losses: moves(losses) }
+    }
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -69,6 +108,9 @@ struct Trial {
     /// Checks the rule and answers as if it were stored, but stores nothing.
     #[serde(default)]
     dry_run: bool,
+    /// With `dry_run`: asks recent questions again, and answers with what would change if the rule counted now.
+    #[serde(default)]
+    preview: bool,
 }
 
 #[derive(IntoParams)]
@@ -80,13 +122,10 @@ struct RulePath {
     name: String,
 }
 
-fn unknown(name: &RuleName) -> Problem {
-    Problem::new(Kind::NotFound, format!("there is no rule {name:?}; PUT it first"))
-}
-
-fn read(stored: NamedRule) -> Result<Rule, Problem> {
-    let rule = serde_json::from_value(stored.body).map_err(|error| Problem::inside(Kind::Internal, error))?;
-    Ok(Rule { name: Some(stored.name.to_string()), ..rule })
+impl JsonDocument for Rule {
+    fn unknown(name: &RuleName) -> Problem {
+        Problem::new(Kind::NotFound, format!("there is no rule {name:?}; PUT it first"))
+    }
 }
 
 /// Rules
@@ -115,8 +154,8 @@ async fn get(
     Path(name): Path<RuleName>,
     conditions: Conditions,
 ) -> Result<Response, Problem> {
-    let stored = state.store.rules().get(&name).await?.ok_or_else(|| unknown(&name))?;
-    read_answer(&conditions, stored, read)
+    let stored = state.store.rules().get(&name).await?.ok_or_else(|| Rule::unknown(&name))?;
+    read_answer(&conditions, stored, read::<Rule>)
 }
 
 /// Store a rule
@@ -142,8 +181,9 @@ async fn put(
     Conditions(expected): Conditions,
     Json(body): Json<Rule>,
 ) -> Result<Response, Problem> {
-    check_id("/name", body.name.as_deref(), &name)?;
-    store(state, author, name, expected, trial, |_| Ok(body)).await
+    trial.check()?;
+    let edit = Edit { state: state.clone(), author, name, expected, is_trial: trial.dry_run };
+    answer(&state, edit.put(body).await?, trial).await
 }
 
 /// A change of a rule: fields to set, or with null to remove. An object is merged into the stored object.
@@ -180,34 +220,32 @@ async fn patch(
     Conditions(expected): Conditions,
     MergePatch(change): MergePatch<Map<String, Value>>,
 ) -> Result<Response, Problem> {
-    let (asked, unknown_name) = (name.clone(), name.clone());
-    let make = move |stored: Option<Value>| {
-        let mut body = stored.ok_or_else(|| unknown(&unknown_name))?;
-        merge(&mut body, Value::Object(change));
-        let rule: Rule = from_value(body)?;
-        check_id("/name", rule.name.as_deref(), &asked)?;
-        Ok(rule)
-    };
-    store(state, author, name, expected, trial, make).await
+    trial.check()?;
+    let edit = Edit { state: state.clone(), author, name, expected, is_trial: trial.dry_run };
+    answer(&state, edit.patch(change).await?, trial).await
 }
 
-/// Merges as RFC 7396 says.
-pub(crate) fn merge(target: &mut Value, change: Value) {
-    let Value::Object(change) = change else {
-        *target = change;
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(Map::new());
-    }
-    let fields = target.as_object_mut().expect("it is an object; this is a bug");
-    for (name, value) in change {
-        if value.is_null() {
-            fields.remove(&name);
-        } else {
-            merge(fields.entry(name).or_insert(Value::Null), value);
+impl Trial {
+    fn check(&self) -> Result<(), Problem> {
+        if self.preview && !self.dry_run {
+            let detail = "a preview stores nothing: add dry_run=true";
+            return Err(Problem::invalid(vec![Finding::parameter("preview", detail)]));
         }
+        Ok(())
     }
+}
+
+async fn answer(state: &AppState, changed: Changed<Rule>, trial: Trial) -> Result<Response, Problem> {
+    let Changed { put, version, document: rule, article_count, warnings } = changed;
+    let mut preview = None;
+    if trial.preview {
+        let (live, name) = (state.live_release()?, rule.name.as_deref().unwrap_or_default());
+        let name = RuleName::new(name).expect("it was in the path; this is a bug");
+        let found = preview::preview(&live, &state.profiles, (&name, &rule), state.times()).await;
+        preview = Some(found.map_err(fault::problem)?.into());
+    }
+    let body = StoredBody { rule, article_count, warnings, preview };
+    Ok(if trial.dry_run { Json(body).into_response() } else { put_answer(put, &version, body) })
 }
 
 /// What a rule changes
@@ -228,7 +266,7 @@ async fn effect(
     Query(query): Query<DaysQuery>,
 ) -> Result<Json<EffectBody>, Problem> {
     let days = query.read()?;
-    state.store.rules().get(&name).await?.ok_or_else(|| unknown(&name))?;
+    state.store.rules().get(&name).await?.ok_or_else(|| Rule::unknown(&name))?;
     let effects = holdout::effects(&state.store, days, state.now()).await?;
     let effect = effects.get(&name.digest()).copied().unwrap_or_default();
     Ok(Json(EffectBody {
@@ -272,30 +310,6 @@ struct EffectBody {
     purchase_gain: Option<Share>,
 }
 
-async fn store(
-    state: AppState,
-    author: Author,
-    name: RuleName,
-    expected: Expected,
-    Trial { dry_run }: Trial,
-    make: impl FnOnce(Option<Value>) -> Result<Rule, Problem> + Send + 'static,
-) -> Result<Response, Problem> {
-    uncancelled(async move {
-        let store = state.store.by(author);
-        let changed =
-            change_rule((&store, &state.releases), &name, &expected, dry_run, state.now(), make).await;
-        let changed = changed.map_err(|error| match error {
-            RuleError::Refused(problem) => problem,
-            RuleError::Faults(faults) => fault::problem(ServiceError::Faults(faults)),
-            RuleError::Change(error) => unchanged(error, || unknown(&name)),
-        })?;
-        let Changed { put, version, rule, article_count, warnings } = changed;
-        let body = StoredBody { rule, article_count, warnings };
-        Ok(if dry_run { Json(body).into_response() } else { put_answer(put, &version, body) })
-    })
-    .await
-}
-
 /// Delete a rule
 ///
 /// The audit log keeps what it was. To end a rule, and keep it, set its state to `off`.
@@ -313,10 +327,5 @@ async fn delete(
     Path(name): Path<RuleName>,
     Conditions(expected): Conditions,
 ) -> Result<StatusCode, Problem> {
-    uncancelled(async move {
-        let deleted = state.store.by(author).rules().delete(&name, &expected, state.now()).await;
-        state.releases.refresh().await?;
-        delete_answer(deleted, || unknown(&name))
-    })
-    .await
+    Edit::<Rule> { state, author, name, expected, is_trial: false }.delete().await
 }

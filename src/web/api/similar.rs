@@ -1,7 +1,9 @@
 //! `/articles/{id}/similar`: what a product page shows beside an article.
 
+use std::sync::Arc;
+
 use atelier_core::domain::ArticleId;
-use axum::extract::State;
+use axum::{extract::State, response::Response};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
@@ -10,6 +12,7 @@ use super::{
     articles::ArticleBody,
     complete::{MovedByBody, Shown, VariantBody},
     fault,
+    looks::to_json,
     visitors::query_customer,
 };
 use crate::{
@@ -21,7 +24,8 @@ use crate::{
     },
     web::http::{
         AppState, Kind, Problem,
-        extract::{Json, Path, Query},
+        conditions::{Conditions, Document, ReadHeaders},
+        extract::{Path, Query},
         keys::Reader,
         paging,
         routes::Routes,
@@ -76,10 +80,13 @@ const MOST_OF_A_PAGE: usize = 24;
 /// out.
 ///
 /// A publishable key gets at most 24, with public attributes and without `rules` and `warnings`, and sends `customer` signed.
+/// Without `customer` the answer is the same for everybody: it has `Cache-Control: public`, and is kept for up to a minute.
 #[utoipa::path(get, path = "/articles/{id}/similar", operation_id = "findSimilarArticles", tag = "articles",
-    params(("id" = ArticleIdSchema, Path, description = "The article's id, or a variant's", example = "a-00134"), SimilarQuery),
+    params(("id" = ArticleIdSchema, Path, description = "The article's id, or a variant's", example = "a-00134"), SimilarQuery, ReadHeaders),
     responses(
-        (status = 200, description = "The most similar articles", body = SimilarBody),
+        (status = 200, description = "The most similar articles", body = SimilarBody,
+            headers(("etag" = String, description = "The version of the answer"))),
+        (status = 304, description = "The caller has this version"),
         (status = 404, description = "The catalogue has no such article"),
     ),
 )]
@@ -88,7 +95,8 @@ async fn similar(
     reader: Reader,
     Path(id): Path<ArticleId>,
     Query(query): Query<SimilarQuery>,
-) -> Result<Json<SimilarBody>, Problem> {
+    conditions: Conditions,
+) -> Result<Response, Problem> {
     let n = paging::size(query.n, state.limits)? as usize;
     let shown = Shown::to(&reader, &state);
     // A page asks for a row of cards.
@@ -97,8 +105,19 @@ async fn similar(
     let live = state.live_release()?;
     let article = find_article(&live, &id)?;
     let wanted = Wanted { article, customer, store: query.store, n };
+    let key = wanted.customer.is_none().then(|| format!("similar {} {wanted:?}", shown.is_public()));
+    let make = answer(&state, &live, wanted, &shown);
+    state.answers().answer(&live, key, state.now(), &conditions, make).await
+}
+
+async fn answer(
+    state: &AppState,
+    live: &Arc<LiveRelease>,
+    wanted: Wanted,
+    shown: &Shown,
+) -> Result<Document, Problem> {
     let found =
-        similar::find(&live, &state.profiles, wanted, state.times()).await.map_err(fault::query_problem)?;
+        similar::find(live, &state.profiles, wanted, state.times()).await.map_err(fault::query_problem)?;
     let Similar { articles, variants, warnings } = found;
     let items = articles.into_iter().map(|(article, rules)| ItemBody {
         variant: shown.variant(&variants, &article),
@@ -106,7 +125,8 @@ async fn similar(
         rules: rules.into_iter().filter(|_| !shown.is_public()).map(MovedByBody::from).collect(),
     });
     let warnings = if shown.is_public() { Vec::new() } else { warnings };
-    Ok(Json(SimilarBody { items: items.collect(), warnings }))
+    let body = SimilarBody { items: items.collect(), warnings };
+    Ok(Document::new("application/json", to_json(&body)?))
 }
 
 /// The position of an article of the catalogue, by its id or a variant's.

@@ -6,8 +6,15 @@ use std::{
 };
 
 use atelier_core::domain::Timestamp;
+use axum::{
+    http::{HeaderValue, header},
+    response::Response,
+};
 
-use super::conditions::Document;
+use super::{
+    Problem,
+    conditions::{Conditions, Document},
+};
 use crate::service::live_release::LiveRelease;
 
 /// The bytes of answers after which the older half is dropped.
@@ -27,13 +34,42 @@ struct Kept {
 
 /// An answer, and until when it is right.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
-    pub(crate) document: Document,
-    pub(crate) until: Timestamp,
+struct Answer {
+    document: Document,
+    until: Timestamp,
 }
 
+/// How long an answer for everybody is kept.
+const KEPT_MILLIS: i64 = 60_000;
+
 impl Answers {
-    pub(crate) fn get(&self, live: &Arc<LiveRelease>, key: &str, now: Timestamp) -> Option<Answer> {
+    /// Answers with the document that `make` makes, or with a kept one if it is for everybody: then it has a key.
+    pub(crate) async fn answer(
+        &self,
+        live: &Arc<LiveRelease>,
+        key: Option<String>,
+        now: Timestamp,
+        conditions: &Conditions,
+        make: impl Future<Output = Result<Document, Problem>>,
+    ) -> Result<Response, Problem> {
+        let Some(key) = key else {
+            return make.await?.answer("private, no-cache", conditions);
+        };
+        let Answer { document, until } = if let Some(kept) = self.get(live, &key, now) {
+            kept
+        } else {
+            let fresh = Answer { document: make.await?, until: valid_until(live, now) };
+            self.keep(live, key, fresh.clone());
+            fresh
+        };
+        let seconds = (until.millis() - now.millis()) / 1000;
+        let mut response = document.answer(format!("public, max-age={seconds}"), conditions)?;
+        // Pages see less than programs.
+        response.headers_mut().append(header::VARY, HeaderValue::from_static("authorization, x-api-key"));
+        Ok(response)
+    }
+
+    fn get(&self, live: &Arc<LiveRelease>, key: &str, now: Timestamp) -> Option<Answer> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.live.as_ptr() != Arc::as_ptr(live) {
             return None;
@@ -44,13 +80,20 @@ impl Answers {
         kept.young.get(key).filter(|answer| now < answer.until).cloned()
     }
 
-    pub(crate) fn keep(&self, live: &Arc<LiveRelease>, key: String, answer: Answer) {
+    fn keep(&self, live: &Arc<LiveRelease>, key: String, answer: Answer) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.live.as_ptr() != Arc::as_ptr(live) {
             *kept = Kept { live: Arc::downgrade(live), ..Kept::default() };
         }
         kept.add(key, answer);
     }
+}
+
+/// Looks and rules begin and end at their times.
+fn valid_until(live: &LiveRelease, now: Timestamp) -> Timestamp {
+    let changes = [live.looks.next_change(now), live.rules.next_change(now)];
+    let next = changes.into_iter().flatten().chain([now.millis() + KEPT_MILLIS]).min();
+    Timestamp::from_millis(next.expect("there is at least one; this is a bug"))
 }
 
 impl Kept {

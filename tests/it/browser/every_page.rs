@@ -96,6 +96,7 @@ const ADMIN: Pages = &[
     ("new-rule", "/merchandising/rule"),
     ("rule", "/merchandising/rule?name=spring"),
     ("looks", "/merchandising/looks"),
+    ("new-look", "/merchandising/look"),
     ("access", "/access"),
     ("person", "/access/people/1"),
     ("keys", "/access/keys"),

@@ -52,6 +52,21 @@ async fn looks_are_imported_and_exported(db: TestDatabase) {
             stderr(&again)
         );
     }
+    // A look that is too long stops all tables.
+    let articles = folder.path().join("articles.csv");
+    fs::write(&articles, "id,type\na-1,coat\n").unwrap();
+    fs::write(&file, format!("look,articles,note\nlong,a|b,{}\n", "x".repeat(1100))).unwrap();
+    let flags = ["--articles", path(&articles), "--set", "limits.row_bytes=1024"];
+    let refused = import(&db, &file, &flags).await;
+    assert!(
+        !refused.status.success() && stderr(&refused).contains("limits.row_bytes"),
+        "{}",
+        stderr(&refused)
+    );
+    let store = db.open().await;
+    let id = atelier_core::domain::ArticleId::new("a-1").unwrap();
+    assert_eq!(store.articles().get(&id).await.unwrap(), None, "nothing is half imported");
+    store.close().await;
     // All or none, unless bad looks are skipped.
     fs::write(&file, "look,articles\nnew,a|b\nlonely,a\n").unwrap();
     let refused = import(&db, &file, &[]).await;

@@ -14,7 +14,7 @@ use super::{Browser, Demo, Service, Stylist, browser, header};
 use crate::harness::{TestDatabase, apply, contract};
 
 /// Each page and the lowest role that may see it; `None` is public.
-const PAGES: [(&str, Option<Role>); 44] = [
+const PAGES: [(&str, Option<Role>); 45] = [
     ("/studio", Some(Role::Stylist)),
     ("/studio/outfits", Some(Role::Stylist)),
     ("/studio/outfits/1", Some(Role::Stylist)),
@@ -51,6 +51,7 @@ const PAGES: [(&str, Option<Role>); 44] = [
     ("/operations/routing/change", Some(Role::Admin)),
     ("/merchandising", Some(Role::Merchandiser)),
     ("/merchandising/rule", Some(Role::Merchandiser)),
+    ("/merchandising/look", Some(Role::Merchandiser)),
     ("/merchandising/looks", Some(Role::Merchandiser)),
     ("/access", Some(Role::Admin)),
     ("/access/people/1", Some(Role::Admin)),
@@ -64,7 +65,7 @@ const PAGES: [(&str, Option<Role>); 44] = [
 type Fields = &'static [(&'static str, &'static str)];
 
 /// Each form, the lowest role that may send it, and its fields.
-const FORMS: [(&str, Role, Fields); 24] = [
+const FORMS: [(&str, Role, Fields); 25] = [
     ("/studio/feedback", Role::Stylist, &[("view", "slot="), ("refused", "7f/a")]),
     ("/studio/outfits", Role::Stylist, &[("view", "slot=")]),
     ("/studio/outfits/1", Role::Stylist, &[("change", "delete"), ("revision", "1")]),
@@ -81,6 +82,7 @@ const FORMS: [(&str, Role, Fields); 24] = [
     ("/merchandising/holdout", Role::Merchandiser, &[("percent", "60")]),
     ("/merchandising/rule", Role::Merchandiser, &[("name", "x"), ("effect", "exclude"), ("go", "store")]),
     ("/merchandising/rule/delete", Role::Merchandiser, &[("name", "x"), ("version", "1")]),
+    ("/merchandising/look", Role::Merchandiser, &[("name", "x"), ("articles", "a")]),
     ("/merchandising/looks", Role::Merchandiser, &[("name", "x"), ("state", "draft")]),
     ("/merchandising/looks/outfit", Role::Merchandiser, &[("outfit", "1")]),
     ("/access", Role::Admin, &[("name", "Mallory"), ("role", "admin")]),

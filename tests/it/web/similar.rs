@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Demo, Service};
+use super::{Demo, Service, header};
 use crate::harness::{apply, contract};
 
 impl Service {
@@ -76,4 +76,23 @@ async fn rules_move_similar_articles(Demo(service): Demo) {
     let answer = service.json("/articles/a-00134/similar?n=1").await;
     let moved = json!([{"name": "first", "effect": "pin", "rank_before": 5}]);
     assert_eq!(answer["items"][0]["rules"], moved, "{answer}");
+}
+
+#[apply(contract)]
+async fn answers_for_everybody_are_cached(Demo(service): Demo) {
+    let first = service.get("/articles/a-00134/similar?n=3").await;
+    assert!(header(&first, "cache-control").starts_with("public, max-age="), "{first:?}");
+    let tag = header(&first, "etag").to_owned();
+    let ask = async |query: &str, tag: &str| {
+        let request = service.http.get(format!("{}/articles/a-00134/similar?n=3{query}", service.url));
+        request.header("if-none-match", tag).send().await.unwrap()
+    };
+    assert_eq!(ask("", &tag).await.status(), 304);
+    let own = service.get("/articles/a-00134/similar?n=3&customer=c-000010").await;
+    assert_eq!(header(&own, "cache-control"), "private, no-cache");
+    assert_eq!(ask("&customer=c-000010", header(&own, "etag")).await.status(), 304);
+    let all = service.similar("a-00134", "n=3").await;
+    service.patch_article(&all[0], &json!({"in_stock": false})).await;
+    assert_eq!(ask("", &tag).await.status(), 200, "one is sold out");
+    assert_eq!(service.similar("a-00134", "n=2").await, all[1..]);
 }

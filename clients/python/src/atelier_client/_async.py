@@ -349,25 +349,38 @@ class AsyncClient:
         return await self._json("GET", at("rules", name))
 
     async def put_rule(
-        self, name: str, rule: t.Rule, *, dry_run: bool = False, if_match: str | None = None, if_none_match: str | None = None
+        self,
+        name: str,
+        rule: t.Rule,
+        *,
+        dry_run: bool = False,
+        preview: bool = False,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
     ) -> t.RuleStored:
-        """Adds or replaces a rule; with `dry_run` it only checks it."""
-        headers = conditions(if_match, if_none_match)
-        return await self._json("PUT", at("rules", name), params={"dry_run": dry_run}, json=rule, headers=headers)
+        """Adds or replaces a rule; with `dry_run` it only checks it, and with `preview` also tries it on recent questions."""
+        params, headers = {"dry_run": dry_run, "preview": preview}, conditions(if_match, if_none_match)
+        return await self._json("PUT", at("rules", name), params=params, json=rule, headers=headers)
 
     async def patch_rule(
-        self, name: str, change: t.RulePatch, *, dry_run: bool = False, if_match: str | None = None
+        self,
+        name: str,
+        change: t.RulePatch,
+        *,
+        dry_run: bool = False,
+        preview: bool = False,
+        if_match: str | None = None,
     ) -> t.RuleStored:
         """Sets the fields that the change names; None removes one."""
-        headers = conditions(if_match)
-        return await self._json("PATCH", at("rules", name), params={"dry_run": dry_run}, json=change, headers=headers)
+        params, headers = {"dry_run": dry_run, "preview": preview}, conditions(if_match)
+        return await self._json("PATCH", at("rules", name), params=params, json=change, headers=headers)
 
     async def delete_rule(self, name: str, *, if_match: str | None = None) -> None:
         await self.request("DELETE", at("rules", name), headers=conditions(if_match))
 
     async def get_rule_effect(self, name: str, *, days: int | None = None) -> t.RuleEffects:
         """What became of suggestions that the rule could change, with rules and in the holdout."""
-        return await self._json("GET", at("rules", name, "effect"), params={"days": days})
+        return await self._json("GET", at("rules", name, "effect"), params=given(days=days))
 
     async def get_holdout(self) -> t.Holdout:
         return await self._json("GET", "/holdout")

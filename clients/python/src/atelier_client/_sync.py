@@ -348,21 +348,44 @@ class Client:
         return self._json("GET", at("rules", name))
 
     def put_rule(
-        self, name: str, rule: t.Rule, *, dry_run: bool = False, if_match: str | None = None, if_none_match: str | None = None
+        self,
+        name: str,
+        rule: t.Rule,
+        *,
+        dry_run: bool = False,
+        preview: bool = False,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
     ) -> t.RuleStored:
-        """Adds or replaces a rule; with `dry_run` it only checks it."""
-        headers = conditions(if_match, if_none_match)
-        return self._json("PUT", at("rules", name), params={"dry_run": dry_run}, json=rule, headers=headers)
+        """Adds or replaces a rule; with `dry_run` it only checks it, and with `preview` also tries it on recent questions."""
+        params, headers = {"dry_run": dry_run, "preview": preview}, conditions(if_match, if_none_match)
+        return self._json("PUT", at("rules", name), params=params, json=rule, headers=headers)
 
     def patch_rule(
-        self, name: str, change: t.RulePatch, *, dry_run: bool = False, if_match: str | None = None
+        self,
+        name: str,
+        change: t.RulePatch,
+        *,
+        dry_run: bool = False,
+        preview: bool = False,
+        if_match: str | None = None,
     ) -> t.RuleStored:
         """Sets the fields that the change names; None removes one."""
-        headers = conditions(if_match)
-        return self._json("PATCH", at("rules", name), params={"dry_run": dry_run}, json=change, headers=headers)
+        params, headers = {"dry_run": dry_run, "preview": preview}, conditions(if_match)
+        return self._json("PATCH", at("rules", name), params=params, json=change, headers=headers)
 
     def delete_rule(self, name: str, *, if_match: str | None = None) -> None:
         self.request("DELETE", at("rules", name), headers=conditions(if_match))
+
+    def get_rule_effect(self, name: str, *, days: int | None = None) -> t.RuleEffects:
+        """What became of suggestions that the rule could change, with rules and in the holdout."""
+        return self._json("GET", at("rules", name, "effect"), params=given(days=days))
+
+    def get_holdout(self) -> t.Holdout:
+        return self._json("GET", "/holdout")
+
+    def set_holdout(self, **body: Unpack[t.Holdout]) -> t.Holdout:
+        return self._json("PUT", "/holdout", json=body)
 
     # Looks
 

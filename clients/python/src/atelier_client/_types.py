@@ -195,6 +195,7 @@ class Completion(TypedDict):
     blanks: list[Blank]
     completion_id: str
     device: str
+    held_out: NotRequired[bool]
     method: str
     personas: NotRequired[list[float] | None]
     release: str
@@ -470,6 +471,12 @@ class Finding(TypedDict):
     pointer: NotRequired[str | None]
 
 
+class Holdout(TypedDict):
+    """The share of the customers who are answered without rules."""
+
+    share: float
+
+
 class Import(TypedDict):
     """An import in the background."""
 
@@ -548,7 +555,7 @@ class Look(TypedDict):
     state: NotRequired[LookState]
     tags: NotRequired[list[str]]
     title: NotRequired[str | None]
-    when: NotRequired[LookWhen]
+    when: NotRequired[RuleWhen]
 
 
 LookIfMissing: TypeAlias = "Literal['replace', 'withhold']"
@@ -568,14 +575,6 @@ class LookStored(TypedDict):
 
     look: Look
     warnings: list[Warning]
-
-
-class LookWhen(TypedDict):
-    """Which customers: those who meet each condition that is there, as in `when` of a rule."""
-
-    features: NotRequired[dict[str, list[str]]]
-    numbers: NotRequired[dict[str, RuleRange]]
-    stores: NotRequired[list[str]]
 
 
 class Looks(TypedDict):
@@ -837,8 +836,42 @@ RuleEffect: TypeAlias = "Literal['exclude', 'boost', 'bury', 'pin', 'quota', 'pa
 """What a rule does."""
 
 
+class RuleEffects(TypedDict):
+    """What a rule changes, as far as feedback shows."""
+
+    acceptance_gain: NotRequired[Share | None]
+    purchase_gain: NotRequired[Share | None]
+    with_rule: RuleOutcomes
+    without_rule: RuleOutcomes
+
+
+class RuleMove(TypedDict):
+    answers: int
+    article: str
+
+
+class RuleOutcomes(TypedDict):
+    """What became of suggestions that a rule could change."""
+
+    accepted: int
+    bought: int
+    rejected: int
+    shown: int
+
+
 RulePatch: TypeAlias = 'dict[str, Any]'
 """A change of a rule: fields to set, or with null to remove. An object is merged into the stored object."""
+
+
+class RulePreview(TypedDict):
+    """What would change if a rule counted now."""
+
+    changed: int
+    gains: list[RuleMove]
+    losses: list[RuleMove]
+    questions: int
+    share: float
+    share_with: float
 
 
 class RuleRange(TypedDict):
@@ -856,6 +889,7 @@ class RuleStored(TypedDict):
     """A rule that was stored, or would be, and what is to be said of it."""
 
     article_count: int
+    preview: NotRequired[RulePreview | None]
     rule: Rule
     warnings: list[Warning]
 

@@ -9,12 +9,12 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Tab, rule::shown};
+use super::{LOOK, LOOKS as LIST, Tab, current, rule::shown};
 use crate::{
     service::{
+        documents::{EditError, change as change_document, read_all},
         fault::ServiceError,
-        live_release::read_looks,
-        looks::{Look, LookError, State, change_look},
+        looks::{Look, State},
     },
     store::{ChangeError, Expected},
     web::{
@@ -30,7 +30,6 @@ use crate::{
     },
 };
 
-const LIST: &str = "/merchandising/looks";
 const ON_A_PAGE: usize = 50;
 
 #[derive(Template)]
@@ -45,6 +44,7 @@ struct LooksPage {
 
 struct LookView {
     name: String,
+    href: String,
     title: String,
     articles: Vec<ArticleView>,
     /// What it is at this moment.
@@ -60,17 +60,13 @@ impl LookView {
         let (now, moment) = (app.now(), |millis: i64| shown(app.zone, millis));
         let window = look.window();
         let is_published = look.state == State::Published;
-        let state = match look.state {
-            State::Draft => "draft",
-            State::Published if now.millis() < window.start => "scheduled",
-            State::Published if now.millis() >= window.end => "ended",
-            State::Published => "published",
-        };
+        let state = if is_published { "published" } else { "draft" };
         Self {
             name: name.to_string(),
+            href: form::address(LOOK, &[("name", name.as_str())]),
             title: look.title.clone().unwrap_or_default(),
             articles,
-            state,
+            state: current(state, is_published, &window, now),
             starts: look.starts_at.is_some().then(|| moment(window.start)),
             ends: look.ends_at.is_some().then(|| moment(window.end)),
             order: look.order,
@@ -89,7 +85,7 @@ pub(super) async fn list(
     Shared(state): Shared<AppState>,
     PageQuery(query): PageQuery<LooksQuery>,
 ) -> Result<Html<String>, Problem> {
-    let mut looks = read_looks(&state.store).await?;
+    let mut looks = read_all::<Look>(&state.store).await?;
     looks.sort_by(|(a, x), (b, y)| {
         (x.state == State::Draft, x.order, a).cmp(&(y.state == State::Draft, y.order, b))
     });
@@ -99,13 +95,7 @@ pub(super) async fn list(
     });
     looks = looks.into_iter().skip(pager.first()).take(ON_A_PAGE).collect();
     let named = looks.iter().flat_map(|(_, look)| &look.articles).filter_map(|id| ArticleId::new(id).ok());
-    let mut ids: Vec<ArticleId> = named.collect();
-    // A look may name variants.
-    let articles = state.store.articles().named(&ids).await?;
-    for id in &mut ids {
-        *id = articles.get(id).unwrap_or(id).clone();
-    }
-    let mut articles = article_view::load(&state, &ids).await?.into_iter();
+    let mut articles = load_articles(&state, named.collect()).await?.into_iter();
     let view = |(name, look): &(LookName, Look)| {
         LookView::new(name, look, articles.by_ref().take(look.articles.len()).collect(), &state)
     };
@@ -117,6 +107,18 @@ pub(super) async fn list(
         zone: state.zone.name(),
     };
     Ok(Html(page.render()?))
+}
+
+/// Articles by their ids or those of variants.
+pub(super) async fn load_articles(
+    state: &AppState,
+    mut ids: Vec<ArticleId>,
+) -> Result<Vec<ArticleView>, Problem> {
+    let articles = state.store.articles().named(&ids).await?;
+    for id in &mut ids {
+        *id = articles.get(id).unwrap_or(id).clone();
+    }
+    article_view::load(state, &ids).await
 }
 
 #[derive(Deserialize)]
@@ -182,12 +184,13 @@ async fn store(
     let author = visitor.author();
     let changed = uncancelled(async move {
         let store = state.store.by(author);
-        change_look((&store, &state.releases), &name, &Expected::default(), state.now(), make).await
+        change_document((&store, &state.releases), &name, &Expected::default(), false, state.now(), make)
+            .await
     });
     match changed.await {
         Ok(_) => Ok(Redirect::to(LIST)),
-        Err(LookError::Faults(faults)) => Err(Some(fault::problem(ServiceError::Faults(faults)))),
-        Err(LookError::Change(ChangeError::Store(error))) => Err(Some(error.into())),
-        Err(LookError::Change(_) | LookError::Refused(())) => Err(None),
+        Err(EditError::Faults(faults)) => Err(Some(fault::problem(ServiceError::Faults(faults)))),
+        Err(EditError::Change(ChangeError::Store(error))) => Err(Some(error.into())),
+        Err(EditError::Change(_) | EditError::Refused(())) => Err(None),
     }
 }

@@ -1,17 +1,24 @@
 //! `/merchandising`: what the shop's people want of suggestions, whatever the models say.
 
+mod fields;
 mod form;
+mod look;
 mod looks;
 mod rule;
 mod rules;
 mod words;
 
+use atelier_core::domain::Timestamp;
 use axum::{
     Router,
     routing::{get, post},
 };
 
-use crate::web::http::AppState;
+use crate::{
+    service::rules::Window,
+    store::{Expected, Versions},
+    web::http::AppState,
+};
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
@@ -20,12 +27,32 @@ pub(super) fn router() -> Router<AppState> {
         .route("/merchandising/holdout", post(rules::set_holdout))
         .route(RULE, get(rule::page).post(rule::store))
         .route("/merchandising/rule/delete", post(rule::delete))
-        .route("/merchandising/looks", get(looks::list).post(looks::change))
+        .route(LOOKS, get(looks::list).post(looks::change))
+        .route(LOOK, get(look::page).post(look::store))
         .route("/merchandising/looks/outfit", post(looks::publish))
 }
 
 const LIST: &str = "/merchandising";
 const RULE: &str = "/merchandising/rule";
+const LOOKS: &str = "/merchandising/looks";
+const LOOK: &str = "/merchandising/look";
+
+/// What is stored must have this version; none, if it is empty.
+fn expected(version: &str) -> Expected {
+    if version.is_empty() {
+        return Expected { one_of: None, none_of: Some(Versions::Any) };
+    }
+    Expected { one_of: Some(Versions::OneOf(vec![version.to_owned()])), none_of: None }
+}
+
+/// What a rule or a look is at this moment; `state` is its own word.
+fn current(state: &'static str, is_on: bool, window: &Window, now: Timestamp) -> &'static str {
+    match now.millis() {
+        now if is_on && now < window.start => "scheduled",
+        now if is_on && now >= window.end => "ended",
+        _ => state,
+    }
+}
 
 /// The pages under `/merchandising`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,13 +15,18 @@ use axum::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{LIST, RULE, Tab, form::RuleForm, words::describe};
+use super::{
+    LIST, RULE, Tab, expected,
+    fields::{Fields, Wrong},
+    form::{has_when, read, write},
+    words::describe,
+};
 use crate::{
     service::{
+        documents::{Changed, EditError, change},
         fault::ServiceError,
         live_release::LiveRelease,
         preview::{Preview, preview},
-        rule_changes::{Changed, RuleError, change_rule},
         rules::{Rule, State},
     },
     store::{AuditEntry, ChangeError, Expected, Versions},
@@ -65,7 +70,7 @@ struct RulePage {
     version: String,
     /// Names the rule, so that the address leads back to it.
     action: String,
-    form: RuleForm,
+    form: Fields,
     unwritable: Option<String>,
     is_deleted: bool,
     has_when: bool,
@@ -119,10 +124,10 @@ impl PreviewView {
 }
 
 impl Checked {
-    async fn new(changed: &Changed, name: &RuleName, state: &AppState) -> Result<Self, Problem> {
+    async fn new(changed: &Changed<Rule>, name: &RuleName, state: &AppState) -> Result<Self, Problem> {
         let mut shown = None;
         if let Some(live) = state.releases.current() {
-            match preview(&live, &state.profiles, (name, &changed.rule), state.times()).await {
+            match preview(&live, &state.profiles, (name, &changed.document), state.times()).await {
                 Ok(found) => shown = Some(PreviewView::new(&found, &live, state)),
                 // A rule can be stored while the models have no time.
                 Err(ServiceError::Ask(_)) => {}
@@ -142,7 +147,7 @@ impl Checked {
     }
 }
 
-pub(super) fn details(changed: &Changed) -> Vec<String> {
+pub(super) fn details(changed: &Changed<Rule>) -> Vec<String> {
     changed.warnings.iter().map(|warning| warning.detail.clone()).collect()
 }
 
@@ -170,7 +175,7 @@ pub(super) async fn page(
     PageQuery(RuleQuery { name, entry, state: next }): PageQuery<RuleQuery>,
 ) -> Result<Html<String>, Problem> {
     let Some(name) = name else {
-        let mut form = RuleForm::default();
+        let mut form = Fields::default();
         form.set("state", "draft");
         return render(&state, &visitor, Edited::new(String::new(), form)).await;
     };
@@ -194,15 +199,15 @@ pub(super) async fn page(
     let mut rule: Rule =
         serde_json::from_value(body).map_err(|error| Problem::inside(Kind::Internal, error))?;
     rule.state = next.unwrap_or(rule.state);
-    let (form, unwritable) = match RuleForm::new(&rule, state.zone) {
+    let (form, unwritable) = match write(&rule, state.zone) {
         Ok(form) => (form, None),
-        Err(field) => (RuleForm::default(), Some(field)),
+        Err(field) => (Fields::default(), Some(field)),
     };
     let mut edited = Edited { version, unwritable, rule: Some(rule.clone()), ..Edited::new(name, form) };
     if next.is_some() {
         let make = |_| Ok(rule);
         let (store, expected) = (&state.store, Expected::default());
-        let trial = change_rule((store, &state.releases), &rule_name, &expected, true, state.now(), make);
+        let trial = change((store, &state.releases), &rule_name, &expected, true, state.now(), make);
         match trial.await {
             Ok(checked) => edited.checked = Some(Checked::new(&checked, &rule_name, &state).await?),
             Err(error) => edited.wrong = reasons(error)?,
@@ -212,14 +217,14 @@ pub(super) async fn page(
 }
 
 /// Why a rule was not changed, in words.
-fn reasons(error: RuleError<Infallible>) -> Result<Vec<String>, Problem> {
+fn reasons(error: EditError<Infallible>) -> Result<Vec<String>, Problem> {
     match error {
-        RuleError::Refused(never) => match never {},
-        RuleError::Faults(faults) => {
+        EditError::Refused(never) => match never {},
+        EditError::Faults(faults) => {
             Ok(faults.iter().map(|fault| format!("{}: {}", fault.field, fault.detail)).collect())
         }
-        RuleError::Change(ChangeError::Store(error)) => Err(error.into()),
-        RuleError::Change(_) => Ok(vec![
+        EditError::Change(ChangeError::Store(error)) => Err(error.into()),
+        EditError::Change(_) => Ok(vec![
             "a rule of this name was added, changed or deleted meanwhile; open it again and repeat your change".to_owned(),
         ]),
     }
@@ -235,7 +240,7 @@ fn version_of(entry: AuditEntry) -> Option<Value> {
 struct Edited {
     name: String,
     version: String,
-    form: RuleForm,
+    form: Fields,
     /// The field that the form cannot write as it is.
     unwritable: Option<String>,
     /// The rule of the form, if it is one.
@@ -245,7 +250,7 @@ struct Edited {
 }
 
 impl Edited {
-    fn new(name: String, form: RuleForm) -> Self {
+    fn new(name: String, form: Fields) -> Self {
         let (version, wrong) = (String::new(), Vec::new());
         Self { name, version, form, unwritable: None, rule: None, wrong, checked: None }
     }
@@ -259,7 +264,7 @@ async fn render(state: &AppState, visitor: &Visitor, edited: Edited) -> Result<H
         shell: visitor.shell(Page::Merchandising),
         tab: Tab::Rules,
         words: rule.as_ref().map(|rule| describe(rule, &state.notation)),
-        has_when: form.has_when(),
+        has_when: has_when(&form),
         action: if version.is_empty() { RULE.to_owned() } else { address(RULE, &named) },
         is_deleted: version.is_empty() && versions.first().is_some_and(|version| version.state == DELETED),
         name,
@@ -303,41 +308,38 @@ pub(super) fn shown(zone: Zone, millis: i64) -> String {
 pub(super) async fn store(
     Merchandiser(visitor): Merchandiser,
     Shared(state): Shared<AppState>,
-    Form(mut form): Form<RuleForm>,
+    Form(mut form): Form<Fields>,
 ) -> Result<Response, Problem> {
     let [name, version, seen, go] = ["name", "version", "seen", "go"].map(|field| form.take(field));
     let mut edited = Edited { version, ..Edited::new(name, form) };
-    let rule = edited.form.read(state.zone);
-    let rule_name = RuleName::new(&edited.name).map_err(|error| vec![format!("name: {error}")]);
+    let rule = read(&edited.form, state.zone);
+    let rule_name = RuleName::new(&edited.name).map_err(|error| vec![("name".to_owned(), error.to_string())]);
     let (rule, name) = match (rule, rule_name) {
         (Ok(rule), Ok(name)) => (rule, name),
         (rule, name) => {
-            edited.wrong = [name.err(), rule.err()].into_iter().flatten().flatten().collect();
+            let wrong: Wrong = [name.err(), rule.err()].into_iter().flatten().flatten().collect();
+            edited.wrong = wrong.into_iter().map(|(field, detail)| format!("{field}: {detail}")).collect();
             return Ok(
                 (StatusCode::UNPROCESSABLE_ENTITY, render(&state, &visitor, edited).await?).into_response()
             );
         }
     };
     edited.rule = Some(rule.clone());
-    let expected = if edited.version.is_empty() {
-        Expected { one_of: None, none_of: Some(Versions::Any) }
-    } else {
-        Expected { one_of: Some(Versions::OneOf(vec![edited.version.clone()])), none_of: None }
-    };
-    let change = async |is_trial: bool| {
+    let expected = expected(&edited.version);
+    let change_it = async |is_trial: bool| {
         let (state, author, rule) = (state.clone(), visitor.author(), rule.clone());
         let (name, expected) = (name.clone(), expected.clone());
         uncancelled(async move {
             let make = |_| Ok(rule);
             let store = state.store.by(author);
-            change_rule((&store, &state.releases), &name, &expected, is_trial, state.now(), make).await
+            change((&store, &state.releases), &name, &expected, is_trial, state.now(), make).await
         })
         .await
     };
-    let mut changed = change(true).await;
+    let mut changed = change_it(true).await;
     if let Ok(checked) = &changed {
         if go == "store" && details(checked).join("\n") == lines(&seen) {
-            changed = change(false).await;
+            changed = change_it(false).await;
         } else {
             edited.checked = Some(Checked::new(checked, &name, &state).await?);
         }

@@ -10,17 +10,16 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    LIST, RULE, Tab,
+    LIST, RULE, Tab, current,
     rule::{details, lines, shown},
     words::describe,
 };
 use crate::{
     service::{
         acceptance::{Share, USUAL_DAYS, share},
+        documents::{EditError, change, read_all},
         fault::ServiceError,
         holdout::{self, Holdout, RuleEffect},
-        live_release::read_rules,
-        rule_changes::{RuleError, change_rule},
         rules::{Rule, State},
     },
     store::{ChangeError, Expected},
@@ -77,22 +76,15 @@ impl RuleView {
         let now = state.now();
         let moment = |millis: i64| shown(state.zone, millis);
         let words = describe(&rule, &state.notation);
-        let (starts, ends) = (rule.starts(), rule.ends());
-        let current = match rule.state {
-            State::Draft => "draft",
-            State::Off => "off",
-            State::Active if now.millis() < starts => "scheduled",
-            State::Active if now.millis() >= ends => "ended",
-            State::Active => "active",
-        };
+        let window = rule.window();
         let next = if rule.state == State::Active { ("off", "Turn off") } else { ("active", "Turn on") };
         Self {
             name: name.to_string(),
             href: address(RULE, &[("name", name.as_str())]),
             words,
-            state: current,
-            starts: rule.starts_at.is_some().then(|| moment(starts)),
-            ends: rule.ends_at.is_some().then(|| moment(ends)),
+            state: current(rule.state.as_str(), rule.state == State::Active, &window, now),
+            starts: rule.starts_at.is_some().then(|| moment(window.start)),
+            ends: rule.ends_at.is_some().then(|| moment(window.end)),
             owner: rule.owner.unwrap_or_default(),
             note: rule.note.unwrap_or_default(),
             priority: rule.priority,
@@ -129,7 +121,7 @@ pub(super) async fn list(
     Merchandiser(visitor): Merchandiser,
     Shared(state): Shared<AppState>,
 ) -> Result<Html<String>, Problem> {
-    let rules = read_rules(&state.store).await?;
+    let rules = read_all(&state.store).await?;
     let effects = holdout::effects(&state.store, USUAL_DAYS, state.now()).await?;
     let holdout = Holdout::read(&state.store).await?;
     let deleted = state.store.audit().deleted_rules(MOST_DELETED).await?.into_iter();
@@ -187,7 +179,7 @@ pub(super) async fn set_state(
     let gone =
         || Problem::new(Kind::NotFound, format!("there is no rule {name:?}; it may have been deleted"));
     let rule_name = RuleName::new(&name).map_err(|_| gone())?;
-    let change = async |is_trial: bool| {
+    let change_it = async |is_trial: bool| {
         let (state, author, name) = (state.clone(), visitor.author(), rule_name.clone());
         uncancelled(async move {
             let store = state.store.by(author);
@@ -196,24 +188,24 @@ pub(super) async fn set_state(
                 rule.map(|rule| Rule { state: next, ..rule }).ok_or(())
             };
             let expected = Expected::default();
-            change_rule((&store, &state.releases), &name, &expected, is_trial, state.now(), make).await
+            change((&store, &state.releases), &name, &expected, is_trial, state.now(), make).await
         })
         .await
     };
     let turns_on = next == State::Active;
-    let mut changed = change(turns_on).await;
+    let mut changed = change_it(turns_on).await;
     if let Ok(checked) = changed.as_ref()
         && turns_on
     {
         if details(checked).join("\n") != lines(&seen) {
             return Ok(Redirect::to(&address(RULE, &[("name", name.as_str()), ("state", next.as_str())])));
         }
-        changed = change(false).await;
+        changed = change_it(false).await;
     }
     match changed {
         Ok(_) => Ok(Redirect::to(LIST)),
-        Err(RuleError::Faults(faults)) => Err(fault::problem(ServiceError::Faults(faults))),
-        Err(RuleError::Change(ChangeError::Store(error))) => Err(error.into()),
-        Err(RuleError::Change(_) | RuleError::Refused(())) => Err(gone()),
+        Err(EditError::Faults(faults)) => Err(fault::problem(ServiceError::Faults(faults))),
+        Err(EditError::Change(ChangeError::Store(error))) => Err(error.into()),
+        Err(EditError::Change(_) | EditError::Refused(())) => Err(gone()),
     }
 }

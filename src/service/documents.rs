@@ -1,0 +1,145 @@
+//! The shop's rules and looks as documents: each change is checked, stored with its entry in the audit log, and counts from the next
+//! request on.
+
+use std::borrow::Borrow;
+
+use atelier_core::domain::{LookName, RuleName, Timestamp};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use tokio::task;
+
+use super::{
+    completion::Warning,
+    fault::Fault,
+    live_release::{LiveRelease, Releases},
+    looks::{self, Look},
+    rules::{self, Rule},
+};
+use crate::store::{ChangeError, DocumentName, Expected, Named, Put, Store, StoreError, Stored, Version};
+
+/// A rule or a look.
+pub trait Document: Serialize + DeserializeOwned + Send + 'static {
+    type Name: DocumentName;
+
+    fn name(&self) -> Option<&str>;
+    fn with_name(self, name: Option<String>) -> Self;
+
+    /// Checks it, and writes it in the one way in which it is stored.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    fn checked(self) -> Result<Self, Vec<Fault>>;
+
+    /// How many of the shop's articles it is about at present, and what may be wrong with it.
+    fn review(&self, name: &Self::Name, live: &LiveRelease) -> (usize, Vec<Warning>);
+}
+
+impl Document for Rule {
+    type Name = RuleName;
+
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    fn with_name(self, name: Option<String>) -> Self {
+        Self { name, ..self }
+    }
+
+    fn checked(self) -> Result<Self, Vec<Fault>> {
+        Self::checked(self)
+    }
+
+    fn review(&self, name: &Self::Name, live: &LiveRelease) -> (usize, Vec<Warning>) {
+        rules::review(name, self, &live.rules, &live.catalogue, live.serving.release().schema())
+    }
+}
+
+impl Document for Look {
+    type Name = LookName;
+
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    fn with_name(self, name: Option<String>) -> Self {
+        Self { name, ..self }
+    }
+
+    fn checked(self) -> Result<Self, Vec<Fault>> {
+        Self::checked(self)
+    }
+
+    fn review(&self, _name: &Self::Name, live: &LiveRelease) -> (usize, Vec<Warning>) {
+        looks::review(self, &live.catalogue)
+    }
+}
+
+/// A document that was stored, or would be, and what is to be said of it.
+#[derive(Debug)]
+pub struct Changed<D> {
+    pub put: Put,
+    pub version: Version,
+    pub document: D,
+    pub article_count: usize,
+    pub warnings: Vec<Warning>,
+}
+
+/// Why a document was not changed; `Refused` is the caller's own reason.
+#[derive(Debug)]
+pub enum EditError<E> {
+    Refused(E),
+    Faults(Vec<Fault>),
+    Change(ChangeError),
+}
+
+impl<E> From<StoreError> for EditError<E> {
+    fn from(error: StoreError) -> Self {
+        Self::Change(error.into())
+    }
+}
+
+/// Stores what `make` makes of the document as it is, or only checks it.
+pub async fn change<D: Document, E: Send>(
+    (store, releases): (&Store, &Releases),
+    name: &D::Name,
+    expected: &Expected,
+    is_trial: bool,
+    now: Timestamp,
+    make: impl FnOnce(Option<Value>) -> Result<D, E> + Send,
+) -> Result<Changed<D>, EditError<E>> {
+    let mut next = None;
+    let make = |stored| -> Result<Value, EditError<E>> {
+        let document = make(stored).map_err(EditError::Refused)?.with_name(None);
+        let document = document.checked().map_err(EditError::Faults)?;
+        Ok(serde_json::to_value(next.insert(document)).expect("a document is plain JSON; this is a bug"))
+    };
+    let stored = store.documents::<D::Name>().change(name, expected, is_trial, now, make).await;
+    let (put, version) = stored.map_err(EditError::Change)??;
+    if !is_trial {
+        releases.refresh().await?;
+    }
+    let document = next.expect("what is stored was made; this is a bug");
+    let (own_name, live) = (name.clone(), releases.current());
+    // Compiling a rule looks at all articles.
+    let reviewed = task::spawn_blocking(move || {
+        let reviewed = live.map(|live| document.review(&own_name, &live));
+        let (article_count, warnings) = reviewed.unwrap_or_default();
+        let name: &str = own_name.borrow();
+        Changed { put, version, document: document.with_name(Some(name.to_owned())), article_count, warnings }
+    });
+    Ok(reviewed.await.expect("looking at a document does not panic; this is a bug"))
+}
+
+/// All documents of a kind. One that cannot be read does not count.
+pub async fn read_all<D: Document>(store: &Store) -> Result<Vec<(D::Name, D)>, StoreError> {
+    let read = |stored: Stored<Named<D::Name>>| {
+        let Named { name, body, .. } = stored.value;
+        // Another version may have written it.
+        let document = serde_json::from_value(body).inspect_err(|error| {
+            let name: &str = name.borrow();
+            tracing::error!(name, %error, "cannot read {} as it is stored; it does not count", D::Name::WHAT);
+        });
+        Some((name, document.ok()?))
+    };
+    Ok(store.documents::<D::Name>().list().await?.into_iter().filter_map(read).collect())
+}
