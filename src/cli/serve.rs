@@ -72,12 +72,12 @@ impl Serve {
     /// What is wrong with these flags before another verb, which would ignore them.
     pub(super) fn ignored_by(&self, verb: &Verb) -> Option<String> {
         let reads_address = matches!(verb, Verb::Serve(_) | Verb::CheckHealth | Verb::SignInLink(_));
-        let reads_models = matches!(verb, Verb::Serve(_) | Verb::Complete(_) | Verb::Demo);
+        let reads_models = matches!(verb, Verb::Serve(_) | Verb::Complete(_) | Verb::Looks(_) | Verb::Demo);
         if self.address.is_some() && !reads_address {
             return Some("only `serve`, `check-health` and `sign-in-link` read --address".to_owned());
         }
         let (_, _, flag, _) = self.models.given().next().filter(|_| !reads_models)?;
-        Some(format!("only `serve`, `complete` and `demo` read {flag}"))
+        Some(format!("only `serve`, `complete`, `looks` and `demo` read {flag}"))
     }
 }
 

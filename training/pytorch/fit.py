@@ -58,8 +58,7 @@ def main():
     elif device.type == "cuda" and not options.eager:
         torch.cuda.set_stream(torch.cuda.Stream(device))
     run = Run(options.run, device, rank, ranks)
-    # The gradients of sparse sums, which attributes need, cannot be recorded.
-    run.recording = device.type == "cuda" and ranks == 1 and not options.eager and run.data.attributes is None
+    run.recording = device.type == "cuda" and ranks == 1 and not options.eager
     run.fit()
     if ranks > 1:
         dist.destroy_process_group()

@@ -13,14 +13,16 @@ class Attributes(NamedTuple):
     """What articles are made of."""
 
     values: Tensor
-    """Sparse: a row for each article and a column for each value."""
+    """A row for each article and a column for each value. Sparse, but on a GPU, where a product with a dense one is fast and
+    can be recorded."""
     factors: Tensor
     """What each value counts in the match."""
     embeddings: Tensor | None
     """A row for each article, if articles have embeddings."""
 
     def to(self, device) -> "Attributes":
-        return Attributes(*(part if part is None else part.to(device) for part in self))
+        values = self.values.to_dense() if torch.device(device).type == "cuda" else self.values
+        return Attributes(*(part if part is None else part.to(device) for part in (values, self.factors, self.embeddings)))
 
 
 class Linear(nn.Module):
@@ -76,11 +78,11 @@ class Composed(nn.Module):
     def compose(self, attributes: Attributes, kept: Tensor | None) -> Tensor:
         """Articles that are not `kept` have no own vector."""
         width = self.own.shape[1]
-        sums = [torch.sparse.mm(attributes.values, self.values[:, :width])]
+        sums = [attributes.values @ self.values[:, :width]]
         if self.embedding is not None:
             sums[0] = sums[0] + attributes.embeddings @ self.embedding
         if self.values.shape[1] > width:
-            sums.append(torch.sparse.mm(attributes.values, attributes.factors * self.values[:, width:]))
+            sums.append(attributes.values @ (attributes.factors * self.values[:, width:]))
         sums = torch.cat(sums, 1)
         own = self.own
         if kept is not None:
@@ -322,7 +324,7 @@ class Model(nn.Module):
     def composed(self, kept: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         head, attributes = self.vocabulary, self.attributes
         bias = head.own_bias if kept is None else head.own_bias * kept
-        bias = bias + torch.sparse.mm(attributes.values, head.value_biases[:, None])[:, 0]
+        bias = bias + (attributes.values @ head.value_biases[:, None])[:, 0]
         if attributes.embeddings is not None:
             bias = bias + attributes.embeddings @ head.embedding_biases
         return (*(table.compose(attributes, kept) for table in (self.articles, head)), bias)

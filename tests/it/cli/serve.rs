@@ -446,8 +446,8 @@ async fn a_device_that_is_missing_is_named_by_its_setting(db: TestDatabase) {
 async fn flags_of_serve_before_a_verb_that_ignores_them_are_refused(db: TestDatabase) {
     for (flags, said) in [
         (["--address", "127.0.0.1:0"], "only `serve`, `check-health` and `sign-in-link` read --address"),
-        (["--models", "/nowhere"], "only `serve`, `complete` and `demo` read --models"),
-        (["--device", "cpu"], "only `serve`, `complete` and `demo` read --device"),
+        (["--models", "/nowhere"], "only `serve`, `complete`, `looks` and `demo` read --models"),
+        (["--device", "cpu"], "only `serve`, `complete`, `looks` and `demo` read --device"),
     ] {
         let output = run(atelier(&db, &[&flags[..], &["import", "/nowhere"]].concat())).await;
         assert_eq!(output.status.code(), Some(2));

@@ -24,7 +24,10 @@ pub trait Shown: fmt::Debug + Send + Sync {
 
 /// What is added to the articles' logits for their order alone.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Offsets(Vec<[f32; PANEL]>);
+pub struct Offsets {
+    panels: Vec<[f32; PANEL]>,
+    highest: f32,
+}
 
 impl Offsets {
     /// Each set's articles get its offset; those of several sets get their sum. `positions` is the catalogue's length.
@@ -36,12 +39,18 @@ impl Offsets {
                 panels[article as usize / PANEL][article as usize % PANEL] += offset;
             }
         }
-        Self(panels)
+        let highest = panels.as_flattened().iter().copied().fold(0.0, f32::max);
+        Self { panels, highest }
+    }
+
+    /// At least 0.
+    pub(super) fn highest(&self) -> f32 {
+        self.highest
     }
 
     /// Whether no article has one.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.panels.is_empty()
     }
 
     /// The offset of the article at a position.
@@ -50,6 +59,6 @@ impl Offsets {
     }
 
     pub(super) fn panel(&self, panel: usize) -> &[f32; PANEL] {
-        self.0.get(panel).unwrap_or(&[0.0; PANEL])
+        self.panels.get(panel).unwrap_or(&[0.0; PANEL])
     }
 }

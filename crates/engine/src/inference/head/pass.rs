@@ -115,9 +115,9 @@ impl Stored<'_, '_> {
         };
         row.find_named(simd, load);
         for panel in 0..panels.len() {
-            row.add_panel(simd, panel, load(panel));
+            row.add_panel::<S, VECTORS, true>(simd, panel, load(panel));
         }
-        row.end_part();
+        row.end_part::<S, VECTORS>(simd);
     }
 }
 
@@ -128,6 +128,8 @@ struct Group {
     inputs: Vec<i32>,
     /// A bit for each article that a row needs, 64 to a word; None if one needs all.
     needs: Option<Vec<u64>>,
+    /// Whether one of the rows has steering.
+    is_steered: bool,
 }
 
 impl Group {
@@ -142,7 +144,7 @@ impl Group {
         for word in 0..words {
             inputs.extend((0..rows).map(|row| input(row).words[word]));
         }
-        Self { first, rows, inputs, needs }
+        Self { first, rows, inputs, needs, is_steered: false }
     }
 
     fn needs(&self, panel: usize) -> bool {
@@ -175,23 +177,40 @@ impl Pass<'_, '_> {
             for (position, panel) in table.panels(part) {
                 for group in groups.iter().filter(|group| group.needs(position)) {
                     let rows = &mut rows[group.first..][..group.rows];
-                    match group.rows {
-                        12 => step::<S, 12, VECTORS>(simd, position, panel, group, rows),
-                        8 => step::<S, 8, VECTORS>(simd, position, panel, group, rows),
-                        4 => step::<S, 4, VECTORS>(simd, position, panel, group, rows),
-                        3 => step::<S, 3, VECTORS>(simd, position, panel, group, rows),
-                        2 => step::<S, 2, VECTORS>(simd, position, panel, group, rows),
-                        _ => step::<S, 1, VECTORS>(simd, position, panel, group, rows),
+                    if group.is_steered {
+                        step_of::<S, VECTORS, true>(simd, position, panel, group, rows);
+                    } else {
+                        step_of::<S, VECTORS, false>(simd, position, panel, group, rows);
                     }
                 }
             }
-            rows.iter_mut().for_each(Tally::end_part);
+            for row in rows.iter_mut() {
+                row.end_part::<S, VECTORS>(simd);
+            }
         }
     }
 }
 
 #[inline(always)]
-fn step<S: Pairs, const ROWS: usize, const VECTORS: usize>(
+fn step_of<S: Pairs, const VECTORS: usize, const STEERED: bool>(
+    simd: S,
+    position: usize,
+    panel: &[i32],
+    group: &Group,
+    rows: &mut [Tally<'_>],
+) {
+    match group.rows {
+        12 => step::<S, 12, VECTORS, STEERED>(simd, position, panel, group, rows),
+        8 => step::<S, 8, VECTORS, STEERED>(simd, position, panel, group, rows),
+        4 => step::<S, 4, VECTORS, STEERED>(simd, position, panel, group, rows),
+        3 => step::<S, 3, VECTORS, STEERED>(simd, position, panel, group, rows),
+        2 => step::<S, 2, VECTORS, STEERED>(simd, position, panel, group, rows),
+        _ => step::<S, 1, VECTORS, STEERED>(simd, position, panel, group, rows),
+    }
+}
+
+#[inline(always)]
+fn step<S: Pairs, const ROWS: usize, const VECTORS: usize, const STEERED: bool>(
     simd: S,
     position: usize,
     panel: &[i32],
@@ -200,7 +219,7 @@ fn step<S: Pairs, const ROWS: usize, const VECTORS: usize>(
 ) {
     let logits = logits::<S, ROWS, VECTORS>(simd, panel, group.inputs.as_chunks().0);
     for at in 0..ROWS {
-        rows[at].add_panel(simd, position, logits[at]);
+        rows[at].add_panel::<S, VECTORS, STEERED>(simd, position, logits[at]);
     }
 }
 
@@ -211,7 +230,8 @@ fn groups(rows: &[Tally<'_>], sizes: &[usize], inputs: &[Input<'_>]) -> Vec<Grou
     for &size in sizes {
         while rows.len() - first >= size {
             let own = &inputs[first..][..size];
-            groups.push(Group::new(first, size, |row| &own[row], needs(&rows[first..][..size])));
+            let group = Group::new(first, size, |row| &own[row], needs(&rows[first..][..size]));
+            groups.push(Group { is_steered: rows[first..][..size].iter().any(Tally::is_steered), ..group });
             first += size;
         }
     }

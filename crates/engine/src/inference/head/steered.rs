@@ -1,37 +1,42 @@
 //! The order of a question with steering, collected while the panels go by.
 //!
-//! Keeps the logits of all admissible articles: which of them are moved, and from which rank, is known only at the end.
+//! Which articles the answer moves, and from which rank, is known only at the end: the logits of the panels that can then count
+//! are kept.
 #![expect(clippy::inline_always, reason = "functions that are not inlined use the baseline instructions")]
+
+use std::sync::Arc;
+
+use atelier_core::domain::Mask;
 
 use super::{
     best::{Best, Contender},
-    simd::{Pairs, WithPairs, any_above, dispatch},
-    table::PANEL,
+    simd::{Pairs, WithPairs, any_above, dispatch, lanes, largest, numbers},
+    table::{PANEL, bits_of_panel},
 };
 use crate::inference::{Question, Steering};
 
 /// What rounding adds to the difference of two logits with offsets.
 const ROUNDING: f32 = 1e-4;
 
+/// Panels in order, and their logits.
+type Part = Vec<(usize, [f32; PANEL])>;
+
 #[derive(Debug)]
 pub(super) struct Steered<'q> {
     question: &'q Question,
+    admissible: &'q Mask,
     steering: &'q Steering,
+    /// The panels of this part, and their logits.
+    part: Part,
     /// The best by their logits with offsets.
     best: Best<'q>,
-    /// The panels with admissible articles, in order.
-    panels: Vec<Kept>,
+    /// Those of each wanted set.
+    wanted: Vec<Best<'q>>,
+    /// Of each part before, the panels that can count. The logits of articles that are not admissible are infinitely low.
+    kept: Vec<Part>,
+    /// No article whose own logit is up to this is better than one that the answer shows.
+    floor: f32,
     margin: f32,
-}
-
-/// The logits of a panel; those of articles that are not admissible are infinitely low.
-#[derive(Debug)]
-struct Kept {
-    panel: usize,
-    logits: [f32; PANEL],
-    /// The highest of them, without offsets and with them.
-    highest: f32,
-    highest_moved: f32,
 }
 
 /// An article that is chosen.
@@ -45,55 +50,104 @@ pub(super) struct Chosen {
 }
 
 impl<'q> Steered<'q> {
-    pub(super) fn new(question: &'q Question, error: f32) -> Option<Box<Self>> {
+    pub(super) fn new(question: &'q Question, admissible: &'q Mask, error: f32) -> Option<Box<Self>> {
         let steering = question.steering.as_deref()?;
         let margin = if error > 0.0 { 2.0 * error + ROUNDING } else { 0.0 };
-        let best = Best::new(question.k, margin);
-        Some(Box::new(Self { question, steering, best, panels: Vec::new(), margin }))
+        // A set is full once it has all that there are.
+        let of_set =
+            |(set, count): &(Arc<Mask>, usize)| Best::new(admissible.count_common(set).min(*count), margin);
+        Some(Box::new(Self {
+            question,
+            admissible,
+            steering,
+            part: Vec::new(),
+            best: Best::new(question.k, margin),
+            wanted: steering.wanted.iter().map(of_set).collect(),
+            kept: Vec::new(),
+            floor: if steering.shown.is_some() { f32::NEG_INFINITY } else { f32::INFINITY },
+            margin,
+        }))
     }
 
-    /// Adds a panel with admissible articles. It is apart from the pass, so that a question without steering pays nothing.
+    /// Considers some articles of a panel for the best of all, or of a wanted set.
     #[inline(never)]
-    pub(super) fn add_panel(&mut self, panel: usize, bits: u32, logits: &[f32; PANEL]) {
-        let offsets = self.steering.offsets.panel(panel);
-        let (mut own, mut moved) = ([f32::NEG_INFINITY; PANEL], [f32::NEG_INFINITY; PANEL]);
-        for lane in 0..PANEL {
-            own[lane] = if bits & (1 << lane) == 0 { f32::NEG_INFINITY } else { logits[lane] };
-            moved[lane] = own[lane] + offsets[lane];
+    fn consider(&mut self, set: Option<usize>, panel: usize, mut bits: u32, moved: &[f32; PANEL]) {
+        let first = position(panel);
+        let best = set.map_or(&mut self.best, |set| &mut self.wanted[set]);
+        while bits != 0 {
+            let lane = bits.trailing_zeros();
+            bits &= bits - 1;
+            let logit = moved[lane as usize];
+            if logit > best.bar() {
+                best.consider(Contender { logit, article: first + lane, articles: &self.question.articles });
+            }
         }
-        let kept = Kept { panel, logits: own, highest: highest(&own), highest_moved: highest(&moved) };
-        scan(&mut self.best, self.question, self.steering, &kept, bits);
-        self.panels.push(kept);
+        if self.steering.shown.is_some() {
+            let bar = self.wanted.iter().fold(self.best.bar(), |lowest, best| lowest.min(best.bar()));
+            self.floor = bar - self.steering.offsets.highest() - 2.0 * self.margin;
+        }
+    }
+
+    /// Adds a panel with admissible articles.
+    #[inline(always)]
+    pub(super) fn add_panel(&mut self, panel: usize, logits: [f32; PANEL]) {
+        self.part.push((panel, logits));
+    }
+
+    /// Looks at the panels of a part, one question after the other: all that a question needs then stays in the nearest cache.
+    #[inline(always)]
+    pub(super) fn end_part<S: Pairs, const VECTORS: usize>(&mut self, simd: S) {
+        let mut part = std::mem::take(&mut self.part);
+        let steering = self.steering;
+        let never = simd.splat_f32s(f32::NEG_INFINITY);
+        part.retain_mut(|(panel, logits)| {
+            let panel = *panel;
+            let bits = bits_of_panel(self.admissible, panel);
+            let inside = lanes::<S, VECTORS>(simd, bits);
+            let (own, _) = S::as_mut_simd_f32s(logits);
+            let (offsets, _) = S::as_simd_f32s(steering.offsets.panel(panel));
+            let mut moved = [never; VECTORS];
+            for vector in 0..VECTORS {
+                own[vector] = simd.select_f32s(inside[vector], own[vector], never);
+                moved[vector] = simd.add_f32s(own[vector], offsets[vector]);
+            }
+            if any_above(simd, largest(simd, &moved), self.best.bar()) {
+                self.consider(None, panel, bits, &numbers::<S, VECTORS>(&moved));
+            }
+            for (at, (set, _)) in steering.wanted.iter().enumerate() {
+                let bits = bits & bits_of_panel(set, panel);
+                if bits == 0 {
+                    continue;
+                }
+                let (inside, mut highest) = (lanes::<S, VECTORS>(simd, bits), never);
+                for vector in 0..VECTORS {
+                    highest = simd.max_f32s(highest, simd.select_f32s(inside[vector], moved[vector], never));
+                }
+                if any_above(simd, highest, self.wanted[at].bar()) {
+                    self.consider(Some(at), panel, bits, &numbers::<S, VECTORS>(&moved));
+                }
+            }
+            any_above(simd, largest(simd, own), self.floor)
+        });
+        self.kept.push(part);
     }
 
     /// Adds the panels that follow.
     pub(super) fn append(&mut self, next: Self) {
         next.best.all().for_each(|contender| self.best.consider(contender));
-        self.panels.extend(next.panels);
+        for (best, next) in self.wanted.iter_mut().zip(next.wanted) {
+            next.all().for_each(|contender| best.consider(contender));
+        }
+        self.kept.extend(next.kept);
     }
 
     /// The `k` best, and the best of each wanted set. `exact` is an article's logit without its offset.
     pub(super) fn choose(mut self, exact: &impl Fn(u32) -> f32) -> (Vec<Chosen>, Vec<Vec<Chosen>>) {
         let best = std::mem::take(&mut self.best);
         let mut top = self.sort(best, self.question.k, exact);
-        let mut places: Vec<Option<usize>> = Vec::new();
-        for (at, kept) in self.panels.iter().enumerate() {
-            places.resize(kept.panel, None);
-            places.push(Some(at));
-        }
-        let mut wanted = Vec::with_capacity(self.steering.wanted.len());
-        for (set, count) in &self.steering.wanted {
-            let mut best = Best::new(*count, self.margin);
-            for (word, bits) in set.words().iter().enumerate().filter(|(_, bits)| **bits != 0) {
-                for half in 0..2 {
-                    let Some(at) = places.get(2 * word + half).copied().flatten() else { continue };
-                    #[expect(clippy::cast_possible_truncation, reason = "that half of the word")]
-                    let bits = (bits >> (half * PANEL)) as u32;
-                    scan(&mut best, self.question, self.steering, &self.panels[at], bits);
-                }
-            }
-            wanted.push(self.sort(best, *count, exact));
-        }
+        let sets = std::mem::take(&mut self.wanted).into_iter().zip(&self.steering.wanted);
+        let mut wanted: Vec<Vec<Chosen>> =
+            sets.map(|(best, (_, count))| self.sort(best, *count, exact)).collect();
         self.count_better(&mut top, &mut wanted, exact);
         (top, wanted)
     }
@@ -121,18 +175,20 @@ impl<'q> Steered<'q> {
         if moved.is_empty() {
             return;
         }
+        moved.sort_unstable_by(|one, other| one.logit.total_cmp(&other.logit));
         let error = self.margin / 2.0;
         let logits: Vec<f32> = moved.iter().map(|own| own.logit).collect();
-        let (counts, near) = dispatch(Count { panels: &self.panels, logits: &logits, error });
+        let (counts, near) = dispatch(Count { kept: &self.kept, logits: &logits, error });
         let contender = |article, logit| Contender { logit, article, articles: &self.question.articles };
         for (own, count) in moved.iter_mut().zip(counts) {
             own.better = Some(count);
         }
-        for (at, panel) in near {
-            let (own, Kept { panel, logits, .. }) = (&mut moved[at], &self.panels[panel]);
+        for (at, (panel, logits)) in near {
+            let own = &mut moved[at];
             let this = contender(own.article, own.logit);
-            let is_near = |logit: f32| logit >= own.logit - error && logit <= own.logit + error;
-            let near = (position(*panel)..).zip(logits).filter(|(_, logit)| is_near(**logit));
+            let near_by = own.logit - error..=own.logit + error;
+            let is_near = |article: u32, logit: f32| near_by.contains(&logit) && article != own.article;
+            let near = (position(*panel)..).zip(logits).filter(|(article, logit)| is_near(*article, **logit));
             let better = near.filter(|(near, _)| contender(*near, exact(*near)) < this).count();
             own.better = own.better.map(|sure| sure + better);
         }
@@ -141,29 +197,31 @@ impl<'q> Steered<'q> {
 
 /// Counts, for each of some logits, those that are surely higher, and finds the panels with some that may be.
 struct Count<'a> {
-    panels: &'a [Kept],
+    kept: &'a [Part],
+    /// From the lowest.
     logits: &'a [f32],
     error: f32,
 }
 
-impl WithPairs for Count<'_> {
-    /// The counts, and pairs of a logit's and a panel's numbers.
-    type Output = (Vec<usize>, Vec<(usize, usize)>);
+impl<'a> WithPairs for Count<'a> {
+    /// The counts, and panels with the number of a logit that is near one of theirs.
+    type Output = (Vec<usize>, Vec<(usize, &'a (usize, [f32; PANEL]))>);
 
     #[inline(always)]
     fn with_pairs<S: Pairs>(self, simd: S) -> Self::Output {
-        let Self { panels, logits, error } = self;
-        let lowest = logits.iter().copied().fold(f32::INFINITY, f32::min) - error;
+        let Self { kept, logits, error } = self;
         let (none, one) = (simd.splat_f32s(0.0), simd.splat_f32s(1.0));
         let mut counts = vec![none; logits.len()];
         let mut near = Vec::new();
-        for (at, kept) in panels.iter().enumerate() {
-            if kept.highest < lowest {
-                continue;
-            }
-            let (vectors, _) = S::as_simd_f32s(&kept.logits);
+        for panel in kept.iter().flatten() {
+            let (vectors, _) = S::as_simd_f32s(&panel.1);
+            let highest = largest(simd, vectors);
             for (number, logit) in logits.iter().enumerate() {
-                let (low, high) = (simd.splat_f32s(logit - error), simd.splat_f32s(logit + error));
+                let (low, high) = (logit - error, logit + error);
+                if !any_above(simd, highest, low.next_down()) {
+                    break;
+                }
+                let (low, high) = (simd.splat_f32s(low), simd.splat_f32s(high));
                 let (mut above, mut between) = (counts[number], none);
                 for &vector in vectors {
                     let higher = simd.select_f32s(simd.greater_than_f32s(vector, high), one, none);
@@ -173,7 +231,7 @@ impl WithPairs for Count<'_> {
                 }
                 counts[number] = above;
                 if any_above(simd, between, 0.0) {
-                    near.push((number, at));
+                    near.push((number, panel));
                 }
             }
         }
@@ -183,35 +241,7 @@ impl WithPairs for Count<'_> {
     }
 }
 
-/// Of a panel; in lanes, which the compiler computes together.
-fn highest(logits: &[f32; PANEL]) -> f32 {
-    let mut lanes = [f32::NEG_INFINITY; 8];
-    for eight in logits.as_chunks::<8>().0 {
-        for (highest, logit) in lanes.iter_mut().zip(eight) {
-            *highest = if *logit > *highest { *logit } else { *highest };
-        }
-    }
-    lanes.into_iter().fold(f32::NEG_INFINITY, f32::max)
-}
-
 /// The position of a panel's first article.
 fn position(panel: usize) -> u32 {
     u32::try_from(panel * PANEL).expect("articles are counted in 32 bits; this is a bug")
-}
-
-/// Considers the admissible articles of a panel whose bits are set.
-fn scan<'q>(best: &mut Best<'q>, question: &'q Question, steering: &Steering, kept: &Kept, mut bits: u32) {
-    if kept.highest_moved <= best.bar() {
-        return;
-    }
-    let (first, offsets) = (position(kept.panel), steering.offsets.panel(kept.panel));
-    while bits != 0 {
-        let lane = bits.trailing_zeros();
-        bits &= bits - 1;
-        let logit = kept.logits[lane as usize] + offsets[lane as usize];
-        // An article that is not admissible is infinitely low.
-        if logit > best.bar() && logit > f32::NEG_INFINITY {
-            best.consider(Contender { logit, article: first + lane, articles: &question.articles });
-        }
-    }
 }

@@ -1,7 +1,9 @@
 //! The last layer's weights in the order in which they are multiplied.
+#![expect(clippy::inline_always, reason = "functions that are not inlined use the baseline instructions")]
 
 use std::sync::Arc;
 
+use atelier_core::domain::Mask;
 use memmap2::MmapMut;
 use rayon::prelude::*;
 
@@ -15,6 +17,14 @@ pub(in crate::inference) const PANEL: usize = 32;
 const PART: usize = 64;
 /// The bias of positions without an article: far below all logits, but finite.
 pub(in crate::inference) const NO_ARTICLE: f32 = -1e30;
+
+/// A panel's articles of a set, the first in the lowest bit.
+#[inline(always)]
+pub(super) fn bits_of_panel(set: &Mask, panel: usize) -> u32 {
+    #[expect(clippy::cast_possible_truncation, reason = "that half of the word")]
+    let bits = (set.words().get(panel / 2).copied().unwrap_or(0) >> (panel % 2 * PANEL)) as u32;
+    bits
+}
 
 /// A sequence of panels. A panel is rows of [`PANEL`] words: the articles' biases, and then for each [word](rounded) of their
 /// weights a row.

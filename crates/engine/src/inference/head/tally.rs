@@ -6,9 +6,9 @@ use pulp::Simd;
 
 use super::{
     best::{Best, Contender},
-    simd::{any_above, exp, lanes, largest, numbers},
+    simd::{Pairs, any_above, exp, lanes, largest, numbers},
     steered::{Chosen, Steered},
-    table::{NO_ARTICLE, PANEL},
+    table::{NO_ARTICLE, PANEL, bits_of_panel},
 };
 use crate::inference::{Answer, Candidate, Placement, Question};
 
@@ -72,9 +72,10 @@ impl Sum {
     }
 }
 
-/// The number of best articles whose exact logits are computed.
+/// The number of best articles whose exact logits are computed. Steering has its own.
 fn kept(question: &Question) -> usize {
-    question.k.max(LIKELIEST)
+    let k = if question.steering.is_none() || question.ranks { question.k } else { 0 };
+    k.max(LIKELIEST)
 }
 
 impl<'q> Tally<'q> {
@@ -90,7 +91,7 @@ impl<'q> Tally<'q> {
             named: Vec::new(),
             // Both logits may be off, in opposite directions.
             best: Best::new(kept(question), 2.0 * error),
-            steered: Steered::new(question, error),
+            steered: Steered::new(question, mask, error),
             likeliest: Best::new(likeliest, 0.0),
             highest: f32::NEG_INFINITY,
             all: Sum::default(),
@@ -128,15 +129,19 @@ impl<'q> Tally<'q> {
         self.next_boosts = &self.boosts[before..];
     }
 
-    /// Adds the logits of a panel.
+    pub(super) fn is_steered(&self) -> bool {
+        self.steered.is_some()
+    }
+
+    /// Adds the logits of a panel. Rows that are not `STEERED` are compiled apart, so that they pay nothing for steering.
     #[inline(always)]
-    pub(super) fn add_panel<S: Simd, const VECTORS: usize>(
+    pub(super) fn add_panel<S: Pairs, const VECTORS: usize, const STEERED: bool>(
         &mut self,
         simd: S,
         panel: usize,
         mut logits: [S::f32s; VECTORS],
     ) {
-        let bits = self.bits(panel);
+        let bits = bits_of_panel(self.mask, panel);
         // Other questions of the batch may need this panel.
         if bits == 0 && self.question.only_admissible {
             return;
@@ -174,8 +179,8 @@ impl<'q> Tally<'q> {
         if bits == 0 {
             return;
         }
-        if let Some(steered) = &mut self.steered {
-            steered.add_panel(panel, bits, &numbers::<S, VECTORS>(&logits));
+        if STEERED && let Some(steered) = &mut self.steered {
+            steered.add_panel(panel, numbers::<S, VECTORS>(&logits));
         }
         let mut sum = first(&self.admissible.lanes);
         let mut above = false;
@@ -224,14 +229,6 @@ impl<'q> Tally<'q> {
         self.question.only_admissible.then_some(self.mask)
     }
 
-    /// The admissible articles of a panel.
-    #[inline(always)]
-    fn bits(&self, panel: usize) -> u32 {
-        #[expect(clippy::cast_possible_truncation, reason = "that half of the word")]
-        let bits = (self.mask.words()[panel / 2] >> (panel % 2 * PANEL)) as u32;
-        bits
-    }
-
     #[cold]
     #[inline(never)]
     fn raise_highest(&mut self, highest: f32) {
@@ -270,7 +267,11 @@ impl<'q> Tally<'q> {
         }
     }
 
-    pub(super) fn end_part(&mut self) {
+    #[inline(always)]
+    pub(super) fn end_part<S: Pairs, const VECTORS: usize>(&mut self, simd: S) {
+        if let Some(steered) = &mut self.steered {
+            steered.end_part::<S, VECTORS>(simd);
+        }
         let total = |sum: &mut Sum| {
             sum.flush();
             std::mem::take(sum).total
