@@ -66,9 +66,16 @@
       this.#root.adoptedStyleSheets = [sheet];
     }
 
-    connectedCallback() { this.#soon(); }
+    connectedCallback() { this.#soon(); addEventListener("pagehide", this.#flush); }
     attributeChangedCallback() { if (this.isConnected) this.#soon(); }
-    disconnectedCallback() { this.#abort?.abort(); this.#observer?.disconnect(); this.#flush(); }
+    disconnectedCallback() {
+      clearTimeout(this.#wait);
+      this.#wait = 0;
+      this.#abort?.abort();
+      this.#observer?.disconnect();
+      removeEventListener("pagehide", this.#flush);
+      this.#flush();
+    }
 
     get #similar() { return this.getAttribute("mode") === "similar"; }
     get #n() { return Math.min(Math.max(parseInt(this.getAttribute("n"), 10) || (this.#similar ? 8 : 1), 1), 16); }
@@ -245,7 +252,7 @@
       if (this.#waiting.size === 1) setTimeout(() => this.#flush(), 1000);
     }
 
-    #flush() {
+    #flush = () => {
       const events = [...this.#waiting.values()];
       this.#waiting.clear();
       if (!events.length) return;
@@ -253,7 +260,7 @@
       fetch(`${this.#src}/v1/feedback`, {
         method: "POST", keepalive: true, headers: { ...this.#headers(), "Content-Type": "application/json" }, body: JSON.stringify(events),
       }).catch(() => {});
-    }
+    };
   }
 
   if (!customElements.get("atelier-looks")) customElements.define("atelier-looks", AtelierLooks);

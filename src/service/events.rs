@@ -199,6 +199,8 @@ impl Recorder<'_> {
     ) -> Result<Event, ReportError> {
         let Reported { id, kind, customer, visitor, consent, order, value, time, ticket, .. } = report;
         // What a caller does not let the shop keep is forgotten here.
+        let is_said = |text: &String| !text.trim().is_empty();
+        let (order, visitor) = (order.filter(is_said), visitor.filter(is_said));
         let visitor = visitor.filter(|_| consent && customer.is_none());
         let at = self.check_time(time, now).map_err(ReportError::Fault)?;
         let checked = check_id(&id)

@@ -171,10 +171,14 @@ impl Events<'_> {
         self.store.feedback().take_turns(&mut transaction).await?;
         let mut batch = Batch::read(self.store, &mut transaction, events, window).await?;
         let mut results = vec![None; events.len()];
-        // A purchase comes before the return in the same batch.
-        let (sales, others): (Vec<usize>, Vec<usize>) =
-            (0..events.len()).partition(|index| events[*index].kind == EventKind::Bought);
-        for index in sales.into_iter().chain(others) {
+        // What was shown comes before the purchase in the same batch, and that before the return.
+        let mut order: Vec<usize> = (0..events.len()).collect();
+        order.sort_by_key(|index| match events[*index].kind {
+            EventKind::Bought => 1,
+            kind if kind.is_sale() => 2,
+            _ => 0,
+        });
+        for index in order {
             results[index] = Some(match batch.add(&mut transaction, &events[index]).await {
                 Err(error @ (StoreError::Conflict(_) | StoreError::Unfit { .. })) => Err(error),
                 recorded => Ok(recorded?),
@@ -281,6 +285,16 @@ enum Who {
     Visitor(Vec<u8>),
 }
 
+impl Who {
+    fn of(event: &Event) -> Option<Self> {
+        match (&event.customer, &event.visitor) {
+            (Some(customer), _) => Some(Self::Customer(customer.to_string())),
+            (None, Some(visitor)) => Some(Self::Visitor(hash(visitor).to_vec())),
+            (None, None) => None,
+        }
+    }
+}
+
 /// When a suggestion was shown, and its fact.
 type Shown = (i64, Vec<u8>);
 
@@ -326,7 +340,7 @@ struct Batch<'e> {
     store: &'e Store,
     window: Duration,
     /// The kinds and articles of events that are recorded, by their ids. Their times may be those of arrival.
-    known: HashMap<Hash, (EventKind, String)>,
+    known: HashMap<Hash, (EventKind, String, Option<String>)>,
     customers: HashSet<String>,
     /// The suggestions of an article that were shown to someone.
     shown: HashMap<(Who, String), Vec<Shown>>,
@@ -350,17 +364,19 @@ impl<'e> Batch<'e> {
         let dialect = store.dialect;
         let hashes: Vec<Hash> = events.iter().map(|event| hash(&event.id)).collect();
         let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash[..]).collect();
-        let known: Vec<(Vec<u8>, String, String)> = pages::in_transaction(
+        let known: Vec<(Vec<u8>, String, String, Option<String>)> = pages::in_transaction(
             connection,
             dialect,
-            "select id_hash, kind, article_id from events where id_hash in",
+            "select id_hash, kind, article_id, customer_id from events where id_hash in",
             &hashes,
             "",
         )
         .await?;
         let known = known
             .into_iter()
-            .filter_map(|(id, kind, article)| Some((id.try_into().ok()?, (kind.parse().ok()?, article))))
+            .filter_map(|(id, kind, article, customer)| {
+                Some((id.try_into().ok()?, (kind.parse().ok()?, article, customer)))
+            })
             .collect();
         let customers = distinct(events.iter().filter_map(|event| event.customer.as_ref()));
         let customers: Vec<&str> = customers.into_iter().map(CustomerId::as_str).collect();
@@ -498,8 +514,12 @@ impl<'e> Batch<'e> {
         event: &'e Event,
     ) -> Result<EventRecorded, StoreError> {
         let id_hash = hash(&event.id);
-        if let Some((kind, article)) = self.known.get(&id_hash) {
-            return if (*kind, &**article) == (event.kind, event.article.as_str()) {
+        if let Some((kind, article, customer)) = self.known.get(&id_hash) {
+            // A customer who was erased is none.
+            let is_theirs = customer
+                .as_deref()
+                .is_none_or(|customer| event.customer.as_ref().is_some_and(|own| own.as_str() == customer));
+            return if (*kind, &**article) == (event.kind, event.article.as_str()) && is_theirs {
                 Ok(EventRecorded { recorded: Recorded::Before, attribution: None, counts: false })
             } else {
                 Err(StoreError::Conflict(Conflict::EventDiffers))
@@ -523,6 +543,10 @@ impl<'e> Batch<'e> {
                 FeedbackEvent { kind: event.kind.of_suggestion(), at: event.at, ..feedback.clone() };
             let fact = outcome_fact(&feedback, FeedbackKind::Shown).to_vec();
             let recorded = self.record_feedback(connection, &id_hash, &feedback, article).await?;
+            if let (FeedbackKind::Shown, Some(who)) = (feedback.kind, Who::of(event)) {
+                let shown = self.shown.entry((who, event.article.to_string())).or_default();
+                shown.push((event.at.millis(), fact.clone()));
+            }
             sale.suggestion = Some(Suggestion { by: Attribution::Ticket, fact });
             counts = recorded == Recorded::Now;
             if counts && event.kind.is_sale() {
@@ -540,7 +564,8 @@ impl<'e> Batch<'e> {
         if let Some(key) = key.filter(|_| event.kind.is_sale()) {
             self.sales.entry(key).or_default().push(sale.clone());
         }
-        self.known.insert(id_hash, (event.kind, event.article.to_string()));
+        let customer = event.customer.as_ref().map(ToString::to_string);
+        self.known.insert(id_hash, (event.kind, event.article.to_string(), customer));
         let (events, value) = self.counts.entry((day_of(event.at), event.kind.as_str())).or_default();
         *events += 1;
         *value += event.value.unwrap_or_default();
@@ -563,11 +588,7 @@ impl<'e> Batch<'e> {
                 .filter_map(|sale| sale.suggestion.clone())
                 .min_by_key(|suggestion| suggestion.by);
         }
-        let who = match (&event.customer, &event.visitor) {
-            (Some(customer), _) => Who::Customer(customer.to_string()),
-            (None, Some(visitor)) => Who::Visitor(hash(visitor).to_vec()),
-            (None, None) => return None,
-        };
+        let who = Who::of(event)?;
         let last = event.at.millis();
         let first = last - i64::try_from(self.window.as_millis()).unwrap_or(i64::MAX / 2);
         let shown = self.shown.get(&(who, event.article.to_string()))?;

@@ -32,11 +32,13 @@ impl Peer {
 
 /// Each proxy appends its own caller, so only what trusted ones appended counts.
 fn caller(peer: IpAddr, headers: &HeaderMap, trusted: &Networks) -> IpAddr {
-    let lines = headers.get_all("x-forwarded-for").iter().map(HeaderValue::to_str);
-    let named: Vec<&str> = lines.flat_map(|line| line.unwrap_or_default().split(',')).collect();
+    let lines = headers.get_all("x-forwarded-for").iter().map(HeaderValue::as_bytes);
+    let named: Vec<&[u8]> = lines.flat_map(|line| line.split(|byte| *byte == b',')).collect();
     let mut caller = peer;
-    for named in named.iter().rev().map(|named| named.trim()) {
-        let address = named.parse().or_else(|_| named.parse::<SocketAddr>().map(|with_port| with_port.ip()));
+    for named in named.into_iter().rev() {
+        let named = str::from_utf8(named).unwrap_or_default().trim();
+        let bare = named.strip_prefix('[').and_then(|named| named.strip_suffix(']')).unwrap_or(named);
+        let address = bare.parse().or_else(|_| named.parse::<SocketAddr>().map(|with_port| with_port.ip()));
         match address {
             Ok(address) if trusted.contain(caller) => caller = address.to_canonical(),
             _ => break,
@@ -53,8 +55,10 @@ mod tests {
     fn only_trusted_proxies_name_their_caller() {
         let trusted = Networks::parse("10.0.0.0/8 ::1").unwrap();
         let seen = |peer: &str, named: &[&'static str]| {
-            let lines =
-                named.iter().map(|line| ("x-forwarded-for".parse().unwrap(), HeaderValue::from_static(line)));
+            let value = |line: &str| {
+                HeaderValue::from_bytes(&line.chars().map(|char| char as u8).collect::<Vec<u8>>())
+            };
+            let lines = named.iter().map(|line| ("x-forwarded-for".parse().unwrap(), value(line).unwrap()));
             caller(peer.parse().unwrap(), &lines.collect(), &trusted).to_string()
         };
         assert_eq!(seen("192.0.2.1", &["203.0.113.9"]), "192.0.2.1", "a stranger's word");
@@ -69,5 +73,11 @@ mod tests {
         assert_eq!(seen("10.0.0.1", &["6.6.6.6", "2001:db8::7"]), "2001:db8::7", "in several lines");
         assert_eq!(seen("10.0.0.1", &["6.6.6.6, nonsense"]), "10.0.0.1");
         assert_eq!(seen("10.0.0.1", &["::ffff:203.0.113.9"]), "203.0.113.9");
+        assert_eq!(seen("10.0.0.1", &["[2001:db8::7]"]), "2001:db8::7");
+        assert_eq!(
+            seen("10.0.0.1", &["\u{ff}, 203.0.113.9"]),
+            "203.0.113.9",
+            "one part that is no text hides no other"
+        );
     }
 }

@@ -146,6 +146,26 @@ async fn a_ticket_makes_an_event_feedback(service: Service) {
     );
 }
 
+#[apply(contract)]
+async fn a_batch_is_read_as_it_happened(service: Service) {
+    for customer in ["c", "d"] {
+        service.put(&format!("/customers/{customer}"), &json!({"features": {}})).await;
+    }
+    let ticket = service.state.tickets.issue(&suggested("gsu", None));
+    let viewed = json!({"id": "1", "kind": "viewed", "article": "a-7", "customer": "c", "ticket": ticket});
+    let bought =
+        json!({"id": "2", "kind": "bought", "article": "a-7", "customer": "c", "order": "", "value": 10.0});
+    let answers = send(&service, &json!([bought, viewed])).await;
+    assert_eq!(answers[0]["attribution"], "window", "shown in the same batch: {answers:?}");
+    // An order without a name is none: nobody else's return belongs to it.
+    let returned = json!({"id": "3", "kind": "returned", "article": "a-7", "customer": "d", "order": ""});
+    assert_eq!(send(&service, &returned).await[0]["attribution"], Value::Null);
+    let mut of_another = viewed.clone();
+    of_another["customer"] = "d".into();
+    assert_eq!(send(&service, &of_another).await[0]["status"], 409, "the id of another customer's event");
+    assert_eq!(send(&service, &viewed).await[0]["recorded"], false, "again");
+}
+
 /// The demo's styles become articles that customers had.
 #[apply(contract)]
 async fn purchases_are_what_the_customer_had(db: TestDatabase) {

@@ -11,7 +11,7 @@ use atelier_core::domain::Mask;
 use super::{
     best::{Best, Contender},
     simd::{Pairs, WithPairs, any_above, dispatch, lanes, largest, numbers},
-    table::{PANEL, bits_of_panel},
+    table::{PANEL, PART, bits_of_panel},
 };
 use crate::inference::{Question, Steering};
 
@@ -32,8 +32,8 @@ pub(super) struct Steered<'q> {
     best: Best<'q>,
     /// Those of each wanted set.
     wanted: Vec<Best<'q>>,
-    /// Of each part before, the panels that can count. The logits of articles that are not admissible are infinitely low.
-    kept: Vec<Part>,
+    /// Those of the parts before that can count. The logits of articles that are not admissible are infinitely low.
+    kept: Part,
     /// No article whose own logit is up to this is better than one that the answer shows.
     floor: f32,
     margin: f32,
@@ -60,10 +60,10 @@ impl<'q> Steered<'q> {
             question,
             admissible,
             steering,
-            part: Vec::new(),
+            part: Vec::with_capacity(PART),
             best: Best::new(question.k, margin),
             wanted: steering.wanted.iter().map(of_set).collect(),
-            kept: Vec::new(),
+            kept: Vec::with_capacity(4 * PART),
             floor: if steering.shown.is_some() { f32::NEG_INFINITY } else { f32::INFINITY },
             margin,
         }))
@@ -100,11 +100,10 @@ impl<'q> Steered<'q> {
         let mut part = std::mem::take(&mut self.part);
         let steering = self.steering;
         let never = simd.splat_f32s(f32::NEG_INFINITY);
-        part.retain_mut(|(panel, logits)| {
-            let panel = *panel;
+        for (panel, mut logits) in part.drain(..) {
             let bits = bits_of_panel(self.admissible, panel);
             let inside = lanes::<S, VECTORS>(simd, bits);
-            let (own, _) = S::as_mut_simd_f32s(logits);
+            let (own, _) = S::as_mut_simd_f32s(&mut logits);
             let (offsets, _) = S::as_simd_f32s(steering.offsets.panel(panel));
             let mut moved = [never; VECTORS];
             for vector in 0..VECTORS {
@@ -127,9 +126,11 @@ impl<'q> Steered<'q> {
                     self.consider(Some(at), panel, bits, &numbers::<S, VECTORS>(&moved));
                 }
             }
-            any_above(simd, largest(simd, own), self.floor)
-        });
-        self.kept.push(part);
+            if any_above(simd, largest(simd, own), self.floor) {
+                self.kept.push((panel, logits));
+            }
+        }
+        self.part = part;
     }
 
     /// Adds the panels that follow.
@@ -184,7 +185,7 @@ impl<'q> Steered<'q> {
             own.better = Some(count);
         }
         for (at, (panel, logits)) in near {
-            let own = &mut moved[at];
+            let own = &mut *moved[at];
             let this = contender(own.article, own.logit);
             let near_by = own.logit - error..=own.logit + error;
             let is_near = |article: u32, logit: f32| near_by.contains(&logit) && article != own.article;
@@ -197,7 +198,7 @@ impl<'q> Steered<'q> {
 
 /// Counts, for each of some logits, those that are surely higher, and finds the panels with some that may be.
 struct Count<'a> {
-    kept: &'a [Part],
+    kept: &'a Part,
     /// From the lowest.
     logits: &'a [f32],
     error: f32,
@@ -213,7 +214,7 @@ impl<'a> WithPairs for Count<'a> {
         let (none, one) = (simd.splat_f32s(0.0), simd.splat_f32s(1.0));
         let mut counts = vec![none; logits.len()];
         let mut near = Vec::new();
-        for panel in kept.iter().flatten() {
+        for panel in kept {
             let (vectors, _) = S::as_simd_f32s(&panel.1);
             let highest = largest(simd, vectors);
             for (number, logit) in logits.iter().enumerate() {

@@ -14,7 +14,7 @@ use crate::{catalogue::ArticleIndex, tables::Tables};
 pub(in crate::inference) const PANEL: usize = 32;
 /// The number of panels in a part. Sums start at zero for each part, so that an answer has the same bits on one core
 /// and on many; and a change copies a part.
-const PART: usize = 64;
+pub(super) const PART: usize = 64;
 /// The bias of positions without an article: far below all logits, but finite.
 pub(in crate::inference) const NO_ARTICLE: f32 = -1e30;
 
