@@ -142,6 +142,12 @@ show(feedback.get_feedback_counts())
 show(feedback.get_acceptance(by="method", days=30))
 print(feedback.export_accepted_outfits().decode(), end="")
 
+happened = api.EventsApi(client)
+sold = {"id": "order-1/1", "kind": "bought", "customer": "mara", "article": "a-00568", "order": "1", "value": 64.5}
+show(happened.record_events([api.Event.from_dict(sold)]))
+happened.import_events(lines({"id": "view-3", "kind": "viewed", "article": "a-00568"}))
+show(happened.get_event_counts(days=30))
+
 articles_kept = ["a-00134", "a-01243", "a-00568", "a-00259"]
 kept = outfits.save_outfit(api.OutfitSave(articles=articles_kept, features={"occasion": "office"}))
 outfits.patch_outfit(kept.id, api.OutfitPatch(customer="mara"))

@@ -144,6 +144,12 @@ show(await feedback.getFeedbackCounts());
 show(await feedback.getAcceptance({ by: "method", days: 30 }));
 console.log((await (await feedback.exportAcceptedOutfits()).text()).trim());
 
+const happened = new api.EventsApi(configuration);
+const sold: api.Event = { id: "order-1/1", kind: "bought", customer: "mara", article: "a-00568", order: "1", value: 64.5 };
+show(await happened.recordEvents({ event: [sold] }));
+await happened.importEvents({ body: lines({ id: "view-3", kind: "viewed", article: "a-00568" }) });
+show(await happened.getEventCounts({ days: 30 }));
+
 const articlesKept = ["a-00134", "a-01243", "a-00568", "a-00259"];
 const kept = await outfits.saveOutfit({ outfitSave: { articles: articlesKept, features: { occasion: "office" } } });
 await outfits.patchOutfit({ id: kept.id, outfitPatch: { customer: "mara" } });

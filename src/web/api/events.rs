@@ -127,8 +127,8 @@ enum EventItem {
 /// Record events
 ///
 /// Takes a list of up to `x-limits.feedback_events` events, in any order. The answer is a list in the same order: for each
-/// event, its result or a problem. A bad event does not stop the others. An answered event is stored for good; without an
-/// answer, send the events again.
+/// event, its result or a problem. A bad event does not stop the others; one that is sent alone, without a list, is refused.
+/// An answered event is stored for good; without an answer, send the events again.
 ///
 /// With a `ticket`, an event is also feedback on that suggestion: viewed means shown, added means accepted. A purchase without
 /// one belongs to the suggestion of its article that the customer was shown last within `events.window_days`, and is
@@ -142,17 +142,18 @@ async fn record(
     request: RequestId,
     JsonText(text): JsonText,
 ) -> Result<Json<Vec<EventItem>>, Problem> {
-    let events = match text.trim_ascii_start().first() {
-        Some(b'[') => parse_list(&text)?,
-        _ => vec![parse(&text)?],
-    };
+    let is_list = text.trim_ascii_start().first() == Some(&b'[');
+    let events = if is_list { parse_list(&text)? } else { vec![parse(&text)?] };
     let most = state.limits.feedback_events;
     if events.len() > most as usize {
         let detail = format!("a list has at most {most} events, found {}; split it", events.len());
         return Err(Problem::invalid(vec![Finding::at("", detail)]));
     }
-    let read: Vec<Result<Reported, Problem>> =
+    let mut read: Vec<Result<Reported, Problem>> =
         events.into_iter().map(|event| from_value(event).and_then(EventBody::read)).collect();
+    if let Some(Err(problem)) = read.pop_if(|event| !is_list && event.is_err()) {
+        return Err(problem);
+    }
     let good: Vec<Reported> = read.iter().flatten().cloned().collect();
     let now = state.now();
     let recorded = uncancelled(async move { state.recorder().record(good, now).await }).await?;

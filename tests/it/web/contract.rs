@@ -21,7 +21,7 @@ use super::{Demo, FRIEND, Guarded, Service, header, until};
 use crate::harness::{TestDatabase, apply, contract};
 
 /// Clients are generated with these names: add to them, and keep those that are there.
-const IDS: [&str; 65] = [
+const IDS: [&str; 68] = [
     "activateRelease",
     "cancelImport",
     "compareSuggestions",
@@ -47,6 +47,7 @@ const IDS: [&str; 65] = [
     "getEventCounts",
     "getFeed",
     "getFeedbackCounts",
+    "getHoldout",
     "getImport",
     "getLiveness",
     "getLook",
@@ -58,6 +59,7 @@ const IDS: [&str; 65] = [
     "getReadiness",
     "getRouting",
     "getRule",
+    "getRuleEffect",
     "importArticles",
     "importCustomers",
     "importEvents",
@@ -86,6 +88,7 @@ const IDS: [&str; 65] = [
     "saveOutfit",
     "scoreOutfit",
     "sendFeed",
+    "setHoldout",
     "setRouting",
 ];
 
