@@ -111,7 +111,11 @@ def definition(schemas: dict, name: str, schema: dict) -> str:
 def types(document: dict) -> str:
     schemas = document["components"]["schemas"]
     # A class comes after those that it extends.
-    order = sorted(schemas, key=lambda name: ("allOf" in schemas[name], name))
+    def depth(name):
+        bases = [part["$ref"].rsplit("/", 1)[-1] for part in schemas[name].get("allOf", []) if "$ref" in part]
+        return 1 + max(map(depth, bases), default=-1) if "allOf" in schemas[name] else 0
+
+    order = sorted(schemas, key=lambda name: (depth(name), name))
     body = "\n\n".join(definition(schemas, name, schemas[name]) for name in order)
     imports = "from __future__ import annotations\n\nfrom typing import Any, Literal, NotRequired, TypeAlias, TypedDict\n\n\n"
     return HEADER + imports + body

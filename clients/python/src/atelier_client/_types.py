@@ -1009,24 +1009,10 @@ class Warning(TypedDict):
     detail: str
 
 
-class AcceptanceItem(Outcomes):
-    """The suggestions of one day, method, …"""
-
-    value: str
-
-
 class CustomerStored(Customer):
     """A stored customer, and warnings about them."""
 
     warnings: list[Finding]
-
-
-class FeedbackCount(Outcomes):
-    """The feedback on one method's suggestions."""
-
-    arm: NotRequired[str | None]
-    method: str
-    release: str
 
 
 class LookPiece(SuggestedVariant):
@@ -1070,3 +1056,17 @@ class Suggestion(SuggestedVariant):
     reasons: NotRequired[list[Reason] | None]
     rules: NotRequired[list[MovedBy]]
     share: float
+
+
+class AcceptanceItem(Outcomes):
+    """The suggestions of one day, method, …"""
+
+    value: str
+
+
+class FeedbackCount(Outcomes):
+    """The feedback on one method's suggestions."""
+
+    arm: NotRequired[str | None]
+    method: str
+    release: str
