@@ -46,8 +46,8 @@ struct AcceptanceQuery {
     /// Counts only suggestions of articles of this type.
     r#type: Option<String>,
     /// Counts only suggestions for this slot of the outfit.
-    #[param(minimum = 0)]
-    slot: Option<u32>,
+    #[param(minimum = 0, maximum = 255)]
+    slot: Option<u8>,
 }
 
 /// A period alone.
@@ -144,7 +144,7 @@ async fn get(
 ) -> Result<Json<AcceptanceBody>, Problem> {
     let refuse = |detail| Problem::invalid(vec![Finding::parameter("by", detail)]);
     let AcceptanceQuery { release, method, arm, r#type, slot, .. } = query;
-    let only = CountedOnly { release, method, arm, article_type: r#type, slot };
+    let only = CountedOnly { release, method, arm, article_type: r#type, slot: slot.map(u32::from) };
     let by = query.by.map_or(Ok(By::Day), |by| by.parse()).map_err(refuse)?;
     let days = DaysQuery { days: query.days }.read()?;
     let schema = state.releases.schema();

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::rounded::{self, Input, OF_WEIGHTS, Steps, round};
 use crate::{catalogue::ArticleIndex, tables::Tables};
 
-/// The number of articles whose logits are computed together: half a word of a [`Mask`](atelier_core::domain::Mask).
+/// The number of articles whose logits are computed together: half a word of a [`Mask`].
 pub(in crate::inference) const PANEL: usize = 32;
 /// The number of panels in a part. Sums start at zero for each part, so that an answer has the same bits on one core
 /// and on many; and a change copies a part.
