@@ -50,7 +50,7 @@ pub struct LiveRelease {
     pub routing: Arc<Routing>,
     /// The shop's active rules, compiled for the catalogue.
     pub rules: Arc<Rules>,
-    /// The customers to whom they do not apply.
+    /// The customers who are answered without rules.
     pub holdout: Holdout,
     /// The shop's published looks.
     pub looks: Arc<Looks>,

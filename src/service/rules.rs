@@ -401,7 +401,7 @@ impl When {
     }
 }
 
-/// When something counts, and for whom.
+/// When a rule or look applies, and to whom.
 #[derive(Debug, Clone)]
 pub(super) struct Audience {
     pub(super) window: Window,

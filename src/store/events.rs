@@ -278,7 +278,7 @@ impl FromRow<'_, AnyRow> for Purchase {
     }
 }
 
-/// Whom an event is about.
+/// The person in an event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Who {
     Customer(String),

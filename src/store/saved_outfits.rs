@@ -540,7 +540,7 @@ fn parse_pieces(pieces: &str) -> Result<Vec<Article>, String> {
     json::parse::<Vec<Piece>>(pieces)?.into_iter().map(article).collect()
 }
 
-/// That of an outfit after it was saved. Of a draft for nobody, each is one of its own.
+/// The digest of a saved outfit. Each draft without a customer has its own.
 fn own_digest(outfit: &OpenOutfit, seq: i64) -> Result<[u8; 32], StoreError> {
     let features = json::features_text(&outfit.features)?;
     let digest = digest(outfit.customer.as_ref(), slot_ids(outfit).into_iter(), &features);

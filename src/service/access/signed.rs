@@ -12,7 +12,7 @@ use sha2::Sha256;
 
 use crate::store::SigningSecret;
 
-/// The furthest end: whoever copies a signed id can use it that long.
+/// The longest validity. Anyone who copies a signed id can use it until it expires.
 const LONGEST: Duration = Duration::from_hours(24);
 
 /// Why a customer is refused. It says nothing of whether the service knows them.

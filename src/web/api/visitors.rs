@@ -9,7 +9,7 @@ use crate::{
     web::http::{AppState, Finding, Problem, keys::Reader},
 };
 
-/// The customer whom a request names: a program any, a page only whom the shop's backend signed.
+/// The customer in a request. A program may name anyone; a page, only a customer whom the shop's backend signed.
 pub(crate) fn read_customer(
     reader: &Reader,
     text: Option<&str>,
@@ -23,7 +23,7 @@ pub(crate) fn read_customer(
     id.map(Some)
 }
 
-/// Takes a page's customer whom the service does not know for nobody: the shop signs all its customers.
+/// Ignores a page's customer if the service does not know them, because the shop signs all of its customers.
 pub(crate) async fn drop_unknown(
     state: &AppState,
     reader: &Reader,

@@ -88,7 +88,7 @@ impl Gate {
     ) -> Result<ApiKey, Response> {
         let now = self.clock.now().into();
         let Some(key) = Key::parse(key) else { return Err(refuse_invalid_key()) };
-        // Before the key is looked up, so that nobody tries many.
+        // Limited before the key is looked up, so that nobody can guess keys.
         if key.is_publishable()
             && let Some(address) = address
         {
