@@ -86,7 +86,7 @@ async fn a_key_opens_what_its_scopes_name(Guarded(service): Guarded) {
         (Scope::Catalogue, Method::GET, "/articles", 200),
         (Scope::Feedback, Method::GET, "/feedback/counts", 200),
         (Scope::Feedback, Method::GET, "/events/counts", 200),
-        (Scope::Events, Method::POST, "/events", 200),
+        (Scope::Events, Method::POST, "/events", 422),
         (Scope::Rules, Method::GET, "/rules", 200),
         (Scope::Rules, Method::GET, "/rules/x/effect", 404),
         (Scope::Rules, Method::GET, "/holdout", 200),
