@@ -1,4 +1,5 @@
-//! docs/api.md and README.md: their examples run as printed, and give the printed answers. Those of the clients are run by clients/check.
+//! docs/api.md and README.md: their examples run as printed, and give the printed answers. clients/check runs docs/examples/api.py
+//! and api.ts, which make the same requests.
 
 use std::process::{Command, Output};
 
@@ -31,7 +32,6 @@ fn examples(text: &str) -> Vec<Example> {
         let example = examples.last_mut().unwrap();
         match language {
             "sh" => code.clone_into(&mut example.sh),
-            "python" | "ts" => {}
             "json" => example.shown = Some(serde_json::from_str(code).expect(code)),
             other => panic!("a block of another language: {other}"),
         }
