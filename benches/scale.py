@@ -9,7 +9,6 @@ own. Then it starts the service, loads it, and changes articles. Run it on an id
 
 import argparse
 import collections
-import datetime
 import http.client
 import json
 import os
@@ -140,7 +139,7 @@ def put(server, name, article):
 def table(lines):
     yield BEGIN
     yield ""
-    yield (f"Measured {datetime.date.today()} on {speed.machine()}; {METHOD}, random weights in float16, SQLite, outfits of five,"
+    yield (f"Measured on {speed.machine()}; {METHOD}, random weights in float16, SQLite, outfits of five,"
            " k = 20.")
     yield ""
     heads = ["articles", "ready, s", "idle, MB", "under load, MB", "one caller, ms", "the same, one type", "with `probability`",
