@@ -256,7 +256,8 @@ def write(arguments, found, side_by_side, start_up, loads):
     lines = [
         BEGIN,
         "",
-        f"Measured on {machine()}; load average {loads[0]:.1f} before and {loads[1]:.1f} after; ONNX Runtime 1.31.1, {version('rustc')}; gsu, V = 30,000, random weights, outfits of five, k = 20;"
+        f"Measured on {machine()}; load average {loads[0]:.1f} before and {loads[1]:.1f} after;"
+        f" ONNX Runtime 1.31.1, {version('rustc')}; gsu, V = 30,000, random weights, outfits of five, k = 20;"
         f" medians of {arguments.rounds} rounds.",
         "",
         f"Bare ONNX Runtime's best: **{best['per_cpu_second']:.0f} completions a CPU-second** (batch {best_key[2]},"
