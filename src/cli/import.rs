@@ -47,14 +47,14 @@ const EXTENSIONS: &str = ".jsonl, .ndjson, .csv or .parquet";
 /// How the shop's files differ from those that `atelier export` writes.
 #[derive(Debug, Clone, Args)]
 pub(super) struct DialectFlags {
-    /// Delimiter of CSV files: `,`, `;`, `|` or `tab` [default: the one with which the header has the needed columns].
+    /// Delimiter of CSV files: `,`, `;`, `|` or `tab` [default: the one that gives the needed columns].
     #[arg(long, value_name = "DELIMITER")]
     delimiter: Option<Delimiter>,
     /// Encoding of CSV files and tab-separated feeds without a byte order mark, such as windows-1252 [default: utf-8].
     #[arg(long, value_name = "NAME")]
     encoding: Option<Encoding>,
     /// Read the column FROM of CSV and Parquet files as TO, or leave it out if TO is empty; repeat this for other columns.
-    /// `articles.FROM=TO` is about that table alone.
+    /// `articles.FROM=TO` applies to that table only.
     #[arg(long, value_name = "FROM=TO")]
     map: Vec<Mapping>,
 }
@@ -91,8 +91,8 @@ pub(super) struct Import {
     /// Feature schema [default: the folder's schema.toml, or the built-in one].
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
-    /// Format of the catalogue: jsonl, csv, parquet, google-xml, google-tsv or shopify-csv [default: as its name and
-    /// first line show].
+    /// Format of the catalogue: jsonl, csv, parquet, google-xml, google-tsv or shopify-csv [default: from its name
+    /// and first line].
     #[arg(long, value_name = "FORMAT", requires = "articles")]
     format: Option<InputFormat>,
     #[command(flatten)]
@@ -100,10 +100,10 @@ pub(super) struct Import {
     /// Skip bad rows; otherwise a bad row stops the import.
     #[arg(long)]
     skip_bad: bool,
-    /// Change stored articles and customers: what a row does not name stays. Otherwise a row replaces them.
+    /// Keep stored values that a row does not name. Otherwise a row replaces the article or customer.
     #[arg(long)]
     merge: bool,
-    /// Retire the articles that the file of articles does not have.
+    /// Retire articles that the file of articles lacks.
     #[arg(long)]
     mirror: bool,
     /// Import nothing if --mirror would retire more than this percentage of the catalogue.

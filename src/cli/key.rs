@@ -25,8 +25,8 @@ pub(super) struct KeyCommand {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Create an API key and print it: the only time that it is shown. With --origin, it is a publishable key for product pages, and the
-    /// secret that signs customers for them is in the next line.
+    /// Create an API key and print it, this once. With --origin, the key is publishable, for product pages, and the next line has the
+    /// secret that signs customers for them.
     Create(Create),
     /// List the API keys, never the keys themselves. `LAST USED` lags by up to a minute.
     List,

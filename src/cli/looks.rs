@@ -50,7 +50,7 @@ pub(super) struct Looks {
     /// Looks of each article.
     #[arg(long, default_value_t = 3)]
     n: usize,
-    /// The most that a look costs.
+    /// Highest total price of a look.
     #[arg(long, value_name = "PRICE")]
     total_max: Option<f64>,
     /// Suggest only articles in stock in this store.

@@ -72,7 +72,7 @@ enum Verb {
     SignInLink(sign_in_link::SignInLink),
     /// Create, list and revoke API keys of programs.
     Key(key::KeyCommand),
-    /// Create the database, or migrate it to this version, without serving. `serve` does so, too.
+    /// Create the database, or migrate it to this version, and exit. `serve` migrates it by itself.
     Migrate,
     /// Check whether the service at the configured address is ready.
     CheckHealth,

@@ -36,14 +36,14 @@ pub(super) struct Import {
     /// The data folder to create.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Delimiter of CSV files: `,`, `;`, `|` or `tab` [default: the one with which the header has the needed columns].
+    /// Delimiter of CSV files: `,`, `;`, `|` or `tab` [default: the one that gives the needed columns].
     #[arg(long, value_name = "DELIMITER")]
     delimiter: Option<Delimiter>,
     /// Encoding of CSV files without a byte order mark, such as windows-1252 [default: utf-8].
     #[arg(long, value_name = "NAME")]
     encoding: Option<Encoding>,
     /// Read the column FROM of CSV and Parquet files as TO, or leave it out if TO is empty; repeat this for other columns.
-    /// `articles.FROM=TO` is about that table alone.
+    /// `articles.FROM=TO` applies to that table only.
     #[arg(long, value_name = "FROM=TO")]
     map: Vec<Mapping>,
     /// Import the good rows even if others are bad.

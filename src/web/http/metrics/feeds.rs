@@ -17,13 +17,13 @@ pub(super) struct FeedCollector(pub(super) Feeds);
 impl Collector for FeedCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let feeds = self.0.listed();
-        let help = "How often in a row the feed failed; two are an alert";
+        let help = "Failures of the feed in a row; two raise an alert";
         let mut failures = encoder.encode_descriptor("feed_failures", help, None, MetricType::Gauge)?;
         for feed in feeds.iter() {
             let labels = [("feed", feed.name.as_str())];
             ConstGauge::new(i64::from(feed.failures)).encode(failures.encode_family(&labels)?)?;
         }
-        let help = "When the feed was last fetched well, since 1970";
+        let help = "Time of the last successful fetch, in seconds since 1970";
         let unit = Some(&Unit::Seconds);
         let mut ended =
             encoder.encode_descriptor("feed_last_success_timestamp", help, unit, MetricType::Gauge)?;

@@ -25,7 +25,7 @@ const QUEUE: [Gauge; 3] = [
 
 impl Collector for LiveReleaseCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let help = "Whether the database does not answer, so that nothing waits for it";
+        let help = "Whether the database does not answer, and no request waits for it";
         let gone = ConstGauge::new(i64::from(self.0.is_database_gone()));
         gone.encode(encoder.encode_descriptor("database_breaker_open", help, None, MetricType::Gauge)?)?;
         let Some(live) = self.0.current() else { return Ok(()) };
