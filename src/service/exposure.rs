@@ -1,5 +1,5 @@
-//! Counts how often new articles are suggested and what happens to them, beside those that a release was trained with. The
-//! counts are this process's own and cost no query.
+//! Counts how often new articles are suggested and what becomes of them, next to articles that the release was trained with. The
+//! counts belong to this process and cost no query.
 
 use atelier_engine::catalogue::Catalogue;
 use prometheus_client::{

@@ -1,4 +1,4 @@
-//! Tries a rule on the questions that were asked lately: what would change if it counted now.
+//! Tries a rule on recent questions: what would change if it applied now.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

@@ -1,9 +1,9 @@
-//! A sample of the questions that were asked lately, on which a rule is tried before it counts.
+//! A sample of recent questions, on which rules are previewed.
 //!
-//! It is in memory only: no completion writes to the database for it, and nothing of it outlives the process. A question may have its
-//! customer's id, and has no features but the outfit's: the profile is read again with each preview. Erasing a customer forgets
-//! their questions here at once; other replicas forget them at their next preview, and every question after a day, once the next
-//! one is added or looked at.
+//! It is in memory only: no completion writes to the database for it, and it ends with the process. A question may have its
+//! customer's id, and has no features but the outfit's: each preview reads the profile again. Erasing a customer forgets their
+//! questions here at once. Other replicas forget them at their next preview, and every question after a day, once the next one is
+//! added or looked at.
 
 use std::{
     collections::VecDeque,

@@ -1,5 +1,5 @@
-//! Articles that are like another one: of its type, with attributes in common, about its price, alike in picture and text, and
-//! worn with the same others.
+//! Finds articles similar to another one: of its type, with shared attributes, a close price, a similar picture and text, and worn
+//! with the same others.
 
 use std::{
     collections::{BTreeSet, HashSet},

@@ -1,8 +1,8 @@
 //! Importing whole files, all or nothing.
 //!
 //! An import writes slices of rows in transactions of their own, so that other writes wait for one slice at most. No reader sees
-//! them until the import counts on: `migrations/sqlite/0001_atelier.sql` says how. What a killed import left is taken back by the next
-//! one, or when the service starts.
+//! them before the import counts; `migrations/sqlite/0001_atelier.sql` says how. The next import, or the next start, removes what a
+//! killed import left.
 
 use std::{
     borrow::Borrow,

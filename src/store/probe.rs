@@ -1,7 +1,7 @@
-//! Whether the database answers, by a connection that nothing else uses: a busy database, or one whose other connections are
-//! all taken, is well.
+//! Checks whether the database answers, on a connection of its own: a busy database, or one whose other connections are all
+//! taken, is healthy.
 //!
-//! This is a breaker: once the database does not answer, it counts as gone until it answers a ping, and nothing waits for it.
+//! This is a circuit breaker: after the database stops answering, no request waits for it until it answers a ping.
 
 use std::{
     fs::Metadata,

@@ -1,7 +1,7 @@
-//! What articles of a type are on average: what a new article counts as where it says nothing of an attribute.
+//! Averages of a type's articles, for attributes that a new article lacks.
 //!
-//! A model adds up what an article's values are worth, and learned that from articles that say something. Where a new one says
-//! nothing, or only what no value stands for, leaving the value out is no average: such articles would be suggested first.
+//! A model sums what an article's values are worth, and learned these from articles that have values. To leave out a missing or
+//! unknown value is not neutral: such articles would be suggested first.
 
 use std::{collections::BTreeMap, sync::Arc};
 

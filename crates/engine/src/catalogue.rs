@@ -1,8 +1,8 @@
-//! The catalogue: the articles that the shop has, and those of the release that it no longer has.
+//! The catalogue: the shop's articles, and those of the release that the shop no longer has.
 //!
-//! Built from the database's articles and a release. It is immutable: after a change in the database comes a next one, which
-//! shares what stayed with the one before. An [`ArticleIndex`] says what is where, [`Sets`] which of the shop's articles pass a
-//! filter, and `panels` where there is room.
+//! Built from the database's articles and a release. It is immutable: a change in the database makes a new catalogue, which shares
+//! unchanged parts with the old one. An [`ArticleIndex`] knows the articles' positions, [`Sets`] which of the shop's articles pass a
+//! filter, and `panels` which positions are free.
 //!
 //! Must not know HTTP, SQL or models.
 

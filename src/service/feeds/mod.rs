@@ -1,7 +1,7 @@
-//! Stored sources: feeds that the service fetches by itself, when it is time or when someone asks for it.
+//! Stored sources: feeds that the service fetches by itself, on schedule or on request.
 //!
 //! Each replica looks every second which feeds are due, and fetches those whose lease it gets. A fetch is a job
-//! (`import::jobs`), also if nothing comes of it. Secrets come in with a source, and go out to its server alone.
+//! (`import::jobs`), even if nothing comes of it. A source's secrets go to its own server only.
 
 mod schedule;
 

@@ -1,8 +1,8 @@
 //! Pages of other sites that may call the service from a browser (CORS). None may unless a setting names their origin, and
 //! no answer to them depends on a session: browsers send them no cookie, so each request needs its API key.
 //!
-//! Browsers ask without a key whether a page may call. For what publishable keys open, every page may: the key's origins decide about
-//! the request itself (`keys`).
+//! Browsers ask without a key whether a page may call. Every page may call what publishable keys open; the key's origins decide
+//! about the request itself (`keys`).
 
 use axum::{
     extract::Request,

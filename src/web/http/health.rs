@@ -1,5 +1,5 @@
-//! What health checks answer from: what a background check saw last. So they wait for neither the database nor a model, and a
-//! busy service is not taken for a broken one.
+//! Health checks answer with what a background check saw last. They wait for neither the database nor a model, so a busy service
+//! does not look broken.
 
 use std::{
     convert::Infallible,

@@ -2,9 +2,9 @@
 //!
 //! At most `limits.connections` are open. When the last place is taken, the connection that has kept the service waiting
 //! longest is cut: first among those that never sent a request, then among those between requests, then among those that
-//! send a body or take an answer slowly, which is a second behind a pace of 16 kB/s. New ones have a second, too, while they
-//! take no more than half of the places. A connection for whose answers the service is waited for is never cut: while all
-//! are such, new ones wait in the kernel's queue.
+//! send a body or take an answer slowly, more than a second behind 16 kB/s. New connections have a second as well, while they
+//! take no more than half of the places. A connection that waits for the service is never cut: while all do, new ones wait in
+//! the kernel's queue.
 //!
 //! Over HTTP/2 a caller may leave one answer and take others, and hyper neither asks such an answer for more nor ends it. So
 //! the bytes of each answer are followed until they are written, and a connection is as slow as its slowest answer.

@@ -1,7 +1,7 @@
 //! A catalogue's articles as a release's methods take them: each has a position, and rows in the methods' tables.
 //!
-//! A question holds the articles that it is about, so an answer is about one state of the catalogue, whatever changes
-//! meanwhile. After a change, the next state shares what stayed.
+//! A question holds its articles, so an answer is about one state of the catalogue, whatever changes meanwhile. The next state
+//! shares unchanged parts with it.
 
 use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
 

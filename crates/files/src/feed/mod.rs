@@ -2,8 +2,8 @@
 //! export of products.
 //!
 //! Each entry of such a feed is a variant, an article in one size. [`variants`] puts the variants of an article together,
-//! and gives its fields as every other format does, so the same checks follow. What nobody wears is left out. What a feed says beyond the listed
-//! attributes is not kept: descriptions alone would fill the memory of a catalogue.
+//! and gives its fields as every other format does, so the same checks follow. Entries that are not worn are left out, and so are
+//! attributes that are not listed: descriptions alone would fill the memory of a catalogue.
 //!
 //! docs/feeds.md has the attributes and the rules.
 

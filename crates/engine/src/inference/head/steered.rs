@@ -1,7 +1,6 @@
 //! The order of a question with steering, collected while the panels go by.
 //!
-//! Which articles the answer moves, and from which rank, is known only at the end: the logits of the panels that can then count
-//! are kept.
+//! Only the end shows which articles move, and from which rank, so the logits of panels that may still count are kept.
 #![expect(clippy::inline_always, reason = "functions that are not inlined use the baseline instructions")]
 
 use std::sync::Arc;
