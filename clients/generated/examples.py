@@ -162,7 +162,7 @@ show(releases.get_routing())
 show(releases.activate_release("demo"))
 large = api.Complete.model_construct(outfit=[None], k=9000)
 show(refused(completion.complete_outfit, large).data)
-for text in (documents.get_docs_page(), documents.get_problems_page(), documents.get_api_guide(), documents.get_model_contract()):
+for text in (documents.get_docs_page(), documents.get_problems_page(), documents.get_document("api.md"), documents.list_documents()):
     assert "Atelier" in text or "Problem" in text
 show(documents.get_open_api_document())
 show(customers.export_customer("mara"))

@@ -163,7 +163,7 @@ await releases.setRouting({ routing: { experiment: { name: "autumn", arms } } })
 show(await releases.getRouting());
 show(await releases.activateRelease({ name: "demo" }));
 show(await problem(completion.completeOutfit({ complete: { outfit: [null], k: 9000 } })));
-for (const text of [documents.getDocsPage(), documents.getProblemsPage(), documents.getApiGuide(), documents.getModelContract()]) {
+for (const text of [documents.getDocsPage(), documents.getProblemsPage(), documents.getDocument({ name: "api.md" }), documents.listDocuments()]) {
   assert.match(await text, /Atelier|Problem/);
 }
 show(await documents.getOpenApiDocument());

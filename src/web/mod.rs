@@ -23,7 +23,7 @@ use tracing::Instrument;
 use self::{
     api::openapi,
     http::{
-        compression, health, host,
+        Published, compression, health, host,
         https::is_https,
         keys::Gate,
         metrics,
@@ -66,7 +66,11 @@ pub async fn serve(
 pub fn app(state: AppState) -> Router {
     let (router, document, guards) = routes().into_parts();
     let document = openapi::finish(&document, &guards, state.limits);
-    state.publish(openapi::simplified(&document), docs::render(&document, state.is_demo()));
+    state.publish(Published {
+        openapi: openapi::simplified(&document),
+        page: docs::render(&document, state.is_demo()),
+        tools: api::mcp::describe(&document),
+    });
     let gate = Gate::new(state.access.clone(), state.clock.clone(), state.limits, guards);
     let around = middleware::from_fn_with_state(Arc::new((state.clone(), gate)), around);
     Router::new()
@@ -149,6 +153,7 @@ fn routes() -> Routes {
         .merge(api::routing::router())
         .merge(api::rules::router())
         .merge(api::looks::router())
+        .merge(api::mcp::router())
         .merge(api::score::router())
         .merge(api::similar::router())
         .merge(api::sources::router())

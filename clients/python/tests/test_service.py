@@ -24,7 +24,7 @@ def client():
 def test_every_operation_has_a_method():
     document = httpx.get(f"{URL}/openapi.json").json()
     operations = [operation for item in document["paths"].values() for operation in item.values()]
-    names = [of["operationId"] for of in operations if of["tags"] != ["documents"]]
+    names = [of["operationId"] for of in operations if of["tags"][0] not in ("documents", "agents")]
     assert len(names) > 30
     for name in names:
         method = re.sub("([A-Z])", lambda letter: "_" + letter[0].lower(), name)

@@ -21,6 +21,35 @@ export interface components {
             /** @example 2026-11-21 */
             value: string;
         };
+        /** @description The answer to a message. */
+        AgentAnswer: {
+            error?: components["schemas"]["AgentError"];
+            id: string | number;
+            jsonrpc: string;
+            /** @description What the method gives. */
+            result?: Record<string, never>;
+        };
+        /** @description What is wrong with a message. What is wrong with a tool's arguments is in its result. */
+        AgentError: {
+            /** Format: int32 */
+            code: number;
+            data?: Record<string, never>;
+            message: string;
+        };
+        /**
+         * @description A message of an agent (JSON-RPC 2.0).
+         * @example {
+         *       "id": 1,
+         *       "jsonrpc": "2.0",
+         *       "method": "tools/list"
+         *     }
+         */
+        AgentMessage: {
+            id?: string | number;
+            jsonrpc: components["schemas"]["JsonRpc"];
+            method: string;
+            params?: Record<string, never>;
+        };
         Alive: {
             /** @example alive */
             status: string;
@@ -1079,6 +1108,8 @@ export interface components {
         InStock: string | number | boolean;
         /** @description The answer of `/complete`, or a problem. */
         Item: components["schemas"]["Completion"] | components["schemas"]["Problem"];
+        /** @enum {string} */
+        JsonRpc: "2.0";
         /**
          * @description An outfit that an editor publishes.
          * @example {
@@ -2073,6 +2104,9 @@ export interface components {
 }
 export type Acceptance = components['schemas']['Acceptance'];
 export type AcceptanceItem = components['schemas']['AcceptanceItem'];
+export type AgentAnswer = components['schemas']['AgentAnswer'];
+export type AgentError = components['schemas']['AgentError'];
+export type AgentMessage = components['schemas']['AgentMessage'];
 export type Alive = components['schemas']['Alive'];
 export type Arm = components['schemas']['Arm'];
 export type Article = components['schemas']['Article'];
@@ -2141,6 +2175,7 @@ export type ImportResult = components['schemas']['ImportResult'];
 export type Imports = components['schemas']['Imports'];
 export type InStock = components['schemas']['InStock'];
 export type Item = components['schemas']['Item'];
+export type JsonRpc = components['schemas']['JsonRpc'];
 export type Look = components['schemas']['Look'];
 export type LookIfMissing = components['schemas']['LookIfMissing'];
 export type LookPatch = components['schemas']['LookPatch'];

@@ -225,11 +225,19 @@ async fn list(
     State(state): State<AppState>,
     ConditionalQuery { query, conditions }: ConditionalQuery<ArticleQuery>,
 ) -> Result<Json<Page<ArticleBody>>, Problem> {
+    find(&state, query, conditions).await.map(Json)
+}
+
+pub(crate) async fn find(
+    state: &AppState,
+    query: ArticleQuery,
+    conditions: Vec<(String, String)>,
+) -> Result<Page<ArticleBody>, Problem> {
     let n = paging::size(query.n, state.limits)?;
     let after = paging::cursor(query.cursor.as_deref(), |id| ArticleId::new(id).ok())?;
     let filter = ArticleFilter { search: query.search, kind: query.r#type, attributes: conditions };
     let found = state.store.articles().find(filter, after.as_ref(), n + 1);
-    Page::collect(found, n, |article| article.id.to_string(), ArticleBody::from).await.map(Json)
+    Page::collect(found, n, |article| article.id.to_string(), ArticleBody::from).await
 }
 
 /// One article

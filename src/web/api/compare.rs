@@ -49,7 +49,7 @@ pub(crate) fn router() -> Routes {
     "features": {"gender": "female", "age": 34}, "outfit": ["a-00134", null, "a-00568", "a-00259"],
     "methods": ["none", "c", "np", "gs", "gsu"], "true_article": "a-01243",
 }))]
-struct CompareBody {
+pub(crate) struct CompareBody {
     /// The customer's id, to compare methods.
     #[schema(value_type = Option<CustomerIdSchema>)]
     customer: Option<String>,
@@ -100,7 +100,7 @@ struct CompareBody {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Comparison)]
-struct ComparisonBody {
+pub(crate) struct ComparisonBody {
     release: String,
     device: &'static str,
     /// The blank's place in the outfit.
@@ -145,8 +145,17 @@ struct ColumnBody {
 async fn compare(
     State(state): State<AppState>,
     scopes: Scopes,
-    Json(mut body): Json<CompareBody>,
+    Json(body): Json<CompareBody>,
 ) -> Result<(TimingBody, Json<ComparisonBody>), Problem> {
+    let comparison = answer(&state, &scopes, body).await?;
+    Ok((comparison.timing, Json(comparison)))
+}
+
+pub(crate) async fn answer(
+    state: &AppState,
+    scopes: &Scopes,
+    mut body: CompareBody,
+) -> Result<ComparisonBody, Problem> {
     if !body.rules {
         scopes.require(Scope::Rules, "`rules: false`")?;
     }
@@ -161,8 +170,7 @@ async fn compare(
     let comparison = comparison::compare(&live, &state.profiles, &subjects, &request, times)
         .await
         .map_err(|error| locate_customer(error, one_customer))?;
-    let comparison = ComparisonBody::new(&live, &request, comparison, &shown, times.begun.elapsed());
-    Ok((comparison.timing, Json(comparison)))
+    Ok(ComparisonBody::new(&live, &request, comparison, &shown, times.begun.elapsed()))
 }
 
 /// A body with one `customer` has no list, so the fault belongs to `/customer`.

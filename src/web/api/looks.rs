@@ -214,7 +214,7 @@ const MOST_EXPLAINED: usize = 4;
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct LooksQuery {
+pub(crate) struct LooksQuery {
     /// A stored customer: only looks for them, of what fits, in sizes of theirs that are in stock, without what they never wear.
     #[param(value_type = Option<CustomerIdSchema>, example = "c-000010")]
     customer: Option<String>,
@@ -234,7 +234,7 @@ struct LooksQuery {
 /// Looks with an article.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Looks)]
-struct LooksBody {
+pub(crate) struct LooksBody {
     #[schema(examples("demo"))]
     release: String,
     /// The method that made the outfits, and that chose what replaces an article.
@@ -311,13 +311,33 @@ async fn complete(
     Query(query): Query<LooksQuery>,
     conditions: Conditions,
 ) -> Result<Response, Problem> {
-    let live = state.live_release()?;
-    let shown = Shown::to(&reader, &state);
-    let customer = query_customer(&state, &reader, query.customer.as_deref()).await;
-    let wanted = query.read(find_article(&live, &id), customer, &shown)?;
+    let (live, shown, wanted) = question(&state, &reader, &id, query).await?;
     let key = wanted.customer.is_none().then(|| format!("looks {} {wanted:?}", shown.is_public()));
     let make = answer(&state, &live, &wanted, &shown);
     state.answers().answer(&live, key, state.now(), &conditions, make).await
+}
+
+async fn question(
+    state: &AppState,
+    reader: &Reader,
+    id: &ArticleId,
+    query: LooksQuery,
+) -> Result<(Arc<LiveRelease>, Shown, Wanted), Problem> {
+    let live = state.live_release()?;
+    let shown = Shown::to(reader, state);
+    let customer = query_customer(state, reader, query.customer.as_deref()).await;
+    let wanted = query.read(find_article(&live, id), customer, &shown)?;
+    Ok((live, shown, wanted))
+}
+
+/// The answer to a program, which is not kept.
+pub(crate) async fn find_fresh(
+    state: &AppState,
+    id: &ArticleId,
+    query: LooksQuery,
+) -> Result<LooksBody, Problem> {
+    let (live, shown, wanted) = question(state, &Reader::Program, id, query).await?;
+    find(state, &live, &wanted, &shown).await.map(|(body, _)| body)
 }
 
 async fn answer(
@@ -326,6 +346,16 @@ async fn answer(
     wanted: &Wanted,
     shown: &Shown,
 ) -> Result<Document, Problem> {
+    let (body, version) = find(state, live, wanted, shown).await?;
+    Ok(Document::of_version("application/json", to_json(&body)?, version))
+}
+
+async fn find(
+    state: &AppState,
+    live: &Arc<LiveRelease>,
+    wanted: &Wanted,
+    shown: &Shown,
+) -> Result<(LooksBody, Version), Problem> {
     let times = state.times();
     let found = looks::complete(live, &state.profiles, wanted, times).await.map_err(fault::query_problem)?;
     let mut body = LooksBody::new(live, &found, shown);
@@ -334,7 +364,7 @@ async fn answer(
     for (body, look) in body.looks.iter_mut().zip(&found.looks) {
         body.completion_id = found.issue_ticket(look, &state.tickets, live, times);
     }
-    Ok(Document::of_version("application/json", to_json(&body)?, version))
+    Ok((body, version))
 }
 
 pub(crate) fn to_json(body: &impl Serialize) -> Result<Vec<u8>, Problem> {

@@ -17,6 +17,7 @@ pub(crate) mod health;
 pub(crate) mod holdout;
 pub(crate) mod imports;
 pub(crate) mod looks;
+pub(crate) mod mcp;
 pub(crate) mod openapi;
 pub(crate) mod outfits;
 pub(crate) mod releases;

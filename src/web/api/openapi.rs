@@ -70,6 +70,7 @@ pub(crate) fn finish(document: &openapi::OpenApi, guards: &Guards, limits: Limit
         (name = "imports", description = "Feeds: files that are imported in the background"),
         (name = "feedback", description = "What happened to suggestions"),
         (name = "events", description = "What customers and visitors did in the shop"),
+        (name = "agents", description = "What language models can do"),
         (name = "service", description = "Health and measurements, for load balancers and operators"),
         (name = "documents", description = "Documentation"),
     )

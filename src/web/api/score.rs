@@ -39,7 +39,7 @@ pub(crate) fn router() -> Routes {
 #[schema(as = Score, example = json!({
     "features": {"gender": "female", "age": 34}, "outfit": ["a-00134", "a-01243", "a-00568", "a-00259"],
 }))]
-struct ScoreBody {
+pub(crate) struct ScoreBody {
     /// The customer's id. Their profile must be stored, unless there are `features`, even `{}`.
     #[schema(value_type = Option<CustomerIdSchema>)]
     customer: Option<String>,
@@ -59,7 +59,7 @@ struct ScoreBody {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Scored)]
-struct ScoredBody {
+pub(crate) struct ScoredBody {
     release: String,
     method: String,
     device: &'static str,
@@ -103,14 +103,18 @@ async fn score(
     State(state): State<AppState>,
     Json(body): Json<ScoreBody>,
 ) -> Result<(TimingBody, Json<ScoredBody>), Problem> {
+    let scored = answer(&state, body).await?;
+    Ok((scored.timing, Json(scored)))
+}
+
+pub(crate) async fn answer(state: &AppState, body: ScoreBody) -> Result<ScoredBody, Problem> {
     let times = state.times();
     let live = state.live_release()?;
     let mut question = body.into_completion().read(&live)?;
     question.request.filters = Filters::everything();
     let (resolved, score) =
         score_outfit(&live, &state.profiles, question, times).await.map_err(fault::problem)?;
-    let scored = ScoredBody::new(&live, resolved.request.method, score, times.begun.elapsed());
-    Ok((scored.timing, Json(scored)))
+    Ok(ScoredBody::new(&live, resolved.request.method, score, times.begun.elapsed()))
 }
 
 impl ScoreBody {

@@ -40,7 +40,7 @@ pub(crate) fn router() -> Routes {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct SimilarQuery {
+pub(crate) struct SimilarQuery {
     /// A stored customer: only what fits them, in sizes of theirs that are in stock, without what they never wear.
     #[param(value_type = Option<CustomerIdSchema>, example = "c-000010")]
     customer: Option<String>,
@@ -53,7 +53,7 @@ struct SimilarQuery {
 /// Articles that are like another one.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SimilarArticles)]
-struct SimilarBody {
+pub(crate) struct SimilarBody {
     /// The most similar first, unless rules move them.
     items: Vec<ItemBody>,
     warnings: Vec<Warning>,
@@ -97,17 +97,36 @@ async fn similar(
     Query(query): Query<SimilarQuery>,
     conditions: Conditions,
 ) -> Result<Response, Problem> {
-    let n = paging::size(query.n, state.limits)? as usize;
-    let shown = Shown::to(&reader, &state);
-    // A page asks for a row of cards.
-    let n = if shown.is_public() { n.min(MOST_OF_A_PAGE) } else { n };
-    let customer = query_customer(&state, &reader, query.customer.as_deref()).await?;
-    let live = state.live_release()?;
-    let article = find_article(&live, &id)?;
-    let wanted = Wanted { article, customer, store: query.store, n };
+    let (live, shown, wanted) = question(&state, &reader, &id, query).await?;
     let key = wanted.customer.is_none().then(|| format!("similar {} {wanted:?}", shown.is_public()));
     let make = answer(&state, &live, wanted, &shown);
     state.answers().answer(&live, key, state.now(), &conditions, make).await
+}
+
+async fn question(
+    state: &AppState,
+    reader: &Reader,
+    id: &ArticleId,
+    query: SimilarQuery,
+) -> Result<(Arc<LiveRelease>, Shown, Wanted), Problem> {
+    let n = paging::size(query.n, state.limits)? as usize;
+    let shown = Shown::to(reader, state);
+    // A page asks for a row of cards.
+    let n = if shown.is_public() { n.min(MOST_OF_A_PAGE) } else { n };
+    let customer = query_customer(state, reader, query.customer.as_deref()).await?;
+    let live = state.live_release()?;
+    let article = find_article(&live, id)?;
+    Ok((live, shown, Wanted { article, customer, store: query.store, n }))
+}
+
+/// The answer to a program, which is not kept.
+pub(crate) async fn find_fresh(
+    state: &AppState,
+    id: &ArticleId,
+    query: SimilarQuery,
+) -> Result<SimilarBody, Problem> {
+    let (live, shown, wanted) = question(state, &Reader::Program, id, query).await?;
+    find(state, &live, wanted, &shown).await
 }
 
 async fn answer(
@@ -116,6 +135,15 @@ async fn answer(
     wanted: Wanted,
     shown: &Shown,
 ) -> Result<Document, Problem> {
+    Ok(Document::new("application/json", to_json(&find(state, live, wanted, shown).await?)?))
+}
+
+async fn find(
+    state: &AppState,
+    live: &Arc<LiveRelease>,
+    wanted: Wanted,
+    shown: &Shown,
+) -> Result<SimilarBody, Problem> {
     let found =
         similar::find(live, &state.profiles, wanted, state.times()).await.map_err(fault::query_problem)?;
     let Similar { articles, variants, warnings } = found;
@@ -125,8 +153,7 @@ async fn answer(
         rules: rules.into_iter().filter(|_| !shown.is_public()).map(MovedByBody::from).collect(),
     });
     let warnings = if shown.is_public() { Vec::new() } else { warnings };
-    let body = SimilarBody { items: items.collect(), warnings };
-    Ok(Document::new("application/json", to_json(&body)?))
+    Ok(SimilarBody { items: items.collect(), warnings })
 }
 
 /// The position of an article of the catalogue, by its id or a variant's.

@@ -6,15 +6,17 @@
 
 use axum::{
     extract::Request,
-    http::{HeaderValue, Method, header},
+    http::{HeaderMap, HeaderValue, Method, header},
     response::Response,
 };
+
+use super::{Kind, Problem};
 
 /// Of all routes; a path that does not take one says so when it is asked.
 pub(crate) const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 /// What scripts may send and read beside the headers that every page may.
-const SENT: &str = "authorization, content-type, content-encoding, if-match, if-none-match, traceparent, x-api-key, \
-                    x-request-id";
+const SENT: &str = "authorization, content-type, content-encoding, if-match, if-none-match, mcp-method, mcp-name, \
+                    mcp-protocol-version, traceparent, x-api-key, x-request-id";
 const READ: &str = "etag, location, retry-after, server-timing, x-request-id";
 /// Seconds for which a browser may remember the answer to its question.
 const REMEMBERED: &str = "3600";
@@ -28,17 +30,32 @@ impl CrossOrigins {
         Self(origins.into_iter().collect())
     }
 
+    fn names(&self, origin: &HeaderValue) -> bool {
+        self.0.iter().any(|named| named.as_bytes() == origin.as_bytes())
+    }
+
+    /// Refuses requests of other pages, for what must not even be sent from there.
+    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let foreign = headers.get_all(header::ORIGIN).iter().find(|origin| !self.names(origin));
+        let refuse = |origin| {
+            let detail = format!(
+                "the request was sent by a page with the Origin {origin:?}; only programs and pages of the origins in \
+                 access.cross_origins may send it"
+            );
+            Err(Problem::new(Kind::Forbidden, detail))
+        };
+        foreign.map_or(Ok(()), refuse)
+    }
+
     /// What the answer says about pages of other sites; nothing if none may call.
     pub(crate) fn answer(&self, request: &Request, is_for_pages: bool) -> Option<CrossOrigin> {
         if self.0.is_empty() && !is_for_pages {
             return None;
         }
         let origin = request.headers().get(header::ORIGIN);
-        let is_named =
-            |origin: &&HeaderValue| self.0.iter().any(|named| named.as_bytes() == origin.as_bytes());
         let asks_first = request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-        let is_admitted = |origin: &&HeaderValue| is_named(origin) || (is_for_pages && asks_first);
+        let is_admitted = |origin: &&HeaderValue| self.names(origin) || (is_for_pages && asks_first);
         Some(CrossOrigin { admitted: origin.filter(is_admitted).cloned(), asks_first })
     }
 }

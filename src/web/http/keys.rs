@@ -32,9 +32,6 @@ use crate::{
     store::{Actor, ApiKey, Author, Publishable, SigningSecret},
 };
 
-/// Of what is no API operation.
-const OPEN: Guard = Guard { scope: None, for_pages: false, deadline: Deadline::Limited };
-
 #[derive(Debug)]
 pub(crate) struct Gate {
     access: Access,
@@ -56,7 +53,7 @@ impl Gate {
         let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
         // Pages have none, and a method that the path does not take is answered with 405, whatever the key.
         let guard = self.guards.get(path).and_then(|guards| guards.get(method.as_str())).copied();
-        let guard = guard.unwrap_or(OPEN);
+        let guard = guard.unwrap_or(Guard::OPEN);
         let answer = self.pass(guard, request, next);
         match guard.deadline {
             Deadline::Limited => {
@@ -81,7 +78,6 @@ impl Gate {
     async fn check(
         &self,
         guard: Guard,
-        scope: Scope,
         key: &str,
         address: Option<IpAddr>,
         headers: &HeaderMap,
@@ -103,11 +99,12 @@ impl Gate {
                 check_origin(publishable, headers)
                     .map_err(|detail| Problem::new(Kind::Scope, detail).into_response())?;
             }
-            Some(_) => return Err(refuse_page(scope)),
-            None if !key.scopes.iter().any(|held| held == scope.as_str()) => {
-                return Err(refuse_scope(&key, scope));
+            Some(_) => return Err(refuse_page(guard)),
+            None => {
+                if !guard.scopes().any(|scope| key.scopes.iter().any(|held| held == scope.as_str())) {
+                    return Err(refuse_scope(&key, guard));
+                }
             }
-            None => {}
         }
         let rate = self.limits.key_rate;
         match self.access.check_rate(Sender::Key(key.id), rate, Instant::now()) {
@@ -122,12 +119,12 @@ impl Gate {
         let (headers, peer) = (request.headers(), Peer::ip(request.extensions()));
         let key = match guard.scope {
             None => Ok(None),
-            Some(scope) => match find_key(headers) {
-                Some(key) => self.check(guard, scope, key, peer, headers).await.map(Some),
-                None if self.access.rule() == RequireKey::Always => Err(refuse_missing_key(scope, "")),
+            Some(_) => match find_key(headers) {
+                Some(key) => self.check(guard, key, peer, headers).await.map(Some),
+                None if self.access.rule() == RequireKey::Always => Err(refuse_missing_key(guard, "")),
                 None => check_program(&request).map(|()| None).map_err(|found| {
                     let reason = format!(" Only programs may do without, and this request {found}.");
-                    refuse_missing_key(scope, &reason)
+                    refuse_missing_key(guard, &reason)
                 }),
             },
         };
@@ -197,10 +194,14 @@ pub(crate) struct HeldScopes(Vec<String>);
 pub(crate) struct Scopes(Option<HeldScopes>);
 
 impl Scopes {
+    pub(crate) fn have(&self, scope: Scope) -> bool {
+        self.0.as_ref().is_none_or(|HeldScopes(held)| held.iter().any(|held| held == scope.as_str()))
+    }
+
     /// Checks a scope that a part of the request needs beside the operation's own.
     pub(crate) fn require(&self, scope: Scope, part: &str) -> Result<(), Problem> {
         match &self.0 {
-            Some(HeldScopes(held)) if !held.iter().any(|held| held == scope.as_str()) => {
+            Some(HeldScopes(held)) if !self.have(scope) => {
                 let detail = format!(
                     "{part} needs an API key with the scope {scope}, this one has {}; ask an admin for another",
                     held.join(", ")
@@ -236,8 +237,11 @@ pub(crate) fn describe(document: &mut Value, guards: &Guards) {
     for (path, item) in paths.into_iter().flatten() {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
             let guard = guards[path][&method.to_ascii_uppercase()];
-            let Some(scope) = guard.scope else { continue };
-            let mut keys = vec![json!({"bearer": [scope.as_str()]}), json!({"header": [scope.as_str()]})];
+            let by_scope = |scope: Scope| ["bearer", "header"].map(|way| json!({way: [scope.as_str()]}));
+            let mut keys: Vec<Value> = guard.scopes().flat_map(by_scope).collect();
+            if keys.is_empty() {
+                continue;
+            }
             keys.extend(guard.for_pages.then(|| json!({"publishable": []})));
             operation["security"] = keys.into();
         }
@@ -269,7 +273,8 @@ fn check_origin(publishable: &Publishable, headers: &HeaderMap) -> Result<(), St
     ))
 }
 
-fn refuse_page(scope: Scope) -> Response {
+fn refuse_page(guard: Guard) -> Response {
+    let scope = needed(guard, " or ");
     let detail = format!(
         "an API key with the scope {scope} is required, this one is publishable: it opens only /articles/{{id}}/looks, \
          /articles/{{id}}/similar and POST /feedback"
@@ -277,7 +282,8 @@ fn refuse_page(scope: Scope) -> Response {
     Problem::new(Kind::Scope, detail).into_response()
 }
 
-fn refuse_missing_key(scope: Scope, reason: &str) -> Response {
+fn refuse_missing_key(guard: Guard, reason: &str) -> Response {
+    let scope = needed(guard, " or ");
     let detail = format!(
         "an API key with the scope {scope} is required: send it as `Authorization: Bearer atl_…` or as `X-API-Key`; \
          an admin creates keys at /access/keys or with `atelier key create`.{reason}"
@@ -290,12 +296,17 @@ fn refuse_invalid_key() -> Response {
     refuse(Kind::Key, detail.to_owned(), "Bearer realm=\"atelier\", error=\"invalid_token\"".to_owned())
 }
 
-fn refuse_scope(key: &ApiKey, scope: Scope) -> Response {
+fn needed(guard: Guard, between: &str) -> String {
+    guard.scopes().map(Scope::as_str).collect::<Vec<_>>().join(between)
+}
+
+fn refuse_scope(key: &ApiKey, guard: Guard) -> Response {
     let held = if key.scopes.is_empty() { "none".to_owned() } else { key.scopes.join(", ") };
+    let (scope, scopes) = (needed(guard, " or "), needed(guard, " "));
     let detail = format!(
         "an API key with the scope {scope} is required, this one has {held}; ask an admin for another"
     );
-    let challenge = format!("Bearer realm=\"atelier\", error=\"insufficient_scope\", scope=\"{scope}\"");
+    let challenge = format!("Bearer realm=\"atelier\", error=\"insufficient_scope\", scope=\"{scopes}\"");
     refuse(Kind::Scope, detail, challenge)
 }
 

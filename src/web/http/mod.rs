@@ -32,4 +32,5 @@ pub(crate) use cors::METHODS;
 pub use metrics::{Metrics, SAMPLED};
 pub use problem::{Finding, KINDS, Kind, Problem, ProblemBody};
 pub use request_id::RequestId;
+pub(crate) use state::Published;
 pub use state::{AppState, Parts};

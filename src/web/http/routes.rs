@@ -24,9 +24,21 @@ pub(crate) fn matched(extensions: &Extensions) -> Option<&str> {
 pub(crate) struct Guard {
     /// The scope that the key must have; `None` if no key is required.
     pub(crate) scope: Option<Scope>,
+    /// A scope that will do instead.
+    pub(crate) or: Option<Scope>,
     /// Whether a publishable key opens it, too.
     pub(crate) for_pages: bool,
     pub(crate) deadline: Deadline,
+}
+
+impl Guard {
+    /// Of what is no API operation.
+    pub(crate) const OPEN: Self =
+        Self { scope: None, or: None, for_pages: false, deadline: Deadline::Limited };
+
+    pub(crate) fn scopes(&self) -> impl Iterator<Item = Scope> {
+        self.scope.into_iter().chain(self.or)
+    }
 }
 
 /// The deadline of a request.
@@ -71,7 +83,13 @@ impl Routes {
 
     /// Adds a route that requires a key with this scope, or a publishable key.
     pub(crate) fn for_pages(self, scope: Scope, route: UtoipaMethodRouter<AppState>) -> Self {
-        self.guarded(Guard { scope: Some(scope), for_pages: true, deadline: Deadline::Limited }, route)
+        self.guarded(Guard { scope: Some(scope), for_pages: true, ..Guard::OPEN }, route)
+    }
+
+    /// Adds a route that requires a key with one of these scopes.
+    pub(crate) fn scoped_by_either(self, scopes: [Scope; 2], route: UtoipaMethodRouter<AppState>) -> Self {
+        let [scope, or] = scopes.map(Some);
+        self.guarded(Guard { scope, or, ..Guard::OPEN }, route)
     }
 
     /// Adds a route that requires a key with this scope and works on a complete table.
@@ -94,7 +112,7 @@ impl Routes {
     }
 
     fn add(self, scope: Option<Scope>, deadline: Deadline, route: UtoipaMethodRouter<AppState>) -> Self {
-        self.guarded(Guard { scope, for_pages: false, deadline }, route)
+        self.guarded(Guard { scope, deadline, ..Guard::OPEN }, route)
     }
 
     fn guarded(mut self, guard: Guard, route: UtoipaMethodRouter<AppState>) -> Self {

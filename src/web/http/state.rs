@@ -86,10 +86,11 @@ struct Shared {
     stopping: AtomicBool,
 }
 
-/// The `OpenAPI` document and its page, which the router makes once.
+/// The `OpenAPI` document, its page and the tools of agents, which the router makes once.
 pub(crate) struct Published {
     pub(crate) openapi: Document,
     pub(crate) page: Document,
+    pub(crate) tools: Vec<serde_json::Value>,
 }
 
 impl Deref for AppState {
@@ -162,9 +163,9 @@ impl AppState {
         &self.0.answers
     }
 
-    pub(crate) fn publish(&self, openapi: Document, page: Document) {
+    pub(crate) fn publish(&self, published: Published) {
         // A second router makes the same.
-        let _ = self.0.published.set(Published { openapi, page });
+        let _ = self.0.published.set(published);
     }
 
     pub(crate) fn published(&self) -> &Published {

@@ -9,13 +9,14 @@ use utoipa_axum::routes;
 
 use super::shell::Shell;
 use crate::web::http::{
-    AppState, Problem,
+    AppState, Kind, Problem,
     conditions::{ASK_AGAIN, Conditions, Document, ReadHeaders},
+    extract::Path,
     routes::Routes,
 };
 
 pub(crate) fn router() -> Routes {
-    Routes::new().open(routes!(docs)).open(routes!(guide)).open(routes!(contract))
+    Routes::new().open(routes!(docs)).open(routes!(document)).open(routes!(list))
 }
 
 /// What every route takes and answers, as a page
@@ -38,35 +39,98 @@ pub(crate) fn render(document: &Value, demo: bool) -> Document {
 
 const MARKDOWN: &str = "text/markdown; charset=utf-8";
 
-/// How a shop is built on it, with examples for every route
-#[utoipa::path(get, path = "/docs/api.md", operation_id = "getApiGuide", tag = "documents",
-    params(ReadHeaders),
+/// A page of the documentation
+///
+/// As Markdown, for people and language models.
+#[utoipa::path(get, path = "/docs/{name}", operation_id = "getDocument", tag = "documents",
+    params(("name" = String, Path, description = "The page's name; `/llms.txt` lists them", example = "api.md"), ReadHeaders),
     responses(
-        (status = 200, description = "The guide", body = String, content_type = "text/markdown"),
+        (status = 200, description = "The page", body = String, content_type = "text/markdown"),
         (status = 304, description = "The caller has this version"),
+        (status = 404, description = "There is no such page"),
         (status = 412, description = "The document has another version"),
     ),
 )]
-async fn guide(conditions: Conditions) -> Result<Response, Problem> {
-    static GUIDE: LazyLock<Document> =
-        LazyLock::new(|| Document::new(MARKDOWN, include_str!("../../../docs/api.md")));
-    GUIDE.answer(ASK_AGAIN, &conditions)
+async fn document(Path(name): Path<String>, conditions: Conditions) -> Result<Response, Problem> {
+    let page = PAGES.iter().find(|page| page.name == name);
+    let unknown = || Problem::new(Kind::NotFound, format!("there is no page {name:?}; /llms.txt lists them"));
+    page.ok_or_else(unknown)?.document.answer(ASK_AGAIN, &conditions)
 }
 
-/// What a model that was made elsewhere must keep to be served
-#[utoipa::path(get, path = "/docs/model-contract.md", operation_id = "getModelContract",
-    tag = "documents",
+/// The list of these documents
+///
+/// For language models, as [llms.txt](https://llmstxt.org) has it.
+#[utoipa::path(get, path = "/llms.txt", operation_id = "listDocuments", tag = "documents",
     params(ReadHeaders),
     responses(
-        (status = 200, description = "The contract", body = String, content_type = "text/markdown"),
+        (status = 200, description = "The list", body = String, content_type = "text/markdown"),
         (status = 304, description = "The caller has this version"),
         (status = 412, description = "The document has another version"),
     ),
 )]
-async fn contract(conditions: Conditions) -> Result<Response, Problem> {
-    static CONTRACT: LazyLock<Document> =
-        LazyLock::new(|| Document::new(MARKDOWN, include_str!("../../../docs/model-contract.md")));
-    CONTRACT.answer(ASK_AGAIN, &conditions)
+async fn list(conditions: Conditions) -> Result<Response, Problem> {
+    static LIST: LazyLock<Document> = LazyLock::new(|| Document::new(MARKDOWN, list_pages()));
+    LIST.answer(ASK_AGAIN, &conditions)
+}
+
+/// A Markdown document of `docs`.
+struct DocPage {
+    name: &'static str,
+    text: &'static str,
+    document: Document,
+}
+
+macro_rules! pages {
+    ($($name:literal),+ $(,)?) => {
+        LazyLock::new(|| vec![$({
+            let text = include_str!(concat!("../../../docs/", $name));
+            DocPage { name: $name, text, document: Document::new(MARKDOWN, text) }
+        }),+])
+    };
+}
+
+/// In the order of the site.
+static PAGES: LazyLock<Vec<DocPage>> = pages![
+    "start.md",
+    "guide.md",
+    "feeds.md",
+    "orders.md",
+    "events.md",
+    "widget.md",
+    "agents.md",
+    "training.md",
+    "steering.md",
+    "experiments.md",
+    "operations.md",
+    "security.md",
+    "api.md",
+    "model-contract.md",
+    "reference.md",
+    "faq.md",
+    "results.md",
+    "performance.md",
+    "reliability.md",
+    "world.md",
+    "decisions.md",
+    "alternatives.md",
+];
+
+/// The first lines of a page say who reads it, and what they can do afterwards.
+fn list_pages() -> String {
+    let about = "Personalised outfit completion: a service that suggests the articles that belong in a customer's outfit.";
+    let pages = PAGES.iter().map(|DocPage { name, text, .. }| {
+        let mut parts = text.trim_start_matches("# ").split("\n\n");
+        let (title, about) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let about = about.replace('\n', " ");
+        let promise = about.find("After this page").unwrap_or(about.len());
+        let end = about[promise..].find(". ").map_or(about.len(), |end| promise + end + 1);
+        format!("- [{title}](/docs/{name}): {}\n", &about[..end])
+    });
+    let programs = "- [OpenAPI document](/openapi.json): every operation of the JSON API\n";
+    format!(
+        "# Atelier\n\n> {about}\n\n## Documents\n\n{}\n## For programs\n\n{programs}",
+        pages.collect::<String>()
+    )
 }
 
 #[derive(Template)]
@@ -91,8 +155,8 @@ struct Operation<'a> {
     path: &'a str,
     summary: &'a str,
     about: &'a str,
-    /// The scope that an API key needs; none if the operation takes no key.
-    scope: Option<&'a str>,
+    /// The scopes of which an API key needs one; none if the operation takes no key.
+    scopes: Vec<&'a str>,
     parameters: Vec<Line<'a>>,
     /// Its media type, its type, and an example.
     body: Option<(&'a str, Type, String)>,
@@ -149,9 +213,9 @@ fn group<'a>(document: &'a Value, tag: &'a Value) -> Group<'a> {
     Group { name: text(&tag["name"]), about: text(&tag["description"]), operations }
 }
 
-fn scope(operation: &Value) -> Option<&str> {
-    let mut schemes = operation["security"].as_array().into_iter().flatten();
-    schemes.find_map(|scheme| scheme["bearer"][0].as_str())
+fn scopes(operation: &Value) -> Vec<&str> {
+    let schemes = operation["security"].as_array().into_iter().flatten();
+    schemes.filter_map(|scheme| scheme["bearer"][0].as_str()).collect()
 }
 
 fn operation<'a>(document: &'a Value, path: &'a str, method: &str, operation: &'a Value) -> Operation<'a> {
@@ -168,7 +232,7 @@ fn operation<'a>(document: &'a Value, path: &'a str, method: &str, operation: &'
         path,
         summary: text(&operation["summary"]),
         about: text(&operation["description"]),
-        scope: scope(operation),
+        scopes: scopes(operation),
         parameters: operation["parameters"].as_array().into_iter().flatten().map(parameter).collect(),
         body: bodies.map(|(media, content)| body(document, media, &content["schema"])).next(),
         answers: answers

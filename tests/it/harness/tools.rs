@@ -7,10 +7,12 @@ use std::{
     sync::OnceLock,
 };
 
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-/// Versions that the example exporter is tested with.
-const PACKAGES: &str = include_str!("../../../docs/examples/requirements.txt");
+/// What examples in Python are tested with.
+const EXPORTER: &str = include_str!("../../../docs/examples/requirements.txt");
+const AGENT: &str = include_str!("../../../docs/examples/requirements-agent.txt");
 
 pub fn curl() -> Result<(), String> {
     there("curl")
@@ -61,18 +63,39 @@ pub fn onnx() -> Result<(), String> {
 
 /// Python that finds numpy and onnx.
 pub fn python_with_onnx() -> Command {
-    let mut command = Command::new("python3");
-    command.env("PYTHONPATH", onnx_packages().expect("the test declares that it needs onnx"));
-    command.env("PYTHONDONTWRITEBYTECODE", "1");
-    command
+    python_with(onnx_packages().expect("the test declares that it needs onnx"))
 }
 
 fn onnx_packages() -> Result<&'static Path, String> {
     static PACKAGES: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PACKAGES
-        .get_or_init(|| install().map_err(|reason| format!("numpy and onnx for Python: {reason}")))
+        .get_or_init(|| install(EXPORTER).map_err(|reason| format!("numpy and onnx for Python: {reason}")))
         .as_deref()
         .map_err(Clone::clone)
+}
+
+/// The official client of the Model Context Protocol for the installed Python, installed once under the target folder.
+pub fn mcp() -> Result<(), String> {
+    mcp_packages().map(drop)
+}
+
+/// Python that finds that client.
+pub fn python_with_mcp() -> Command {
+    python_with(mcp_packages().expect("the test declares that it needs mcp"))
+}
+
+fn mcp_packages() -> Result<&'static Path, String> {
+    static PACKAGES: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    PACKAGES
+        .get_or_init(|| install(AGENT).map_err(|reason| format!("mcp for Python: {reason}")))
+        .as_deref()
+        .map_err(Clone::clone)
+}
+
+fn python_with(packages: &Path) -> Command {
+    let mut command = Command::new("python3");
+    command.env("PYTHONPATH", packages).env("PYTHONDONTWRITEBYTECODE", "1");
+    command
 }
 
 /// axe-core's script, installed once under the target folder.
@@ -102,12 +125,13 @@ fn install_axe() -> Result<PathBuf, String> {
 }
 
 /// A wheel is for one version of Python and one machine, so the folder names them.
-fn install() -> Result<PathBuf, String> {
+fn install(list: &str) -> Result<PathBuf, String> {
     const PYTHON: &str =
         "import sys, sysconfig; print(sys.implementation.cache_tag, sysconfig.get_platform())";
     let python = run(Command::new("python3").args(["-c", PYTHON]))?;
-    let packages: Vec<&str> = PACKAGES.lines().filter(|line| !line.starts_with('#')).collect();
-    let name = packages.join("-").replace("==", "-") + "-" + &python.trim().replace(' ', "-");
+    let packages: Vec<&str> = list.lines().filter(|line| !line.starts_with('#')).collect();
+    let digest = hex::encode(&Sha256::digest(list)[..6]);
+    let name = format!("python-{digest}-{}", python.trim().replace(' ', "-"));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     if folder.is_dir() {
         return Ok(folder);

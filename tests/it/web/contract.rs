@@ -21,8 +21,9 @@ use super::{Demo, FRIEND, Guarded, Service, header, until};
 use crate::harness::{TestDatabase, apply, contract};
 
 /// Clients are generated with these names: add to them, and keep those that are there.
-const IDS: [&str; 68] = [
+const IDS: [&str; 69] = [
     "activateRelease",
+    "answerAgent",
     "cancelImport",
     "compareSuggestions",
     "completeLook",
@@ -39,11 +40,11 @@ const IDS: [&str; 68] = [
     "fetchFeed",
     "findSimilarArticles",
     "getAcceptance",
-    "getApiGuide",
     "getArticle",
     "getCoverage",
     "getCustomer",
     "getDocsPage",
+    "getDocument",
     "getEventCounts",
     "getFeed",
     "getFeedbackCounts",
@@ -52,7 +53,6 @@ const IDS: [&str; 68] = [
     "getLiveness",
     "getLook",
     "getMetrics",
-    "getModelContract",
     "getOpenApiDocument",
     "getOutfit",
     "getProblemsPage",
@@ -67,6 +67,7 @@ const IDS: [&str; 68] = [
     "listArticles",
     "listCustomerOutfits",
     "listCustomers",
+    "listDocuments",
     "listFeeds",
     "listImports",
     "listLooks",
@@ -247,6 +248,7 @@ async fn documents_and_pictures_are_kept_until_they_change(service: Service) {
         "/docs/problems",
         "/docs/api.md",
         "/docs/model-contract.md",
+        "/llms.txt",
         "/pictures/coat.svg?colour=red",
         "/pictures/coat.svg?colour=blue",
         "/static/atelier.css",

@@ -24,6 +24,7 @@ pub mod keyless;
 pub mod keys;
 pub mod limits;
 pub mod looks;
+pub mod mcp;
 pub mod metrics;
 pub mod moment;
 mod monitoring;

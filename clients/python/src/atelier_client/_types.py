@@ -12,6 +12,32 @@ class Acceptance(TypedDict):
     total: Outcomes
 
 
+class AgentAnswer(TypedDict):
+    """The answer to a message."""
+
+    error: NotRequired[AgentError]
+    id: str | int
+    jsonrpc: str
+    result: NotRequired[dict[str, Any]]
+
+
+class AgentError(TypedDict):
+    """What is wrong with a message. What is wrong with a tool's arguments is in its result."""
+
+    code: int
+    data: NotRequired[dict[str, Any]]
+    message: str
+
+
+class AgentMessage(TypedDict):
+    """A message of an agent (JSON-RPC 2.0)."""
+
+    id: NotRequired[str | int]
+    jsonrpc: JsonRpc
+    method: str
+    params: NotRequired[dict[str, Any]]
+
+
 class Alive(TypedDict):
     status: str
 
@@ -538,6 +564,9 @@ InStock: TypeAlias = 'str | int | bool'
 
 Item: TypeAlias = 'Completion | Problem'
 """The answer of `/complete`, or a problem."""
+
+
+JsonRpc: TypeAlias = "Literal['2.0']"
 
 
 class Look(TypedDict):

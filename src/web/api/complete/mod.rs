@@ -62,7 +62,8 @@ async fn complete(
     Ok((completion.timing, Json(completion)))
 }
 
-async fn complete_outfit(
+/// `admitted` says that the queue has room for it already.
+pub(crate) async fn complete_outfit(
     state: &AppState,
     scopes: &Scopes,
     mut body: CompleteBody,

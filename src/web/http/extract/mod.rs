@@ -12,7 +12,7 @@ pub(crate) use self::{
     body::{Incoming, check_media_type},
     json::{Json, JsonText, MergePatch, from_value, parse, parse_list, parse_stored},
     path::{Path, PathParameter, ReleaseName},
-    query::{ConditionalQuery, FeedQuery, Query},
+    query::{ConditionalQuery, FeedQuery, Query, read_conditions},
 };
 pub(crate) use atelier_core::util::json_fields::{
     read_integer, read_object, read_objects, read_optional_integer, read_optional_object, read_present,

@@ -21,6 +21,12 @@ pub(crate) trait PathParameter: Sized {
     fn parse(text: &str) -> Result<Self, String>;
 }
 
+impl PathParameter for String {
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(text.to_owned())
+    }
+}
+
 impl PathParameter for ArticleId {
     fn parse(text: &str) -> Result<Self, String> {
         Self::new(text).map_err(|error| error.to_string())

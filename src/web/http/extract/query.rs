@@ -29,20 +29,25 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ConditionalQue
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
         let (conditions, others) = split(&parts.uri, "where")?;
-        let refuse = |detail| Problem::invalid(vec![Finding::parameter("where", detail)]);
-        if conditions.len() > MOST_CONDITIONS {
-            let found = conditions.len();
-            return Err(refuse(format!("at most {MOST_CONDITIONS} conditions can be given, found {found}")));
-        }
-        let condition = |text: String| match text.split_once(':') {
-            Some((name, value)) if !name.is_empty() && !value.is_empty() => {
-                Ok((name.to_owned(), value.to_owned()))
-            }
-            _ => Err(refuse(format!("expected attribute:value, as in colour:navy, found {text:?}"))),
-        };
-        let conditions = conditions.into_iter().map(condition).collect::<Result<_, _>>()?;
+        let conditions = read_conditions(conditions)?;
         Ok(Self { query: parse(&others, ", or `where`")?, conditions })
     }
+}
+
+/// Attributes and values, each from a text `attribute:value`.
+pub(crate) fn read_conditions(texts: Vec<String>) -> Result<Vec<(String, String)>, Problem> {
+    let refuse = |detail| Problem::invalid(vec![Finding::parameter("where", detail)]);
+    if texts.len() > MOST_CONDITIONS {
+        let found = texts.len();
+        return Err(refuse(format!("at most {MOST_CONDITIONS} conditions can be given, found {found}")));
+    }
+    let condition = |text: String| match text.split_once(':') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err(refuse(format!("expected attribute:value, as in colour:navy, found {text:?}"))),
+    };
+    texts.into_iter().map(condition).collect()
 }
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
