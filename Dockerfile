@@ -1,7 +1,8 @@
 # Two images from one build: `atelier` for the CPU, `atelier-gpu` for NVIDIA GPUs.
 #
 #   docker build --target atelier -t atelier .
-#   docker run --rm -p 127.0.0.1:8080:8080 -v atelier:/var/lib/atelier atelier
+#   docker run --rm -v atelier:/var/lib/atelier atelier demo       # fills the volume with the demo world, to try it out
+#   docker run --rm -v atelier:/var/lib/atelier -p 127.0.0.1:8080:8080 atelier
 #
 # The build fetches everything: a running container needs no network except its database's.
 
@@ -11,7 +12,7 @@ COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
     cargo build --profile dist --locked --bin atelier \
-    && strip -o /atelier target/dist/atelier
+    && cp target/dist/atelier /atelier
 
 # ONNX Runtime's library from its wheel, pinned by hashes.
 FROM python:3.12-slim-bookworm AS onnxruntime

@@ -1,5 +1,6 @@
 //! The verbs of `atelier`. Only this room knows the terminal.
 
+mod backup;
 mod check_health;
 mod complete;
 mod demo;
@@ -74,6 +75,10 @@ enum Verb {
     Key(key::KeyCommand),
     /// Create the database, or migrate it to this version, and exit. `serve` migrates it by itself.
     Migrate,
+    /// Copy the database into a file while services use it. Not for Postgres.
+    Backup(backup::Backup),
+    /// Put a backup into the place of the database while no service uses it. Not for Postgres.
+    Restore(backup::Restore),
     /// Check whether the service at the configured address is ready.
     CheckHealth,
 }
@@ -148,6 +153,8 @@ fn run(cli: Cli) -> Result<ExitCode> {
         | Verb::SignInLink(_)
         | Verb::Key(_)
         | Verb::Migrate
+        | Verb::Backup(_)
+        | Verb::Restore(_)
         | Verb::CheckHealth => {}
     }
     let (config, origins) = Config::read(cli.config.as_deref(), overrides)?;
@@ -168,6 +175,8 @@ fn run(cli: Cli) -> Result<ExitCode> {
                 eprintln!("{store} has this version's tables");
                 Ok(ExitCode::SUCCESS)
             }
+            Verb::Backup(backup) => backup.run(&settings).await,
+            Verb::Restore(restore) => restore.run(&settings).await,
             Verb::CheckHealth => tokio::task::block_in_place(|| check_health::run(&settings.config.server)),
         }
     });

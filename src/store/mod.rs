@@ -15,6 +15,7 @@ mod acceptance;
 mod address;
 mod articles;
 mod audit;
+mod backup;
 mod connect;
 mod customers;
 mod documents;
@@ -62,6 +63,7 @@ pub use self::{
     },
     articles::{ArticleFilter, Articles, UnparsedArticle, UnparsedArticles},
     audit::{Actor, Audit, AuditEntry, AuditFilter, Author, Entry, SIGN_IN_FAILED},
+    backup::{BackupError, back_up, restore},
     customers::Customers,
     documents::{DocumentName, Documents, Named},
     error::{Conflict, StoreError},

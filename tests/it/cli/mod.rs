@@ -1,5 +1,6 @@
 //! The verbs of the built program, run as from a shell.
 
+pub mod backup;
 pub mod complete;
 pub mod demo;
 pub mod export;

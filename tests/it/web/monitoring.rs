@@ -5,7 +5,7 @@ use std::{collections::HashSet, fs, path::Path, time::SystemTime};
 use serde_json::{Value, json};
 
 use super::Service;
-use crate::harness::{apply, contract};
+use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 /// Prometheus itself adds these.
 const OWN_METRICS: [&str; 1] = ["up"];
@@ -48,6 +48,30 @@ async fn every_query_uses_existing_metrics(service: Service) {
             assert!(told.contains(word), "{word} of the query {query}");
         }
     }
+}
+
+/// Grafana asks which Prometheus to read, and an alert links to what to do about it.
+#[apply(on_sqlite)]
+async fn dashboard_and_alerts_suit_any_installation(_: TestDatabase) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| fs::read_to_string(root.join(file)).unwrap();
+    let dashboard: Value = serde_json::from_str(&read("deploy/grafana/atelier.json")).unwrap();
+    assert_eq!(dashboard["templating"]["list"][0]["name"], "datasource");
+    let (of_panels, of_annotations) = (&dashboard["panels"], &dashboard["annotations"]["list"]);
+    for part in [of_panels, of_annotations].into_iter().flat_map(|list| list.as_array().unwrap()) {
+        assert_eq!(part["datasource"]["uid"], "${datasource}", "{part}");
+    }
+    let (alerts, operations) = (read("deploy/alerts.yml"), read("docs/operations.md"));
+    let advice = operations.split("\n## Alerts\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let alerts: Vec<&str> = alerts.split("- alert: ").skip(1).collect();
+    assert!(alerts.len() > 8, "{alerts:?}");
+    for alert in alerts {
+        let name = alert.lines().next().unwrap();
+        assert!(alert.contains("runbook_url: \"{{ $externalLabels.docs }}/operations/#alerts\""), "{alert}");
+        let rows = advice.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+        assert!(rows.flat_map(|names| names.split(", ")).any(|row| row == name), "no advice about {name}");
+    }
+    assert!(read("deploy/prometheus.yml").contains("\n  external_labels:\n"));
 }
 
 /// Names of metrics and labels, but not quoted texts and numbers.

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn container_images_pin_the_same_library() {
+    fn images_and_packages_pin_the_same_library() {
         let pinned = include_str!("../../../../deploy/onnxruntime-cpu.txt");
         assert!(pinned.contains(&format!("onnxruntime=={VERSION} ")));
         for wheel in WHEELS.iter().filter(|wheel| wheel.os == "linux") {
@@ -228,5 +228,9 @@ mod tests {
             include_str!("../../../../deploy/onnxruntime-gpu.txt")
                 .contains(&format!("onnxruntime-gpu=={VERSION} "))
         );
+        let wheel = include_str!("../../../../deploy/wheel/pyproject.toml");
+        assert!(wheel.contains(&format!("\"onnxruntime=={VERSION}\"")));
+        let debian = include_str!("../../../../Cargo.toml");
+        assert!(debian.contains(&format!("/libonnxruntime.so.{VERSION}\"")));
     }
 }
