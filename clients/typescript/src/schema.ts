@@ -757,45 +757,45 @@ export interface components {
              * @description Delimiter of CSV: `,`, `;`, `|` or `tab`; without it, the one with which the header has the needed columns.
              * @default null
              */
-            delimiter: string | null;
+            delimiter?: string | null;
             /**
              * @description Read, check and count everything, and store nothing.
              * @default false
              */
-            dry_run: boolean;
+            dry_run?: boolean;
             /**
              * @description Encoding of CSV and tab-separated feeds without a byte order mark, such as `windows-1252`; without it, UTF-8.
              * @default null
              */
-            encoding: string | null;
+            encoding?: string | null;
             /**
              * @description `jsonl`, `csv`, `parquet`, `google-xml`, `google-tsv` or `shopify-csv`; without it, as the contents show.
              * @default null
              */
-            format: string | null;
+            format?: string | null;
             /**
              * @description `FROM=TO`: the column FROM of CSV and Parquet is read as TO, or left out if TO is empty.
              * @default []
              */
-            map: string[];
+            map?: string[];
             /**
              * Format: int32
              * @description With `mode=mirror`: nothing is stored if more than this percentage of the catalogue would be retired. 20 without it.
              * @default null
              */
-            mirror_limit: number | null;
+            mirror_limit?: number | null;
             /** @default replace */
-            mode: components["schemas"]["Mode"];
+            mode?: components["schemas"]["Mode"];
             /**
              * @description Store the good rows even if others are bad.
              * @default false
              */
-            skip_bad: boolean;
+            skip_bad?: boolean;
             /**
              * @description The table that the rows belong to.
              * @default articles
              */
-            table: components["schemas"]["FeedTable"];
+            table?: components["schemas"]["FeedTable"];
         };
         /**
          * @description Where a feed is, when it is fetched, and how it is read and stored.
@@ -851,13 +851,13 @@ export interface components {
              *       "16:30"
              *     ]
              */
-            at: string[];
+            at?: string[];
             /**
              * @description An interval of minutes, hours or days from `5m` to `30d`, first after the feed was stored.
              * @default null
              * @example 6h
              */
-            every: string | null;
+            every?: string | null;
         };
         /**
          * @description The table that a feed is about.
@@ -1698,36 +1698,36 @@ export interface components {
              * @description For each attribute, one of its values.
              * @default {}
              */
-            attributes: {
+            attributes?: {
                 [key: string]: string[];
             };
             /**
              * @description One of these, by its own id or a variant's.
              * @default []
              */
-            ids: string[];
+            ids?: string[];
             /**
              * @description Whether the live release was trained without it.
              * @default null
              */
-            new: boolean | null;
+            new?: boolean | null;
             /**
              * @description For each numeric attribute, its limits.
              * @default {}
              */
-            numbers: {
+            numbers?: {
                 [key: string]: components["schemas"]["RuleRange"];
             };
             /**
              * @description In the shop's currency, as in filters.
              * @default {}
              */
-            price: components["schemas"]["RuleRange"];
+            price?: components["schemas"]["RuleRange"];
             /**
              * @description Of one of these types.
              * @default []
              */
-            types: string[];
+            types?: string[];
         };
         /**
          * @description What a rule does.
@@ -1800,12 +1800,12 @@ export interface components {
              * Format: double
              * @default null
              */
-            max: number | null;
+            max?: number | null;
             /**
              * Format: double
              * @default null
              */
-            min: number | null;
+            min?: number | null;
         };
         /**
          * @description Whether a rule counts: a draft not yet, one that is off no longer.
@@ -1830,28 +1830,28 @@ export interface components {
              * @description For each feature of the customer or the outfit, one of its values.
              * @default {}
              */
-            features: {
+            features?: {
                 [key: string]: string[];
             };
             /** @default [] */
-            methods: string[];
+            methods?: string[];
             /**
              * @description For each numeric feature, its limits.
              * @default {}
              */
-            numbers: {
+            numbers?: {
                 [key: string]: components["schemas"]["RuleRange"];
             };
             /**
              * @description The outfit has such an article.
              * @default {}
              */
-            outfit: components["schemas"]["RuleArticles"];
+            outfit?: components["schemas"]["RuleArticles"];
             /**
              * @description The request's filter names one of these stores.
              * @default []
              */
-            stores: string[];
+            stores?: string[];
         };
         Rules: {
             rules: components["schemas"]["Rule"][];
