@@ -8,13 +8,14 @@ use atelier::{
     store::{Name, NewSession, Proof, TokenHash},
 };
 use atelier_core::domain::Role;
+use reqwest::Method;
 use serde_json::json;
 
 use super::{Browser, Demo, Service, Stylist, browser, header};
 use crate::harness::{TestDatabase, apply, contract};
 
 /// Each page and the lowest role that may see it; `None` is public.
-const PAGES: [(&str, Option<Role>); 45] = [
+const PAGES: [(&str, Option<Role>); 47] = [
     ("/studio", Some(Role::Stylist)),
     ("/studio/outfits", Some(Role::Stylist)),
     ("/studio/outfits/1", Some(Role::Stylist)),
@@ -55,7 +56,9 @@ const PAGES: [(&str, Option<Role>); 45] = [
     ("/merchandising/looks", Some(Role::Merchandiser)),
     ("/access", Some(Role::Admin)),
     ("/access/people/1", Some(Role::Admin)),
+    ("/access/people/1/disable", Some(Role::Admin)),
     ("/access/keys", Some(Role::Admin)),
+    ("/access/keys/1/revoke", Some(Role::Admin)),
     ("/access/audit", Some(Role::Admin)),
     ("/sign-in", None),
     ("/widget.js", None),
@@ -165,24 +168,41 @@ async fn each_form_requires_its_role_and_session(Demo(service): Demo) {
     assert_eq!(after.1, [], "nothing was done");
 }
 
-/// New pages must be added here.
+/// What opens for anyone who knows the address, with tests of its own.
+const OPEN: [(&str, &str); 7] = [
+    ("GET", "/"),
+    ("GET", "/shared/x"),
+    ("POST", "/shared/x"),
+    ("POST", "/sign-in"),
+    ("GET", "/sign-in/x"),
+    ("POST", "/sign-in/link"),
+    ("GET", "/static/x"),
+];
+
+/// New pages and forms must be added here.
 #[apply(contract)]
 async fn every_page_is_listed_here(service: Service) {
     let shown = format!("{:?}", atelier::web::app(service.state.clone()));
     let document = service.json("/openapi.json").await;
-    let named = |path: &str| {
-        let known = PAGES.iter().map(|(known, _)| *known).chain(FORMS.iter().map(|(known, ..)| *known));
-        known
-            .chain(["/", "/shared/x", "/sign-in/x", "/sign-in/link", "/static/x", "/access/people/1/disable"])
-            .any(|known| is_of(known, path))
+    let named = |method: &str, path: &str| {
+        let pages = PAGES.iter().map(|(known, _)| ("GET", *known));
+        let known = pages.chain(FORMS.iter().map(|(known, ..)| ("POST", *known))).chain(OPEN);
+        known.filter(|(by, _)| *by == method).any(|(_, known)| is_of(known, path))
     };
     let routed = shown.split('"').filter(|part| part.starts_with('/'));
     let is_api = |path: &str| {
         let paths = [path, path.strip_prefix("/v1").unwrap_or(path)];
         paths.iter().any(|path| document["paths"][*path].is_object())
     };
-    for path in routed.filter(|path| !is_api(path)) {
-        assert!(named(path), "{path} is in no table of tests/it/web/attempts.rs");
+    for path in routed.filter(|path| !is_api(path) && !path.contains("__private__axum")) {
+        let address = path.split('/').map(|part| if part.starts_with('{') { "1" } else { part });
+        let address = format!("{}{}", service.url, address.collect::<Vec<_>>().join("/"));
+        let answer = service.http.request(Method::OPTIONS, address).send().await.unwrap();
+        let methods: Vec<&str> = header(&answer, "allow").split(',').filter(|name| *name != "HEAD").collect();
+        assert!(!methods.contains(&""), "{path} takes no method");
+        for method in methods {
+            assert!(named(method, path), "{method} {path} is in no table of tests/it/web/attempts.rs");
+        }
     }
 }
 

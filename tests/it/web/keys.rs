@@ -75,6 +75,22 @@ async fn without_a_key_only_health_and_docs_answer(Guarded(service): Guarded) {
     assert_eq!(head.status(), 401, "a HEAD needs the scope of a GET");
 }
 
+/// The operations that take a key: their ids, methods and paths.
+async fn guarded_operations(service: &Service) -> Vec<(String, Method, String)> {
+    let document = service.json("/openapi.json").await;
+    let mut operations = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes()).unwrap();
+            let path = path.replace("{id}", "1").replace("{name}", "none");
+            if !operation["security"].is_null() {
+                operations.push((operation["operationId"].as_str().unwrap().to_owned(), method, path));
+            }
+        }
+    }
+    operations
+}
+
 /// What each scope opens, by the operation's id. A new operation must be added here.
 const OPENS: [(Scope, &[&str]); 7] = [
     (
@@ -154,25 +170,16 @@ const OPENS: [(Scope, &[&str]); 7] = [
 
 #[apply(contract)]
 async fn a_key_opens_what_its_scopes_name(Guarded(service): Guarded) {
-    let document = service.json("/openapi.json").await;
-    let mut operations = Vec::new();
-    for (path, item) in document["paths"].as_object().unwrap() {
-        for (method, operation) in item.as_object().unwrap() {
-            let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes()).unwrap();
-            let path = path.replace("{id}", "1").replace("{name}", "none");
-            if !operation["security"].is_null() {
-                operations.push((operation["operationId"].as_str().unwrap(), method, path));
-            }
-        }
-    }
+    let operations = guarded_operations(&service).await;
     let listed: BTreeSet<&str> = OPENS.iter().flat_map(|(_, opened)| *opened).copied().collect();
-    assert_eq!(operations.iter().map(|(id, ..)| *id).collect::<BTreeSet<_>>(), listed, "see OPENS");
+    assert_eq!(operations.iter().map(|(id, ..)| id.as_str()).collect::<BTreeSet<_>>(), listed, "see OPENS");
     for held in Scope::ALL {
         let (key, _) = issue(&service, &[held]).await;
         for (id, method, path) in &operations {
             let answer = send(&service, method.clone(), path, &key).await;
             let status = answer.status().as_u16();
-            let opening = OPENS.iter().filter(|(_, opened)| opened.contains(id)).map(|(scope, _)| *scope);
+            let opening =
+                OPENS.iter().filter(|(_, opened)| opened.contains(&id.as_str())).map(|(scope, _)| *scope);
             let opening: Vec<Scope> = opening.collect();
             if opening.contains(&held) {
                 assert!(![401, 403, 405].contains(&status), "{held}: {id}: {status}");
@@ -349,6 +356,19 @@ async fn a_key_over_its_rate_limit_is_refused(db: TestDatabase) {
     assert_eq!(service.get("/livez").await.status(), 200);
     tokio::time::sleep(Duration::from_secs(wait)).await;
     assert_eq!(send(&service, Method::GET, "/customers", &key).await.status(), 200);
+}
+
+#[apply(contract)]
+async fn every_operation_counts_for_its_keys_rate(db: TestDatabase) {
+    let service = Service::start_with(&db, Limits { key_rate: 1, ..Limits::default() }).await;
+    let (key, _) = issue(&service, &Scope::ALL).await;
+    for (id, method, path) in guarded_operations(&service).await {
+        let mut statuses = Vec::new();
+        for _ in 0..3 {
+            statuses.push(send(&service, method.clone(), &path, &key).await.status().as_u16());
+        }
+        assert!(statuses.contains(&429), "{id}: {statuses:?}");
+    }
 }
 
 #[apply(contract)]
