@@ -1,4 +1,4 @@
-# Two images from one build: `atelier` for the CPU, `atelier-gpu` for NVIDIA GPUs.
+# Three images from one build: `atelier` for the CPU, `atelier-gpu` for NVIDIA GPUs, `atelier-refresh` for deploy/refresh.
 #
 #   docker build --target atelier -t atelier .
 #   docker run --rm -v atelier:/var/lib/atelier atelier demo       # fills the volume with the demo world, to try it out
@@ -11,8 +11,8 @@ WORKDIR /src
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    cargo build --profile dist --locked --bin atelier \
-    && cp target/dist/atelier /atelier
+    cargo build --profile dist --locked --package atelier --package atelier-training --bins \
+    && cp target/dist/atelier target/dist/atelier-training /
 
 # ONNX Runtime's library from its wheel, pinned by hashes.
 FROM python:3.12-slim-bookworm AS onnxruntime
@@ -54,6 +54,14 @@ FROM base AS atelier-gpu
 COPY --from=onnxruntime-gpu /opt/onnxruntime /opt/onnxruntime
 # Refuse to start without a working GPU: a silent fallback to the CPU would only show as higher latency.
 ENV ATELIER__ENGINE__DEVICE=cuda
+
+FROM base AS atelier-refresh
+COPY --from=onnxruntime /opt/onnxruntime /opt/onnxruntime
+COPY --from=build /atelier-training /usr/local/bin/atelier-training
+COPY deploy/refresh /usr/local/bin/atelier-refresh
+HEALTHCHECK NONE
+ENTRYPOINT ["atelier-refresh"]
+CMD ["/models"]
 
 # The last stage is the default of `docker build .`.
 FROM base AS atelier

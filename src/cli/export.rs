@@ -1,6 +1,7 @@
-//! `atelier export`: writes the three tables of the database, and its looks, to files.
+//! `atelier export`: writes the three tables of the database, its looks and what customers bought to files.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeSet, HashSet},
     fs,
     path::{Path, PathBuf},
@@ -9,9 +10,14 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use atelier_core::domain::{Article, ArticleId, Customer, Outfit, OutfitSize, Schema};
+use atelier_core::{
+    domain::{Article, ArticleId, Customer, Outfit, OutfitSize, Schema},
+    util::calendar::date,
+};
+use atelier_engine::release::Release;
 use atelier_files::{
-    Files, Format, RETIRED, SCHEMA, Table, TableColumns, Writer, read_schema, write_retired,
+    Files, Format, OrderLine, RETIRED, SCHEMA, Table, TableColumns, Writer, find_table, read_schema,
+    write_lines, write_retired, write_times,
 };
 use clap::Args;
 use futures_util::{Stream, TryStreamExt, stream};
@@ -20,8 +26,11 @@ use indicatif::HumanCount;
 use super::{Settings, import::served_release, progress::Progress};
 use crate::{
     service::looks::files::look_rows,
-    store::{Store, StoreError},
+    store::{Bought, StoreError, day_of},
 };
+
+/// The file with the name of the served release, beside which `atelier-training refresh` makes another.
+const LIVE: &str = "release.txt";
 
 #[derive(Debug, Args)]
 pub(super) struct Export {
@@ -44,8 +53,11 @@ impl Export {
     pub(super) async fn run(self, settings: &Settings) -> Result<ExitCode> {
         let store = &settings.open_existing(settings.database()?).await?;
         let beside = self.folder.join(SCHEMA);
-        let schema = self.choose_schema(&beside, settings, store).await?;
+        let served = served_release(settings, store).await?;
+        let schema = self.choose_schema(&beside, served.as_deref())?;
         self.prepare_folder()?;
+        let name = served.iter().map(|release| release.manifest().name.clone());
+        write_lines(&self.folder.join(LIVE), name)?;
         fs::write(&beside, schema.source()).with_context(|| beside.display().to_string())?;
         let (articles, customers, outfits) = (store.articles(), store.customers(), store.outfits());
         let mut catalogue: HashSet<ArticleId> = HashSet::new();
@@ -63,7 +75,14 @@ impl Export {
             let missing = outfit.articles().iter().filter(|id| !catalogue.contains(*id));
             retired.extend(missing.cloned());
         };
-        let rows = || outfits.all().map_ok(|record| record.outfit);
+        let times = RefCell::new(Vec::new());
+        let rows = || {
+            times.borrow_mut().clear();
+            outfits.all().map_ok(|record| {
+                times.borrow_mut().push(record.saved_at);
+                record.outfit
+            })
+        };
         self.export_table(&schema, outfits.count().await?, rows, look_at).await?;
         // Outfits outlive releases. The folder can be imported again, whichever is live.
         if size != schema.outfit_size() {
@@ -78,6 +97,10 @@ impl Export {
             let all = || stream::iter(looks.iter().cloned().map(Ok));
             self.export_table(&schema, looks.len() as u64, all, |_| {}).await?;
         }
+        write_times(&self.folder, &times.into_inner())?;
+        let events = store.events();
+        let lines = || events.bought().map_ok(order_line);
+        self.export_table(&schema, events.count_bought().await?, lines, |_| {}).await?;
         write_retired(&self.folder, &retired)?;
         if !retired.is_empty() {
             let (file, count) = (self.folder.join(RETIRED), HumanCount(retired.len() as u64));
@@ -90,11 +113,11 @@ impl Export {
     }
 
     /// Chooses the schema, and says which. `beside` is where the folder has one.
-    async fn choose_schema(&self, beside: &Path, settings: &Settings, store: &Store) -> Result<Schema> {
+    fn choose_schema(&self, beside: &Path, served: Option<&Release>) -> Result<Schema> {
         let file = self.schema.as_deref().or(Some(beside).filter(|path| path.is_file()));
         let (schema, source) = if let Some(path) = file {
             (read_schema(path)?, path.display().to_string())
-        } else if let Some(release) = served_release(settings, store).await? {
+        } else if let Some(release) = served {
             (release.schema().clone(), format!("that of release {}", release.manifest().name))
         } else {
             (Schema::default_schema(), "the built-in one".into())
@@ -108,7 +131,8 @@ impl Export {
     fn prepare_folder(&self) -> Result<()> {
         fs::create_dir_all(&self.folder).with_context(|| self.folder.display().to_string())?;
         let Files { articles, customers, outfits, looks, .. } = Files::in_folder(&self.folder)?;
-        for path in [articles, customers, outfits, looks].into_iter().flatten() {
+        let orders = find_table::<OrderLine>(&self.folder)?;
+        for path in [articles, customers, outfits, looks, orders].into_iter().flatten() {
             if !self.force {
                 bail!("{} already exists; name another folder, or overwrite it with --force", path.display());
             }
@@ -150,4 +174,12 @@ impl Export {
         eprintln!("{}: {} rows", path.display(), HumanCount(written));
         Ok(())
     }
+}
+
+/// What a customer bought on one day is an order, unless the events name one.
+fn order_line(bought: Bought) -> OrderLine {
+    let Bought { customer, article, order, at, returned } = bought;
+    let order = order.unwrap_or_else(|| format!("{customer}/{}", date(day_of(at))));
+    let article = Some(article.as_str().to_owned());
+    OrderLine { order, customer: Some(customer), article, variant: None, time: at, returned }
 }

@@ -65,7 +65,7 @@ enum Verb {
     Looks(looks::Looks),
     /// Import articles, customers, outfits and looks from files.
     Import(import::Import),
-    /// Export articles, customers, outfits and looks to files.
+    /// Export articles, customers, outfits, looks and purchases to files.
     Export(export::Export),
     /// Fill an empty database with the demo world.
     Demo,

@@ -139,6 +139,17 @@ pub struct StoredEvent {
     pub attribution: Option<Attribution>,
 }
 
+/// An article that a customer bought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bought {
+    pub customer: CustomerId,
+    pub article: ArticleId,
+    pub order: Option<String>,
+    pub at: Timestamp,
+    /// Whether it came back.
+    pub returned: bool,
+}
+
 /// How often a customer bought an article, and how often it came back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Purchase {
@@ -231,6 +242,27 @@ impl Events<'_> {
         pages::stream(self.store, String::new(), PART, query, key, |row| Ok(Purchase::from_row(row)?))
     }
 
+    /// How many articles customers bought, each time they did.
+    pub async fn count_bought(self) -> Result<u64, StoreError> {
+        self.store
+            .count("select count(*) from events where kind = 'bought' and customer_id is not null")
+            .await
+    }
+
+    /// What customers bought, in the order of arrival, read in parts as needed. A return is of its order, or of all
+    /// earlier purchases if it or the purchase names none.
+    pub fn bought(self) -> impl Stream<Item = Result<Bought, StoreError>> + Send + use<> {
+        const SQL: &str = "select seq, customer_id, article_id, order_id, at, cast(case when exists (select 1 from events as back \
+             where back.customer_id = events.customer_id and back.article_id = events.article_id \
+             and back.kind = 'returned' and (back.order_id = events.order_id \
+             or (back.order_id is null or events.order_id is null) and back.at >= events.at)) \
+             then 1 else 0 end as bigint) as returned \
+             from events where kind = 'bought' and customer_id is not null and seq > $1 order by seq limit $2";
+        let query = |after: i64| sqlx::query(SQL).bind(after).bind(i64::from(PART));
+        let seq = |row: &AnyRow| row.try_get("seq");
+        pages::stream(self.store, 0, PART, query, seq, |row| Ok(Bought::from_row(row)?))
+    }
+
     /// Removes events from before a time, in short transactions. Their counts stay.
     pub async fn remove_before(self, at: Timestamp) -> Result<u64, StoreError> {
         let mut all = 0;
@@ -260,6 +292,20 @@ impl FromRow<'_, AnyRow> for StoredEvent {
             value: row.get("value")?,
             at: row.time("at")?,
             attribution: row.parse_optional("attribution", |by: String| by.parse::<Attribution>())?,
+        })
+    }
+}
+
+impl FromRow<'_, AnyRow> for Bought {
+    fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
+        let seq: i64 = row.try_get("seq")?;
+        let row = Record::new(row, "events", &seq);
+        Ok(Self {
+            customer: row.parse("customer_id", |id: String| CustomerId::new(id))?,
+            article: row.parse("article_id", |id: String| ArticleId::new(id))?,
+            order: row.get("order_id")?,
+            at: row.time("at")?,
+            returned: row.get::<i64>("returned")? > 0,
         })
     }
 }

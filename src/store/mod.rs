@@ -67,7 +67,7 @@ pub use self::{
     customers::Customers,
     documents::{DocumentName, Documents, Named},
     error::{Conflict, StoreError},
-    events::{Attribution, Event, EventKind, EventRecorded, Events, Purchase, StoredEvent},
+    events::{Attribution, Bought, Event, EventKind, EventRecorded, Events, Purchase, StoredEvent},
     feedback::{Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded, RefusalReason},
     feeds::{Feed, FeedSeen, FeedSource, Feeds},
     import::{Import, Outcome},

@@ -36,6 +36,8 @@ pub struct OutfitRecord {
     pub seq: i64,
     pub outfit: Outfit,
     pub origin: Origin,
+    /// When it was saved. An imported outfit may be of any time.
+    pub saved_at: Option<Timestamp>,
 }
 
 /// Where an outfit came from.
@@ -112,7 +114,7 @@ const AFTER: &str = select!("where seq > $1 and draft = 0 and deleted_at is null
 
 impl FromRow<'_, AnyRow> for OutfitRecord {
     fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
-        let SavedOutfit { seq, outfit, split, origin, .. } = SavedOutfit::from_row(row)?;
+        let SavedOutfit { seq, outfit, split, origin, created_at, .. } = SavedOutfit::from_row(row)?;
         let OpenOutfit { customer, slots, features } = outfit;
         let articles = slots.articles().cloned().collect();
         // An outfit that is marked as no draft has a customer and no blanks.
@@ -120,7 +122,8 @@ impl FromRow<'_, AnyRow> for OutfitRecord {
         let customer = customer.ok_or_else(|| record.damaged(&"it is no draft, and has no customer"))?;
         let outfit =
             Outfit::new(customer, articles, split, features).map_err(|error| record.damaged(&error))?;
-        Ok(Self { seq, outfit, origin })
+        let saved_at = (origin == Origin::Saved).then_some(created_at);
+        Ok(Self { seq, outfit, origin, saved_at })
     }
 }
 

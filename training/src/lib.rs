@@ -20,10 +20,12 @@ mod number;
 pub mod oracle;
 pub mod pair;
 mod random;
+pub mod refresh;
 pub mod release;
 pub mod survey;
 pub mod synthesise;
 pub mod table;
+pub mod weeks;
 pub mod world;
 
 pub use engine::AdamWConfig;

@@ -53,6 +53,12 @@ pub(crate) enum Table {
     Sampled = 22,
     /// The parts of a cross-validation, by row of parts.
     Folds = 23,
+    /// When an article is sold, by article.
+    Seasons = 24,
+    /// The steps of fashions, by week.
+    Fashions = 25,
+    /// The outfits of a week, by week and outfit.
+    InWeek = 26,
 }
 
 /// One row's stream of random numbers.

@@ -56,10 +56,13 @@ pub struct Plan<'a> {
     pub storage: Storage,
     /// The method that answers if a request names none; by default the best on the development split.
     pub default_method: Option<Method>,
-    /// The number of customers of the validation split to include, as examples for an empty database.
+    /// The number of customers of the validation split to include, as examples for an empty database. With none the release
+    /// names no customer.
     pub customers: usize,
     /// The command that makes the release, for the manifest.
     pub command: String,
+    /// Further files, by name.
+    pub beside: Vec<(&'static str, String)>,
     pub created: SystemTime,
 }
 
@@ -161,11 +164,17 @@ impl Plan<'_> {
             .iter()
             .map(|(evaluation, answers)| (evaluation.about.method.to_string(), answers))
             .collect();
-        write_ranks(&folder.path().join(RANKS), self.data, &cases, &named)?;
+        // They name customers.
+        if self.customers > 0 {
+            write_ranks(&folder.path().join(RANKS), self.data, &cases, &named)?;
+        }
         self.write_tables(folder.path())?;
         if configs().any(|config| config.fit.attributes) {
             let encoder = self.data.attributes().encoder().to_json();
             files::write(&folder.path().join(ENCODER), encoder.as_bytes())?;
+        }
+        for (name, text) in &self.beside {
+            files::write(&folder.path().join(name), text.as_bytes())?;
         }
         let manifest = self.manifest(folder.path(), &chosen, &results, methods)?;
         put_json(&folder.path().join(MANIFEST), &manifest)?;
@@ -269,7 +278,9 @@ impl Plan<'_> {
         });
         let mut commands: Vec<String> = world_command(self.folder).into_iter().collect();
         for chosen in chosen {
-            if let Made::Run { run, config, .. } = &chosen.made {
+            if let Made::Run { run, config, .. } = &chosen.made
+                && !run.is_continued()
+            {
                 commands.push(fit_command(config, run.path(), self.data)?);
             }
         }

@@ -1,4 +1,5 @@
-//! The files of a data folder: three tables, the schema, the shop's looks, and the ids of retired articles.
+//! The files of a data folder: three tables, the schema, the shop's looks, the ids of retired articles, and when outfits were
+//! saved.
 
 use std::{
     collections::BTreeSet,
@@ -7,10 +8,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use atelier_core::domain::{Article, ArticleId, Customer, Outfit, Schema};
+use atelier_core::{
+    domain::{Article, ArticleId, Customer, Outfit, Schema, Timestamp},
+    util::calendar::moment,
+};
 
 use super::{
     FileError, Format, LookRow, RowError, Table, Unit,
+    orders::read_time,
     write::{buffered, create_beside, move_into_place},
 };
 
@@ -18,6 +23,8 @@ use super::{
 pub const SCHEMA: &str = "schema.toml";
 /// The name of the file with the ids of articles that outfits have and the catalogue no longer has, one on each line.
 pub const RETIRED: &str = "retired.txt";
+/// The name of the file that says when each outfit was saved: a line for each row of outfits, empty for an imported one.
+const TIMES: &str = "times.txt";
 
 /// The files of the three tables, any of which may be missing, of the looks, and of the retired articles.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -67,6 +74,14 @@ impl Files {
     }
 }
 
+/// Finds the file of another table, such as orders, in any format.
+///
+/// # Errors
+/// If the folder cannot be read, or contains two files of the table.
+pub fn find_table<T: Table>(folder: &Path) -> Result<Option<PathBuf>, FileError> {
+    table_file(folder, T::NAME)
+}
+
 fn table_file(folder: &Path, table: &'static str) -> Result<Option<PathBuf>, FileError> {
     let open = |source| FileError::Open { path: folder.to_owned(), source };
     let mut found = Vec::new();
@@ -92,21 +107,61 @@ fn table_file(folder: &Path, table: &'static str) -> Result<Option<PathBuf>, Fil
 /// # Errors
 /// If the disk refuses.
 pub fn write_retired(folder: &Path, ids: &BTreeSet<ArticleId>) -> Result<(), FileError> {
-    let path = folder.join(RETIRED);
-    let write = || -> io::Result<()> {
-        if ids.is_empty() {
-            return match fs::remove_file(&path) {
+    write_lines(&folder.join(RETIRED), ids.iter().map(ToString::to_string))
+}
+
+/// Writes when outfits were saved, or removes an earlier file if none was.
+///
+/// # Errors
+/// If the disk refuses.
+pub fn write_times(folder: &Path, times: &[Option<Timestamp>]) -> Result<(), FileError> {
+    let times = if times.iter().any(Option::is_some) { times } else { &[] };
+    let line =
+        |time: &Option<Timestamp>| time.map_or_else(String::new, |time| moment(time.millis(), 1000, true));
+    write_lines(&folder.join(TIMES), times.iter().map(line))
+}
+
+/// Reads when outfits were saved; empty if the folder does not say it.
+///
+/// # Errors
+/// If the file cannot be read, or a line is no time.
+pub fn read_times(folder: &Path) -> Result<Vec<Option<Timestamp>>, FileError> {
+    let path = folder.join(TIMES);
+    if !path.is_file() {
+        return Ok(Vec::new());
+    }
+    let text = fs::read_to_string(&path).map_err(|source| FileError::Open { path: path.clone(), source })?;
+    let time = |(number, line): (u64, &str)| {
+        if line.is_empty() {
+            return Ok(None);
+        }
+        read_time(line.into()).map(Some).map_err(|reason| FileError::Interrupted {
+            path: path.clone(),
+            error: RowError::fatal(Unit::Line, number, reason),
+        })
+    };
+    (1..).zip(text.lines()).map(time).collect()
+}
+
+/// Writes a file of lines, or removes an earlier one if there are none.
+///
+/// # Errors
+/// If the disk refuses.
+pub fn write_lines(path: &Path, mut lines: impl Iterator<Item = String>) -> Result<(), FileError> {
+    let mut write = || -> io::Result<()> {
+        let Some(first) = lines.next() else {
+            return match fs::remove_file(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
                 _ => Ok(()),
             };
+        };
+        let mut output = buffered(create_beside(path)?);
+        for line in std::iter::once(first).chain(lines.by_ref()) {
+            writeln!(output, "{line}")?;
         }
-        let mut output = buffered(create_beside(&path)?);
-        for id in ids {
-            writeln!(output, "{id}")?;
-        }
-        move_into_place(output.into_inner()?, &path)
+        move_into_place(output.into_inner()?, path)
     };
-    write().map_err(|source| FileError::Write { path: path.clone(), source })
+    write().map_err(|source| FileError::Write { path: path.to_owned(), source })
 }
 
 /// Reads the folder's schema. A folder without one has the built-in schema.

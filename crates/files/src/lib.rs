@@ -61,7 +61,8 @@
 //!
 //! # Orders and events
 //!
-//! [`OrderLine`] is a table of what customers bought, from which `atelier-training import` makes outfits. [`EventRow`] is one of
+//! [`OrderLine`] is a table of what customers bought, from which `atelier-training import` makes outfits; `atelier export` writes
+//! it, too. [`EventRow`] is one of
 //! what they did in the shop, for `atelier import`.
 //!
 //! # Outfits to complete, and suggestions
@@ -102,7 +103,10 @@ pub use dialect::{Delimiter, Dialect, Encoding, Mapping};
 pub use error::{FileError, RowError, Unit, strip_values};
 pub use events::EventRow;
 pub use feed::{Feed, NotWorn};
-pub use folder::{Files, RETIRED, SCHEMA, read_folder_schema, read_schema, write_retired};
+pub use folder::{
+    Files, RETIRED, SCHEMA, find_table, read_folder_schema, read_schema, read_times, write_lines,
+    write_retired, write_times,
+};
 pub use format::Format;
 pub use json::{describe_type, explain_json_error, explain_utf8_error, find_repeated_name};
 pub use json_lines::json_line;

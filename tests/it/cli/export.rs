@@ -6,9 +6,10 @@ use std::{
 };
 
 use atelier_core::{
-    domain::{ArticleId, CustomerId, Timestamp},
-    util::digest,
+    domain::{ArticleId, CustomerId, Schema, Timestamp},
+    util::{calendar::rfc3339, digest},
 };
+use atelier_files::OrderLine;
 use proptest::{collection::vec, prelude::*, sample::select, strategy::ValueTree, test_runner::TestRunner};
 use serde_json::{Map, Value, json};
 
@@ -53,6 +54,67 @@ async fn an_erased_customers_outfits_are_in_no_later_export(db: TestDatabase) {
     let outfits = fs::read_to_string(back.path().join("outfits.jsonl")).unwrap();
     // One is there twice.
     assert!(!outfits.contains("c-00001") && outfits.lines().count() == 3, "{outfits}");
+}
+
+/// A refresh learns from what customers kept, and when.
+#[apply(contract)]
+async fn purchases_and_the_times_of_saved_outfits_are_exported(db: TestDatabase) {
+    let (given, back) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write_tables(given.path(), 2);
+    assert!(run(atelier(&db, &["import", path(given.path())])).await.status.success());
+    let now = rfc3339(SystemTime::now());
+    let events = format!(
+        "id,kind,customer,article,order,value,time\n1,bought,c-00000,a-01,7,9,{now}\n2,bought,c-00000,a-02,7,9,{now}\n\
+         3,returned,c-00000,a-02,7,9,{now}\n4,bought,c-00001,a-02,8,9,{now}\n5,bought,c-00001,a-03,,9,{now}\n\
+         6,bought,,a-03,9,9,{now}\n7,viewed,c-00001,a-03,,,{now}\n"
+    );
+    let file = given.path().join("events.csv");
+    fs::write(&file, events).unwrap();
+    let output = run(atelier(&db, &["import", "--events", path(&file)])).await;
+    assert!(output.status.success(), "{}", stderr(&output));
+    let service = Service::start(&db).await;
+    let body = json!({"customer": "c-00001", "articles": ["a-04", "a-05", "a-06", "a-07"]}).to_string();
+    assert_eq!(service.post("/outfits", "application/json", body).await.status(), 201);
+    let export = async |format: &str| {
+        let output = run(atelier(&db, &["export", path(back.path()), "--force", "--format", format])).await;
+        assert!(output.status.success(), "{}", stderr(&output));
+    };
+    export("jsonl").await;
+    let read = |name: &str| fs::read_to_string(back.path().join(name)).unwrap();
+    let line = |order: &str, customer: &str, article: &str, rest: &str| {
+        format!(
+            "{{\"order\":\"{order}\",\"customer\":\"{customer}\",\"article\":\"{article}\",\"time\":\"{now}\"{rest}}}\n"
+        )
+    };
+    let alone = format!("c-00001/{}", &now[..10]);
+    let of_second = line("8", "c-00001", "a-02", "") + &line(&alone, "c-00001", "a-03", "");
+    let of_first = line("7", "c-00000", "a-01", "") + &line("7", "c-00000", "a-02", ",\"returned\":true");
+    assert_eq!(read("orders.jsonl"), of_first + &of_second);
+    let times = read("times.txt");
+    let times: Vec<&str> = times.lines().collect();
+    assert_eq!((times.len(), &times[..3]), (4, &["", "", ""][..]), "three outfits were imported");
+    assert!(times[3][..19] >= now[..19], "{times:?}");
+
+    // Erasing a customer takes the orders out of the next export.
+    let store = db.open().await;
+    let id = CustomerId::new("c-00000").unwrap();
+    assert_eq!(store.customers().erase(&id, SystemTime::now().into()).await, Ok(true));
+    store.close().await;
+    export("jsonl").await;
+    assert_eq!(read("orders.jsonl"), of_second);
+    for table in ["articles", "customers", "outfits", "orders"] {
+        fs::remove_file(back.path().join(format!("{table}.jsonl"))).unwrap();
+    }
+    for format in ["csv", "parquet"] {
+        export(format).await;
+        let file = back.path().join(format!("orders.{format}"));
+        let lines = atelier_files::read::<OrderLine>(&file, &Schema::default_schema()).unwrap();
+        let articles: Vec<String> = lines.map(|line| line.unwrap().value.article.unwrap()).collect();
+        assert_eq!(articles, ["a-02", "a-03"], "{format}");
+        for table in ["articles", "customers", "outfits", "orders"] {
+            fs::remove_file(back.path().join(format!("{table}.{format}"))).unwrap();
+        }
+    }
 }
 
 /// Outfits were stored when a release of smaller and larger ones was live.

@@ -95,12 +95,13 @@ impl Import {
                 ..Dialect::default()
             },
             orders: self.orders.as_deref(),
+            by_time: None,
             schema: &schema,
             skip_bad: self.skip_bad,
             validation: self.validation,
             history: !self.no_history,
         };
-        let Imported { report, drawn, shortened, too_short, sampled, outfits_per_customer, taken } =
+        let Imported { report, drawn, shortened, too_short, sampled, outfits_per_customer, taken, .. } =
             plan.write(&self.out, &mut show_progress)?;
         bar.finish_and_clear();
         for line in report.findings() {

@@ -8,11 +8,13 @@ mod fit;
 mod import;
 mod oracle;
 mod progress;
+mod refresh;
 mod release;
 mod survey;
 mod synthesise;
 mod table;
 mod tables;
+mod weeks;
 
 use std::process::ExitCode;
 
@@ -45,6 +47,11 @@ enum Verb {
     Export(export::Export),
     /// Make a release from runs, for the service.
     Release(release::Release),
+    /// Propose a release that has learned from what happened since the live one.
+    ///
+    /// Exits with 0 if there is a candidate, with 3 if there is none, and with 1 if something is wrong. Prints the model card in
+    /// the first two cases.
+    Refresh(refresh::Refresh),
     /// Evaluate baselines that count on a data folder.
     Baselines(baselines::Baselines),
     /// Combine evaluations of many runs in one table.
@@ -60,12 +67,14 @@ enum Verb {
 enum Research {
     /// Compute the best possible scores on a synthetic world, with and without knowing the customer.
     Oracle(oracle::Oracle),
+    /// Simulate weeks in which tastes and the catalogue move, with a refresh after each and without.
+    Weeks(weeks::Simulate),
 }
 
 /// Runs the program.
 pub fn main() -> ExitCode {
     match run(Cli::parse().verb) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("atelier-training: {}", describe_error(error.as_ref()));
             ExitCode::FAILURE
@@ -73,8 +82,9 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(verb: Verb) -> Result<()> {
-    match verb {
+fn run(verb: Verb) -> Result<ExitCode> {
+    let done = match verb {
+        Verb::Refresh(verb) => return verb.run(),
         Verb::Synthesise(verb) => verb.run(),
         Verb::Baselines(verb) => verb.run(),
         Verb::Fit(verb) => verb.run(),
@@ -86,7 +96,9 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Embed(verb) => verb.run(),
         Verb::Survey(verb) => verb.run(),
         Verb::Research(Research::Oracle(verb)) => verb.run(),
-    }
+        Verb::Research(Research::Weeks(verb)) => verb.run(),
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

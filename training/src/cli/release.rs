@@ -71,6 +71,7 @@ impl Release {
             default_method: self.default_method,
             customers: self.customers,
             command: command(),
+            beside: Vec::new(),
             created: SystemTime::now(),
         };
         let stages = Mutex::new(Stages::default());
@@ -89,7 +90,7 @@ impl Release {
 }
 
 /// This command, quoted for a shell.
-fn command() -> String {
+pub(super) fn command() -> String {
     let words = env::args().skip(1).map(|word| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,".contains(c);
         if word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }

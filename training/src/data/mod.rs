@@ -53,7 +53,20 @@ pub struct Data {
 impl Data {
     /// Reads the folder's three tables and its schema. Fails if a table is missing or a row is bad.
     pub fn load(path: &Path) -> Result<Self> {
-        Self::load_with(path, |_, split| split.unwrap_or(Split::Train))
+        Self::load_with(Folder::open(path)?, path, false, |_, split| split.unwrap_or(Split::Train))
+    }
+
+    /// Reads a folder whose outfits are in the order of time: the latest training outfits are the development split, which a
+    /// model of an earlier time has not learned. `schema` encodes features instead of the folder's.
+    ///
+    /// # Errors
+    /// As [`Data::load`].
+    pub fn load_by_time(path: &Path, schema: Option<&Schema>) -> Result<Self> {
+        let folder = match schema {
+            Some(schema) => Folder::open_as(path, schema.clone())?,
+            None => Folder::open(path)?,
+        };
+        Self::load_with(folder, path, true, |_, split| split.unwrap_or(Split::Train))
     }
 
     /// Reads the folder with one of [`FOLDS`] parts of all its outfits, whatever their split, for validation.
@@ -61,14 +74,17 @@ impl Data {
     /// # Errors
     /// As [`Data::load`].
     pub fn load_fold(path: &Path, fold: usize) -> Result<Self> {
-        Self::load_with(
-            path,
-            |outfit, _| if fold_of(outfit) == fold { Split::Validation } else { Split::Train },
-        )
+        Self::load_with(Folder::open(path)?, path, false, |outfit, _| {
+            if fold_of(outfit) == fold { Split::Validation } else { Split::Train }
+        })
     }
 
-    fn load_with(path: &Path, split: impl Fn(usize, Option<Split>) -> Split) -> Result<Self> {
-        let mut folder = Folder::open(path)?;
+    fn load_with(
+        mut folder: Folder,
+        path: &Path,
+        by_time: bool,
+        split: impl Fn(usize, Option<Split>) -> Split,
+    ) -> Result<Self> {
         let mut fingerprint = Fingerprint::new();
         fingerprint.text(folder.schema().learned_source());
         let mut articles = read_articles(&mut folder, &mut fingerprint)?;
@@ -76,7 +92,7 @@ impl Data {
         let (customers, profiles) = read_customers(&mut folder, &mut fingerprint)?;
         let index: HashMap<&CustomerId, u32> = customers.iter().zip(0..).collect();
         let (mut outfits, split_of) = read_outfits(&mut folder, &read, &index, split, &mut fingerprint)?;
-        let splits = Splits::new(&outfits, &split_of, customers.len());
+        let splits = Splits::new(&outfits, &split_of, customers.len(), by_time);
         let is_known = find_known_articles(&outfits, &splits.training, read.len());
         let known = is_known.iter().filter(|known| **known).count();
         let vocabulary = if known == 0 || known == read.len() {
@@ -401,7 +417,7 @@ const SLOTS: usize = 500;
 const SEED: u64 = 1;
 
 impl Splits {
-    fn new(outfits: &Outfits, split_of: &[Split], customers: usize) -> Self {
+    fn new(outfits: &Outfits, split_of: &[Split], customers: usize, by_time: bool) -> Self {
         let mut splits = Self { seen: vec![false; customers], ..Self::default() };
         let mut learnable = Vec::new();
         for (outfit, split) in (0..).zip(split_of) {
@@ -419,7 +435,11 @@ impl Splits {
         let most = learnable.len().div_ceil(MOST_DEVELOPMENT);
         let mut kept = learnable.len().div_ceil(DEVELOPMENT);
         loop {
-            splits.development = choose(SEED, Table::Development, &learnable, kept);
+            splits.development = if by_time {
+                learnable[learnable.len() - kept..].to_vec()
+            } else {
+                choose(SEED, Table::Development, &learnable, kept)
+            };
             splits.training.clone_from(&learnable);
             splits.training.retain(|outfit| splits.development.binary_search(outfit).is_err());
             let is_known = find_known_articles(outfits, &splits.training, articles);

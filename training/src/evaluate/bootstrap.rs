@@ -38,7 +38,7 @@ const SEED: u64 = 1;
 pub(crate) type Runs<'a> = (String, Vec<&'a [Verdict]>);
 
 /// Compares every pair of methods by every metric.
-pub(super) fn differences(cases: &Cases, methods: &[Runs<'_>]) -> Vec<Difference> {
+pub(crate) fn differences(cases: &Cases, methods: &[Runs<'_>]) -> Vec<Difference> {
     let sizes: Vec<f64> = cases.by_outfit().map(|outfit| real(outfit.len())).collect();
     let sums: Vec<Vec<Sums>> = methods
         .iter()

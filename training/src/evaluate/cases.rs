@@ -50,19 +50,31 @@ impl Cases {
 
     /// The same of these outfits.
     pub fn of_outfits(data: &Data, outfits: &[u32]) -> Self {
-        Self::about(data, outfits, true)
+        Self::about(data, outfits, Some(true))
+    }
+
+    /// About all articles.
+    pub(crate) fn of_all_articles(data: &Data) -> Self {
+        Self::about(data, data.validation(), None)
+    }
+
+    /// Some of the cases, and their places.
+    pub(crate) fn select(&self, takes: impl Fn(&Case) -> bool) -> (Self, Vec<usize>) {
+        let places: Vec<usize> = (0..self.0.len()).filter(|&place| takes(&self.0[place])).collect();
+        (Self(places.iter().map(|&place| self.0[place]).collect()), places)
     }
 
     /// About the articles that are new to models.
     pub fn of_new_articles(data: &Data) -> Self {
-        Self::about(data, data.validation(), false)
+        Self::about(data, data.validation(), Some(false))
     }
 
-    fn about(data: &Data, outfits: &[u32], known: bool) -> Self {
+    fn about(data: &Data, outfits: &[u32], known: Option<bool>) -> Self {
         let mut cases = Vec::new();
         for &outfit in outfits {
             let articles = (0..).zip(data.outfits().articles(outfit));
-            let asked = articles.filter(|(_, target)| data.is_known(**target) == known);
+            let asked =
+                articles.filter(|(_, target)| known.is_none_or(|known| data.is_known(**target) == known));
             cases.extend(asked.map(|(slot, &target)| Case { outfit, slot, target }));
         }
         Self(cases)
@@ -118,7 +130,7 @@ pub struct Answers {
     /// In the order of the cases, among learned articles: all that baselines and closed methods can suggest.
     pub(crate) verdicts: Vec<Verdict>,
     /// The same among all articles that the method can suggest.
-    pub(super) open: Vec<Verdict>,
+    pub(crate) open: Vec<Verdict>,
     /// The mean number of steps of a universal trunk.
     pub(crate) steps: Option<f64>,
     /// Whether there are new articles, and the method can suggest them.
@@ -244,8 +256,9 @@ pub fn ask(
     let about =
         subject.about().map_err(|error| refused(&subject.release.model_path(subject.method), &error))?;
     let first = subject.open(runtime)?;
-    // A closed method has logits of the articles that it was trained with, which come first.
-    let count = if first.is_open() { data.articles().len() } else { data.count_known() };
+    // A closed method has logits of the articles that it was trained with, which come first if that was this data.
+    let is_own = subject.release.vocabulary().iter().eq(data.vocabulary().iter().take(data.count_known()));
+    let count = if first.is_open() || !is_own { data.articles().len() } else { data.count_known() };
     let new = subject.new_articles().filter(|new| new.are_among(count));
     let batches = cases.batches(data);
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));

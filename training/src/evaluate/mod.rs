@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use beside::Rival;
 pub use bootstrap::Difference;
-pub(crate) use bootstrap::Runs;
+pub(crate) use bootstrap::{Runs, differences};
 pub use calibration::{Bin, Calibration};
 pub use cases::{Answers, Case, Cases, Subject, ask};
 pub use compare::{Comparison, MethodResult, Scores, Spread, ToldType, compare, name};

@@ -11,6 +11,7 @@ mod draw;
 mod graph;
 mod pair;
 pub(crate) mod proto;
+mod read;
 mod tables;
 mod whole;
 
@@ -24,6 +25,7 @@ use atelier_engine::tables::{Composition, Tables};
 use clap::ValueEnum;
 use prost::Message;
 
+pub(crate) use self::read::read_weights;
 use self::{
     draw::Drawing,
     graph::{Axis, tensor},

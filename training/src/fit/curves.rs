@@ -49,17 +49,24 @@ pub(super) fn draw(config: &RunConfig, epochs: &[EpochRecord]) -> String {
         "recall@5 (%)",
         vec![series("development", 1, |epoch| 100.0 * epoch.development.recall_at_5)],
     );
-    let at = |y: u32, chart: &str| {
-        chart.replacen("<svg ", &format!("<svg y=\"{y}\" width=\"760\" height=\"{HEIGHT}\" "), 1)
-    };
+    let label = format!(
+        "Method {}, seed {}: cross-entropy and recall@5 by epoch",
+        config.model.method, config.fit.seed
+    );
+    draw_alone(&label, &[loss, recall])
+}
+
+/// Charts, one below the other, as a file of their own.
+pub(crate) fn draw_alone(label: &str, charts: &[String]) -> String {
+    let (mut y, mut placed) = (0, String::new());
+    for chart in charts {
+        let place = format!("<svg y=\"{y}\" width=\"760\" height=\"{HEIGHT}\" ");
+        placed += &chart.replacen("<svg ", &place, 1);
+        y += HEIGHT;
+    }
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 760 {}\" role=\"img\" aria-label=\"Method {}, seed {}: \
-         cross-entropy and recall@5 by epoch\"><style>{STYLE}</style>{}{}</svg>\n",
-        2 * HEIGHT,
-        config.model.method,
-        config.fit.seed,
-        at(0, &loss),
-        at(HEIGHT, &recall)
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 760 {y}\" role=\"img\" aria-label=\"{label}\"><style>{STYLE}</style>\
+         {placed}</svg>\n"
     )
 }
 

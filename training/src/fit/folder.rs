@@ -30,7 +30,7 @@ const STATE: &str = "state.json";
 const METRICS: &str = "metrics.jsonl";
 const CURVES: &str = "curves.svg";
 const BEST: &str = "best.safetensors";
-/// For other trainers: the initial weights and the encoded outfits.
+/// The initial weights, for other trainers and of runs that begin at another model; and the encoded outfits.
 const START: &str = "start.safetensors";
 const OUTFITS: &str = "data.safetensors";
 const README: &str = "README.md";
@@ -219,9 +219,23 @@ impl RunFolder {
         Ok(())
     }
 
+    /// Whether the run begins at another model's weights: its settings alone do not make it again.
+    pub(crate) fn is_continued(&self) -> bool {
+        self.0.join(START).is_file() && !self.0.join(OUTFITS).is_file()
+    }
+
+    /// The weights at which the run begins, if they are another model's.
+    pub(super) fn start(&self) -> Result<Option<Model>> {
+        Ok(self.is_continued().then(|| Model::load(&self.0.join(START))).transpose()?)
+    }
+
+    pub(super) fn save_start(&self, model: &Model) -> Result<()> {
+        Ok(model.save(&self.0.join(START))?)
+    }
+
     /// Saves what another trainer starts from.
     pub(super) fn hand_over(&self, data: &Data, config: &RunConfig, model: &Model) -> Result<()> {
-        model.save(&self.0.join(START))?;
+        self.save_start(model)?;
         handover::write(data, config, &self.0.join(OUTFITS))
     }
 

@@ -36,6 +36,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use config::Difference;
 pub use config::{DataConfig, FitConfig, Overrides, PairConfig, RunConfig};
+pub(crate) use curves::draw_alone;
 pub use development::Scores;
 pub use folder::RunFolder;
 
@@ -173,8 +174,32 @@ pub fn hand_over(data: &Data, config: &RunConfig, folder: &RunFolder) -> Result<
     folder.hand_over(data, config, &first_model_at(Logit::fit_for_file, data, config))
 }
 
-/// A run's model before its first step.
-fn first_model(data: &Data, config: &RunConfig) -> Model {
+/// Creates a run's folder that begins at these weights. `fit` resumes it.
+pub(crate) fn begin_at(model: &Model, config: &RunConfig, folder: &RunFolder) -> Result<()> {
+    let _lock = folder.lock()?;
+    prepare(config, folder, false)?;
+    folder.save_start(model)
+}
+
+/// The cross-entropy of a model on the development split.
+pub(crate) fn score(model: &Model, data: &Data) -> f64 {
+    Development::new(data, model.config()).evaluate(model).cross_entropy
+}
+
+/// A run's model before its first step: the folder's, or one that is made from the settings.
+fn begin(data: &Data, config: &RunConfig, folder: &RunFolder) -> Result<Model> {
+    let Some(mut model) = folder.start()? else { return Ok(first_model(data, config)) };
+    if config.fit.attributes {
+        model.set_values(value_rows(data));
+    }
+    if config.model.memory > 0 {
+        model.set_outfits(remembered(data));
+    }
+    Ok(model)
+}
+
+/// A run's model before its first step, from its settings.
+pub(crate) fn first_model(data: &Data, config: &RunConfig) -> Model {
     first_model_at(Logit::fit_without_histories, data, config)
 }
 
@@ -269,7 +294,7 @@ impl<'a> Run<'a> {
             let state = folder.state()?;
             (folder.trainer(&state)?, state)
         } else {
-            (Trainer::new(first_model(data, config), config.adamw), State::default())
+            (Trainer::new(begin(data, config, folder)?, config.adamw), State::default())
         };
         if fit.attributes {
             trainer.share(value_rows(data), fit.drop_own);
@@ -278,7 +303,7 @@ impl<'a> Run<'a> {
             trainer.set_outfits(remembered(data));
         }
         let development = Development::new(data, &config.model);
-        if fit.begin_at_logit && state.checkpoint.is_empty() {
+        if (fit.begin_at_logit || folder.is_continued()) && state.checkpoint.is_empty() {
             let start = trainer.model();
             state.start = Some(development.evaluate(start));
             folder.save_best(start)?;
@@ -343,7 +368,7 @@ impl<'a> Run<'a> {
         if self.state.start.is_none() || !improved || self.state.shrunk.is_some() {
             return Ok(());
         }
-        let start = first_model(data, self.config);
+        let start = begin(data, self.config, self.folder)?;
         let best = self.folder.best()?;
         let models = shrink::PARTS.map(|part| {
             let mut model = start.clone();

@@ -11,10 +11,13 @@ use std::{
     collections::{HashMap, HashSet},
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::{Context, Result};
-use atelier_core::domain::{Article, ArticleId, Customer, Embedding, Outfit, OutfitSize, Schema, Split};
+use atelier_core::domain::{
+    Article, ArticleId, Customer, Embedding, Outfit, OutfitSize, Schema, Split, Timestamp,
+};
 use atelier_files::{
     Checker, Dialect, FileError, Files, Format, OrderLine, Report, Rows, SCHEMA, Table, TableColumns, Writer,
 };
@@ -31,8 +34,10 @@ use crate::{
 pub struct Import<'a> {
     pub files: &'a Files,
     pub dialect: &'a Dialect,
-    /// Makes outfits from this file of orders, not from that of outfits.
+    /// Makes outfits from this file of orders, not from that of outfits unless `by_time` is given.
     pub orders: Option<&'a Path>,
+    /// Splits by time.
+    pub by_time: Option<ByTime>,
     pub schema: &'a Schema,
     /// Import the good rows even if others are bad.
     pub skip_bad: bool,
@@ -40,6 +45,24 @@ pub struct Import<'a> {
     pub validation: f64,
     /// Add the articles of a customer's training outfits as a feature, if customers come back often enough.
     pub history: bool,
+}
+
+/// How outfits are split by time, whatever their rows say.
+#[derive(Debug)]
+pub struct ByTime {
+    /// When each row of outfits was made; those of no known time are older than all others.
+    pub times: Vec<Option<Timestamp>>,
+    /// The outfits of this last time are for validation.
+    pub last: Duration,
+}
+
+/// The times of outfits that were split by them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Period {
+    pub first: Timestamp,
+    pub last: Timestamp,
+    /// What is later is for validation.
+    pub validation: Timestamp,
 }
 
 /// The result of an import.
@@ -59,6 +82,8 @@ pub struct Imported {
     pub outfits_per_customer: Option<f64>,
     /// What was taken of the orders, if outfits were made from them.
     pub taken: Option<Taken>,
+    /// If outfits were split by time, and any has one.
+    pub period: Option<Period>,
 }
 
 /// What outfits are made of.
@@ -80,7 +105,7 @@ impl Import<'_> {
         fs::write(&schema_file, self.schema.source())
             .with_context(|| format!("cannot write {}", schema_file.display()))?;
         let target = folder.path();
-        let outfits = match self.orders {
+        let outfits = match self.orders.filter(|_| self.by_time.is_none()) {
             None => self.open(self.files.outfits.as_ref())?.map(Source::Outfits),
             Some(path) => atelier_files::read_as(path, self.schema, self.dialect).map(Source::Orders),
         };
@@ -92,17 +117,8 @@ impl Import<'_> {
         let mut known = orders::Known::default();
         let has_one_length = |article: Article| {
             known.add_article(&article);
-            for (name, list) in article.embedding().into_iter().flat_map(Embedding::lists) {
-                let (found, first) = (list.len(), *lengths.entry(name.to_owned()).or_insert(list.len()));
-                if found != first {
-                    refused.push(article.id.clone());
-                    return Err(format!(
-                        "embedding{} has {found} numbers, and that of an earlier article {first}; all must have as many",
-                        Embedding::show_name(name)
-                    ));
-                }
-            }
-            Ok(Some(article))
+            let found = check_lengths(&article, &mut lengths);
+            found.inspect_err(|_| refused.push(article.id.clone())).map(|()| Some(article))
         };
         self.write_table(articles, target, &mut checker, tell, has_one_length)?;
         for id in &refused {
@@ -143,36 +159,75 @@ impl Import<'_> {
             }
             Ok(rest)
         };
-        let taken = match outfits {
-            Source::Outfits(outfits) => {
+        let mut period = None;
+        let taken = match (outfits, &self.by_time) {
+            (Source::Outfits(outfits), None) => {
                 self.write_table(outfits, target, &mut checker, tell, resized)?;
                 None
             }
-            Source::Orders(lines) => {
+            (Source::Outfits(outfits), Some(by_time)) => {
+                let mut made = Vec::new();
+                take_rows(outfits, &mut checker, tell, resized, |(row, outfit)| {
+                    made.push((by_time.times.get(row).copied().flatten(), outfit));
+                    Ok(())
+                })?;
+                let taken = self.add_orders(&mut made, &known, tell)?;
+                made.sort_by_key(|(time, _)| *time);
+                period = split_by_time(&mut made, by_time.last);
+                self.write_outfits(target, made.iter().map(|(_, outfit)| outfit))?;
+                names_split = true;
+                taken
+            }
+            (Source::Orders(lines), _) => {
                 let (outfits, taken) =
-                    orders::read(lines, &known, size, &mut checker, self.validation, tell)?;
-                let mut writer = new_writer::<Outfit>(target, self.schema)?;
-                outfits.iter().try_for_each(|outfit| writer.write(outfit))?;
-                writer.finish()?;
+                    orders::read(lines, &known, size, &mut checker, Some(self.validation), tell)?;
+                self.write_outfits(target, outfits.iter().map(|(_, outfit)| outfit))?;
                 names_split = true;
                 Some(taken)
             }
         };
         let report = checker.report().clone();
         let (mut drawn, mut outfits_per_customer) = (0, None);
-        let has_outfits = taken.as_ref().is_none_or(|taken| taken.outfits > 0);
+        let has_outfits = self.by_time.is_some() || taken.as_ref().is_none_or(|taken| taken.outfits > 0);
         if has_outfits && (report.bad == 0 || self.skip_bad) {
             if !names_split {
                 drawn = self.draw_validation(target, count)?;
             }
-            if self.history {
-                outfits_per_customer = history::add(target, self.schema, taken.is_some())?;
-            } else {
-                history::remove(target, self.schema)?;
-            }
+            outfits_per_customer = self.add_history(target, taken.is_some() || self.by_time.is_some())?;
             folder.finish()?;
         }
-        Ok(Imported { report, drawn, shortened, too_short, sampled, outfits_per_customer, taken })
+        Ok(Imported { report, drawn, shortened, too_short, sampled, outfits_per_customer, taken, period })
+    }
+
+    /// Adds what customers had, or removes what an earlier import added.
+    fn add_history(&self, folder: &Path, by_time: bool) -> Result<Option<f64>> {
+        if self.history {
+            return history::add(folder, self.schema, by_time);
+        }
+        history::remove(folder, self.schema)?;
+        Ok(None)
+    }
+
+    /// Adds the outfits of orders to those with a time, if there are orders.
+    fn add_orders(
+        &self,
+        made: &mut Vec<(Option<Timestamp>, Outfit)>,
+        known: &orders::Known,
+        tell: &mut dyn FnMut(&'static str, u64, u64),
+    ) -> Result<Option<Taken>> {
+        let Some(path) = self.orders else { return Ok(None) };
+        let (lines, size) =
+            (atelier_files::read_as(path, self.schema, self.dialect)?, self.schema.outfit_size());
+        // A line that cannot be used stops nothing: it is one purchase less.
+        let (bought, taken) = orders::read(lines, known, size, &mut Checker::new([], []), None, tell)?;
+        made.extend(bought.into_iter().map(|(time, outfit)| (Some(time), outfit)));
+        Ok(Some(taken))
+    }
+
+    fn write_outfits<'o>(&self, folder: &Path, mut outfits: impl Iterator<Item = &'o Outfit>) -> Result<()> {
+        let mut writer = new_writer::<Outfit>(folder, self.schema)?;
+        outfits.try_for_each(|outfit| writer.write(outfit))?;
+        Ok(writer.finish()?)
     }
 
     /// Draws outfits of the written table for validation, and returns their number.
@@ -207,25 +262,64 @@ impl Import<'_> {
         folder: &Path,
         checker: &mut Checker,
         tell: &mut dyn FnMut(&'static str, u64, u64),
-        mut change: impl FnMut(T) -> Result<Option<T>, String>,
+        change: impl FnMut(T) -> Result<Option<T>, String>,
     ) -> Result<()> {
         let mut writer = new_writer::<T>(folder, self.schema)?;
-        let mut rows = checker.check(rows);
-        let mut number: u32 = 0;
-        while let Some(row) = rows.next() {
-            match change(row?) {
-                Ok(Some(row)) => writer.write(&row)?,
-                Ok(None) => {}
-                Err(reason) => rows.refuse(rows.line(), reason),
-            }
-            number += 1;
-            if number.is_multiple_of(1024) {
-                let (done, total) = rows.progress();
-                tell(T::NAME, done, total);
-            }
-        }
+        take_rows(rows, checker, tell, change, |row| Ok(writer.write(&row.1)?))?;
         Ok(writer.finish()?)
     }
+}
+
+/// Checks that an article's embeddings have as many numbers as those before.
+fn check_lengths(article: &Article, lengths: &mut HashMap<String, usize>) -> Result<(), String> {
+    for (name, list) in article.embedding().into_iter().flat_map(Embedding::lists) {
+        let (found, first) = (list.len(), *lengths.entry(name.to_owned()).or_insert(list.len()));
+        if found != first {
+            return Err(format!(
+                "embedding{} has {found} numbers, and that of an earlier article {first}; all must have as many",
+                Embedding::show_name(name)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Passes on what `change` makes of the good rows of a table.
+fn take_rows<T: Table>(
+    rows: Rows<T>,
+    checker: &mut Checker,
+    tell: &mut dyn FnMut(&'static str, u64, u64),
+    mut change: impl FnMut(T) -> Result<Option<T>, String>,
+    mut put: impl FnMut((usize, T)) -> Result<()>,
+) -> Result<()> {
+    let mut rows = checker.check(rows);
+    let mut number: usize = 0;
+    while let Some(row) = rows.next() {
+        match change(row?) {
+            Ok(Some(row)) => put((number, row))?,
+            Ok(None) => {}
+            Err(reason) => rows.refuse(rows.line(), reason),
+        }
+        number += 1;
+        if number.is_multiple_of(1024) {
+            let (done, total) = rows.progress();
+            tell(T::NAME, done, total);
+        }
+    }
+    Ok(())
+}
+
+/// Puts the outfits of the last time into the validation split and the others into training. They are in the order of time.
+fn split_by_time(made: &mut [(Option<Timestamp>, Outfit)], last: Duration) -> Option<Period> {
+    let first = made.iter().find_map(|(time, _)| *time);
+    let until = made.last().and_then(|(time, _)| *time);
+    let period =
+        first.zip(until).map(|(first, until)| Period { first, last: until, validation: until - last });
+    for (time, outfit) in made {
+        let is_last = time.zip(period).is_some_and(|(time, period)| time > period.validation);
+        outfit.split = Some(if is_last { Split::Validation } else { Split::Train });
+    }
+    period
 }
 
 /// The rows of a table in a data folder.

@@ -110,15 +110,15 @@ impl Basket {
     }
 }
 
-/// Reads orders as outfits, in the order of time. `share` of them are for validation.
+/// Reads orders as outfits, in the order of time, each with the time of its last order. `share` of them are for validation.
 pub(super) fn read(
     lines: Rows<OrderLine>,
     known: &Known,
     size: OutfitSize,
     checker: &mut Checker,
-    share: f64,
+    share: Option<f64>,
     tell: &mut dyn FnMut(&'static str, u64, u64),
-) -> Result<(Vec<Outfit>, Taken)> {
+) -> Result<(Vec<(Timestamp, Outfit)>, Taken)> {
     let mut taken = Taken::default();
     let baskets = read_baskets(lines, known, checker, &mut taken, tell)?;
     let mut sets = join(baskets, size, &mut taken);
@@ -132,18 +132,21 @@ pub(super) fn read(
     taken.outfits = sets.len();
     taken.joined = sets.iter().filter(|set| set.orders > 1).count();
     count_refills(&sets, known, &mut taken);
-    let begins = validation_begins(&sets, share)?;
+    let begins = share.map(|share| validation_begins(&sets, share)).transpose()?;
     let outfits = (0..).zip(sets).map(|(number, mut set)| {
         if set.articles.len() > size.most {
             taken.sampled += 1;
             set.articles = choose(SEED + number, Randomness::Sampled, &set.articles, size.most);
         }
-        let split = if set.last >= begins { Split::Validation } else { Split::Train };
+        let split =
+            if begins.is_some_and(|begins| set.last >= begins) { Split::Validation } else { Split::Train };
         taken.validation += usize::from(split == Split::Validation);
         let articles =
             set.articles.iter().map(|&article| known.articles[article as usize].0.clone()).collect();
-        Outfit::new(set.customer, articles, Some(split), atelier_core::domain::Features::default())
-            .expect("the articles are different, neither too few nor too many; this is a bug")
+        let outfit =
+            Outfit::new(set.customer, articles, Some(split), atelier_core::domain::Features::default())
+                .expect("the articles are different, neither too few nor too many; this is a bug");
+        (set.last, outfit)
     });
     let outfits = outfits.collect();
     Ok((outfits, taken))

@@ -21,6 +21,7 @@ mod stylist;
 mod taste;
 mod template;
 mod types;
+mod weeks;
 
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use lexicon::Occasion;
 pub(crate) use posterior::{Evidence, ScoredContext};
 pub(crate) use profile::Context;
+pub(crate) use rows::outfit as to_outfit;
 
 use crate::random::{Stream, Table, choose};
 use catalogue::Catalogue;
@@ -186,7 +188,7 @@ impl World {
         let split = if self.validation.contains(&outfit) { Split::Validation } else { Split::Train };
         let mut draw = || -> Vec<u32> {
             let context = self.context(customer, occasion);
-            let places = self.stylist.draw_outfit(&self.catalogue, context, &mut stream);
+            let places = self.stylist.draw_outfit(&self.catalogue, context, None, &mut stream);
             places.into_iter().map(|place| self.catalogue.number_of(place)).collect()
         };
         let mut articles = draw();

@@ -33,18 +33,22 @@ impl Stylist {
         Templates::new(&self.affinity, context)
     }
 
-    /// Draws an outfit: places on the catalogue's shelf, in the order of their families.
+    /// Draws an outfit: places on the catalogue's shelf, in the order of their families. `factors` multiply the articles' weights.
     pub(crate) fn draw_outfit(
         &self,
         catalogue: &Catalogue,
         context: Context<'_>,
+        factors: Option<&[f64]>,
         stream: &mut Stream,
     ) -> Vec<usize> {
         let types = self.templates(context).draw(stream);
         let taste = Taste::new(context);
         let mut picked: Vec<usize> = Vec::with_capacity(types.len());
         for kind in types {
-            let scores = Scores::for_type(catalogue, &taste, kind);
+            let mut scores = Scores::for_type(catalogue, &taste, kind);
+            if let Some(factors) = factors {
+                scores.multiply(catalogue, factors);
+            }
             let earlier: Vec<(Family, Class)> = picked
                 .iter()
                 .map(|place| (catalogue.at(*place).kind.family(), catalogue.at(*place).class()))
@@ -108,6 +112,16 @@ impl Scores {
             sums.push(places[before..].iter().sum());
         }
         Self { first_place, places, first_cell, cells: sums }
+    }
+
+    /// Multiplies the scores by a factor for each place of the shelf.
+    fn multiply(&mut self, catalogue: &Catalogue, factors: &[f64]) {
+        let places = self.first_place..self.first_place + self.places.len();
+        self.places.iter_mut().zip(&factors[places]).for_each(|(score, factor)| *score *= factor);
+        for place in 0..self.cells.len() {
+            let of_cell = catalogue.cells()[self.first_cell + place].places.clone();
+            self.cells[place] = self.places(of_cell).iter().sum();
+        }
     }
 
     pub(crate) fn place(&self, place: usize) -> f64 {

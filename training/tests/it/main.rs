@@ -8,6 +8,7 @@ mod new_articles;
 mod orders;
 mod pairs;
 mod pytorch;
+mod refresh;
 mod shop;
 mod telemetry;
 mod verbs;
