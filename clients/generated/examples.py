@@ -11,11 +11,11 @@ import openapi_client as api
 from openapi_client.exceptions import ApiException
 
 client = api.ApiClient(api.Configuration(host=os.environ["ATELIER_URL"] + "/v1"))
-articles, completion, customers, documents, feedback, looks, outfits, releases, rules, service = (
+articles, completion, customers, documents, experiments, feedback, looks, outfits, releases, rules, service = (
     kind(client)
     for kind in (
-        api.ArticlesApi, api.CompletionApi, api.CustomersApi, api.DocumentsApi, api.FeedbackApi, api.LooksApi,
-        api.OutfitsApi, api.ReleasesApi, api.RulesApi, api.ServiceApi,
+        api.ArticlesApi, api.CompletionApi, api.CustomersApi, api.DocumentsApi, api.ExperimentsApi,
+        api.FeedbackApi, api.LooksApi, api.OutfitsApi, api.ReleasesApi, api.RulesApi, api.ServiceApi,
     )
 )
 
@@ -156,8 +156,17 @@ outfits.import_outfits(lines({"customer": "mara", "articles": ["a-00134", "a-005
 outfits.delete_outfit(kept.id)
 show(customers.list_customer_outfits("mara"))
 
-arms = [{"method": "gsu", "share": 9}, {"method": "none", "share": 1}]
-releases.set_routing(api.Routing.from_dict({"experiment": {"name": "autumn", "arms": arms}}))
+releases.set_routing(api.Routing(default_method="match"))
+arms = [api.Arm(name="today", method="match", share=1), api.Arm(name="new", method="gsu", share=1)]
+experiments.put_experiment("autumn", api.Experiment(arms=arms))
+experiments.patch_experiment("autumn", {"state": "running", "share": 20})
+assert experiments.get_experiment_figures("autumn").decision.state == "collecting"
+assert experiments.get_experiment_customers("autumn").startswith(b"customer,arm,")
+experiments.patch_experiment("autumn", {"state": "shipped", "winner": "new"})
+assert experiments.get_experiment("autumn").winner == "new"
+experiments.put_experiment("winter", api.Experiment(arms=arms))
+experiments.delete_experiment("winter")
+assert len(experiments.list_experiments().experiments) == 1
 show(releases.get_routing())
 show(releases.activate_release("demo"))
 large = api.Complete.model_construct(outfit=[None], k=9000)

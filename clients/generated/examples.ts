@@ -15,6 +15,7 @@ const looks = new api.LooksApi(configuration);
 const outfits = new api.OutfitsApi(configuration);
 const releases = new api.ReleasesApi(configuration);
 const rules = new api.RulesApi(configuration);
+const experiments = new api.ExperimentsApi(configuration);
 const service = new api.ServiceApi(configuration);
 
 /** Prints an answer with the names of JSON; the client has `completionId` for `completion_id`, and `_new` for `new`. */
@@ -158,8 +159,17 @@ await outfits.importOutfits({ body: lines({ customer: "mara", articles: ["a-0013
 await outfits.deleteOutfit({ id: kept.id });
 show(await customers.listCustomerOutfits({ id: "mara" }));
 
-const arms = [{ method: "gsu", share: 9 }, { method: "none", share: 1 }];
-await releases.setRouting({ routing: { experiment: { name: "autumn", arms } } });
+await releases.setRouting({ routing: { defaultMethod: "match" } });
+const arms = [{ name: "today", method: "match", share: 1 }, { name: "new", method: "gsu", share: 1 }];
+await experiments.putExperiment({ name: "autumn", experiment: { arms } });
+await experiments.patchExperiment({ name: "autumn", requestBody: { state: "running", share: 20 } });
+assert.equal((await experiments.getExperimentFigures({ name: "autumn" })).decision.state, "collecting");
+assert.match(await (await experiments.getExperimentCustomers({ name: "autumn" })).text(), /^customer,arm,/);
+await experiments.patchExperiment({ name: "autumn", requestBody: { state: "shipped", winner: "new" } });
+assert.equal((await experiments.getExperiment({ name: "autumn" })).winner, "new");
+await experiments.putExperiment({ name: "winter", experiment: { arms } });
+await experiments.deleteExperiment({ name: "winter" });
+assert.equal((await experiments.listExperiments()).experiments.length, 1);
 show(await releases.getRouting());
 show(await releases.activateRelease({ name: "demo" }));
 show(await problem(completion.completeOutfit({ complete: { outfit: [null], k: 9000 } })));

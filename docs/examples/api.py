@@ -167,10 +167,12 @@ client.delete_outfit(kept["id"])
 print({"items": list(client.list_customer_outfits("mara")), "next_cursor": None})
 
 # %% Routing and releases
-arms = [{"method": "gsu", "share": 9}, {"method": "none", "share": 1}]
-client.set_routing(experiment={"name": "autumn", "arms": arms})
+client.set_routing(default_method="match")
+arms = [{"name": "today", "method": "match", "share": 1}, {"name": "new", "method": "gsu", "share": 1}]
+client.put_experiment("autumn", {"arms": arms})
+client.patch_experiment("autumn", {"state": "running", "share": 20})
+client.patch_experiment("autumn", {"state": "shipped", "winner": "new"})
 print(client.get_routing())
-client.set_routing()  # ends the experiment
 
 # %% Routing and releases
 print(client.activate_release("demo"))

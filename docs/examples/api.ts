@@ -176,10 +176,12 @@ for await (const outfit of client.listCustomerOutfits("mara")) outfits.push(outf
 console.log({ items: outfits, next_cursor: null });
 
 // %% Routing and releases
-const arms = [{ method: "gsu", share: 9 }, { method: "none", share: 1 }];
-await client.setRouting({ experiment: { name: "autumn", arms } });
+await client.setRouting({ default_method: "match" });
+const arms = [{ name: "today", method: "match", share: 1 }, { name: "new", method: "gsu", share: 1 }];
+await client.putExperiment("autumn", { arms });
+await client.patchExperiment("autumn", { state: "running", share: 20 });
+await client.patchExperiment("autumn", { state: "shipped", winner: "new" });
 console.log(await client.getRouting());
-await client.setRouting({}); // ends the experiment
 
 // %% Routing and releases
 console.log(await client.activateRelease("demo"));

@@ -176,6 +176,14 @@ create table looks (
     constraint looks_name_unique primary key (name)
 );
 
+create table experiments (
+    name text collate "C" not null,
+    body text collate "C" not null,
+    revision bigint not null default 1,
+    created_at bigint not null,
+    constraint experiments_name_unique primary key (name)
+);
+
 -- ## The catalogue and the customers
 
 create table articles (
@@ -434,3 +442,20 @@ create table rule_counts (
     kept bigint not null default 0,
     constraint rule_counts_key_unique primary key (rule, shown_day, held_out)
 );
+
+create table experiment_customers (
+    seq bigint generated always as identity primary key,
+    arm text collate "C" not null,
+    customer_id text collate "C" not null,
+    completions bigint not null default 0,
+    shown bigint not null default 0,
+    accepted bigint not null default 0,
+    bought bigint not null default 0,
+    returned bigint not null default 0,
+    kept bigint not null default 0,
+    revenue bigint not null default 0,
+    constraint experiment_customers_key_unique unique (arm, customer_id),
+    constraint experiment_customers_customer_known foreign key (customer_id) references customers (id) on delete cascade
+);
+
+create index experiment_customers_by_customer on experiment_customers (customer_id);

@@ -256,6 +256,16 @@ create table looks (
     constraint looks_name_unique primary key (name)
 ) strict;
 
+-- Experiments between methods and sets of rules. JSON as in rules; those that run are read together with the settings.
+create table experiments (
+    name text not null,
+    body text not null,
+    -- As in rules.
+    revision integer not null default 1,
+    created_at integer not null,
+    constraint experiments_name_unique primary key (name)
+) strict;
+
 -- ## The catalogue and the customers
 
 create table articles (
@@ -626,3 +636,27 @@ create table rule_counts (
     kept integer not null default 0,
     constraint rule_counts_key_unique primary key (rule, shown_day, held_out)
 ) strict, without rowid;
+
+-- What became of suggestions by customer and arm of an experiment: intervals need each customer's sums, because one customer's
+-- suggestions are not independent of each other.
+create table experiment_customers (
+    -- Stands for the customer in files for analysts. It follows from nothing, so it leads back to nobody; autoincrement: it never
+    -- stands for another customer.
+    seq integer primary key autoincrement,
+    -- As in feedback_events: the experiment and its arm.
+    arm text not null,
+    -- Erasing the customer erases the row.
+    customer_id text not null,
+    -- Completions of which a suggestion was shown, and the suggestions; the rest as in feedback_counts, by ticket or soon after.
+    completions integer not null default 0,
+    shown integer not null default 0,
+    accepted integer not null default 0,
+    bought integer not null default 0,
+    returned integer not null default 0,
+    kept integer not null default 0,
+    revenue integer not null default 0,
+    constraint experiment_customers_key_unique unique (arm, customer_id),
+    constraint experiment_customers_customer_known foreign key (customer_id) references customers (id) on delete cascade
+) strict;
+
+create index experiment_customers_by_customer on experiment_customers (customer_id);

@@ -38,6 +38,7 @@ use crate::{
     config::{self, Config, Models, Origins, Overrides},
     service::{
         access::{Access, RequireKey},
+        guard,
         live_release::{self, ActivateError, Releases},
         profiles::Profiles,
         search::Synonyms,
@@ -132,7 +133,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     let metrics = Metrics::new(&releases);
     let profiles = Profiles::new(store.clone(), config.profiles.keep());
     let limits = fit_open_files(config.limits);
-    tend(&mut background, &store, &tickets, &metrics, config.events.terms().kept);
+    tend(&mut background, &store, &releases, &tickets, &metrics, config.events.terms().kept);
     let traces = Traces::new(config.telemetry.collector.as_ref());
     let parts = Parts {
         store: store.clone(),
@@ -342,15 +343,28 @@ async fn follow_replicas(releases: Arc<Releases>) {
 fn tend(
     background: &mut JoinSet<()>,
     store: &Store,
+    releases: &Arc<Releases>,
     tickets: &Tickets,
     metrics: &Metrics,
     events_kept: Duration,
 ) {
+    background.spawn(watch_experiments(store.clone(), Arc::clone(releases)));
     background.spawn(renew_ticket_keys(tickets.clone()));
     background.spawn(sample_metrics(metrics.clone()));
     background.spawn(return_memory_periodically());
     background.spawn(store.clone().complete_erasures());
     background.spawn(remove_what_is_old(store.clone(), events_kept));
+}
+
+/// Stops experiments that are beyond their limits.
+async fn watch_experiments(store: Store, releases: Arc<Releases>) {
+    const PAUSE: Duration = Duration::from_secs(15);
+    loop {
+        tokio::time::sleep(PAUSE).await;
+        if let Err(error) = guard::stop_beyond_limits(&store, &releases, SystemTime::now().into()).await {
+            tracing::warn!(%error, "cannot check the limits of experiments");
+        }
+    }
 }
 
 /// Replaces the key that signs tickets when it is old, and follows the other replicas.

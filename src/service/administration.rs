@@ -2,16 +2,16 @@
 
 use std::{io, sync::Arc};
 
-use atelier_core::domain::{Method, Timestamp};
+use atelier_core::domain::Timestamp;
 use atelier_engine::{evaluation::Stored, release::ReleaseError};
 use serde_json::json;
 use tokio::task;
 
 use super::{
-    fault::{Fault, Field},
+    fault::Fault,
     live_release::{ActivateError, LiveRelease, Releases},
     release_folder::Listed,
-    routing::{Experiment, Routing},
+    routing::Routing,
 };
 use crate::store::{Author, Entry, Store};
 
@@ -53,18 +53,7 @@ pub async fn activate(
 }
 
 /// What is wrong with a routing, for the release that is being served.
-pub fn check_routing(routing: &Routing, live: &LiveRelease) -> Vec<Fault> {
-    let arms = routing.experiment.iter().flat_map(|experiment| experiment.arms.iter().enumerate());
-    let arms =
-        arms.map(|(index, arm)| (Field::from("experiment.arms").item(&index).item("method"), arm.method));
-    let default = routing.default_method.map(|method| ("default_method".into(), method));
-    let missing = |(field, method): (Field, Method)| {
-        let detail = format!("the release {} has no method {method}", live.name());
-        (!live.serving.has(method)).then(|| Fault::new(field, detail))
-    };
-    let mut faults: Vec<Fault> = default.into_iter().chain(arms).filter_map(missing).collect();
-    if let Some(Err(error)) = routing.experiment.as_ref().map(Experiment::check) {
-        faults.push(Fault::new("experiment", error.to_string()));
-    }
-    faults
+pub fn check_routing(routing: Routing, live: &LiveRelease) -> Option<Fault> {
+    let method = routing.default_method.filter(|method| !live.serving.has(*method))?;
+    Some(Fault::new("default_method", format!("the release {} has no method {method}", live.name())))
 }

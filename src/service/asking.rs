@@ -90,7 +90,14 @@ pub async fn complete_outfit(
     times: Times,
 ) -> Result<(Resolved, Completion), ServiceError> {
     let question = resolve(live, profiles, question, times.begun).await?;
-    let mut completion = complete(live.served(), &question.request, times.deadline).await?;
+    let completion = complete(live.served(), &question.request, times.deadline).await;
+    let watched = question.arm.as_deref().and_then(|arm| Some((arm, live.experiments.limits_of(arm)?)));
+    if let Some((arm, limits)) = watched
+        && !matches!(completion, Err(completion::CompletionError::Faults(_)))
+    {
+        live.guard.observe(arm, limits, times.begun.elapsed(), completion.as_ref().ok());
+    }
+    let mut completion = completion?;
     completion.warnings.extend(question.stale.clone());
     Ok((question, completion))
 }
@@ -133,11 +140,14 @@ pub(super) async fn resolve(
         (None, Some(id)) => stored_features(profiles, id, None, &request, now).await?,
         (None, None) => (None, None),
     };
-    let Choice { method, arm } = live.choose_unless(method, customer.as_ref());
-    let counted = request.rules.filter(|_| customer.is_some() && live.holdout.is_active());
+    let Choice { method, arm, without_rules } = live.choose_unless(method, customer.as_ref());
+    // Without some rules, the others' effects are not those that the holdout measures.
+    let is_measured = customer.is_some() && live.holdout.is_active() && without_rules.is_empty();
+    let counted = request.rules.filter(|_| is_measured);
     let held_out = counted.is_some() && customer.is_some_and(|customer| live.holdout.has(&customer));
     let rules = request.rules.filter(|_| !held_out);
-    Ok(Resolved { request: Request { stored, method, rules, counted, ..request }, arm, held_out, stale })
+    let request = Request { stored, method, rules, counted, without_rules, ..request };
+    Ok(Resolved { request, arm, held_out, stale })
 }
 
 /// A stored customer's features, with a warning if the database could not confirm them, or if the features that come

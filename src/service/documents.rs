@@ -1,23 +1,27 @@
-//! The shop's rules and looks as documents: each change is checked, stored with its entry in the audit log, and counts from the next
+//! The shop's rules, looks and experiments as documents: each change is checked, stored with its entry in the audit log, and counts from the next
 //! request on.
 
 use std::borrow::Borrow;
 
-use atelier_core::domain::{LookName, RuleName, Timestamp};
+use atelier_core::domain::{ExperimentName, LookName, RuleName, Timestamp};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio::task;
 
 use super::{
     completion::Warning,
+    experiments::Experiment,
     fault::Fault,
     live_release::{LiveRelease, Releases},
     looks::{self, Look},
     rules::{self, Rule},
 };
-use crate::store::{ChangeError, DocumentName, Expected, Named, Put, Store, StoreError, Stored, Version};
+use crate::store::{
+    ChangeError, Consequence, DocumentName, Expected, Named, NewDocument, Put, Store, StoreError, Stored,
+    Version,
+};
 
-/// A rule or a look.
+/// A rule, a look or an experiment.
 pub trait Document: Serialize + DeserializeOwned + Send + 'static {
     type Name: DocumentName;
 
@@ -32,6 +36,11 @@ pub trait Document: Serialize + DeserializeOwned + Send + 'static {
 
     /// How many of the shop's articles it is about at present, and what may be wrong with it.
     fn review(&self, name: &Self::Name, live: &LiveRelease) -> (usize, Vec<Warning>);
+
+    /// What else changes with it, in the same transaction.
+    fn consequences(&self, _live: Option<&LiveRelease>) -> Vec<Consequence> {
+        Vec::new()
+    }
 }
 
 impl Document for Rule {
@@ -74,6 +83,30 @@ impl Document for Look {
     }
 }
 
+impl Document for Experiment {
+    type Name = ExperimentName;
+
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    fn with_name(self, name: Option<String>) -> Self {
+        Self { name, ..self }
+    }
+
+    fn checked(self) -> Result<Self, Vec<Fault>> {
+        Self::checked(self)
+    }
+
+    fn review(&self, _name: &Self::Name, _live: &LiveRelease) -> (usize, Vec<Warning>) {
+        (0, Vec::new())
+    }
+
+    fn consequences(&self, live: Option<&LiveRelease>) -> Vec<Consequence> {
+        self.consequences(live.map(|live| live.routing).unwrap_or_default())
+    }
+}
+
 /// A document that was stored, or would be, and what is to be said of it.
 #[derive(Debug)]
 pub struct Changed<D> {
@@ -108,10 +141,14 @@ pub async fn change<D: Document, E: Send>(
     make: impl FnOnce(Option<Value>) -> Result<D, E> + Send,
 ) -> Result<Changed<D>, EditError<E>> {
     let mut next = None;
-    let make = |stored| -> Result<Value, EditError<E>> {
+    let before = releases.current();
+    let make = |stored| -> Result<NewDocument, EditError<E>> {
         let document = make(stored).map_err(EditError::Refused)?.with_name(None);
         let document = document.checked().map_err(EditError::Faults)?;
-        Ok(serde_json::to_value(next.insert(document)).expect("a document is plain JSON; this is a bug"))
+        let consequences = document.consequences(before.as_deref());
+        let body =
+            serde_json::to_value(next.insert(document)).expect("a document is plain JSON; this is a bug");
+        Ok(NewDocument { body, consequences })
     };
     let stored = store.documents::<D::Name>().change(name, expected, is_trial, now, make).await;
     let (put, version) = stored.map_err(EditError::Change)??;

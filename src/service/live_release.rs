@@ -27,8 +27,10 @@ use crate::{
     service::{
         completion::Served,
         documents::read_all,
+        experiments::{Chosen, Running},
         exposure::Exposure,
         fault::{Fault, Field},
+        guard::Guard,
         holdout::Holdout,
         looks::Looks,
         personas::Personas,
@@ -47,7 +49,9 @@ pub struct LiveRelease {
     pub catalogue: Arc<Catalogue>,
     /// The catalogue as the models take it.
     pub rows: Arc<Articles>,
-    pub routing: Arc<Routing>,
+    pub routing: Routing,
+    /// The experiments that run.
+    pub experiments: Arc<Running>,
     /// The shop's active rules, compiled for the catalogue.
     pub rules: Arc<Rules>,
     /// The customers who are answered without rules.
@@ -57,6 +61,7 @@ pub struct LiveRelease {
     pub evaluation: Arc<Evaluation>,
     pub personas: Arc<Personas>,
     pub exposure: Exposure,
+    pub guard: Guard,
     pub sample: Arc<Sample>,
     /// The revisions of the tables behind the catalogue, behind the routing and the rules, and behind the looks.
     articles: i64,
@@ -71,19 +76,25 @@ impl LiveRelease {
 
     /// The named method, or the one that the routing chooses.
     pub fn choose_unless(&self, named: Option<Method>, customer: Option<&CustomerId>) -> Choice {
-        named.map_or_else(|| self.choose(customer), |method| Choice { method, arm: None })
+        named.map_or_else(|| self.choose(customer), Choice::from)
     }
 
     /// The method that answers without an experiment.
     pub fn default_method(&self) -> Method {
         let default = self.serving.release().manifest().default_method;
-        self.routing.default_method.filter(|method| self.serving.has(*method)).unwrap_or(default)
+        self.routing.default_method(default, |method| self.serving.has(method))
     }
 
     /// Chooses the method for a request that names none.
     pub fn choose(&self, customer: Option<&CustomerId>) -> Choice {
-        let default = self.serving.release().manifest().default_method;
-        self.routing.choose(default, |method| self.serving.has(method), customer)
+        let has = |method| self.serving.has(method);
+        let chosen = customer
+            .and_then(|customer| self.experiments.choose(customer, has, || self.holdout.has(customer)));
+        let Some(Chosen { label, method, without_rules }) = chosen.cloned() else {
+            return self.default_method().into();
+        };
+        let method = method.unwrap_or_else(|| self.default_method());
+        Choice { method, arm: Some(label), without_rules }
     }
 
     /// The methods that can suggest articles that they were not trained with.
@@ -197,6 +208,7 @@ pub struct Releases {
     currency: Arc<str>,
     folder: Arc<ReleaseFolder>,
     exposure: Exposure,
+    guard: Guard,
     sample: Arc<Sample>,
     /// The least share of the catalogue's articles that a release has, unless it is forced.
     least_known: f64,
@@ -211,7 +223,7 @@ pub struct Releases {
 const RETRY: Duration = Duration::from_secs(30);
 
 /// The names of the settings that hold the routing and the release's name.
-const ROUTING: &str = "routing";
+pub(super) const ROUTING: &str = "routing";
 const RELEASE: &str = "release";
 
 impl Releases {
@@ -223,6 +235,7 @@ impl Releases {
             currency: currency.into(),
             folder: Arc::new(ReleaseFolder::new(models)),
             exposure: Exposure::default(),
+            guard: Guard::default(),
             sample: Arc::default(),
             least_known: 0.5,
             current: RwLock::new(None),
@@ -261,6 +274,11 @@ impl Releases {
     /// What all of its releases count.
     pub fn exposure(&self) -> &Exposure {
         &self.exposure
+    }
+
+    /// How the arms of experiments answer, of all of its releases.
+    pub fn guard(&self) -> &Guard {
+        &self.guard
     }
 
     /// What was asked lately, of all of its releases.
@@ -307,8 +325,8 @@ impl Releases {
     }
 
     /// Sets the routing. All replicas follow.
-    pub async fn route(&self, routing: &Routing, author: Author, now: Timestamp) -> Result<(), StoreError> {
-        let text = serde_json::to_string(routing).expect("a routing is plain JSON; this is a bug");
+    pub async fn route(&self, routing: Routing, author: Author, now: Timestamp) -> Result<(), StoreError> {
+        let text = serde_json::to_string(&routing).expect("a routing is plain JSON; this is a bug");
         let before = self.current().map(|live| live.routing.to_string());
         let entry =
             Entry::new("routing.set", ROUTING, json!({"before": before, "after": routing.to_string()}));
@@ -367,6 +385,7 @@ impl Releases {
         }
         if settings != live.settings {
             next.routing = self.routing().await?;
+            next.experiments = Arc::new(Running::new(read_all(&self.store).await?));
             next.holdout = Holdout::read(&self.store).await?;
             let stored = read_all(&self.store).await?;
             next.rules = compile(move || {
@@ -409,23 +428,26 @@ impl Releases {
         let looks_revision = self.store.looks().revision().await?;
         let (catalogue, rows) = self.read_catalogue(&serving).await?;
         let (routing, holdout) = (self.routing().await?, Holdout::read(&self.store).await?);
+        let experiments = Arc::new(Running::new(read_all(&self.store).await?));
         let (stored, compiled_for) = (read_all(&self.store).await?, Arc::clone(&catalogue));
         let rules = compile(move || Arc::new(Rules::compile(stored, &compiled_for, None))).await;
         let looks = Arc::new(Looks::compile(read_all(&self.store).await?, &catalogue));
         let evaluation = Arc::new(Evaluation::new(Arc::clone(serving.release())));
         let personas = Arc::new(Personas::new(Arc::clone(&serving)));
-        let (exposure, sample) = (self.exposure.clone(), Arc::clone(&self.sample));
+        let (exposure, guard, sample) = (self.exposure.clone(), self.guard.clone(), Arc::clone(&self.sample));
         Ok(LiveRelease {
             serving,
             catalogue,
             rows,
             routing,
+            experiments,
             rules,
             holdout,
             looks,
             evaluation,
             personas,
             exposure,
+            guard,
             sample,
             articles,
             settings,
@@ -437,14 +459,13 @@ impl Releases {
         catalogue::read(&self.store, Arc::clone(&self.currency), serving).await
     }
 
-    async fn routing(&self) -> Result<Arc<Routing>, StoreError> {
-        let Some(text) = self.store.settings().get(ROUTING).await? else { return Ok(Arc::default()) };
-        let routing = serde_json::from_str(&text).unwrap_or_else(|error| {
+    async fn routing(&self) -> Result<Routing, StoreError> {
+        let Some(text) = self.store.settings().get(ROUTING).await? else { return Ok(Routing::default()) };
+        Ok(serde_json::from_str(&text).unwrap_or_else(|error| {
             // Another version may have written it; the default is better than no answers.
             tracing::error!(%error, "cannot read the stored routing; using the release's default method");
             Routing::default()
-        });
-        Ok(Arc::new(routing))
+        }))
     }
 
     fn set_current(&self, live: LiveRelease) -> Arc<LiveRelease> {

@@ -667,6 +667,11 @@ impl Rules {
         self.compiled.is_empty()
     }
 
+    /// Whether there is an active rule of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.list.iter().any(|(other, _)| other.as_str() == name)
+    }
+
     /// The rules that concern a request, by their numbers.
     pub fn matching(&self, situation: &Situation<'_>) -> Vec<usize> {
         let all = self.compiled.iter().enumerate();

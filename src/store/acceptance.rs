@@ -6,8 +6,8 @@ use atelier_core::domain::{FeatureValue, RuleDigest, Timestamp};
 use sqlx::{AnyConnection, AssertSqlSafe, FromRow, Row, any::AnyRow, query::Query};
 
 use super::{
-    Feedback, FeedbackEvent, FeedbackKind, StoreError, connect::Dialect, json, record::Record,
-    text::short_line,
+    ArmCounts, Feedback, FeedbackEvent, FeedbackKind, StoreError, connect::Dialect, experiments, json,
+    record::Record, text::short_line,
 };
 
 /// What an article was when it was suggested.
@@ -359,26 +359,39 @@ pub(super) async fn count_outcome(
     Ok(shown_day.map(|day| (day, CountedRules::from_bytes(&rules.unwrap_or_default()))))
 }
 
-/// What a transaction adds to the counts of rules. It is written at its end, in the order of its keys, so that writers of the same
-/// rows never wait for each other in a circle.
+/// What a transaction adds to the counts of rules, and of the customers in an experiment. It is written at its end, in the order of its
+/// keys, so that writers of the same rows never wait for each other in a circle.
 #[derive(Debug, Default)]
-pub(super) struct RuleTally(BTreeMap<(RuleDigest, i64, bool, FeedbackKind), i64>);
+pub(super) struct Tally {
+    rules: BTreeMap<(RuleDigest, i64, bool, FeedbackKind), i64>,
+    arms: BTreeMap<(String, String), ArmCounts>,
+}
 
-impl RuleTally {
+impl Tally {
     pub(super) fn add(&mut self, rules: &CountedRules, shown_day: i64, kind: FeedbackKind, more: i64) {
         for rule in &rules.rules {
-            *self.0.entry((*rule, shown_day, rules.held_out, kind)).or_default() += more;
+            *self.rules.entry((*rule, shown_day, rules.held_out, kind)).or_default() += more;
+        }
+    }
+
+    /// Counts for a customer in an experiment's arm, if both are known.
+    pub(super) fn add_to_arm(&mut self, arm: Option<&str>, customer: Option<&str>, more: ArmCounts) {
+        if let (Some(arm), Some(customer)) = (arm, customer) {
+            *self.arms.entry((arm.to_owned(), customer.to_owned())).or_default() += more;
         }
     }
 
     pub(super) fn extend(&mut self, other: Self) {
-        for (key, more) in other.0 {
-            *self.0.entry(key).or_default() += more;
+        for (key, more) in other.rules {
+            *self.rules.entry(key).or_default() += more;
+        }
+        for (key, more) in other.arms {
+            *self.arms.entry(key).or_default() += more;
         }
     }
 
     pub(super) async fn write(self, connection: &mut AnyConnection) -> Result<(), StoreError> {
-        for ((rule, shown_day, held_out, kind), more) in self.0 {
+        for ((rule, shown_day, held_out, kind), more) in self.rules {
             let column = kind.as_str();
             let sql = format!(
                 "insert into rule_counts (rule, shown_day, held_out, {column}) values ($1, $2, $3, $4)
@@ -392,6 +405,9 @@ impl RuleTally {
                 .bind(more)
                 .execute(&mut *connection)
                 .await?;
+        }
+        for ((arm, customer), more) in self.arms {
+            experiments::add(connection, &arm, &customer, more).await?;
         }
         Ok(())
     }

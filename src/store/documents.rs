@@ -1,14 +1,14 @@
-//! The shop's rules and looks, each as JSON whose meaning the service knows.
+//! The shop's rules, looks and experiments, each as JSON whose meaning the service knows.
 
 use std::{borrow::Borrow, marker::PhantomData};
 
-use atelier_core::domain::{IdError, LookName, RuleName, Timestamp};
+use atelier_core::domain::{ExperimentName, IdError, LookName, RuleName, Timestamp};
 use serde_json::{Value, json};
 use sqlx::{Any, AnyConnection, AssertSqlSafe, FromRow, Row, Transaction, any::AnyRow};
 
 use super::{
     ChangeError, Counts, Entry, Expected, Put, Store, StoreError, Stored, Version, json, record::Record,
-    revisions,
+    revisions, settings,
 };
 
 /// The name of a document, which says what kind of document it is.
@@ -51,6 +51,34 @@ impl DocumentName for LookName {
     }
 }
 
+impl DocumentName for ExperimentName {
+    const KIND: &'static str = "experiment";
+    const TABLE: &'static str = "experiments";
+    const WHAT: &'static str = "the experiment";
+    const MOST: usize = 1000;
+    const REVISION: &'static str = revisions::SETTINGS;
+
+    fn parse(name: String) -> Result<Self, IdError> {
+        Self::new(name)
+    }
+}
+
+/// A document to store, and what else changes with it.
+#[derive(Debug)]
+pub struct NewDocument {
+    pub body: Value,
+    pub consequences: Vec<Consequence>,
+}
+
+/// What else a document changes, in its transaction.
+#[derive(Debug)]
+pub enum Consequence {
+    /// A setting, with the entry's action and details.
+    Set { setting: &'static str, value: String, action: &'static str, details: Value },
+    /// A rule ends, if it is active.
+    End(RuleName),
+}
+
 /// The documents of a kind of a [`Store`].
 #[derive(Debug)]
 pub struct Documents<'a, Name> {
@@ -72,6 +100,10 @@ impl Store {
     }
 
     pub fn looks(&self) -> Documents<'_, LookName> {
+        self.documents()
+    }
+
+    pub fn experiments(&self) -> Documents<'_, ExperimentName> {
         self.documents()
     }
 
@@ -104,14 +136,14 @@ impl<Name: DocumentName> Documents<'_, Name> {
         expected: &Expected,
         is_trial: bool,
         now: Timestamp,
-        make: impl FnOnce(Option<Value>) -> Result<Value, E> + Send,
+        make: impl FnOnce(Option<Value>) -> Result<NewDocument, E> + Send,
     ) -> Result<Result<(Put, Version), E>, ChangeError> {
         let mut transaction = self.store.write().await?;
         let stored = find(&mut transaction, name, self.store.dialect.for_update()).await?;
         expected.check(stored.as_ref().map(|stored| &stored.version))?;
         let before = stored.as_ref().map(|stored| stored.value.body.clone());
-        let body = match make(before.clone()) {
-            Ok(body) => body,
+        let NewDocument { body, consequences } = match make(before.clone()) {
+            Ok(new) => new,
             Err(error) => return Ok(Err(error)),
         };
         if let Some(stored) = stored.filter(|stored| stored.value.body == body) {
@@ -120,6 +152,9 @@ impl<Name: DocumentName> Documents<'_, Name> {
         let (put, version) = self.write(&mut transaction, name, &body, now).await?;
         expected.check_put(put, before.is_some())?;
         if !is_trial {
+            for consequence in consequences {
+                consequence.write(self.store, &mut transaction, now).await?;
+            }
             let details = json!({"before": before, "after": body});
             self.commit(transaction, "put", name.borrow(), details, now).await?;
         }
@@ -214,6 +249,37 @@ impl<Name: DocumentName> Documents<'_, Name> {
         entry.write(&mut transaction, self.store.author, now).await?;
         revisions::increment(&mut transaction, Name::REVISION).await?;
         Ok(transaction.commit().await?)
+    }
+}
+
+impl Consequence {
+    async fn write(
+        self,
+        store: &Store,
+        connection: &mut AnyConnection,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::Set { setting, value, action, details } => {
+                settings::write(connection, setting, &value).await?;
+                Entry::new(action, setting, details).write(connection, store.author, now).await
+            }
+            Self::End(name) => {
+                let Some(stored) = find(connection, &name, store.dialect.for_update()).await? else {
+                    return Ok(());
+                };
+                let (before, mut body) = (stored.value.body.clone(), stored.value.body);
+                if body["state"] == "active" {
+                    body["state"] = "off".into();
+                    store.rules().write(connection, &name, &body, now).await?;
+                    let details = json!({"before": before, "after": body});
+                    Entry::new("rule.put", name.as_str(), details)
+                        .write(connection, store.author, now)
+                        .await?;
+                }
+                Ok(())
+            }
+        }
     }
 }
 

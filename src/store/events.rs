@@ -23,8 +23,8 @@ use sqlx::{
 use utoipa::ToSchema;
 
 use super::{
-    Conflict, FeedbackEvent, FeedbackKind, Recorded, Store, StoreError, SuggestedArticle,
-    acceptance::RuleTally,
+    ArmCounts, Conflict, FeedbackEvent, FeedbackKind, Recorded, Store, StoreError, SuggestedArticle,
+    acceptance::Tally,
     connect::Dialect,
     day_of,
     feedback::{find_shown, outcome_fact},
@@ -361,6 +361,9 @@ struct Sale {
     suggestion: Option<Suggestion>,
 }
 
+/// Of an event `shown`: the day, the row of `feedback_counts`, the arm and the customer.
+type CountedShown = (Option<i64>, Option<i64>, Option<String>, Option<String>);
+
 /// The day on which a suggestion was shown, and the row of `feedback_counts` that counts it.
 type Counted = (i64, i64);
 
@@ -394,7 +397,7 @@ struct Batch<'e> {
     /// The kinds of sales in the window that are counted, by the suggestion's fact.
     counted: HashSet<(Vec<u8>, EventKind)>,
     rows: Vec<NewRow<'e>>,
-    rules: RuleTally,
+    tally: Tally,
     counts: BTreeMap<(i64, &'static str), (i64, i64)>,
     purchases: BTreeMap<(&'e str, &'e str), (i64, i64, i64)>,
     added: BTreeMap<i64, Added>,
@@ -446,7 +449,7 @@ impl<'e> Batch<'e> {
             sales: HashMap::new(),
             counted: HashSet::new(),
             rows: Vec::with_capacity(events.len()),
-            rules: RuleTally::default(),
+            tally: Tally::default(),
             counts: BTreeMap::new(),
             purchases: BTreeMap::new(),
             added: BTreeMap::new(),
@@ -671,7 +674,7 @@ impl<'e> Batch<'e> {
     ) -> Result<Recorded, StoreError> {
         let key = format!("event-{}", hex::encode(id_hash));
         let (recorded, tally) = self.store.feedback().record_in(connection, &key, feedback, article).await?;
-        self.rules.extend(tally);
+        self.tally.extend(tally);
         Ok(recorded)
     }
 
@@ -682,12 +685,13 @@ impl<'e> Batch<'e> {
         sale: &Sale,
     ) -> Result<Option<Counted>, StoreError> {
         let Some(Suggestion { by, fact }) = &sale.suggestion else { return Ok(None) };
-        let row: Option<(Option<i64>, Option<i64>)> =
-            sqlx::query_as("select shown_day, counts_id from feedback_events where fact = $1")
-                .bind(&fact[..])
-                .fetch_optional(connection)
-                .await?;
-        let Some((Some(shown_day), Some(counts_id))) = row else { return Ok(None) };
+        let row: Option<CountedShown> = sqlx::query_as(
+            "select shown_day, counts_id, arm, customer_id from feedback_events where fact = $1",
+        )
+        .bind(&fact[..])
+        .fetch_optional(connection)
+        .await?;
+        let Some((Some(shown_day), Some(counts_id), arm, customer)) = row else { return Ok(None) };
         let value = sale.value.unwrap_or_default();
         let (place, revenue) = match sale.kind {
             EventKind::Bought => (0, value),
@@ -702,6 +706,13 @@ impl<'e> Batch<'e> {
                 added.window_revenue += revenue;
             }
         }
+        // By ticket, the outcome itself is counted with the feedback.
+        let mut more = match by {
+            Attribution::Ticket => ArmCounts::default(),
+            Attribution::Window => ArmCounts::of(sale.kind.of_suggestion(), 1),
+        };
+        more.revenue = revenue;
+        self.tally.add_to_arm(arm.as_deref(), customer.as_deref(), more);
         Ok(Some((shown_day, counts_id)))
     }
 
@@ -786,7 +797,7 @@ impl<'e> Batch<'e> {
             let numbers = [id, revenue, bought, returned, kept, window_revenue];
             numbers.into_iter().fold(update, Query::bind).execute(&mut *connection).await?;
         }
-        self.rules.write(connection).await
+        self.tally.write(connection).await
     }
 }
 

@@ -12,10 +12,11 @@ use sqlx::{Any, AnyConnection, AssertSqlSafe, Connection, Executor, FromRow, Row
 use utoipa::ToSchema;
 
 use super::{
-    Actor, Conflict, CountedRules, Entry, Outcomes, Store, StoreError, SuggestedArticle,
-    acceptance::{self, RuleTally, SUMS, day_of},
+    Actor, ArmCounts, Conflict, CountedRules, Entry, Outcomes, Store, StoreError, SuggestedArticle,
+    acceptance::{self, SUMS, Tally, day_of},
     connect::Dialect,
     customers::customer_id,
+    experiments,
     pages::{self, PART},
     record::Record,
     text::{long_line, short_line},
@@ -123,7 +124,7 @@ impl Feedback<'_> {
     ) -> Result<Vec<Result<Recorded, StoreError>>, StoreError> {
         let mut transaction = self.store.write().await?;
         self.take_turns(&mut transaction).await?;
-        let (mut results, mut tally) = (Vec::with_capacity(events.len()), RuleTally::default());
+        let (mut results, mut tally) = (Vec::with_capacity(events.len()), Tally::default());
         for (key, event, article) in events {
             let mut part = transaction.begin().await?;
             results.push(match self.record_in(&mut part, key, event, article).await {
@@ -161,8 +162,8 @@ impl Feedback<'_> {
         key: &str,
         event: &FeedbackEvent,
         article: &SuggestedArticle,
-    ) -> Result<(Recorded, RuleTally), StoreError> {
-        let (key_hash, rules, mut tally) = (hash(key), &article.rules, RuleTally::default());
+    ) -> Result<(Recorded, Tally), StoreError> {
+        let (key_hash, rules, mut tally) = (hash(key), &article.rules, Tally::default());
         let recorded = insert(transaction, &key_hash, event, Some((&fact(event), rules))).await?;
         let inserted = recorded || insert(transaction, &key_hash, event, None).await?;
         if recorded {
@@ -194,11 +195,18 @@ impl Feedback<'_> {
                         if is_taken_back {
                             tally.add(&rules, shown_day, FeedbackKind::Accepted, -1);
                         }
+                        if let Some(arm) = event.arm.as_deref() {
+                            let mut more = ArmCounts::of(event.kind, 1);
+                            more.accepted -= i64::from(is_taken_back);
+                            let customer = experiments::shown_to(transaction, &shown_fact).await?;
+                            tally.add_to_arm(Some(arm), customer.as_deref(), more);
+                        }
                     }
                 }
             }
             if shown_now {
                 tally.add(rules, day_of(event.at), FeedbackKind::Shown, 1);
+                count_for_arm(transaction, &mut tally, event, 1).await?;
             }
         }
         if event.kind == FeedbackKind::Rejected && matches!(self.store.author.actor, Actor::Person(_)) {
@@ -236,7 +244,7 @@ impl Feedback<'_> {
     ) -> Result<Vec<&SuggestedArticle>, StoreError> {
         let mut transaction = self.store.write().await?;
         self.take_turns(&mut transaction).await?;
-        let (mut shown, mut tally) = (Vec::new(), RuleTally::default());
+        let (mut shown, mut tally) = (Vec::new(), Tally::default());
         for (key, event, article) in events {
             let key_hash = hash(key);
             if insert(&mut transaction, &key_hash, event, Some((&fact(event), &article.rules))).await? {
@@ -245,6 +253,9 @@ impl Feedback<'_> {
             }
         }
         acceptance::count_shown(&mut transaction, &shown).await?;
+        if let Some((_, event, _)) = shown.first() {
+            count_for_arm(&mut transaction, &mut tally, event, shown.len()).await?;
+        }
         tally.write(&mut transaction).await?;
         transaction.commit().await?;
         Ok(shown.into_iter().map(|(_, _, article)| article).collect())
@@ -335,7 +346,7 @@ impl Feedback<'_> {
         .bind(&key_hash[..])
         .fetch_all(&mut *transaction)
         .await?;
-        let mut tally = RuleTally::default();
+        let mut tally = Tally::default();
         for (completion_id, slot, shown_day, rules) in &deleted {
             // A repeat.
             let Some(shown_day) = *shown_day else { continue };
@@ -509,6 +520,22 @@ fn fact(FeedbackEvent { kind, completion_id, slot, article, .. }: &FeedbackEvent
 fn fact_of(kind: FeedbackKind, completion_id: &str, slot: i64, article: &ArticleId) -> [u8; 32] {
     // No part contains a line break.
     Sha256::digest(format!("{}\n{completion_id}\n{slot}\n{article}", kind.as_str())).into()
+}
+
+/// Counts suggestions of a completion that were stored as shown just now, if they are an experiment's.
+async fn count_for_arm(
+    connection: &mut AnyConnection,
+    tally: &mut Tally,
+    event: &FeedbackEvent,
+    stored_now: usize,
+) -> Result<(), StoreError> {
+    if let (Some(arm), Some(customer)) = (&event.arm, &event.customer) {
+        let is_first = experiments::is_first(connection, event, stored_now).await?;
+        let shown = i64::try_from(stored_now).expect("a page is short; this is a bug");
+        let more = ArmCounts { completions: is_first.into(), shown, ..ArmCounts::default() };
+        tally.add_to_arm(Some(arm), Some(customer.as_str()), more);
+    }
+    Ok(())
 }
 
 /// Without a fact the event is stored as a repeat, which counts for no rules. False if the key has an event already, or another event has the fact.

@@ -22,6 +22,7 @@ mod documents;
 mod erasures;
 mod error;
 mod events;
+mod experiments;
 mod feedback;
 mod feeds;
 mod growth;
@@ -57,6 +58,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use atelier_core::domain::Timestamp;
 use sqlx::{Any, AnyPool, SqlSafeStr, Transaction, any::AnyArguments, query::Query};
 
+pub use self::experiments::{ArmCounts, ArmCustomer, ArmSums, ExperimentCounts};
 pub use self::{
     acceptance::{
         CountedBy, CountedOnly, CountedRules, Outcomes, RuleOutcomes, Sales, SuggestedArticle, day_of,
@@ -65,7 +67,7 @@ pub use self::{
     audit::{Actor, Audit, AuditEntry, AuditFilter, Author, Entry, SIGN_IN_FAILED},
     backup::{BackupError, back_up, restore},
     customers::Customers,
-    documents::{DocumentName, Documents, Named},
+    documents::{Consequence, DocumentName, Documents, Named, NewDocument},
     error::{Conflict, StoreError},
     events::{Attribution, Bought, Event, EventKind, EventRecorded, Events, Purchase, StoredEvent},
     feedback::{Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded, RefusalReason},

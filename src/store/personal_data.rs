@@ -8,13 +8,21 @@ use futures_util::{StreamExt, stream::BoxStream};
 use sqlx::Row;
 
 use super::{
-    AuditEntry, CustomerNote, Customers, FeedbackEvent, Purchase, SavedOutfit, StoreError, StoredEvent,
-    pages, saved_outfits::select,
+    ArmCustomer, AuditEntry, CustomerNote, Customers, FeedbackEvent, Purchase, SavedOutfit, StoreError,
+    StoredEvent, pages, saved_outfits::select,
 };
 
 /// The tables with data of customers.
-pub const PERSONAL_TABLES: [&str; 7] =
-    ["audit_log", "customer_notes", "customers", "events", "feedback_events", "outfits", "purchases"];
+pub const PERSONAL_TABLES: [&str; 8] = [
+    "audit_log",
+    "customer_notes",
+    "customers",
+    "events",
+    "experiment_customers",
+    "feedback_events",
+    "outfits",
+    "purchases",
+];
 
 /// All data about a customer. Rows are read as needed: there may be millions of events.
 #[expect(missing_debug_implementations, reason = "streams have none")]
@@ -32,6 +40,8 @@ pub struct PersonalData {
     /// In the order of arrival.
     pub events: Rows<StoredEvent>,
     pub purchases: Rows<Purchase>,
+    /// The arms of experiments that the customer was in.
+    pub arms: Rows<ArmCustomer>,
     /// The audit log's entries about the customer, oldest first.
     pub audit: Rows<AuditEntry>,
 }
@@ -65,6 +75,7 @@ impl Customers<'_> {
             feedback: store.feedback().for_customer(id).boxed(),
             events: store.events().for_customer(id).boxed(),
             purchases: store.events().purchases(id).boxed(),
+            arms: store.experiment_counts().for_customer(id).boxed(),
             audit: store.audit().for_customer(id).boxed(),
         }))
     }

@@ -1,6 +1,7 @@
 //! Settings that all replicas share: the active release, the routing, the keys that sign tickets.
 
 use atelier_core::domain::Timestamp;
+use sqlx::AnyConnection;
 
 use super::{Entry, Store, StoreError, revisions};
 
@@ -27,14 +28,7 @@ impl Settings<'_> {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
-        sqlx::query(
-            "insert into settings (name, value) values ($1, $2)
-             on conflict (name) do update set value = excluded.value",
-        )
-        .bind(name)
-        .bind(value)
-        .execute(&mut *transaction)
-        .await?;
+        write(&mut transaction, name, value).await?;
         entry.write(&mut transaction, self.store.author, now).await?;
         revisions::increment(&mut transaction, revisions::SETTINGS).await?;
         Ok(transaction.commit().await?)
@@ -73,4 +67,16 @@ impl Settings<'_> {
     pub async fn revision(self) -> Result<i64, StoreError> {
         revisions::read(self.store, revisions::SETTINGS).await
     }
+}
+
+pub(super) async fn write(connection: &mut AnyConnection, name: &str, value: &str) -> Result<(), StoreError> {
+    sqlx::query(
+        "insert into settings (name, value) values ($1, $2)
+         on conflict (name) do update set value = excluded.value",
+    )
+    .bind(name)
+    .bind(value)
+    .execute(connection)
+    .await?;
+    Ok(())
 }

@@ -114,7 +114,7 @@ pub enum ChangeError {
 
 impl ChangeError {
     /// The error of a change that takes every row.
-    pub(super) fn into_store_error(self) -> StoreError {
+    pub fn into_store_error(self) -> StoreError {
         match self {
             Self::Store(error) => error,
             Self::Invalid(error) => StoreError::Unfit { what: "the row", reason: error.to_string() },

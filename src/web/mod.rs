@@ -140,6 +140,7 @@ fn routes() -> Routes {
         .merge(api::customers::router())
         .merge(pages::docs::router())
         .merge(api::events::router())
+        .merge(api::experiments::router())
         .merge(api::feedback::router())
         .merge(api::feeds::router())
         .merge(api::health::router())

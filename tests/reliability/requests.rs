@@ -116,10 +116,7 @@ fn api_requests() -> impl Iterator<Item = String> {
         ),
         ("POST /outfits", outfit),
         ("POST /releases/spring/activate", r#"{"force":true}"#),
-        (
-            "PUT /routing",
-            r#"{"default_method":null,"experiment":{"name":"x","arms":[{"method":"gsu","share":1},{"method":"none","share":2}]}}"#,
-        ),
+        ("PUT /routing", r#"{"default_method":null}"#),
     ];
     let lines = [
         ("POST /articles/bulk?skip_bad=true", r#"{"id":"a-fuzz","type":"coat","price":-1.5,"in_stock":0}"#),

@@ -445,6 +445,33 @@ export class Client {
 
   setHoldout = (json: t.Holdout): Promise<t.Holdout> => this.#json("PUT", "/holdout", { json });
 
+  // Experiments
+
+  listExperiments = (): Promise<t.Experiments> => this.#json("GET", "/experiments");
+
+  getExperiment = (name: string): Promise<t.Experiment> => this.#json("GET", at("experiments", name));
+
+  /** Adds an experiment, or replaces a draft. */
+  putExperiment = (name: string, json: t.Experiment, expected: Conditions = {}): Promise<t.Experiment> =>
+    this.#json("PUT", at("experiments", name), { json, headers: conditions(expected) });
+
+  /** Starts, ramps, stops or ships it. */
+  patchExperiment = (name: string, json: t.ExperimentPatch, expected: Conditions = {}): Promise<t.Experiment> =>
+    this.#json("PATCH", at("experiments", name), { json, headers: conditions(expected) });
+
+  /** Deletes a draft. */
+  async deleteExperiment(name: string, expected: Conditions = {}): Promise<void> {
+    await this.request("DELETE", at("experiments", name), { headers: conditions(expected) });
+  }
+
+  /** What it shows, and what may be concluded. */
+  getExperimentFigures = (name: string): Promise<t.ExperimentFigures> =>
+    this.#json("GET", at("experiments", name, "figures"));
+
+  /** A row for each customer and arm. */
+  getExperimentCustomers = async (name: string, format: "csv" | "parquet" = "csv"): Promise<ArrayBuffer> =>
+    this.#read((await this.request("GET", at("experiments", name, "customers"), { query: { format } })).arrayBuffer());
+
   // Looks
 
   /** Looks with an article, for its product page. */

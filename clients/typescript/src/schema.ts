@@ -54,13 +54,81 @@ export interface components {
             /** @example alive */
             status: string;
         };
+        /** @description How some customers of an experiment are answered. */
         Arm: {
-            method: components["schemas"]["MethodName"];
+            /**
+             * @description The default method if it is not given.
+             * @example gsu
+             */
+            method?: string | null;
+            /**
+             * @description Feedback is counted as `experiment/arm`.
+             * @example today
+             */
+            name: string;
             /**
              * Format: int32
-             * @description Share of the customers, relative to the other arms' shares.
+             * @description Its share of the experiment's customers, relative to the other arms' shares.
              */
             share: number;
+            /** @description Active rules that do not apply in this arm. */
+            without_rules?: string[];
+        };
+        /** @description What became of suggestions to customers in an arm. */
+        ArmCounts: {
+            /**
+             * Format: int64
+             * @description Without what came back.
+             */
+            accepted: number;
+            /**
+             * Format: int64
+             * @description By ticket, or soon after the suggestion was shown.
+             */
+            bought: number;
+            /**
+             * Format: int64
+             * @description Those of which a suggestion was shown.
+             */
+            completions: number;
+            /** Format: int64 */
+            kept: number;
+            /** Format: int64 */
+            returned: number;
+            /**
+             * Format: double
+             * @description What was paid less what was paid back, in the shop's currency.
+             */
+            revenue: number;
+            /** Format: int64 */
+            shown: number;
+        };
+        /** @description How an arm differs from the first one, for each completion that was shown. */
+        ArmDifference: {
+            arm: string;
+            /**
+             * Format: double
+             * @description The first arm's.
+             */
+            control?: number | null;
+            /**
+             * Format: double
+             * @description The days that are still needed to find a change of `effect`.
+             */
+            days_needed?: number | null;
+            difference?: components["schemas"]["Share"] | null;
+            metric: components["schemas"]["ExperimentMetric"];
+            /** Format: double */
+            value?: number | null;
+        };
+        ArmFigures: components["schemas"]["ArmCounts"] & {
+            /** @example today */
+            arm: string;
+            /**
+             * Format: int64
+             * @description Those who were shown a completion.
+             */
+            customers: number;
         };
         /** @description An article: its id, its type, and the shop's other attributes. */
         Article: {
@@ -527,6 +595,14 @@ export interface components {
             features: components["schemas"]["Features"];
             id: components["schemas"]["CustomerId"];
         };
+        /** @description A customer's part in an experiment. */
+        CustomerArm: components["schemas"]["ArmCounts"] & {
+            /**
+             * @description The experiment and its arm.
+             * @example autumn/new
+             */
+            arm: string;
+        };
         /** @description All data about a customer. */
         CustomerExport: {
             /** @description The audit log's entries about the customer. */
@@ -535,6 +611,8 @@ export interface components {
             created_at: string;
             customer: components["schemas"]["Customer"];
             events: components["schemas"]["EventStored"][];
+            /** @description What became of suggestions in the arms of experiments. */
+            experiments: components["schemas"]["CustomerArm"][];
             feedback: components["schemas"]["FeedbackStored"][];
             /** @description Stylists' notes about the customer. */
             notes: components["schemas"]["Note"][];
@@ -701,13 +779,153 @@ export interface components {
             /** Format: int64 */
             refused: number;
         };
+        /**
+         * @description Customers who are split between methods or sets of rules.
+         * @example {
+         *       "arms": [
+         *         {
+         *           "method": "match",
+         *           "name": "today",
+         *           "share": 1
+         *         },
+         *         {
+         *           "method": "gsu",
+         *           "name": "new",
+         *           "share": 1
+         *         }
+         *       ],
+         *       "effect": 0.1,
+         *       "metric": "accepted",
+         *       "note": "Does gsu pay?"
+         *     }
+         */
         Experiment: {
+            /** @description The others are compared with the first. */
             arms: components["schemas"]["Arm"][];
             /**
-             * @description Feedback is counted by this name. A new name assigns the customers to arms again.
+             * Format: double
+             * @description The relative change that is worth finding, such as 0.1. It says how many days are needed, and when a difference is too small to
+             *     matter.
+             */
+            effect?: number;
+            /**
+             * Format: date-time
+             * @description The service sets it.
+             */
+            readonly ended_at?: string | null;
+            /** @description Why it was stopped. The service says which limit was exceeded. */
+            ended_because?: string | null;
+            /** @description What decides; all are shown. */
+            metric?: components["schemas"]["ExperimentMetric"];
+            /**
+             * @description Optional in a request; must be the name in the path.
              * @example autumn
              */
-            name: string;
+            name?: string | null;
+            note?: string | null;
+            /**
+             * Format: int32
+             * @description The share of the known customers in percent. Who is in it stays in it as it grows.
+             */
+            share?: number;
+            /**
+             * Format: date-time
+             * @description The service sets it.
+             */
+            readonly started_at?: string | null;
+            state?: components["schemas"]["ExperimentState"];
+            /** @description Beyond one of these limits an arm stops the experiment. */
+            stop_if?: components["schemas"]["ExperimentLimits"];
+            /** @description The arm that is shipped. */
+            winner?: string | null;
+        };
+        /** @description What may be concluded. */
+        ExperimentDecision: {
+            /**
+             * @description `collecting`: not yet. `winner`: this arm is better. `no-difference`: no arm differs by as much as `effect`. `broken-split`: the
+             *     figures must not be trusted.
+             */
+            state: string;
+            winner?: string | null;
+        };
+        /** @description What an experiment shows. Look at it as often as you like. */
+        ExperimentFigures: {
+            arms: components["schemas"]["ArmFigures"][];
+            /**
+             * Format: double
+             * @description The days for which it has run.
+             */
+            days: number;
+            decision: components["schemas"]["ExperimentDecision"];
+            /** @description Of each arm but the first, for each metric. */
+            differences: components["schemas"]["ArmDifference"][];
+            /** @description Whether the arms do not have their shares of the customers, so that no figure can be trusted. */
+            is_split_broken: boolean;
+            /** @description What decides. */
+            metric: components["schemas"]["ExperimentMetric"];
+            /**
+             * Format: double
+             * @description The probability of so uneven a split, by a chi-squared test. Below 0.001 it is broken.
+             */
+            split_p: number;
+        };
+        /**
+         * @description What an arm must not exceed by more than chance, among its last 200 answers of a replica or more.
+         * @example {
+         *       "empty": 0.05,
+         *       "errors": 0.01,
+         *       "latency_ms": 300,
+         *       "returned": 0.6
+         *     }
+         */
+        ExperimentLimits: {
+            /**
+             * Format: double
+             * @description The share of blanks without a suggestion.
+             * @default null
+             */
+            empty?: number | null;
+            /**
+             * Format: double
+             * @description The share of questions without an answer.
+             * @default null
+             */
+            errors?: number | null;
+            /**
+             * Format: int32
+             * @description 95 % of the answers come within these milliseconds.
+             * @default null
+             */
+            latency_ms?: number | null;
+            /**
+             * Format: double
+             * @description The share of all the arm's purchases that came back.
+             * @default null
+             */
+            returned?: number | null;
+        };
+        /**
+         * @description What arms are compared by, for each completion that was shown.
+         * @enum {string}
+         */
+        ExperimentMetric: "accepted" | "bought" | "kept" | "revenue";
+        /**
+         * @description A change of an experiment: fields to set, or with null to remove.
+         * @example {
+         *       "share": 20,
+         *       "state": "running"
+         *     }
+         */
+        ExperimentPatch: {
+            [key: string]: unknown;
+        };
+        /**
+         * @description Where an experiment is in its life.
+         * @enum {string}
+         */
+        ExperimentState: "draft" | "running" | "stopped" | "shipped";
+        Experiments: {
+            experiments: components["schemas"]["Experiment"][];
         };
         /**
          * @description Features by name: a text, a number, or a list of texts, as the release's schema says. A null is left out.
@@ -1617,25 +1835,11 @@ export interface components {
         /**
          * @description Which method answers a request that names none.
          * @example {
-         *       "default_method": "gsu",
-         *       "experiment": {
-         *         "arms": [
-         *           {
-         *             "method": "gsu",
-         *             "share": 9
-         *           },
-         *           {
-         *             "method": "none",
-         *             "share": 1
-         *           }
-         *         ],
-         *         "name": "autumn"
-         *       }
+         *       "default_method": "gsu"
          *     }
          */
         Routing: {
             default_method?: components["schemas"]["MethodName"] | null;
-            experiment?: components["schemas"]["Experiment"] | null;
         };
         /**
          * @description What a merchandiser wants of suggestions.
@@ -2109,6 +2313,9 @@ export type AgentError = components['schemas']['AgentError'];
 export type AgentMessage = components['schemas']['AgentMessage'];
 export type Alive = components['schemas']['Alive'];
 export type Arm = components['schemas']['Arm'];
+export type ArmCounts = components['schemas']['ArmCounts'];
+export type ArmDifference = components['schemas']['ArmDifference'];
+export type ArmFigures = components['schemas']['ArmFigures'];
 export type Article = components['schemas']['Article'];
 export type ArticleCoverage = components['schemas']['ArticleCoverage'];
 export type ArticleId = components['schemas']['ArticleId'];
@@ -2134,6 +2341,7 @@ export type Condition = components['schemas']['Condition'];
 export type Coverage = components['schemas']['Coverage'];
 export type CoverageFeedback = components['schemas']['CoverageFeedback'];
 export type Customer = components['schemas']['Customer'];
+export type CustomerArm = components['schemas']['CustomerArm'];
 export type CustomerExport = components['schemas']['CustomerExport'];
 export type CustomerId = components['schemas']['CustomerId'];
 export type CustomerPatch = components['schemas']['CustomerPatch'];
@@ -2150,6 +2358,13 @@ export type EventTaken = components['schemas']['EventTaken'];
 export type Events = components['schemas']['Events'];
 export type EventsImported = components['schemas']['EventsImported'];
 export type Experiment = components['schemas']['Experiment'];
+export type ExperimentDecision = components['schemas']['ExperimentDecision'];
+export type ExperimentFigures = components['schemas']['ExperimentFigures'];
+export type ExperimentLimits = components['schemas']['ExperimentLimits'];
+export type ExperimentMetric = components['schemas']['ExperimentMetric'];
+export type ExperimentPatch = components['schemas']['ExperimentPatch'];
+export type ExperimentState = components['schemas']['ExperimentState'];
+export type Experiments = components['schemas']['Experiments'];
 export type Features = components['schemas']['Features'];
 export type Feed = components['schemas']['Feed'];
 export type FeedOptions = components['schemas']['FeedOptions'];

@@ -112,7 +112,7 @@ pub use json::{describe_type, explain_json_error, explain_utf8_error, find_repea
 pub use json_lines::json_line;
 pub use looks::LookRow;
 pub use orders::OrderLine;
-pub use parquet::catch_panic;
+pub use parquet::{PlainColumn, catch_panic, write_columns};
 pub use read::{FileRow, InputFormat, Rows, open, read, read_any, read_as, read_json_lines, read_open};
 pub use rows::{LookPiece, RowWriter, SuggestionRow};
 pub use table::{Deletion, Table};

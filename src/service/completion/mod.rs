@@ -36,7 +36,7 @@ pub use reading::Stored;
 pub use score::{ArticleScore, OutfitScore};
 pub use steer::MovedBy;
 
-use atelier_core::domain::{ArticleId, Features, Mask, Method, RuleDigest, Timestamp};
+use atelier_core::domain::{ArticleId, Features, Mask, Method, RuleDigest, RuleName, Timestamp};
 use atelier_engine::{
     catalogue::{Catalogue, Choice, Needs},
     inference::{self, Admission, Answer, Articles, AskError, Candidate, Context, Question, Serving},
@@ -90,6 +90,8 @@ pub struct Request {
     pub rules: Option<Timestamp>,
     /// The same, whether they apply or not, if feedback counts for the rules that could change the answer.
     pub counted: Option<Timestamp>,
+    /// Rules that do not apply nevertheless.
+    pub without_rules: Arc<[RuleName]>,
 }
 
 impl Request {
@@ -115,6 +117,7 @@ impl Request {
             admitted: false,
             rules: None,
             counted: None,
+            without_rules: Arc::default(),
         }
     }
 }

@@ -40,6 +40,7 @@ pub(super) struct Asked {
     rules: Arc<Rules>,
     now: Timestamp,
     method: Method,
+    without: Arc<[RuleName]>,
     store: Option<String>,
     reading: Arc<Reading>,
     /// The positions of its outfit's articles.
@@ -70,6 +71,7 @@ impl Asked {
             rules: Arc::clone(rules),
             now,
             method: request.method,
+            without: Arc::clone(&request.without_rules),
             store: request.filters.store.clone(),
             reading: Arc::clone(reading),
             outfit: slots.articles.clone(),
@@ -78,13 +80,15 @@ impl Asked {
     }
 
     fn matching(&self, outfit: &[u32]) -> Vec<usize> {
-        self.rules.matching(&Situation {
+        let mut matching = self.rules.matching(&Situation {
             now: self.now,
             method: self.method,
             store: self.store.as_deref(),
             features: &self.reading.features,
             outfit,
-        })
+        });
+        matching.retain(|number| !self.without.contains(&self.rules.get(*number).name));
+        matching
     }
 
     /// Where these articles fill some of the outfit's blanks.

@@ -22,6 +22,7 @@ use utoipa_axum::routes;
 use super::{
     bulk::{ImportBody, TableQuery},
     events::{EventStored, PurchaseBody},
+    experiments::CustomerArmBody,
     features,
     feedback::FeedbackStored,
     outfits::OutfitBody,
@@ -259,6 +260,8 @@ struct CustomerExport {
     events: Vec<EventStored>,
     /// What models see beside the profile's own list.
     purchases: Vec<PurchaseBody>,
+    /// What became of suggestions in the arms of experiments.
+    experiments: Vec<CustomerArmBody>,
     /// The audit log's entries about the customer.
     audit: Vec<AuditBody>,
 }
@@ -323,8 +326,18 @@ impl From<AuditEntry> for AuditBody {
 )]
 async fn export(State(state): State<AppState>, Path(id): Path<CustomerId>) -> Result<Response, Problem> {
     let data = state.store.customers().personal_data(&id).await?.ok_or_else(|| Customer::unknown(&id))?;
-    let PersonalData { customer, created_at, updated_at, outfits, notes, feedback, events, purchases, audit } =
-        data;
+    let PersonalData {
+        customer,
+        created_at,
+        updated_at,
+        outfits,
+        notes,
+        feedback,
+        events,
+        purchases,
+        arms,
+        audit,
+    } = data;
     let [created_at, updated_at] =
         [created_at, updated_at].map(|at| json_text(&calendar::moment(at.millis(), 1000, true)));
     let customer = json_text(&CustomerBody::from(customer));
@@ -335,6 +348,7 @@ async fn export(State(state): State<AppState>, Path(id): Path<CustomerId>) -> Re
         .chain(json_list("feedback", feedback.map_ok(FeedbackStored::from)))
         .chain(json_list("events", events.map_ok(EventStored::from)))
         .chain(json_list("purchases", purchases.map_ok(PurchaseBody::from)))
+        .chain(json_list("experiments", arms.map_ok(CustomerArmBody::from)))
         .chain(json_list("audit", audit.map_ok(AuditBody::from)))
         .chain(stream::once(ready(Ok("}".to_owned()))))
         // The answer has already started, so an error can only cut it off and be logged.

@@ -95,7 +95,7 @@ impl<D: JsonDocument> Edit<D> {
 }
 
 /// Merges as RFC 7396 says.
-fn merge(target: &mut Value, change: Value) {
+pub(super) fn merge(target: &mut Value, change: Value) {
     let Value::Object(change) = change else {
         *target = change;
         return;

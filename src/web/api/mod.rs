@@ -9,6 +9,7 @@ pub(crate) mod coverage;
 pub(crate) mod customers;
 mod documents;
 pub(crate) mod events;
+pub(crate) mod experiments;
 pub(crate) mod fault;
 pub(crate) mod features;
 pub(crate) mod feedback;

@@ -7,20 +7,11 @@ use utoipa::ToSchema;
 use utoipa_axum::routes;
 
 use crate::{
-    service::{
-        access::Scope,
-        administration::check_routing,
-        fault::ServiceError,
-        routing::{Arm, Experiment, Routing},
-    },
+    service::{access::Scope, administration::check_routing, routing::Routing},
     web::{
         api::fault,
         http::{
-            AppState, Problem,
-            extract::{Json, read_integer, read_objects, read_optional_object},
-            keys::Caller,
-            routes::Routes,
-            schema::MethodNameSchema,
+            AppState, Problem, extract::Json, keys::Caller, routes::Routes, schema::MethodNameSchema,
             uncancelled::uncancelled,
         },
     },
@@ -33,60 +24,12 @@ pub(crate) fn router() -> Routes {
 /// Which method answers a request that names none.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = Routing, example = json!({
-    "default_method": "gsu",
-    "experiment": {"name": "autumn", "arms": [{"method": "gsu", "share": 9}, {"method": "none", "share": 1}]},
-}))]
+#[schema(as = Routing, example = json!({"default_method": "gsu"}))]
 struct RoutingBody {
     /// Overrides the release's default method; null keeps it.
     #[serde(default)]
     #[schema(value_type = Option<MethodNameSchema>)]
     default_method: Option<Method>,
-    /// Splits known customers between methods; null for no experiment.
-    #[serde(default, deserialize_with = "read_optional_object")]
-    experiment: Option<ExperimentBody>,
-}
-
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = Experiment)]
-struct ExperimentBody {
-    /// Feedback is counted by this name. A new name assigns the customers to arms again.
-    #[schema(examples("autumn"), pattern = "^[A-Za-z0-9._-]{1,64}$")]
-    name: String,
-    #[schema(min_items = 2, max_items = 11)]
-    #[serde(deserialize_with = "read_objects")]
-    arms: Vec<ArmBody>,
-}
-
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = Arm)]
-struct ArmBody {
-    #[schema(value_type = MethodNameSchema)]
-    method: Method,
-    /// Share of the customers, relative to the other arms' shares.
-    #[schema(minimum = 1, maximum = 2_147_483_647)]
-    #[serde(deserialize_with = "read_integer")]
-    share: u32,
-}
-
-impl From<Routing> for RoutingBody {
-    fn from(routing: Routing) -> Self {
-        let arm = |Arm { method, share }| ArmBody { method, share };
-        let experiment =
-            |Experiment { name, arms }| ExperimentBody { name, arms: arms.into_iter().map(arm).collect() };
-        Self { default_method: routing.default_method, experiment: routing.experiment.map(experiment) }
-    }
-}
-
-impl From<RoutingBody> for Routing {
-    fn from(body: RoutingBody) -> Self {
-        let arm = |ArmBody { method, share }| Arm { method, share };
-        let experiment =
-            |ExperimentBody { name, arms }| Experiment { name, arms: arms.into_iter().map(arm).collect() };
-        Self { default_method: body.default_method, experiment: body.experiment.map(experiment) }
-    }
 }
 
 /// Routing
@@ -94,13 +37,13 @@ impl From<RoutingBody> for Routing {
     (status = 200, description = "Which method answers a request that names none", body = RoutingBody),
 ))]
 async fn routing(State(state): State<AppState>) -> Result<Json<RoutingBody>, Problem> {
-    Ok(Json(Routing::clone(&state.live_release()?.routing).into()))
+    let Routing { default_method } = state.live_release()?.routing;
+    Ok(Json(RoutingBody { default_method }))
 }
 
 /// Set the routing
 ///
-/// Sets the method that answers requests that name none, and an experiment that splits known customers between methods.
-/// Each customer stays with one method while the experiment keeps its name and arms.
+/// Sets the method that answers requests that name none and are in no experiment (`/experiments`).
 #[utoipa::path(put, path = "/routing", operation_id = "setRouting",
     tag = "releases", request_body = RoutingBody, responses(
     (status = 200, description = "The routing is set, on every replica within seconds", body = RoutingBody),
@@ -111,16 +54,10 @@ async fn route(
     Json(body): Json<RoutingBody>,
 ) -> Result<Json<RoutingBody>, Problem> {
     let live = state.live_release()?;
-    let routing = Routing::from(body);
-    let faults = check_routing(&routing, &live);
-    if !faults.is_empty() {
-        return Err(fault::problem(ServiceError::Faults(faults)));
+    let routing = Routing { default_method: body.default_method };
+    if let Some(wrong) = check_routing(routing, &live) {
+        return Err(fault::problem(wrong.into()));
     }
-    let (routing, set) = uncancelled(async move {
-        let set = state.releases.route(&routing, author, state.now()).await;
-        (routing, set)
-    })
-    .await;
-    set?;
-    Ok(Json(routing.into()))
+    uncancelled(async move { state.releases.route(routing, author, state.now()).await }).await?;
+    Ok(Json(body))
 }

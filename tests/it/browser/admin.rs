@@ -68,23 +68,35 @@ async fn compares_two_releases_and_goes_back(db: TestDatabase) {
 }
 
 #[apply(in_chromium)]
-async fn starts_an_experiment(Demo(service): Demo) {
+async fn starts_stops_and_ships_an_experiment(Demo(service): Demo) {
     let window = signed_in(&service, Role::Admin, Eyes::default()).await;
-    window.goto(&format!("{}/operations/routing", service.url)).await;
-    window.fill("#experiment", "spring").await;
-    window.fill("#share-np", "1").await;
-    window.fill("#share-gsu", "9").await;
-    window.click_words("Review changes").await;
-    window.until_words("experiment spring (np 1, gsu 9)").await;
-    window.click("main form button").await;
-    window.until_words("The experiment spring splits known customers").await;
-    let arms = json!([{"method": "np", "share": 1}, {"method": "gsu", "share": 9}]);
-    assert_eq!(service.json("/routing").await["experiment"]["arms"], arms);
-
-    // One share more: the others stay.
-    window.fill("#share-match", "5").await;
-    window.click_words("Review changes").await;
-    window.until_words("experiment spring (np 1, gsu 9, match 5)").await;
+    window.goto(&format!("{}/operations/experiments", service.url)).await;
+    window.fill("#name", "spring").await;
+    window.fill("#arm-0", "today").await;
+    window.fill("#arm-1", "new").await;
+    window.fill("#rules-1", "no such rule").await;
+    window.click_words("Store draft").await;
+    window.until_words("A draft: no customer is in it.").await;
+    window.click("main form button.primary").await;
+    window.until_words("there is no active rule").await;
+    window.click_words("Delete draft").await;
+    window.until_words("No experiments").await;
+    window.fill("#name", "spring").await;
+    window.fill("#arm-0", "today").await;
+    window.fill("#arm-1", "new").await;
+    window.choose("#method-1", "gsu").await;
+    window.click_words("Store draft").await;
+    window.until_words("A draft: no customer is in it.").await;
+    window.fill("#share", "20").await;
+    window.click("main form button.primary").await;
+    window.until_words("with 20 % of the known customers").await;
+    window.until_words("No decision yet").await;
+    window.click_words("Stop").await;
+    window.until_words("Stopped after 0.0 days").await;
+    window.choose("#winner", "new").await;
+    window.click_words("Ship").await;
+    window.until_words("Shipped after 0.0 days: new").await;
+    assert_eq!(service.json("/routing").await, json!({"default_method": "gsu"}));
 }
 
 #[apply(in_chromium)]

@@ -83,14 +83,24 @@ async fn every_table_about_customers_is_exported_and_erased(db: TestDatabase) {
 
     let data = store.customers().personal_data(&customer_id(ERASED)).await.unwrap().expect("the customer");
     // Naming all fields makes a new one an error here.
-    let PersonalData { customer, created_at, updated_at, outfits, notes, feedback, events, purchases, audit } =
-        data;
+    let PersonalData {
+        customer,
+        created_at,
+        updated_at,
+        outfits,
+        notes,
+        feedback,
+        events,
+        purchases,
+        arms,
+        audit,
+    } = data;
     assert_eq!((customer.id.as_str(), created_at, updated_at), (ERASED, NOW, NOW));
     let (outfits, notes) = (outfits.count().await, notes.count().await);
     let (feedback, audit) = (feedback.count().await, audit.count().await);
-    let (events, purchases) = (events.count().await, purchases.count().await);
+    let (events, purchases, arms) = (events.count().await, purchases.count().await, arms.count().await);
     assert_eq!(outfits, 3, "with a draft and a deleted one");
-    let exported = [audit, notes, 1, events, feedback, outfits, purchases];
+    let exported = [audit, notes, 1, events, arms, feedback, outfits, purchases];
     for (table, exported) in PERSONAL_TABLES.into_iter().zip(exported) {
         let column = if table == "customers" { "id" } else { "customer_id" };
         let sql = format!("select count(*) from {table} where {column} = $1");
@@ -237,7 +247,7 @@ fn event(customer: &str) -> FeedbackEvent {
         rank: 1,
         release: "demo".into(),
         method: "gsu".into(),
-        arm: None,
+        arm: Some("autumn/a".into()),
         customer: Some(customer_id(customer)),
         at: NOW,
         reason: None,

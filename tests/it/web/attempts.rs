@@ -15,7 +15,7 @@ use super::{Browser, Demo, Service, Stylist, browser, header};
 use crate::harness::{TestDatabase, apply, contract};
 
 /// Each page and the lowest role that may see it; `None` is public.
-const PAGES: [(&str, Option<Role>); 47] = [
+const PAGES: [(&str, Option<Role>); 49] = [
     ("/studio", Some(Role::Stylist)),
     ("/studio/outfits", Some(Role::Stylist)),
     ("/studio/outfits/1", Some(Role::Stylist)),
@@ -48,6 +48,8 @@ const PAGES: [(&str, Option<Role>); 47] = [
     ("/operations/releases/demo", Some(Role::Admin)),
     ("/operations/releases/demo/comparison", Some(Role::Analyst)),
     ("/operations/releases/demo/comparison.csv?of=types", Some(Role::Analyst)),
+    ("/operations/experiments", Some(Role::Analyst)),
+    ("/operations/experiments/x", Some(Role::Analyst)),
     ("/operations/routing", Some(Role::Analyst)),
     ("/operations/routing/change", Some(Role::Admin)),
     ("/merchandising", Some(Role::Merchandiser)),
@@ -68,7 +70,7 @@ const PAGES: [(&str, Option<Role>); 47] = [
 type Fields = &'static [(&'static str, &'static str)];
 
 /// Each form, the lowest role that may send it, and its fields.
-const FORMS: [(&str, Role, Fields); 25] = [
+const FORMS: [(&str, Role, Fields); 27] = [
     ("/studio/feedback", Role::Stylist, &[("view", "slot="), ("refused", "7f/a")]),
     ("/studio/outfits", Role::Stylist, &[("view", "slot=")]),
     ("/studio/outfits/1", Role::Stylist, &[("change", "delete"), ("revision", "1")]),
@@ -80,6 +82,8 @@ const FORMS: [(&str, Role, Fields); 25] = [
     ("/operations/feeds/shop/fetch", Role::Admin, &[]),
     ("/operations/feeds/shop/delete", Role::Admin, &[]),
     ("/operations/releases/demo", Role::Admin, &[]),
+    ("/operations/experiments", Role::Admin, &[("name", "x"), ("arm-0", "a"), ("arm-1", "b")]),
+    ("/operations/experiments/x", Role::Admin, &[("version", "1"), ("to", "running")]),
     ("/operations/routing", Role::Admin, &[("default_method", "none")]),
     ("/merchandising/state", Role::Merchandiser, &[("name", "x"), ("state", "off")]),
     ("/merchandising/holdout", Role::Merchandiser, &[("percent", "60")]),

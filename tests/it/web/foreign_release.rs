@@ -162,10 +162,9 @@ async fn a_method_may_have_a_name_of_its_own(db: TestDatabase) {
     assert!(told.contains("no method three-towers; it has none, two-towers"), "{told}");
 
     // It takes part in experiments, feedback, and side by side.
-    let arms = json!([{"method": "none", "share": 1}, {"method": "two-towers", "share": 1}]);
-    let routing = json!({"default_method": "two-towers", "experiment": {"name": "towers", "arms": arms}});
-    assert_eq!(service.put("/routing", &routing).await.status(), 200);
-    assert_eq!(service.json("/routing").await["experiment"], routing["experiment"]);
+    let arms = json!([{"name": "a", "method": "none", "share": 1}, {"name": "b", "method": "two-towers", "share": 1}]);
+    let experiment = json!({"arms": arms, "state": "running"});
+    assert_eq!(service.put("/experiments/towers", &experiment).await.status(), 201);
     let article = &named["blanks"][0]["suggestions"][0]["article"]["id"];
     let event = json!({"id": "e-1", "completion_id": named["completion_id"], "kind": "accepted", "slot": 1,
                        "article": article});
@@ -181,6 +180,7 @@ async fn a_method_may_have_a_name_of_its_own(db: TestDatabase) {
         "/studio?slot=classic-black-shirt&slot=&method=two-towers",
         "/operations",
         "/operations/routing",
+        "/operations/experiments/towers",
     ] {
         assert!(analyst.page(page).await.contains("two-towers"), "{page}");
     }

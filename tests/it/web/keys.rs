@@ -140,7 +140,15 @@ const OPENS: [(Scope, &[&str]); 7] = [
     ),
     (
         Scope::Feedback,
-        &["exportAcceptedOutfits", "getAcceptance", "getEventCounts", "getFeedbackCounts", "reportFeedback"],
+        &[
+            "exportAcceptedOutfits",
+            "getAcceptance",
+            "getEventCounts",
+            "getExperimentCustomers",
+            "getExperimentFigures",
+            "getFeedbackCounts",
+            "reportFeedback",
+        ],
     ),
     (Scope::Events, &["importEvents", "recordEvents"]),
     (
@@ -163,7 +171,20 @@ const OPENS: [(Scope, &[&str]); 7] = [
     ),
     (
         Scope::Admin,
-        &["activateRelease", "deleteFeed", "fetchFeed", "getFeed", "listFeeds", "putFeed", "setRouting"],
+        &[
+            "activateRelease",
+            "deleteExperiment",
+            "deleteFeed",
+            "fetchFeed",
+            "getExperiment",
+            "getFeed",
+            "listExperiments",
+            "listFeeds",
+            "patchExperiment",
+            "putExperiment",
+            "putFeed",
+            "setRouting",
+        ],
     ),
     (Scope::Metrics, &["getMetrics"]),
 ];
@@ -291,7 +312,7 @@ async fn changes_are_audited_with_the_key(Demo(service): Demo) {
         ]
     );
     assert_eq!(Value::from(log[0].details.clone()), json!({"added": 1, "changed": 0, "bad": 0}));
-    let routed = json!({"before": "the release's default, no experiment", "after": "np, no experiment"});
+    let routed = json!({"before": "the release's default", "after": "np"});
     assert_eq!(Value::from(log[1].details.clone()), routed);
     assert_eq!((&log[4].details["new"], &log[3].details["new"]), (&json!(true), &json!(false)));
     assert_eq!(log[2].customer, Some(mara));

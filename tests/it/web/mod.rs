@@ -13,6 +13,7 @@ pub mod customers;
 pub mod erasing;
 pub mod evaluation;
 pub mod events;
+pub mod experiments;
 pub mod feedback;
 pub mod feeds;
 pub mod filtering;

@@ -417,8 +417,9 @@ async fn without_ideas_the_first_blank_says_what_is_in_the_way(Stylist(_service,
 
 #[apply(contract)]
 async fn stylists_see_no_arm_method_or_device(Stylist(service, browser): Stylist) {
-    let arms = json!([{"method": "gsu", "share": 1}, {"method": "none", "share": 1}]);
-    service.put("/routing", &json!({"experiment": {"name": "autumn", "arms": arms}})).await;
+    let arms =
+        json!([{"name": "gsu", "method": "gsu", "share": 1}, {"name": "none", "method": "none", "share": 1}]);
+    service.put("/experiments/autumn", &json!({"arms": arms, "state": "running"})).await;
     let board = format!("/studio?{CUSTOMER}&{OUTFIT}");
     let html = browser.page(&board).await;
     for hidden in ["autumn", "Answered by", "gsu", "Compare methods", "on the CPU"] {

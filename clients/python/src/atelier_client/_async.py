@@ -388,6 +388,44 @@ class AsyncClient:
     async def set_holdout(self, **body: Unpack[t.Holdout]) -> t.Holdout:
         return await self._json("PUT", "/holdout", json=body)
 
+    # Experiments
+
+    async def list_experiments(self) -> t.Experiments:
+        return await self._json("GET", "/experiments")
+
+    async def get_experiment(self, name: str) -> t.Experiment:
+        return await self._json("GET", at("experiments", name))
+
+    async def put_experiment(
+        self,
+        name: str,
+        experiment: t.Experiment,
+        *,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+    ) -> t.Experiment:
+        """Adds an experiment, or replaces a draft."""
+        headers = conditions(if_match, if_none_match)
+        return await self._json("PUT", at("experiments", name), json=experiment, headers=headers)
+
+    async def patch_experiment(
+        self, name: str, change: t.ExperimentPatch, *, if_match: str | None = None
+    ) -> t.Experiment:
+        """Starts, ramps, stops or ships it."""
+        return await self._json("PATCH", at("experiments", name), json=change, headers=conditions(if_match))
+
+    async def delete_experiment(self, name: str, *, if_match: str | None = None) -> None:
+        """Deletes a draft."""
+        await self.request("DELETE", at("experiments", name), headers=conditions(if_match))
+
+    async def get_experiment_figures(self, name: str) -> t.ExperimentFigures:
+        """What it shows, and what may be concluded."""
+        return await self._json("GET", at("experiments", name, "figures"))
+
+    async def get_experiment_customers(self, name: str, *, format: str = "csv") -> bytes:
+        """A row for each customer and arm, as `csv` or `parquet`."""
+        return (await self.request("GET", at("experiments", name, "customers"), params={"format": format})).content
+
     # Looks
 
     async def complete_look(

@@ -387,6 +387,44 @@ class Client:
     def set_holdout(self, **body: Unpack[t.Holdout]) -> t.Holdout:
         return self._json("PUT", "/holdout", json=body)
 
+    # Experiments
+
+    def list_experiments(self) -> t.Experiments:
+        return self._json("GET", "/experiments")
+
+    def get_experiment(self, name: str) -> t.Experiment:
+        return self._json("GET", at("experiments", name))
+
+    def put_experiment(
+        self,
+        name: str,
+        experiment: t.Experiment,
+        *,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+    ) -> t.Experiment:
+        """Adds an experiment, or replaces a draft."""
+        headers = conditions(if_match, if_none_match)
+        return self._json("PUT", at("experiments", name), json=experiment, headers=headers)
+
+    def patch_experiment(
+        self, name: str, change: t.ExperimentPatch, *, if_match: str | None = None
+    ) -> t.Experiment:
+        """Starts, ramps, stops or ships it."""
+        return self._json("PATCH", at("experiments", name), json=change, headers=conditions(if_match))
+
+    def delete_experiment(self, name: str, *, if_match: str | None = None) -> None:
+        """Deletes a draft."""
+        self.request("DELETE", at("experiments", name), headers=conditions(if_match))
+
+    def get_experiment_figures(self, name: str) -> t.ExperimentFigures:
+        """What it shows, and what may be concluded."""
+        return self._json("GET", at("experiments", name, "figures"))
+
+    def get_experiment_customers(self, name: str, *, format: str = "csv") -> bytes:
+        """A row for each customer and arm, as `csv` or `parquet`."""
+        return (self.request("GET", at("experiments", name, "customers"), params={"format": format})).content
+
     # Looks
 
     def complete_look(

@@ -43,8 +43,35 @@ class Alive(TypedDict):
 
 
 class Arm(TypedDict):
-    method: MethodName
+    """How some customers of an experiment are answered."""
+
+    method: NotRequired[str | None]
+    name: str
     share: int
+    without_rules: NotRequired[list[str]]
+
+
+class ArmCounts(TypedDict):
+    """What became of suggestions to customers in an arm."""
+
+    accepted: int
+    bought: int
+    completions: int
+    kept: int
+    returned: int
+    revenue: float
+    shown: int
+
+
+class ArmDifference(TypedDict):
+    """How an arm differs from the first one, for each completion that was shown."""
+
+    arm: str
+    control: NotRequired[float | None]
+    days_needed: NotRequired[float | None]
+    difference: NotRequired[Share | None]
+    metric: ExperimentMetric
+    value: NotRequired[float | None]
 
 
 Article: TypeAlias = dict[str, Any]
@@ -264,6 +291,7 @@ class CustomerExport(TypedDict):
     created_at: str
     customer: Customer
     events: list[EventStored]
+    experiments: list[CustomerArm]
     feedback: list[FeedbackStored]
     notes: list[Note]
     outfits: list[Outfit]
@@ -362,8 +390,64 @@ class EventsImported(TypedDict):
 
 
 class Experiment(TypedDict):
+    """Customers who are split between methods or sets of rules."""
+
     arms: list[Arm]
-    name: str
+    effect: NotRequired[float]
+    ended_at: NotRequired[str | None]
+    ended_because: NotRequired[str | None]
+    metric: NotRequired[ExperimentMetric]
+    name: NotRequired[str | None]
+    note: NotRequired[str | None]
+    share: NotRequired[int]
+    started_at: NotRequired[str | None]
+    state: NotRequired[ExperimentState]
+    stop_if: NotRequired[ExperimentLimits]
+    winner: NotRequired[str | None]
+
+
+class ExperimentDecision(TypedDict):
+    """What may be concluded."""
+
+    state: str
+    winner: NotRequired[str | None]
+
+
+class ExperimentFigures(TypedDict):
+    """What an experiment shows. Look at it as often as you like."""
+
+    arms: list[ArmFigures]
+    days: float
+    decision: ExperimentDecision
+    differences: list[ArmDifference]
+    is_split_broken: bool
+    metric: ExperimentMetric
+    split_p: float
+
+
+class ExperimentLimits(TypedDict):
+    """What an arm must not exceed by more than chance, among its last 200 answers of a replica or more."""
+
+    empty: NotRequired[float | None]
+    errors: NotRequired[float | None]
+    latency_ms: NotRequired[int | None]
+    returned: NotRequired[float | None]
+
+
+ExperimentMetric: TypeAlias = "Literal['accepted', 'bought', 'kept', 'revenue']"
+"""What arms are compared by, for each completion that was shown."""
+
+
+ExperimentPatch: TypeAlias = 'dict[str, Any]'
+"""A change of an experiment: fields to set, or with null to remove."""
+
+
+ExperimentState: TypeAlias = "Literal['draft', 'running', 'stopped', 'shipped']"
+"""Where an experiment is in its life."""
+
+
+class Experiments(TypedDict):
+    experiments: list[Experiment]
 
 
 Features: TypeAlias = 'dict[str, str | float | list[str | int] | None]'
@@ -828,7 +912,6 @@ class Routing(TypedDict):
     """Which method answers a request that names none."""
 
     default_method: NotRequired[MethodName | None]
-    experiment: NotRequired[Experiment | None]
 
 
 class Rule(TypedDict):
@@ -1036,6 +1119,17 @@ class Warning(TypedDict):
 
     code: str
     detail: str
+
+
+class ArmFigures(ArmCounts):
+    arm: str
+    customers: int
+
+
+class CustomerArm(ArmCounts):
+    """A customer's part in an experiment."""
+
+    arm: str
 
 
 class CustomerStored(Customer):

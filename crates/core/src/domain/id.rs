@@ -1,4 +1,4 @@
-//! The identifiers of articles, customers, rules and looks, as the shop writes them.
+//! The identifiers of articles, customers, rules, looks and experiments, as the shop writes them.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -115,6 +115,10 @@ id! {
 id! {
     /// The name of one of the shop's looks.
     LookName
+}
+id! {
+    /// The name of one of the shop's experiments.
+    ExperimentName
 }
 
 /// The first bytes of SHA-256 of a rule's name: all that tickets and counts have of it.

@@ -34,7 +34,7 @@ pub use customer::Customer;
 pub use embedding::{Embedding, MOST_PROJECTED, Projection};
 pub use feature_json::{WrongFeature, feature_from_json, feature_to_json, read_features};
 pub use features::{FeatureValue, Features};
-pub use id::{ArticleId, CustomerId, IdError, LookName, RuleDigest, RuleName};
+pub use id::{ArticleId, CustomerId, ExperimentName, IdError, LookName, RuleDigest, RuleName};
 pub use mask::{Mask, SparseMask};
 pub use method::{InvalidMethod, Method, list_methods};
 pub use number::json_number;

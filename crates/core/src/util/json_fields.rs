@@ -16,15 +16,6 @@ where
     Object::deserialize(deserializer).map(|object| object.0)
 }
 
-/// Reads an object or null.
-pub fn read_optional_object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    Option::<Object<T>>::deserialize(deserializer).map(|object| object.map(|object| object.0))
-}
-
 /// Reads a field that may be missing, with `#[serde(default)]`, but not null.
 pub fn read_present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where

@@ -2,6 +2,7 @@
 
 mod bound;
 mod column;
+mod plain;
 mod plan;
 mod read;
 mod write;
@@ -18,8 +19,8 @@ use ::parquet::{
     file::{properties::WriterProperties, writer::SerializedFileWriter},
     schema::types::{Type, TypePtr},
 };
-use tempfile::NamedTempFile;
 
+pub use plain::{PlainColumn, write_columns};
 pub(super) use read::ParquetReader;
 pub(super) use write::ParquetWriter;
 
@@ -33,11 +34,11 @@ pub fn catch_panic<V>(work: impl FnOnce() -> Result<V, ParquetError>) -> Result<
 }
 
 /// Starts a file with these columns.
-pub(super) fn create(
+pub(super) fn create<W: io::Write + Send>(
     name: &str,
     columns: Vec<TypePtr>,
-    file: NamedTempFile,
-) -> io::Result<SerializedFileWriter<NamedTempFile>> {
+    file: W,
+) -> io::Result<SerializedFileWriter<W>> {
     let root = Type::group_type_builder(name).with_fields(columns).build()?;
     let properties =
         WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();

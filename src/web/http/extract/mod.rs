@@ -15,7 +15,7 @@ pub(crate) use self::{
     query::{ConditionalQuery, FeedQuery, Query, read_conditions},
 };
 pub(crate) use atelier_core::util::json_fields::{
-    read_integer, read_object, read_objects, read_optional_integer, read_optional_object, read_present,
+    read_integer, read_object, read_optional_integer, read_present,
 };
 
 use crate::web::http::{Finding, Kind, Problem};

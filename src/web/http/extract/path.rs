@@ -1,6 +1,6 @@
 //! The parameter of a path, such as the id in `/customers/{id}`.
 
-use atelier_core::domain::{ArticleId, CustomerId, LookName, RuleName};
+use atelier_core::domain::{ArticleId, CustomerId, ExperimentName, LookName, RuleName};
 use atelier_engine::release::check_name;
 use axum::{
     extract::{FromRequestParts, MatchedPath, RawPathParams},
@@ -40,6 +40,12 @@ impl PathParameter for CustomerId {
 }
 
 impl PathParameter for RuleName {
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::new(text).map_err(|error| error.to_string())
+    }
+}
+
+impl PathParameter for ExperimentName {
     fn parse(text: &str) -> Result<Self, String> {
         Self::new(text).map_err(|error| error.to_string())
     }

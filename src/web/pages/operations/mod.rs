@@ -1,8 +1,9 @@
-//! `/operations`: the service's load, acceptance, imports, its releases, and the routing between their methods.
+//! `/operations`: the service's load, acceptance, imports, its releases, experiments, and the default method.
 
 mod acceptance;
 mod articles;
 mod comparison;
+mod experiments;
 mod feeds;
 mod imports;
 mod live;
@@ -34,6 +35,8 @@ pub(super) fn router() -> Router<AppState> {
         .route("/operations/releases/{name}", get(releases::confirm).post(releases::activate))
         .route("/operations/releases/{name}/comparison", get(comparison::page))
         .route("/operations/releases/{name}/comparison.csv", get(comparison::download))
+        .route("/operations/experiments", get(experiments::list).post(experiments::store))
+        .route("/operations/experiments/{name}", get(experiments::one).post(experiments::change))
         .route("/operations/routing", get(routing::page).post(routing::set))
         .route("/operations/routing/change", get(routing::confirm))
 }
@@ -47,5 +50,6 @@ enum Tab {
     Imports,
     Feeds,
     Releases,
+    Experiments,
     Routing,
 }

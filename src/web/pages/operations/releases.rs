@@ -232,16 +232,21 @@ fn changes(live: &LiveRelease, next: &Manifest) -> Vec<String> {
     if manifest.data.fingerprint != next.data.fingerprint {
         changes.push("It was trained on other data, so its articles may differ.".to_owned());
     }
-    let routed = live.routing.default_method.iter().copied();
-    let arms = live.routing.experiment.iter().flat_map(|experiment| experiment.arms.iter());
-    let mut routed: Vec<Method> = routed.chain(arms.map(|arm| arm.method)).collect();
-    routed.sort_unstable();
-    routed.dedup();
-    let passed_over = without(&routed, &after);
+    let passed_over = without(live.routing.default_method.as_slice(), &after);
     if !passed_over.is_empty() {
         changes.push(format!(
             "The routing names {}, which this release does not have; its default method answers instead.",
             list_methods(&passed_over)
+        ));
+    }
+    let mut arms: Vec<Method> = live.experiments.methods().collect();
+    arms.sort_unstable();
+    arms.dedup();
+    let missing = without(&arms, &after);
+    if !missing.is_empty() {
+        changes.push(format!(
+            "A running experiment compares {}, which this release does not have: it will have no customers.",
+            list_methods(&missing)
         ));
     }
     changes

@@ -11,8 +11,9 @@ use crate::{
 
 /// Four suggestions for a woman of an experiment, of which one was accepted, and a suggestion for nobody. Returns the arm.
 pub async fn with_feedback(service: &Service) -> String {
-    let arms = json!([{"method": "gsu", "share": 1}, {"method": "none", "share": 1}]);
-    service.put("/routing", &json!({"experiment": {"name": "autumn", "arms": arms}})).await;
+    let arms =
+        json!([{"name": "gsu", "method": "gsu", "share": 1}, {"name": "none", "method": "none", "share": 1}]);
+    service.put("/experiments/autumn", &json!({"arms": arms, "state": "running"})).await;
     let request = json!({"customer": "c-014871", "outfit": ["a-00134", null], "k": 4,
         "filters": {"types": {"1": ["coat"]}}});
     let answer = service.ask_ok("/complete", &request).await;
