@@ -1,0 +1,12 @@
+#!/bin/sh
+# Makes the table of the paper's scale in docs/results.md; the GPU trains one method at a time.
+set -eu
+at() { target/release/atelier-training "$@"; }
+at synthesise --seed 1 --articles 30000 --customers 120000 --outfits 380000 --validation 17000 --out data/paper
+for method in none c np gs gsu match; do
+  settings=
+  [ $method = match ] || settings="--set model.dropout_elsewhere=0.0 --set fit.drop_profile=0.0 --set fit.drop_feature=0.0"
+  at fit --method $method --seed 1 --data data/paper --run runs/paper/$method-1 --epochs 20 --patience 20 --learning-rate 0.001 \
+    --set fit.calibrate=false $settings --prepare
+  python3 training/pytorch/fit.py runs/paper/$method-1
+done
