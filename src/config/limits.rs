@@ -21,6 +21,8 @@ pub struct Limits {
     pub bulk_bytes: u64,
     /// Lines of a stream of JSON Lines.
     pub bulk_rows: u32,
+    /// Bytes of a packed release, and of its files.
+    pub release_bytes: u64,
     /// Bytes of a row as JSON: an article's type and attributes without the embedding, or the features of a customer or outfit.
     pub row_bytes: u32,
     /// Items of a page.
@@ -65,6 +67,7 @@ impl Default for Limits {
             body_bytes: 1 << 20,
             bulk_bytes: 1 << 30,
             bulk_rows: 5_000_000,
+            release_bytes: 4 << 30,
             row_bytes: ROW_BYTES,
             page: 500,
             page_default: 50,

@@ -10,7 +10,7 @@ use tokio::task;
 use super::{
     fault::Fault,
     live_release::{ActivateError, LiveRelease, Releases},
-    release_folder::Listed,
+    release_folder::{AddError, Listed, Packed},
     routing::Routing,
 };
 use crate::store::{Author, Entry, Store};
@@ -29,6 +29,23 @@ pub async fn read_evaluation(releases: &Releases, name: &str) -> Option<Result<S
     let folder = releases.find(name)?;
     let read = task::spawn_blocking(move || Stored::read(&folder));
     Some(read.await.expect("reading does not panic; this is a bug"))
+}
+
+/// Adds a packed release to the models folder, and does not activate it. One that cannot be served has an entry in the audit
+/// log.
+pub async fn add(
+    releases: &Releases,
+    store: &Store,
+    author: Author,
+    packed: Packed,
+    now: Timestamp,
+) -> Result<Listed, AddError> {
+    let added = releases.add(packed, author, now).await;
+    if let Err(AddError::Refused { name, reason }) = &added {
+        let entry = Entry::new("release.refused", name, json!({"reason": reason}));
+        store.by(author).audit().append(&entry, now).await?;
+    }
+    added
 }
 
 /// Activates a release on every replica. A release that cannot be served has an entry in the audit log too.

@@ -7,6 +7,7 @@ mod catalogue;
 
 use std::{
     collections::BTreeMap,
+    fs::File,
     io,
     ops::Deref,
     path::PathBuf,
@@ -34,7 +35,7 @@ use crate::{
         holdout::Holdout,
         looks::Looks,
         personas::Personas,
-        release_folder::{Listed, ReleaseFolder},
+        release_folder::{AddError, Listed, Packed, ReleaseFolder},
         routing::{Choice, Routing},
         rules::Rules,
         sample::Sample,
@@ -291,6 +292,26 @@ impl Releases {
         self.folder.list()
     }
 
+    /// A file for a packed release. Blocks.
+    pub fn make_file(&self) -> io::Result<File> {
+        self.folder.make_file()
+    }
+
+    /// Adds a packed release to the folder if it can be loaded. Serves nothing else than before.
+    pub async fn add(&self, packed: Packed, author: Author, now: Timestamp) -> Result<Listed, AddError> {
+        let folder = Arc::clone(&self.folder);
+        let (unpacked, sha256) = blocking(move || Ok((folder.unpack(&packed)?, packed.sha256))).await?;
+        // One release is loaded at a time, so that there is memory for it.
+        let _changing = self.changing.lock().await;
+        let (folder, engine) = (Arc::clone(&self.folder), self.engine.clone());
+        let unpacked = blocking(move || folder.try_out(&engine, &unpacked).map(|()| unpacked)).await?;
+        // First, so that no release is there without its entry.
+        let entry = Entry::new("release.add", &unpacked.name, json!({"sha256": sha256}));
+        self.store.by(author).audit().append(&entry, now).await?;
+        let folder = Arc::clone(&self.folder);
+        blocking(move || folder.take(&unpacked)).await
+    }
+
     /// Loads a release beside the live one, then replaces it. All replicas follow. A release of too few articles of the
     /// catalogue must be forced.
     pub async fn activate(
@@ -476,6 +497,12 @@ impl Releases {
         drop(old);
         live
     }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, AddError> + Send + 'static,
+) -> Result<T, AddError> {
+    task::spawn_blocking(work).await.expect("adding a release does not panic; this is a bug")
 }
 
 /// Compiling many rules for a large catalogue takes all cores for some time.

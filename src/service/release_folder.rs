@@ -7,15 +7,27 @@
 
 use std::{
     collections::HashMap,
+    fs::{self, File},
     io,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
+    time::{Duration, SystemTime},
 };
 
+use atelier_core::util::digest;
 use atelier_engine::{
     inference::{Engine, LoadError, Serving},
     release::{FolderState, MANIFEST, Manifest, ReleaseError, glance},
 };
+use tempfile::TempDir;
+
+use super::packed_release::{UnpackError, unpack};
+use crate::store::StoreError;
+
+/// How the names of folders in which archives are unpacked begin. Hidden, so they are not listed.
+const UNPACKING: &str = ".upload-";
+/// After this time such a folder is left over from a process that was killed.
+const LEFT_OVER: Duration = Duration::from_hours(24);
 
 #[derive(Debug)]
 pub(super) struct ReleaseFolder {
@@ -41,6 +53,42 @@ pub struct Listed {
     pub manifest: Result<Manifest, ReleaseError>,
     /// None if its models have not been tried since its files last changed. An error says why they were refused.
     pub tried: Option<Result<(), String>>,
+}
+
+/// A packed release that a caller sent.
+#[derive(Debug)]
+pub struct Packed {
+    /// Without a name, at its start.
+    pub file: File,
+    /// What the caller says that its SHA-256 is, in lower-case hexadecimal.
+    pub sha256: String,
+    /// The most bytes of its files.
+    pub most: u64,
+}
+
+/// Why a packed release was not added. Nothing is left of it.
+#[derive(Debug, thiserror::Error)]
+pub enum AddError {
+    #[error("the body has the SHA-256 {found}; send it again")]
+    Digest { found: String },
+    #[error("{0}")]
+    Archive(String),
+    #[error("there is a release {0} already, and releases never change; give it another name")]
+    Exists(String),
+    /// By the checks of loading.
+    #[error("{reason}")]
+    Refused { name: String, reason: String },
+    #[error("cannot write to the models folder: {0}")]
+    Disk(io::Error),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// An unpacked release that is not in the folder yet. Dropping it removes it.
+#[derive(Debug)]
+pub(super) struct Unpacked {
+    folder: TempDir,
+    pub(super) name: String,
 }
 
 impl Listed {
@@ -92,6 +140,64 @@ impl ReleaseFolder {
         loaded
     }
 
+    /// A file without a name beside the releases, of which nothing is left even if the process is killed.
+    pub(super) fn make_file(&self) -> io::Result<File> {
+        fs::create_dir_all(&self.path)?;
+        tempfile::tempfile_in(&self.path)
+    }
+
+    /// Unpacks a release beside the others.
+    pub(super) fn unpack(&self, packed: &Packed) -> Result<Unpacked, AddError> {
+        let found = digest::sha256_of(&packed.file).map_err(AddError::Disk)?;
+        if found != packed.sha256 {
+            return Err(AddError::Digest { found });
+        }
+        self.remove_left_over().map_err(AddError::Disk)?;
+        let folder = tempfile::Builder::new().prefix(UNPACKING).tempdir_in(&self.path);
+        let folder = folder.map_err(AddError::Disk)?;
+        let name = unpack(&packed.file, folder.path(), packed.most).map_err(|error| match error {
+            UnpackError::Archive(reason) => AddError::Archive(shorten(&reason, folder.path())),
+            UnpackError::Disk(error) => AddError::Disk(error),
+        })?;
+        if self.path.join(&name).exists() {
+            return Err(AddError::Exists(name));
+        }
+        Ok(Unpacked { folder, name })
+    }
+
+    /// Tries an unpacked release as activating it does.
+    pub(super) fn try_out(&self, engine: &Engine, unpacked: &Unpacked) -> Result<(), AddError> {
+        let Unpacked { folder, name } = unpacked;
+        let loaded = self.load(engine, name, &folder.path().join(name));
+        loaded.map(drop).map_err(|error| {
+            let reason = shorten(&error.to_string(), folder.path());
+            AddError::Refused { name: name.clone(), reason }
+        })
+    }
+
+    /// Moves an unpacked release into the folder, complete.
+    pub(super) fn take(&self, unpacked: &Unpacked) -> Result<Listed, AddError> {
+        let name = &unpacked.name;
+        match fs::rename(unpacked.folder.path().join(name), self.path.join(name)) {
+            // Another caller was faster.
+            Err(_) if self.path.join(name).exists() => return Err(AddError::Exists(name.clone())),
+            moved => moved.map_err(AddError::Disk)?,
+        }
+        File::open(&self.path).and_then(|folder| folder.sync_all()).map_err(AddError::Disk)?;
+        Ok(self.look_at(name.clone()))
+    }
+
+    fn remove_left_over(&self) -> io::Result<()> {
+        for entry in self.path.read_dir()? {
+            let entry = entry?;
+            let is_old = || Some(entry.metadata().ok()?.modified().ok()? + LEFT_OVER < SystemTime::now());
+            if entry.file_name().to_string_lossy().starts_with(UNPACKING) && is_old() == Some(true) {
+                fs::remove_dir_all(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
     /// The releases, by name. A folder without a manifest is one that cannot be served, unless its name says that it is
     /// for something else.
     pub(super) fn list(&self) -> io::Result<Vec<Listed>> {
@@ -125,4 +231,9 @@ impl ReleaseFolder {
         let tried = same.map(|loaded| loaded.refused.clone().map_or(Ok(()), Err));
         Listed { name, manifest, tried }
     }
+}
+
+/// An error without the folder in which a release was unpacked.
+fn shorten(error: &str, folder: &Path) -> String {
+    error.replace(&format!("{}/", folder.display()), "")
 }

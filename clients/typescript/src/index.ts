@@ -502,6 +502,10 @@ export class Client {
 
   listReleases = (): Promise<t.Releases> => this.#json("GET", "/releases");
 
+  /** Sends a packed release, with the SHA-256 of the archive in hexadecimal. */
+  sendRelease = (body: BodyInit, sha256: string): Promise<t.Release> =>
+    this.#json("POST", "/releases", { body, headers: { ...BYTES, "X-Content-SHA256": sha256 }, patient: true });
+
   activateRelease = (name: string, force = false): Promise<t.Methods> =>
     this.#json("POST", at("releases", name, "activate"), { query: { force }, patient: true });
 

@@ -126,11 +126,16 @@ pub(crate) async fn import<T: Importable>(
 }
 
 /// Writes the body to a file without a name, of which nothing is left even if the process is killed.
-pub(super) async fn spool(mut body: Incoming) -> Result<File, Problem> {
+pub(super) async fn spool(body: Incoming) -> Result<File, Problem> {
+    spool_to(tempfile::tempfile(), body).await
+}
+
+/// The same for a file that was made elsewhere.
+pub(super) async fn spool_to(file: io::Result<File>, mut body: Incoming) -> Result<File, Problem> {
     let full = |error: io::Error| {
         Problem::inside(Kind::Unavailable, format_args!("the body cannot be written to a file: {error}"))
     };
-    let mut out = tokio::fs::File::from_std(tempfile::tempfile().map_err(full)?);
+    let mut out = tokio::fs::File::from_std(file.map_err(full)?);
     while let Some(bytes) = body.next().await? {
         out.write_all(&bytes).await.map_err(full)?;
     }

@@ -2,25 +2,29 @@
 
 use atelier_core::domain::Method;
 use atelier_engine::{inference::QueueState, release::MethodEntry};
-use axum::extract::State;
+use axum::{
+    extract::{Request, State},
+    http::StatusCode,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
+use super::bulk::spool_to;
 use crate::{
     service::{
         access::Scope,
         administration::{self, list_releases},
         live_release::LiveRelease,
-        release_folder::Listed,
+        release_folder::{Listed, Packed},
     },
     web::http::{
-        AppState, Kind, Problem,
-        extract::{Json, Path, Query, ReleaseName},
+        AppState, Finding, Kind, Problem,
+        extract::{Incoming, Json, Path, Query, ReleaseName, check_media_type},
         keys::Caller,
         routes::Routes,
-        schema::{MethodNameSchema, free_object},
+        schema::{BytesSchema, MethodNameSchema, free_object},
         uncancelled::uncancelled,
     },
 };
@@ -29,6 +33,7 @@ pub(crate) fn router() -> Routes {
     Routes::new()
         .scoped(Scope::Complete, routes!(methods))
         .scoped(Scope::Complete, routes!(releases))
+        .streaming(Scope::Admin, routes!(add))
         .unlimited(Scope::Admin, routes!(activate))
 }
 
@@ -159,6 +164,45 @@ impl ReleaseBody {
             refused,
         }
     }
+}
+
+const SHA256: &str = "X-Content-SHA256";
+
+/// Send a release
+///
+/// The body is a tar archive, plain or compressed with gzip: one folder, which has the release's name, with its files. It is added to the models
+/// folder of the replica that answers if it passes the checks of loading; otherwise nothing is left of it. It is not
+/// activated. A release is never replaced.
+#[utoipa::path(post, path = "/releases", operation_id = "sendRelease", tag = "releases",
+    params(("X-Content-SHA256" = String, Header, description = "The SHA-256 of the body, in hexadecimal", pattern = "^[0-9A-Fa-f]{64}$",
+        example = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")),
+    request_body(content = BytesSchema, content_type = "application/octet-stream"),
+    responses(
+        (status = 201, description = "The release is in the models folder", body = ReleaseBody),
+        (status = 409, description = "There is a release of this name, or it cannot be served"),
+    ),
+)]
+async fn add(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    request: Request,
+) -> Result<(StatusCode, Json<ReleaseBody>), Problem> {
+    check_media_type(request.headers(), "application/octet-stream or another type of a file", |found| {
+        !found.starts_with("multipart/")
+    })?;
+    let sha256 = request.headers().get(SHA256).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if sha256.len() != 64 || !sha256.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        let detail = format!("expected the body's SHA-256, 64 hexadecimal digits, found {sha256:?}");
+        return Err(Problem::invalid(vec![Finding::parameter(SHA256, detail)]));
+    }
+    let (sha256, most) = (sha256.to_ascii_lowercase(), state.limits.release_bytes);
+    let file = spool_to(state.releases.make_file(), Incoming::new(request, most, state.limits)).await?;
+    let added = uncancelled(async move {
+        let packed = Packed { file, sha256, most };
+        administration::add(&state.releases, &state.store, author, packed, state.now()).await
+    })
+    .await?;
+    Ok((StatusCode::CREATED, Json(ReleaseBody::new(added))))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]

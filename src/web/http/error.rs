@@ -3,8 +3,8 @@
 
 use atelier_engine::inference::AskError;
 
-use super::{Kind, Problem};
-use crate::service::live_release::ActivateError;
+use super::{Finding, Kind, Problem};
+use crate::service::{live_release::ActivateError, release_folder::AddError};
 
 impl From<AskError> for Problem {
     fn from(error: AskError) -> Self {
@@ -28,6 +28,21 @@ impl From<ActivateError> for Problem {
                 Self::new(Kind::Refused, format!("{error} with the query parameter force=true"))
             }
             ActivateError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<AddError> for Problem {
+    fn from(error: AddError) -> Self {
+        match error {
+            AddError::Digest { .. } => {
+                Self::invalid(vec![Finding::parameter("X-Content-SHA256", error.to_string())])
+            }
+            AddError::Archive(reason) => Self::new(Kind::Invalid, reason),
+            AddError::Exists(_) => Self::new(Kind::Conflict, error.to_string()),
+            AddError::Refused { reason, .. } => Self::new(Kind::Refused, reason),
+            AddError::Disk(_) => Self::inside(Kind::Unavailable, error),
+            AddError::Store(error) => error.into(),
         }
     }
 }

@@ -96,6 +96,7 @@ const IDS: [&str; 76] = [
     "saveOutfit",
     "scoreOutfit",
     "sendFeed",
+    "sendRelease",
     "setHoldout",
     "setRouting",
 ];
@@ -194,6 +195,10 @@ async fn every_example_is_accepted_by_the_demo(Demo(service): Demo) {
         let mut requests = Vec::new();
         for (media_type, body) in content.into_iter().flatten() {
             let mut body = example(&document, body).clone();
+            if operation.path == "/releases" {
+                // An archive is no text.
+                continue;
+            }
             assert!(!body.is_null(), "{case} has no example of {media_type}");
             if operation.path == "/feedback" {
                 // The only thing that no document can know.

@@ -183,6 +183,7 @@ const OPENS: [(Scope, &[&str]); 7] = [
             "patchExperiment",
             "putExperiment",
             "putFeed",
+            "sendRelease",
             "setRouting",
         ],
     ),

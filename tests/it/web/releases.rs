@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Write,
     path::Path,
     process::Command,
     sync::{
@@ -10,9 +11,12 @@ use std::{
     },
 };
 
-use atelier::{config::Limits, service::live_release};
-use atelier_core::domain::Role;
+use atelier::{config::Limits, service::live_release, store::Actor};
+use atelier_core::{domain::Role, util::digest::sha256};
+use flate2::{Compression, write::GzEncoder};
+use reqwest::Response;
 use serde_json::{Value, json};
+use tar::{Builder, EntryType, Header};
 use tempfile::TempDir;
 
 use super::{Demo, Service, models};
@@ -192,4 +196,183 @@ async fn a_replica_follows_an_activation(db: TestDatabase) {
     other.releases.refresh().await.unwrap();
     let answer = other.ask_ok("/complete", &json!({"outfit": [null]})).await;
     assert_eq!(answer["method"], "np");
+}
+
+/// An archive of entries with any path, as no tool would write it.
+fn archive(entries: &[(EntryType, &str, &[u8])]) -> Vec<u8> {
+    let mut archive = Builder::new(Vec::new());
+    for (kind, path, contents) in entries {
+        let mut header = Header::new_ustar();
+        header.set_entry_type(*kind);
+        header.set_size(contents.len() as u64);
+        header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
+        if kind.is_symlink() || kind.is_hard_link() {
+            header.set_link_name_literal("/etc/passwd").unwrap();
+        }
+        header.set_cksum();
+        archive.append(&header, *contents).unwrap();
+    }
+    archive.into_inner().unwrap()
+}
+
+/// The demo release as `tar` packs it.
+fn packed_demo() -> Vec<u8> {
+    let mut archive = Builder::new(Vec::new());
+    archive.append_dir_all("demo", models().join("demo")).unwrap();
+    archive.into_inner().unwrap()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(bytes).unwrap();
+    packed.finish().unwrap()
+}
+
+async fn send(service: &Service, body: Vec<u8>, sha256: &str) -> Response {
+    let request = service.http.post(format!("{}/releases", service.url)).header("x-content-sha256", sha256);
+    request.header("content-type", "application/gzip").body(body).send().await.unwrap()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[apply(contract)]
+async fn a_packed_release_is_added_and_not_activated(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Service::start_in(&db, Limits::default(), folder.path().join("models")).await;
+    service.bring_in_demo().await;
+    let packed = gzip(&packed_demo());
+    let added = send(&service, packed.clone(), &sha256(&packed).to_uppercase()).await;
+    assert_eq!(added.status(), 201);
+    let added: Value = added.json().await.unwrap();
+    assert_eq!(
+        (&added["name"], &added["tried"], &added["refused"]),
+        (&json!("demo"), &json!(true), &Value::Null)
+    );
+    assert_eq!(names(&folder.path().join("models")), ["demo"]);
+    let listed = service.json("/releases").await;
+    assert_eq!((&listed["active"], &listed["releases"][0]), (&Value::Null, &added));
+    let entry = service.log(1).await.remove(0);
+    assert_eq!((entry.actor, &*entry.action, &*entry.subject), (Actor::Service, "release.add", "demo"));
+    assert_eq!(Value::from(entry.details), json!({"sha256": sha256(&packed)}));
+
+    let again = send(&service, packed.clone(), &sha256(&packed)).await;
+    assert_eq!(again.status(), 409);
+    let problem: Value = again.json().await.unwrap();
+    assert_eq!(
+        problem["detail"],
+        "there is a release demo already, and releases never change; give it another name"
+    );
+    let live = service.ask_ok("/releases/demo/activate", &json!({})).await;
+    assert_eq!(live["release"], "demo");
+    service.ask_ok("/complete", &json!({"outfit": [null, null]})).await;
+}
+
+#[apply(contract)]
+async fn hostile_archives_leave_nothing(db: TestDatabase) {
+    use EntryType as Type;
+    let outside = tempfile::tempdir().unwrap();
+    let folder = outside.path().join("models");
+    let limits = Limits { release_bytes: 32 << 20, ..Limits::default() };
+    let service = Service::start_in(&db, limits, folder.clone()).await;
+    let plain = |path| archive(&[(Type::Regular, path, b"x")]);
+    let demo = packed_demo();
+    let with = |entries: &[(EntryType, &str, &[u8])]| {
+        let mut both = demo.clone();
+        both.truncate(demo.len() - 1024);
+        both.extend(archive(entries));
+        both
+    };
+    let manifest = fs::read_to_string(models().join("demo/release.json")).unwrap();
+    let renamed = manifest.replace("\"name\": \"demo\"", "\"name\": \"other\"");
+    assert_ne!(manifest, renamed);
+    let bomb = gzip(&archive(&[(Type::Regular, "demo/release.json", &vec![b' '; 64 << 20])]));
+    let not_tar = "the body is no whole tar archive, plain or compressed with gzip: ";
+    let not_in_place = "is not in place: an archive has one folder, NAME, with files, NAME/FILE";
+    let cases: Vec<(Vec<u8>, u16, String)> = vec![
+        (plain("../demo/release.json"), 422, format!("../demo/release.json {not_in_place}")),
+        (plain("demo/../../escaped"), 422, format!("demo/../../escaped {not_in_place}")),
+        (plain("/tmp/escaped"), 422, format!("/tmp/escaped {not_in_place}")),
+        (plain("release.json"), 422, format!("release.json {not_in_place}")),
+        (plain("demo/sub/release.json"), 422, format!("demo/sub/release.json {not_in_place}")),
+        (plain(".demo/release.json"), 422, "a release's name has 1 to 128".into()),
+        (plain("demo/.hidden"), 422, "demo/.hidden has no plain file name; leave it out".into()),
+        (
+            archive(&[(Type::Symlink, "demo/c.onnx", b"")]),
+            422,
+            "demo/c.onnx is neither a file nor a folder".into(),
+        ),
+        (
+            archive(&[(Type::Link, "demo/c.onnx", b"")]),
+            422,
+            "demo/c.onnx is neither a file nor a folder".into(),
+        ),
+        (
+            archive(&[(Type::Symlink, "demo", b""), (Type::Regular, "demo/x", b"")]),
+            422,
+            "demo is neither".into(),
+        ),
+        (
+            archive(&[(Type::Fifo, "demo/c.onnx", b"")]),
+            422,
+            "demo/c.onnx is neither a file nor a folder".into(),
+        ),
+        (
+            archive(&[(Type::XHeader, "x", b"26 path=../../../escaped\n"), (Type::Regular, "demo/x", b"")]),
+            422,
+            "the archive has names that are too long or odd".into(),
+        ),
+        (
+            archive(&[(Type::Regular, "demo/a", b""), (Type::Regular, "other/a", b"")]),
+            422,
+            "the archive has two folders, demo and other; a release is one".into(),
+        ),
+        (
+            archive(&[(Type::Regular, "demo/a", b""), (Type::Regular, "demo/a", b"")]),
+            422,
+            "demo/a is there twice".into(),
+        ),
+        (plain("demo/c.onnx"), 422, "demo/release.json is missing".into()),
+        (with(&[(Type::Regular, "demo/more.bin", b"x")]), 422, "demo/more.bin is not in the manifest".into()),
+        (
+            archive(&[(Type::Regular, "demo/release.json", renamed.as_bytes())]),
+            422,
+            "the folder demo holds a release called \"other\"".into(),
+        ),
+        (archive(&[(Type::Regular, "demo/release.json", manifest.as_bytes())]), 409, "demo/".into()),
+        (demo[..demo.len() / 2].to_vec(), 422, String::new()),
+        (gzip(&demo)[..100_000].to_vec(), 422, not_tar.into()),
+        (b"{}".to_vec(), 422, not_tar.into()),
+        (Vec::new(), 422, "the archive has no files".into()),
+        (bomb, 422, "the files have more than 33554432 bytes (limits.release_bytes)".into()),
+        (vec![b' '; (32 << 20) + 1], 413, "the body is longer than this path's limit".into()),
+    ];
+    for (body, status, expected) in cases {
+        let digest = sha256(&body);
+        let answer = send(&service, body, &digest).await;
+        let (found, problem) = (answer.status(), answer.json::<Value>().await.unwrap());
+        assert_eq!(found, status, "{expected}: {problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains(&expected) && !detail.contains(".upload"), "{expected}: {detail}");
+        assert_eq!(names(&folder), [""; 0], "{expected}");
+    }
+    // A file that is not what the manifest says.
+    let mut changed = demo.clone();
+    let place = demo.windows(10).rposition(|bytes| bytes == b"safetensor").unwrap();
+    changed[place + 1024] ^= 1;
+    for (body, digest, status, expected) in [
+        (changed.clone(), sha256(&changed), 409, "the manifest says"),
+        (changed, sha256(&demo), 422, "the body has the SHA-256"),
+        (demo.clone(), String::new(), 422, "expected the body's SHA-256, 64 hexadecimal digits, found \"\""),
+    ] {
+        let answer = send(&service, body, &digest).await;
+        let (found, problem) = (answer.status(), answer.json::<Value>().await.unwrap());
+        assert_eq!(found, status, "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(expected), "{problem}");
+        assert_eq!(names(&folder), [""; 0]);
+    }
+    assert_eq!(names(outside.path()), ["models"]);
+    assert_eq!(service.log(1).await[0].action, "release.refused");
 }

@@ -64,13 +64,18 @@ async fn document(service: &Service) -> (Value, Vec<Operation>) {
 /// With a release, so that routes that need one are reached, and with small limits, so that large bodies are sent
 /// quickly.
 async fn start(db: &TestDatabase) -> Service {
-    Service::demo_with(db, Limits { body_bytes: 1 << 16, bulk_bytes: 1 << 16, ..Limits::default() }).await
+    Service::demo_with(
+        db,
+        Limits { body_bytes: 1 << 16, bulk_bytes: 1 << 16, release_bytes: 1 << 16, ..Limits::default() },
+    )
+    .await
 }
 
 async fn send(service: &Service, method: &Method, path: &str, body: Option<(&str, Vec<u8>)>) -> Response {
     let mut request = service.http.request(method.clone(), format!("{}{path}", service.url));
     if let Some((content_type, body)) = body {
         request = request.header("content-type", content_type).body(body);
+        request = request.header("x-content-sha256", "0".repeat(64));
     }
     request.send().await.unwrap()
 }

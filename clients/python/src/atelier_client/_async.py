@@ -469,6 +469,12 @@ class AsyncClient:
     async def list_releases(self) -> t.Releases:
         return await self._json("GET", "/releases")
 
+    async def send_release(self, archive: bytes | AsyncPieces, sha256: str) -> t.Release:
+        """Sends a packed release, with the SHA-256 of the archive in hexadecimal."""
+        sent = archive if isinstance(archive, bytes) else aiter(awaited(archive))
+        headers = {**BYTES, "X-Content-SHA256": sha256}
+        return await self._json("POST", "/releases", content=sent, headers=headers, timeout=None)
+
     async def activate_release(self, name: str, *, force: bool = False) -> t.Methods:
         return await self._json("POST", at("releases", name, "activate"), params={"force": force}, timeout=None)
 

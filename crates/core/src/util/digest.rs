@@ -12,9 +12,12 @@ pub fn sha256(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-/// Reads the file in pieces, because models are large.
 pub fn sha256_of_file(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
+    sha256_of(File::open(path)?)
+}
+
+/// Reads in pieces, because models are large.
+pub fn sha256_of(mut file: impl Read) -> io::Result<String> {
     let mut hasher = Sha256::new();
     let mut piece = vec![0; 1 << 16];
     loop {

@@ -1,0 +1,151 @@
+//! Releases that arrive packed: a tar archive, plain or compressed with gzip, of one folder of plain files.
+//!
+//! The archive is a stranger's until the checks of loading have passed, so only what a release consists of is unpacked: no
+//! path leaves the folder, no link is followed, and nothing that the archive says makes the service keep much in memory.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufRead, BufReader, Read, Seek, Write},
+    path::{Component, Path},
+};
+
+use atelier_engine::release::{MANIFEST, Manifest, check_name};
+use flate2::read::MultiGzDecoder;
+use tar::{Archive, EntryType};
+
+/// The most files of a release.
+const MOST_FILES: usize = 1000;
+/// The most bytes of what an archive says about a file, such as its time.
+const MOST_ABOUT: u64 = 64 << 10;
+
+/// Why an archive is not unpacked.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum UnpackError {
+    #[error("{0}")]
+    Archive(String),
+    /// The file that is written, not the archive.
+    #[error(transparent)]
+    Disk(io::Error),
+}
+
+/// Unpacks an archive whose files have at most `most` bytes into a folder, and gives the release's name, which its own folder has.
+pub(super) fn unpack(mut packed: &File, into: &Path, most: u64) -> Result<String, UnpackError> {
+    packed.rewind().map_err(UnpackError::Disk)?;
+    let mut packed = BufReader::new(packed);
+    if packed.fill_buf().map_err(UnpackError::Disk)?.starts_with(&[0x1f, 0x8b]) {
+        read(MultiGzDecoder::new(packed), into, most)
+    } else {
+        read(packed, into, most)
+    }
+}
+
+fn read(packed: impl Read, into: &Path, most: u64) -> Result<String, UnpackError> {
+    let refuse = |reason: String| Err(UnpackError::Archive(reason));
+    let mut archive = Archive::new(packed);
+    let entries = archive.entries().map_err(damaged)?;
+    let (mut name, mut files, mut bytes) = (None::<String>, Vec::new(), 0_u64);
+    // Raw, so that names which extensions of the format give are refused instead of followed.
+    for entry in entries.raw(true) {
+        let mut entry = entry.map_err(damaged)?;
+        let (kind, size) = (entry.header().entry_type(), entry.size());
+        let path = entry.path().map_err(damaged)?.into_owned();
+        let shown = path.display();
+        match kind {
+            EntryType::XHeader | EntryType::XGlobalHeader => {
+                check_about(&mut entry, size)?;
+                continue;
+            }
+            EntryType::Directory | EntryType::Regular | EntryType::Continuous => {}
+            _ => return refuse(format!("{shown} is neither a file nor a folder; a release has only those")),
+        }
+        let parts: Option<Vec<&str>> = path
+            .components()
+            .filter(|part| *part != Component::CurDir)
+            .map(|part| if let Component::Normal(part) = part { part.to_str() } else { None })
+            .collect();
+        let (folder, file) = match (parts.as_deref(), kind) {
+            (Some([]), EntryType::Directory) => continue,
+            (Some([folder]), EntryType::Directory) => (*folder, None),
+            (Some([folder, file]), EntryType::Regular | EntryType::Continuous) => (*folder, Some(*file)),
+            _ => {
+                return refuse(format!(
+                    "{shown} is not in place: an archive has one folder, NAME, with files, NAME/FILE"
+                ));
+            }
+        };
+        match &name {
+            Some(name) if name != folder => {
+                return refuse(format!("the archive has two folders, {name} and {folder}; a release is one"));
+            }
+            Some(_) => {}
+            None => {
+                check_name(folder).map_err(UnpackError::Archive)?;
+                fs::create_dir(into.join(folder)).map_err(UnpackError::Disk)?;
+                name = Some(folder.to_owned());
+            }
+        }
+        let Some(file) = file else { continue };
+        if check_name(file).is_err() {
+            return refuse(format!("{shown} has no plain file name; leave it out"));
+        }
+        bytes = bytes.saturating_add(size);
+        if bytes > most {
+            return refuse(format!("the files have more than {most} bytes (limits.release_bytes)"));
+        }
+        if files.len() == MOST_FILES {
+            return refuse(format!("a release has at most {MOST_FILES} files"));
+        }
+        let mut out = match File::create_new(into.join(folder).join(file)) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return refuse(format!("{shown} is there twice"));
+            }
+            created => created.map_err(UnpackError::Disk)?,
+        };
+        copy(&mut entry, size, &mut out)?;
+        files.push(file.to_owned());
+    }
+    let Some(name) = name else { return refuse("the archive has no files".to_owned()) };
+    let folder = into.join(&name);
+    let manifest = Manifest::read(&folder).map_err(|error| UnpackError::Archive(error.to_string()))?;
+    if let Some(file) = files.iter().find(|file| *file != MANIFEST && !manifest.files.contains_key(*file)) {
+        return refuse(format!("{name}/{file} is not in the manifest, {MANIFEST}; leave it out"));
+    }
+    File::open(&folder).and_then(|folder| folder.sync_all()).map_err(UnpackError::Disk)?;
+    Ok(name)
+}
+
+/// What the archive says about the next file or all: times and the like. It may not say what they are called or how long.
+fn check_about(entry: &mut impl Read, size: u64) -> Result<(), UnpackError> {
+    let mut about = Vec::new();
+    entry.take(MOST_ABOUT).read_to_end(&mut about).map_err(damaged)?;
+    let about = String::from_utf8_lossy(&about);
+    if size > MOST_ABOUT || ["path=", "size=", "GNU.sparse"].iter().any(|word| about.contains(word)) {
+        let reason =
+            "the archive has names that are too long or odd, or files that are too large, for plain tar";
+        return Err(UnpackError::Archive(reason.to_owned()));
+    }
+    Ok(())
+}
+
+/// On disk before the release is.
+fn copy(entry: &mut impl Read, size: u64, out: &mut File) -> Result<(), UnpackError> {
+    let mut piece = vec![0; 1 << 16];
+    let mut copied = 0;
+    loop {
+        let read = entry.read(&mut piece).map_err(damaged)?;
+        if read == 0 {
+            break;
+        }
+        out.write_all(&piece[..read]).map_err(UnpackError::Disk)?;
+        copied += read as u64;
+    }
+    if copied != size {
+        return Err(UnpackError::Archive("the archive is cut short; send it again".to_owned()));
+    }
+    out.sync_all().map_err(UnpackError::Disk)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "errors are mapped by value")]
+fn damaged(error: io::Error) -> UnpackError {
+    UnpackError::Archive(format!("the body is no whole tar archive, plain or compressed with gzip: {error}"))
+}
