@@ -468,6 +468,12 @@ class Client:
     def list_releases(self) -> t.Releases:
         return self._json("GET", "/releases")
 
+    def send_release(self, archive: bytes | Pieces, sha256: str) -> t.Release:
+        """Sends a packed release, with the SHA-256 of the archive in hexadecimal."""
+        sent = archive if isinstance(archive, bytes) else iter(archive)
+        headers = {**BYTES, "X-Content-SHA256": sha256}
+        return self._json("POST", "/releases", content=sent, headers=headers, timeout=None)
+
     def activate_release(self, name: str, *, force: bool = False) -> t.Methods:
         return self._json("POST", at("releases", name, "activate"), params={"force": force}, timeout=None)
 
