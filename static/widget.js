@@ -6,6 +6,8 @@
     looks: "Complete the look", similar: "Similar articles", look: "Look {n}", total: "Whole look: {price}", size: "Size", choose: "Choose a size",
     soldOut: "{size}, sold out", add: "Add to cart", addOf: "Add to cart: {name}", added: "{name} is in your cart", none: "Nothing fits right now",
   };
+  // This page, for its events and for counting them once.
+  const PAGE = [...crypto.getRandomValues(new Uint8Array(12))].map(byte => byte.toString(16).padStart(2, "0")).join("");
   // What each event is to the service. A click says no more than that the article was seen.
   const KINDS = { viewed: "shown", clicked: "shown", added: "accepted" };
 
@@ -58,8 +60,6 @@
     static observedAttributes = ["article", "customer", "key", "src", "mode", "n", "store", "currency", "labels"];
     #root = this.attachShadow({ mode: "open" });
     #wait; #abort; #observer; #status; #waiting = new Map(); #sent = new Set();
-    // Names this page's events.
-    #page = [...crypto.getRandomValues(new Uint8Array(12))].map(byte => byte.toString(16).padStart(2, "0")).join("");
 
     constructor() {
       super();
@@ -120,7 +120,13 @@
       for (const name of ["customer", "store"]) if (this.getAttribute(name)) query.set(name, this.getAttribute(name));
       const what = this.#similar ? "similar" : "looks";
       try {
-        const answer = await fetch(`${this.#src}/v1/articles/${encodeURIComponent(article)}/${what}?${query}`, { headers: this.#headers(), signal });
+        const ask = () => fetch(`${this.#src}/v1/articles/${encodeURIComponent(article)}/${what}?${query}`, { headers: this.#headers(), signal });
+        let answer = await ask();
+        // A page that is open for hours shows what everybody sees.
+        if (answer.status === 422 && query.has("customer")) {
+          query.delete("customer");
+          answer = await ask();
+        }
         const body = await answer.json();
         if (!answer.ok) throw new Error(body.detail || answer.status);
         this.#show(body, article);
@@ -135,7 +141,7 @@
 
     #show(body, article) {
       const labels = this.#labels, similar = this.#similar;
-      const looks = similar ? [{ articles: body.items || [] }] : body.looks || [];
+      const looks = similar ? [{ articles: body.items || [], completion_id: body.completion_id }] : body.looks || [];
       const section = this.#frame(), rows = section.querySelectorAll(".look");
       this.#observer?.disconnect();
       this.#observer = new IntersectionObserver(entries => {
@@ -241,11 +247,11 @@
       return this.dispatchEvent(new CustomEvent(name, { detail, bubbles: true, composed: true, cancelable: true }));
     }
 
-    // Reports what happened, each once. Only looks have an id that the service made; it counts nothing else.
+    // Reports what happened, each once.
     #report(what, look, piece) {
       if (!look.completion_id) return;
-      const event = { completion_id: look.completion_id, kind: KINDS[what], slot: piece.slot, article: piece.article.id };
-      const id = `${this.#page}-${event.kind}-${event.slot}-${event.completion_id.slice(-32)}`;
+      const event = { completion_id: look.completion_id, kind: KINDS[what], slot: piece.slot ?? 0, article: piece.article.id, visitor: PAGE };
+      const id = `${PAGE}-${event.kind}-${event.slot}-${event.article}-${event.completion_id.slice(-32)}`;
       if (this.#sent.has(id)) return;
       this.#sent.add(id);
       this.#waiting.set(id, { id, ...event, ...(this.getAttribute("customer") ? { customer: this.getAttribute("customer") } : {}) });
@@ -255,12 +261,22 @@
     #flush = () => {
       const events = [...this.#waiting.values()];
       this.#waiting.clear();
-      if (!events.length) return;
-      // A page that ends still sends it. That a report is lost is no fault for the visitor to see.
-      fetch(`${this.#src}/v1/feedback`, {
-        method: "POST", keepalive: true, headers: { ...this.#headers(), "Content-Type": "application/json" }, body: JSON.stringify(events),
-      }).catch(() => {});
+      this.#send(events);
     };
+
+    // A page that ends still sends it. That a report is lost is no fault for the visitor to see.
+    async #send(events) {
+      if (!events.length) return;
+      try {
+        const answer = await fetch(`${this.#src}/v1/feedback`, {
+          method: "POST", keepalive: true, headers: { ...this.#headers(), "Content-Type": "application/json" }, body: JSON.stringify(events),
+        });
+        const items = await answer.json();
+        // The signature has expired: it counts as anybody's.
+        const refused = (event, at) => event.customer && items[at]?.errors?.some(error => error.pointer === "/customer");
+        this.#send(events.filter(refused).map(({ customer, ...event }) => event));
+      } catch { /* lost */ }
+    }
   }
 
   if (!customElements.get("atelier-looks")) customElements.define("atelier-looks", AtelierLooks);

@@ -400,6 +400,7 @@ create table events (
     shown_fact bytea,
     shown_day bigint,
     counts_id bigint,
+    revenue bigint,
     constraint events_id_unique unique (id_hash),
     constraint events_customer_known foreign key (customer_id) references customers (id) on delete cascade,
     constraint events_kind_valid check (kind in ('viewed', 'added', 'bought', 'returned', 'kept', 'rejected')),

@@ -582,6 +582,8 @@ create table events (
     -- In purchases, returns and kept articles that feedback_counts has: the day on which the suggestion was shown, and the row.
     shown_day integer,
     counts_id integer,
+    -- In the same: what it adds to the revenue there. Of a return, at most what its purchase added is taken back.
+    revenue integer,
     constraint events_id_unique unique (id_hash),
     constraint events_customer_known foreign key (customer_id) references customers (id) on delete cascade,
     constraint events_kind_valid check (kind in ('viewed', 'added', 'bought', 'returned', 'kept', 'rejected')),

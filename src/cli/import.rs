@@ -268,7 +268,7 @@ async fn record_events(
     let recorder = Recorder { store, tickets: &tickets, terms: events.terms(), copies: None };
     let mut rows = atelier_files::read_as(path, schema, dialect)?;
     let bar = Progress::new(path, rows.progress().1);
-    let summary = recorder.record_rows(&mut rows, now, |read| bar.set(read)).await?;
+    let summary = recorder.record_rows(&mut rows, u64::MAX, now, |read| bar.set(read)).await?;
     bar.finish();
     let Summary { recorded, known, refused, errors } = summary;
     for (line, reason) in errors {

@@ -81,6 +81,7 @@ fn an_error_names_the_origin_of_the_setting() {
 fn limits_that_contradict_each_other_are_refused() {
     let message = |text: &str| read(Some(file(text).path()), Overrides::default());
     assert!(message("[limits]\nbody_bytes = 2048\nbulk_bytes = 2048").is_ok());
+    assert!(message("[shop]\npublic_attributes = [\"name\", \"stock\"]").is_err());
     for (text, reason) in [
         ("[limits]\nbody_bytes = 10\n", "limits.body_bytes must be at least 1024, found 10"),
         (

@@ -2,7 +2,7 @@
 //!
 //! A ticket says which suggestion an event is about; without one the database looks for what the customer was shown.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use atelier_core::domain::{ArticleId, CustomerId, Timestamp};
 use atelier_files::{EventRow, FileError, Rows};
@@ -19,6 +19,8 @@ use crate::store::{
     SuggestedArticle,
 };
 
+const DAY: Duration = Duration::from_hours(24);
+const REST_OF_DAY: Duration = Duration::from_millis(24 * 60 * 60 * 1000 - 1);
 /// How far a caller's clock may be ahead.
 const AHEAD: Duration = Duration::from_mins(1);
 /// The longest order or visitor, in characters.
@@ -39,34 +41,6 @@ pub struct Terms {
     pub kept: Duration,
     /// How long after a suggestion a purchase without a ticket belongs to it.
     pub window: Duration,
-}
-
-/// An event in the caller's words.
-#[derive(Debug, Clone)]
-pub struct Reported {
-    pub id: String,
-    pub kind: EventKind,
-    pub customer: Option<CustomerId>,
-    pub visitor: Option<String>,
-    /// Whether the visitor consented to be recognised.
-    pub consent: bool,
-    /// Or a variant of one.
-    pub article: ArticleId,
-    pub order: Option<String>,
-    pub value: Option<f64>,
-    /// That of arrival if there is none.
-    pub time: Option<Timestamp>,
-    pub ticket: Option<String>,
-}
-
-impl TryFrom<EventRow> for Reported {
-    type Error = String;
-
-    fn try_from(row: EventRow) -> Result<Self, String> {
-        let EventRow { id, kind, customer, visitor, consent, article, order, value, time, ticket } = row;
-        let kind = kind.parse().map_err(|error| format!("field \"kind\": {error}"))?;
-        Ok(Self { id, kind, customer, visitor, consent, article, order, value, time, ticket })
-    }
 }
 
 /// Records events.
@@ -98,15 +72,15 @@ impl Recorder<'_> {
     /// If the database fails; then none is recorded.
     pub async fn record(
         self,
-        reports: Vec<Reported>,
+        reports: Vec<EventRow>,
         now: Timestamp,
     ) -> Result<Vec<Result<EventRecorded, ReportError>>, StoreError> {
         let live = self.copies.and_then(|copies| copies.releases.current());
-        let articles = self.name_articles(live.as_deref(), &reports).await?;
+        let (articles, types) = self.name_articles(live.as_deref(), &reports).await?;
         let (mut events, mut refused) =
             (Vec::with_capacity(reports.len()), Vec::with_capacity(reports.len()));
         for (report, article) in reports.into_iter().zip(articles) {
-            match self.check(report, article, live.as_deref(), now).await {
+            match self.check(report, article, &types, live.as_deref(), now).await {
                 Ok(event) => {
                     events.push(event);
                     refused.push(None);
@@ -129,37 +103,39 @@ impl Recorder<'_> {
         Ok(results)
     }
 
-    /// Records the rows of a file in parts. What is recorded stays if a later part fails: sent again, it counts once.
+    /// Records the rows of a file in parts, up to `most`. What is recorded stays if a later part fails: sent again, it counts once.
     ///
     /// # Errors
     /// If the file cannot be read, or the database fails.
     pub async fn record_rows(
         self,
         rows: &mut Rows<EventRow>,
+        most: u64,
         now: Timestamp,
         mut progress: impl FnMut(u64),
     ) -> Result<Summary, RowsError> {
-        let mut summary = Summary::default();
+        let (mut summary, mut left) = (Summary::default(), most);
         loop {
-            let part = rows.next_rows(TOGETHER);
+            let mut part = rows.next_rows(TOGETHER);
             if part.is_empty() {
                 return Ok(summary);
             }
+            if left == 0 {
+                return Err(RowsError::TooMany { most });
+            }
+            part.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+            left -= part.len() as u64;
             let (mut lines, mut reports) = (Vec::with_capacity(part.len()), Vec::with_capacity(part.len()));
             for row in part {
-                let (line, report) = match row {
-                    Ok(row) => (row.line, Reported::try_from(row.value)),
+                match row {
+                    Ok(row) => {
+                        lines.push(row.line);
+                        reports.push(row.value);
+                    }
                     Err(error) if error.is_fatal() => {
                         return Err(FileError::Interrupted { path: rows.path().to_owned(), error }.into());
                     }
-                    Err(error) => (error.line, Err(error.reason)),
-                };
-                match report {
-                    Ok(report) => {
-                        lines.push(line);
-                        reports.push(report);
-                    }
-                    Err(reason) => summary.refuse(line, reason),
+                    Err(error) => summary.refuse(error.line, error.reason),
                 }
             }
             for (line, result) in lines.into_iter().zip(self.record(reports, now).await?) {
@@ -176,53 +152,68 @@ impl Recorder<'_> {
         }
     }
 
-    /// The articles of events that may name variants.
+    /// The articles of events that may name variants, and the types of those that the live release does not say.
     async fn name_articles(
         self,
         live: Option<&LiveRelease>,
-        reports: &[Reported],
-    ) -> Result<Vec<ArticleId>, StoreError> {
+        reports: &[EventRow],
+    ) -> Result<(Vec<ArticleId>, HashMap<ArticleId, String>), StoreError> {
         if let Some(live) = live {
-            return Ok(reports.iter().map(|report| live.article_id(&report.article)).collect());
+            let articles = reports.iter().map(|report| live.article_id(&report.article));
+            return Ok((articles.collect(), HashMap::new()));
         }
         let ids: Vec<ArticleId> = reports.iter().map(|report| report.article.clone()).collect();
         let named = self.store.articles().named(&ids).await?;
-        Ok(ids.into_iter().map(|id| named.get(&id).cloned().unwrap_or(id)).collect())
+        let articles: Vec<ArticleId> =
+            ids.into_iter().map(|id| named.get(&id).cloned().unwrap_or(id)).collect();
+        let of_tickets = articles.iter().zip(reports).filter(|(_, report)| report.ticket.is_some());
+        let of_tickets: Vec<ArticleId> = of_tickets.map(|(article, _)| article.clone()).collect();
+        let found = self.store.articles().get_many(&of_tickets).await?.into_iter();
+        Ok((articles, found.map(|article| (article.id.clone(), article.kind().to_owned())).collect()))
     }
 
     async fn check(
         self,
-        report: Reported,
+        report: EventRow,
         article: ArticleId,
+        types: &HashMap<ArticleId, String>,
         live: Option<&LiveRelease>,
         now: Timestamp,
     ) -> Result<Event, ReportError> {
-        let Reported { id, kind, customer, visitor, consent, order, value, time, ticket, .. } = report;
-        // What a caller does not let the shop keep is forgotten here.
+        let EventRow { id, kind, customer, visitor, consent, order, value, time, is_date, ticket, .. } =
+            report;
+        let kind: EventKind =
+            kind.parse().map_err(|reason| ReportError::Fault(Fault::new("kind", reason)))?;
         let is_said = |text: &String| !text.trim().is_empty();
         let (order, visitor) = (order.filter(is_said), visitor.filter(is_said));
-        let visitor = visitor.filter(|_| consent && customer.is_none());
         let at = self.check_time(time, now).map_err(ReportError::Fault)?;
+        // What was bought on a day was bought after all that was seen on it.
+        let at = if is_date && kind.is_sale() { now.min(at + REST_OF_DAY) } else { at };
         let checked = check_id(&id)
             .and(check_line("order", order.as_deref()))
-            .and(check_line("visitor", visitor.as_deref()))
+            .and(check_visitor(visitor.as_deref()))
             .and(value.map(thousandths).transpose());
         let value = checked.map_err(ReportError::Fault)?;
-        let mut event = Event { id, kind, customer, visitor, article, order, value, at, suggestion: None };
+        let mut event =
+            Event { id, kind, customer, visitor: None, article, order, value, at, suggestion: None };
         if let Some(ticket) = ticket {
-            event.suggestion = self.open(&ticket, &event, live).await?;
+            event.suggestion = self.open(&ticket, &event, visitor.as_deref(), live).await?;
+            if let Some((_, article)) = &mut event.suggestion {
+                article.kind = article.kind.take().or_else(|| types.get(&event.article).cloned());
+            }
         }
+        // What a caller does not let the shop keep is forgotten here.
+        event.visitor = visitor.filter(|_| consent && event.customer.is_none());
         Ok(event)
     }
 
     fn check_time(self, time: Option<Timestamp>, now: Timestamp) -> Result<Timestamp, Fault> {
-        const DAY: u64 = 24 * 60 * 60;
         let Some(at) = time else { return Ok(now) };
         if at > now + AHEAD {
             return Err(Fault::new("time", "the time is in the future; check the clock and the time zone"));
         }
         if at + self.terms.late < now {
-            let days = self.terms.late.as_secs() / DAY;
+            let days = self.terms.late.as_secs() / DAY.as_secs();
             let detail = format!("events may be up to {days} days late, and this one is older");
             return Err(Fault::new("time", detail));
         }
@@ -235,6 +226,7 @@ impl Recorder<'_> {
         self,
         id: &str,
         event: &Event,
+        visitor: Option<&str>,
         live: Option<&LiveRelease>,
     ) -> Result<Option<(FeedbackEvent, SuggestedArticle)>, ReportError> {
         let (ticket, key) = match self.tickets.open(id, event.at).await {
@@ -255,7 +247,7 @@ impl Recorder<'_> {
         let completion_id = if ticket.is_shared {
             // Without either, an event's own id tells who it is of.
             let customer = event.customer.as_ref().map(CustomerId::as_str);
-            of_caller(id, customer.or(event.visitor.as_deref()).unwrap_or(&event.id))
+            of_caller(id, &key, customer.or(visitor).unwrap_or(&event.id))
         } else {
             id.to_owned()
         };
@@ -309,6 +301,8 @@ impl Recorder<'_> {
 /// Why the rows of a file were not all read.
 #[derive(Debug, thiserror::Error)]
 pub enum RowsError {
+    #[error("there are more than {most} lines (limits.bulk_rows)")]
+    TooMany { most: u64 },
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
@@ -324,10 +318,16 @@ impl Summary {
     }
 }
 
-/// The slot for which an article was suggested, and its rank.
+/// The slot for which an article was suggested, and its rank. Of several slots it is the one where it ranks best.
 fn find(ticket: &Ticket, key: &Key, article: &ArticleId) -> Option<(usize, usize)> {
     let mark = key.mark(article.as_str());
-    ticket.blanks.iter().find_map(|blank| Some((blank.slot, blank.rank_of(mark)?)))
+    let found = ticket.blanks.iter().filter_map(|blank| Some((blank.slot, blank.rank_of(mark)?)));
+    found.min_by_key(|(_, rank)| *rank)
+}
+
+/// A visitor's id is short.
+pub fn check_visitor(visitor: Option<&str>) -> Result<(), Fault> {
+    check_line("visitor", visitor)
 }
 
 fn check_line(field: &str, text: Option<&str>) -> Result<(), Fault> {

@@ -40,6 +40,10 @@ pub struct Report {
     /// Required for suggestions past those that the ticket remembers.
     pub rank: Option<u32>,
     pub customer: Option<CustomerId>,
+    /// Tells apart those who share a completion and are no customers. It is not stored.
+    pub visitor: Option<String>,
+    /// Whether a page says so. Its ids are others than those of the shop's programs.
+    pub from_page: bool,
 }
 
 /// Why an event was not recorded.
@@ -122,10 +126,11 @@ async fn confirm(
         rules: ticket.rules_of(report.slot),
         ..describe(releases.current().as_deref(), &ticket.release, &report.article)
     };
-    // Without a customer, an event's own id tells who it is of.
+    let id = if report.from_page { format!("page\n{}", report.id) } else { report.id };
     let completion_id = if ticket.is_shared {
-        let caller = report.customer.as_ref().map_or(&*report.id, CustomerId::as_str);
-        of_caller(&report.completion_id, caller)
+        let customer = report.customer.as_ref().map(CustomerId::as_str);
+        // Without either, an event's own id tells who it is of.
+        of_caller(&report.completion_id, &key, customer.or(report.visitor.as_deref()).unwrap_or(&id))
     } else {
         report.completion_id
     };
@@ -142,7 +147,7 @@ async fn confirm(
         at: now,
         reason: None,
     };
-    Ok((report.id, event, article))
+    Ok((id, event, article))
 }
 
 fn finish(

@@ -17,6 +17,7 @@ use super::{
     fault::ServiceError,
     live_release::LiveRelease,
     profiles::Profiles,
+    tickets::{Suggested, SuggestedFor, Tickets},
 };
 
 /// Which similar articles a caller wants.
@@ -36,6 +37,30 @@ pub struct Similar {
     pub articles: Vec<(Arc<PackedArticle>, Vec<MovedBy>)>,
     pub variants: Variants,
     pub warnings: Vec<Warning>,
+    /// Whether it is for everybody.
+    is_shared: bool,
+    held_out: bool,
+}
+
+/// What tickets name as their method.
+const METHOD: &str = "similar";
+
+impl Similar {
+    /// Signs an id, for feedback on the articles: those of slot 0 of an outfit that has no other.
+    pub fn issue_ticket(&self, tickets: &Tickets, live: &LiveRelease, times: Times) -> String {
+        let articles = self.articles.iter().map(|(article, _)| article.id.clone()).collect();
+        let blank = SuggestedFor { slot: 0, articles, in_sets: Vec::new(), rules: Vec::new() };
+        tickets.issue(&Suggested {
+            release: live.name().to_owned(),
+            method: METHOD.to_owned(),
+            arm: None,
+            at: times.now,
+            is_shared: self.is_shared,
+            held_out: self.held_out,
+            outfit: vec![None],
+            blanks: vec![blank],
+        })
+    }
 }
 
 /// The most similar articles that the shop may offer the customer: what is in stock, fits, is no no-go, and passes the shop's rules.
@@ -68,7 +93,8 @@ pub async fn find(
             .collect();
         let variants = offered.choose_variants(articles.iter().map(|(article, _)| article));
         let warnings = offered.warnings.into_iter().chain(unmet).chain(resolved.stale).collect();
-        Ok(Similar { articles, variants, warnings })
+        let (is_shared, held_out) = (resolved.request.stored.is_none(), resolved.held_out);
+        Ok(Similar { articles, variants, warnings, is_shared, held_out })
     });
     ranking.await.expect("comparing articles does not panic; this is a bug")
 }

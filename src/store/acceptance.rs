@@ -270,7 +270,7 @@ pub(super) const SUMS: &str = "cast(sum(shown) as bigint) as shown, cast(sum(acc
      cast(sum(window_revenue) as bigint) as window_revenue";
 
 /// What an event adds to the revenue.
-const REVENUE: &str = "coalesce(case kind when 'bought' then value when 'returned' then -value end, 0)";
+const REVENUE: &str = "coalesce(events.revenue, 0)";
 
 impl FromRow<'_, AnyRow> for Outcomes {
     fn from_row(row: &AnyRow) -> sqlx::Result<Self> {

@@ -33,6 +33,8 @@ use super::{
     upsert,
 };
 
+/// Events whose customers, visitors and articles one statement asks for.
+const TOGETHER: usize = 500;
 /// Old events that are removed together: a writer in between waits for these at most.
 const REMOVED_TOGETHER: u32 = 2000;
 
@@ -80,7 +82,7 @@ impl EventKind {
         }
     }
 
-    fn is_sale(self) -> bool {
+    pub fn is_sale(self) -> bool {
         matches!(self, Self::Bought | Self::Returned | Self::Kept)
     }
 }
@@ -104,7 +106,7 @@ pub struct Event {
 }
 
 /// How an event belongs to a suggestion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attribution {
     /// It, or its purchase, named the ticket.
     Ticket,
@@ -168,7 +170,8 @@ fn hash(text: &str) -> Hash {
 
 impl Events<'_> {
     /// Records events, each once for its id, in one transaction. An event without a ticket belongs to the suggestion of its
-    /// article that its customer or visitor was shown last within `window`; a return, to the suggestion of its purchase.
+    /// article that its customer or visitor was shown last within `window`, also if that is reported later; a return, to the
+    /// suggestion of its purchase.
     ///
     /// # Errors
     /// Of an event, if its id was used for another one, or if there is no such customer. Otherwise if the database fails; then
@@ -189,11 +192,15 @@ impl Events<'_> {
             kind if kind.is_sale() => 2,
             _ => 0,
         });
-        for index in order {
-            results[index] = Some(match batch.add(&mut transaction, &events[index]).await {
-                Err(error @ (StoreError::Conflict(_) | StoreError::Unfit { .. })) => Err(error),
-                recorded => Ok(recorded?),
-            });
+        let others = order.partition_point(|index| !events[*index].kind.is_sale());
+        for part in [&order[..others], &order[others..]] {
+            for index in part {
+                results[*index] = Some(match batch.add(&mut transaction, &events[*index]).await {
+                    Err(error @ (StoreError::Conflict(_) | StoreError::Unfit { .. })) => Err(error),
+                    recorded => Ok(recorded?),
+                });
+            }
+            batch.attribute_earlier(&mut transaction).await?;
         }
         batch.write(&mut transaction).await?;
         transaction.commit().await?;
@@ -351,7 +358,7 @@ struct Suggestion {
     fact: Vec<u8>,
 }
 
-/// A sale of an order, of an earlier batch or this one.
+/// A sale, of an earlier batch or this one.
 #[derive(Debug, Clone)]
 struct Sale {
     id_hash: Vec<u8>,
@@ -359,13 +366,74 @@ struct Sale {
     value: Option<i64>,
     at: Timestamp,
     suggestion: Option<Suggestion>,
+    is_counted: bool,
 }
 
 /// Of an event `shown`: the day, the row of `feedback_counts`, the arm and the customer.
 type CountedShown = (Option<i64>, Option<i64>, Option<String>, Option<String>);
 
-/// The day on which a suggestion was shown, and the row of `feedback_counts` that counts it.
-type Counted = (i64, i64);
+/// A sale as it is stored.
+#[derive(Debug)]
+struct StoredSale {
+    who: Who,
+    order: Option<String>,
+    article: String,
+    sale: Sale,
+}
+
+/// Of which [`StoredSale`] is read.
+const SELECT_SALES: &str = "select customer_id, visitor_hash, order_id, article_id, id_hash, kind, value, at, attribution, shown_fact,
+    counts_id from events";
+
+impl FromRow<'_, AnyRow> for StoredSale {
+    fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
+        let id_hash: Vec<u8> = row.try_get("id_hash")?;
+        let row = Record::new(row, "events", &"of a sale");
+        let by: Option<Attribution> = row.parse_optional("attribution", |by: String| by.parse())?;
+        let (customer, fact): (Option<String>, Option<Vec<u8>>) =
+            (row.get("customer_id")?, row.get("shown_fact")?);
+        let counts_id: Option<i64> = row.get("counts_id")?;
+        let who = match customer {
+            Some(customer) => Who::Customer(customer),
+            // Others are not asked for.
+            None => Who::Visitor(row.get("visitor_hash")?),
+        };
+        Ok(Self {
+            who,
+            order: row.get("order_id")?,
+            article: row.get("article_id")?,
+            sale: Sale {
+                id_hash,
+                kind: row.parse("kind", |kind: String| kind.parse())?,
+                value: row.get("value")?,
+                at: row.time("at")?,
+                suggestion: by.zip(fact).map(|(by, fact)| Suggestion { by, fact }),
+                is_counted: counts_id.is_some(),
+            },
+        })
+    }
+}
+
+/// Whose order, the order, and the article.
+type Line = (Who, String, String);
+
+/// That a sale is counted for its suggestion.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    /// The day on which the suggestion was shown.
+    shown_day: i64,
+    /// The row of `feedback_counts`.
+    id: i64,
+    revenue: i64,
+}
+
+/// A sale that is counted for a suggestion, which has one of each kind.
+#[derive(Debug)]
+struct Counting {
+    id_hash: Vec<u8>,
+    value: Option<i64>,
+    revenue: i64,
+}
 
 /// The rest of what purchases change in a row of `feedback_counts`.
 #[derive(Debug, Default)]
@@ -393,9 +461,11 @@ struct Batch<'e> {
     customers: HashSet<String>,
     /// The suggestions of an article that were shown to someone.
     shown: HashMap<(Who, String), Vec<Shown>>,
-    sales: HashMap<(String, String), Vec<Sale>>,
-    /// The kinds of sales in the window that are counted, by the suggestion's fact.
-    counted: HashSet<(Vec<u8>, EventKind)>,
+    /// Earlier purchases that belong to no suggestion, of articles whose suggestions this batch is about.
+    unclear: Vec<StoredSale>,
+    sales: HashMap<Line, Vec<Sale>>,
+    /// The sales that are counted, by the suggestion's fact.
+    counted: HashMap<(Vec<u8>, Attribution, EventKind), Counting>,
     rows: Vec<NewRow<'e>>,
     tally: Tally,
     counts: BTreeMap<(i64, &'static str), (i64, i64)>,
@@ -446,8 +516,9 @@ impl<'e> Batch<'e> {
             known,
             customers,
             shown: HashMap::new(),
+            unclear: Vec::new(),
             sales: HashMap::new(),
-            counted: HashSet::new(),
+            counted: HashMap::new(),
             rows: Vec::with_capacity(events.len()),
             tally: Tally::default(),
             counts: BTreeMap::new(),
@@ -456,14 +527,45 @@ impl<'e> Batch<'e> {
         };
         let new: Vec<&Event> =
             events.iter().filter(|event| !batch.known.contains_key(&hash(&event.id))).collect();
+        let suggested: Vec<&Event> = new.iter().copied().filter(|event| event.suggestion.is_some()).collect();
+        batch.read_unclear(connection, &suggested).await?;
         batch.read_sales(connection, &new).await?;
         let unclear: Vec<&Event> = new
             .into_iter()
             .filter(|event| event.kind == EventKind::Bought && event.suggestion.is_none())
             .collect();
         batch.read_shown(connection, &unclear).await?;
-        batch.read_counted(connection).await?;
+        batch.read_counted(connection, &suggested).await?;
         Ok(batch)
+    }
+
+    fn window_millis(&self) -> i64 {
+        i64::try_from(self.window.as_millis()).unwrap_or(i64::MAX / 2)
+    }
+
+    /// Reads the purchases that belong to no suggestion and may follow what these events say was shown.
+    async fn read_unclear(
+        &mut self,
+        connection: &mut AnyConnection,
+        events: &[&Event],
+    ) -> Result<(), StoreError> {
+        for events in events.chunks(TOGETHER) {
+            let times = || events.iter().map(|event| event.at.millis());
+            let (Some(first), Some(last)) = (times().min(), times().max()) else { continue };
+            let last = last + self.window_millis();
+            let (customers, visitors, articles) = people(events);
+            let visitors: Vec<&[u8]> = visitors.iter().map(|hash| &hash[..]).collect();
+            let rest =
+                format!(" and kind = 'bought' and attribution is null and at between {first} and {last}");
+            let select = format!("{SELECT_SALES} where customer_id in");
+            self.unclear.extend(read_of(connection, &select, &customers, &articles, &rest).await?);
+            let select = format!("{SELECT_SALES} where visitor_hash in");
+            self.unclear.extend(read_of(connection, &select, &visitors, &articles, &rest).await?);
+        }
+        // The first counts. One may be in several chunks.
+        self.unclear.sort_by(|a, b| (a.sale.at, &a.sale.id_hash).cmp(&(b.sale.at, &b.sale.id_hash)));
+        self.unclear.dedup_by(|a, b| a.sale.id_hash == b.sale.id_hash);
+        Ok(())
     }
 
     /// Reads what is recorded of the orders of these events.
@@ -473,23 +575,19 @@ impl<'e> Batch<'e> {
         events: &[&Event],
     ) -> Result<(), StoreError> {
         let orders = events.iter().filter(|event| event.kind.is_sale()).filter_map(|event| order(event));
-        #[expect(clippy::type_complexity, reason = "the columns of a row")]
-        let rows: Vec<(String, String, Vec<u8>, String, Option<i64>, i64, Option<String>, Option<Vec<u8>>)> =
-            pages::in_transaction(
-                connection,
-                self.store.dialect,
-                "select order_id, article_id, id_hash, kind, value, at, attribution, shown_fact from events where order_id in",
-                &distinct(orders),
-                " and kind in ('bought', 'returned', 'kept')",
-            )
-            .await?;
-        for (order, article, id_hash, kind, value, at, by, fact) in rows {
-            let damaged = |reason| StoreError::Damaged { table: "events", id: order.clone(), reason };
-            let kind = kind.parse().map_err(damaged)?;
-            let by: Option<Attribution> = by.map(|by| by.parse().map_err(damaged)).transpose()?;
-            let suggestion = by.zip(fact).map(|(by, fact)| Suggestion { by, fact });
-            let sale = Sale { id_hash, kind, value, at: Timestamp::from_millis(at), suggestion };
-            self.sales.entry((order, article)).or_default().push(sale);
+        let earlier: Vec<String> = self.unclear.iter().filter_map(|one| one.order.clone()).collect();
+        let rows: Vec<StoredSale> = pages::in_transaction(
+            connection,
+            self.store.dialect,
+            &format!("{SELECT_SALES} where order_id in"),
+            &distinct(orders.chain(earlier.iter().map(String::as_str))),
+            " and kind in ('bought', 'returned', 'kept')",
+        )
+        .await?;
+        for StoredSale { who, order, article, sale } in rows {
+            if let Some(order) = order {
+                self.sales.entry((who, order, article)).or_default().push(sale);
+            }
         }
         Ok(())
     }
@@ -500,60 +598,66 @@ impl<'e> Batch<'e> {
         connection: &mut AnyConnection,
         events: &[&Event],
     ) -> Result<(), StoreError> {
-        let dialect = self.store.dialect;
-        let (Some(first), Some(last)) =
-            (events.iter().map(|event| event.at).min(), events.iter().map(|event| event.at).max())
-        else {
-            return Ok(());
-        };
-        let first = first.millis() - i64::try_from(self.window.as_millis()).unwrap_or(i64::MAX / 2);
-        let last = last.millis();
-        let customers = distinct(events.iter().filter_map(|event| event.customer.as_ref()));
-        let customers: Vec<&str> = customers.into_iter().map(CustomerId::as_str).collect();
-        let visitors: Vec<Hash> = distinct(events.iter().filter_map(|event| event.visitor.as_deref()))
-            .into_iter()
-            .map(hash)
-            .collect();
-        let visitors: Vec<&[u8]> = visitors.iter().map(|hash| &hash[..]).collect();
-        let [day, last_day] = [first, last].map(|at| day_of(Timestamp::from_millis(at)));
-        let rest = format!(" and kind = 'shown' and shown_day between {day} and {last_day}");
-        let select = "select customer_id, article_id, at, fact from feedback_events where customer_id in";
-        let to_customers: Vec<(String, String, i64, Vec<u8>)> =
-            pages::in_transaction(connection, dialect, select, &customers, &rest).await?;
-        let rest =
-            format!(" and kind = 'viewed' and shown_fact is not null and at between {first} and {last}");
-        let select = "select visitor_hash, article_id, at, shown_fact from events where visitor_hash in";
-        let to_visitors: Vec<(Vec<u8>, String, i64, Vec<u8>)> =
-            pages::in_transaction(connection, dialect, select, &visitors, &rest).await?;
-        let to_customers =
-            to_customers.into_iter().map(|(id, article, at, fact)| (Who::Customer(id), article, at, fact));
-        let to_visitors =
-            to_visitors.into_iter().map(|(hash, article, at, fact)| (Who::Visitor(hash), article, at, fact));
-        let bought: HashSet<&str> = events.iter().map(|event| event.article.as_str()).collect();
-        for (who, article, at, fact) in to_customers.chain(to_visitors) {
-            if bought.contains(&*article) {
+        for events in events.chunks(TOGETHER) {
+            let times = || events.iter().map(|event| event.at.millis());
+            let (Some(first), Some(last)) = (times().min(), times().max()) else { continue };
+            let first = first - self.window_millis();
+            let (customers, visitors, articles) = people(events);
+            let visitors: Vec<&[u8]> = visitors.iter().map(|hash| &hash[..]).collect();
+            let [day, last_day] = [first, last].map(|at| day_of(Timestamp::from_millis(at)));
+            let rest = format!(" and kind = 'shown' and shown_day between {day} and {last_day}");
+            let select = "select customer_id, article_id, at, fact from feedback_events where customer_id in";
+            let to_customers: Vec<(String, String, i64, Vec<u8>)> =
+                read_of(connection, select, &customers, &articles, &rest).await?;
+            let rest = format!(
+                " and attribution = 'ticket' and shown_fact is not null and at between {first} and {last}"
+            );
+            let select = "select visitor_hash, article_id, at, shown_fact from events where visitor_hash in";
+            let to_visitors: Vec<(Vec<u8>, String, i64, Vec<u8>)> =
+                read_of(connection, select, &visitors, &articles, &rest).await?;
+            let to_customers = to_customers
+                .into_iter()
+                .map(|(id, article, at, fact)| (Who::Customer(id), article, at, fact));
+            let to_visitors = to_visitors
+                .into_iter()
+                .map(|(hash, article, at, fact)| (Who::Visitor(hash), article, at, fact));
+            for (who, article, at, fact) in to_customers.chain(to_visitors) {
                 self.shown.entry((who, article)).or_default().push((at, fact));
             }
         }
         Ok(())
     }
 
-    /// Reads which sales in the window are counted.
-    async fn read_counted(&mut self, connection: &mut AnyConnection) -> Result<(), StoreError> {
+    /// Reads which sales are counted, of what was shown, of orders and of these events' tickets.
+    async fn read_counted(
+        &mut self,
+        connection: &mut AnyConnection,
+        events: &[&Event],
+    ) -> Result<(), StoreError> {
         let sold = self.sales.values().flatten().filter_map(|sale| sale.suggestion.as_ref());
         let sold = sold.map(|suggestion| &suggestion.fact[..]);
-        let facts = distinct(self.shown.values().flatten().map(|(_, fact)| &fact[..]).chain(sold));
-        let select = "select shown_fact, kind from events where shown_fact in";
-        let counted: Vec<(Vec<u8>, String)> = pages::in_transaction(
+        let shown = self.shown.values().flatten().map(|(_, fact)| &fact[..]);
+        let named: Vec<[u8; 32]> = events
+            .iter()
+            .filter_map(|event| event.suggestion.as_ref())
+            .map(|(feedback, _)| outcome_fact(feedback, FeedbackKind::Shown))
+            .collect();
+        let facts = distinct(shown.chain(sold).chain(named.iter().map(|fact| &fact[..])));
+        let select =
+            "select shown_fact, attribution, kind, id_hash, value, revenue from events where shown_fact in";
+        let counted: Vec<(Vec<u8>, String, String, Vec<u8>, Option<i64>, i64)> = pages::in_transaction(
             connection,
             self.store.dialect,
             select,
             &facts,
-            " and attribution = 'window'",
+            " and counts_id is not null",
         )
         .await?;
-        self.counted =
-            counted.into_iter().filter_map(|(fact, kind)| Some((fact, kind.parse().ok()?))).collect();
+        for (fact, by, kind, id_hash, value, revenue) in counted {
+            if let (Ok(by), Ok(kind)) = (by.parse(), kind.parse()) {
+                self.counted.insert((fact, by, kind), Counting { id_hash, value, revenue });
+            }
+        }
         Ok(())
     }
 
@@ -578,82 +682,125 @@ impl<'e> Batch<'e> {
             return Err(StoreError::Conflict(Conflict::UnknownCustomer));
         }
         let order = order(event);
-        let key = order.map(|order| (order.to_owned(), event.article.to_string()));
+        let line =
+            order.zip(Who::of(event)).map(|(order, who)| (who, order.to_owned(), event.article.to_string()));
         let mut sale = Sale {
             id_hash: id_hash.to_vec(),
             kind: event.kind,
             value: event.value,
             at: event.at,
             suggestion: None,
+            is_counted: false,
         };
         let (mut counts, mut counted) = (false, None);
         if let Some((feedback, article)) = &event.suggestion {
             let feedback =
                 FeedbackEvent { kind: event.kind.of_suggestion(), at: event.at, ..feedback.clone() };
             let fact = outcome_fact(&feedback, FeedbackKind::Shown).to_vec();
-            let recorded = self.record_feedback(connection, &id_hash, &feedback, article).await?;
-            if let (FeedbackKind::Shown, Some(who)) = (feedback.kind, Who::of(event)) {
+            if let Some(who) = Who::of(event) {
                 let shown = self.shown.entry((who, event.article.to_string())).or_default();
                 shown.push((event.at.millis(), fact.clone()));
             }
             sale.suggestion = Some(Suggestion { by: Attribution::Ticket, fact });
-            counts = recorded == Recorded::Now;
+            if !self.is_of_repeat(line.as_ref(), &sale) {
+                let recorded = self.record_feedback(connection, &id_hash, &feedback, article).await?;
+                counts = recorded == Recorded::Now;
+            }
             if counts && event.kind.is_sale() {
-                counted = self.count_revenue(connection, &sale).await?;
+                counted = self.count_sale(connection, &sale).await?;
             }
         } else if event.kind.is_sale() {
-            sale.suggestion = self.find_suggestion(event, key.as_ref());
-            (counts, counted) = self.count(connection, &sale).await?;
+            sale.suggestion = self.find_suggestion(event, line.as_ref());
+            (counts, counted) = self.count(connection, line.as_ref(), &sale).await?;
         }
-        if event.kind == EventKind::Bought
-            && let (Some(key), Some(suggestion)) = (&key, &sale.suggestion)
-        {
-            self.adopt(connection, key, suggestion).await?;
-        }
-        if let Some(key) = key.filter(|_| event.kind.is_sale()) {
-            self.sales.entry(key).or_default().push(sale.clone());
+        sale.is_counted = counted.is_some();
+        self.note_purchase(event, line.as_ref());
+        if let Some(line) = line.filter(|_| event.kind.is_sale()) {
+            self.sales.entry(line.clone()).or_default().push(sale.clone());
+            if event.kind == EventKind::Bought {
+                self.adopt(connection, &line, &sale).await?;
+            }
         }
         let customer = event.customer.as_ref().map(ToString::to_string);
         self.known.insert(id_hash, (event.kind, event.article.to_string(), customer));
         let (events, value) = self.counts.entry((day_of(event.at), event.kind.as_str())).or_default();
         *events += 1;
         *value += event.value.unwrap_or_default();
-        if let (Some(customer), EventKind::Bought | EventKind::Returned) = (&event.customer, event.kind) {
-            let key = (customer.as_str(), event.article.as_str());
-            let (bought, returned, at) = self.purchases.entry(key).or_insert((0, 0, i64::MIN));
-            *(if event.kind == EventKind::Bought { bought } else { returned }) += 1;
-            *at = event.at.millis().max(*at);
-        }
         let attribution = sale.suggestion.as_ref().map(|suggestion| suggestion.by);
         self.rows.push(NewRow { id_hash, event, order, suggestion: sale.suggestion, counted });
         Ok(EventRecorded { recorded: Recorded::Now, attribution, counts })
     }
 
+    /// Notes what a customer has since. A return says nothing of purchases of other orders, so one whose purchase is unknown waits for
+    /// it.
+    fn note_purchase(&mut self, event: &'e Event, line: Option<&Line>) {
+        let Some(customer) = &event.customer else { return };
+        let earlier = line.and_then(|line| self.sales.get(line)).map_or(&[][..], |sales| sales);
+        let count = |kind| earlier.iter().filter(|sale| sale.kind == kind).count();
+        let (bought, returned) = (count(EventKind::Bought), count(EventKind::Returned));
+        let more = match event.kind {
+            EventKind::Bought => (1, i64::from(returned > bought)),
+            EventKind::Returned if line.is_none() || bought > returned => (0, 1),
+            _ => return,
+        };
+        let key = (customer.as_str(), event.article.as_str());
+        let (bought, returned, at) = self.purchases.entry(key).or_insert((0, 0, i64::MIN));
+        *bought += more.0;
+        *returned += more.1;
+        *at = event.at.millis().max(*at);
+    }
+
     /// The suggestion of a sale without a ticket.
-    fn find_suggestion(&self, event: &Event, key: Option<&(String, String)>) -> Option<Suggestion> {
+    fn find_suggestion(&self, event: &Event, line: Option<&Line>) -> Option<Suggestion> {
         if event.kind != EventKind::Bought {
-            let purchases = self.sales.get(key?)?.iter().filter(|sale| sale.kind == EventKind::Bought);
-            return purchases
-                .filter_map(|sale| sale.suggestion.clone())
-                .min_by_key(|suggestion| suggestion.by);
+            let purchases = self.sales.get(line?)?.iter().filter(|sale| sale.kind == EventKind::Bought);
+            let suggestions =
+                purchases.filter_map(|sale| Some((!sale.is_counted, sale.suggestion.as_ref()?)));
+            let first = suggestions.min_by_key(|(is_repeat, suggestion)| (*is_repeat, suggestion.by));
+            return first.map(|(_, suggestion)| suggestion.clone());
         }
-        let who = Who::of(event)?;
-        let last = event.at.millis();
-        let first = last - i64::try_from(self.window.as_millis()).unwrap_or(i64::MAX / 2);
-        let shown = self.shown.get(&(who, event.article.to_string()))?;
-        let (_, fact) = shown.iter().filter(|(at, _)| (first..=last).contains(at)).max()?;
+        self.find_shown_last(&Who::of(event)?, event.article.as_str(), event.at)
+    }
+
+    /// The suggestion that someone was shown last within the window before a purchase.
+    fn find_shown_last(&self, who: &Who, article: &str, at: Timestamp) -> Option<Suggestion> {
+        let last = at.millis();
+        let shown = self.shown.get(&(who.clone(), article.to_owned()))?;
+        let in_time = shown.iter().filter(|(at, _)| (last - self.window_millis()..=last).contains(at));
+        let (_, fact) = in_time.max()?;
         Some(Suggestion { by: Attribution::Window, fact: fact.clone() })
+    }
+
+    /// Whether a return, or a kept article, is of a purchase that does not count for its suggestion, because another one does.
+    fn is_of_repeat(&self, line: Option<&Line>, sale: &Sale) -> bool {
+        if !matches!(sale.kind, EventKind::Returned | EventKind::Kept) {
+            return false;
+        }
+        let (Some(sales), Some(suggestion)) = (line.and_then(|line| self.sales.get(line)), &sale.suggestion)
+        else {
+            return false;
+        };
+        let of_suggestion = |other: &&Sale| {
+            let fact = other.suggestion.as_ref().map(|other| &other.fact);
+            other.kind == EventKind::Bought && fact == Some(&suggestion.fact)
+        };
+        let mut purchases = sales.iter().filter(of_suggestion).peekable();
+        purchases.peek().is_some() && purchases.all(|purchase| !purchase.is_counted)
     }
 
     /// Counts a sale without a ticket for its suggestion, and says whether it counts.
     async fn count(
         &mut self,
         connection: &mut AnyConnection,
+        line: Option<&Line>,
         sale: &Sale,
     ) -> Result<(bool, Option<Counted>), StoreError> {
         let Some(Suggestion { by, fact }) = &sale.suggestion else { return Ok((false, None)) };
+        if self.is_of_repeat(line, sale) {
+            return Ok((false, None));
+        }
         let counts = match by {
-            Attribution::Window => self.counted.insert((fact.clone(), sale.kind)),
+            Attribution::Window => !self.counted.contains_key(&(fact.clone(), *by, sale.kind)),
             Attribution::Ticket => {
                 let Some(shown) = find_shown(connection, fact).await? else { return Ok((false, None)) };
                 let feedback = FeedbackEvent { kind: sale.kind.of_suggestion(), at: sale.at, ..shown };
@@ -661,7 +808,7 @@ impl<'e> Batch<'e> {
                 self.record_feedback(connection, &sale.id_hash, &feedback, &article).await? == Recorded::Now
             }
         };
-        let counted = if counts { self.count_revenue(connection, sale).await? } else { None };
+        let counted = if counts { self.count_sale(connection, sale).await? } else { None };
         Ok((counts, counted))
     }
 
@@ -678,8 +825,9 @@ impl<'e> Batch<'e> {
         Ok(recorded)
     }
 
-    /// Notes what a sale adds to the counts of its suggestion, besides the outcome by its ticket.
-    async fn count_revenue(
+    /// Notes what a sale adds to the counts of its suggestion, besides the outcome by its ticket. A return takes back at most
+    /// what its purchase added.
+    async fn count_sale(
         &mut self,
         connection: &mut AnyConnection,
         sale: &Sale,
@@ -689,21 +837,42 @@ impl<'e> Batch<'e> {
             "select shown_day, counts_id, arm, customer_id from feedback_events where fact = $1",
         )
         .bind(&fact[..])
-        .fetch_optional(connection)
+        .fetch_optional(&mut *connection)
         .await?;
-        let Some((Some(shown_day), Some(counts_id), arm, customer)) = row else { return Ok(None) };
+        let Some((Some(shown_day), Some(id), arm, customer)) = row else { return Ok(None) };
+        let key = |kind| (fact.clone(), *by, kind);
+        let paid_back = |paid: i64, value: Option<i64>| value.map_or(paid, |value| value.min(paid));
         let value = sale.value.unwrap_or_default();
         let (place, revenue) = match sale.kind {
             EventKind::Bought => (0, value),
-            EventKind::Returned => (1, -value),
+            EventKind::Returned => {
+                let paid = self.counted.get(&key(EventKind::Bought)).map_or(0, |bought| bought.revenue);
+                (1, -paid_back(paid, sale.value))
+            }
             _ => (2, 0),
         };
-        let added = self.added.entry(counts_id).or_default();
+        let mut added = revenue;
+        if sale.kind == EventKind::Bought
+            && let Some(returned) = self.counted.get_mut(&key(EventKind::Returned))
+            && returned.revenue == 0
+        {
+            // It named the ticket, and came first.
+            returned.revenue = -paid_back(value, returned.value);
+            added += returned.revenue;
+            sqlx::query("update events set revenue = $2 where id_hash = $1")
+                .bind(&returned.id_hash[..])
+                .bind(returned.revenue)
+                .execute(&mut *connection)
+                .await?;
+        }
+        let (id_hash, value) = (sale.id_hash.clone(), sale.value);
+        self.counted.insert(key(sale.kind), Counting { id_hash, value, revenue });
+        let counts = self.added.entry(id).or_default();
         match by {
-            Attribution::Ticket => added.revenue += revenue,
+            Attribution::Ticket => counts.revenue += added,
             Attribution::Window => {
-                added.window[place] += 1;
-                added.window_revenue += revenue;
+                counts.window[place] += 1;
+                counts.window_revenue += added;
             }
         }
         // By ticket, the outcome itself is counted with the feedback.
@@ -711,38 +880,51 @@ impl<'e> Batch<'e> {
             Attribution::Ticket => ArmCounts::default(),
             Attribution::Window => ArmCounts::of(sale.kind.of_suggestion(), 1),
         };
-        more.revenue = revenue;
+        more.revenue = added;
         self.tally.add_to_arm(arm.as_deref(), customer.as_deref(), more);
-        Ok(Some((shown_day, counts_id)))
+        Ok(Some(Counted { shown_day, id, revenue }))
     }
 
     /// Returns that came before their purchase belong to its suggestion.
     async fn adopt(
         &mut self,
         connection: &mut AnyConnection,
-        key: &(String, String),
-        suggestion: &Suggestion,
+        line: &Line,
+        purchase: &Sale,
     ) -> Result<(), StoreError> {
-        let mut sales = self.sales.remove(key).unwrap_or_default();
-        for sale in &mut sales {
+        let Some(suggestion) = &purchase.suggestion else { return Ok(()) };
+        for place in 0..self.sales.get(line).map_or(0, Vec::len) {
+            let mut sale = self.sales[line][place].clone();
             if sale.kind == EventKind::Bought || sale.suggestion.is_some() {
                 continue;
             }
             sale.suggestion = Some(suggestion.clone());
-            let (_, counted) = self.count(connection, sale).await?;
-            sqlx::query(
-                "update events set attribution = $2, shown_fact = $3, shown_day = $4, counts_id = $5
-                 where id_hash = $1",
-            )
-            .bind(&sale.id_hash[..])
-            .bind(suggestion.by.as_str())
-            .bind(&suggestion.fact[..])
-            .bind(counted.map(|(day, _)| day))
-            .bind(counted.map(|(_, id)| id))
-            .execute(&mut *connection)
-            .await?;
+            let (_, counted) = self.count(connection, Some(line), &sale).await?;
+            sale.is_counted = counted.is_some();
+            attribute(connection, &sale, counted).await?;
+            self.sales.get_mut(line).expect("it was there; this is a bug")[place] = sale;
         }
-        self.sales.insert(key.clone(), sales);
+        Ok(())
+    }
+
+    /// Earlier purchases belong to what this batch says was shown before them.
+    async fn attribute_earlier(&mut self, connection: &mut AnyConnection) -> Result<(), StoreError> {
+        for StoredSale { who, order, article, mut sale } in std::mem::take(&mut self.unclear) {
+            sale.suggestion = self.find_shown_last(&who, &article, sale.at);
+            if sale.suggestion.is_none() {
+                continue;
+            }
+            let line = order.map(|order| (who, order, article));
+            let (_, counted) = self.count(connection, line.as_ref(), &sale).await?;
+            sale.is_counted = counted.is_some();
+            attribute(connection, &sale, counted).await?;
+            if let Some(line) = line {
+                let sales = self.sales.entry(line.clone()).or_default();
+                sales.retain(|other| other.id_hash != sale.id_hash);
+                sales.push(sale.clone());
+                self.adopt(connection, &line, &sale).await?;
+            }
+        }
         Ok(())
     }
 
@@ -750,12 +932,12 @@ impl<'e> Batch<'e> {
         let dialect = self.store.dialect;
         for rows in self.rows.chunks(upsert::ROWS) {
             const INSERT: &str = "insert into events (id_hash, kind, customer_id, visitor_hash, article_id, order_id, value, at,
-                attribution, shown_fact, shown_day, counts_id) values";
+                attribution, shown_fact, shown_day, counts_id, revenue) values";
             let mut values = AnyArguments::default();
             for row in rows {
                 row.bind(&mut values).map_err(|error| StoreError::Other(error.to_string()))?;
             }
-            write(connection, dialect, INSERT, rows.len(), 12, "", values).await?;
+            write(connection, dialect, INSERT, rows.len(), 13, "", values).await?;
         }
         let purchases: Vec<_> = self.purchases.into_iter().collect();
         for rows in purchases.chunks(upsert::ROWS) {
@@ -814,9 +996,73 @@ impl NewRow<'_> {
         values.add(event.at.millis())?;
         values.add(self.suggestion.as_ref().map(|suggestion| suggestion.by.as_str()))?;
         values.add(self.suggestion.as_ref().map(|suggestion| &suggestion.fact[..]))?;
-        values.add(self.counted.map(|(day, _)| day))?;
-        values.add(self.counted.map(|(_, id)| id))
+        values.add(self.counted.map(|counted| counted.shown_day))?;
+        values.add(self.counted.map(|counted| counted.id))?;
+        values.add(self.counted.map(|counted| counted.revenue))
     }
+}
+
+/// Stores how a sale that was recorded before belongs to a suggestion.
+async fn attribute(
+    connection: &mut AnyConnection,
+    sale: &Sale,
+    counted: Option<Counted>,
+) -> Result<(), StoreError> {
+    let suggestion = sale.suggestion.as_ref();
+    sqlx::query(
+        "update events set attribution = $2, shown_fact = $3, shown_day = $4, counts_id = $5, revenue = $6
+         where id_hash = $1",
+    )
+    .bind(&sale.id_hash[..])
+    .bind(suggestion.map(|suggestion| suggestion.by.as_str()))
+    .bind(suggestion.map(|suggestion| &suggestion.fact[..]))
+    .bind(counted.map(|counted| counted.shown_day))
+    .bind(counted.map(|counted| counted.id))
+    .bind(counted.map(|counted| counted.revenue))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The customers, visitors and articles of events.
+fn people<'e>(events: &[&'e Event]) -> (Vec<&'e str>, Vec<Hash>, Vec<&'e str>) {
+    let customers = distinct(events.iter().filter_map(|event| event.customer.as_ref()));
+    let visitors = distinct(events.iter().filter_map(|event| event.visitor.as_deref()));
+    (
+        customers.into_iter().map(CustomerId::as_str).collect(),
+        visitors.into_iter().map(hash).collect(),
+        distinct(events.iter().map(|event| event.article.as_str())),
+    )
+}
+
+/// The rows of these people and articles. `select` ends in `in`.
+async fn read_of<'q, Row, I: pages::Id<'q>>(
+    connection: &mut AnyConnection,
+    select: &str,
+    people: &[I],
+    articles: &[&'q str],
+    rest: &str,
+) -> Result<Vec<Row>, StoreError>
+where
+    Row: for<'r> FromRow<'r, AnyRow> + Send + Unpin,
+{
+    if people.is_empty() {
+        return Ok(Vec::new());
+    }
+    let numbers = |first: usize, count: usize| {
+        (first..first + count).map(|number| format!("${number}")).collect::<Vec<_>>().join(", ")
+    };
+    let (of_people, of_articles) = (numbers(1, people.len()), numbers(1 + people.len(), articles.len()));
+    let sql = format!("{select} ({of_people}) and article_id in ({of_articles}){rest}");
+    let mut query = sqlx::query_as(AssertSqlSafe(sql));
+    for id in people {
+        query = query.bind(*id);
+    }
+    for article in articles {
+        query = query.bind(*article);
+    }
+    // Most batches have another number of people and articles.
+    Ok(query.persistent(false).fetch_all(connection).await?)
 }
 
 /// Without a customer or a visitor who consented, an order must not be kept.

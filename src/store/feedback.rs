@@ -493,6 +493,21 @@ fn hash(key: &str) -> [u8; 32] {
     Sha256::digest(key).into()
 }
 
+/// Removes what stands for a customer in the completion ids that they share with others: a dot and 16 digits.
+pub(super) async fn forget_caller(
+    connection: &mut AnyConnection,
+    customer: &CustomerId,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "update feedback_events set completion_id = substr(completion_id, 1, length(completion_id) - 17)
+         where customer_id = $1 and completion_id like '%.________________'",
+    )
+    .bind(customer.as_str())
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
 async fn has_fact(connection: &mut AnyConnection, fact: &[u8; 32]) -> Result<bool, StoreError> {
     let found = sqlx::query("select kind from feedback_events where fact = $1").bind(&fact[..]);
     Ok(found.fetch_optional(connection).await?.is_some())

@@ -15,7 +15,7 @@ use super::{
     ChangeError, Entry, Expected, Put, Store, StoreError, Stored, Version,
     audit::{self, ERASED},
     connect::Dialect,
-    import,
+    feedback, import,
     pages::{self, PART},
     revisions::{self, Changed},
     search, upsert,
@@ -351,6 +351,9 @@ pub(super) async fn remove<R: Resource>(
     let sql = format!("select id from {} where id = $1{}", R::VISIBLE, store.dialect.for_update());
     let visible = sqlx::query(AssertSqlSafe(sql)).bind(id.borrow()).fetch_optional(&mut *connection);
     let found = visible.await?.is_some();
+    if let Some(customer) = R::owner(id) {
+        feedback::forget_caller(connection, customer).await?;
+    }
     // A running import's row, too. The foreign keys of outfits, notes and feedback events do the rest.
     let sql = format!("delete from {} where id = $1", R::TABLE);
     let deleted = sqlx::query(AssertSqlSafe(sql)).bind(id.borrow()).execute(&mut *connection).await?;

@@ -535,7 +535,7 @@ export interface components {
             title?: string | null;
             /**
              * Format: double
-             * @description What they cost together; null if one has no price in the shop's currency.
+             * @description What they cost together; null if one has no price in the shop's currency, or prices are not public.
              */
             total?: number | null;
         };
@@ -1133,6 +1133,11 @@ export interface components {
              * @example 1
              */
             slot: number;
+            /**
+             * @description Without a customer: your id of the visitor, or of their visit. Looks that everybody sees count as shown once for each. It is
+             *     not stored.
+             */
+            visitor?: string | null;
         };
         /** @description The result for one of several events. */
         FeedbackItem: components["schemas"]["Taken"] | components["schemas"]["Problem"];
@@ -2138,6 +2143,8 @@ export interface components {
         };
         /** @description Articles that are like another one. */
         SimilarArticles: {
+            /** @description Send this id with feedback, with slot 0. */
+            completion_id: string;
             /** @description The most similar first, unless rules move them. */
             items: components["schemas"]["SimilarArticle"][];
             warnings: components["schemas"]["Warning"][];

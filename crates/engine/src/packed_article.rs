@@ -43,6 +43,15 @@ impl PackedArticle {
         &self.offers
     }
 
+    /// Says whether a variant is in stock, in this store if one is named. The article may say itself what there is of each size.
+    pub fn stock<'a>(&self, store: Option<&'a str>) -> impl Fn(&Offer) -> bool + use<'a> {
+        let whole = (!self.offers.iter().any(|offer| offer.variant.says_stock())).then(|| self.unpack());
+        move |offer| match &whole {
+            Some(article) => article.offers(&offer.variant, store),
+            None => offer.variant.is_in_stock(store),
+        }
+    }
+
     /// A variant's fields, and whether it is in stock.
     pub fn describe(&self, offer: &Offer, in_stock: bool) -> Box<RawValue> {
         let fields = &self.json.get()[offer.range.clone()][1..];

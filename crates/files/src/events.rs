@@ -10,7 +10,7 @@ use super::{
     Table,
     check::{Check, Context, Repeat, Seen},
     json::{Fields, describe_type},
-    orders::{read_flag, read_time},
+    orders::{is_date, read_flag, read_time},
     table::{Field, field, id_text, in_field, parse_id, refuse_nul, take},
 };
 
@@ -27,6 +27,8 @@ pub struct EventRow {
     pub order: Option<String>,
     pub value: Option<f64>,
     pub time: Option<Timestamp>,
+    /// Whether it is the beginning of a day that is named without a time of day.
+    pub is_date: bool,
     pub ticket: Option<String>,
 }
 
@@ -60,7 +62,9 @@ impl Table for EventRow {
                 .map_err(|text| format!("field \"consent\" must be true or false, found {text:?}"))
         })?;
         let value = given("value").map(|value| read_value(&value)).transpose()?;
-        let time = given("time").map(read_time).transpose()?;
+        let time = given("time");
+        let is_date = time.as_ref().is_some_and(is_date);
+        let time = time.map(read_time).transpose()?;
         let mut text =
             |name: &str| given(name).map(|value| id_text(format_args!("field {name:?}"), value)).transpose();
         let (visitor, order, ticket) = (text("visitor")?, text("order")?, text("ticket")?);
@@ -70,7 +74,8 @@ impl Table for EventRow {
             (Some(id), _) => parse_id("variant", Some(id), ArticleId::new)?,
             (None, id) => parse_id("article", id, ArticleId::new)?,
         };
-        Ok((Self { id, kind, customer, visitor, consent, article, order, value, time, ticket }, Vec::new()))
+        let row = Self { id, kind, customer, visitor, consent, article, order, value, time, is_date, ticket };
+        Ok((row, Vec::new()))
     }
 
     fn to_fields(&self, _: &Schema) -> Fields {
@@ -84,7 +89,14 @@ impl Table for EventRow {
             ("article", Some(self.article.as_str().into())),
             ("order", text(&self.order)),
             ("value", self.value.map(Value::from)),
-            ("time", self.time.map(|time| moment(time.millis(), 1000, true).into())),
+            (
+                "time",
+                self.time.map(|time| {
+                    let mut time = moment(time.millis(), 1000, true);
+                    time.truncate(if self.is_date { "2026-11-21".len() } else { time.len() });
+                    time.into()
+                }),
+            ),
             ("ticket", text(&self.ticket)),
         ];
         fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
@@ -125,6 +137,16 @@ mod tests {
                          "time": "2026-11-21T13:34:56Z", "ticket": "t"});
         let read_row = read(row.clone()).unwrap();
         assert_eq!(Value::from(read_row.to_fields(&Schema::default_schema())), row);
+        for (time, is_date) in
+            [("21.11.2026", true), ("2026-11-21", true), ("2026-11-21 00:00", false), ("1795219200", false)]
+        {
+            let mut dated = row.clone();
+            dated["time"] = time.into();
+            let dated = read(dated).unwrap();
+            assert_eq!((dated.time.unwrap().millis(), dated.is_date), (1_795_219_200_000, is_date), "{time}");
+            let written = dated.to_fields(&Schema::default_schema());
+            assert_eq!(read(written.into()).unwrap(), dated);
+        }
         let cells = json!({"id": 7, "kind": "bought", "customer": "", "article": "a", "variant": "a-M", "value": "64,50",
                            "consent": "ja", "visitor": "v", "time": "", "seen": 3});
         let cells = read(cells).unwrap();

@@ -96,6 +96,12 @@ pub(super) fn read_time(value: Value) -> Result<Timestamp, String> {
     })
 }
 
+/// Whether a time has no time of day.
+pub(super) fn is_date(value: &Value) -> bool {
+    let is_day = |text: &str| text.contains(['-', '.']) && !text.contains(['T', ' ']);
+    value.as_str().is_some_and(|text| is_day(text.trim()))
+}
+
 /// A flag, or when it was returned.
 fn read_returned(value: &Value) -> Result<bool, String> {
     read_flag(value).or_else(|text| match read_time(value.clone()) {

@@ -303,15 +303,27 @@ impl<T> Rows<T> {
 }
 
 impl<T: Table> Rows<T> {
-    /// The next rows, at most `n` of them; none at the end. Those of JSON Lines are parsed on all cores.
+    /// The next rows, at most `n` of them, or fewer if they are long; none at the end. Those of JSON Lines are parsed on all
+    /// cores.
     pub fn next_rows(&mut self, n: usize) -> Vec<Result<FileRow<T>, RowError>>
     where
         T: Send,
     {
-        let Source::JsonLines(reader) = &mut self.source else { return self.by_ref().take(n).collect() };
+        let most = self.bytes() + TOGETHER;
+        let Source::JsonLines(reader) = &mut self.source else {
+            let mut rows = Vec::new();
+            while rows.len() < n
+                && self.bytes() < most
+                && let Some(row) = self.next()
+            {
+                rows.push(row);
+            }
+            return rows;
+        };
         let mut lines = Vec::new();
         while lines.len() < n
             && !self.ended
+            && reader.bytes() < most
             && let Some(line) = reader.next_line()
         {
             self.ended = line.is_err();
@@ -364,6 +376,8 @@ impl<T: Table> Iterator for Rows<T> {
 
 /// The longest row, in bytes: far above any sensible one. Callers hold several rows in memory, parsed.
 pub(super) const LONGEST: usize = 1 << 20;
+/// About the most bytes of rows that are read together.
+const TOGETHER: u64 = 8 << 20;
 
 /// Says that the disk or the network failed.
 pub(super) fn read_failure(error: &io::Error) -> String {

@@ -134,8 +134,14 @@ impl Access {
     }
 
     /// Counts a request of the sender, or returns how long to wait before the next.
-    pub fn check_rate(&self, sender: Sender, per_second: u32, now: Instant) -> Result<(), Duration> {
-        self.rates.lock().unwrap_or_else(PoisonError::into_inner).take(sender, per_second, now)
+    pub fn check_rate(
+        &self,
+        sender: Sender,
+        count: u32,
+        per_second: u32,
+        now: Instant,
+    ) -> Result<(), Duration> {
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner).take(sender, count, per_second, now)
     }
 }
 

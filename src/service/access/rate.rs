@@ -13,15 +13,26 @@ use crate::store::KeyId;
 pub enum Sender {
     Key(KeyId),
     Address(IpAddr),
+    /// Events of pages, which come several in a request.
+    Events(IpAddr),
 }
 
 impl Sender {
     /// The sender at an address. A home has 2^64 addresses of IPv6, which count as one.
     pub fn at(address: IpAddr) -> Self {
-        Self::Address(match address {
-            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
-            IpAddr::V4(_) => address,
-        })
+        Self::Address(network(address))
+    }
+
+    /// The sender of a page's events at an address.
+    pub fn of_events(address: IpAddr) -> Self {
+        Self::Events(network(address))
+    }
+}
+
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        IpAddr::V4(_) => address,
     }
 }
 
@@ -35,11 +46,17 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    /// Counts a request, or returns how long to wait before the next.
-    pub(super) fn take(&mut self, sender: Sender, per_second: u32, now: Instant) -> Result<(), Duration> {
+    /// Counts a number of requests, or returns how long to wait before the next.
+    pub(super) fn take(
+        &mut self,
+        sender: Sender,
+        count: u32,
+        per_second: u32,
+        now: Instant,
+    ) -> Result<(), Duration> {
         /// How much may come at once, in seconds' worth of requests.
         const BURST: Duration = Duration::from_secs(1);
-        let each = Duration::from_secs(1) / per_second.max(1);
+        let each = Duration::from_secs(1) / per_second.max(1) * count;
         if self.used.len() >= self.most {
             self.used.retain(|_, used| *used > now);
             self.most = 2 * self.used.len() + 64;
@@ -63,22 +80,23 @@ mod tests {
         let (mut rates, mut now) = (Rates::default(), Instant::now());
         let (one, other) = (Sender::Key(KeyId(1)), Sender::at([10, 0, 0, 7].into()));
         for _ in 0..10 {
-            rates.take(one, 10, now).unwrap();
+            rates.take(one, 1, 10, now).unwrap();
         }
-        assert_eq!(rates.take(one, 10, now), Err(Duration::from_millis(100)));
-        rates.take(other, 10, now).unwrap();
+        assert_eq!(rates.take(one, 1, 10, now), Err(Duration::from_millis(100)));
+        rates.take(other, 9, 10, now).unwrap();
+        assert_eq!(rates.take(other, 2, 10, now), Err(Duration::from_millis(100)), "together");
         now += Duration::from_millis(100);
-        rates.take(one, 10, now).unwrap();
-        assert!(rates.take(one, 10, now).is_err());
+        rates.take(one, 1, 10, now).unwrap();
+        assert!(rates.take(one, 1, 10, now).is_err());
         now += Duration::from_secs(5);
         assert_eq!(
-            (0..20).filter(|_| rates.take(one, 10, now).is_ok()).count(),
+            (0..20).filter(|_| rates.take(one, 1, 10, now).is_ok()).count(),
             10,
             "the burst does not accumulate"
         );
         for _ in 0..3 {
             now += Duration::from_secs(1);
-            rates.take(other, 1, now).unwrap();
+            rates.take(other, 1, 1, now).unwrap();
         }
     }
 
@@ -87,7 +105,7 @@ mod tests {
         let (mut rates, mut now) = (Rates::default(), Instant::now());
         for second in 0..100_u64 {
             for address in 0..1000_u64 {
-                rates.take(Sender::Key(KeyId((second * 1000 + address).cast_signed())), 10, now).unwrap();
+                rates.take(Sender::Key(KeyId((second * 1000 + address).cast_signed())), 1, 10, now).unwrap();
             }
             now += Duration::from_secs(1);
         }

@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use atelier_core::{domain::Timestamp, util::digest};
+use atelier_core::domain::Timestamp;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use self::keys::{Keys, SIGNATURE};
@@ -193,13 +193,10 @@ impl Tickets {
 /// Between a completion id that many callers share and one of them, in recorded events. No id has it.
 const OF: char = '.';
 
-/// The completion id under which a caller's events about a shared answer are recorded.
-pub fn of_caller(id: &str, caller: &str) -> String {
-    /// Enough to tell millions of callers apart.
-    const LENGTH: usize = 16;
-    let mut caller = digest::sha256(caller.as_bytes());
-    caller.truncate(LENGTH);
-    format!("{id}{OF}{caller}")
+/// The completion id under which a caller's events about a shared answer are recorded. Only the key, which does not last, tells
+/// who the caller is, and that the same one is in another id.
+pub fn of_caller(id: &str, key: &Key, caller: &str) -> String {
+    format!("{id}{OF}{}", hex::encode(key.mark_caller(id, caller)))
 }
 
 /// Reads the completion id of a recorded event. Its signature was checked then; its key may be gone and its time past.

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
 use atelier_core::{
-    domain::{Article, ArticleError, ArticleId, ArticlePatch, PatchError, Schema, Variant, json_number},
+    domain::{Article, ArticleError, ArticleId, ArticlePatch, PatchError, Schema, json_number},
     util::json_pointer::step,
 };
 use atelier_engine::packed_article::PackedArticle;
@@ -68,16 +68,27 @@ pub(crate) struct ArticleBody {
     article: Arc<PackedArticle>,
     /// All, if none are named.
     fields: Option<Arc<[String]>>,
-    /// Whether anyone may read it.
-    is_public: bool,
+    /// Set if anyone may read it.
+    public: Option<Public>,
+}
+
+/// What an article that anyone may read is shown for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Public {
+    /// The store whose stock counts; none for all.
+    pub(crate) store: Option<Arc<str>>,
 }
 
 /// What anyone may read of a variant that they may read at all.
 pub(crate) const PUBLIC_OF_VARIANTS: [&str; 4] = ["id", "size", "options", "in_stock"];
 
 impl ArticleBody {
-    pub(crate) fn new(article: Arc<PackedArticle>, fields: Option<Arc<[String]>>, is_public: bool) -> Self {
-        Self { article, fields, is_public }
+    pub(crate) fn new(
+        article: Arc<PackedArticle>,
+        fields: Option<Arc<[String]>>,
+        public: Option<Public>,
+    ) -> Self {
+        Self { article, fields, public }
     }
 }
 
@@ -87,10 +98,11 @@ impl Serialize for ArticleBody {
             None => self.article.serialize(serializer),
             Some(fields) => {
                 let selection = Selection { object: self.article.json(), fields, always: &["id", "type"] };
-                if self.is_public {
-                    selection.serialize_public(serializer)
-                } else {
-                    selection.serialize(serializer)
+                match &self.public {
+                    Some(Public { store }) => {
+                        selection.serialize_public(&self.article, store.as_deref(), serializer)
+                    }
+                    None => selection.serialize(serializer),
                 }
             }
         }
@@ -120,21 +132,26 @@ impl<'a> Selection<'a> {
     }
 
     /// An article, with the same selection of each variant, and whether it is in stock instead of how many there are.
-    fn serialize_public<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize_public<S: Serializer>(
+        &self,
+        packed: &PackedArticle,
+        store: Option<&str>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let is_in_stock = packed.stock(store);
         let mut article = serializer.serialize_map(None)?;
         for (name, value) in self.chosen()? {
             if name == "variants" {
                 let objects: Vec<&RawValue> =
                     serde_json::from_str(value.get()).map_err(ser::Error::custom)?;
-                let variants = objects.into_iter().map(|object| {
-                    let variant: Variant = serde_json::from_str(object.get()).map_err(ser::Error::custom)?;
+                let variants = objects.into_iter().zip(packed.offers()).map(|(object, offer)| {
                     let own = Self { object, always: &PUBLIC_OF_VARIANTS, ..*self };
                     let own = own.chosen()?.filter(|(name, _)| name != "in_stock");
                     let mut shown: BTreeMap<Cow<'_, str>, Value> = BTreeMap::new();
                     for (name, value) in own {
                         shown.insert(name, serde_json::from_str(value.get()).map_err(ser::Error::custom)?);
                     }
-                    shown.insert("in_stock".into(), variant.is_in_stock(None).into());
+                    shown.insert("in_stock".into(), is_in_stock(offer).into());
                     Ok(shown)
                 });
                 article.serialize_entry(&name, &variants.collect::<Result<Vec<_>, S::Error>>()?)?;
@@ -201,13 +218,13 @@ impl ToSchema for ArticleBody {
 
 impl From<Arc<PackedArticle>> for ArticleBody {
     fn from(article: Arc<PackedArticle>) -> Self {
-        Self::new(article, None, false)
+        Self::new(article, None, None)
     }
 }
 
 impl From<Article> for ArticleBody {
     fn from(article: Article) -> Self {
-        Self::new(Arc::new((&article).into()), None, false)
+        Self::new(Arc::new((&article).into()), None, None)
     }
 }
 

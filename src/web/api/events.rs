@@ -6,6 +6,7 @@ use atelier_core::{
     domain::{ArticleId, CustomerId, Timestamp},
     util::calendar,
 };
+use atelier_files::EventRow;
 use axum::extract::{Request, State};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -19,7 +20,7 @@ use crate::{
     service::{
         acceptance::{USUAL_DAYS, money},
         access::Scope,
-        events::{Reported, RowsError, Summary},
+        events::{RowsError, Summary},
     },
     store::{Attribution, EventKind, EventRecorded, Purchase, Recorded, StoredEvent, day_of},
     web::http::{
@@ -82,7 +83,7 @@ struct EventBody {
 }
 
 impl EventBody {
-    fn read(self) -> Result<Reported, Problem> {
+    fn read(self) -> Result<EventRow, Problem> {
         let Self { id, kind, customer, visitor, consent, article, order, value, time, ticket } = self;
         let mut findings = Vec::new();
         let article = value_or_finding(ArticleId::new(&article), || "/article".into(), &mut findings);
@@ -98,7 +99,8 @@ impl EventBody {
         let (Some(article), Some(customer), Some(time)) = (article, customer, time) else {
             return Err(Problem::invalid(findings));
         };
-        Ok(Reported { id, kind, customer, visitor, consent, article, order, value, time, ticket })
+        let (kind, is_date) = (kind.as_str().to_owned(), false);
+        Ok(EventRow { id, kind, customer, visitor, consent, article, order, value, time, is_date, ticket })
     }
 }
 
@@ -149,16 +151,16 @@ async fn record(
         let detail = format!("a list has at most {most} events, found {}; split it", events.len());
         return Err(Problem::invalid(vec![Finding::at("", detail)]));
     }
-    let mut read: Vec<Result<Reported, Problem>> =
+    let mut read: Vec<Result<EventRow, Problem>> =
         events.into_iter().map(|event| from_value(event).and_then(EventBody::read)).collect();
     if let Some(Err(problem)) = read.pop_if(|event| !is_list && event.is_err()) {
         return Err(problem);
     }
-    let good: Vec<Reported> = read.iter().flatten().cloned().collect();
+    let good: Vec<EventRow> = read.iter().flatten().cloned().collect();
     let now = state.now();
     let recorded = uncancelled(async move { state.recorder().record(good, now).await }).await?;
     let mut recorded = recorded.into_iter();
-    let item = |read: Result<Reported, Problem>| {
+    let item = |read: Result<EventRow, Problem>| {
         let result = read.and_then(|event| {
             let result = recorded.next().expect("every event has a result; this is a bug");
             result.map(|result| RecordedEvent::new(event.id, result)).map_err(fault::event_problem)
@@ -205,8 +207,15 @@ async fn import(State(state): State<AppState>, request: Request) -> Result<Json<
     let length = file.metadata().map_err(|error| Problem::inside(Kind::Internal, error))?.len();
     let rows = atelier_files::read_json_lines(file, length, Path::new("the body"), &state.schema());
     let mut rows = rows.map_err(|error| Problem::inside(Kind::Internal, error))?;
-    let summary = state.recorder().record_rows(&mut rows, state.now(), |_| {}).await;
-    let Summary { recorded, known, refused, errors } = summary.map_err(|error| match error {
+    let recorded = uncancelled(async move {
+        let most = state.limits.bulk_rows.into();
+        state.recorder().record_rows(&mut rows, most, state.now(), |_| {}).await
+    });
+    let Summary { recorded, known, refused, errors } = recorded.await.map_err(|error| match error {
+        RowsError::TooMany { most } => {
+            let detail = format!("{error}; the first {most} are recorded, so send the others");
+            Problem::new(Kind::Invalid, detail)
+        }
         RowsError::File(error) => Problem::inside(Kind::Internal, error),
         RowsError::Store(error) => error.into(),
     })?;

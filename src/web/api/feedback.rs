@@ -3,7 +3,10 @@
 //! The completion id of an event determines the release, method and arm of the suggestion, so a caller cannot credit
 //! the wrong method by mistake.
 
-use std::time::Duration;
+use std::{
+    net::IpAddr,
+    time::{Duration, Instant},
+};
 
 use atelier_core::{
     domain::{ArticleId, Timestamp},
@@ -28,14 +31,15 @@ use crate::web::api::{
 };
 use crate::{
     service::{
-        access::Scope,
+        access::{Scope, Sender},
+        events::check_visitor,
         feedback::{self, Report},
     },
     store::{FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded, RefusalReason, StoreError},
     web::http::{
         AppState, Finding, Kind, Problem, ProblemBody, RequestId,
         extract::{Json, JsonText, from_value, parse, parse_list, read_integer, read_optional_integer},
-        keys::Reader,
+        keys::{Caller, Reader, refuse_rate},
         problem::value_or_finding,
         routes::Routes,
         schema::{ArticleIdSchema, BytesSchema, CustomerIdSchema},
@@ -95,7 +99,8 @@ enum FeedbackResult {
 /// Only what was suggested is recorded, whichever release is live by now. An article that is accepted, rejected or bought
 /// counts as shown, too. An article that only one of the `sets` suggested has that set's rank.
 ///
-/// A publishable key reports at most 50 events, only `shown` and `accepted`, and sends `customer` signed.
+/// A publishable key reports at most 50 events, only `shown` and `accepted`, and sends `customer` signed. Its events' ids are
+/// apart from those of other keys.
 #[utoipa::path(post, path = "/feedback", operation_id = "reportFeedback",
     tag = "feedback", request_body = FeedbackBody, responses(
     (status = 200, description = "For each event, whether it is recorded now, or its problem", body = Vec<FeedbackItem>),
@@ -107,20 +112,23 @@ async fn report(
     State(state): State<AppState>,
     request: RequestId,
     reader: Reader,
+    Caller(author): Caller,
     JsonText(text): JsonText,
 ) -> Result<Json<FeedbackResult>, Problem> {
     let now = state.now();
     if text.trim_ascii_start().first() != Some(&b'[') {
         let event = parse(&text)?;
+        check_pace(&state, &reader, author.peer, 1)?;
         return record(&state, &reader, event, now).await.map(|event| Json(FeedbackResult::One(event)));
     }
     let events = parse_list(&text)?;
     let most = state.limits.feedback_events;
     let most = if matches!(reader, Reader::Visitors(_)) { most.min(MOST_OF_A_PAGE) } else { most };
-    if events.len() > most as usize {
+    let Some(count) = u32::try_from(events.len()).ok().filter(|count| *count <= most) else {
         let detail = format!("a list has at most {most} events, found {}; split it", events.len());
         return Err(Problem::invalid(vec![Finding::at("", detail)]));
-    }
+    };
+    check_pace(&state, &reader, author.peer, count)?;
     record_all(&state, &reader, events, &request, now).await.map(|items| Json(FeedbackResult::Several(items)))
 }
 
@@ -128,6 +136,16 @@ async fn report(
 const TOGETHER: usize = 100;
 /// The most events of a page's request.
 const MOST_OF_A_PAGE: u32 = 50;
+/// How many events a second pages at an address may report, for each request a second.
+const EVENTS_EACH: u32 = 5;
+
+/// Counts the events that pages at an address report.
+fn check_pace(state: &AppState, reader: &Reader, peer: Option<IpAddr>, count: u32) -> Result<(), Problem> {
+    let (Reader::Visitors(_), Some(address)) = (reader, peer) else { return Ok(()) };
+    let rate = state.limits.address_rate.saturating_mul(EVENTS_EACH).max(MOST_OF_A_PAGE);
+    let counted = state.access.check_rate(Sender::of_events(address), count, rate, Instant::now());
+    counted.map_err(|wait| refuse_rate("this address", rate, "events", wait))
+}
 
 async fn record_all(
     state: &AppState,
@@ -215,6 +233,10 @@ struct EventBody {
     /// The customer, if the feedback is to be exported and erased with them.
     #[schema(value_type = Option<CustomerIdSchema>)]
     customer: Option<String>,
+    /// Without a customer: your id of the visitor, or of their visit. Looks that everybody sees count as shown once for each. It is
+    /// not stored.
+    #[schema(max_length = 200)]
+    visitor: Option<String>,
 }
 
 impl EventBody {
@@ -229,7 +251,8 @@ impl EventBody {
         let article = value_or_finding(ArticleId::new(&self.article), || "/article".into(), &mut findings);
         let customer = read_customer(reader, self.customer.as_deref(), state.now());
         let customer = value_or_finding(customer, || "/customer".into(), &mut findings);
-        findings.extend(feedback::check_id(&self.id).err().map(fault::finding));
+        let checked = feedback::check_id(&self.id).and(check_visitor(self.visitor.as_deref()));
+        findings.extend(checked.err().map(fault::finding));
         let (Some(article), Some(customer), true) = (article, customer, findings.is_empty()) else {
             return Err(Problem::invalid(findings));
         };
@@ -242,6 +265,8 @@ impl EventBody {
             article,
             rank: self.rank,
             customer,
+            visitor: self.visitor,
+            from_page: matches!(reader, Reader::Visitors(_)),
         })
     }
 }

@@ -206,6 +206,8 @@ async fn delete(
     Edit::<Look> { state, author, name, expected, is_trial: false }.delete().await
 }
 
+/// The attribute that totals tell.
+const PRICE: &str = "price";
 /// Looks of an answer without `n`.
 const DEFAULT_N: usize = 3;
 /// The most looks of an answer with reasons: each article takes about as many questions as its customer has features.
@@ -267,7 +269,7 @@ struct LookBody {
     tags: Vec<String>,
     /// With the article itself.
     articles: Vec<PieceBody>,
-    /// What they cost together; null if one has no price in the shop's currency.
+    /// What they cost together; null if one has no price in the shop's currency, or prices are not public.
     total: Option<f64>,
 }
 
@@ -312,7 +314,10 @@ async fn complete(
     conditions: Conditions,
 ) -> Result<Response, Problem> {
     let (live, shown, wanted) = question(&state, &reader, &id, query).await?;
-    let key = wanted.customer.is_none().then(|| format!("looks {} {wanted:?}", shown.is_public()));
+    // Made-up limits and stores would displace what others ask for.
+    let is_for_all =
+        wanted.customer.is_none() && wanted.most_total.is_none() && is_known(&live, wanted.store.as_deref());
+    let key = is_for_all.then(|| format!("looks {} {wanted:?}", shown.is_public()));
     let make = answer(&state, &live, &wanted, &shown);
     state.answers().answer(&live, key, state.now(), &conditions, make).await
 }
@@ -324,7 +329,7 @@ async fn question(
     query: LooksQuery,
 ) -> Result<(Arc<LiveRelease>, Shown, Wanted), Problem> {
     let live = state.live_release()?;
-    let shown = Shown::to(reader, state);
+    let shown = Shown::to(reader, state, query.store.as_deref());
     let customer = query_customer(state, reader, query.customer.as_deref()).await;
     let wanted = query.read(find_article(&live, id), customer, &shown)?;
     Ok((live, shown, wanted))
@@ -367,6 +372,11 @@ async fn find(
     Ok((body, version))
 }
 
+/// Whether an article's stock names the store.
+pub(crate) fn is_known(live: &LiveRelease, store: Option<&str>) -> bool {
+    store.is_none_or(|store| live.catalogue.sets().supply().has_store(store))
+}
+
 pub(crate) fn to_json(body: &impl Serialize) -> Result<Vec<u8>, Problem> {
     serde_json::to_vec(body).map_err(|error| Problem::inside(Kind::Internal, error))
 }
@@ -392,6 +402,10 @@ impl LooksQuery {
         }
         if self.explain && shown.is_public() {
             return refuse("explain", "a publishable key gets no reasons; ask with a secret key".to_owned());
+        }
+        if self.total_max.is_some() && !shown.has(PRICE) {
+            let detail = "a limit would tell prices, which shop.public_attributes does not have";
+            return refuse("total_max", detail.to_owned());
         }
         let customer = customer?;
         Ok(Wanted {
@@ -439,7 +453,7 @@ impl LookBody {
             season: look.and_then(|look| look.season.clone()),
             tags: look.map(|look| look.tags.clone()).unwrap_or_default(),
             articles: articles.collect(),
-            total: found.total,
+            total: found.total.filter(|_| shown.has(PRICE)),
         }
     }
 }

@@ -12,7 +12,7 @@ use super::{
     articles::ArticleBody,
     complete::{MovedByBody, Shown, VariantBody},
     fault,
-    looks::to_json,
+    looks::{is_known, to_json},
     visitors::query_customer,
 };
 use crate::{
@@ -22,6 +22,7 @@ use crate::{
         live_release::LiveRelease,
         similar::{self, Similar, Wanted},
     },
+    store::Version,
     web::http::{
         AppState, Kind, Problem,
         conditions::{Conditions, Document, ReadHeaders},
@@ -54,6 +55,8 @@ pub(crate) struct SimilarQuery {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SimilarArticles)]
 pub(crate) struct SimilarBody {
+    /// Send this id with feedback, with slot 0.
+    completion_id: String,
     /// The most similar first, unless rules move them.
     items: Vec<ItemBody>,
     warnings: Vec<Warning>,
@@ -85,7 +88,7 @@ const MOST_OF_A_PAGE: usize = 24;
     params(("id" = ArticleIdSchema, Path, description = "The article's id, or a variant's", example = "a-00134"), SimilarQuery, ReadHeaders),
     responses(
         (status = 200, description = "The most similar articles", body = SimilarBody,
-            headers(("etag" = String, description = "The version of the answer"))),
+            headers(("etag" = String, description = "The version of the answer without its completion id"))),
         (status = 304, description = "The caller has this version"),
         (status = 404, description = "The catalogue has no such article"),
     ),
@@ -98,7 +101,8 @@ async fn similar(
     conditions: Conditions,
 ) -> Result<Response, Problem> {
     let (live, shown, wanted) = question(&state, &reader, &id, query).await?;
-    let key = wanted.customer.is_none().then(|| format!("similar {} {wanted:?}", shown.is_public()));
+    let is_for_all = wanted.customer.is_none() && is_known(&live, wanted.store.as_deref());
+    let key = is_for_all.then(|| format!("similar {} {wanted:?}", shown.is_public()));
     let make = answer(&state, &live, wanted, &shown);
     state.answers().answer(&live, key, state.now(), &conditions, make).await
 }
@@ -110,7 +114,7 @@ async fn question(
     query: SimilarQuery,
 ) -> Result<(Arc<LiveRelease>, Shown, Wanted), Problem> {
     let n = paging::size(query.n, state.limits)? as usize;
-    let shown = Shown::to(reader, state);
+    let shown = Shown::to(reader, state, query.store.as_deref());
     // A page asks for a row of cards.
     let n = if shown.is_public() { n.min(MOST_OF_A_PAGE) } else { n };
     let customer = query_customer(state, reader, query.customer.as_deref()).await?;
@@ -126,7 +130,7 @@ pub(crate) async fn find_fresh(
     query: SimilarQuery,
 ) -> Result<SimilarBody, Problem> {
     let (live, shown, wanted) = question(state, &Reader::Program, id, query).await?;
-    find(state, &live, wanted, &shown).await
+    find(state, &live, wanted, &shown).await.map(|(body, _)| body)
 }
 
 async fn answer(
@@ -135,7 +139,8 @@ async fn answer(
     wanted: Wanted,
     shown: &Shown,
 ) -> Result<Document, Problem> {
-    Ok(Document::new("application/json", to_json(&find(state, live, wanted, shown).await?)?))
+    let (body, version) = find(state, live, wanted, shown).await?;
+    Ok(Document::of_version("application/json", to_json(&body)?, version))
 }
 
 async fn find(
@@ -143,17 +148,22 @@ async fn find(
     live: &Arc<LiveRelease>,
     wanted: Wanted,
     shown: &Shown,
-) -> Result<SimilarBody, Problem> {
-    let found =
-        similar::find(live, &state.profiles, wanted, state.times()).await.map_err(fault::query_problem)?;
-    let Similar { articles, variants, warnings } = found;
+) -> Result<(SimilarBody, Version), Problem> {
+    let times = state.times();
+    let found = similar::find(live, &state.profiles, wanted, times).await.map_err(fault::query_problem)?;
+    let completion_id = found.issue_ticket(&state.tickets, live, times);
+    let Similar { articles, variants, warnings, .. } = found;
     let items = articles.into_iter().map(|(article, rules)| ItemBody {
         variant: shown.variant(&variants, &article),
         article: shown.article(article),
         rules: rules.into_iter().filter(|_| !shown.is_public()).map(MovedByBody::from).collect(),
     });
     let warnings = if shown.is_public() { Vec::new() } else { warnings };
-    Ok(SimilarBody { items: items.collect(), warnings })
+    let mut body = SimilarBody { completion_id: String::new(), items: items.collect(), warnings };
+    // Each answer has another completion id.
+    let version = Version::of_text(&to_json(&body)?);
+    body.completion_id = completion_id;
+    Ok((body, version))
 }
 
 /// The position of an article of the catalogue, by its id or a variant's.

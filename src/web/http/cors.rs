@@ -1,8 +1,8 @@
 //! Pages of other sites that may call the service from a browser (CORS). None may unless a setting names their origin, and
 //! no answer to them depends on a session: browsers send them no cookie, so each request needs its API key.
 //!
-//! Browsers ask without a key whether a page may call. Every page may call what publishable keys open; the key's origins decide
-//! about the request itself (`keys`).
+//! Browsers ask without a key whether a page may call. Every page may call what publishable keys open, and read the answer; the
+//! key's origins decide whether that is a refusal (`keys`).
 
 use axum::{
     extract::Request,
@@ -10,7 +10,7 @@ use axum::{
     response::Response,
 };
 
-use super::{Kind, Problem};
+use super::{Kind, Problem, keys::has_publishable_key};
 
 /// Of all routes; a path that does not take one says so when it is asked.
 pub(crate) const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
@@ -55,7 +55,8 @@ impl CrossOrigins {
         let origin = request.headers().get(header::ORIGIN);
         let asks_first = request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-        let is_admitted = |origin: &&HeaderValue| self.names(origin) || (is_for_pages && asks_first);
+        let by_key = is_for_pages && (asks_first || has_publishable_key(request.headers()));
+        let is_admitted = |origin: &&HeaderValue| by_key || self.names(origin);
         Some(CrossOrigin { admitted: origin.filter(is_admitted).cloned(), asks_first })
     }
 }
@@ -74,9 +75,7 @@ impl CrossOrigin {
         let headers = response.headers_mut();
         // On the answers to others, too: a cache must not give them to an admitted page.
         headers.append(header::VARY, HeaderValue::from_static("origin"));
-        // The gate admits the pages of a publishable key.
-        let by_key = headers.get(header::ACCESS_CONTROL_ALLOW_ORIGIN).cloned();
-        let Some(origin) = self.admitted.or(by_key) else { return };
+        let Some(origin) = self.admitted else { return };
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         if !self.asks_first {
             headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(READ));

@@ -89,8 +89,8 @@ impl Gate {
             && let Some(address) = address
         {
             let rate = self.limits.address_rate;
-            let counted = self.access.check_rate(Sender::at(address), rate, Instant::now());
-            counted.map_err(|wait| refuse_rate("this address", rate, wait))?;
+            let counted = self.access.check_rate(Sender::at(address), 1, rate, Instant::now());
+            counted.map_err(|wait| refuse_rate("this address", rate, "requests", wait).into_response())?;
         }
         let found = self.access.key(&key, now).await.map_err(|error| Problem::from(error).into_response())?;
         let Some(key) = found else { return Err(refuse_invalid_key()) };
@@ -107,9 +107,9 @@ impl Gate {
             }
         }
         let rate = self.limits.key_rate;
-        match self.access.check_rate(Sender::Key(key.id), rate, Instant::now()) {
+        match self.access.check_rate(Sender::Key(key.id), 1, rate, Instant::now()) {
             Ok(()) => Ok(key),
-            Err(wait) => Err(refuse_rate("this API key", rate, wait)),
+            Err(wait) => Err(refuse_rate("this API key", rate, "requests", wait).into_response()),
         }
     }
 
@@ -131,25 +131,15 @@ impl Gate {
         match key {
             Ok(key) => {
                 let actor = key.as_ref().map_or(Actor::Service, |key| Actor::Key(key.id));
-                let mut page = None;
                 if let Some(key) = key {
                     request.extensions_mut().insert(HeldScopes(key.scopes));
                     if let Some(publishable) = key.publishable {
-                        page = request.headers().get(header::ORIGIN).cloned();
                         request.extensions_mut().insert(Reader::Visitors(publishable.secret));
                     }
                 }
                 request.extensions_mut().insert(Caller(Author { actor, peer }));
                 let answer = next.run(request);
-                let mut answer = if guard.deadline == Deadline::Stream {
-                    self.streams.run(answer).await
-                } else {
-                    answer.await
-                };
-                if let Some(origin) = page {
-                    answer.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-                }
-                answer
+                if guard.deadline == Deadline::Stream { self.streams.run(answer).await } else { answer.await }
             }
             Err(refusal) => refusal,
         }
@@ -248,6 +238,11 @@ pub(crate) fn describe(document: &mut Value, guards: &Guards) {
     }
 }
 
+/// Whether a page's key is sent, valid or not.
+pub(crate) fn has_publishable_key(headers: &HeaderMap) -> bool {
+    find_key(headers).and_then(Key::parse).is_some_and(|key| key.is_publishable())
+}
+
 fn find_key(headers: &HeaderMap) -> Option<&str> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
         let text = value.to_str().ok()?;
@@ -310,9 +305,9 @@ fn refuse_scope(key: &ApiKey, guard: Guard) -> Response {
     refuse(Kind::Scope, detail, challenge)
 }
 
-fn refuse_rate(sender: &str, rate: u32, wait: Duration) -> Response {
-    let detail = format!("{sender} sent more than {rate} requests in a second");
-    Problem::new(Kind::TooFast, detail).retry_after(wait).into_response()
+pub(crate) fn refuse_rate(sender: &str, rate: u32, of_what: &str, wait: Duration) -> Problem {
+    let detail = format!("{sender} sent more than {rate} {of_what} in a second");
+    Problem::new(Kind::TooFast, detail).retry_after(wait)
 }
 
 fn refuse(kind: Kind, detail: String, challenge: String) -> Response {

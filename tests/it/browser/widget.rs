@@ -162,15 +162,27 @@ async fn a_late_script_moves_nothing_and_follows_the_page(db: TestDatabase) {
     let left = "const cards = document.querySelector('atelier-looks').shadowRoot.querySelectorAll('.card'); \
                 return cards[0].getBoundingClientRect().left > cards[1].getBoundingClientRect().left";
     assert_eq!(window.run(left).await, true, "the first card is on the right");
-    // A customer whom nobody signed, and an article that is gone: the page hears of it, and visitors see nothing.
-    for (name, value) in [("customer", "c-000010"), ("article", "gone")] {
-        window
-            .run("document.addEventListener('atelier-error', event => window.failed = event.detail.message)")
-            .await;
-        window.run(&format!("window.failed = ''; document.querySelector('atelier-looks').setAttribute('{name}', '{value}')")).await;
-        window.until("window.failed !== ''").await;
-        window.until("document.querySelector('atelier-looks').offsetHeight === 0").await;
-    }
+    // A customer whose signature has expired is anyone: sees cards, and is counted.
+    let counted = async || {
+        let counts = shop.service.json("/feedback/counts").await;
+        let items = counts["items"].as_array().unwrap().iter();
+        items.map(|count| count["accepted"].as_u64().unwrap()).sum::<u64>()
+    };
+    let before = counted().await;
+    window
+        .run("window.loads = []; document.addEventListener('atelier-load', event => loads.push(event.detail.count)); \
+            document.addEventListener('atelier-error', event => window.failed = event.detail.message); window.failed = ''; \
+            document.querySelectorAll('atelier-looks').forEach(one => one.setAttribute('customer', 'c-000010|1000|00'))")
+        .await;
+    window.until("loads.length === 2 && loads.every(count => count > 0)").await;
+    assert_eq!(window.run("return window.failed").await, "");
+    // In a look and in the similar articles.
+    window.run("document.querySelectorAll('atelier-looks').forEach(one => one.shadowRoot.querySelector('.add').click())").await;
+    until!(counted().await == before + 2);
+    // An article that is gone: the page hears of it, and visitors see nothing.
+    window.run("document.querySelector('atelier-looks').setAttribute('article', 'gone')").await;
+    window.until("window.failed !== ''").await;
+    window.until("document.querySelector('atelier-looks').offsetHeight === 0").await;
 }
 
 #[apply(on_sqlite)]

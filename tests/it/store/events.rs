@@ -231,6 +231,11 @@ async fn what_came_back_is_no_purchase(db: TestDatabase) {
     let mut now: Vec<String> = bought().await.lines().map(str::to_owned).collect();
     now.sort();
     assert_eq!(now, ["a", "b"]);
+    // A return of what was bought before anyone reported purchases.
+    record(&store, &[sale("8", EventKind::Returned, "5", "f", 0), sale("9", EventKind::Bought, "9", "f", 0)])
+        .await;
+    assert!(bought().await.lines().any(|article| article == "f"), "what was bought since is there");
+    record(&store, &[sale("10", EventKind::Returned, "9", "f", 0)]).await;
     let all = store.customers().purchases_of(&[customer_id("c"), customer_id("d")]).await.unwrap();
     assert_eq!(all[&customer_id("d")], ["e"]);
     assert_eq!(all[&customer_id("c")].len(), 2);
@@ -278,4 +283,103 @@ async fn batches_at_once_wait_for_each_other(db: TestDatabase) {
     assert_eq!(counted, 50, "each suggestion was bought once");
     assert_eq!(store.events().counts(0).await.unwrap(), [(EventKind::Bought, 400, 4000)]);
     assert_eq!(outcomes(&store, "k").await.sold, Sales { bought: 50, returned: 0, kept: 0, revenue: 500 });
+}
+
+/// With a ticket, at a time.
+fn viewed(id: &str, article: &str, completion: &str, at: Timestamp) -> Event {
+    suggested(Event { at, ..event(id, EventKind::Viewed, Some("c"), article) }, completion)
+}
+
+#[apply(contract)]
+async fn a_view_that_comes_after_its_purchase_has_it(db: TestDatabase) {
+    let store = db.open().await;
+    with_customers(&store, &["c", "d"]).await;
+    let bought = |id: &str, order: &str, article: &str, hours: u32| Event {
+        at: NOW + hours * HOUR,
+        ..sale(id, EventKind::Bought, order, article, 100)
+    };
+    let sales = [
+        bought("1", "7", "a", 2),
+        sale("2", EventKind::Returned, "7", "a", 40),
+        bought("3", "8", "b", 7 * 24 + 3),
+        Event { customer: Some(customer_id("d")), ..bought("4", "9", "a", 2) },
+    ];
+    assert_eq!(attributions(&store, &sales).await, [None; 4]);
+    // Of two that come late, the last before the purchase; neither what was seen after it, nor long before it.
+    let late = [
+        viewed("5", "a", "last", NOW + HOUR),
+        viewed("6", "a", "first", NOW),
+        viewed("7", "a", "after", NOW + 3 * HOUR),
+        viewed("8", "b", "long ago", NOW + 2 * HOUR),
+    ];
+    record(&store, &late).await;
+    let in_window = Sales { bought: 1, returned: 1, kept: 0, revenue: 60 };
+    assert_eq!(outcomes(&store, "last").await, Outcomes { shown: 1, in_window, ..Outcomes::default() });
+    for other in ["first", "after", "long ago"] {
+        assert_eq!(outcomes(&store, other).await, Outcomes { shown: 1, ..Outcomes::default() }, "{other}");
+    }
+    let stored: Vec<_> = store.events().for_customer(&customer_id("c")).try_collect().await.unwrap();
+    let found: Vec<_> = stored.iter().map(|event| event.attribution).collect();
+    let (window, ticket) = (Some(Attribution::Window), Some(Attribution::Ticket));
+    assert_eq!(found, [window, window, None, ticket, ticket, ticket, ticket]);
+    // It stays there, and what is added with a ticket was shown, too.
+    record(&store, &[viewed("9", "a", "later", NOW + HOUR + HOUR / 2)]).await;
+    assert_eq!(outcomes(&store, "later").await.in_window, Sales::default());
+    let added = Event { at: NOW + 7 * 24 * HOUR, ..event("10", EventKind::Added, Some("c"), "b") };
+    record(&store, &[suggested(added, "added")]).await;
+    assert_eq!(outcomes(&store, "added").await.in_window.revenue, 100);
+    // A visitor, and a return that comes after all.
+    let of = |event: Event| Event { customer: None, visitor: Some("v".into()), ..event };
+    assert_eq!(attributions(&store, &[of(bought("11", "10", "e", 1))]).await, [None]);
+    let mut view = of(viewed("12", "e", "visitor", NOW));
+    view.suggestion.as_mut().unwrap().0.customer = None;
+    record(&store, &[view, of(sale("13", EventKind::Returned, "10", "e", 100))]).await;
+    let in_window = Sales { bought: 1, returned: 1, kept: 0, revenue: 0 };
+    assert_eq!(outcomes(&store, "visitor").await.in_window, in_window);
+}
+
+/// Money goes back as far as it was counted.
+#[apply(contract)]
+async fn a_return_takes_back_what_its_purchase_added(db: TestDatabase) {
+    let store = db.open().await;
+    with_customers(&store, &["c", "d"]).await;
+    let sold = async |method: &str| {
+        let Sales { bought, returned, revenue, .. } = outcomes(&store, method).await.sold;
+        (bought, returned, revenue)
+    };
+    let without_value = |event: Event| Event { value: None, ..event };
+    // Two purchases of one suggestion count as one, and the return of the other is none.
+    let purchases = ["1", "2"].map(|order| suggested(sale(order, EventKind::Bought, order, "a", 100), "k"));
+    record(&store, &purchases).await;
+    assert_eq!(sold("k").await, (1, 0, 100));
+    let ticket = Some(Attribution::Ticket);
+    let other = sale("3", EventKind::Returned, "2", "a", 100);
+    assert_eq!(attributions(&store, &[other]).await, [ticket]);
+    record(&store, &[suggested(sale("4", EventKind::Returned, "2", "a", 100), "k")]).await;
+    assert_eq!(sold("k").await, (1, 0, 100), "also with the ticket");
+    // Another customer's return, of the same number of an order.
+    let stranger =
+        Event { customer: Some(customer_id("d")), ..sale("5", EventKind::Returned, "1", "a", 100) };
+    assert_eq!(attributions(&store, &[stranger]).await, [None]);
+    assert_eq!(sold("k").await, (1, 0, 100));
+    // Without a value, all of it.
+    record(&store, &[without_value(sale("6", EventKind::Returned, "1", "a", 0))]).await;
+    assert_eq!(sold("k").await, (1, 1, 0));
+    // Never more than what was paid, and nothing for what has no purchase.
+    record(
+        &store,
+        &[
+            without_value(suggested(sale("7", EventKind::Bought, "7", "b", 0), "l")),
+            sale("8", EventKind::Returned, "7", "b", 50),
+            suggested(sale("9", EventKind::Returned, "9", "c", 50), "m"),
+        ],
+    )
+    .await;
+    assert_eq!((sold("l").await, sold("m").await), ((1, 1, 0), (0, 1, 0)));
+    // Its purchase comes later.
+    record(&store, &[suggested(sale("10", EventKind::Bought, "9", "c", 80), "m")]).await;
+    assert_eq!(sold("m").await, (1, 1, 30));
+    let by = store.feedback().acceptance_by_feature(0, "age", &CountedOnly::default()).await.unwrap();
+    let revenue: i64 = by.iter().map(|(_, outcomes)| outcomes.sold.revenue).sum();
+    assert_eq!(revenue, 30, "by customer, too: {by:?}");
 }

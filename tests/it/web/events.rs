@@ -3,8 +3,18 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use atelier::service::tickets::Suggested;
-use atelier_core::{domain::Article, util::calendar::rfc3339};
+use atelier::{
+    config::Limits,
+    service::{
+        events::Recorder,
+        tickets::{Suggested, SuggestedFor},
+    },
+};
+use atelier_core::{
+    domain::{Article, ArticleId, Schema},
+    util::calendar::rfc3339,
+};
+use atelier_files::{EventRow, Table};
 use serde_json::{Value, json};
 
 use super::{
@@ -308,4 +318,139 @@ async fn the_page_shows_sales_beside_acceptance(Demo(service): Demo) {
     let csv = analyst.get("/operations/acceptance.csv?by=customer.gender&days=7").await.text().await.unwrap();
     let row = csv.lines().nth(1).unwrap();
     assert!(row.contains(",1,0,0,1,0,1,64.5,1,0,0,64.5,"), "{csv}");
+}
+
+#[apply(contract)]
+async fn a_stream_has_a_limit_of_lines(db: TestDatabase) {
+    let service = Service::start_with(&db, Limits { bulk_rows: 700, ..Limits::default() }).await;
+    let lines =
+        (0..701).map(|n| json!({"id": format!("s-{n}"), "kind": "viewed", "article": "a"}).to_string());
+    let lines: Vec<String> = lines.collect();
+    let answer = service.post("/events/bulk", "application/x-ndjson", lines.join("\n")).await;
+    assert_eq!(answer.status(), 422);
+    let problem: Value = answer.json().await.unwrap();
+    let said =
+        "there are more than 700 lines (limits.bulk_rows); the first 700 are recorded, so send the others";
+    assert_eq!(problem["detail"], said);
+    let counts = service.json("/events/counts").await;
+    assert_eq!(counts["items"][0]["events"], 700);
+    let all = service.post("/events/bulk", "application/x-ndjson", lines[1..].join("\n")).await;
+    assert_eq!(all.json::<Value>().await.unwrap()["recorded"], 1);
+}
+
+/// What files say without a time of day happened after all that was seen on that day.
+#[apply(contract)]
+async fn a_purchase_with_a_date_alone_belongs_to_what_was_seen_that_day(service: Service) {
+    service.put("/customers/c", &json!({"features": {}})).await;
+    let ticket = service.state.tickets.issue(&suggested("gsu", None));
+    let viewed = json!({"id": "1", "kind": "viewed", "article": "a-7", "customer": "c", "ticket": ticket});
+    let bought = |id: &str, date: &str| json!({"id": id, "kind": "bought", "article": "a-7", "customer": "c", "order": id, "value": 10, "time": date});
+    let today = &rfc3339(SystemTime::now())[..10];
+    let (year, rest) = today.split_once('-').unwrap();
+    let (month, day) = rest.split_once('-').unwrap();
+    for (date, attribution) in [
+        (today.to_owned(), "window"),
+        (format!("{day}.{month}.{year}"), "window"),
+        (format!("{today} 00:00"), ""),
+    ] {
+        let service = &service;
+        let lines = format!("{viewed}\n{}\n", bought(&date, &date));
+        let answer = service.post("/events/bulk", "application/x-ndjson", lines).await;
+        let summary: Value = answer.json().await.unwrap();
+        assert_eq!(summary["refused"], 0, "{summary}");
+        let export = service.json("/customers/c/export").await;
+        let stored = export["events"].as_array().unwrap();
+        let found = &stored.iter().find(|event| event["order"] == json!(date)).unwrap()["attribution"];
+        assert_eq!(found.as_str().unwrap_or_default(), attribution, "{date}");
+    }
+}
+
+/// `atelier import --events` has no live release.
+#[apply(contract)]
+async fn events_of_files_count_for_the_articles_type(Demo(service): Demo) {
+    let mut about = suggested("gsu", None);
+    about.blanks[0].articles = vec![ArticleId::new("a-00134").unwrap()];
+    let ticket = service.state.tickets.issue(&about);
+    let row = json!({"id": "1", "kind": "added", "article": "a-00134", "ticket": ticket});
+    let Value::Object(row) = row else { unreachable!() };
+    let (row, _) = EventRow::from_fields(row, &Schema::default_schema()).unwrap();
+    let state = &service.state;
+    let recorder =
+        Recorder { store: &service.store, tickets: &state.tickets, terms: state.events, copies: None };
+    let recorded = recorder.record(vec![row], SystemTime::now().into()).await.unwrap().remove(0).unwrap();
+    assert!(recorded.counts);
+    let by_type = service.json("/feedback/acceptance?by=type").await;
+    assert_eq!(
+        (&by_type["items"][0]["value"], &by_type["items"][0]["accepted"]),
+        (&json!("blouse"), &json!(1))
+    );
+}
+
+#[apply(contract)]
+async fn an_article_that_two_slots_suggest_counts_where_it_ranks_best(service: Service) {
+    service.put("/customers/c", &json!({"features": {}})).await;
+    let mut about = suggested("gsu", None);
+    let article = |id| ArticleId::new(id).unwrap();
+    let blank = |slot, articles| SuggestedFor { slot, articles, in_sets: Vec::new(), rules: Vec::new() };
+    about.outfit = vec![None, None];
+    about.blanks = vec![blank(0, vec![article("a-3"), article("a-7")]), blank(1, vec![article("a-7")])];
+    let ticket = service.state.tickets.issue(&about);
+    send(&service, &json!({"id": "1", "kind": "added", "article": "a-7", "customer": "c", "ticket": ticket}))
+        .await;
+    let export = service.json("/customers/c/export").await;
+    let found: Vec<_> =
+        export["feedback"].as_array().unwrap().iter().map(|one| (&one["slot"], &one["rank"])).collect();
+    assert_eq!(found, [(&json!(1), &json!(1)); 2]);
+}
+
+/// Everybody gets the same look, and each visitor counts once.
+#[apply(contract)]
+async fn a_shared_look_is_shown_once_to_each_visitor(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    for customer in ["erika-4711", "d"] {
+        service.put(&format!("/customers/{customer}"), &json!({"features": {}})).await;
+    }
+    let ticket = service.state.tickets.issue(&Suggested { is_shared: true, ..suggested("look", None) });
+    let shown = |id: &str, who: Value| {
+        let mut event =
+            json!({"id": id, "completion_id": ticket, "kind": "shown", "slot": 1, "article": "a-7"});
+        event.as_object_mut().unwrap().extend(who.as_object().unwrap().clone());
+        event
+    };
+    let visitor = |id: &str| json!({"visitor": id});
+    let customer = |id: &str| json!({"customer": id});
+    let events = json!([
+        shown("1", visitor("v")),
+        shown("2", visitor("v")),
+        shown("3", visitor("w")),
+        shown("4", customer("erika-4711")),
+        shown("5", json!({"customer": "erika-4711", "visitor": "v"})),
+        shown("6", customer("d")),
+        shown("7", json!({})),
+        shown("8", json!({})),
+    ]);
+    let (status, answers) = service.ask("/feedback", &events).await;
+    assert_eq!(status, 200);
+    let recorded: Vec<bool> =
+        answers.as_array().unwrap().iter().map(|answer| answer["recorded"] == true).collect();
+    assert_eq!(recorded, [true, false, true, true, false, true, true, true]);
+    // The same visitor in an event, who is counted and not kept.
+    let event = json!({"id": "9", "kind": "viewed", "article": "a-7", "visitor": "v", "ticket": ticket});
+    send(&service, &event).await;
+    assert_eq!(service.json("/feedback/counts").await["items"][0]["shown"], 6);
+    let long = shown("10", visitor(&"v".repeat(201)));
+    assert_eq!(service.ask("/feedback", &long).await.1["errors"][0]["pointer"], "/visitor");
+
+    // Nobody learns from what is stored who it was, and less after an erasure.
+    let mut raw = db.raw().await;
+    let ids = "select completion_id from feedback_events where customer_id is not null order by at, key_hash";
+    let ids: Vec<String> = sqlx::query_scalar(ids).fetch_all(&mut raw).await.unwrap();
+    assert!(ids.iter().all(|id| id.starts_with(&format!("{ticket}."))), "{ids:?}");
+    let digest = atelier_core::util::digest::sha256(b"erika-4711");
+    assert!(ids.iter().all(|id| !id.contains(&digest[..16])), "no key is needed to make that one");
+    assert_eq!(service.delete("/customers/erika-4711").await.status(), 204);
+    let all = "select completion_id from feedback_events where kind = 'shown'";
+    let all: Vec<String> = sqlx::query_scalar(all).fetch_all(&mut raw).await.unwrap();
+    assert_eq!(all.iter().filter(|id| **id == ticket).count(), 2, "{all:?}");
+    assert_eq!(service.json("/feedback/counts").await["items"][0]["shown"], 6);
 }

@@ -132,12 +132,19 @@ async fn only_pages_of_a_keys_origins_may_use_it(Demo(service): Demo) {
         }
         let answer = request.send().await.unwrap();
         assert_eq!(answer.status(), 403, "{origins:?}");
-        // The setting names the friend, whose pages may read refusals.
+        // Whoever wrote the page reads why.
         let readable = header(&answer, "access-control-allow-origin").to_owned();
-        assert!(readable.is_empty() || origins == [FRIEND], "{origins:?}: {readable}");
+        assert_eq!(readable, origins.first().copied().unwrap_or_default(), "{origins:?}");
         let problem: Value = answer.json().await.unwrap();
         assert!(problem["detail"].as_str().unwrap().contains("for pages of other origins"), "{problem}");
     }
+    let guessed = format!("atlp_{}", "0".repeat(64));
+    let unknown = get(&service, LOOKS, &guessed).await;
+    assert_eq!((unknown.status().as_u16(), header(&unknown, "access-control-allow-origin")), (401, SHOP));
+    // The answers to other keys stay the programs'.
+    let secret = format!("atl_{}", "0".repeat(64));
+    let unknown = get(&service, LOOKS, &secret).await;
+    assert_eq!((unknown.status().as_u16(), header(&unknown, "access-control-allow-origin")), (401, ""));
     // A path that no publishable key opens answers no page's question.
     let ask =
         service.http.request(Method::OPTIONS, format!("{}/customers", service.url)).header("origin", SHOP);
@@ -289,6 +296,107 @@ async fn pages_report_what_they_showed_and_added(Demo(service): Demo) {
         export["feedback"].as_array().unwrap().iter().map(|event| event["kind"].as_str().unwrap()).collect();
     kinds.sort_unstable();
     assert_eq!(kinds, ["accepted", "shown"], "of the one that the shop signed");
+
+    // A page cannot take the ids of the shop's programs, nor they a page's.
+    for id in ["1", "order-1"] {
+        report(&event(id, "shown")).await;
+        let of_program = service.ask("/feedback", &event(id, "rejected")).await;
+        assert_eq!(of_program, (200, json!({"id": id, "recorded": id == "1"})));
+    }
+    assert_eq!(report(&event("order-1", "accepted")).await.0, 409, "its own ids stay its own");
+}
+
+#[apply(contract)]
+async fn pages_have_a_rate_of_events(db: TestDatabase) {
+    let service = Service::demo_with(&db, Limits { address_rate: 20, ..Limits::default() }).await;
+    let (key, _) = publish(&service, SHOP).await;
+    let looks = json(&service, LOOKS, &key).await;
+    let piece = &looks["looks"][0]["articles"][1];
+    let events: Vec<Value> = (0..50)
+        .map(|n| {
+            json!({"id": n.to_string(), "completion_id": looks["looks"][0]["completion_id"], "kind": "shown",
+                   "slot": piece["slot"], "article": piece["article"]["id"], "visitor": n.to_string()})
+        })
+        .collect();
+    let mut refused = Value::Null;
+    for _ in 0..10 {
+        let answer = request(&service, Method::POST, "/feedback", &key).json(&events).send().await.unwrap();
+        if answer.status() == 429 {
+            assert_eq!(header(&answer, "access-control-allow-origin"), SHOP);
+            assert_ne!(header(&answer, "retry-after"), "");
+            refused = answer.json().await.unwrap();
+            break;
+        }
+    }
+    assert_eq!(refused["detail"], "this address sent more than 100 events in a second");
+}
+
+/// The sizes that a page offers are those of the store that it asks about, and of the article's own stock.
+#[apply(contract)]
+async fn pages_offer_the_sizes_that_are_there(Demo(service): Demo) {
+    let (key, _) = publish(&service, SHOP).await;
+    let by_store = json!({"type": "blouse", "gender": "women", "price": 50, "variants": [
+        {"id": "b-s", "size": "S", "stock": {"zurich": 0, "bern": 2}}, {"id": "b-m", "size": "M", "stock": {"zurich": 3}}]});
+    assert_eq!(service.put("/articles/b", &by_store).await.status(), 201);
+    let by_article = json!({"type": "blouse", "gender": "women", "price": 50, "stock": {"S": 0, "M": 2},
+        "variants": [{"id": "c-s", "size": "S"}, {"id": "c-m", "size": "M"}]});
+    assert_eq!(service.put("/articles/c", &by_article).await.status(), 201);
+    for (id, query, expected) in [
+        ("b", "", [true, true]),
+        ("b", "?store=Zurich", [false, true]),
+        ("b", "?store=bern", [true, false]),
+        ("c", "", [false, true]),
+    ] {
+        let path = format!("/articles/{id}/looks{query}");
+        let look = json!({"articles": [id, "a-00568", "a-00259"], "state": "published"});
+        service.put("/looks/office", &look).await;
+        let answer = json(&service, &path, &key).await;
+        let looks = answer["looks"].as_array().unwrap().iter();
+        let mut pieces = looks.flat_map(|look| look["articles"].as_array().unwrap());
+        let own = pieces.find(|piece| piece["article"]["id"] == id);
+        let own = own.unwrap_or_else(|| panic!("{path}: {answer}"));
+        let variants = own["article"]["variants"].as_array().unwrap().iter();
+        let stock: Vec<bool> = variants.map(|one| one["in_stock"] == true).collect();
+        assert_eq!(stock, expected, "{path}");
+    }
+}
+
+/// What anyone can make up displaces nothing.
+#[apply(contract)]
+async fn made_up_questions_are_not_kept(Demo(service): Demo) {
+    let (key, _) = publish(&service, SHOP).await;
+    for (path, is_kept) in [
+        (LOOKS.to_owned(), true),
+        (format!("{LOOKS}?total_max=300.5"), false),
+        (format!("{LOOKS}?store=nowhere-17"), false),
+        (LOOKS.replace("looks", "similar"), true),
+        (LOOKS.replace("looks", "similar?store=nowhere-17"), false),
+    ] {
+        let answer = get(&service, &path, &key).await;
+        assert_eq!(header(&answer, "cache-control").starts_with("public"), is_kept, "{path}");
+    }
+}
+
+#[apply(contract)]
+async fn pages_report_similar_articles(Demo(service): Demo) {
+    let (key, record) = publish(&service, SHOP).await;
+    let path = LOOKS.replace("looks", "similar?n=2");
+    let answer = get(&service, &path, &key).await;
+    let tag = header(&answer, "etag").to_owned();
+    let similar: Value = answer.json().await.unwrap();
+    let event = |id: &str, customer: Value| {
+        json!([{"id": id, "completion_id": similar["completion_id"], "kind": "accepted", "slot": 0,
+               "article": similar["items"][1]["article"]["id"], "customer": customer}])
+    };
+    for body in [event("1", Value::Null), event("2", sign(&record, "c-000010", 60).into())] {
+        let told = request(&service, Method::POST, "/feedback", &key).json(&body).send().await.unwrap();
+        assert_eq!(told.json::<Value>().await.unwrap()[0]["recorded"], true);
+    }
+    let counts = &service.json("/feedback/counts").await["items"][0];
+    assert_eq!((&counts["method"], &counts["accepted"]), (&json!("similar"), &json!(2)));
+    assert_eq!(service.get("/feedback/outfits.jsonl").await.text().await.unwrap(), "", "it is no outfit");
+    let again = request(&service, Method::GET, &path, &key).header("if-none-match", tag);
+    assert_eq!(again.send().await.unwrap().status(), 304, "the same but for its completion id");
 }
 
 /// A client at another address of this machine's, which the tests' setting trusts as a proxy.

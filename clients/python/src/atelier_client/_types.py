@@ -532,6 +532,7 @@ class FeedbackEvent(TypedDict):
     kind: FeedbackKind
     rank: NotRequired[int | None]
     slot: int
+    visitor: NotRequired[str | None]
 
 
 FeedbackItem: TypeAlias = 'Taken | Problem'
@@ -1061,6 +1062,7 @@ class Share(TypedDict):
 class SimilarArticles(TypedDict):
     """Articles that are like another one."""
 
+    completion_id: str
     items: list[SimilarArticle]
     warnings: list[Warning]
 

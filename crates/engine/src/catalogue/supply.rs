@@ -360,12 +360,7 @@ impl Wanted<'_> {
         if fitting.iter().any(|offer| !rest(offer, &wanted).eq(rest(first, &wanted))) {
             return Some(Choice::Unknown);
         }
-        // The article may say itself what there is of each size.
-        let whole = (!offers.iter().any(|offer| offer.variant.says_stock())).then(|| article.unpack());
-        let is_in_stock = |offer: &Offer| match &whole {
-            Some(article) => article.offers(&offer.variant, store),
-            None => offer.variant.is_in_stock(store),
-        };
+        let is_in_stock = article.stock(store);
         let chosen = fitting.iter().copied().find(|offer| is_in_stock(offer)).unwrap_or(first);
         Some(Choice::Variant {
             id: chosen.variant.id.clone(),

@@ -48,6 +48,25 @@ fn rows_that_are_read_together_are_those_that_are_read_singly() {
     }
 }
 
+/// A stream of lines of a mebibyte each must not be in memory five hundred at a time.
+#[test]
+fn few_long_rows_are_read_together() {
+    let folder = Folder::new();
+    let line = |number: u32| format!("{{\"id\":\"{number}{}\"}}", "x".repeat(1_000_000));
+    let text: Vec<String> = (0..20).map(line).collect();
+    for (name, text) in [
+        ("c.jsonl", text.join("\n")),
+        ("c.csv", format!("id\n{}", text.join("\n").replace(['{', '"', '}'], ""))),
+    ] {
+        let mut rows = open::<Customer>(&folder.file(name, text));
+        let mut counts = Vec::new();
+        while let count @ 1.. = rows.next_rows(500).len() {
+            counts.push(count);
+        }
+        assert_eq!(counts, [9, 9, 2], "{name}");
+    }
+}
+
 #[test]
 fn bad_json_lines_say_what_is_wrong() {
     let folder = Folder::new();

@@ -20,7 +20,7 @@ use crate::{
     },
     web::{
         api::{
-            articles::{ArticleBody, PUBLIC_OF_VARIANTS, Selection},
+            articles::{ArticleBody, PUBLIC_OF_VARIANTS, Public, Selection},
             features,
         },
         http::{
@@ -37,8 +37,8 @@ use crate::{
 pub(crate) struct Shown {
     /// The attributes of an article, all without a list.
     fields: Option<Arc<[String]>>,
-    /// Whether anyone may read it: then of variants, too, only these attributes.
-    is_public: bool,
+    /// Set if anyone may read it: then of variants, too, only these attributes.
+    public: Option<Public>,
 }
 
 /// The most attributes that `fields` names.
@@ -57,22 +57,31 @@ impl Shown {
         if let Some((index, field)) = twice {
             return refuse(format!("/fields/{index}"), format!("{field:?} is there twice"));
         }
-        Ok(Self { fields: fields.map(Into::into), is_public: false })
+        Ok(Self { fields: fields.map(Into::into), public: None })
     }
 
-    pub(crate) fn to(reader: &Reader, state: &AppState) -> Self {
+    /// For a reader who asks for the stock of a store, or of all.
+    pub(crate) fn to(reader: &Reader, state: &AppState, store: Option<&str>) -> Self {
         match reader {
-            Reader::Program => Self { fields: None, is_public: false },
-            Reader::Visitors(_) => Self { fields: Some(state.public_attributes.clone()), is_public: true },
+            Reader::Program => Self { fields: None, public: None },
+            Reader::Visitors(_) => Self {
+                fields: Some(state.public_attributes.clone()),
+                public: Some(Public { store: store.map(Into::into) }),
+            },
         }
     }
 
     pub(crate) fn is_public(&self) -> bool {
-        self.is_public
+        self.public.is_some()
+    }
+
+    /// Whether an attribute is shown.
+    pub(crate) fn has(&self, attribute: &str) -> bool {
+        self.fields.as_ref().is_none_or(|fields| fields.iter().any(|field| field == attribute))
     }
 
     pub(crate) fn article(&self, article: Arc<PackedArticle>) -> ArticleBody {
-        ArticleBody::new(article, self.fields.clone(), self.is_public)
+        ArticleBody::new(article, self.fields.clone(), self.public.clone())
     }
 
     pub(crate) fn variant(&self, variants: &Variants, article: &PackedArticle) -> VariantBody {
@@ -80,7 +89,7 @@ impl Shown {
         if let (Some(fields), Some(variant)) = (&self.fields, &mut body.variant)
             && body.no_variant.is_none()
         {
-            let always: &[&str] = if self.is_public { &PUBLIC_OF_VARIANTS } else { &["id", "in_stock"] };
+            let always: &[&str] = if self.is_public() { &PUBLIC_OF_VARIANTS } else { &["id", "in_stock"] };
             let selection = Selection { object: variant, fields, always };
             *variant = to_raw_value(&selection).expect("a variant is an object; this is a bug");
         }
