@@ -120,9 +120,7 @@ impl Recorder<'_> {
             if part.is_empty() {
                 return Ok(summary);
             }
-            if left == 0 {
-                return Err(RowsError::TooMany { most });
-            }
+            let is_more = part.len() as u64 > left;
             part.truncate(usize::try_from(left).unwrap_or(usize::MAX));
             left -= part.len() as u64;
             let (mut lines, mut reports) = (Vec::with_capacity(part.len()), Vec::with_capacity(part.len()));
@@ -147,6 +145,9 @@ impl Recorder<'_> {
                     }
                     Err(error) => summary.refuse(line, error.to_string()),
                 }
+            }
+            if is_more {
+                return Err(RowsError::TooMany { most });
             }
             progress(rows.progress().0);
         }

@@ -321,7 +321,7 @@ async fn a_view_that_comes_after_its_purchase_has_it(db: TestDatabase) {
     let stored: Vec<_> = store.events().for_customer(&customer_id("c")).try_collect().await.unwrap();
     let found: Vec<_> = stored.iter().map(|event| event.attribution).collect();
     let (window, ticket) = (Some(Attribution::Window), Some(Attribution::Ticket));
-    assert_eq!(found, [window, window, None, ticket, ticket, ticket, ticket]);
+    assert_eq!(found, [window, None, window, ticket, ticket, ticket, ticket], "purchases come first");
     // It stays there, and what is added with a ticket was shown, too.
     record(&store, &[viewed("9", "a", "later", NOW + HOUR + HOUR / 2)]).await;
     assert_eq!(outcomes(&store, "later").await.in_window, Sales::default());
