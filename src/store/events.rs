@@ -435,6 +435,9 @@ struct Counting {
     revenue: i64,
 }
 
+/// The same as it is stored, after the suggestion's fact, the attribution and the kind.
+type CountingRow = (Vec<u8>, String, String, Vec<u8>, Option<i64>, i64);
+
 /// The rest of what purchases change in a row of `feedback_counts`.
 #[derive(Debug, Default)]
 struct Added {
@@ -645,7 +648,7 @@ impl<'e> Batch<'e> {
         let facts = distinct(shown.chain(sold).chain(named.iter().map(|fact| &fact[..])));
         let select =
             "select shown_fact, attribution, kind, id_hash, value, revenue from events where shown_fact in";
-        let counted: Vec<(Vec<u8>, String, String, Vec<u8>, Option<i64>, i64)> = pages::in_transaction(
+        let counted: Vec<CountingRow> = pages::in_transaction(
             connection,
             self.store.dialect,
             select,
