@@ -21,7 +21,7 @@ use super::{Demo, FRIEND, Guarded, Service, header, until};
 use crate::harness::{TestDatabase, apply, contract};
 
 /// Clients are generated with these names: add to them, and keep those that are there.
-const IDS: [&str; 76] = [
+const IDS: [&str; 77] = [
     "activateRelease",
     "answerAgent",
     "cancelImport",
