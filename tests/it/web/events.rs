@@ -377,8 +377,8 @@ async fn events_of_files_count_for_the_articles_type(Demo(service): Demo) {
     let state = &service.state;
     let recorder =
         Recorder { store: &service.store, tickets: &state.tickets, terms: state.events, copies: None };
-    let recorded = recorder.record(vec![row], SystemTime::now().into()).await.unwrap().remove(0).unwrap();
-    assert!(recorded.counts);
+    let result = recorder.record(vec![row], SystemTime::now().into()).await.unwrap().remove(0).unwrap();
+    assert!(result.counts);
     let by_type = service.json("/feedback/acceptance?by=type").await;
     assert_eq!(
         (&by_type["items"][0]["value"], &by_type["items"][0]["accepted"]),

@@ -358,7 +358,14 @@ async fn hostile_archives_leave_nothing(db: TestDatabase) {
         assert!(detail.contains(&expected) && !detail.contains(".upload"), "{expected}: {detail}");
         assert_eq!(names(&folder), [""; 0], "{expected}");
     }
-    // A file that is not what the manifest says.
+    assert_eq!(names(outside.path()), ["models"]);
+}
+
+#[apply(contract)]
+async fn a_release_that_changed_on_its_way_is_refused(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    let demo = packed_demo();
     let mut changed = demo.clone();
     let place = demo.windows(10).rposition(|bytes| bytes == b"safetensor").unwrap();
     changed[place + 1024] ^= 1;
@@ -371,8 +378,7 @@ async fn hostile_archives_leave_nothing(db: TestDatabase) {
         let (found, problem) = (answer.status(), answer.json::<Value>().await.unwrap());
         assert_eq!(found, status, "{problem}");
         assert!(problem["detail"].as_str().unwrap().contains(expected), "{problem}");
-        assert_eq!(names(&folder), [""; 0]);
+        assert_eq!(names(folder.path()), [""; 0]);
     }
-    assert_eq!(names(outside.path()), ["models"]);
     assert_eq!(service.log(1).await[0].action, "release.refused");
 }
