@@ -55,6 +55,7 @@ fn events(lines: &[OrderLine], shift: i64) -> Vec<EventRow> {
         order: Some(line.order.clone()),
         value: Some(10.0),
         time: Some(Timestamp::from_millis(line.time.millis() + shift)),
+        is_date: false,
         ticket: None,
     };
     let mut rows: Vec<EventRow> =
