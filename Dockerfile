@@ -34,7 +34,7 @@ RUN pip install --no-cache-dir --no-deps --require-hashes --only-binary=:all: \
     && find /tmp/wheels/nvidia -name 'lib*.so*' -exec mv -t /opt/onnxruntime {} +
 
 FROM debian:bookworm-slim AS base
-RUN useradd --system --uid 10001 --home-dir /var/lib/atelier --create-home atelier
+RUN useradd --system --uid 10001 --home-dir /var/lib/atelier --create-home atelier && install -d -o atelier -g atelier /models
 COPY --from=build /atelier /usr/local/bin/atelier
 # A new named volume mounted here starts with the demo release.
 COPY --chown=atelier models/demo /models/demo

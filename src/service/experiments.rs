@@ -477,7 +477,8 @@ impl Running {
             return None;
         }
         let total = experiment.shares.iter().copied().map(u64::from).sum();
-        let mut place = place(experiment.name.as_str(), customer, total);
+        // No experiment's name has a line break: that of an arm is independent of the part.
+        let mut place = place(&format!("arm\n{}", experiment.name), customer, total);
         for (arm, share) in experiment.arms.iter().zip(&experiment.shares) {
             let share = u64::from(*share);
             if place < share {
@@ -508,7 +509,11 @@ pub async fn change<E: Send>(
             .following(name, before.as_ref(), &taken, now)
             .map_err(|fault| EditError::<E>::Faults(vec![fault]))?;
         let begins = next.state == State::Running && before.is_none_or(|before| before.state == State::Draft);
-        let faults = live.filter(|_| begins).map(|live| next.check_live(&live)).unwrap_or_default();
+        let faults = match live {
+            _ if !begins => Vec::new(),
+            Some(live) => next.check_live(&live),
+            None => vec![Fault::new("state", "there is no live release; activate one first")],
+        };
         if faults.is_empty() { Ok(next) } else { Err(EditError::Faults(faults)) }
     };
     let changed = documents::change((store, releases), name, expected, false, now, follow).await;
@@ -659,7 +664,7 @@ impl Figures {
         let counts: Vec<(u64, u32)> =
             arms.iter().map(customers).zip(experiment.arms.iter().map(|arm| arm.share)).collect();
         let split = statistics::split_probability(&counts);
-        // All comparisons together are right in 95 of 100 experiments.
+        // All comparisons by one metric are right together in 95 of 100 experiments.
         #[expect(clippy::cast_precision_loss, reason = "there are few arms")]
         let alpha = ALPHA / (arms.len() - 1) as f64;
         let mut differences = Vec::new();

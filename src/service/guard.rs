@@ -20,6 +20,8 @@ use crate::store::{ArmCounts, Expected, Store, StoreError};
 
 /// The least answers of an arm, or purchases, that are judged.
 const LEAST: u64 = 200;
+/// So many standard deviations above a limit are no chance, though every 200 answers are judged for weeks.
+const CLEARLY: f64 = 5.0;
 
 /// How arms answer. Clones count together.
 #[derive(Debug, Clone, Default)]
@@ -72,7 +74,10 @@ impl Limits {
         limits.into_iter().find_map(|(limit, hits, of, what)| {
             let (limit, found) = (limit?, share(hits, of).filter(|_| of >= LEAST)?);
             let [found_percent, percent] = [found.value, limit].map(|share| share * 100.0);
-            (found.low > limit).then(|| {
+            #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+            let all = of as f64;
+            let deviation = (limit * (1.0 - limit) / all).sqrt().max(1.0 / all);
+            (found.value > limit + CLEARLY * deviation).then(|| {
                 format!("{found_percent:.1} % of the {of} last {what} in the arm {arm}, over {percent:.1} %")
             })
         })
@@ -150,8 +155,8 @@ mod tests {
         assert_eq!(limits.exceeded("b", None, 10, 10), None, "too few purchases");
         for (answers, said) in [
             (
-                Answers { slow: 20, ..fine },
-                "10.0 % of the 200 last answers were slower than the limit in the arm b, over 5.0 %",
+                Answers { slow: 40, ..fine },
+                "20.0 % of the 200 last answers were slower than the limit in the arm b, over 5.0 %",
             ),
             (
                 Answers { failed: 20, ..fine },
@@ -164,7 +169,7 @@ mod tests {
         ] {
             assert_eq!(limits.exceeded("b", Some(answers), 0, 0).as_deref(), Some(said));
         }
-        assert!(limits.exceeded("b", None, 200, 130).unwrap().contains("purchases came back"));
+        assert!(limits.exceeded("b", None, 200, 140).unwrap().contains("purchases came back"));
         assert_eq!(Limits::default().exceeded("b", Some(Answers { failed: 200, ..fine }), 0, 0), None);
     }
 }

@@ -18,6 +18,9 @@ const MOST_FILES: usize = 1000;
 /// The most bytes of what an archive says about a file, such as its time.
 const MOST_ABOUT: u64 = 64 << 10;
 
+/// The bytes of a file's or folder's header.
+const HEADER: u64 = 512;
+
 /// Why an archive is not unpacked.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UnpackError {
@@ -28,7 +31,7 @@ pub(super) enum UnpackError {
     Disk(io::Error),
 }
 
-/// Unpacks an archive whose files have at most `most` bytes into a folder, and gives the release's name, which its own folder has.
+/// Unpacks an archive of at most `most` bytes into a folder, and gives the release's name, which its own folder has.
 pub(super) fn unpack(mut packed: &File, into: &Path, most: u64) -> Result<String, UnpackError> {
     packed.rewind().map_err(UnpackError::Disk)?;
     let mut packed = BufReader::new(packed);
@@ -48,6 +51,11 @@ fn read(packed: impl Read, into: &Path, most: u64) -> Result<String, UnpackError
     for entry in entries.raw(true) {
         let mut entry = entry.map_err(damaged)?;
         let (kind, size) = (entry.header().entry_type(), entry.size());
+        // Headers count, so that a small body cannot unpack to any number of them.
+        bytes = bytes.saturating_add(size).saturating_add(HEADER);
+        if bytes > most {
+            return refuse(format!("the archive has more than {most} bytes (limits.release_bytes)"));
+        }
         let path = entry.path().map_err(damaged)?.into_owned();
         let shown = path.display();
         match kind {
@@ -87,10 +95,6 @@ fn read(packed: impl Read, into: &Path, most: u64) -> Result<String, UnpackError
         let Some(file) = file else { continue };
         if check_name(file).is_err() {
             return refuse(format!("{shown} has no plain file name; leave it out"));
-        }
-        bytes = bytes.saturating_add(size);
-        if bytes > most {
-            return refuse(format!("the files have more than {most} bytes (limits.release_bytes)"));
         }
         if files.len() == MOST_FILES {
             return refuse(format!("a release has at most {MOST_FILES} files"));

@@ -159,15 +159,15 @@ impl ReleaseFolder {
             UnpackError::Archive(reason) => AddError::Archive(shorten(&reason, folder.path())),
             UnpackError::Disk(error) => AddError::Disk(error),
         })?;
-        if self.path.join(&name).exists() {
-            return Err(AddError::Exists(name));
-        }
         Ok(Unpacked { folder, name })
     }
 
     /// Tries an unpacked release as activating it does.
     pub(super) fn try_out(&self, engine: &Engine, unpacked: &Unpacked) -> Result<(), AddError> {
         let Unpacked { folder, name } = unpacked;
+        if self.path.join(name).exists() {
+            return Err(AddError::Exists(name.clone()));
+        }
         let loaded = self.load(engine, name, &folder.path().join(name));
         loaded.map(drop).map_err(|error| {
             let reason = shorten(&error.to_string(), folder.path());
@@ -192,7 +192,10 @@ impl ReleaseFolder {
             let entry = entry?;
             let is_old = || Some(entry.metadata().ok()?.modified().ok()? + LEFT_OVER < SystemTime::now());
             if entry.file_name().to_string_lossy().starts_with(UNPACKING) && is_old() == Some(true) {
-                fs::remove_dir_all(entry.path())?;
+                // Another replica may have removed it, and an upload does not need it to go.
+                if let Err(error) = fs::remove_dir_all(entry.path()) {
+                    tracing::warn!(%error, "cannot remove what is left over from a packed release");
+                }
             }
         }
         Ok(())

@@ -83,7 +83,8 @@ pub fn split_probability(split: &[(u64, u32)]) -> f64 {
     let counts: Vec<(f64, f64)> =
         split.iter().map(|(count, share)| (*count as f64, f64::from(*share))).collect();
     let (all, shares) = counts.iter().fold((0.0, 0.0), |(all, shares), (n, share)| (all + n, shares + share));
-    if all == 0.0 {
+    // The test says nothing of a few customers.
+    if all == 0.0 || counts.iter().any(|(_, share)| all * share / shares < 5.0) {
         return 1.0;
     }
     let distance = |(count, share): &(f64, f64)| {
@@ -243,6 +244,7 @@ mod tests {
         assert!(split_probability(&[(50_000, 1), (45_000, 1)]) < 1e-6);
         assert!(split_probability(&[(9_030, 9), (970, 1)]) > 0.05);
         assert!((split_probability(&[]) - 1.0).abs() < 1e-12);
+        assert!(split_probability(&[(2, 1), (8, 99)]) > 0.05, "too few for a test");
         let mut chance = Chance(7);
         let flagged = (0..2000)
             .filter(|_| {

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, DirBuilder, File},
     io,
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::{DirBuilderExt, MetadataExt, chown},
     path::{Path, PathBuf, absolute},
 };
 
@@ -68,6 +68,11 @@ pub async fn restore(from: &Path, url: &str, replace: bool) -> Result<(), Backup
     if exists {
         free(&to).await?;
     }
+    // An admin restores, and the service's user goes on reading it.
+    let owner = fs::metadata(if exists { &to } else { folder }).map_err(file_error(&to))?;
+    if owner.uid() != fs::metadata(&copied).map_err(file_error(&copied))?.uid() {
+        chown(&copied, Some(owner.uid()), Some(owner.gid())).map_err(file_error(&copied))?;
+    }
     copied.persist(&to).map_err(|error| file_error(&to)(error.error))?;
     sync(folder)
 }
@@ -95,11 +100,16 @@ async fn copy(from: &Path, folder: &Path) -> Result<TempPath, BackupError> {
 /// Prepares a database's file to be replaced. Leaving write-ahead mode fails while another connection is open, and removes the
 /// log, which would otherwise be applied to the file that takes its place. A damaged file may be replaced.
 async fn free(path: &Path) -> Result<(), BackupError> {
-    if let Ok(mut database) = open(path).await {
-        let left = sqlx::raw_sql("pragma journal_mode = delete").execute(&mut database).await;
-        if let Err(StoreError::Busy { .. }) = left.map_err(StoreError::from) {
-            return Err(BackupError::InUse(path.to_owned()));
+    let left = match open(path).await {
+        Ok(mut database) => {
+            let left = sqlx::raw_sql("pragma journal_mode = delete").execute(&mut database).await;
+            left.map(drop).map_err(StoreError::from)
         }
+        Err(BackupError::Database { source, .. }) => Err(source),
+        Err(other) => return Err(other),
+    };
+    if let Err(StoreError::Busy { .. }) = left {
+        return Err(BackupError::InUse(path.to_owned()));
     }
     for end in ["-wal", "-shm"] {
         let mut beside = path.as_os_str().to_owned();

@@ -23,11 +23,12 @@ use sqlx::{
 use utoipa::ToSchema;
 
 use super::{
-    ArmCounts, Conflict, FeedbackEvent, FeedbackKind, Recorded, Store, StoreError, SuggestedArticle,
-    acceptance::Tally,
+    ArmCounts, Conflict, CountedRules, FeedbackEvent, FeedbackKind, Recorded, Store, StoreError,
+    SuggestedArticle,
+    acceptance::{Tally, take_back},
     connect::Dialect,
     day_of,
-    feedback::{find_shown, outcome_fact},
+    feedback::{find_shown, has_fact, outcome_fact},
     pages::{self, PART},
     record::Record,
     upsert,
@@ -369,8 +370,8 @@ struct Sale {
     is_counted: bool,
 }
 
-/// Of an event `shown`: the day, the row of `feedback_counts`, the arm and the customer.
-type CountedShown = (Option<i64>, Option<i64>, Option<String>, Option<String>);
+/// Of an event `shown`: the day, the row of `feedback_counts`, the arm, the customer, and the rules.
+type CountedShown = (Option<i64>, Option<i64>, Option<String>, Option<String>, Option<Vec<u8>>);
 
 /// A sale as it is stored.
 #[derive(Debug)]
@@ -837,12 +838,12 @@ impl<'e> Batch<'e> {
     ) -> Result<Option<Counted>, StoreError> {
         let Some(Suggestion { by, fact }) = &sale.suggestion else { return Ok(None) };
         let row: Option<CountedShown> = sqlx::query_as(
-            "select shown_day, counts_id, arm, customer_id from feedback_events where fact = $1",
+            "select shown_day, counts_id, arm, customer_id, rules from feedback_events where fact = $1",
         )
         .bind(&fact[..])
         .fetch_optional(&mut *connection)
         .await?;
-        let Some((Some(shown_day), Some(id), arm, customer)) = row else { return Ok(None) };
+        let Some((Some(shown_day), Some(id), arm, customer, rules)) = row else { return Ok(None) };
         let key = |kind| (fact.clone(), *by, kind);
         let paid_back = |paid: i64, value: Option<i64>| value.map_or(paid, |value| value.min(paid));
         let value = sale.value.unwrap_or_default();
@@ -878,12 +879,31 @@ impl<'e> Batch<'e> {
                 counts.window_revenue += added;
             }
         }
-        // By ticket, the outcome itself is counted with the feedback.
-        let mut more = match by {
-            Attribution::Ticket => ArmCounts::default(),
-            Attribution::Window => ArmCounts::of(sale.kind.of_suggestion(), 1),
+        let mut more = ArmCounts::default();
+        if *by == Attribution::Window
+            && let Some(shown) = find_shown(&mut *connection, fact).await?
+        {
+            // By ticket, the outcome itself is counted with the feedback.
+            if !has_fact(&mut *connection, &outcome_fact(&shown, sale.kind.of_suggestion())).await? {
+                more = ArmCounts::of(sale.kind.of_suggestion(), 1);
+            }
+            let accepted = outcome_fact(&shown, FeedbackKind::Accepted);
+            if sale.kind == EventKind::Returned
+                && take_back(&mut *connection, &accepted, &outcome_fact(&shown, FeedbackKind::Shown)).await?
+            {
+                more.accepted -= 1;
+                let rules = CountedRules::from_bytes(&rules.unwrap_or_default());
+                self.tally.add(&rules, shown_day, FeedbackKind::Accepted, -1);
+            }
+        }
+        // An order is paid once, also if it is reported with a ticket and without.
+        let other = match by {
+            Attribution::Ticket => Attribution::Window,
+            Attribution::Window => Attribution::Ticket,
         };
-        more.revenue = added;
+        let is_paid =
+            self.counted.get(&(fact.clone(), other, sale.kind)).is_some_and(|sale| sale.revenue != 0);
+        more.revenue = if is_paid { 0 } else { added };
         self.tally.add_to_arm(arm.as_deref(), customer.as_deref(), more);
         Ok(Some(Counted { shown_day, id, revenue }))
     }

@@ -107,6 +107,10 @@ impl Feedback<'_> {
         article: &SuggestedArticle,
     ) -> Result<Recorded, StoreError> {
         let mut transaction = self.store.write().await?;
+        if event.arm.is_some() {
+            // A completion counts once, however many of its suggestions are reported at the same time.
+            self.take_turns(&mut transaction).await?;
+        }
         let (recorded, tally) = self.record_in(&mut transaction, key, event, article).await?;
         tally.write(&mut transaction).await?;
         transaction.commit().await?;
@@ -196,7 +200,11 @@ impl Feedback<'_> {
                             tally.add(&rules, shown_day, FeedbackKind::Accepted, -1);
                         }
                         if let Some(arm) = event.arm.as_deref() {
-                            let mut more = ArmCounts::of(event.kind, 1);
+                            let mut more = if is_sold_in_window(transaction, &shown_fact, event.kind).await? {
+                                ArmCounts::default()
+                            } else {
+                                ArmCounts::of(event.kind, 1)
+                            };
                             more.accepted -= i64::from(is_taken_back);
                             let customer = experiments::shown_to(transaction, &shown_fact).await?;
                             tally.add_to_arm(Some(arm), customer.as_deref(), more);
@@ -508,7 +516,19 @@ pub(super) async fn forget_caller(
     Ok(())
 }
 
-async fn has_fact(connection: &mut AnyConnection, fact: &[u8; 32]) -> Result<bool, StoreError> {
+/// Whether the shop's event of this kind counts for the suggestion already, within the window.
+async fn is_sold_in_window(
+    connection: &mut AnyConnection,
+    shown_fact: &[u8; 32],
+    kind: FeedbackKind,
+) -> Result<bool, StoreError> {
+    let sql = "select kind from events
+               where shown_fact = $1 and kind = $2 and attribution = 'window' and counts_id is not null";
+    let found = sqlx::query(sql).bind(&shown_fact[..]).bind(kind.as_str()).fetch_optional(connection).await?;
+    Ok(found.is_some())
+}
+
+pub(super) async fn has_fact(connection: &mut AnyConnection, fact: &[u8; 32]) -> Result<bool, StoreError> {
     let found = sqlx::query("select kind from feedback_events where fact = $1").bind(&fact[..]);
     Ok(found.fetch_optional(connection).await?.is_some())
 }

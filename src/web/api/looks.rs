@@ -424,7 +424,7 @@ impl LooksBody {
         Self {
             release: live.name().to_owned(),
             method: found.question.request.method.to_string(),
-            arm: found.question.arm.clone(),
+            arm: found.question.arm.clone().filter(|_| !shown.is_public()),
             looks: found.looks.iter().map(|look| LookBody::new(look, &found.variants, shown)).collect(),
             warnings: if shown.is_public() { Vec::new() } else { found.warnings.clone() },
         }
@@ -451,7 +451,7 @@ impl LookBody {
             title: look.and_then(|look| look.title.clone()),
             pictures: look.map(|look| look.pictures.clone()).unwrap_or_default(),
             season: look.and_then(|look| look.season.clone()),
-            tags: look.map(|look| look.tags.clone()).unwrap_or_default(),
+            tags: look.filter(|_| !shown.is_public()).map(|look| look.tags.clone()).unwrap_or_default(),
             articles: articles.collect(),
             total: found.total.filter(|_| shown.has(PRICE)),
         }

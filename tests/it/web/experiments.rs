@@ -146,7 +146,7 @@ async fn an_arm_goes_without_some_rules_and_shipping_it_turns_them_off(Demo(serv
         let answer = service.ask_ok("/complete", &request(&customer)).await;
         let with_coats = answer["arm"] == "autumn/coats";
         let found = answer["blanks"][0]["suggestions"].as_array().unwrap().len();
-        assert_eq!(found, if with_coats { 3 } else { 0 }, "{answer}");
+        assert_eq!(found > 0, with_coats, "{answer}");
         seen[usize::from(with_coats)] += 1;
     }
     assert!(seen.iter().all(|count| *count > 2), "{seen:?}");
@@ -275,6 +275,46 @@ async fn react(service: &Service, all: &[String], accepts: usize) {
             (&answer["recorded"], &answer["attribution"]),
             (&json!(true), &json!("ticket")),
             "{answer}"
+        );
+    }
+}
+
+/// The page reports with the ticket, and the order system without: in either order that is one purchase, and its return takes
+/// back that it was accepted.
+#[apply(contract)]
+async fn a_purchase_that_is_reported_twice_is_one(Demo(service): Demo) {
+    service.put(AUTUMN, &json!({"arms": arms(), "state": "running"})).await;
+    let all = customers(2);
+    for (number, customer) in all.iter().enumerate() {
+        let ticket = service.state.tickets.issue(&suggested("gsu", Some("autumn/new")));
+        let feedback = |kind: &str| {
+            json!({"id": format!("{customer} {kind}"), "completion_id": ticket, "kind": kind, "slot": 1, "article": "a-7",
+                "customer": customer})
+        };
+        let event = |kind: &str| {
+            json!([{"id": format!("{customer} {kind} order"), "kind": kind, "customer": customer, "article": "a-7",
+                "order": customer, "value": 50.0}])
+        };
+        service.ask_ok("/feedback", &json!([feedback("shown"), feedback("accepted")])).await;
+        if number == 0 {
+            service.ask_ok("/feedback", &feedback("bought")).await;
+        }
+        let answer = service.ask_ok("/events", &event("bought")).await;
+        assert_eq!(answer[0]["attribution"], "window", "{answer}");
+        if number == 1 {
+            service.ask_ok("/feedback", &feedback("bought")).await;
+        }
+        let count = number + 1;
+        let arm = service.json(&format!("{AUTUMN}/figures")).await["arms"][1].clone();
+        let expected = json!({"arm": "new", "customers": count, "completions": count, "shown": count, "accepted": 1,
+            "bought": count, "returned": number, "kept": 0, "revenue": 50.0});
+        assert_eq!(arm, expected);
+        service.ask_ok("/events", &event("returned")).await;
+        let arm = service.json(&format!("{AUTUMN}/figures")).await["arms"][1].clone();
+        assert_eq!(
+            (&arm["accepted"], &arm["returned"], &arm["revenue"]),
+            (&json!(0), &json!(count), &json!(0.0)),
+            "{arm}"
         );
     }
 }

@@ -346,7 +346,7 @@ async fn hostile_archives_leave_nothing(db: TestDatabase) {
         (gzip(&demo)[..100_000].to_vec(), 422, not_tar.into()),
         (b"{}".to_vec(), 422, not_tar.into()),
         (Vec::new(), 422, "the archive has no files".into()),
-        (bomb, 422, "the files have more than 33554432 bytes (limits.release_bytes)".into()),
+        (bomb, 422, "the archive has more than 33554432 bytes (limits.release_bytes)".into()),
         (vec![b' '; (32 << 20) + 1], 413, "the body is longer than this path's limit".into()),
     ];
     for (body, status, expected) in cases {

@@ -174,6 +174,7 @@ impl Import<'_> {
                 let taken = self.add_orders(&mut made, &known, tell)?;
                 made.sort_by_key(|(time, _)| *time);
                 period = split_by_time(&mut made, by_time.last);
+                drop_what_is_asked(&mut made);
                 self.write_outfits(target, made.iter().map(|(_, outfit)| outfit))?;
                 names_split = true;
                 taken
@@ -322,6 +323,20 @@ fn split_by_time(made: &mut [(Option<Timestamp>, Outfit)], last: Duration) -> Op
     period
 }
 
+/// Leaves out training outfits whose customer and articles are asked for in validation: an outfit may be saved, imported and
+/// bought.
+fn drop_what_is_asked(made: &mut Vec<(Option<Timestamp>, Outfit)>) {
+    let key = |outfit: &Outfit| {
+        let mut articles = outfit.articles().to_vec();
+        articles.sort_unstable();
+        (outfit.customer.clone(), articles)
+    };
+    let is_asked = |outfit: &Outfit| outfit.split == Some(Split::Validation);
+    let asked: HashSet<_> =
+        made.iter().filter(|(_, outfit)| is_asked(outfit)).map(|(_, outfit)| key(outfit)).collect();
+    made.retain(|(_, outfit)| is_asked(outfit) || !asked.contains(&key(outfit)));
+}
+
 /// The rows of a table in a data folder.
 fn rows<T: Table>(folder: &Path, schema: &Schema) -> Result<impl Iterator<Item = Result<T>>> {
     Ok(atelier_files::read::<T>(&table_path::<T>(folder), schema)?.map(|row| Ok(row?.value)))
@@ -361,4 +376,31 @@ fn require<T: Table>(path: Option<&PathBuf>) -> Result<&PathBuf> {
             table = T::NAME
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use atelier_core::domain::{CustomerId, Features};
+
+    use super::*;
+
+    #[test]
+    fn what_was_saved_and_bought_is_not_learned_before_it_is_asked() {
+        let outfit = |articles: [&str; 2]| {
+            let articles = articles.map(|id| ArticleId::new(id).unwrap()).to_vec();
+            Outfit::new(CustomerId::new("c").unwrap(), articles, None, Features::default()).unwrap()
+        };
+        let day = |day: i64| Some(Timestamp::from_millis(day * 86_400_000));
+        let mut made = vec![
+            (None, outfit(["b", "a"])),
+            (None, outfit(["b", "c"])),
+            (day(1), outfit(["a", "d"])),
+            (day(20), outfit(["a", "b"])),
+        ];
+        split_by_time(&mut made, Duration::from_hours(14 * 24));
+        drop_what_is_asked(&mut made);
+        let left: Vec<_> = made.iter().map(|(time, outfit)| (*time, outfit.split)).collect();
+        let (train, asked) = (Some(Split::Train), Some(Split::Validation));
+        assert_eq!(left, [(None, train), (day(1), train), (day(20), asked)]);
+    }
 }

@@ -11,6 +11,7 @@ mod warm;
 
 use std::{
     cell::Cell,
+    collections::HashSet,
     fs,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
@@ -36,7 +37,7 @@ pub use self::{
 };
 use crate::{
     baselines::beside_methods,
-    data::Data,
+    data::{Data, names_articles},
     evaluate::{Cases, FEW},
     export::{Metadata, Storage},
     fit::{self, Event, Outcome, Overrides, RunConfig, RunFolder, Watch, fit},
@@ -124,6 +125,7 @@ impl Refresh<'_> {
             return Ok(card);
         }
         card.notes.extend(note_seen(&given));
+        card.notes.extend(note_own_history(&given.data, &imported));
         let run = RunFolder::new(work.path().join("run"));
         let Some(config) = self.learn(&given, &run, work.path(), stop, tell, &mut card)? else {
             return Ok(card);
@@ -352,6 +354,20 @@ fn note_seen(given: &Given) -> Option<String> {
     (until > given.period?.validation).then(|| {
         "The live release was made after the compared weeks began, so it may have learned from them and look too good."
             .to_owned()
+    })
+}
+
+/// A feature of the shop's own may list what customers bought since, so that models read the answer.
+fn note_own_history(data: &Data, imported: &Imported) -> Option<String> {
+    let articles: HashSet<&str> = data.articles().iter().map(|article| article.id.as_str()).collect();
+    let mut features = data.schema().features().iter();
+    let own = features.find(|feature| names_articles(feature, |value| articles.contains(value)))?;
+    imported.outfits_per_customer.is_none().then(|| {
+        format!(
+            "The feature {:?} lists articles as customers have them today, also those of the compared weeks: the figures \
+             are too good. Leave it out of the schema; what customers bought is added.",
+            own.name
+        )
     })
 }
 
