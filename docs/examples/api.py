@@ -1,5 +1,7 @@
 """The requests of docs/api.md with the Python client, in the order of the page. clients/check runs them."""
 
+import hashlib
+
 from atelier_client import Client, ProblemError
 
 client = Client("http://127.0.0.1:8080")  # with a key: Client("https://…", key="atl_…"), or the variable ATELIER_KEY
@@ -173,6 +175,13 @@ client.put_experiment("autumn", {"arms": arms})
 client.patch_experiment("autumn", {"state": "running", "share": 20})
 client.patch_experiment("autumn", {"state": "shipped", "winner": "new"})
 print(client.get_routing())
+
+# %% Routing and releases
+archive = b"the bytes of demo.tar.gz"
+try:
+    client.send_release(archive, hashlib.sha256(archive).hexdigest())
+except ProblemError as problem:
+    print(problem.code)
 
 # %% Routing and releases
 print(client.activate_release("demo"))

@@ -1,5 +1,6 @@
 // The requests of docs/api.md with the TypeScript client, in the order of the page. clients/check runs them.
 
+import { createHash } from "node:crypto";
 import { Client, ProblemError } from "atelier-client";
 
 const client = new Client({ url: "http://127.0.0.1:8080" }); // with a key: { url: "https://…", key: "atl_…" }
@@ -182,6 +183,14 @@ await client.putExperiment("autumn", { arms });
 await client.patchExperiment("autumn", { state: "running", share: 20 });
 await client.patchExperiment("autumn", { state: "shipped", winner: "new" });
 console.log(await client.getRouting());
+
+// %% Routing and releases
+const archive = "the bytes of demo.tar.gz";
+try {
+  await client.sendRelease(archive, createHash("sha256").update(archive).digest("hex"));
+} catch (problem) {
+  if (problem instanceof ProblemError) console.log(problem.code);
+}
 
 // %% Routing and releases
 console.log(await client.activateRelease("demo"));
