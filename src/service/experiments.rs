@@ -270,7 +270,7 @@ impl Experiment {
         use State::{Draft, Running, Shipped, Stopped};
         let was = before.map_or(Draft, |before| before.state);
         let moment = || Some(calendar::moment(now.millis(), 1000, true));
-        // Only the service says when it ran, and for whom.
+        // The service alone sets when it ran and which customers it has.
         (self.started_at, self.ended_at, self.parts) = before.map_or_else(Default::default, |before| {
             (before.started_at.clone(), before.ended_at.clone(), before.parts.clone())
         });

@@ -20,7 +20,7 @@ use crate::store::{ArmCounts, Expected, Store, StoreError};
 
 /// The least answers of an arm, or purchases, that are judged.
 const LEAST: u64 = 200;
-/// So many standard deviations above a limit are no chance, though every 200 answers are judged for weeks.
+/// How many standard deviations above its limit an arm must be. Every 200 answers are judged, for weeks, so 2 would stop sound arms.
 const CLEARLY: f64 = 5.0;
 
 /// How arms answer. Clones count together.

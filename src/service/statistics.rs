@@ -166,8 +166,8 @@ mod tests {
                 (0..customers).map(|_| (chance.unit() < 0.5, 0.1 + 0.4 * chance.unit(), 0.0, 0.0)).collect();
         }
 
-        /// Each customer is shown a completion with probability `visits`, and accepts as it is their habit; in the second arm so many
-        /// times as often.
+        /// Each customer is shown a completion with probability `visits`, and accepts with a probability of their own, which is higher by a
+        /// factor in the second arm.
         fn day(&mut self, visits: f64, times: f64) {
             for (is_other, taste, x, d) in &mut self.customers {
                 if self.chance.unit() >= visits {

@@ -73,7 +73,7 @@ pub struct ArmSums {
 /// A customer in an arm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArmCustomer {
-    /// Stands for the customer in files.
+    /// Identifies the customer in files, instead of the id.
     pub number: i64,
     pub arm: String,
     pub counts: ArmCounts,
@@ -183,7 +183,7 @@ pub(super) async fn is_first(
     Ok(usize::try_from(all) == Ok(stored_now))
 }
 
-/// The customer whom a suggestion was shown, by the fact of its event `shown`.
+/// The customer who saw a suggestion, found by the fact of its event `shown`.
 pub(super) async fn shown_to(
     connection: &mut AnyConnection,
     shown_fact: &[u8; 32],

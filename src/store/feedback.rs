@@ -501,7 +501,7 @@ fn hash(key: &str) -> [u8; 32] {
     Sha256::digest(key).into()
 }
 
-/// Removes what stands for a customer in the completion ids that they share with others: a dot and 16 digits.
+/// Removes the customer's digest, a dot and 16 digits, from the ids of completions that customers share.
 pub(super) async fn forget_caller(
     connection: &mut AnyConnection,
     customer: &CustomerId,
