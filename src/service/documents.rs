@@ -17,8 +17,7 @@ use super::{
     rules::{self, Rule},
 };
 use crate::store::{
-    ChangeError, Consequence, DocumentName, Expected, Named, NewDocument, Put, Store, StoreError, Stored,
-    Version,
+    ChangeError, DocumentName, Expected, Named, NewDocument, Put, Store, StoreError, Stored, Version,
 };
 
 /// A rule, a look or an experiment.
@@ -36,11 +35,6 @@ pub trait Document: Serialize + DeserializeOwned + Send + 'static {
 
     /// How many of the shop's articles it is about at present, and what may be wrong with it.
     fn review(&self, name: &Self::Name, live: &LiveRelease) -> (usize, Vec<Warning>);
-
-    /// What else changes with it, in the same transaction.
-    fn consequences(&self, _live: Option<&LiveRelease>) -> Vec<Consequence> {
-        Vec::new()
-    }
 }
 
 impl Document for Rule {
@@ -101,10 +95,6 @@ impl Document for Experiment {
     fn review(&self, _name: &Self::Name, _live: &LiveRelease) -> (usize, Vec<Warning>) {
         (0, Vec::new())
     }
-
-    fn consequences(&self, live: Option<&LiveRelease>) -> Vec<Consequence> {
-        self.consequences(live.map(|live| live.routing).unwrap_or_default())
-    }
 }
 
 /// A document that was stored, or would be, and what is to be said of it.
@@ -141,14 +131,11 @@ pub async fn change<D: Document, E: Send>(
     make: impl FnOnce(Option<Value>) -> Result<D, E> + Send,
 ) -> Result<Changed<D>, EditError<E>> {
     let mut next = None;
-    let before = releases.current();
-    let make = |stored| -> Result<NewDocument, EditError<E>> {
+    let make = |stored, _| -> Result<NewDocument, EditError<E>> {
         let document = make(stored).map_err(EditError::Refused)?.with_name(None);
         let document = document.checked().map_err(EditError::Faults)?;
-        let consequences = document.consequences(before.as_deref());
-        let body =
-            serde_json::to_value(next.insert(document)).expect("a document is plain JSON; this is a bug");
-        Ok(NewDocument { body, consequences })
+        let body = to_value(next.insert(document));
+        Ok(NewDocument { body, consequences: Vec::new() })
     };
     let stored = store.documents::<D::Name>().change(name, expected, is_trial, now, make).await;
     let (put, version) = stored.map_err(EditError::Change)??;
@@ -169,8 +156,13 @@ pub async fn change<D: Document, E: Send>(
 
 /// All documents of a kind. One that cannot be read does not count.
 pub async fn read_all<D: Document>(store: &Store) -> Result<Vec<(D::Name, D)>, StoreError> {
-    let read = |stored: Stored<Named<D::Name>>| {
-        let Named { name, body, .. } = stored.value;
+    let all: Vec<Stored<Named<D::Name>>> = store.documents().list().await?;
+    Ok(read_each(all.into_iter().map(|stored| stored.value)))
+}
+
+/// The same of documents that are read already.
+pub(super) fn read_each<D: Document>(stored: impl IntoIterator<Item = Named<D::Name>>) -> Vec<(D::Name, D)> {
+    let read = |Named { name, body, .. }: Named<D::Name>| {
         // Another version may have written it.
         let document = serde_json::from_value(body).inspect_err(|error| {
             let name: &str = name.borrow();
@@ -178,5 +170,10 @@ pub async fn read_all<D: Document>(store: &Store) -> Result<Vec<(D::Name, D)>, S
         });
         Some((name, document.ok()?))
     };
-    Ok(store.documents::<D::Name>().list().await?.into_iter().filter_map(read).collect())
+    stored.into_iter().filter_map(read).collect()
+}
+
+/// A document as it is stored.
+pub(super) fn to_value<D: Document>(document: &D) -> Value {
+    serde_json::to_value(document).expect("a document is plain JSON; this is a bug")
 }

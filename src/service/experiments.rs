@@ -1,4 +1,4 @@
-//! The shop's experiments: customers are split between methods or sets of rules, and figures decide which is better.
+//! The shop's experiments: customers are split between methods, sets of rules or releases, and figures decide which is better.
 //!
 //! An [`Experiment`] looks the same in JSON and in the database; its changes follow its state. [`Running`] are those that run: each has
 //! its own hundredths of the customers, so that no customer is in two. Must not know HTTP, the database's tables or models.
@@ -13,6 +13,7 @@ use atelier_core::{
         json_fields::{read_integer, read_object, read_objects, read_optional_integer},
     },
 };
+use atelier_engine::release::check_name;
 use atelier_files::{PlainColumn, write_columns};
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
@@ -22,15 +23,16 @@ use utoipa::ToSchema;
 
 use super::{
     acceptance::{Share, money},
-    documents::{self, Changed, Document, EditError, read_all},
+    documents::{Changed, Document, EditError, read_all, read_each, to_value},
     fault::{Fault, Field},
-    live_release::{LiveRelease, ROUTING, Releases},
+    live_release::{ActivateError, LiveRelease, RELEASE, ROUTING, Releases},
     routing::Routing,
     rules::check_text,
     statistics::{self, ALPHA, Sums},
 };
 use crate::store::{
-    ArmCounts, ArmCustomer, ArmSums, ChangeError, Consequence, Expected, Store, StoreError, Versions,
+    ArmCounts, ArmCustomer, ArmSums, ChangeError, Consequence, Entry, Expected, Named, NewDocument, Store,
+    StoreError, Versions,
 };
 
 /// Into how many parts the customers are divided, of which each experiment has some.
@@ -91,7 +93,7 @@ impl Metric {
     pub const ALL: [Self; 4] = [Self::Accepted, Self::Bought, Self::Kept, Self::Revenue];
 }
 
-/// Customers who are split between methods or sets of rules.
+/// Customers who are split between methods, sets of rules or releases.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({
@@ -185,7 +187,11 @@ pub struct Arm {
     /// Feedback is counted as `experiment/arm`.
     #[schema(pattern = "^[A-Za-z0-9._-]{1,32}$", examples("today"))]
     pub name: String,
-    /// The default method if it is not given.
+    /// The release that answers, the live one if it is not given. Once the experiment runs, one release is loaded beside the live one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$", examples("winter"))]
+    pub release: Option<String>,
+    /// If it is not given, the service sets it to the default method when the experiment starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, examples("gsu"))]
     pub method: Option<Method>,
@@ -220,8 +226,11 @@ impl Experiment {
         }
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
         let mut names = HashSet::new();
-        for (index, Arm { name, without_rules, share, .. }) in self.arms.iter().enumerate() {
+        for (index, Arm { name, release, without_rules, share, .. }) in self.arms.iter().enumerate() {
             let field = |name: &str| Field::from("arms").item(&index).item(name);
+            if let Some(Err(detail)) = release.as_deref().map(check_name) {
+                faults.push(Fault::new(field("release"), detail));
+            }
             if name.is_empty() || name.len() > ARM_CHARS || !name.chars().all(plain) {
                 let detail = format!(
                     "an arm's name has 1 to {ARM_CHARS} letters, digits, dots, hyphens or underscores, found {name:?}"
@@ -269,6 +278,9 @@ impl Experiment {
     ) -> Result<Self, Fault> {
         use State::{Draft, Running, Shipped, Stopped};
         let was = before.map_or(Draft, |before| before.state);
+        if let Some(before) = before.filter(|before| before.state != Draft) {
+            self.keep_pinned(&before.arms);
+        }
         let moment = || Some(calendar::moment(now.millis(), 1000, true));
         // The service alone sets when it ran and which customers it has.
         (self.started_at, self.ended_at, self.parts) = before.map_or_else(Default::default, |before| {
@@ -313,33 +325,129 @@ impl Experiment {
         Ok(self)
     }
 
-    /// What else changes once it is shipped.
-    pub(super) fn consequences(&self, routing: Routing) -> Vec<Consequence> {
-        let winner = self.winner.as_ref().filter(|_| self.state == State::Shipped);
-        let Some(arm) = winner.and_then(|winner| self.arms.iter().find(|arm| arm.name == *winner)) else {
-            return Vec::new();
-        };
+    /// What an arm was set to when the experiment started stays if a request leaves it out.
+    fn keep_pinned(&mut self, before: &[Arm]) {
+        for arm in &mut self.arms {
+            if let Some(was) = before.iter().find(|was| was.name == arm.name) {
+                arm.method = arm.method.or(was.method);
+                arm.release = arm.release.take().or_else(|| was.release.clone());
+            }
+        }
+    }
+
+    /// The arm that is shipped.
+    fn shipped(&self) -> Option<&Arm> {
+        let winner = self.winner.as_ref().filter(|_| self.state == State::Shipped)?;
+        self.arms.iter().find(|arm| arm.name == *winner)
+    }
+
+    /// What else changes once it is shipped. `second` is the winner's release unless that is live.
+    fn consequences(&self, live: Option<&LiveRelease>, second: Option<&LiveRelease>) -> Vec<Consequence> {
+        let Some(arm) = self.shipped() else { return Vec::new() };
         let ends = arm.without_rules.iter().filter_map(|rule| RuleName::new(rule).ok()).map(Consequence::End);
         let mut consequences: Vec<Consequence> = ends.collect();
-        if arm.method.is_some() && arm.method != routing.default_method {
+        if let Some(second) = second {
+            consequences.push(Consequence::Set {
+                setting: RELEASE,
+                value: second.name().to_owned(),
+                action: "release.activate",
+                subject: second.name().to_owned(),
+                details: json!({"before": live.map(LiveRelease::name), "after": second.name()}),
+            });
+        }
+        let routing = live.map(|live| live.routing).unwrap_or_default();
+        if arm.method.is_some() && arm.method != second.or(live).map(LiveRelease::default_method) {
             let next = Routing { default_method: arm.method };
             consequences.push(Consequence::Set {
                 setting: ROUTING,
                 value: serde_json::to_string(&next).expect("a routing is plain JSON; this is a bug"),
                 action: "routing.set",
+                subject: ROUTING.to_owned(),
                 details: json!({"before": routing.to_string(), "after": next.to_string()}),
             });
         }
         consequences
     }
 
-    /// What the live release or the shop lacks of its arms.
-    fn check_live(&self, live: &LiveRelease) -> Vec<Fault> {
+    fn names_releases(&self) -> bool {
+        self.arms.iter().any(|arm| arm.release.is_some())
+    }
+
+    /// The release besides the live one that it needs, with the first arm that names it.
+    ///
+    /// # Errors
+    /// If it needs two.
+    pub fn second_release(&self, live: &str) -> Result<Option<(usize, &str)>, Fault> {
+        let mut named = self.arms.iter().enumerate().filter_map(|(index, arm)| {
+            arm.release.as_deref().filter(|release| *release != live).map(|release| (index, release))
+        });
+        let first = named.next();
+        match named.find(|(_, release)| first.is_some_and(|(_, first)| first != *release)) {
+            None => Ok(first),
+            Some((index, release)) => {
+                let detail = format!(
+                    "one release can be loaded beside the live one, {live}; found {release} and {}",
+                    first.map_or("", |(_, first)| first)
+                );
+                Err(Fault::new(release_of(index), detail))
+            }
+        }
+    }
+
+    /// Which release it needs besides the live one now that it starts or is shipped, with its place.
+    ///
+    /// # Errors
+    /// If another experiment that runs needs another one, or if it would change the live release under another experiment.
+    fn needs(
+        &self,
+        before: Option<&Self>,
+        live: &str,
+        others: &[(ExperimentName, Self)],
+    ) -> Result<Option<(Field, String)>, Fault> {
+        let was = before.map_or(State::Draft, |before| before.state);
+        let mut running =
+            others.iter().filter(|(_, other)| other.state == State::Running && other.names_releases());
+        match self.state {
+            State::Running if was == State::Draft => {
+                let Some((index, release)) = self.second_release(live)? else { return Ok(None) };
+                let needs_another = |(_, other): &&(ExperimentName, Self)| matches!(other.second_release(live), Ok(Some((_, another))) if another != release);
+                if let Some((name, _)) = running.find(needs_another) {
+                    let detail = format!(
+                        "the experiment {name} has loaded another release, and one can be loaded beside the live one; stop {name} first"
+                    );
+                    return Err(Fault::new(release_of(index), detail));
+                }
+                Ok(Some((release_of(index), release.to_owned())))
+            }
+            State::Shipped if was != State::Shipped => {
+                let release = self.shipped().and_then(|arm| arm.release.clone());
+                let Some(release) = release.filter(|release| release != live) else { return Ok(None) };
+                if let Some((name, _)) = running.next() {
+                    let detail = format!(
+                        "the experiment {name} compares releases, so {release} cannot become live; stop {name} first"
+                    );
+                    return Err(Fault::new("winner", detail));
+                }
+                Ok(Some(("winner".into(), release)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Sets what each arm is, so that it stays the same whatever changes later, and says what the releases or the shop lack of it.
+    fn pin(&mut self, live: &LiveRelease, second: Option<&LiveRelease>) -> Vec<Fault> {
         let mut faults = Vec::new();
-        for (index, arm) in self.arms.iter().enumerate() {
+        let names_releases = self.names_releases();
+        for (index, arm) in self.arms.iter_mut().enumerate() {
             let field = |name: &str| Field::from("arms").item(&index).item(name);
-            if let Some(method) = arm.method.filter(|method| !live.serving.has(*method)) {
-                let detail = format!("the release {} has no method {method}", live.name());
+            let release =
+                second.filter(|second| arm.release.as_deref() == Some(second.name())).unwrap_or(live);
+            if names_releases {
+                arm.release.get_or_insert_with(|| live.name().to_owned());
+            }
+            let method = *arm.method.get_or_insert_with(|| release.default_method());
+            if !release.serving.has(method) {
+                let detail = format!("the release {} has no method {method}", release.name());
                 faults.push(Fault::new(field("method"), detail));
             }
             for rule in &arm.without_rules {
@@ -366,6 +474,17 @@ impl Experiment {
         let millis = millis.max(0) as f64;
         millis / 86_400_000.0
     }
+}
+
+fn release_of(arm: usize) -> Field {
+    Field::from("arms").item(&arm).item("release")
+}
+
+/// The first experiment that compares releases while it runs.
+pub(super) fn compares_releases(all: Vec<Named<ExperimentName>>) -> Option<ExperimentName> {
+    let mut all = read_each::<Experiment>(all).into_iter();
+    all.find(|(_, experiment)| experiment.state == State::Running && experiment.names_releases())
+        .map(|(name, _)| name)
 }
 
 /// As many parts as the share has, first those that it has already, then those that no other experiment has.
@@ -405,9 +524,11 @@ fn place(text: &str, customer: &CustomerId, total: u64) -> u64 {
 #[derive(Debug, Default)]
 pub struct Running(Vec<Compiled>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Compiled {
     name: ExperimentName,
+    /// Whether a release or a method of an arm is not loaded.
+    lacks: bool,
     parts: HashSet<u64>,
     arms: Vec<Chosen>,
     shares: Vec<u32>,
@@ -419,6 +540,8 @@ struct Compiled {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
     pub label: String,
+    /// The live one if it is not given.
+    pub release: Option<Arc<str>>,
     pub method: Option<Method>,
     pub without_rules: Arc<[RuleName]>,
 }
@@ -427,9 +550,10 @@ impl Running {
     pub fn new(all: Vec<(ExperimentName, Experiment)>) -> Self {
         let mut running: Vec<_> =
             all.into_iter().filter(|(_, experiment)| experiment.state == State::Running).collect();
-        // Two that started at the same time on two replicas may have the same parts: the first one keeps them.
+        // The one that started first has its release loaded.
         running.sort_by(|(a, x), (b, y)| x.started_at.cmp(&y.started_at).then_with(|| a.cmp(b)));
         let compile = |(name, experiment): (ExperimentName, Experiment)| Compiled {
+            lacks: false,
             parts: experiment.parts.iter().copied().map(u64::from).collect(),
             shares: experiment.arms.iter().map(|arm| arm.share).collect(),
             limits: experiment.stop_if,
@@ -439,6 +563,7 @@ impl Running {
                 .iter()
                 .map(|arm| Chosen {
                     label: Experiment::label(&name, arm),
+                    release: arm.release.as_deref().map(Arc::from),
                     method: arm.method,
                     without_rules: arm.without_rules.iter().flat_map(RuleName::new).collect(),
                 })
@@ -448,9 +573,30 @@ impl Running {
         Self(running.into_iter().map(compile).collect())
     }
 
-    /// The methods of all arms.
+    /// The methods of all arms that the live release answers, whichever it is.
     pub fn methods(&self) -> impl Iterator<Item = Method> {
-        self.0.iter().flat_map(|experiment| &experiment.arms).filter_map(|arm| arm.method)
+        let arms = self.0.iter().flat_map(|experiment| &experiment.arms);
+        arms.filter(|arm| arm.release.is_none()).filter_map(|arm| arm.method)
+    }
+
+    /// The first release besides the live one that an arm names, with its experiment.
+    pub(super) fn second_release(&self, live: &str) -> Option<(&str, &ExperimentName)> {
+        let named = |experiment: &&Compiled| {
+            let mut releases = experiment.arms.iter().filter_map(|arm| arm.release.as_deref());
+            releases.any(|release| release != live)
+        };
+        let experiment = self.0.iter().find(named)?;
+        let mut releases = experiment.arms.iter().filter_map(|arm| arm.release.as_deref());
+        Some((releases.find(|release| *release != live)?, &experiment.name))
+    }
+
+    /// The same for loaded releases. `has` says whether a release, or else the live one, is loaded with a method.
+    pub(super) fn with_releases(&self, has: impl Fn(Option<&str>, Option<Method>) -> bool) -> Self {
+        let check = |experiment: &Compiled| {
+            let lacks = |arm: &Chosen| !has(arm.release.as_deref(), arm.method);
+            Compiled { lacks: experiment.arms.iter().any(lacks), ..experiment.clone() }
+        };
+        Self(self.0.iter().map(check).collect())
     }
 
     /// The limits of the experiment that has the arm.
@@ -459,21 +605,15 @@ impl Running {
         self.0.iter().find(has).map(|experiment| &experiment.limits)
     }
 
-    /// The arm of a customer. None if no experiment has the customer, or if the release lacks a method of one of its arms. Who is held
-    /// out from all rules is in no experiment on rules.
-    pub fn choose(
-        &self,
-        customer: &CustomerId,
-        has: impl Fn(Method) -> bool,
-        held_out: impl Fn() -> bool,
-    ) -> Option<&Chosen> {
+    /// The arm of a customer. None if no experiment has the customer, or if a release or a method of one of its arms is not loaded.
+    /// Who is held out from all rules is in no experiment on rules.
+    pub fn choose(&self, customer: &CustomerId, held_out: impl Fn() -> bool) -> Option<&Chosen> {
         if self.0.is_empty() {
             return None;
         }
         let part = place("experiments", customer, PARTS.into());
         let experiment = self.0.iter().find(|experiment| experiment.parts.contains(&part))?;
-        let lacks = |arm: &Chosen| arm.method.is_some_and(|method| !has(method));
-        if experiment.arms.iter().any(lacks) || experiment.has_rules && held_out() {
+        if experiment.lacks || experiment.has_rules && held_out() {
             return None;
         }
         let total = experiment.shares.iter().copied().map(u64::from).sum();
@@ -490,38 +630,109 @@ impl Running {
     }
 }
 
-/// Changes an experiment as `make` says, which gets it as it is stored, if it follows from its state.
+/// Changes an experiment as `make` says, which gets it as it is stored, if it follows from its state. It is asked twice: a release that
+/// the experiment needs is loaded before the transaction, because that takes seconds.
 pub async fn change<E: Send>(
     (store, releases): (&Store, &Releases),
     name: &ExperimentName,
     expected: &Expected,
     now: Timestamp,
-    make: impl FnOnce(Option<Value>) -> Result<Experiment, EditError<E>> + Send,
+    make: impl Fn(Option<Value>) -> Result<Experiment, EditError<E>> + Send + Sync,
 ) -> Result<Changed<Experiment>, EditError<E>> {
-    let all = read_all::<Experiment>(store).await?;
-    let others = all.iter().filter(|(other, _)| other != name);
-    let taken: HashSet<u8> = others.flat_map(|(_, other)| other.parts.iter().copied()).collect();
-    let live = releases.current();
-    let follow = |stored: Option<Value>| -> Result<Experiment, EditError<E>> {
-        let before = stored.clone().and_then(|body| serde_json::from_value::<Experiment>(body).ok());
-        let next = make(stored)?.with_name(None).checked().map_err(EditError::<E>::Faults)?;
-        let next = next
-            .following(name, before.as_ref(), &taken, now)
-            .map_err(|fault| EditError::<E>::Faults(vec![fault]))?;
-        let begins = next.state == State::Running && before.is_none_or(|before| before.state == State::Draft);
-        let faults = match live {
-            _ if !begins => Vec::new(),
-            Some(live) => next.check_live(&live),
-            None => vec![Fault::new("state", "there is no live release; activate one first")],
+    let second = load_needed((store, releases), name, expected, now, &make).await?;
+    let mut next = None;
+    let follow = |stored: Option<Value>, others: Vec<Named<ExperimentName>>| {
+        let others = read_each::<Experiment>(others);
+        let taken: HashSet<u8> = others.iter().flat_map(|(_, other)| other.parts.iter().copied()).collect();
+        let (before, wanted) = read_both(stored, &make)?;
+        let faults = |fault| EditError::<E>::Faults(vec![fault]);
+        let mut experiment = wanted.following(name, before.as_ref(), &taken, now).map_err(faults)?;
+        let live = releases.current();
+        let needs = match &live {
+            Some(live) => experiment.needs(before.as_ref(), live.name(), &others).map_err(faults)?,
+            None => None,
         };
-        if faults.is_empty() { Ok(next) } else { Err(EditError::Faults(faults)) }
+        if let Some((field, release)) = &needs
+            && second.as_ref().is_none_or(|second| second.name() != release)
+        {
+            let detail =
+                format!("{release} is not loaded yet, because something else was changed; try again");
+            return Err(faults(Fault::new(field.clone(), detail)));
+        }
+        let second = second.as_deref().filter(|_| needs.is_some());
+        if experiment.state == State::Running && before.is_none_or(|before| before.state == State::Draft) {
+            let found = match &live {
+                Some(live) => experiment.pin(live, second),
+                None => vec![Fault::new("state", "there is no live release; activate one first")],
+            };
+            if !found.is_empty() {
+                return Err(EditError::Faults(found));
+            }
+        }
+        let consequences = experiment.consequences(live.as_deref(), second);
+        Ok(NewDocument { body: to_value(next.insert(experiment)), consequences })
     };
-    let changed = documents::change((store, releases), name, expected, false, now, follow).await;
-    changed.map_err(|error| match error {
-        EditError::Refused(error) => error,
-        EditError::Faults(faults) => EditError::Faults(faults),
-        EditError::Change(error) => EditError::Change(error),
-    })
+    let changed = store.experiments().change(name, expected, false, now, follow).await;
+    let (put, version) = changed.map_err(EditError::Change)??;
+    // Takes over the release that was loaded.
+    releases.refresh().await?;
+    let document = next.expect("what is stored was made; this is a bug").with_name(Some(name.to_string()));
+    Ok(Changed { put, version, document, article_count: 0, warnings: Vec::new() })
+}
+
+/// The experiment as it is stored, and as `make` wants it.
+fn read_both<E>(
+    stored: Option<Value>,
+    make: impl Fn(Option<Value>) -> Result<Experiment, EditError<E>>,
+) -> Result<(Option<Experiment>, Experiment), EditError<E>> {
+    let before = stored.clone().and_then(|body| serde_json::from_value(body).ok());
+    let wanted = make(stored)?.with_name(None).checked().map_err(EditError::Faults)?;
+    Ok((before, wanted))
+}
+
+/// Loads the release that an experiment needs if it starts or is shipped. What else is wrong with the change shows in its transaction.
+async fn load_needed<E: Send>(
+    (store, releases): (&Store, &Releases),
+    name: &ExperimentName,
+    expected: &Expected,
+    now: Timestamp,
+    make: impl Fn(Option<Value>) -> Result<Experiment, EditError<E>> + Send + Sync,
+) -> Result<Option<Arc<LiveRelease>>, EditError<E>> {
+    let (stored, Some(live)) = (store.experiments().get(name).await?, releases.current()) else {
+        return Ok(None);
+    };
+    if expected.check(stored.as_ref().map(|stored| &stored.version)).is_err() {
+        return Ok(None);
+    }
+    let mut others = read_all::<Experiment>(store).await?;
+    others.retain(|(other, _)| other != name);
+    let needs = {
+        let Ok((before, mut wanted)) = read_both(stored.map(|stored| stored.value.body), make) else {
+            return Ok(None);
+        };
+        if let Some(before) = before.as_ref().filter(|before| before.state != State::Draft) {
+            wanted.keep_pinned(&before.arms);
+        }
+        wanted.needs(before.as_ref(), live.name(), &others)
+    };
+    let Ok(Some((field, release))) = needs else { return Ok(None) };
+    match releases.load_beside(&release).await {
+        Ok(loaded) => Ok(Some(loaded)),
+        Err(ActivateError::Store(error)) => Err(error.into()),
+        Err(error) => {
+            let detail = match error {
+                ActivateError::CoversLittle { name, figures } => {
+                    format!(
+                        "release {name} has {figures}; import the articles that it was trained with, or compare another release"
+                    )
+                }
+                error => error.to_string(),
+            };
+            let entry = Entry::new("release.refused", &release, json!({"reason": detail}));
+            store.audit().append(&entry, now).await?;
+            Err(EditError::Faults(vec![Fault::new(field, detail)]))
+        }
+    }
 }
 
 /// Deletes a draft. False if there is no such experiment.
@@ -595,6 +806,34 @@ pub fn to_parquet(rows: &[ArmCustomer]) -> Vec<u8> {
     ];
     let columns = COLUMNS.into_iter().zip(columns).collect();
     write_columns("customers", columns).expect("the columns have a value for each row; this is a bug")
+}
+
+/// The release that an experiment needs besides the live one, as far as this replica is concerned.
+#[derive(Debug, PartialEq)]
+pub struct SecondRelease {
+    pub release: String,
+    pub is_loaded: bool,
+    /// About how many bytes of memory it takes. An error says why it cannot be loaded.
+    pub memory: Result<u64, String>,
+}
+
+impl SecondRelease {
+    /// None if it needs none, or if it has ended.
+    pub async fn find(releases: &Releases, experiment: &Experiment) -> Option<Self> {
+        let live = releases.current()?;
+        if !matches!(experiment.state, State::Draft | State::Running) {
+            return None;
+        }
+        // One that needs two does not start.
+        let release = experiment.second_release(live.name()).ok()??.1.to_owned();
+        let failed = live.beside.as_ref().filter(|beside| beside.release == release);
+        let failed = failed.and_then(|beside| beside.loaded.as_ref().err().cloned());
+        let memory = match failed {
+            Some(reason) => Err(reason),
+            None => releases.estimate_memory(&release).await.map_err(|error| error.to_string()),
+        };
+        Some(Self { is_loaded: live.find(&release).is_some(), release, memory })
+    }
 }
 
 /// What an experiment shows.
@@ -739,7 +978,7 @@ mod tests {
 
     fn arm(name: &str, method: Option<Method>, without_rules: &[&str], share: u32) -> Arm {
         let without_rules = without_rules.iter().map(ToString::to_string).collect();
-        Arm { name: name.into(), method, without_rules, share }
+        Arm { name: name.into(), release: None, method, without_rules, share }
     }
 
     fn running(arms: Vec<Arm>, share: u8) -> Running {
@@ -760,7 +999,7 @@ mod tests {
         let arms = || vec![arm("a", Some(Method::Gsu), &[], 3), arm("b", None, &[], 1)];
         let [tenth, half] = [10, 50].map(|share| running(arms(), share));
         let choose = |running: &Running, customer: &CustomerId| {
-            running.choose(customer, |_| true, || true).map(|chosen| chosen.label.clone())
+            running.choose(customer, || true).map(|chosen| chosen.label.clone())
         };
         let (mut in_tenth, mut in_half, mut in_a) = (0, 0, 0);
         for customer in customers() {
@@ -778,12 +1017,13 @@ mod tests {
     #[test]
     fn without_a_method_of_an_arm_or_with_a_holdout_from_its_rules_nobody_is_in_it() {
         let methods = running(vec![arm("a", Some(Method::Gsu), &[], 1), arm("b", None, &[], 1)], 100);
+        let lacking = methods.with_releases(|_, method| method != Some(Method::Gsu));
         let rules = running(vec![arm("a", None, &["sale"], 1), arm("b", None, &[], 1)], 100);
         for customer in customers().take(100) {
-            assert!(methods.choose(&customer, |method| method != Method::Gsu, || false).is_none());
-            assert!(methods.choose(&customer, |_| true, || true).is_some());
-            assert!(rules.choose(&customer, |_| true, || true).is_none());
-            let chosen = rules.choose(&customer, |_| true, || false).unwrap();
+            assert!(lacking.choose(&customer, || false).is_none());
+            assert!(methods.choose(&customer, || true).is_some());
+            assert!(rules.choose(&customer, || true).is_none());
+            let chosen = rules.choose(&customer, || false).unwrap();
             assert_eq!(chosen.without_rules.len(), usize::from(chosen.label == "autumn/a"));
         }
     }

@@ -177,10 +177,11 @@ pub(super) fn describe(live: Option<&LiveRelease>, release: &str, article: &Arti
     let Some(live) = live else { return SuggestedArticle::default() };
     let place = live.catalogue.position_of(article.as_str());
     let found = place.and_then(|place| live.catalogue.article(place));
-    let vocabulary = live.serving.release().vocabulary();
+    let is_known =
+        |one: &LiveRelease| one.serving.release().vocabulary().index_of(article.as_str()).is_some();
     SuggestedArticle {
         kind: found.map(|article| article.kind().to_owned()),
-        is_new: (live.name() == release).then(|| vocabulary.index_of(article.as_str()).is_none()),
+        is_new: live.find(release).map(|one| !is_known(one)),
         rules: CountedRules::default(),
     }
 }

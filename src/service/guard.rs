@@ -133,7 +133,7 @@ async fn stop(
     let make = |stored: Option<Value>| -> Result<Experiment, EditError<()>> {
         let stored = stored.and_then(|body| serde_json::from_value::<Experiment>(body).ok());
         let running = stored.filter(|stored| stored.state == State::Running).ok_or(EditError::Refused(()))?;
-        Ok(Experiment { state: State::Stopped, ended_because: Some(reason), ..running })
+        Ok(Experiment { state: State::Stopped, ended_because: Some(reason.clone()), ..running })
     };
     match change((store, releases), name, &Expected::default(), now, make).await {
         Err(EditError::Change(error)) => Err(error.into_store_error()),

@@ -1,25 +1,29 @@
 //! The live release: the release being served, its catalogue and its routing. The three change together; a request
-//! takes one [`LiveRelease`] and keeps it to its end.
+//! takes one [`LiveRelease`] and keeps it to its end. An experiment may need a second one: it is loaded beside the live one, follows
+//! the same changes, and answers the customers of its arms.
 //!
 //! Knows the engine and the store; must not know HTTP.
 
 mod catalogue;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     fs::File,
     io,
     ops::Deref,
     path::PathBuf,
-    sync::{Arc, LazyLock, PoisonError, RwLock},
+    sync::{Arc, LazyLock, PoisonError, RwLock, Weak},
     time::{Duration, Instant},
 };
 
-use atelier_core::domain::{ArticleId, ArticlePatch, CustomerId, Method, Schema, Timestamp, list_methods};
+use atelier_core::domain::{
+    ArticleId, ArticlePatch, CustomerId, ExperimentName, Method, Schema, Timestamp, list_methods,
+};
 use atelier_engine::{
     catalogue::{Catalogue, Coverage},
     evaluation::Evaluation,
     inference::{Articles, Engine, LoadError, Serving},
+    release::ReleaseError,
 };
 use serde_json::json;
 use tokio::{sync::Mutex, task};
@@ -28,7 +32,7 @@ use crate::{
     service::{
         completion::Served,
         documents::read_all,
-        experiments::{Chosen, Running},
+        experiments::{Chosen, Running, compares_releases},
         exposure::Exposure,
         fault::{Fault, Field},
         guard::Guard,
@@ -53,6 +57,8 @@ pub struct LiveRelease {
     pub routing: Routing,
     /// The experiments that run.
     pub experiments: Arc<Running>,
+    /// The release that one of them needs besides this one.
+    pub beside: Option<Beside>,
     /// The shop's active rules, compiled for the catalogue.
     pub rules: Arc<Rules>,
     /// The customers who are answered without rules.
@@ -70,9 +76,42 @@ pub struct LiveRelease {
     looks_revision: i64,
 }
 
+/// The release that an experiment needs besides the live one.
+#[derive(Debug, Clone)]
+pub struct Beside {
+    pub release: String,
+    pub experiment: ExperimentName,
+    /// An error says why it is not loaded.
+    pub loaded: Result<Arc<LiveRelease>, String>,
+}
+
 impl LiveRelease {
     pub fn name(&self) -> &str {
         &self.serving.release().manifest().name
+    }
+
+    /// The one beside it, if it is loaded.
+    pub fn second(&self) -> Option<&Arc<Self>> {
+        self.beside.as_ref()?.loaded.as_ref().ok()
+    }
+
+    /// This one or the one beside it, by name.
+    pub fn find(&self, name: &str) -> Option<&Self> {
+        if self.name() == name {
+            Some(self)
+        } else {
+            self.second().map(Arc::as_ref).filter(|one| one.name() == name)
+        }
+    }
+
+    /// The release that answers: the one beside it if the customer is in an arm that has it, and the request names no method.
+    pub fn answering(self: Arc<Self>, named: Option<Method>, customer: Option<&CustomerId>) -> Arc<Self> {
+        let (Some(second), None, Some(customer)) = (self.second(), named, customer) else { return self };
+        let arm = self.experiments.choose(customer, || self.holdout.has(customer));
+        match arm.and_then(|arm| arm.release.as_deref()) {
+            Some(release) if release == second.name() => Arc::clone(second),
+            _ => self,
+        }
     }
 
     /// The named method, or the one that the routing chooses.
@@ -88,10 +127,11 @@ impl LiveRelease {
 
     /// Chooses the method for a request that names none.
     pub fn choose(&self, customer: Option<&CustomerId>) -> Choice {
-        let has = |method| self.serving.has(method);
-        let chosen = customer
-            .and_then(|customer| self.experiments.choose(customer, has, || self.holdout.has(customer)));
-        let Some(Chosen { label, method, without_rules }) = chosen.cloned() else {
+        let chosen =
+            customer.and_then(|customer| self.experiments.choose(customer, || self.holdout.has(customer)));
+        // What only the live release answers is in no arm that has another one.
+        let has = |arm: &&Chosen| arm.release.as_deref().is_none_or(|release| release == self.name());
+        let Some(Chosen { label, method, without_rules, .. }) = chosen.filter(has).cloned() else {
             return self.default_method().into();
         };
         let method = method.unwrap_or_else(|| self.default_method());
@@ -120,6 +160,11 @@ impl LiveRelease {
     pub fn known_article_id(&self, id: &ArticleId) -> Option<ArticleId> {
         let position = self.catalogue.position_of(id.as_str())?;
         Some(self.catalogue.any_article(position).map_or(id, |article| &article.id).clone())
+    }
+
+    /// Whether it has the changes up to these revisions of articles, settings and looks.
+    fn is_up_to_date(&self, revisions: (i64, i64, i64)) -> bool {
+        revisions == (self.articles, self.settings, self.looks_revision)
     }
 
     /// How many of the catalogue's articles the release has, and what follows; None if that is this share of them at least.
@@ -191,6 +236,10 @@ pub enum ActivateError {
          or force it"
     )]
     CoversLittle { name: String, figures: String },
+    #[error(
+        "the experiment {experiment} compares releases; stop it, or ship one of its arms, to have another live release"
+    )]
+    Compared { experiment: ExperimentName },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -215,17 +264,21 @@ pub struct Releases {
     least_known: f64,
     /// Locked only to clone or replace the pointer.
     current: RwLock<Option<Arc<LiveRelease>>>,
-    /// Allows one change at a time, as each starts from the result of the one before. Holds a release that was activated
-    /// on another replica and failed to load here, with the time of the next attempt.
-    changing: Mutex<Option<(String, Instant)>>,
+    /// Allows one change at a time, as each starts from the result of the one before.
+    changing: Mutex<Failed>,
+    /// The release that was loaded last for an experiment that starts or is shipped. Who changes the experiment holds it.
+    waiting: RwLock<Weak<LiveRelease>>,
 }
+
+/// The releases that failed to load here although another replica may serve them: why, and the time of the next attempt.
+type Failed = HashMap<String, (String, Instant)>;
 
 /// The wait before loading a failed release again: its folder may still be copying.
 const RETRY: Duration = Duration::from_secs(30);
 
 /// The names of the settings that hold the routing and the release's name.
 pub(super) const ROUTING: &str = "routing";
-const RELEASE: &str = "release";
+pub(super) const RELEASE: &str = "release";
 
 impl Releases {
     /// `models` is the folder of releases, and `currency` the shop's.
@@ -240,7 +293,8 @@ impl Releases {
             sample: Arc::default(),
             least_known: 0.5,
             current: RwLock::new(None),
-            changing: Mutex::new(None),
+            changing: Mutex::default(),
+            waiting: RwLock::default(),
         }
     }
 
@@ -255,7 +309,7 @@ impl Releases {
 
     /// The live release's schema, or the default one without a live release.
     pub fn schema(&self) -> ServedSchema {
-        ServedSchema(self.current())
+        self.current().into()
     }
 
     /// The folder of a release, live or not.
@@ -292,6 +346,14 @@ impl Releases {
         self.folder.list()
     }
 
+    /// About how many bytes of memory it takes to load a release beside the live one.
+    pub async fn estimate_memory(&self, name: &str) -> Result<u64, ReleaseError> {
+        let articles = self.current().map_or(0, |live| live.catalogue.index().len());
+        let (folder, name) = (Arc::clone(&self.folder), name.to_owned());
+        let estimate = task::spawn_blocking(move || folder.estimate_memory(&name, articles));
+        estimate.await.expect("reading a manifest does not panic; this is a bug")
+    }
+
     /// A file for a packed release. Blocks.
     pub fn make_file(&self) -> io::Result<File> {
         self.folder.make_file()
@@ -321,28 +383,59 @@ impl Releases {
         author: Author,
         now: Timestamp,
     ) -> Result<Arc<LiveRelease>, ActivateError> {
-        let _changing = self.changing.lock().await;
+        let mut failed = self.changing.lock().await;
         let before = self.current().map(|live| live.name().to_owned());
+        // Before it is loaded, so that there are never three.
+        let experiments = self.store.experiments().list().await?.into_iter().map(|stored| stored.value);
+        if let Some(experiment) = compares_releases(experiments.collect()) {
+            return Err(ActivateError::Compared { experiment });
+        }
         let next = self.prepare(self.load(name).await?).await?;
         if let (Some(figures), false) = (next.shortfall(self.least_known), force) {
             return Err(ActivateError::CoversLittle { name: name.to_owned(), figures });
         }
         let entry = Entry::new("release.activate", name, json!({"before": before, "after": name}));
-        self.store.by(author).settings().set(RELEASE, name, &entry, now).await?;
-        Ok(self.set_current(next))
+        let settings = self.store.by(author);
+        let set = settings.settings().set_unless(RELEASE, name, &entry, now, compares_releases).await?;
+        set.map_err(|experiment| ActivateError::Compared { experiment })?;
+        self.finish(next, &mut failed).await.map_err(ActivateError::from)
+    }
+
+    /// Loads a release for an experiment that starts or is shipped, by the checks of an activation. It is served once the experiment
+    /// is stored, unless it is dropped before.
+    pub async fn load_beside(&self, name: &str) -> Result<Arc<LiveRelease>, ActivateError> {
+        let _changing = self.changing.lock().await;
+        let loaded = match self.find_loaded(name) {
+            Some(loaded) => loaded,
+            None => Arc::new(self.prepare(self.load(name).await?).await?),
+        };
+        if let Some(figures) = loaded.shortfall(self.least_known) {
+            return Err(ActivateError::CoversLittle { name: name.to_owned(), figures });
+        }
+        *self.waiting.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&loaded);
+        Ok(loaded)
+    }
+
+    /// A release that is loaded: live, beside the live one, or waiting for its experiment.
+    fn find_loaded(&self, name: &str) -> Option<Arc<LiveRelease>> {
+        let current = self.current();
+        let second = current.as_ref().and_then(|live| live.second().cloned());
+        let waiting = self.waiting.read().unwrap_or_else(PoisonError::into_inner).upgrade();
+        [current, second, waiting].into_iter().flatten().find(|loaded| loaded.name() == name)
     }
 
     /// Like [`Releases::activate`], for this process only.
     pub async fn serve(&self, name: &str) -> Result<Arc<LiveRelease>, ActivateError> {
-        let _changing = self.changing.lock().await;
-        let serving = self.load(name).await?;
-        Ok(self.replace(serving).await?)
+        let mut failed = self.changing.lock().await;
+        let next = self.prepare(self.load(name).await?).await?;
+        Ok(self.finish(next, &mut failed).await?)
     }
 
     /// Serves a loaded release.
     pub async fn serve_loaded(&self, serving: Arc<Serving>) -> Result<Arc<LiveRelease>, StoreError> {
-        let _changing = self.changing.lock().await;
-        self.replace(serving).await
+        let mut failed = self.changing.lock().await;
+        let next = self.prepare(serving).await?;
+        self.finish(next, &mut failed).await
     }
 
     /// Sets the routing. All replicas follow.
@@ -367,28 +460,54 @@ impl Releases {
         let mut failed = self.changing.lock().await;
         let Revisions { articles, settings, looks, setting: activated } =
             self.store.revisions(RELEASE).await?;
-        let current = self.current();
+        let (now, current) = (Instant::now(), self.current());
+        let is_due = |failed: &Failed, name: &str| failed.get(name).is_none_or(|(_, retry)| now >= *retry);
         let is_current = |name: &String| current.as_ref().is_some_and(|live| live.name() == name);
-        if let Some(name) = activated.filter(|name| !is_current(name))
-            && failed.as_ref().is_none_or(|(other, retry)| *other != name || Instant::now() >= *retry)
-            && !self.refuses(&name).await
-        {
-            match self.load(&name).await {
-                Ok(serving) => {
-                    *failed = None;
-                    return self.replace(serving).await.map(drop);
+        if let Some(name) = activated.filter(|name| !is_current(name)) {
+            // It was beside the live one if an experiment was shipped.
+            let loaded = self
+                .find_loaded(&name)
+                .map(|loaded| LiveRelease { beside: None, ..LiveRelease::clone(&loaded) });
+            let next = match loaded {
+                Some(loaded) => Some(self.update(&loaded, (articles, settings, looks)).await?),
+                None if is_due(&failed, &name) && !self.refuses(&name).await => {
+                    match self.load(&name).await {
+                        Ok(serving) => Some(self.prepare(serving).await?),
+                        Err(error) => {
+                            tracing::error!(release = name, %error, "cannot serve a release that another replica activated");
+                            failed.insert(name, (error.to_string(), Instant::now() + RETRY));
+                            None
+                        }
+                    }
                 }
-                Err(error) => {
-                    tracing::error!(release = name, %error, "cannot serve a release that another replica activated");
-                    *failed = Some((name, Instant::now() + RETRY));
-                }
+                None => None,
+            };
+            if let Some(next) = next {
+                return self.finish(next, &mut failed).await.map(drop);
             }
         }
         let Some(live) = current else { return Ok(()) };
-        if (articles, settings, looks) == (live.articles, live.settings, live.looks_revision) {
+        let is_missed = live
+            .beside
+            .as_ref()
+            .is_some_and(|beside| beside.loaded.is_err() && is_due(&failed, &beside.release));
+        if live.is_up_to_date((articles, settings, looks)) && !is_missed {
             return Ok(());
         }
-        let mut next = LiveRelease { articles, settings, looks_revision: looks, ..LiveRelease::clone(&live) };
+        let next = self.update(&live, (articles, settings, looks)).await?;
+        self.finish(next, &mut failed).await.map(drop)
+    }
+
+    /// The release with what has changed in the database since, up to these revisions of articles, settings and looks.
+    async fn update(
+        &self,
+        live: &LiveRelease,
+        (articles, settings, looks): (i64, i64, i64),
+    ) -> Result<LiveRelease, StoreError> {
+        let mut next = LiveRelease { articles, settings, looks_revision: looks, ..live.clone() };
+        if live.is_up_to_date((articles, settings, looks)) {
+            return Ok(next);
+        }
         if articles != live.articles {
             let before = (Arc::clone(&live.catalogue), Arc::clone(&live.rows));
             let changed =
@@ -404,20 +523,94 @@ impl Releases {
         } else if !live.looks.is_empty() && articles != live.articles {
             next.looks = Arc::new(live.looks.with_catalogue(&catalogue));
         }
+        let before = (Arc::clone(&live.rules), Arc::clone(&live.catalogue));
         if settings != live.settings {
             next.routing = self.routing().await?;
             next.experiments = Arc::new(Running::new(read_all(&self.store).await?));
             next.holdout = Holdout::read(&self.store).await?;
             let stored = read_all(&self.store).await?;
             next.rules = compile(move || {
-                Arc::new(Rules::compile(stored, &catalogue, Some((&live.rules, &live.catalogue))))
+                let (rules, before) = before;
+                Arc::new(Rules::compile(stored, &catalogue, Some((&rules, &before))))
             })
             .await;
         } else if !live.rules.is_empty() {
-            next.rules = compile(move || live.rules.with_catalogue(&live.catalogue, &catalogue, None)).await;
+            next.rules = compile(move || before.0.with_catalogue(&before.1, &catalogue, None)).await;
         }
-        self.set_current(next);
-        Ok(())
+        Ok(next)
+    }
+
+    /// Serves the release, with the one beside it that an experiment needs.
+    async fn finish(
+        &self,
+        mut next: LiveRelease,
+        failed: &mut Failed,
+    ) -> Result<Arc<LiveRelease>, StoreError> {
+        let needed = next.experiments.second_release(next.name());
+        next.beside = match needed.map(|(release, experiment)| (release.to_owned(), experiment.clone())) {
+            None => None,
+            Some((release, experiment)) => {
+                let loaded = self.follow_beside(&release, &experiment, &next, failed).await?;
+                Some(Beside { release, experiment, loaded })
+            }
+        };
+        let has = |release: Option<&str>, method: Option<Method>| {
+            let release = release.map_or(Some(&next), |release| next.find(release));
+            release.is_some_and(|release| method.is_none_or(|method| release.serving.has(method)))
+        };
+        next.experiments = Arc::new(next.experiments.with_releases(has));
+        if let Some(Beside { loaded: Ok(second), .. }) = &mut next.beside {
+            let (experiments, routing, holdout) = (Arc::clone(&next.experiments), next.routing, next.holdout);
+            *second = Arc::new(LiveRelease {
+                experiments,
+                routing,
+                holdout,
+                beside: None,
+                ..LiveRelease::clone(second)
+            });
+        }
+        Ok(self.set_current(next))
+    }
+
+    /// The release that an experiment needs besides the next live one, with what has changed since; or why it is not loaded.
+    async fn follow_beside(
+        &self,
+        name: &str,
+        experiment: &ExperimentName,
+        next: &LiveRelease,
+        failed: &mut Failed,
+    ) -> Result<Result<Arc<LiveRelease>, String>, StoreError> {
+        if let Some(loaded) = self.find_loaded(name) {
+            let revisions = (next.articles, next.settings, next.looks_revision);
+            return Ok(Ok(Arc::new(self.update(&loaded, revisions).await?)));
+        }
+        let before = failed.get(name).cloned();
+        if let Some((reason, retry)) = before {
+            if Instant::now() < retry {
+                return Ok(Err(reason));
+            }
+            if self.refuses(name).await {
+                failed.insert(name.to_owned(), (reason.clone(), Instant::now() + RETRY));
+                return Ok(Err(reason));
+            }
+        }
+        match self.load(name).await {
+            Ok(serving) => {
+                failed.remove(name);
+                tracing::info!(release = name, %experiment, "loaded beside the live release");
+                Ok(Ok(Arc::new(self.prepare(serving).await?)))
+            }
+            Err(ActivateError::Store(error)) => Err(error),
+            Err(error) => {
+                tracing::error!(
+                    release = name, %experiment, %error,
+                    "cannot load a release beside the live one; the experiment has no customers here, and the live release answers them"
+                );
+                let reason = error.to_string();
+                failed.insert(name.to_owned(), (reason.clone(), Instant::now() + RETRY));
+                Ok(Err(reason))
+            }
+        }
     }
 
     /// Whether loading the release would fail as it did before.
@@ -436,10 +629,6 @@ impl Releases {
         // Reading and trying the models takes seconds of a core.
         let load = task::spawn_blocking(move || folder.load(&engine, &name, &release));
         Ok(Arc::new(load.await.expect("loading does not panic; this is a bug")?))
-    }
-
-    async fn replace(&self, serving: Arc<Serving>) -> Result<Arc<LiveRelease>, StoreError> {
-        Ok(self.set_current(self.prepare(serving).await?))
     }
 
     async fn prepare(&self, serving: Arc<Serving>) -> Result<LiveRelease, StoreError> {
@@ -462,6 +651,7 @@ impl Releases {
             rows,
             routing,
             experiments,
+            beside: None,
             rules,
             holdout,
             looks,
@@ -544,6 +734,12 @@ fn warn(before: Option<&LiveRelease>, next: &LiveRelease) {
 /// A schema that outlives the activation of another release.
 #[derive(Debug, Clone)]
 pub struct ServedSchema(Option<Arc<LiveRelease>>);
+
+impl From<Option<Arc<LiveRelease>>> for ServedSchema {
+    fn from(live: Option<Arc<LiveRelease>>) -> Self {
+        Self(live)
+    }
+}
 
 impl Deref for ServedSchema {
     type Target = Schema;

@@ -29,6 +29,9 @@ const UNPACKING: &str = ".upload-";
 /// After this time such a folder is left over from a process that was killed.
 const LEFT_OVER: Duration = Duration::from_hours(24);
 
+/// What an article of the catalogue takes in memory, beside the models (`docs/performance.md`).
+const BYTES_PER_ARTICLE: u64 = 2000;
+
 #[derive(Debug)]
 pub(super) struct ReleaseFolder {
     path: PathBuf,
@@ -138,6 +141,15 @@ impl ReleaseFolder {
             all.insert(name.to_owned(), Loaded { state, refused, for_good });
         }
         loaded
+    }
+
+    /// About how many bytes of memory a release needs beside the shop's `articles`, by the sizes of its files.
+    pub(super) fn estimate_memory(&self, name: &str, articles: usize) -> Result<u64, ReleaseError> {
+        let (manifest, _) = glance(&self.path.join(name))?;
+        let models = manifest.methods.iter().flat_map(|method| [Some(&method.file), method.tables.as_ref()]);
+        let files = models.flatten().chain([&manifest.articles]);
+        let bytes: u64 = files.filter_map(|file| manifest.files.get(file)).map(|file| file.bytes).sum();
+        Ok(bytes + u64::try_from(articles).unwrap_or(u64::MAX).saturating_mul(BYTES_PER_ARTICLE))
     }
 
     /// A file without a name beside the releases, of which nothing is left even if the process is killed.

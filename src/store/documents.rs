@@ -7,9 +7,12 @@ use serde_json::{Value, json};
 use sqlx::{Any, AnyConnection, AssertSqlSafe, FromRow, Row, Transaction, any::AnyRow};
 
 use super::{
-    ChangeError, Counts, Entry, Expected, Put, Store, StoreError, Stored, Version, json, record::Record,
-    revisions, settings,
+    ChangeError, Counts, Entry, Expected, Put, Store, StoreError, Stored, Version, connect::Dialect, json,
+    record::Record, revisions, settings,
 };
+
+/// The key of the advisory lock of [`in_turn`]: "expe" in ASCII.
+const TURN: i64 = 0x6578_7065;
 
 /// The name of a document, which says what kind of document it is.
 pub trait DocumentName: Borrow<str> + Clone + Send + Sync + Unpin + 'static {
@@ -22,6 +25,8 @@ pub trait DocumentName: Borrow<str> + Clone + Send + Sync + Unpin + 'static {
     const MOST: usize;
     /// The count of changes: replicas read the documents again when it has changed.
     const REVISION: &'static str;
+    /// Whether a change depends on the other documents, so that one changes at a time.
+    const TAKES_TURNS: bool = false;
 
     fn parse(name: String) -> Result<Self, IdError>;
 }
@@ -57,6 +62,7 @@ impl DocumentName for ExperimentName {
     const WHAT: &'static str = "the experiment";
     const MOST: usize = 1000;
     const REVISION: &'static str = revisions::SETTINGS;
+    const TAKES_TURNS: bool = true;
 
     fn parse(name: String) -> Result<Self, IdError> {
         Self::new(name)
@@ -73,8 +79,8 @@ pub struct NewDocument {
 /// What else a document changes, in its transaction.
 #[derive(Debug)]
 pub enum Consequence {
-    /// A setting, with the entry's action and details.
-    Set { setting: &'static str, value: String, action: &'static str, details: Value },
+    /// A setting, with the entry's action, subject and details.
+    Set { setting: &'static str, value: String, action: &'static str, subject: String, details: Value },
     /// A rule ends, if it is active.
     End(RuleName),
 }
@@ -115,8 +121,7 @@ impl Store {
 impl<Name: DocumentName> Documents<'_, Name> {
     /// All of them, by name.
     pub async fn list(self) -> Result<Vec<Stored<Named<Name>>>, StoreError> {
-        let sql = format!("select * from {} order by name", Name::TABLE);
-        Ok(sqlx::query_as(AssertSqlSafe(sql)).fetch_all(self.store.readers()?).await?)
+        list(&mut *self.store.readers()?.acquire().await?).await
     }
 
     pub async fn get(self, name: &Name) -> Result<Option<Stored<Named<Name>>>, StoreError> {
@@ -129,20 +134,25 @@ impl<Name: DocumentName> Documents<'_, Name> {
     }
 
     /// Stores what `make` makes of the document as it is, or only checks whether it could be stored. The same document again is no
-    /// change.
+    /// change. `make` also gets the other documents if changes depend on them.
     pub async fn change<E>(
         self,
         name: &Name,
         expected: &Expected,
         is_trial: bool,
         now: Timestamp,
-        make: impl FnOnce(Option<Value>) -> Result<NewDocument, E> + Send,
+        make: impl FnOnce(Option<Value>, Vec<Named<Name>>) -> Result<NewDocument, E> + Send,
     ) -> Result<Result<(Put, Version), E>, ChangeError> {
         let mut transaction = self.store.write().await?;
+        let mut others = Vec::new();
+        if Name::TAKES_TURNS {
+            others = in_turn(self.store, &mut transaction).await?;
+            others.retain(|other: &Named<Name>| Borrow::<str>::borrow(&other.name) != name.borrow());
+        }
         let stored = find(&mut transaction, name, self.store.dialect.for_update()).await?;
         expected.check(stored.as_ref().map(|stored| &stored.version))?;
         let before = stored.as_ref().map(|stored| stored.value.body.clone());
-        let NewDocument { body, consequences } = match make(before.clone()) {
+        let NewDocument { body, consequences } = match make(before.clone(), others) {
             Ok(new) => new,
             Err(error) => return Ok(Err(error)),
         };
@@ -252,6 +262,24 @@ impl<Name: DocumentName> Documents<'_, Name> {
     }
 }
 
+/// All documents, once no other change depends on them: until the transaction ends, they stay as they are.
+pub(super) async fn in_turn<Name: DocumentName>(
+    store: &Store,
+    transaction: &mut AnyConnection,
+) -> Result<Vec<Named<Name>>, StoreError> {
+    if store.dialect == Dialect::Postgres {
+        sqlx::query("select pg_advisory_xact_lock($1)").bind(TURN).execute(&mut *transaction).await?;
+    }
+    Ok(list(transaction).await?.into_iter().map(|stored| stored.value).collect())
+}
+
+async fn list<Name: DocumentName>(
+    connection: &mut AnyConnection,
+) -> Result<Vec<Stored<Named<Name>>>, StoreError> {
+    let sql = format!("select * from {} order by name", Name::TABLE);
+    Ok(sqlx::query_as(AssertSqlSafe(sql)).fetch_all(connection).await?)
+}
+
 impl Consequence {
     async fn write(
         self,
@@ -260,9 +288,9 @@ impl Consequence {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         match self {
-            Self::Set { setting, value, action, details } => {
+            Self::Set { setting, value, action, subject, details } => {
                 settings::write(connection, setting, &value).await?;
-                Entry::new(action, setting, details).write(connection, store.author, now).await
+                Entry::new(action, &subject, details).write(connection, store.author, now).await
             }
             Self::End(name) => {
                 let Some(stored) = find(connection, &name, store.dialect.for_update()).await? else {

@@ -1,9 +1,9 @@
 //! Settings that all replicas share: the active release, the routing, the keys that sign tickets.
 
-use atelier_core::domain::Timestamp;
+use atelier_core::domain::{ExperimentName, Timestamp};
 use sqlx::AnyConnection;
 
-use super::{Entry, Store, StoreError, revisions};
+use super::{Entry, Named, Store, StoreError, documents, revisions};
 
 /// The settings of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -27,11 +27,26 @@ impl Settings<'_> {
         entry: &Entry<'_>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
+        self.set_unless(name, value, entry, now, |_| None::<()>).await.map(drop)
+    }
+
+    /// The same, unless `refuse` says why not: it gets the experiments, which do not change meanwhile.
+    pub async fn set_unless<E>(
+        self,
+        name: &'static str,
+        value: &str,
+        entry: &Entry<'_>,
+        now: Timestamp,
+        refuse: impl FnOnce(Vec<Named<ExperimentName>>) -> Option<E>,
+    ) -> Result<Result<(), E>, StoreError> {
         let mut transaction = self.store.write().await?;
+        if let Some(reason) = refuse(documents::in_turn(self.store, &mut transaction).await?) {
+            return Ok(Err(reason));
+        }
         write(&mut transaction, name, value).await?;
         entry.write(&mut transaction, self.store.author, now).await?;
         revisions::increment(&mut transaction, revisions::SETTINGS).await?;
-        Ok(transaction.commit().await?)
+        Ok(Ok(transaction.commit().await?))
     }
 
     /// The stored value; if there is none, stores this one. Replicas that start together get the same value.

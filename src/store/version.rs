@@ -85,7 +85,7 @@ impl Expected {
 
     /// # Errors
     /// If the row has another version (`Differs`).
-    pub(super) fn check(&self, current: Option<&Version>) -> Result<(), ChangeError> {
+    pub fn check(&self, current: Option<&Version>) -> Result<(), ChangeError> {
         let allows = self.one_of.as_ref().is_none_or(|versions| versions.contain(current))
             && self.none_of.as_ref().is_none_or(|versions| !versions.contain(current));
         if allows { Ok(()) } else { Err(ChangeError::Differs(current.cloned())) }

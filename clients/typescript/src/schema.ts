@@ -57,7 +57,7 @@ export interface components {
         /** @description How some customers of an experiment are answered. */
         Arm: {
             /**
-             * @description The default method if it is not given.
+             * @description If it is not given, the service sets it to the default method when the experiment starts.
              * @example gsu
              */
             method?: string | null;
@@ -66,6 +66,11 @@ export interface components {
              * @example today
              */
             name: string;
+            /**
+             * @description The release that answers, the live one if it is not given. Once the experiment runs, one release is loaded beside the live one.
+             * @example winter
+             */
+            release?: string | null;
             /**
              * Format: int32
              * @description Its share of the experiment's customers, relative to the other arms' shares.
@@ -780,7 +785,7 @@ export interface components {
             refused: number;
         };
         /**
-         * @description Customers who are split between methods or sets of rules.
+         * @description Customers who are split between methods, sets of rules or releases.
          * @example {
          *       "arms": [
          *         {
@@ -863,6 +868,7 @@ export interface components {
             is_split_broken: boolean;
             /** @description What decides. */
             metric: components["schemas"]["ExperimentMetric"];
+            second_release?: components["schemas"]["ExperimentRelease"] | null;
             /**
              * Format: double
              * @description The probability of so uneven a split, by a chi-squared test. Below 0.001 it is broken.
@@ -918,6 +924,19 @@ export interface components {
          */
         ExperimentPatch: {
             [key: string]: unknown;
+        };
+        /** @description A release that is loaded beside the live one while the experiment runs. */
+        ExperimentRelease: {
+            /** @description Whether the replica that answers has loaded it. */
+            is_loaded: boolean;
+            /**
+             * Format: int64
+             * @description About how much memory it takes on each replica, by the sizes of its files and the shop's catalogue.
+             */
+            memory_bytes?: number | null;
+            /** @description Why it is not loaded, or cannot be. */
+            reason?: string | null;
+            release: string;
         };
         /**
          * @description Where an experiment is in its life.
@@ -1779,6 +1798,7 @@ export interface components {
             /** @description The version of ONNX Runtime; `none` if a server runs the models. */
             onnx_runtime: string;
             release: string;
+            second_release?: components["schemas"]["SecondRelease"] | null;
             /** @example ready */
             status: string;
         };
@@ -2127,6 +2147,13 @@ export interface components {
             /** @description The slot of the article that fits least, compared with others of its type. */
             weakest: number;
         };
+        /** @description A release beside the live one. */
+        SecondRelease: {
+            experiment: string;
+            /** @description If it is not, the experiment has no customers on this replica; its log says why. */
+            loaded: boolean;
+            release: string;
+        };
         /** @description A share with its 95 % confidence interval (Wilson's). */
         Share: {
             /** Format: double */
@@ -2370,6 +2397,7 @@ export type ExperimentFigures = components['schemas']['ExperimentFigures'];
 export type ExperimentLimits = components['schemas']['ExperimentLimits'];
 export type ExperimentMetric = components['schemas']['ExperimentMetric'];
 export type ExperimentPatch = components['schemas']['ExperimentPatch'];
+export type ExperimentRelease = components['schemas']['ExperimentRelease'];
 export type ExperimentState = components['schemas']['ExperimentState'];
 export type Experiments = components['schemas']['Experiments'];
 export type Features = components['schemas']['Features'];
@@ -2450,6 +2478,7 @@ export type Rules = components['schemas']['Rules'];
 export type Sales = components['schemas']['Sales'];
 export type Score = components['schemas']['Score'];
 export type Scored = components['schemas']['Scored'];
+export type SecondRelease = components['schemas']['SecondRelease'];
 export type Share = components['schemas']['Share'];
 export type SimilarArticle = components['schemas']['SimilarArticle'];
 export type SimilarArticles = components['schemas']['SimilarArticles'];

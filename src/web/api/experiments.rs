@@ -1,4 +1,4 @@
-//! `/experiments`: customers who are split between methods or sets of rules, and what that shows.
+//! `/experiments`: customers who are split between methods, sets of rules or releases, and what that shows.
 
 use atelier_core::domain::ExperimentName;
 use axum::{
@@ -22,7 +22,7 @@ use crate::{
         acceptance::{Share, money},
         access::Scope,
         documents::EditError,
-        experiments::{self, Decision, Experiment, Figures, Metric},
+        experiments::{self, Decision, Experiment, Figures, Metric, SecondRelease},
         fault::ServiceError,
     },
     store::{ArmCounts, ArmCustomer, Author, Expected},
@@ -40,7 +40,8 @@ use crate::{
 pub(crate) fn router() -> Routes {
     Routes::new()
         .scoped(Scope::Admin, routes!(list))
-        .scoped(Scope::Admin, routes!(get, put, patch, delete))
+        .scoped(Scope::Admin, routes!(get, delete))
+        .unlimited(Scope::Admin, routes!(put, patch))
         .scoped(Scope::Feedback, routes!(figures))
         .streaming(Scope::Feedback, routes!(customers))
 }
@@ -124,7 +125,7 @@ async fn put(
     Json(body): Json<Experiment>,
 ) -> Result<Response, Problem> {
     check_id("/name", body.name.as_deref(), &name)?;
-    change(state, author, name, expected, |_| Ok(body)).await
+    change(state, author, name, expected, move |_| Ok(body.clone())).await
 }
 
 /// A change of an experiment: fields to set, or with null to remove.
@@ -141,7 +142,10 @@ struct ExperimentChange {
 ///
 /// A JSON Merge Patch (RFC 7396). `{"state": "running", "share": 20}` starts it with a fifth of the known customers, `{"share": 100}`
 /// takes all of them, `{"state": "stopped"}` ends it. `{"state": "shipped", "winner": "new"}` makes the method of the arm `new` the default
-/// one, and turns off the rules that did not apply in it.
+/// one, activates its release, and turns off the rules that did not apply in it.
+///
+/// An arm's release is loaded beside the live one when the experiment starts, by the checks of an activation, which takes seconds. Its
+/// `figures` say how much memory that needs. No other release can be activated while the experiment runs.
 #[utoipa::path(patch, path = "/experiments/{name}", operation_id = "patchExperiment", tag = "experiments",
     params(ExperimentPath, ChangeHeaders),
     request_body(content(
@@ -165,7 +169,7 @@ async fn patch(
     let own = name.clone();
     let make = move |stored: Option<Value>| {
         let mut body = stored.ok_or_else(|| Experiment::unknown(&own))?;
-        merge(&mut body, Value::Object(patch));
+        merge(&mut body, Value::Object(patch.clone()));
         let experiment: Experiment = from_value(body)?;
         check_id("/name", experiment.name.as_deref(), &own)?;
         Ok(experiment)
@@ -178,7 +182,7 @@ async fn change(
     author: Author,
     name: ExperimentName,
     expected: Expected,
-    make: impl FnOnce(Option<Value>) -> Result<Experiment, Problem> + Send + 'static,
+    make: impl Fn(Option<Value>) -> Result<Experiment, Problem> + Send + Sync + 'static,
 ) -> Result<Response, Problem> {
     uncancelled(async move {
         let store = state.store.by(author);
@@ -244,6 +248,31 @@ struct FiguresBody {
     /// Of each arm but the first, for each metric.
     differences: Vec<DifferenceBody>,
     decision: DecisionBody,
+    /// The release that it needs besides the live one, while it is a draft or runs.
+    second_release: Option<SecondReleaseBody>,
+}
+
+/// A release that is loaded beside the live one while the experiment runs.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ExperimentRelease)]
+struct SecondReleaseBody {
+    release: String,
+    /// Whether the replica that answers has loaded it.
+    is_loaded: bool,
+    /// About how much memory it takes on each replica, by the sizes of its files and the shop's catalogue.
+    memory_bytes: Option<u64>,
+    /// Why it is not loaded, or cannot be.
+    reason: Option<String>,
+}
+
+impl From<SecondRelease> for SecondReleaseBody {
+    fn from(SecondRelease { release, is_loaded, memory }: SecondRelease) -> Self {
+        let (memory_bytes, reason) = match memory {
+            Ok(bytes) => (Some(bytes), None),
+            Err(reason) => (None, Some(reason)),
+        };
+        Self { release, is_loaded, memory_bytes, reason }
+    }
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -374,6 +403,7 @@ async fn figures(
             })
             .collect(),
         decision: DecisionBody { state: found.decision.as_str(), winner },
+        second_release: SecondRelease::find(&state.releases, &experiment).await.map(SecondReleaseBody::from),
     };
     Ok(Json(body).into_response())
 }

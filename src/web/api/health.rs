@@ -41,6 +41,19 @@ struct Ready {
     /// The device that the models run on.
     device: &'static str,
     articles: CoverageBody,
+    /// The release that a running experiment needs besides the live one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    second_release: Option<SecondBody>,
+}
+
+/// A release beside the live one.
+#[derive(Serialize, ToSchema)]
+#[schema(as = SecondRelease)]
+struct SecondBody {
+    release: String,
+    experiment: String,
+    /// If it is not, the experiment has no customers on this replica; its log says why.
+    loaded: bool,
 }
 
 /// How many articles the catalogue and the live release have.
@@ -88,5 +101,10 @@ async fn readyz(State(state): State<AppState>) -> Result<Json<Ready>, Problem> {
         release: live.name().to_owned(),
         device: live.serving.device().as_str(),
         articles: CoverageBody { both, only_in_catalogue: only_catalogue, only_in_release: only_release },
+        second_release: live.beside.as_ref().map(|beside| SecondBody {
+            release: beside.release.clone(),
+            experiment: beside.experiment.to_string(),
+            loaded: beside.loaded.is_ok(),
+        }),
     }))
 }

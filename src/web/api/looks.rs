@@ -331,6 +331,7 @@ async fn question(
     let live = state.live_release()?;
     let shown = Shown::to(reader, state, query.store.as_deref());
     let customer = query_customer(state, reader, query.customer.as_deref()).await;
+    let live = live.answering(None, customer.as_ref().ok().and_then(Option::as_ref));
     let wanted = query.read(find_article(&live, id), customer, &shown)?;
     Ok((live, shown, wanted))
 }

@@ -228,8 +228,8 @@ struct ActivateQuery {
     responses(
         (status = 200, description = "The release is live", body = MethodsBody),
         (status = 404, description = "There is no such release"),
-        (status = 409, description = "The release cannot be served, or has too few of the catalogue's articles; the old one \
-            stays live"),
+        (status = 409, description = "The release cannot be served, has too few of the catalogue's articles, or a running \
+            experiment compares releases; the old one stays live"),
     ),
 )]
 async fn activate(

@@ -109,8 +109,9 @@ async fn score(
 
 pub(crate) async fn answer(state: &AppState, body: ScoreBody) -> Result<ScoredBody, Problem> {
     let times = state.times();
-    let live = state.live_release()?;
-    let mut question = body.into_completion().read(&live)?;
+    let body = body.into_completion();
+    let live = body.answering(state.live_release()?);
+    let mut question = body.read(&live)?;
     question.request.filters = Filters::everything();
     let (resolved, score) =
         score_outfit(&live, &state.profiles, question, times).await.map_err(fault::problem)?;

@@ -118,7 +118,7 @@ async fn question(
     // A page asks for a row of cards.
     let n = if shown.is_public() { n.min(MOST_OF_A_PAGE) } else { n };
     let customer = query_customer(state, reader, query.customer.as_deref()).await?;
-    let live = state.live_release()?;
+    let live = state.live_release()?.answering(None, customer.as_ref());
     let article = find_article(&live, id)?;
     Ok((live, shown, Wanted { article, customer, store: query.store, n }))
 }

@@ -27,6 +27,7 @@ impl From<ActivateError> for Problem {
             ActivateError::CoversLittle { .. } => {
                 Self::new(Kind::Refused, format!("{error} with the query parameter force=true"))
             }
+            ActivateError::Compared { .. } => Self::new(Kind::Conflict, error.to_string()),
             ActivateError::Store(error) => error.into(),
         }
     }

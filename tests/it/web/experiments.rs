@@ -15,7 +15,7 @@ fn arms() -> Value {
     json!([{"name": "today", "method": "match", "share": 1}, {"name": "new", "method": "gsu", "share": 1}])
 }
 
-fn customers(n: usize) -> Vec<String> {
+pub fn customers(n: usize) -> Vec<String> {
     rows::<Customer>().into_iter().take(n).map(|customer| customer.id.to_string()).collect()
 }
 
@@ -142,14 +142,24 @@ async fn an_arm_goes_without_some_rules_and_shipping_it_turns_them_off(Demo(serv
     assert_eq!(service.put(AUTUMN, &experiment).await.status(), 201);
     let request = |customer: &str| json!({"customer": customer, "outfit": ["a-00134", null], "k": 3, "filters": {"types": {"1": ["coat"]}}});
     let mut seen = [0, 0];
+    let mut compared = String::new();
     for customer in customers(20) {
         let answer = service.ask_ok("/complete", &request(&customer)).await;
         let with_coats = answer["arm"] == "autumn/coats";
+        if with_coats {
+            compared.clone_from(&customer);
+        }
         let found = answer["blanks"][0]["suggestions"].as_array().unwrap().len();
         assert_eq!(found > 0, with_coats, "{answer}");
         seen[usize::from(with_coats)] += 1;
     }
     assert!(seen.iter().all(|count| *count > 2), "{seen:?}");
+    // What a change of the profile does is shown beside the same arm's answer.
+    let stylist = service.signed_in(Role::Stylist).await;
+    let address = format!("/studio?customer={compared}&slot=a-00134&slot=&type=1:coat&if.age=34");
+    let html = stylist.page(&address).await;
+    assert!(html.contains("from ") || html.contains("unchanged"), "{html}");
+    assert!(!html.contains("was excluded"), "{html}");
     // Who is held out from all rules is in no experiment on rules.
     service.put("/holdout", &json!({"share": 0.5})).await;
     let mut held_out = 0;

@@ -48,6 +48,7 @@ pub mod routes;
 pub mod rules;
 pub mod saved_outfits;
 pub mod scoring;
+pub mod second_release;
 pub mod side_by_side;
 pub mod sign_in;
 pub mod similar;

@@ -47,6 +47,7 @@ class Arm(TypedDict):
 
     method: NotRequired[str | None]
     name: str
+    release: NotRequired[str | None]
     share: int
     without_rules: NotRequired[list[str]]
 
@@ -390,7 +391,7 @@ class EventsImported(TypedDict):
 
 
 class Experiment(TypedDict):
-    """Customers who are split between methods or sets of rules."""
+    """Customers who are split between methods, sets of rules or releases."""
 
     arms: list[Arm]
     effect: NotRequired[float]
@@ -422,6 +423,7 @@ class ExperimentFigures(TypedDict):
     differences: list[ArmDifference]
     is_split_broken: bool
     metric: ExperimentMetric
+    second_release: NotRequired[ExperimentRelease | None]
     split_p: float
 
 
@@ -440,6 +442,15 @@ ExperimentMetric: TypeAlias = "Literal['accepted', 'bought', 'kept', 'revenue']"
 
 ExperimentPatch: TypeAlias = 'dict[str, Any]'
 """A change of an experiment: fields to set, or with null to remove."""
+
+
+class ExperimentRelease(TypedDict):
+    """A release that is loaded beside the live one while the experiment runs."""
+
+    is_loaded: bool
+    memory_bytes: NotRequired[int | None]
+    reason: NotRequired[str | None]
+    release: str
 
 
 ExperimentState: TypeAlias = "Literal['draft', 'running', 'stopped', 'shipped']"
@@ -866,6 +877,7 @@ class Ready(TypedDict):
     device: str
     onnx_runtime: str
     release: str
+    second_release: NotRequired[SecondRelease | None]
     status: str
 
 
@@ -1049,6 +1061,14 @@ class Scored(TypedDict):
     timing: Timing
     warnings: list[Warning]
     weakest: int
+
+
+class SecondRelease(TypedDict):
+    """A release beside the live one."""
+
+    experiment: str
+    loaded: bool
+    release: str
 
 
 class Share(TypedDict):

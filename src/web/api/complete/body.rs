@@ -210,15 +210,25 @@ impl CompleteBody {
         blanks * (k + self.sets)
     }
 
-    /// The method that will answer, and about how many questions it is asked. None if the request is bad.
-    pub(super) fn estimate(&self, live: &LiveRelease) -> Option<(Method, usize)> {
+    /// The release that answers.
+    pub(crate) fn answering(&self, live: Arc<LiveRelease>) -> Arc<LiveRelease> {
+        if live.second().is_none() || self.method.is_some() {
+            return live;
+        }
+        let customer = self.customer.as_deref().and_then(|customer| CustomerId::new(customer).ok());
+        live.answering(None, customer.as_ref())
+    }
+
+    /// The release and the method that will answer, and about how many questions it is asked. None if the request is bad.
+    pub(super) fn estimate(&self, live: &Arc<LiveRelease>) -> Option<(String, Method, usize)> {
         let method = self.method.as_deref().map(str::parse).transpose().ok()?;
         let customer = self.customer.as_deref().map(CustomerId::new).transpose().ok()?;
         let blanks = self.outfit.iter().filter(|slot| slot.is_none()).count().clamp(1, MAX_SLOTS);
         let again =
             usize::from(self.lift) + if self.explain { 1 + self.outfit.len().min(MAX_SLOTS) } else { 0 };
         let questions = blanks * (1 + again + self.sets.min(MAX_SETS));
-        Some((live.choose_unless(method, customer.as_ref()).method, questions))
+        let live = Arc::clone(live).answering(method, customer.as_ref());
+        Some((live.name().to_owned(), live.choose_unless(method, customer.as_ref()).method, questions))
     }
 
     pub(crate) fn read(self, live: &LiveRelease) -> Result<Question, Problem> {

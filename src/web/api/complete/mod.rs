@@ -74,7 +74,8 @@ pub(crate) async fn complete_outfit(
     }
     let times = state.times();
     let rules = body.rules.then_some(times.now);
-    let (live, said) = read_live(take(&mut body.live), state.live_release()?)?;
+    let live = body.answering(state.live_release()?);
+    let (live, said) = read_live(take(&mut body.live), live)?;
     let shown = Shown::new(body.fields.take())?;
     let mut question = body.read(&live)?;
     question.request.admitted = admitted;
@@ -159,21 +160,25 @@ fn refuse_early(state: &AppState, items: &[Box<RawValue>]) -> Result<(), Problem
     Ok(())
 }
 
-/// The room that a batch has in the queues of its methods.
-type Admitted = BTreeMap<Method, Mutex<Reservation>>;
+/// The room that a batch has in the queues of its methods, each of a release.
+type Admitted = BTreeMap<(String, Method), Mutex<Reservation>>;
 
 /// About how many questions the items ask, and their room.
 fn admit(state: &AppState, items: &[Result<CompleteBody, Problem>]) -> Result<(usize, Admitted), Problem> {
     let (live, mut questions) = (state.live_release()?, BTreeMap::new());
-    for (method, more) in items.iter().flatten().filter_map(|item| item.estimate(&live)) {
-        *questions.entry(method).or_insert(0) += more;
+    for (release, method, more) in items.iter().flatten().filter_map(|item| item.estimate(&live)) {
+        *questions.entry((release, method)).or_insert(0) += more;
     }
-    let all = questions.values().sum();
-    // An item whose method the release lacks fails singly.
-    let methods = questions.into_iter().filter(|(method, _)| live.serving.has(*method));
-    let deadline = state.times().deadline;
-    let reserve = |(method, count)| Ok((method, Mutex::new(live.serving.reserve(method, count, deadline)?)));
-    Ok((all, methods.map(reserve).collect::<Result<_, Problem>>()?))
+    let (all, deadline) = (questions.values().sum(), state.times().deadline);
+    let mut admitted = Admitted::new();
+    for ((release, method), count) in questions {
+        // An item whose method the release lacks fails singly.
+        if let Some(found) = live.find(&release).filter(|found| found.serving.has(method)) {
+            let reservation = found.serving.reserve(method, count, deadline)?;
+            admitted.insert((release, method), Mutex::new(reservation));
+        }
+    }
+    Ok((all, admitted))
 }
 
 /// Limits the size of the answer, which depends on the number of suggestions in all items.
@@ -197,7 +202,8 @@ async fn complete_item(
     let result = match item {
         Ok(body) => {
             let estimate = state.live_release().ok().and_then(|live| body.estimate(&live));
-            let reserved = estimate.and_then(|(method, count)| Some((admitted.get(&method)?, count)));
+            let reserved = estimate
+                .and_then(|(release, method, count)| Some((admitted.get(&(release, method))?, count)));
             if let Some((reservation, count)) = reserved {
                 reservation.lock().unwrap_or_else(PoisonError::into_inner).spend(count);
             }

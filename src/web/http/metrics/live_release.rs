@@ -35,6 +35,18 @@ impl Collector for LiveReleaseCollector {
                 let labels = [("method", method.as_str())];
                 ConstGauge::new(read(state)).encode(gauge.encode_family(&labels)?)?;
             }
+            if let Some(second) = live.second() {
+                for (method, state) in second.serving.queues() {
+                    let labels = [("method", method.as_str()), ("release", second.name())];
+                    ConstGauge::new(read(state)).encode(gauge.encode_family(&labels)?)?;
+                }
+            }
+        }
+        let help = "Whether the release that an experiment needs is loaded beside the live one";
+        let mut loaded = encoder.encode_descriptor("second_release_loaded", help, None, MetricType::Gauge)?;
+        if let Some(beside) = &live.beside {
+            let labels = [("release", &*beside.release), ("experiment", beside.experiment.as_str())];
+            ConstGauge::new(i64::from(beside.loaded.is_ok())).encode(loaded.encode_family(&labels)?)?;
         }
         let coverage = live.catalogue.coverage();
         let help = "Articles that the live release was trained with (known), only the shop has (new), and the shop no longer has (retired)";

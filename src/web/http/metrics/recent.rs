@@ -50,7 +50,9 @@ impl Metrics {
     pub fn sample(&self, now: Timestamp) {
         let answered = self.requests.total(|labels| !MONITORING.contains(&labels.route.as_str()));
         let live = self.releases.current();
-        let waiting = live.map_or(0, |live| live.serving.queues().map(|(_, queue)| queue.waiting).sum());
+        let second = live.as_ref().and_then(|live| live.second());
+        let queues = live.iter().chain(second).flat_map(|release| release.serving.queues());
+        let waiting = queues.map(|(_, queue)| queue.waiting).sum();
         let sample = Sample { at: now, answered, waiting };
         let mut samples = self.recent.0.lock().unwrap_or_else(PoisonError::into_inner);
         if samples.len() == KEPT {

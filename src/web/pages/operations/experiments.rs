@@ -19,14 +19,18 @@ use super::Tab;
 use crate::{
     service::{
         acceptance::{Share, money},
+        administration::list_releases,
         documents::{EditError, read_all},
-        experiments::{self, Arm, Decision, Difference, Experiment, Figures, Limits, Metric, State},
+        experiments::{
+            self, Arm, Decision, Difference, Experiment, Figures, Limits, Metric, SecondRelease, State,
+        },
     },
     store::{ArmSums, ChangeError, Expected, Stored, Versions},
     web::{
         http::{AppState, Kind, Problem, extract::Path, uncancelled::uncancelled},
         pages::{
             fault::words,
+            figures,
             form::Form,
             shell::{Page, Shell},
             visitor::{Admin, Analyst, Visitor},
@@ -44,6 +48,8 @@ struct ListPage {
     /// Each with its address and name.
     experiments: Vec<(String, String, Experiment)>,
     methods: Vec<Method>,
+    /// Besides the live one, without those that cannot be served.
+    releases: Vec<String>,
     typed: Draft,
     wrong: Option<String>,
 }
@@ -59,6 +65,8 @@ struct OnePage {
     days: String,
     /// Empty for none.
     limits: String,
+    /// Empty if it needs no release besides the live one.
+    second: String,
     decision: String,
     arms: Vec<ArmRow>,
     differences: Vec<DifferenceRow>,
@@ -87,11 +95,13 @@ impl ArmRow {
             counts.kept,
         ];
         let method = arm.method.map_or_else(|| "the default method".to_owned(), |method| method.to_string());
-        let about = if arm.without_rules.is_empty() {
-            method
-        } else {
-            format!("{method} without {}", arm.without_rules.join(", "))
+        let mut about = match &arm.release {
+            Some(release) => format!("{method} of {release}"),
+            None => method,
         };
+        if !arm.without_rules.is_empty() {
+            about = format!("{about} without {}", arm.without_rules.join(", "));
+        }
         Self {
             name: arm.name.clone(),
             about,
@@ -135,6 +145,23 @@ impl DifferenceRow {
                 |days| if days > 9999.0 { "over 9999".to_owned() } else { format!("{days:.0}") },
             ),
         }
+    }
+}
+
+/// What a person should know of a release before and while it is loaded.
+fn second_in_words(second: Option<SecondRelease>) -> String {
+    let Some(SecondRelease { release, is_loaded, memory }) = second else { return String::new() };
+    #[expect(clippy::cast_precision_loss, reason = "megabytes")]
+    let size =
+        |bytes: u64| format!("about {} MB of memory on each replica", figures::rounded(bytes as f64 / 1e6));
+    match memory {
+        Ok(bytes) if is_loaded => {
+            format!("{release} is loaded beside the live release and takes {}.", size(bytes))
+        }
+        Ok(bytes) => {
+            format!("{release} is loaded beside the live release when it starts, and takes {}.", size(bytes))
+        }
+        Err(reason) => format!("{release} cannot be loaded on this replica: {reason}."),
     }
 }
 
@@ -186,7 +213,12 @@ async fn list_page(
     wrong: Option<String>,
 ) -> Result<Html<String>, Problem> {
     let all = read_all::<Experiment>(&state.store).await?;
-    let methods = state.releases.current().map(|live| live.serving.methods().collect());
+    let live = state.releases.current();
+    let methods = live.as_ref().map(|live| live.serving.methods().collect());
+    let listed =
+        list_releases(&state.releases).await.map_err(|error| Problem::inside(Kind::Internal, error))?;
+    let is_live = |name: &str| live.as_ref().is_some_and(|live| live.name() == name);
+    let others = listed.into_iter().filter(|listed| listed.refused().is_none() && !is_live(&listed.name));
     let page = ListPage {
         shell: visitor.shell(Page::Operations),
         tab: Tab::Experiments,
@@ -195,13 +227,14 @@ async fn list_page(
             .map(|(name, experiment)| (address(&name), name.to_string(), experiment))
             .collect(),
         methods: methods.unwrap_or_default(),
+        releases: others.map(|listed| listed.name).collect(),
         typed,
         wrong,
     };
     Ok(Html(page.render()?))
 }
 
-/// A new experiment as the form has it: beside these, the arms, as in `arm-0`, `method-0`, `rules-0` and `share-0`, and the limits.
+/// A new experiment as the form has it: beside these, the arms, as in `arm-0`, `release-0`, `method-0`, `rules-0` and `share-0`, and the limits.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Draft {
     #[serde(default)]
@@ -256,6 +289,7 @@ impl Draft {
             let share = self.cell("share", row);
             arms.push(Arm {
                 name: self.cell("arm", row).to_owned(),
+                release: Some(self.cell("release", row).to_owned()).filter(|release| !release.is_empty()),
                 method: method.map(str::parse::<Method>).transpose().map_err(|error| error.to_string())?,
                 without_rules: self
                     .cell("rules", row)
@@ -300,7 +334,9 @@ pub(super) async fn store(
         Ok((name, experiment)) => {
             let expected = Expected { one_of: None, none_of: Some(Versions::Any) };
             let address = address(&name);
-            change_it(&state, &visitor, name, expected, move |_| Some(experiment)).await?.map(|()| address)
+            change_it(&state, &visitor, name, expected, move |_| Some(experiment.clone()))
+                .await?
+                .map(|()| address)
         }
     };
     match stored {
@@ -323,7 +359,7 @@ async fn change_it(
     visitor: &Visitor,
     name: ExperimentName,
     expected: Expected,
-    make: impl FnOnce(Option<Experiment>) -> Option<Experiment> + Send + 'static,
+    make: impl Fn(Option<Experiment>) -> Option<Experiment> + Send + Sync + 'static,
 ) -> Result<Result<(), String>, Problem> {
     let (state, author, own) = (state.clone(), visitor.author(), name.clone());
     let changed = uncancelled(async move {
@@ -378,6 +414,7 @@ async fn one_page(
         version: version.to_string(),
         days: format!("{:.1}", found.days),
         limits: limits_in_words(&experiment.stop_if),
+        second: second_in_words(SecondRelease::find(&state.releases, &experiment).await),
         decision: conclude(found.decision, &experiment),
         arms: arms.map(|(arm, sums)| ArmRow::new(arm, sums, notation)).collect(),
         differences: found
@@ -430,7 +467,12 @@ pub(super) async fn change(
     let (share, winner) = (form.share, form.winner);
     let make = move |stored: Option<Experiment>| {
         let stored = stored?;
-        Some(Experiment { state: next, share: share.unwrap_or(stored.share), winner, ..stored })
+        Some(Experiment {
+            state: next,
+            share: share.unwrap_or(stored.share),
+            winner: winner.clone(),
+            ..stored
+        })
     };
     match change_it(&state, &visitor, name.clone(), expected, make).await? {
         Ok(()) => Ok(Redirect::to(&address(&name)).into_response()),

@@ -287,7 +287,11 @@ pub(super) async fn activate(
     .await;
     match activated {
         Ok(_) => Ok(Redirect::to("/operations/releases").into_response()),
-        Err(error @ (ActivateError::Load(_) | ActivateError::CoversLittle { .. })) => {
+        Err(
+            error @ (ActivateError::Load(_)
+            | ActivateError::CoversLittle { .. }
+            | ActivateError::Compared { .. }),
+        ) => {
             let force = matches!(error, ActivateError::CoversLittle { .. });
             let page = release_page(&state, &visitor, name, Some(error.to_string())).await?;
             let page = ReleasePage { force, ..page };

@@ -180,14 +180,16 @@ enum Kept {
 
 impl Named {
     async fn read(state: &AppState, mut view: View) -> Result<Self, Problem> {
-        let (live, schema) = (state.releases.current(), state.schema());
-        view.size = schema.outfit_size();
-        view.saved = confirm_saved(state, &view, &schema).await?;
-        let kept = kept(state, &mut view, &schema).await?;
         let customer = match &view.customer {
             Some(id) => state.store.customers().get(id).await?,
             None => None,
         };
+        let known = customer.as_ref().map(|customer| &customer.id);
+        let live = state.releases.current().map(|live| live.answering(view.method, known));
+        let schema = ServedSchema::from(live.clone());
+        view.size = schema.outfit_size();
+        view.saved = confirm_saved(state, &view, &schema).await?;
+        let kept = kept(state, &mut view, &schema).await?;
         let mut refusals = match &customer {
             Some(customer) => state.store.feedback().refused_by(&customer.id).await?,
             None => Vec::new(),

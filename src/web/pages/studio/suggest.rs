@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     service::{
-        asking::{self, Question, Resolved, Suggestions},
+        asking::{self, Resolved, Suggestions},
         completion::{
             Blank, Cause, Completion, MAX_SETS, OutfitSet, Reason, Request, Sets, Suggestion, Variants,
         },
@@ -181,8 +181,8 @@ pub(super) async fn suggest(
         let rules = Some(times.now);
         let plain =
             Request { k: BEFORE, filters: view.filters(), rules, ..Request::new(request.outfit, method) };
+        // Who is in an arm is in it again: what was changed does not decide.
         let unchanged = super::question(view, profile.clone(), schema, false, plain);
-        let unchanged = Question { method: Some(method), ..unchanged };
         Some(asking::complete_outfit(live, &state.profiles, unchanged, times).await?.1)
     };
     let viewing = Viewing {
