@@ -84,8 +84,8 @@ pub(super) struct Import {
     /// Looks: `look` and `articles`; or `look`, `article` or `variant`, and `position`.
     #[arg(long, value_name = "FILE", conflicts_with = "folder")]
     looks: Option<PathBuf>,
-    /// Events: `id`, `kind`, `article` or `variant`, and perhaps `customer`, `order`, `value`, `time`. They are recorded in parts, and
-    /// each once: after an interruption, import the file again.
+    /// Events: `id`, `kind`, `article` or `variant`, and perhaps `customer`, `order`, `value`, `time`. Each is recorded once, so import
+    /// the file again after an interruption.
     #[arg(long, value_name = "FILE", conflicts_with = "folder")]
     events: Option<PathBuf>,
     /// Feature schema [default: the folder's schema.toml, or the built-in one].

@@ -77,7 +77,7 @@ enum Verb {
     Migrate,
     /// Copy the database into a file while services use it. Not for Postgres.
     Backup(backup::Backup),
-    /// Put a backup into the place of the database while no service uses it. Not for Postgres.
+    /// Replace the database with a backup. Stop all services first. Not for Postgres.
     Restore(backup::Restore),
     /// Check whether the service at the configured address is ready.
     CheckHealth,

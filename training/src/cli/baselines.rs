@@ -47,7 +47,7 @@ impl BaselineFigures {
             read_json(path).context("expected a file of `baselines --json` or `evaluate --out`")?;
         if found.fingerprint != fingerprint {
             bail!(
-                "{} is about data with fingerprint {}, the methods are about data with fingerprint {fingerprint}: \
+                "{} was made from data with fingerprint {}, the methods from data with fingerprint {fingerprint}: \
                  run `baselines` on the methods' data",
                 path.display(),
                 found.fingerprint

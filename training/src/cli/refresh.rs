@@ -26,13 +26,13 @@ pub(super) struct Refresh {
     /// The candidate's folder, as in models/2026-11-27.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Time to learn in. Reading and comparing come on top.
+    /// Training time, without the time to read and compare.
     #[arg(long, value_name = "MINUTES", default_value_t = 30.0)]
     minutes: f64,
-    /// Maximum number of epochs, if the time allows as many.
+    /// Maximum number of epochs within `--minutes`.
     #[arg(long, default_value_t = 20)]
     epochs: u32,
-    /// The last weeks, which are not learned: both releases are compared on them.
+    /// Weeks at the end that are kept from training, to compare both releases on them.
     #[arg(long, value_name = "WEEKS", default_value_t = 2)]
     weeks: u32,
     /// Random seed of the order of outfits and of masks.

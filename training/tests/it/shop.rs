@@ -213,7 +213,7 @@ fn refusals(home: &Home, runs: &str) {
     home.write("other.json", &other);
     for command in ["table --runs runs/garden/gsu-1", "evaluate --data garden --runs runs/garden/gsu-1"] {
         let error = home.error_of(&format!("{command} --baselines other.json"));
-        assert!(error.contains("other.json is about data with fingerprint 0"), "{error}");
+        assert!(error.contains("other.json was made from data with fingerprint 0"), "{error}");
     }
     let error = home
         .error_of("evaluate --data garden --runs runs/garden/none-1 runs/garden/gsu-1 runs/garden/none-1");
