@@ -60,8 +60,8 @@ impl Shop {
         Notation::new(&self.currency, &self.locale).map_err(|reason| format!("shop.locale: {reason}"))?;
         Zone::new(&self.time_zone).map_err(|reason| format!("shop.time_zone: {reason}"))?;
         if self.public_attributes.iter().any(|name| name == "stock") {
-            return Err("shop.public_attributes has stock, and no page may know how many there are; leave it out: pages see of \
-                        variants whether they are in stock"
+            return Err("shop.public_attributes has stock, and pages may not see how many there are; remove it. Pages see \
+                        whether each variant is in stock"
                 .to_owned());
         }
         Ok(())

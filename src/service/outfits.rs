@@ -74,7 +74,7 @@ pub async fn change(
     if let (Some(given), Some(own)) = (&customer, &saved.outfit.customer)
         && given != own
     {
-        let detail = format!("the outfit is {own}'s; save it for {given} as another outfit");
+        let detail = format!("the outfit belongs to {own}; save a copy for {given}");
         return Err(Fault::new("customer", detail).into());
     }
     let edit = |saved: &mut SavedOutfit| {
@@ -135,7 +135,7 @@ pub enum ReplyError {
     NoLink,
     #[error("the outfit has no article {0}")]
     NoPiece(String),
-    #[error("the stylist has {REPLIES_AN_HOUR} answers of this hour already; answer later")]
+    #[error("this outfit got {REPLIES_AN_HOUR} replies in the last hour; try again later")]
     TooMany,
     #[error(transparent)]
     Store(#[from] StoreError),

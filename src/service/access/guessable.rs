@@ -59,9 +59,8 @@ pub(super) fn find_weakness(password: &str, name: &str, shop: &str) -> Option<&'
             .then(|| explain(estimate.feedback().and_then(zxcvbn::feedback::Feedback::warning)))
     };
     weakness(password).or_else(|| {
-        weakness(&what_counts(password, shop)).map(
-            |_| "years, months, what it repeats and the shop's name count for nothing, and the rest is short",
-        )
+        weakness(&what_counts(password, shop))
+            .map(|_| "without years, months, repetitions and the shop's name, too little is left")
     })
 }
 

@@ -105,8 +105,8 @@ impl Limits {
             for (label, attribute, words) in unfit.unmet {
                 let words = words.join(", ");
                 let detail = format!(
-                    "no article fits this customer's {label}: none has the {attribute} {words}; check its spelling, or \
-                     suggest what does not fit, too (filters.fit)"
+                    "no article fits this customer's {label}: none has {attribute} {words}; check the spelling, or set \
+                     filters.fit to false"
                 );
                 draft.warn("nothing-fits", detail, [label.as_str(), words.as_str()]);
             }

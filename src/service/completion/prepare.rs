@@ -350,8 +350,9 @@ impl Slots {
             };
             if slots.articles.contains(&position) {
                 let article = served.catalogue.any_article(position).map_or(id, |article| &article.id);
-                let detail =
-                    format!("{id} is of article {article}, which is in the outfit already: it counts once");
+                let detail = format!(
+                    "{id} belongs to article {article}, which the outfit already has; it counts once"
+                );
                 draft.warn("same-article", detail, [id.as_str()]);
                 continue;
             }

@@ -307,7 +307,7 @@ impl Feeds {
         }
         let feeds = self.0.store.feeds();
         if let Err(error) = feeds.finish(feed, &self.0.holder, ended, due, self.now()).await {
-            tracing::warn!(%error, feed = feed.name, "cannot store what became of a feed");
+            tracing::warn!(%error, feed = feed.name, "cannot store the result of a feed");
         }
     }
 

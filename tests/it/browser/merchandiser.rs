@@ -38,7 +38,7 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     window.fill("#note", "The zip breaks").await;
     window.click("#preview").await;
     window.until_words(&format!("Never suggests the articles named {best}. Concerns all requests.")).await;
-    window.until_words("It is about 1 of the shop's articles. Nothing is stored yet.").await;
+    window.until_words("It matches 1 of the shop's articles. It is not stored yet.").await;
     assert_eq!(window.text("dl.figures div:nth-child(1) dd").await, "1");
     assert_eq!(window.text("dl.figures div:nth-child(2) dd").await, "1 (100 %)");
     let lost = "return [...document.querySelectorAll('.moves')].at(-1).innerText";

@@ -649,7 +649,7 @@ async fn a_size_that_nothing_has_is_warned_of(Demo(service): Demo) {
         answer["warnings"].as_array().unwrap().iter().map(|one| one["code"].as_str().unwrap()).collect();
     assert_eq!(codes[..2], ["nothing-admissible", "nothing-fits"]);
     let detail = answer["warnings"][1]["detail"].as_str().unwrap();
-    assert!(detail.contains("no article fits this customer's top size: none has the sizes 5xl"), "{detail}");
+    assert!(detail.contains("no article fits this customer's top size: none has sizes 5xl"), "{detail}");
 }
 
 #[apply(contract)]

@@ -329,7 +329,7 @@ async fn a_merchandiser_turns_a_rule_on_and_off(Demo(service): Demo) {
         assert_eq!(service.json(&format!("/rules/{name}")).await["state"], "draft");
         let html = browser.page(&page).await;
         assert!(html.contains("check the spelling") && html.contains("value=\"active\""), "{html}");
-        assert_eq!(html.contains("cannot write this rule's <code>articles.types</code>"), name == "odd");
+        assert_eq!(html.contains("cannot edit this rule's <code>articles.types</code>"), name == "odd");
         let warning = "none of the shop's articles meets `articles`; check the spelling";
         let answer =
             browser.post("/merchandising/state", &[&fields[..], &[("seen", warning)]].concat()).await;
@@ -439,12 +439,12 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
             .contains("<li><a href=\"/merchandising/rule?name=gone\">gone</a>")
     );
     let html = browser.page("/merchandising/rule?name=gone").await;
-    assert!(html.contains("This rule is deleted.") && html.contains(">Once more</textarea>"), "{html}");
+    assert!(html.contains("This rule was deleted.") && html.contains(">Once more</textarea>"), "{html}");
     let html = browser.page(&link).await;
-    assert!(html.contains("This rule is deleted.") && !html.contains(">Once more</textarea>"), "{html}");
+    assert!(html.contains("This rule was deleted.") && !html.contains(">Once more</textarea>"), "{html}");
     assert_eq!(post(&[("go", "store"), ("seen", warning)]).await.0, 303);
     assert!(!browser.page("/merchandising").await.contains("Deleted rules"));
-    assert!(!browser.page("/merchandising/rule?name=gone").await.contains("This rule is deleted."));
+    assert!(!browser.page("/merchandising/rule?name=gone").await.contains("This rule was deleted."));
     assert_eq!(browser.get("/merchandising/rule?name=never").await.status(), 404);
 }
 

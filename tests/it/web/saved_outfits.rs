@@ -122,7 +122,7 @@ async fn a_draft_for_nobody_is_given_to_a_customer(Stylist(service, browser): St
     assert_eq!(accepted().await, 1, "it is complete now");
     let other = give("2", "c-000010").await;
     assert_eq!(other.status(), 422);
-    assert!(other.text().await.unwrap().contains("save it for c-000010 as another outfit"));
+    assert!(other.text().await.unwrap().contains("save a copy for c-000010"));
 }
 
 #[apply(contract)]

@@ -276,7 +276,7 @@ async fn suggestions_name_what_the_customer_puts_into_the_basket(demo: Demo) {
     // The basket's own ids are an outfit, and feedback.
     let twice = json!({"outfit": [format!("{first}-M"), format!("{first}-L"), null, boot]});
     let answer = service.ask_ok("/complete", &twice).await;
-    let once = format!("{first}-L is of article {first}, which is in the outfit already: it counts once");
+    let once = format!("{first}-L belongs to article {first}, which the outfit already has; it counts once");
     assert!(
         answer["warnings"].as_array().unwrap().iter().any(|warning| warning["detail"] == once),
         "{answer}"

@@ -53,7 +53,7 @@ kinds! {
         "A key allows only what its scopes name. The detail names the required scope and the key's scopes; an admin \
          can create another key.";
     DemoFull = 403 "demo-full", "The demo is full":
-        "The demo takes some rows to try things out, and no shop's data. Start the service with a database of your own: \
+        "The demo has room to try things out, not for a shop's data. Start the service with a database of your own: \
          the detail has the command.";
     NotFound = 404 "not-found", "Not found":
         "No page or resource has this path. Check the path and the ids in it.";

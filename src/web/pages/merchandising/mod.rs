@@ -1,4 +1,4 @@
-//! `/merchandising`: what the shop's people want of suggestions, whatever the models say.
+//! `/merchandising`: the shop's people change what the models suggest.
 
 mod fields;
 mod form;

@@ -370,7 +370,7 @@ pub(super) async fn delete(
 ) -> Result<Redirect, Problem> {
     let differs = || {
         let detail =
-            format!("the rule {name:?} was changed meanwhile, so it is not deleted; look at it again");
+            format!("the rule {name:?} was changed in the meantime, so it was not deleted; open it again");
         Problem::new(Kind::Conflict, detail)
     };
     let Ok(name) = RuleName::new(&name) else { return Ok(Redirect::to(LIST)) };

@@ -206,9 +206,9 @@ impl Compared {
         };
         Self {
             basis: if same_cases {
-                "Both answered the same slots; intervals are of 95 %, over outfits."
+                "Both answered the same slots. Intervals are 95 %, over outfits."
             } else {
-                "The releases were tested on different slots, so intervals are wider. They are of 95 %, from the stored \
+                "The releases were tested on different slots, so intervals are wider. They are 95 %, from the stored \
                  figures."
             },
             other_data: false,

@@ -50,7 +50,7 @@ pub(super) struct RouteRow {
     pub(super) most: String,
 }
 
-/// What became of suggestions.
+/// Outcomes of suggestions.
 pub(super) struct OutcomesRow {
     pub(super) name: String,
     /// Shown, accepted, rejected, bought.

@@ -354,7 +354,7 @@ fn words(entry: &AuditEntry, articles: &HashMap<String, String>, schema: &Schema
         "outfit.share" => parts.push("made a link for the customer".to_owned()),
         "outfit.withdraw" => parts.push("withdrew the link".to_owned()),
         "outfit.reply" => parts.push("the customer replied".to_owned()),
-        "outfit.answer" => parts.push("saw to the customer’s reply".to_owned()),
+        "outfit.answer" => parts.push("marked the customer’s reply as done".to_owned()),
         _ => {}
     }
     for list in ["added", "removed"] {
@@ -598,7 +598,7 @@ async fn find_one(state: &AppState, text: &str) -> Result<Result<CustomerId, Str
     let found = search::customers(&state.store, &state.schema(), &state.synonyms, text, (0, 1)).await?;
     Ok(match (found.count, found.rows.into_iter().next()) {
         (1, Some(customer)) => Ok(customer.id),
-        (0, _) => Err(format!("there is no such customer: nobody’s id or profile has “{text}”")),
+        (0, _) => Err(format!("there is no such customer: no id or profile contains “{text}”")),
         (count, _) => {
             Err(format!("{} customers match “{text}”; enter an id", state.notation.count(count as u64)))
         }
