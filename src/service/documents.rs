@@ -1,5 +1,5 @@
-//! The shop's rules, looks and experiments as documents: each change is checked, stored with its entry in the audit log, and counts from the next
-//! request on.
+//! The shop's rules, looks and experiments as documents: each change is checked, stored with its entry in the audit log, and applies
+//! from the next request.
 
 use std::borrow::Borrow;
 
@@ -33,7 +33,7 @@ pub trait Document: Serialize + DeserializeOwned + Send + 'static {
     /// All that is wrong with it.
     fn checked(self) -> Result<Self, Vec<Fault>>;
 
-    /// How many of the shop's articles it is about at present, and what may be wrong with it.
+    /// How many of the shop's articles it matches now, and what may be wrong with it.
     fn review(&self, name: &Self::Name, live: &LiveRelease) -> (usize, Vec<Warning>);
 }
 
@@ -97,7 +97,7 @@ impl Document for Experiment {
     }
 }
 
-/// A document that was stored, or would be, and what is to be said of it.
+/// A document that was stored or checked, and warnings about it.
 #[derive(Debug)]
 pub struct Changed<D> {
     pub put: Put,

@@ -60,7 +60,7 @@ impl Holdout {
     }
 }
 
-/// What became of suggestions that a rule could change: for customers with rules, and for those who are held out.
+/// Outcomes of suggestions that a rule could change: for customers with rules, and for those who are held out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RuleEffect {
     pub with: RuleOutcomes,
@@ -81,7 +81,7 @@ impl RuleEffect {
     }
 }
 
-/// What became of suggestions that were shown on the last `days` days, today among them, by rule.
+/// Outcomes of suggestions that were shown on the last `days` days, including today, by rule.
 pub async fn effects(
     store: &Store,
     days: u32,

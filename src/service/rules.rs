@@ -1,4 +1,4 @@
-//! The shop's rules: what its merchandisers want of suggestions, whatever the models say.
+//! The shop's rules, by which its merchandisers change what the models suggest.
 //!
 //! A [`Rule`] looks the same in JSON and in the database. [`Rules`] are the active ones, compiled for a catalogue: what a rule says of
 //! articles is a set of them, which follows the catalogue. [`Rules::matching`] says which rules concern a request; `completion`
@@ -74,7 +74,7 @@ named!(
     NeverTogether = "never-together",
 );
 
-/// Whether a rule counts: a draft not yet, one that is off no longer.
+/// Whether a rule applies: a draft does not yet, and one that is off no longer does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = RuleState)]
@@ -87,7 +87,7 @@ pub enum State {
 
 named!(State, "a state is draft, active or off", Draft = "draft", Active = "active", Off = "off");
 
-/// What a merchandiser wants of suggestions.
+/// A merchandiser's rule, which changes suggestions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({
@@ -100,7 +100,7 @@ pub struct Rule {
     #[schema(examples("new-season"))]
     pub name: Option<String>,
     pub effect: Effect,
-    /// The articles that it is about: at least one condition.
+    /// The articles that it applies to: at least one condition.
     #[serde(deserialize_with = "read_object")]
     pub articles: Conditions,
     /// Of `pair` and `never-together`: the other articles.
@@ -118,19 +118,19 @@ pub struct Rule {
     #[serde(default, deserialize_with = "read_optional_integer", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 250)]
     pub least: Option<usize>,
-    /// The requests that it concerns; all without a condition.
+    /// The requests that it applies to; all without a condition.
     #[serde(default, deserialize_with = "read_object", skip_serializing_if = "When::is_empty")]
     pub when: When,
     #[serde(default)]
     pub state: State,
-    /// It counts from then on, and until `ends_at`; answers have both in UTC.
+    /// It applies from then until `ends_at`. Answers have both in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub starts_at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub ends_at: Option<String>,
-    /// Of two rules that contradict each other, the one with the higher priority counts, then the first by name.
+    /// If two rules contradict each other, the one with the higher priority applies, then the first by name.
     #[serde(default, deserialize_with = "read_integer")]
     #[schema(maximum = 1000)]
     pub priority: u32,
@@ -142,7 +142,7 @@ pub struct Rule {
     pub note: Option<String>,
 }
 
-/// Which articles: those that meet each condition that is there. Words are compared as in filters.
+/// Articles that meet every condition given. Words are compared as in filters.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = RuleArticles)]
@@ -171,7 +171,7 @@ pub struct Conditions {
     pub new: Option<bool>,
 }
 
-/// Limits of a number, which are within them.
+/// Limits of a number, both inclusive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default, expecting = "an object such as {\"min\": 10}")]
 #[schema(as = RuleRange)]
@@ -182,7 +182,7 @@ pub struct Range {
     pub max: Option<f64>,
 }
 
-/// Which requests: those that meet each condition that is there.
+/// Requests that meet every condition given.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = RuleWhen)]
@@ -218,7 +218,7 @@ impl Rule {
         self.others.check("others", &mut faults);
         self.when.check(&mut faults);
         if self.articles.is_empty() {
-            faults.push(Fault::new("articles", "a rule is about some articles: give at least one condition"));
+            faults.push(Fault::new("articles", "a rule needs at least one condition on articles"));
         }
         check_window("the rule", &mut self.starts_at, &mut self.ends_at, &mut faults);
         for (field, text, most) in
@@ -245,7 +245,7 @@ impl Rule {
             let needed = effects.contains(&self.effect);
             let detail = match (needed, is_there) {
                 (true, false) => format!("{} needs {field}", self.effect),
-                (false, true) => format!("{} takes no {field}: leave it out", self.effect),
+                (false, true) => format!("{} does not take {field}; remove it", self.effect),
                 _ => continue,
             };
             faults.push(Fault::new(field, detail));
@@ -296,7 +296,7 @@ pub(super) fn check_length(field: Field, text: &str, most: usize, faults: &mut V
     if found > most {
         faults.push(Fault::new(field, format!("at most {most} characters, found {found}")));
     } else if text.contains('\0') {
-        faults.push(Fault::new(field, "it holds the character NUL (\\u0000): take it out"));
+        faults.push(Fault::new(field, "it contains the character NUL (\\u0000); remove it"));
     }
 }
 
@@ -334,7 +334,7 @@ fn check_words(field: &str, words: &mut BTreeMap<String, Vec<String>>, faults: &
     }
 }
 
-/// Takes outer spaces away; an empty word is a fault, because without it the rule may be about more.
+/// Takes outer spaces away; an empty word is a fault, because without it the rule may match more.
 fn check_list(field: Field, words: &mut [String], faults: &mut Vec<Fault>) {
     for word in &mut *words {
         *word = word.trim().to_owned();
@@ -347,7 +347,7 @@ fn check_list(field: Field, words: &mut [String], faults: &mut Vec<Fault>) {
 fn check_numbers(field: &str, numbers: &BTreeMap<String, Range>, faults: &mut Vec<Fault>) {
     for (name, range) in numbers {
         if range.is_empty() || range.min > range.max && range.max.is_some() {
-            let detail = "give `min`, `max` or both, the lower first";
+            let detail = "give `min`, `max` or both; `min` must not be above `max`";
             faults.push(Fault::new(Field::from(field).item(name), detail));
         }
     }
@@ -365,7 +365,7 @@ impl Conditions {
         if self.ids.len() > MOST_IDS {
             let found = self.ids.len();
             let detail = format!(
-                "at most {MOST_IDS} ids, found {found}: give the articles an attribute, and name that"
+                "at most {MOST_IDS} ids, found {found}; give the articles an attribute, and use that instead"
             );
             faults.push(Fault::new(&*format!("{field}.ids"), detail));
         }
@@ -753,7 +753,7 @@ fn select(selectors: &[&Selector], catalogue: &Catalogue) -> Vec<Mask> {
     masks
 }
 
-/// What a rule is about at present, and what may be wrong with it beside the others.
+/// How many of the shop's articles a rule matches now, and what may be wrong with it beside the others.
 pub fn review(
     name: &RuleName,
     rule: &Rule,
@@ -790,7 +790,7 @@ pub fn review(
     for other in others.compiled.iter().filter(|other| other.name != *name) {
         let meet = other.articles.meets(&own.articles);
         if rank(rule).is_some() && rank(rule) == rank(&other.rule) {
-            warn("same-rank", format!("rule {:?} is about the same rank", other.name));
+            warn("same-rank", format!("rule {:?} claims the same rank", other.name));
         }
         let excludes = [(own, other), (other, own)].into_iter().any(|(one, other)| {
             one.rule.effect == Effect::Exclude && other.rule.effect != Effect::Exclude && meet

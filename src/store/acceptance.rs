@@ -28,7 +28,7 @@ pub struct CountedRules {
     pub rules: Vec<RuleDigest>,
 }
 
-/// What became of suggestions that a rule could change, by the tickets of completions.
+/// Outcomes of suggestions that a rule could change, by the tickets of completions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RuleOutcomes {
     pub shown: u64,
@@ -52,7 +52,7 @@ impl CountedRules {
     }
 }
 
-/// What became of suggestions, without repeats. Nothing happens to more suggestions than were shown.
+/// Outcomes of suggestions, without repeats. Nothing happens to more suggestions than were shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outcomes {
     pub shown: u64,

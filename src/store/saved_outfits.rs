@@ -51,7 +51,7 @@ pub struct SavedOutfit {
     /// When it was changed last, or created.
     pub changed_at: Timestamp,
     pub deleted_at: Option<Timestamp>,
-    /// When the customer's link runs out, if there is one.
+    /// When the customer's link expires, if there is one.
     pub link_until: Option<Timestamp>,
     /// Counts the changes.
     pub revision: i64,

@@ -283,7 +283,7 @@ export class Client {
   /** Records events, and leaves out bad ones. Node sends them while they are read; browsers collect them first. */
   importEvents = (rows: Rows) => this.#import<t.EventsImported>("events", rows, {});
 
-  /** How many events happened on the last days, by kind. */
+  /** How many events happened in the last days, by kind. */
   getEventCounts = (query: { days?: number } = {}): Promise<t.EventCounts> => this.#json("GET", "/events/counts", { query });
 
   /** Acceptance of the last days' suggestions, by day, method, release, arm, type, slot, or a feature of the customers. The
@@ -437,7 +437,7 @@ export class Client {
     await this.request("DELETE", at("rules", name), { headers: conditions(expected) });
   }
 
-  /** What became of suggestions that the rule could change, with rules and in the holdout. */
+  /** Outcomes of suggestions that the rule could change, with rules and in the holdout. */
   getRuleEffect = (name: string, days?: number): Promise<t.RuleEffects> =>
     this.#json("GET", at("rules", name, "effect"), { query: { days } });
 

@@ -166,7 +166,7 @@ export interface components {
          */
         ArticleId: string;
         /**
-         * @description A change of an article: attributes to set, or with null to remove. An object is merged into a stored object.
+         * @description A change to an article: set attributes, or remove them with null. An object is merged into a stored object.
          * @example {
          *       "colour": null,
          *       "in_stock": false
@@ -411,7 +411,7 @@ export interface components {
              */
             methods?: components["schemas"]["MethodName"][];
             /**
-             * @description Article ids, and null for each blank, at most as many as the live schema's `outfit` allows. No article may be there twice.
+             * @description Article ids, and null for each blank, at most as many as the live schema's `outfit` allows. No article may appear twice.
              * @example [
              *       "a-00134",
              *       null,
@@ -503,7 +503,7 @@ export interface components {
             };
             method?: components["schemas"]["MethodName"] | null;
             /**
-             * @description Article ids, and null for each blank, at most as many as the live schema's `outfit` allows. No article may be there twice.
+             * @description Article ids, and null for each blank, at most as many as the live schema's `outfit` allows. No article may appear twice.
              * @example [
              *       "a-00134",
              *       null,
@@ -616,7 +616,7 @@ export interface components {
             created_at: string;
             customer: components["schemas"]["Customer"];
             events: components["schemas"]["EventStored"][];
-            /** @description What became of suggestions in the arms of experiments. */
+            /** @description Outcomes of suggestions in the arms of experiments. */
             experiments: components["schemas"]["CustomerArm"][];
             feedback: components["schemas"]["FeedbackStored"][];
             /** @description Stylists' notes about the customer. */
@@ -637,7 +637,7 @@ export interface components {
          */
         CustomerId: string;
         /**
-         * @description A change of a customer.
+         * @description A change to a customer.
          * @example {
          *       "features": {
          *         "age": 29,
@@ -646,7 +646,7 @@ export interface components {
          *     }
          */
         CustomerPatch: {
-            /** @description Features to set, or with null to remove. The others stay. */
+            /** @description Features to set, or to remove with null. The others stay. */
             features?: components["schemas"]["Features"];
             id?: components["schemas"]["CustomerId"] | null;
         };
@@ -770,7 +770,7 @@ export interface components {
          *     ]
          */
         Events: components["schemas"]["Event"][];
-        /** @description What became of a stream of events. */
+        /** @description The result of recording a stream of events. */
         EventsImported: {
             /** @description The first refused lines. */
             errors: components["schemas"]["Finding"][];
@@ -956,14 +956,14 @@ export interface components {
         Features: {
             [key: string]: string | number | (string | number)[] | null;
         };
-        /** @description A stored source, and what became of it. */
+        /** @description A stored source, with the state of its fetches. */
         Feed: {
             /** @example 2026-11-21T20:34:00Z */
             due_at?: string | null;
             failure?: string | null;
             /**
              * Format: int32
-             * @description How often in a row it failed, and why it did the last time. Two are an alert.
+             * @description Number of failures in a row. Two raise an alert.
              */
             failures: number;
             has_credentials: boolean;
@@ -1067,7 +1067,7 @@ export interface components {
             schedule?: components["schemas"]["FeedSchedule"] | null;
             skip_bad?: boolean;
             /**
-             * @description The table that a feed is about.
+             * @description The table that a feed's rows belong to.
              * @enum {string}
              */
             table?: "articles" | "customers" | "outfits";
@@ -1097,7 +1097,7 @@ export interface components {
             every?: string | null;
         };
         /**
-         * @description The table that a feed is about.
+         * @description The table that a feed's rows belong to.
          * @enum {string}
          */
         FeedTable: "articles" | "customers" | "outfits";
@@ -1239,7 +1239,7 @@ export interface components {
         Holdout: {
             /**
              * Format: double
-             * @description A customer who is held out stays so as the share grows.
+             * @description Customers who are held out stay held out as the share grows.
              */
             share: number;
         };
@@ -1394,7 +1394,7 @@ export interface components {
             season?: string | null;
             /**
              * Format: date-time
-             * @description It is shown from then on, and until `ends_at`; answers have both in UTC.
+             * @description It is shown from then until `ends_at`. Answers have both in UTC.
              */
             starts_at?: string | null;
             state?: components["schemas"]["LookState"];
@@ -1411,12 +1411,12 @@ export interface components {
             when?: components["schemas"]["RuleWhen"];
         };
         /**
-         * @description What becomes of a look for a customer who cannot have one of its articles: it is sold out, does not fit, or a rule excludes it.
+         * @description What happens to a look if the customer cannot have one of its articles: it is sold out, does not fit, or a rule excludes it.
          * @enum {string}
          */
         LookIfMissing: "replace" | "withhold";
         /**
-         * @description A change of a look: fields to set, or with null to remove. An object is merged into the stored object.
+         * @description A change to a look: set fields, or remove them with null. An object is merged into the stored object.
          * @example {
          *       "state": "draft"
          *     }
@@ -1517,7 +1517,7 @@ export interface components {
             price?: components["schemas"]["ArticlePrice"] | null;
             stock?: components["schemas"]["Stock"] | null;
         };
-        /** @description What became of suggestions; repeated reports count once. */
+        /** @description Outcomes of suggestions. Repeated reports count once. */
         Outcomes: components["schemas"]["Sales"] & {
             acceptance?: components["schemas"]["Share"] | null;
             /**
@@ -1559,7 +1559,7 @@ export interface components {
              */
             id: number;
             /**
-             * @description When the customer's link runs out, if there is one.
+             * @description When the customer's link expires, if there is one.
              * @example 2026-12-05T14:34:00Z
              */
             link_expires_at?: string | null;
@@ -1580,7 +1580,7 @@ export interface components {
             split?: string | null;
         };
         /**
-         * @description A change of an outfit: what is left out, or null, stays.
+         * @description A change to an outfit: fields that are omitted or null stay.
          * @example {
          *       "note": "Try the boots in 38"
          *     }
@@ -1691,7 +1691,7 @@ export interface components {
                 season?: string | null;
                 /**
                  * Format: date-time
-                 * @description It is shown from then on, and until `ends_at`; answers have both in UTC.
+                 * @description It is shown from then until `ends_at`. Answers have both in UTC.
                  */
                 starts_at?: string | null;
                 state?: components["schemas"]["LookState"];
@@ -1867,7 +1867,7 @@ export interface components {
             default_method?: components["schemas"]["MethodName"] | null;
         };
         /**
-         * @description What a merchandiser wants of suggestions.
+         * @description A merchandiser's rule, which changes suggestions.
          * @example {
          *       "articles": {
          *         "attributes": {
@@ -1884,7 +1884,7 @@ export interface components {
          *     }
          */
         Rule: {
-            /** @description The articles that it is about: at least one condition. */
+            /** @description The articles that it applies to: at least one condition. */
             articles: components["schemas"]["RuleArticles"];
             effect: components["schemas"]["RuleEffect"];
             /** Format: date-time */
@@ -1907,21 +1907,21 @@ export interface components {
             owner?: string | null;
             /**
              * Format: int32
-             * @description Of two rules that contradict each other, the one with the higher priority counts, then the first by name.
+             * @description If two rules contradict each other, the one with the higher priority applies, then the first by name.
              */
             priority?: number;
             /** @description Of `pin`: from 1. The article is last if fewer are found, and not there if the request asks for fewer. */
             rank?: number | null;
             /**
              * Format: date-time
-             * @description It counts from then on, and until `ends_at`; answers have both in UTC.
+             * @description It applies from then until `ends_at`. Answers have both in UTC.
              */
             starts_at?: string | null;
             state?: components["schemas"]["RuleState"];
-            /** @description The requests that it concerns; all without a condition. */
+            /** @description The requests that it applies to; all without a condition. */
             when?: components["schemas"]["RuleWhen"];
         };
-        /** @description Which articles: those that meet each condition that is there. Words are compared as in filters. */
+        /** @description Articles that meet every condition given. Words are compared as in filters. */
         RuleArticles: {
             /**
              * @description For each attribute, one of its values.
@@ -1980,7 +1980,7 @@ export interface components {
             answers: number;
             article: string;
         };
-        /** @description What became of suggestions that a rule could change. */
+        /** @description Outcomes of suggestions that a rule could change. */
         RuleOutcomes: {
             /**
              * Format: int64
@@ -1998,7 +1998,7 @@ export interface components {
             shown: number;
         };
         /**
-         * @description A change of a rule: fields to set, or with null to remove. An object is merged into the stored object.
+         * @description A change to a rule: set fields, or remove them with null. An object is merged into the stored object.
          * @example {
          *       "state": "off"
          *     }
@@ -2006,7 +2006,7 @@ export interface components {
         RulePatch: {
             [key: string]: unknown;
         };
-        /** @description What would change if a rule counted now. */
+        /** @description What would change if the rule applied now. */
         RulePreview: {
             /** @description How many answers would be others. */
             changed: number;
@@ -2023,7 +2023,7 @@ export interface components {
             /** Format: double */
             share_with: number;
         };
-        /** @description Limits of a number, which are within them. */
+        /** @description Limits of a number, both inclusive. */
         RuleRange: {
             /**
              * Format: double
@@ -2037,14 +2037,14 @@ export interface components {
             min?: number | null;
         };
         /**
-         * @description Whether a rule counts: a draft not yet, one that is off no longer.
+         * @description Whether a rule applies: a draft does not yet, and one that is off no longer does.
          * @enum {string}
          */
         RuleState: "draft" | "active" | "off";
-        /** @description A rule that was stored, or would be, and what is to be said of it. */
+        /** @description A rule that was stored or checked, and warnings about it. */
         RuleStored: {
             /**
-             * @description How many of the shop's articles it is about at present.
+             * @description How many of the shop's articles it matches now.
              * @example 312
              */
             article_count: number;
@@ -2053,7 +2053,7 @@ export interface components {
             /** @description What may be wrong with it: no articles, all of them out of stock, or another active rule that contradicts it. */
             warnings: components["schemas"]["Warning"][];
         };
-        /** @description Which requests: those that meet each condition that is there. */
+        /** @description Requests that meet every condition given. */
         RuleWhen: {
             /**
              * @description For each feature of the customer or the outfit, one of its values.
@@ -2085,7 +2085,7 @@ export interface components {
         Rules: {
             rules: components["schemas"]["Rule"][];
         };
-        /** @description What was sold of suggested articles. */
+        /** @description Sales of suggested articles. */
         Sales: {
             /** Format: int64 */
             bought: number;

@@ -104,7 +104,7 @@ named!(
     Delete = "delete",
 );
 
-/// The table that a feed is about.
+/// The table that a feed's rows belong to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FeedTable {

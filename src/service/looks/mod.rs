@@ -40,7 +40,7 @@ pub enum State {
     Published,
 }
 
-/// What becomes of a look for a customer who cannot have one of its articles: it is sold out, does not fit, or a rule excludes it.
+/// What happens to a look if the customer cannot have one of its articles: it is sold out, does not fit, or a rule excludes it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = LookIfMissing)]
@@ -97,7 +97,7 @@ pub struct Look {
     pub if_missing: IfMissing,
     #[serde(default)]
     pub state: State,
-    /// It is shown from then on, and until `ends_at`; answers have both in UTC.
+    /// It is shown from then until `ends_at`. Answers have both in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub starts_at: Option<String>,
@@ -121,7 +121,7 @@ impl Look {
         for (place, id) in self.articles.iter().enumerate() {
             let detail = match ArticleId::new(id) {
                 Err(error) => error.to_string(),
-                Ok(_) if self.articles[..place].contains(id) => format!("{id:?} is there twice"),
+                Ok(_) if self.articles[..place].contains(id) => format!("{id:?} appears twice"),
                 Ok(_) => continue,
             };
             faults.push(Fault::new(Field::from("articles").item(&place), detail));
@@ -161,7 +161,7 @@ impl Look {
             [("when.outfit", self.when.outfit.is_empty()), ("when.methods", self.when.methods.is_empty())]
         {
             if !is_empty {
-                faults.push(Fault::new(field, "a look is for customers and stores: leave it out"));
+                faults.push(Fault::new(field, "a look applies to customers and stores only; remove it"));
             }
         }
         check_window("the look", &mut self.starts_at, &mut self.ends_at, &mut faults);
@@ -179,7 +179,7 @@ pub fn review(look: &Look, catalogue: &Catalogue) -> (usize, Vec<Warning>) {
     for id in &look.articles {
         let position = catalogue.position_of(id).filter(|at| catalogue.article(*at).is_some());
         if position.is_some() && positions.contains(&position) {
-            let detail = format!("{id:?} is of an article that the look has already: it counts once");
+            let detail = format!("{id:?} belongs to an article that the look already has; it counts once");
             warnings.push(Warning::new("same-article", detail));
         }
         positions.push(position);

@@ -33,7 +33,7 @@ struct AcceptanceQuery {
     /// ones), or a feature of the customers such as `customer.age`, as their profiles have it now. By day if it is not given.
     #[param(example = "day", pattern = r"^(day|method|release|arm|type|slot|articles|customer\..*)$")]
     by: Option<String>,
-    /// Counts suggestions that were shown on the last days, today among them. 30 if it is not given.
+    /// Counts suggestions that were shown in the last days, including today. 30 if it is not given.
     #[param(minimum = 1, maximum = 3650, example = 30)]
     days: Option<u32>,
     /// Counts only suggestions of this release.
@@ -55,7 +55,7 @@ struct AcceptanceQuery {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct DaysQuery {
-    /// Counts suggestions that were shown on the last days, today among them. 30 if it is not given.
+    /// Counts suggestions that were shown in the last days, including today. 30 if it is not given.
     #[param(minimum = 1, maximum = 3650, example = 30)]
     days: Option<u32>,
 }
@@ -90,7 +90,7 @@ struct AcceptanceItem {
     outcomes: OutcomesBody,
 }
 
-/// What became of suggestions; repeated reports count once.
+/// Outcomes of suggestions. Repeated reports count once.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Outcomes)]
 pub(crate) struct OutcomesBody {
@@ -113,7 +113,7 @@ impl From<Outcomes> for OutcomesBody {
     }
 }
 
-/// What was sold of suggested articles.
+/// Sales of suggested articles.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Sales)]
 struct SalesBody {
@@ -133,7 +133,7 @@ impl From<Sales> for SalesBody {
 /// Acceptance
 ///
 /// How often suggestions of the last days were accepted, by day, method, experiment arm, type, slot, or a feature of the customers.
-/// What happened later counts for the day on which the suggestion was shown.
+/// Later events count on the day when the suggestion was shown.
 #[utoipa::path(get, path = "/feedback/acceptance", operation_id = "getAcceptance",
     tag = "feedback", params(AcceptanceQuery), responses(
     (status = 200, description = "The figures", body = AcceptanceBody),

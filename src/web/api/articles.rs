@@ -371,7 +371,7 @@ async fn put(target: Target<ArticleId>, Json(body): Json<Map<String, Value>>) ->
     resource::put::<Article>(target, body).await
 }
 
-/// A change of an article: attributes to set, or with null to remove. An object is merged into a stored object.
+/// A change to an article: set attributes, or remove them with null. An object is merged into a stored object.
 #[derive(ToSchema)]
 #[schema(as = ArticlePatch, example = json!({"in_stock": false, "colour": null}))]
 #[expect(dead_code, reason = "only the schema of the body, which is read as a free object")]
@@ -530,7 +530,7 @@ fn check_attributes(attributes: &mut Map<String, Value>) -> Result<(), Problem> 
     }
     for (name, value) in attributes {
         if name.contains('\0') || !normalise(value) {
-            return Err(wrong(&step(name), "it holds the character NUL (\\u0000): take it out".into()));
+            return Err(wrong(&step(name), "it contains the character NUL (\\u0000); remove it".into()));
         }
     }
     Ok(())

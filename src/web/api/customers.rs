@@ -150,7 +150,7 @@ async fn put(target: Target<CustomerId>, Json(body): Json<CustomerPut>) -> Resul
     resource::put::<Customer>(target, body).await
 }
 
-/// A change of a customer.
+/// A change to a customer.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = CustomerPatch, example = json!({"features": {"age": 29, "fit": null}}))]
@@ -158,7 +158,7 @@ pub(crate) struct CustomerChange {
     /// Optional; must be the id in the path.
     #[schema(value_type = Option<CustomerIdSchema>)]
     id: Option<String>,
-    /// Features to set, or with null to remove. The others stay.
+    /// Features to set, or to remove with null. The others stay.
     #[serde(default)]
     #[schema(value_type = FeaturesSchema)]
     features: Map<String, Value>,
@@ -260,7 +260,7 @@ struct CustomerExport {
     events: Vec<EventStored>,
     /// What models see beside the profile's own list.
     purchases: Vec<PurchaseBody>,
-    /// What became of suggestions in the arms of experiments.
+    /// Outcomes of suggestions in the arms of experiments.
     experiments: Vec<CustomerArmBody>,
     /// The audit log's entries about the customer.
     audit: Vec<AuditBody>,

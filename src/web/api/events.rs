@@ -57,7 +57,7 @@ struct EventBody {
     #[schema(examples("order-10001/1"), min_length = 1, max_length = 256)]
     id: String,
     kind: EventKind,
-    /// A stored customer. Their purchases extend what models know that they have.
+    /// A stored customer. Purchases are added to what the models know the customer owns.
     #[schema(value_type = Option<CustomerIdSchema>)]
     customer: Option<String>,
     /// A visitor who is no known customer. Kept, as a digest, only with `consent`.
@@ -132,9 +132,9 @@ enum EventItem {
 /// event, its result or a problem. A bad event does not stop the others; one that is sent alone, without a list, is refused.
 /// An answered event is stored for good; without an answer, send the events again.
 ///
-/// With a `ticket`, an event is also feedback on that suggestion: viewed means shown, added means accepted. A purchase without
-/// one belongs to the suggestion of its article that the customer was shown last within `events.window_days`, and is
-/// counted apart. A return or a kept article belongs to its purchase, by order and article.
+/// With a `ticket`, an event is also feedback on that suggestion: viewed means shown, added means accepted. Without one, a
+/// purchase belongs to the last suggestion of its article that the customer was shown within `events.window_days`. These
+/// purchases are counted separately. A return or a kept article belongs to its purchase, by order and article.
 #[utoipa::path(post, path = "/events", operation_id = "recordEvents",
     tag = "events", request_body = EventsBody, responses(
     (status = 200, description = "For each event, whether it is recorded now, or its problem", body = Vec<EventItem>),
@@ -180,7 +180,7 @@ impl RecordedEvent {
     }
 }
 
-/// What became of a stream of events.
+/// The result of recording a stream of events.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = EventsImported)]
 struct SummaryBody {
@@ -213,7 +213,7 @@ async fn import(State(state): State<AppState>, request: Request) -> Result<Json<
     });
     let Summary { recorded, known, refused, errors } = recorded.await.map_err(|error| match error {
         RowsError::TooMany { most } => {
-            let detail = format!("{error}; the first {most} are recorded, so send the others");
+            let detail = format!("{error}; the first {most} were recorded, so send only the rest");
             Problem::new(Kind::Invalid, detail)
         }
         RowsError::File(error) => Problem::inside(Kind::Internal, error),
@@ -227,7 +227,7 @@ async fn import(State(state): State<AppState>, request: Request) -> Result<Json<
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct CountsQuery {
-    /// Counts events of the last days, today among them (in UTC). 30 if it is not given.
+    /// Counts events of the last days, including today (in UTC). 30 if it is not given.
     #[param(minimum = 1, maximum = 3650, example = 30)]
     days: Option<u32>,
 }
@@ -252,7 +252,7 @@ struct CountBody {
 
 /// Event counts
 ///
-/// How many events happened on the last days, by kind. They include events that are kept no longer.
+/// How many events happened in the last days, by kind, including events that are no longer kept.
 #[utoipa::path(get, path = "/events/counts", operation_id = "getEventCounts",
     tag = "events", params(CountsQuery), responses(
     (status = 200, description = "The counts", body = CountsBody),

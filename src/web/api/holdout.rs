@@ -20,7 +20,7 @@ pub(crate) fn router() -> Routes {
 #[serde(deny_unknown_fields)]
 #[schema(as = Holdout, example = json!({"share": 0.1}))]
 struct HoldoutBody {
-    /// A customer who is held out stays so as the share grows.
+    /// Customers who are held out stay held out as the share grows.
     #[schema(minimum = 0, maximum = 0.5)]
     share: f64,
 }
@@ -35,7 +35,7 @@ async fn get(State(state): State<AppState>) -> Result<Json<HoldoutBody>, Problem
 
 /// Set the holdout
 ///
-/// Rules do not apply to this share of the named customers, from the next request on, on other replicas within a second. Feedback then
+/// Rules do not apply to this share of the named customers, from the next request, and on other replicas within a second. Feedback then
 /// shows what each rule changes (`/rules/{name}/effect`).
 #[utoipa::path(put, path = "/holdout", operation_id = "setHoldout", tag = "rules", request_body = HoldoutBody,
     responses((status = 200, description = "The holdout is set", body = HoldoutBody)),

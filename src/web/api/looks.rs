@@ -112,7 +112,7 @@ async fn get(
 
 /// Store a look
 ///
-/// Adds or replaces it. A published look is shown from the next request on, on other replicas within a second; a draft is not
+/// Adds or replaces it. A published look is shown from the next request, and on other replicas within a second; a draft is not
 /// shown.
 #[utoipa::path(put, path = "/looks/{name}", operation_id = "putLook", tag = "looks",
     params(
@@ -138,7 +138,7 @@ async fn put(
     Ok(answer_edit(Edit { state, author, name, expected, is_trial: false }.put(body).await?))
 }
 
-/// A change of a look: fields to set, or with null to remove. An object is merged into the stored object.
+/// A change to a look: set fields, or remove them with null. An object is merged into the stored object.
 #[derive(ToSchema)]
 #[schema(as = LookPatch, example = json!({"state": "draft"}))]
 #[expect(dead_code, reason = "only the schema of the body, which is read as a free object")]

@@ -83,7 +83,7 @@ pub(crate) struct OutfitBody {
     #[schema(examples("2026-11-21T14:34:00Z"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     deleted_at: Option<String>,
-    /// When the customer's link runs out, if there is one.
+    /// When the customer's link expires, if there is one.
     #[schema(examples("2026-12-05T14:34:00Z"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     link_expires_at: Option<String>,
@@ -309,7 +309,7 @@ async fn find(state: &AppState, id: OutfitId) -> Result<SavedOutfit, Problem> {
     found.filter(|saved| saved.deleted_at.is_none()).ok_or_else(|| unknown(id))
 }
 
-/// A change of an outfit: what is left out, or null, stays.
+/// A change to an outfit: fields that are omitted or null stay.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = OutfitPatch, example = json!({"note": "Try the boots in 38"}))]

@@ -1,4 +1,4 @@
-//! `/rules`: what the shop's merchandisers want of suggestions.
+//! `/rules`: how the shop's merchandisers change suggestions.
 
 use atelier_core::domain::{ArticleId, RuleName};
 use axum::{
@@ -47,12 +47,12 @@ pub(crate) fn router() -> Routes {
         .scoped(Scope::Rules, routes!(effect))
 }
 
-/// A rule that was stored, or would be, and what is to be said of it.
+/// A rule that was stored or checked, and warnings about it.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RuleStored)]
 struct StoredBody {
     rule: Rule,
-    /// How many of the shop's articles it is about at present.
+    /// How many of the shop's articles it matches now.
     #[schema(examples(312))]
     article_count: usize,
     /// What may be wrong with it: no articles, all of them out of stock, or another active rule that contradicts it.
@@ -61,7 +61,7 @@ struct StoredBody {
     preview: Option<PreviewBody>,
 }
 
-/// What would change if a rule counted now.
+/// What would change if the rule applied now.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RulePreview)]
 struct PreviewBody {
@@ -108,7 +108,7 @@ struct Trial {
     /// Checks the rule and answers as if it were stored, but stores nothing.
     #[serde(default)]
     dry_run: bool,
-    /// With `dry_run`: asks recent questions again, and answers with what would change if the rule counted now.
+    /// With `dry_run`: asks recent questions again, and answers with what would change if the rule applied now.
     #[serde(default)]
     preview: bool,
 }
@@ -160,8 +160,8 @@ async fn get(
 
 /// Store a rule
 ///
-/// Adds or replaces it. An active rule counts from the next request on, on other replicas within a second. What it does is said
-/// at its fields; a draft does nothing.
+/// Adds or replaces it. An active rule applies from the next request, and on other replicas within a second. Its fields say what it
+/// does; a draft does nothing.
 #[utoipa::path(put, path = "/rules/{name}", operation_id = "putRule", tag = "rules",
     params(RulePath, Trial, PutHeaders),
     request_body = Rule,
@@ -186,7 +186,7 @@ async fn put(
     answer(&state, edit.put(body).await?, trial).await
 }
 
-/// A change of a rule: fields to set, or with null to remove. An object is merged into the stored object.
+/// A change to a rule: set fields, or remove them with null. An object is merged into the stored object.
 #[derive(ToSchema)]
 #[schema(as = RulePatch, example = json!({"state": "off"}))]
 #[expect(dead_code, reason = "only the schema of the body, which is read as a free object")]
@@ -250,9 +250,9 @@ async fn answer(state: &AppState, changed: Changed<Rule>, trial: Trial) -> Resul
 
 /// What a rule changes
 ///
-/// What became of suggestions of the last days that the rule could change: those of a blank for which one of its articles passes the
-/// filters, in a request that it concerns. It compares customers with rules and customers in the holdout (`/holdout`), on the days on
-/// which there was one. What happened later counts for the day on which the suggestion was shown.
+/// Outcomes of recent suggestions that the rule could change: in requests that it applies to, for blanks where one of its articles
+/// passes the filters. The figures compare customers with rules to customers in the holdout (`/holdout`), on days with a holdout.
+/// Later events count on the day when the suggestion was shown.
 #[utoipa::path(get, path = "/rules/{name}/effect", operation_id = "getRuleEffect", tag = "rules",
     params(RulePath, DaysQuery),
     responses(
@@ -277,7 +277,7 @@ async fn effect(
     }))
 }
 
-/// What became of suggestions that a rule could change.
+/// Outcomes of suggestions that a rule could change.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RuleOutcomes)]
 struct RuleOutcomesBody {
@@ -303,8 +303,8 @@ struct EffectBody {
     with_rule: RuleOutcomesBody,
     /// Of customers in the holdout.
     without_rule: RuleOutcomesBody,
-    /// By how much the share of accepted suggestions is higher with the rule, with a 95 % interval that takes suggestions as
-    /// independent; null until both sides were shown suggestions.
+    /// Acceptance with the rule minus acceptance without it. The 95 % interval treats suggestions as independent; null until both
+    /// sides were shown suggestions.
     acceptance_gain: Option<Share>,
     /// The same of bought suggestions.
     purchase_gain: Option<Share>,

@@ -87,7 +87,7 @@ fn read_authorization<'de, D: Deserializer<'de>>(value: D) -> Result<Authorizati
     Ok(Option::deserialize(value)?.map_or(Authorization::Remove, Authorization::Set))
 }
 
-/// A stored source, and what became of it.
+/// A stored source, with the state of its fetches.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Feed)]
 struct FeedBody {
@@ -109,7 +109,7 @@ struct FeedBody {
     succeeded_at: Option<String>,
     #[schema(examples("2026-11-21T20:34:00Z"))]
     due_at: Option<String>,
-    /// How often in a row it failed, and why it did the last time. Two are an alert.
+    /// Number of failures in a row. Two raise an alert.
     failures: u32,
     failure: Option<String>,
 }
@@ -237,7 +237,7 @@ async fn put(
 
 /// Delete a source
 ///
-/// What it brought stays, and an import that runs goes on.
+/// What it imported stays, and a running import continues.
 #[utoipa::path(delete, path = "/feeds/{name}", operation_id = "deleteFeed", tag = "imports",
     params(
         ("name" = String, Path, description = "The feed's name", example = "shop",

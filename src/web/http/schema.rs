@@ -117,7 +117,7 @@ pub(crate) fn field_names() -> Schema {
 pub(crate) fn slots() -> Schema {
     with_blanks(
         0,
-        "Article ids, and null for each blank, at most as many as the live schema's `outfit` allows. No article may be there twice.",
+        "Article ids, and null for each blank, at most as many as the live schema's `outfit` allows. No article may appear twice.",
     )
 }
 

@@ -329,8 +329,7 @@ async fn a_stream_has_a_limit_of_lines(db: TestDatabase) {
     let answer = service.post("/events/bulk", "application/x-ndjson", lines.join("\n")).await;
     assert_eq!(answer.status(), 422);
     let problem: Value = answer.json().await.unwrap();
-    let said =
-        "there are more than 700 lines (limits.bulk_rows); the first 700 are recorded, so send the others";
+    let said = "there are more than 700 lines (limits.bulk_rows); the first 700 were recorded, so send only the rest";
     assert_eq!(problem["detail"], said);
     let counts = service.json("/events/counts").await;
     assert_eq!(counts["items"][0]["events"], 700);

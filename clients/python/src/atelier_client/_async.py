@@ -151,7 +151,7 @@ class AsyncClient:
         return await self._import("events", rows)
 
     async def get_event_counts(self, *, days: int | None = None) -> t.EventCounts:
-        """How many events happened on the last days, by kind."""
+        """How many events happened in the last days, by kind."""
         return await self._json("GET", "/events/counts", params=given(days=days))
 
     async def get_feedback_counts(self) -> t.FeedbackCounts:
@@ -379,7 +379,7 @@ class AsyncClient:
         await self.request("DELETE", at("rules", name), headers=conditions(if_match))
 
     async def get_rule_effect(self, name: str, *, days: int | None = None) -> t.RuleEffects:
-        """What became of suggestions that the rule could change, with rules and in the holdout."""
+        """Outcomes of suggestions that the rule could change, with rules and in the holdout."""
         return await self._json("GET", at("rules", name, "effect"), params=given(days=days))
 
     async def get_holdout(self) -> t.Holdout:

@@ -150,7 +150,7 @@ class Client:
         return self._import("events", rows)
 
     def get_event_counts(self, *, days: int | None = None) -> t.EventCounts:
-        """How many events happened on the last days, by kind."""
+        """How many events happened in the last days, by kind."""
         return self._json("GET", "/events/counts", params=given(days=days))
 
     def get_feedback_counts(self) -> t.FeedbackCounts:
@@ -378,7 +378,7 @@ class Client:
         self.request("DELETE", at("rules", name), headers=conditions(if_match))
 
     def get_rule_effect(self, name: str, *, days: int | None = None) -> t.RuleEffects:
-        """What became of suggestions that the rule could change, with rules and in the holdout."""
+        """Outcomes of suggestions that the rule could change, with rules and in the holdout."""
         return self._json("GET", at("rules", name, "effect"), params=given(days=days))
 
     def get_holdout(self) -> t.Holdout:

@@ -97,7 +97,7 @@ ArticleId: TypeAlias = 'str'
 
 
 ArticlePatch: TypeAlias = dict[str, Any]
-"""A change of an article: attributes to set, or with null to remove. An object is merged into a stored object."""
+"""A change to an article: set attributes, or remove them with null. An object is merged into a stored object."""
 
 
 ArticlePrice: TypeAlias = 'str | float'
@@ -305,7 +305,7 @@ CustomerId: TypeAlias = 'str'
 
 
 class CustomerPatch(TypedDict):
-    """A change of a customer."""
+    """A change to a customer."""
 
     features: NotRequired[Features]
     id: NotRequired[CustomerId | None]
@@ -382,7 +382,7 @@ Events: TypeAlias = 'list[Event]'
 
 
 class EventsImported(TypedDict):
-    """What became of a stream of events."""
+    """The result of recording a stream of events."""
 
     errors: list[Finding]
     known: int
@@ -466,7 +466,7 @@ Features: TypeAlias = 'dict[str, str | float | list[str | int] | None]'
 
 
 class Feed(TypedDict):
-    """A stored source, and what became of it."""
+    """A stored source, with the state of its fetches."""
 
     due_at: NotRequired[str | None]
     failure: NotRequired[str | None]
@@ -520,7 +520,7 @@ class FeedSchedule(TypedDict):
 
 
 FeedTable: TypeAlias = "Literal['articles', 'customers', 'outfits']"
-"""The table that a feed is about."""
+"""The table that a feed's rows belong to."""
 
 
 Feedback: TypeAlias = 'list[FeedbackEvent]'
@@ -684,11 +684,11 @@ class Look(TypedDict):
 
 
 LookIfMissing: TypeAlias = "Literal['replace', 'withhold']"
-"""What becomes of a look for a customer who cannot have one of its articles: it is sold out, does not fit, or a rule excludes it."""
+"""What happens to a look if the customer cannot have one of its articles: it is sold out, does not fit, or a rule excludes it."""
 
 
 LookPatch: TypeAlias = 'dict[str, Any]'
-"""A change of a look: fields to set, or with null to remove. An object is merged into the stored object."""
+"""A change to a look: set fields, or remove them with null. An object is merged into the stored object."""
 
 
 LookState: TypeAlias = "Literal['draft', 'published']"
@@ -782,7 +782,7 @@ class Outfit(TypedDict):
 
 
 class OutfitPatch(TypedDict):
-    """A change of an outfit: what is left out, or null, stays."""
+    """A change to an outfit: fields that are omitted or null stay."""
 
     customer: NotRequired[CustomerId | None]
     name: NotRequired[str | None]
@@ -928,7 +928,7 @@ class Routing(TypedDict):
 
 
 class Rule(TypedDict):
-    """What a merchandiser wants of suggestions."""
+    """A merchandiser's rule, which changes suggestions."""
 
     articles: RuleArticles
     effect: RuleEffect
@@ -947,7 +947,7 @@ class Rule(TypedDict):
 
 
 class RuleArticles(TypedDict):
-    """Which articles: those that meet each condition that is there. Words are compared as in filters."""
+    """Articles that meet every condition given. Words are compared as in filters."""
 
     attributes: NotRequired[dict[str, list[str]]]
     ids: NotRequired[list[str]]
@@ -976,7 +976,7 @@ class RuleMove(TypedDict):
 
 
 class RuleOutcomes(TypedDict):
-    """What became of suggestions that a rule could change."""
+    """Outcomes of suggestions that a rule could change."""
 
     accepted: int
     bought: int
@@ -985,11 +985,11 @@ class RuleOutcomes(TypedDict):
 
 
 RulePatch: TypeAlias = 'dict[str, Any]'
-"""A change of a rule: fields to set, or with null to remove. An object is merged into the stored object."""
+"""A change to a rule: set fields, or remove them with null. An object is merged into the stored object."""
 
 
 class RulePreview(TypedDict):
-    """What would change if a rule counted now."""
+    """What would change if the rule applied now."""
 
     changed: int
     gains: list[RuleMove]
@@ -1000,18 +1000,18 @@ class RulePreview(TypedDict):
 
 
 class RuleRange(TypedDict):
-    """Limits of a number, which are within them."""
+    """Limits of a number, both inclusive."""
 
     max: NotRequired[float | None]
     min: NotRequired[float | None]
 
 
 RuleState: TypeAlias = "Literal['draft', 'active', 'off']"
-"""Whether a rule counts: a draft not yet, one that is off no longer."""
+"""Whether a rule applies: a draft does not yet, and one that is off no longer does."""
 
 
 class RuleStored(TypedDict):
-    """A rule that was stored, or would be, and what is to be said of it."""
+    """A rule that was stored or checked, and warnings about it."""
 
     article_count: int
     preview: NotRequired[RulePreview | None]
@@ -1020,7 +1020,7 @@ class RuleStored(TypedDict):
 
 
 class RuleWhen(TypedDict):
-    """Which requests: those that meet each condition that is there."""
+    """Requests that meet every condition given."""
 
     features: NotRequired[dict[str, list[str]]]
     methods: NotRequired[list[str]]
@@ -1034,7 +1034,7 @@ class Rules(TypedDict):
 
 
 class Sales(TypedDict):
-    """What was sold of suggested articles."""
+    """Sales of suggested articles."""
 
     bought: int
     kept: int
@@ -1168,7 +1168,7 @@ class LookPiece(SuggestedVariant):
 
 
 class Outcomes(Sales):
-    """What became of suggestions; repeated reports count once."""
+    """Outcomes of suggestions. Repeated reports count once."""
 
     acceptance: NotRequired[Share | None]
     accepted: int

@@ -55,7 +55,7 @@ impl Shown {
         }
         let twice = named.iter().enumerate().find(|(index, field)| named[..*index].contains(field));
         if let Some((index, field)) = twice {
-            return refuse(format!("/fields/{index}"), format!("{field:?} is there twice"));
+            return refuse(format!("/fields/{index}"), format!("{field:?} appears twice"));
         }
         Ok(Self { fields: fields.map(Into::into), public: None })
     }
