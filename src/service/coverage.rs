@@ -1,4 +1,4 @@
-//! What the live release does not know: articles that it was not trained with, and values of theirs that are new to it.
+//! What the live release does not know: articles that it was not trained with, and their values that are new to it.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,6 +1,6 @@
 //! Events: what customers and visitors did in the shop, whether it came from a suggestion, and what customers own since.
 //!
-//! A ticket says which suggestion an event is about; without one the database looks for what the customer was shown.
+//! A ticket names the suggestion that an event belongs to; without one, the database looks for what the customer was shown.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -54,7 +54,7 @@ pub struct Recorder<'a> {
     pub copies: Option<Copies<'a>>,
 }
 
-/// What became of the rows of a file.
+/// The result of recording the rows of a file.
 #[derive(Debug, Default)]
 pub struct Summary {
     pub recorded: u64,
@@ -221,7 +221,7 @@ impl Recorder<'_> {
         Ok(at)
     }
 
-    /// The suggestion that a ticket is about. An expired one says nothing, nor does one that does not remember all of its
+    /// The suggestion that a ticket names. An expired one says nothing, nor does one that does not remember all of its
     /// suggestions and not this one.
     async fn open(
         self,

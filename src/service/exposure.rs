@@ -1,4 +1,4 @@
-//! Counts how often new articles are suggested and what becomes of them, next to articles that the release was trained with. The
+//! Counts how often new articles are suggested, and the outcomes, next to articles that the release was trained with. The
 //! counts belong to this process and cost no query.
 
 use atelier_engine::catalogue::Catalogue;

@@ -1,5 +1,5 @@
-//! Finds articles similar to another one: of its type, with shared attributes, a close price, a similar picture and text, and worn
-//! with the same others.
+//! Finds similar articles: of the same type, with shared attributes, a close price, a similar picture and text, and worn with the
+//! same articles.
 
 use std::{
     collections::{BTreeSet, HashSet},

@@ -1,4 +1,4 @@
-//! Counts of what became of suggestions, by the day on which they were shown. An event and its count are one transaction.
+//! Counts of the outcomes of suggestions, by the day on which they were shown. An event and its count are one transaction.
 
 use std::{collections::BTreeMap, fmt::Write};
 

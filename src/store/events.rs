@@ -1,7 +1,7 @@
 //! What customers and visitors did in the shop, and which suggestion it belongs to.
 //!
-//! A batch is one transaction. What it must know is read with one statement for each question, and its rows are written with
-//! one; only purchases, returns and events with a ticket need statements of their own.
+//! A batch is one transaction. It needs one statement for each look-up, and one that inserts its rows. Only purchases,
+//! returns and events with a ticket need statements of their own.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -122,7 +122,7 @@ named!(
     Window = "window"
 );
 
-/// What became of an event.
+/// The result of recording an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventRecorded {
     pub recorded: Recorded,

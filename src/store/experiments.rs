@@ -1,4 +1,4 @@
-//! What became of suggestions by customer and arm of an experiment. Figures need each customer's sums: one customer's suggestions
+//! Outcomes of suggestions by customer and arm of an experiment. Figures need each customer's sums: one customer's suggestions
 //! are not independent of each other.
 
 use atelier_core::domain::CustomerId;
@@ -16,7 +16,7 @@ pub struct ExperimentCounts<'a> {
     store: &'a Store,
 }
 
-/// What became of the suggestions to one customer or many, or what a transaction adds to it.
+/// Outcomes of the suggestions to one customer or many, or what a transaction adds to them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ArmCounts {
     /// Completions of which a suggestion was shown.

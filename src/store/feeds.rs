@@ -1,7 +1,7 @@
-//! Stored sources of feeds: addresses that the service fetches by itself, and what became of it.
+//! Stored sources of feeds: addresses that the service fetches by itself, and the results.
 //!
-//! One replica at a time fetches a feed. It holds the feed's lease, which it renews; another one may take the lease once it has
-//! run out, and finds the feed as due as before.
+//! One replica at a time fetches a feed. It holds the feed's lease and renews it. Once the lease expires, another replica can
+//! take it, and the feed is still due.
 
 use std::{fmt, time::Duration};
 
@@ -202,7 +202,7 @@ impl Feeds<'_> {
         self.store.execute(statement).await.map(drop)
     }
 
-    /// Notes what became of the fetch that the holder claimed as `feed`, and gives the lease back. If the feed was replaced
+    /// Stores the result of the fetch that the holder claimed as `feed`, and gives the lease back. If the feed was replaced
     /// meanwhile, what was seen of the earlier one does not matter.
     pub async fn finish(
         self,

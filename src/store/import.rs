@@ -98,7 +98,7 @@ struct TableCounts {
     bad: u64,
 }
 
-/// What became of rows or patches.
+/// The result of writing rows or patches.
 #[derive(Debug, PartialEq)]
 pub struct Outcome {
     pub counts: Counts,

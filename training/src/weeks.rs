@@ -1,5 +1,5 @@
-//! Weeks of a simulated shop: what atelier's export of it would be, and how often customers would accept what a release
-//! suggests.
+//! Simulates weeks of a shop: what `atelier export` would write, and how often customers would accept a release's
+//! suggestions.
 //!
 //! The world says what customers want in each week. An order is an outfit that its customer wants, of which some pieces come back.
 //! A suggestion is accepted if the piece that the customer wants in a slot is among the five of its type that the release

@@ -1,10 +1,10 @@
-//! A method's tables: what its trunk reads of an article, and what its last layer compares with.
+//! A method's tables: the rows that its trunk reads for an article, and those that its last layer compares.
 //!
-//! An article's rows are sums: its own vectors, if the method was trained with it, and the vectors of its values. So an
-//! article that is new has rows, too. The memory is kept with them: for each article of the vocabulary, the articles that were
-//! worn with it.
+//! An article's rows are sums: its own vectors, if the method was trained with it, and the vectors of its values. So new
+//! articles have rows, too. The memory is kept with them: for each article of the vocabulary, the articles that were worn with
+//! it.
 //!
-//! Must not know sessions, and of an article only what it is made of.
+//! Must not know sessions. Knows only the values of an article.
 
 mod context;
 

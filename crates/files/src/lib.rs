@@ -33,15 +33,15 @@
 //!
 //! # CSV
 //!
-//! A header, then a record for each row. A set's values and an outfit's articles are joined with `|`; an empty cell
-//! means "not given". A feature's column is named after it (`age` or `features.age`), and the schema determines how it
-//! is read: a category is plain text, a set is split, a number must be one, written as prices are. The types of attributes, and of features
-//! that the schema does not list, are inferred: `true` and `false` (`True` from pandas, `TRUE` from Excel), numbers as
-//! JSON writes them, `a|b` as a list, a cell that begins with `"`, `[` or `{` and is valid JSON as that JSON, and other
-//! cells as text; in a `price`, `1.299` is a text, which [`Checker`] refuses because it may be a thousand. A value that
-//! would be misread is written as JSON, which every such column accepts, so nothing is lost. Where most cells of a column are
-//! texts, or one is a code like `007`, those that look like numbers are texts, too; so in a column that has both, texts are written
-//! as JSON. [`Dialect`] is about delimiters, encodings and the names of columns in files of other systems.
+//! A header, then a record for each row. A set's values and an outfit's articles are joined with `|`; an empty cell means "not
+//! given". A feature's column is named after it (`age` or `features.age`), and the schema determines how it is read: a category
+//! is plain text, a set is split, a number must be one, written as prices are. The types of attributes, and of features that the
+//! schema does not list, are inferred: `true` and `false` (`True` from pandas, `TRUE` from Excel), numbers as JSON writes them,
+//! `a|b` as a list, a cell that begins with `"`, `[` or `{` and is valid JSON as that JSON, and other cells as text; in a
+//! `price`, `1.299` is a text, which [`Checker`] refuses because it may be a thousand. A value that would be misread is written
+//! as JSON, which every such column accepts, so nothing is lost. If most cells of a column are texts, or one is a code like
+//! `007`, cells that look like numbers are texts, too. The texts of a column that has both are therefore written as JSON.
+//! [`Dialect`] is about delimiters, encodings and the names of columns in files of other systems.
 //!
 //! # Parquet
 //!
@@ -61,9 +61,8 @@
 //!
 //! # Orders and events
 //!
-//! [`OrderLine`] is a table of what customers bought, from which `atelier-training import` makes outfits; `atelier export` writes
-//! it, too. [`EventRow`] is one of
-//! what they did in the shop, for `atelier import`.
+//! [`OrderLine`] is a purchase: `atelier export` writes purchases, and `atelier-training import` makes outfits from them.
+//! [`EventRow`] is something that a customer did in the shop, for `atelier import`.
 //!
 //! # Outfits to complete, and suggestions
 //!

@@ -1,8 +1,8 @@
 //! Failed sign-ins and wrong old passwords, for the audit log.
 //!
-//! Anyone can fail, as often as they like, so the log gets one entry a minute for each account and address,
-//! with the number of attempts, and at most [`MOST`] entries a minute. Attempts that are refused before the password is
-//! computed are not counted.
+//! Anyone can fail as often as they like. So the log gets one entry a minute for each account and address, with the
+//! number of attempts, and at most [`MOST`] entries a minute. Attempts that are refused before the password is computed
+//! are not counted.
 
 use std::{collections::HashMap, net::IpAddr, time::Duration};
 

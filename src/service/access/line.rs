@@ -1,9 +1,9 @@
 //! Whose password is computed next.
 //!
-//! A stranger's request costs 19 MiB and tens of milliseconds of a core, so two hashes run at a time, some callers wait in
-//! line, and more are refused. One caller must not keep the others out: a free turn goes to a caller who has none, to a
-//! known device before a stranger, and then in the order of arrival. A caller who finds the line full takes the last place
-//! of the caller who has the most, if those are more than their own.
+//! Hashing a stranger's password costs 19 MiB and tens of milliseconds of a core. So two hashes run at a time, some
+//! callers wait in line, and more are refused. No caller can keep the others out. A free turn goes first to callers who
+//! have none, then to known devices, then by order of arrival. A caller who finds the line full takes the last place of
+//! the caller who has the most, if those are more than their own.
 
 use std::{
     net::IpAddr,

@@ -1,8 +1,8 @@
 //! Reasons for a suggestion: how its share among what could be suggested changes when one thing is taken away.
 //!
-//! Takes each feature out of the context, each other article out of the outfit, and all remembered outfits away, one at a time
-//! and all in one batch. Gives a reason only if the share changes noticeably, and a feature only if the schema says that it is about
-//! articles of this type: a model also learns what customers with other sizes tend to like.
+//! Removes each feature, each other article, and all remembered outfits, one at a time, and asks about all removals in one batch.
+//! Gives a reason only if the share changes noticeably, and a feature only if the schema says that it concerns articles of this
+//! type: a model also learns what customers with other sizes tend to like.
 
 use std::{slice, time::Instant};
 

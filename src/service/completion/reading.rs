@@ -1,5 +1,5 @@
-//! A customer's features as models and filters take them. A profile keeps what was last made of it, so the next request
-//! with the same features of its own need not make it again.
+//! A customer's features as models and filters take them. A profile keeps its last reading for the next request that
+//! gives the same features of its own.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 

@@ -1,5 +1,5 @@
-//! A ticket's contents. It names methods and the outfit's own articles by their names, and suggested articles by
-//! marks: the first bytes of a keyed hash of their ids. So it needs no release to be read, and stays small.
+//! A ticket's contents. It spells out methods and the outfit's own articles. Suggested articles are marks: the
+//! first bytes of a keyed hash of their ids. So it needs no release to be read, and stays small.
 
 use atelier_core::domain::{ArticleId, RuleDigest, Timestamp};
 

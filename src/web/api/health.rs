@@ -69,8 +69,8 @@ struct CoverageBody {
 
 /// Readiness
 ///
-/// Each second the service queries the database and lets the default method complete an empty outfit; this says what came of
-/// it. The service is not ready if the database (in three seconds; then its breaker is open, and other requests do not wait for it)
+/// Each second the service queries the database and lets the default method complete an empty outfit; this reports the
+/// result. The service is not ready if the database (in three seconds; then its breaker is open, and other requests do not wait for it)
 /// or the model does not answer, if the `SQLite` file was
 /// deleted, replaced or damaged, or once it was told to stop: for `server.unready_ms` it still answers other requests. It is
 /// ready even if the release has none of the catalogue's articles, which `articles` shows.

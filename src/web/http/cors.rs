@@ -1,5 +1,5 @@
-//! Pages of other sites that may call the service from a browser (CORS). None may unless a setting names their origin, and
-//! no answer to them depends on a session: browsers send them no cookie, so each request needs its API key.
+//! Pages of other sites that may call the service from a browser (CORS). None may unless a setting names its origin. Their
+//! requests carry no cookie, so no answer depends on a session, and each needs an API key.
 //!
 //! Browsers ask without a key whether a page may call. Every page may call what publishable keys open, and read the answer; the
 //! key's origins decide whether that is a refusal (`keys`).

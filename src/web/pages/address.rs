@@ -1,6 +1,6 @@
 //! A view's parameters, each described once: [`parameters!`] lists a view's fields with their names in an address, and that
-//! list both reads addresses and writes links. A link from elsewhere may be old, so what it no longer says is left out with
-//! a note; a form's view must be whole. Pages whose parameters are strict use serde in both directions instead.
+//! list both reads addresses and writes links. A link from elsewhere may be old, so parts that no longer work are left out
+//! with a note. A form's view must be complete. Pages whose parameters are strict use serde in both directions instead.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt::Display};
 

@@ -151,7 +151,7 @@ impl Import {
     }
 }
 
-/// Says what became of orders.
+/// Says how orders became outfits.
 ///
 /// # Errors
 /// If there is no outfit.

@@ -33,7 +33,7 @@ use crate::data::Folder;
 const FETCHERS: usize = 16;
 const PREPARED: usize = 2 * FETCHERS;
 
-/// What became of a list of the embeddings.
+/// The result for a list of the embeddings.
 #[derive(Debug)]
 pub struct Embedded {
     /// `image` or `text`.

@@ -1,6 +1,7 @@
 //! The vectors that an encoder has made, in a file to which more are appended.
 //!
-//! The length of a vector, then for each the SHA-256 of what it was made of and its numbers. What a kill cut is made again.
+//! The length of a vector, then for each the SHA-256 of what it was made of and its numbers. A vector that a kill cut off
+//! is made again.
 
 use std::{
     collections::HashMap,

@@ -1,8 +1,8 @@
 //! Evaluates exported models: runs each ONNX file in ONNX Runtime and asks it about every slot of every
 //! validation outfit, over all learned articles.
 //!
-//! The file that is served is the file that is measured. It comes in by its path, the questions come from
-//! [`Data`]; an [`Evaluation`] per file, a [`Comparison`] of several, and each answer as Parquet go out. The
+//! The file that is served is the file that is measured. Takes the file's path, and the questions from
+//! [`Data`]. Returns an [`Evaluation`] per file, a [`Comparison`] of several, and each answer as Parquet. The
 //! module must never know how a file was made.
 
 mod beside;

@@ -1,8 +1,8 @@
 //! A run's encoded outfits as one file, for trainers in other languages: `training/pytorch` reads it.
 //!
-//! Of the training and the development split it has flat arrays, and where each outfit begins in them: the articles,
-//! and feature by feature the encoded values. If articles share values, it also has each article's, and its embedding if
-//! there is one. Articles without training outfits are left out. The validation split is not in it.
+//! It has the training and the development split as flat arrays, with the place where each outfit begins: the articles,
+//! and the encoded values by feature. If articles share values, it also has each article's, and its embedding if there
+//! is one. Articles without training outfits are left out. The validation split is not in it.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Sets how likely new articles are.
 //!
 //! A model learns what an article's values are worth from articles with outfits, so it takes an article without outfits to
-//! be as likely as those. Where many articles were passed over, that is too much.
+//! be as likely as those. If many articles were passed over, this is too much.
 
 use std::sync::Arc;
 

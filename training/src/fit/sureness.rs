@@ -1,8 +1,8 @@
 //! Sets how sure a model is.
 //!
-//! A model that learned for long is surer of its training outfits than it should be of others, and a customer who is told
-//! 60 % expects three of five. One factor for all logits makes it as sure as it is right, and changes no order. Methods with
-//! personas stay as they are, because what their articles say of personas would change, too.
+//! A model that trains for long becomes too sure about new outfits, and a customer who reads 60 % expects three of five. One
+//! factor for all logits makes it as sure as it is right, and changes no order. Methods with personas stay as they are,
+//! because what their articles say of personas would change, too.
 
 use rayon::prelude::*;
 

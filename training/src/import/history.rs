@@ -1,8 +1,8 @@
 //! A feature that says which articles a customer had before. For customers who come back it tells a model more than their
 //! other features.
 //!
-//! A customer has the articles of all their training outfits, a training outfit those of its customer's other training outfits,
-//! or of the earlier ones if outfits are in the order of time. Validation outfits add nothing.
+//! A customer has the articles of all their training outfits. A training outfit has those of its customer's other training
+//! outfits, or only of the earlier ones if outfits are in order of time. Validation outfits add nothing.
 
 use std::{
     cmp::Reverse,

@@ -1,7 +1,7 @@
-//! What a model knows of an article besides its number: the values of its attributes.
+//! The values of an article's attributes: what a model knows about it apart from its number.
 //!
-//! Training and serving both encode articles with this module, so an article that is new to a model is made of the same
-//! values as those that it learned from.
+//! Training and serving both encode articles here, so a new article is encoded exactly as the articles in training
+//! were.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},

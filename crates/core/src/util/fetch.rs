@@ -1,7 +1,7 @@
 //! Fetches a file from a server that may be anyone's, for a service that can reach more than its caller.
 //!
-//! Each connection goes to an address that the resolver of the same request has checked, so neither a redirect nor a name that
-//! changes between two look-ups leads to a private network. For threads that may block. Must not know what is in the file.
+//! Each connection uses an address that this request resolved and checked. Neither a redirect nor a changed DNS answer leads
+//! to a private network. For threads that may block. Must not know what is in the file.
 
 use std::{
     fmt,

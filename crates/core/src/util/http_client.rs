@@ -2,7 +2,7 @@
 //! check. `fetch` asks for feeds, whose servers are strangers.
 //!
 //! For threads that may block: one deadline covers name lookup, connection, TLS, request and answer. No redirects and
-//! no proxies: both ends belong to the operator. Must not know what is asked or why.
+//! no proxies: both ends belong to the operator. Must not know what a request is for.
 
 use std::{
     fmt, io,

@@ -1,9 +1,8 @@
 //! Returning freed memory to the operating system.
 //!
-//! When a release is replaced, many threads free what its articles and models took, and an allocator keeps freed memory for
-//! later allocations of the same thread. Little of it is reused: the service would hold the memory of two releases, and
-//! more with each replacement (docs/reliability.md has the figures). There are two allocators: mimalloc for our own, and
-//! glibc's for ONNX Runtime's.
+//! Replacing a release frees memory on many threads, and an allocator keeps each thread's freed memory for that thread.
+//! Little of it is reused: the service would hold the memory of two releases, and more with each replacement
+//! (docs/reliability.md has the figures). There are two allocators: mimalloc for our own, and glibc's for ONNX Runtime's.
 
 /// Returns free memory when it is dropped. Owners of large memory share one.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
-//! Free positions. Articles of one type are at neighbouring positions, in panels of their own: the last layer is computed for
-//! a panel at a time, and a question about one type needs no other panels.
+//! Free positions. Articles of one type are neighbours, in panels of their own. The last layer computes one panel at a time,
+//! so a question about one type reads only that type's panels.
 
 use std::{collections::BTreeMap, ops::Range};
 

@@ -1,4 +1,4 @@
-//! All logits of a method, for evaluation: what is measured is computed as what is served.
+//! All logits of a method, for evaluation, computed as in serving.
 
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 //!
 //! It answers questions about outfits of every length, with and without a context, first each alone. Then the same
 //! questions come in one batch, with padding between their slots, and with their slots in another order. All answers must
-//! be finite, and the answers to one question the same except for rounding: a model that attends to padding would
-//! otherwise answer a customer by what others ask at the same time.
+//! be finite, and the answers to one question equal up to rounding. Otherwise, with a model that attends to padding,
+//! other callers' questions would change a customer's answer.
 //!
 //! Must not know releases, files or where the model runs.
 

@@ -1,9 +1,9 @@
 //! Turns ONNX Runtime's telemetry off before `main`, in every program that contains this crate.
 //!
 //! The library of the wheel stores a device id and events in the user's home and sends them. Only a variable that is set
-//! when the library starts stops that; `with_telemetry(false)` does not. Another thread may read variables at any time,
-//! so one may be set only while there is a single thread: the system's loader calls [`turn_off`] before `main`. The
-//! two programs, tests (whose `main` starts threads first), benchmarks and programs of others get it alike.
+//! when the library starts stops that; `with_telemetry(false)` does not. Setting a variable is safe only while the
+//! process has one thread, so the system's loader calls [`turn_off`] before `main`. The two programs, tests (whose
+//! `main` starts threads first), benchmarks and programs of others get it alike.
 
 use std::{env, ffi::CStr};
 

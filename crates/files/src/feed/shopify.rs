@@ -1,5 +1,5 @@
-//! A row of Shopify's export of products. The rows of a product are next to each other: the first has what all its
-//! variants share, the others have a variant or a further picture.
+//! A row of Shopify's export of products. The rows of a product are next to each other: the first row has what all
+//! variants share; the others have one variant or one more picture each.
 
 use std::collections::HashSet;
 

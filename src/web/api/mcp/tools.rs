@@ -1,7 +1,7 @@
 //! The tools of agents: operations of the API that only read, with some of their arguments.
 //!
-//! A tool's name and description are written here, the schemas of its arguments and of its result are those of `/openapi.json`, and what
-//! it does is what its operation does. Texts of the shop are in the fields of results alone, and are cut: an agent reads them all.
+//! A tool's name and description are written here. The schemas of its arguments and its result are those of `/openapi.json`, and
+//! it behaves like its operation. Texts of the shop are in the fields of results alone, and are cut: an agent reads them all.
 
 use atelier_core::{domain::ArticleId, util::json_pointer::step};
 use serde::{Serialize, de::DeserializeOwned};

@@ -1,4 +1,4 @@
-//! Metrics of the feeds that the service fetches by itself. Admins chose their names, of which there are few.
+//! Metrics of the feeds that the service fetches by itself. Admins choose their names, and there are few.
 
 use std::fmt;
 

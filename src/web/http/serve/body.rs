@@ -1,4 +1,4 @@
-//! The bodies of requests and answers, as far as the connection needs to know of them.
+//! What a connection needs to know about the bodies of requests and answers.
 
 use std::{
     mem,

@@ -1,4 +1,4 @@
-//! The question that Studio and most shops ask: which article of a known type. What answers it by default, and what answers it
+//! The question that Studio and most shops ask: which article of a known type. Shows the default method, and those that do
 //! better.
 
 use atelier_core::{domain::Method, drawing::chart};

@@ -1,9 +1,9 @@
 //! Charts as inline SVG.
 //!
-//! Plain numbers and their names come in, the text of one `<svg>` goes out. The style sheet of the page gives the
-//! colours through classes (`s1` to `s12` for the series), for light and dark pages. Each series also has its own
-//! mark, so no series is known by its colour alone. Texts are escaped here. Must not know what the numbers mean,
-//! nor HTTP.
+//! Takes plain numbers with their names, and returns the text of one `<svg>`. The style sheet of the page gives
+//! the colours through classes (`s1` to `s12` for the series), for light and dark pages. Each series also has its
+//! own mark, so no series is known by its colour alone. Texts are escaped here. Must not know what the numbers
+//! mean, nor HTTP.
 
 mod axis;
 mod bars;

@@ -1,7 +1,7 @@
 //! Drawn garments, for articles whose shop sends no photo.
 //!
-//! A few words come in ([`Look`]), a complete SVG on a canvas of 200 by 240 goes out. Unknown words still give a
-//! picture: undyed cloth, or a hanger. Must not know HTTP, articles and their ids, or models.
+//! Takes a few words ([`Look`]), and returns a complete SVG on a canvas of 200 by 240. Unknown words still give
+//! a picture: undyed cloth, or a hanger. Must not know HTTP, articles and their ids, or models.
 //!
 //! The drawings are SVG files in `svg/`, with one `<path class="…" d="…"/>` a line from back to front. A
 //! path's class says how to `paint` it, in tones of one colour (`palette`); cloth gets the pattern and the

@@ -1,7 +1,7 @@
 //! The surface of cloth: a pattern in the second tone, or else the texture of the material.
 //!
-//! Tiles inherit round line ends and `fill="none"` from the drawing. A tile's id has the name of the pattern and
-//! the colour, so two pictures inlined in one page can share an id only if the tile is the same.
+//! Tiles inherit round line ends and `fill="none"` from the drawing. A tile's id names its pattern and colour,
+//! so two pictures on one page share an id only if they share the tile.
 
 use super::{Look, palette::Palette};
 

@@ -2,8 +2,8 @@
 //! Softmax, filters and choice happen in the same pass.
 //!
 //! The hidden vectors before the layer come in, one row per question; answers go out. The logits of the whole
-//! catalogue are never stored: a panel of articles is multiplied for the whole batch, what the questions need of it is
-//! kept, and the next panel replaces it. The table of weights is divided into parts, with which idle cores help.
+//! catalogue are never stored: each panel of articles is multiplied for the whole batch, reduced to what the questions
+//! need, and replaced by the next. The table of weights is divided into parts, with which idle cores help.
 //!
 //! The pass multiplies whole numbers of 16 bits, which takes half the time of floats. Its logits may be off by an error that
 //! [`Bounds`](table::Bounds) limits. All articles within twice that error of the k-th are kept, and ranked by their exact logits.
