@@ -193,7 +193,7 @@ impl Import {
                 }
                 if report.left_out > 0 {
                     eprintln!(
-                        "left out, not for sale, worn by nobody or the parent of variants: {}",
+                        "left out, because they are not for sale, not wearable or the parents of variants: {}",
                         HumanCount(report.left_out)
                     );
                 }

@@ -105,7 +105,7 @@ impl Unknown {
     fn other_words(&self, release: &str) -> String {
         let Self::FitsNobody { attribute, words, expected } = self else { return String::new() };
         format!(
-            "{attribute} {:?} is none of the words that the schema of release {release} requires ({})",
+            "{attribute} {:?} is not one of the words that the schema of release {release} requires ({})",
             words.join(", "),
             expected.join(", ")
         )

@@ -1325,7 +1325,7 @@ export interface components {
             failure?: string | null;
             /**
              * Format: int64
-             * @description Entries of a product feed that are not for sale, worn by nobody, or the parents of variants.
+             * @description Entries of a product feed that are not for sale, not wearable, or the parents of variants.
              */
             left_out: number;
             /** @description What is unusual about good rows, and what the live release does not know of new articles. Not in lists. */

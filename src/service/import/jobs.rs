@@ -251,7 +251,7 @@ pub struct JobResult {
     /// With `mode=delete`: articles or customers that were deleted, and ids that none had.
     pub deleted: u64,
     pub absent: u64,
-    /// Entries of a product feed that are not for sale, worn by nobody, or the parents of variants.
+    /// Entries of a product feed that are not for sale, not wearable, or the parents of variants.
     pub left_out: u64,
     /// Bad rows, which are not stored.
     pub bad: u64,

@@ -37,7 +37,7 @@ impl PathParameter for FeedName {
 /// The body is a file as `atelier import` takes it, and may be compressed: JSON Lines, CSV, Parquet, a feed of Google Merchant
 /// Center as XML or tab-separated text, or Shopify's export of products. The contents show which. The answer comes when the
 /// service has the file; the import runs in the background, one at a time, and all of its rows are stored or none. Ask for
-/// `/imports/{id}` until its state is none of `waiting` and `running`.
+/// `/imports/{id}` until its state is neither `waiting` nor `running`.
 #[utoipa::path(post, path = "/feeds/{name}", operation_id = "sendFeed", tag = "imports",
     params(
         ("name" = String, Path, description = "Your name for the feed", example = "shop",

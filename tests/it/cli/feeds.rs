@@ -208,7 +208,10 @@ async fn feeds_are_imported_and_exported(db: TestDatabase) {
     let (done, said) =
         import(&db, &["--format", "shopify-csv", "--articles", path(&fixture("shopify.csv"))]).await;
     assert!(done && said.contains("  articles: 3 new"), "{said}");
-    assert!(said.contains("left out, not for sale, worn by nobody or the parent of variants: 1"), "{said}");
+    assert!(
+        said.contains("left out, because they are not for sale, not wearable or the parents of variants: 1"),
+        "{said}"
+    );
     let store = db.open().await;
     let parka = stored(&store, "PK-1-navy-white").await;
     assert_eq!((&parka["stock"], &parka["sizes"]), (&json!({"S": 1, "M": 0}), &json!(["S", "M"])));

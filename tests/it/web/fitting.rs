@@ -438,7 +438,7 @@ async fn sizes_that_no_customer_is_asked_for_are_warned_of(Demo(service): Demo, 
         (
             json!({"type": "parka", "gender": "Damen"}),
             "/gender",
-            "gender \"damen\" is none of the words that the schema of release demo requires (",
+            "gender \"damen\" is not one of the words that the schema of release demo requires (",
         ),
         (
             json!({"type": "parka", "embedding": [0.1, 0.2]}),
