@@ -166,7 +166,7 @@ pub(super) fn read_each<D: Document>(stored: impl IntoIterator<Item = Named<D::N
         // Another version may have written it.
         let document = serde_json::from_value(body).inspect_err(|error| {
             let name: &str = name.borrow();
-            tracing::error!(name, %error, "cannot read {} as it is stored; it does not count", D::Name::WHAT);
+            tracing::error!(name, %error, "cannot read the stored {}; it is ignored", D::Name::WHAT);
         });
         Some((name, document.ok()?))
     };

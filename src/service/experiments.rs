@@ -44,7 +44,7 @@ const NOTE_CHARS: usize = 2000;
 /// A split that is less likely than this is no chance.
 const BROKEN_SPLIT: f64 = 0.001;
 
-/// Where an experiment is in its life.
+/// The state of an experiment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = ExperimentState)]
@@ -109,10 +109,10 @@ pub struct Experiment {
     #[serde(deserialize_with = "read_objects")]
     #[schema(min_items = 2, max_items = 20)]
     pub arms: Vec<Arm>,
-    /// What decides; all are shown.
+    /// The metric that decides; all are shown.
     #[serde(default)]
     pub metric: Metric,
-    /// The relative change that is worth finding, such as 0.1. It says how many days are needed, and when a difference is too small to
+    /// The smallest relative change that matters, such as 0.1. It says how many days are needed, and when a difference is too small to
     /// matter.
     #[serde(default = "usual_effect")]
     #[schema(minimum = 0.001, maximum = 10)]
@@ -122,7 +122,7 @@ pub struct Experiment {
     pub note: Option<String>,
     #[serde(default)]
     pub state: State,
-    /// Beyond one of these limits an arm stops the experiment.
+    /// An arm beyond one of these limits stops the experiment.
     #[serde(default, deserialize_with = "read_object", skip_serializing_if = "Limits::is_empty")]
     pub stop_if: Limits,
     /// The share of the known customers in percent. Who is in it stays in it as it grows.
@@ -293,7 +293,7 @@ impl Experiment {
             (Shipped, Shipped) if before == Some(&self) => return Ok(self),
             (was, wanted) => {
                 let detail = format!(
-                    "it is {was} and cannot become {wanted}: a draft runs, then stops, then is shipped; begin another experiment"
+                    "it is {was} and cannot become {wanted}: a draft runs, then stops, then is shipped; create another experiment"
                 );
                 return Err(Fault::new("state", detail));
             }
@@ -301,7 +301,8 @@ impl Experiment {
         if let Some(before) = before.filter(|before| before.state != Draft)
             && (&self.arms, self.metric, self.effect) != (&before.arms, before.metric, before.effect)
         {
-            let detail = format!("the arms, the metric and the effect stay once it runs; it is {was}");
+            let detail =
+                format!("the arms, the metric and the effect cannot change after the start; it is {was}");
             return Err(Fault::new("arms", detail));
         }
         let is_arm = |winner: &String| self.arms.iter().any(|arm| arm.name == *winner);
@@ -502,7 +503,8 @@ fn allot(
     let more = share - parts.len();
     if more > free.len() {
         let detail = format!(
-            "{} % of the customers are in no other experiment, found {share} %: choose a smaller share, or stop another one",
+            "only {} % of the customers are in no other experiment, and the share is {share} %; choose a smaller share, \
+             or stop another experiment",
             free.len() + parts.len()
         );
         return Err(Fault::new("share", detail));
@@ -1039,7 +1041,7 @@ mod tests {
         assert_eq!(allot(&name, vec![80, 90], 1, &taken), Ok(vec![80]));
         let wrong = allot(&name, vec![80, 90], 31, &taken).unwrap_err();
         assert!(
-            wrong.detail.starts_with("30 % of the customers are in no other experiment"),
+            wrong.detail.starts_with("only 30 % of the customers are in no other experiment"),
             "{}",
             wrong.detail
         );

@@ -66,7 +66,7 @@ impl Limits {
     fn exceeded(&self, arm: &str, answers: Option<Answers>, bought: u64, returned: u64) -> Option<String> {
         let Answers { all, slow, failed, blanks, empty } = answers.unwrap_or_default();
         let limits = [
-            (self.latency_ms.map(|_| 0.05), slow, all, "answers were slower than the limit"),
+            (self.latency_ms.map(|_| 0.05), slow, all, "answers were too slow"),
             (self.errors, failed, all, "questions had no answer"),
             (self.empty, empty, blanks, "blanks had no suggestion"),
             (self.returned, returned.min(bought), bought, "purchases came back"),
@@ -78,7 +78,9 @@ impl Limits {
             let all = of as f64;
             let deviation = (limit * (1.0 - limit) / all).sqrt().max(1.0 / all);
             (found.value > limit + CLEARLY * deviation).then(|| {
-                format!("{found_percent:.1} % of the {of} last {what} in the arm {arm}, over {percent:.1} %")
+                format!(
+                    "{found_percent:.1} % of the last {of} {what} in arm {arm}; the limit is {percent:.1} %"
+                )
             })
         })
     }
@@ -156,15 +158,15 @@ mod tests {
         for (answers, said) in [
             (
                 Answers { slow: 40, ..fine },
-                "20.0 % of the 200 last answers were slower than the limit in the arm b, over 5.0 %",
+                "20.0 % of the last 200 answers were too slow in arm b; the limit is 5.0 %",
             ),
             (
                 Answers { failed: 20, ..fine },
-                "10.0 % of the 200 last questions had no answer in the arm b, over 2.0 %",
+                "10.0 % of the last 200 questions had no answer in arm b; the limit is 2.0 %",
             ),
             (
                 Answers { empty: 80, ..fine },
-                "20.0 % of the 400 last blanks had no suggestion in the arm b, over 10.0 %",
+                "20.0 % of the last 400 blanks had no suggestion in arm b; the limit is 10.0 %",
             ),
         ] {
             assert_eq!(limits.exceeded("b", Some(answers), 0, 0).as_deref(), Some(said));

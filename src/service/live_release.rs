@@ -713,8 +713,8 @@ fn warn(before: Option<&LiveRelease>, next: &LiveRelease) {
         tracing::warn!(
             articles,
             first = %first.id,
-            "articles are stored with a price or stock that an import would refuse: such a price counts as none, such stock \
-             as not in stock unless it is a number above 0; store these articles again"
+            "stored articles have a price or stock that an import would refuse: such a price is ignored, and such stock counts \
+             only if it is a number above 0; store these articles again"
         );
     }
     let was_said = |before: &LiveRelease| before.name() == next.name() && before.catalogue.is_all_new();

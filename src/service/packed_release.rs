@@ -1,7 +1,7 @@
 //! Releases that arrive packed: a tar archive, plain or compressed with gzip, of one folder of plain files.
 //!
-//! The archive is a stranger's until the checks of loading have passed, so only what a release consists of is unpacked: no
-//! path leaves the folder, no link is followed, and nothing that the archive says makes the service keep much in memory.
+//! The archive is untrusted until the checks of loading have passed. Only a release's files are unpacked: no path leaves
+//! the folder, no link is followed, and nothing in the archive makes the service keep much in memory.
 
 use std::{
     fs::{self, File},
@@ -77,7 +77,7 @@ fn read(packed: impl Read, into: &Path, most: u64) -> Result<String, UnpackError
             (Some([folder, file]), EntryType::Regular | EntryType::Continuous) => (*folder, Some(*file)),
             _ => {
                 return refuse(format!(
-                    "{shown} is not in place: an archive has one folder, NAME, with files, NAME/FILE"
+                    "{shown} is in the wrong place: an archive has one folder, NAME, with files, NAME/FILE"
                 ));
             }
         };
@@ -101,7 +101,7 @@ fn read(packed: impl Read, into: &Path, most: u64) -> Result<String, UnpackError
         }
         let mut out = match File::create_new(into.join(folder).join(file)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return refuse(format!("{shown} is there twice"));
+                return refuse(format!("{shown} appears twice"));
             }
             created => created.map_err(UnpackError::Disk)?,
         };
@@ -124,8 +124,7 @@ fn check_about(entry: &mut impl Read, size: u64) -> Result<(), UnpackError> {
     entry.take(MOST_ABOUT).read_to_end(&mut about).map_err(damaged)?;
     let about = String::from_utf8_lossy(&about);
     if size > MOST_ABOUT || ["path=", "size=", "GNU.sparse"].iter().any(|word| about.contains(word)) {
-        let reason =
-            "the archive has names that are too long or odd, or files that are too large, for plain tar";
+        let reason = "the archive has file names or sizes that plain tar cannot hold";
         return Err(UnpackError::Archive(reason.to_owned()));
     }
     Ok(())
@@ -151,5 +150,7 @@ fn copy(entry: &mut impl Read, size: u64, out: &mut File) -> Result<(), UnpackEr
 
 #[expect(clippy::needless_pass_by_value, reason = "errors are mapped by value")]
 fn damaged(error: io::Error) -> UnpackError {
-    UnpackError::Archive(format!("the body is no whole tar archive, plain or compressed with gzip: {error}"))
+    UnpackError::Archive(format!(
+        "the body is not a complete tar archive, plain or compressed with gzip: {error}"
+    ))
 }

@@ -79,7 +79,7 @@ export interface components {
             /** @description Active rules that do not apply in this arm. */
             without_rules?: string[];
         };
-        /** @description What became of suggestions to customers in an arm. */
+        /** @description Outcomes of suggestions to customers in an arm. */
         ArmCounts: {
             /**
              * Format: int64
@@ -809,7 +809,7 @@ export interface components {
             arms: components["schemas"]["Arm"][];
             /**
              * Format: double
-             * @description The relative change that is worth finding, such as 0.1. It says how many days are needed, and when a difference is too small to
+             * @description The smallest relative change that matters, such as 0.1. It says how many days are needed, and when a difference is too small to
              *     matter.
              */
             effect?: number;
@@ -820,7 +820,7 @@ export interface components {
             readonly ended_at?: string | null;
             /** @description Why it was stopped. The service says which limit was exceeded. */
             ended_because?: string | null;
-            /** @description What decides; all are shown. */
+            /** @description The metric that decides; all are shown. */
             metric?: components["schemas"]["ExperimentMetric"];
             /**
              * @description Optional in a request; must be the name in the path.
@@ -839,7 +839,7 @@ export interface components {
              */
             readonly started_at?: string | null;
             state?: components["schemas"]["ExperimentState"];
-            /** @description Beyond one of these limits an arm stops the experiment. */
+            /** @description An arm beyond one of these limits stops the experiment. */
             stop_if?: components["schemas"]["ExperimentLimits"];
             /** @description The arm that is shipped. */
             winner?: string | null;
@@ -916,7 +916,7 @@ export interface components {
          */
         ExperimentMetric: "accepted" | "bought" | "kept" | "revenue";
         /**
-         * @description A change of an experiment: fields to set, or with null to remove.
+         * @description A change to an experiment: set fields, or remove them with null.
          * @example {
          *       "share": 20,
          *       "state": "running"
@@ -939,7 +939,7 @@ export interface components {
             release: string;
         };
         /**
-         * @description Where an experiment is in its life.
+         * @description The state of an experiment.
          * @enum {string}
          */
         ExperimentState: "draft" | "running" | "stopped" | "shipped";

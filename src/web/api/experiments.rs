@@ -105,7 +105,7 @@ async fn get(
 
 /// Store an experiment
 ///
-/// Adds it, or replaces a draft. Once it runs, its arms, its metric and its effect stay.
+/// Adds it, or replaces a draft. Once it runs, its arms, its metric and its effect cannot change.
 #[utoipa::path(put, path = "/experiments/{name}", operation_id = "putExperiment", tag = "experiments",
     params(ExperimentPath, PutHeaders),
     request_body = Experiment,
@@ -128,7 +128,7 @@ async fn put(
     change(state, author, name, expected, move |_| Ok(body.clone())).await
 }
 
-/// A change of an experiment: fields to set, or with null to remove.
+/// A change to an experiment: set fields, or remove them with null.
 #[derive(ToSchema)]
 #[schema(as = ExperimentPatch, example = json!({"state": "running", "share": 20}))]
 #[expect(dead_code, reason = "only the schema of the body, which is read as a free object")]
@@ -285,7 +285,7 @@ struct ArmFigures {
     counts: CountsBody,
 }
 
-/// What became of suggestions to customers in an arm.
+/// Outcomes of suggestions to customers in an arm.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ArmCounts)]
 struct CountsBody {

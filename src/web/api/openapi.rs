@@ -62,7 +62,7 @@ pub(crate) fn finish(document: &openapi::OpenApi, guards: &Guards, limits: Limit
     tags(
         (name = "completion", description = "Which articles belong in an outfit"),
         (name = "releases", description = "Releases, their methods, and routing"),
-        (name = "rules", description = "What the shop wants of suggestions, whatever the models say"),
+        (name = "rules", description = "Rules that change what the models suggest"),
         (name = "experiments", description = "Customers who are split between methods, sets of rules or releases"),
         (name = "looks", description = "Outfits that the shop's editors publish, and looks for product pages"),
         (name = "customers", description = "Customers and their features"),

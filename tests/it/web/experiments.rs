@@ -407,7 +407,7 @@ async fn figures_are_by_customer_and_decide(Demo(service): Demo) {
 
     let analyst = service.signed_in(Role::Analyst).await;
     let html = analyst.page("/operations/experiments/autumn").await;
-    assert!(html.contains("new wins: by accepted, it is better than today."), "{html}");
+    assert!(html.contains("new wins: judged by accepted, it is better than today."), "{html}");
     assert!(html.contains("<td class=\"number when\">+0.297 ("), "{html}");
     assert_eq!(service.get("/experiments/winter/figures").await.status(), 404);
 }
@@ -471,12 +471,12 @@ async fn an_arm_beyond_a_limit_stops_the_experiment(Demo(service): Demo) {
     let reason = stopped["ended_because"].as_str().unwrap();
     assert!(
         reason.starts_with("100.0 % of the ")
-            && reason.ends_with(" last blanks had no suggestion in the arm new, over 5.0 %"),
+            && reason.ends_with(" blanks had no suggestion in arm new; the limit is 5.0 %"),
         "{reason}"
     );
     assert_eq!(service.arm_of(&all[0]).await.0, Value::Null);
     let entries = service.store.audit().list(None, 1).await.unwrap();
     assert_eq!((entries[0].actor, &*entries[0].action), (Actor::Service, "experiment.put"));
     let html = service.signed_in(Role::Analyst).await.page("/operations/experiments/autumn").await;
-    assert!(html.contains("had no suggestion in the arm new"), "{html}");
+    assert!(html.contains("had no suggestion in arm new"), "{html}");
 }

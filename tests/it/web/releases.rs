@@ -289,8 +289,8 @@ async fn hostile_archives_leave_nothing(db: TestDatabase) {
     let renamed = manifest.replace("\"name\": \"demo\"", "\"name\": \"other\"");
     assert_ne!(manifest, renamed);
     let bomb = gzip(&archive(&[(Type::Regular, "demo/release.json", &vec![b' '; 64 << 20])]));
-    let not_tar = "the body is no whole tar archive, plain or compressed with gzip: ";
-    let not_in_place = "is not in place: an archive has one folder, NAME, with files, NAME/FILE";
+    let not_tar = "the body is not a complete tar archive, plain or compressed with gzip: ";
+    let not_in_place = "is in the wrong place: an archive has one folder, NAME, with files, NAME/FILE";
     let cases: Vec<(Vec<u8>, u16, String)> = vec![
         (plain("../demo/release.json"), 422, format!("../demo/release.json {not_in_place}")),
         (plain("demo/../../escaped"), 422, format!("demo/../../escaped {not_in_place}")),
@@ -322,7 +322,7 @@ async fn hostile_archives_leave_nothing(db: TestDatabase) {
         (
             archive(&[(Type::XHeader, "x", b"26 path=../../../escaped\n"), (Type::Regular, "demo/x", b"")]),
             422,
-            "the archive has names that are too long or odd".into(),
+            "the archive has file names or sizes that plain tar cannot hold".into(),
         ),
         (
             archive(&[(Type::Regular, "demo/a", b""), (Type::Regular, "other/a", b"")]),
@@ -332,7 +332,7 @@ async fn hostile_archives_leave_nothing(db: TestDatabase) {
         (
             archive(&[(Type::Regular, "demo/a", b""), (Type::Regular, "demo/a", b"")]),
             422,
-            "demo/a is there twice".into(),
+            "demo/a appears twice".into(),
         ),
         (plain("demo/c.onnx"), 422, "demo/release.json is missing".into()),
         (with(&[(Type::Regular, "demo/more.bin", b"x")]), 422, "demo/more.bin is not in the manifest".into()),

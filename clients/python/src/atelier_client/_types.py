@@ -53,7 +53,7 @@ class Arm(TypedDict):
 
 
 class ArmCounts(TypedDict):
-    """What became of suggestions to customers in an arm."""
+    """Outcomes of suggestions to customers in an arm."""
 
     accepted: int
     bought: int
@@ -441,7 +441,7 @@ ExperimentMetric: TypeAlias = "Literal['accepted', 'bought', 'kept', 'revenue']"
 
 
 ExperimentPatch: TypeAlias = 'dict[str, Any]'
-"""A change of an experiment: fields to set, or with null to remove."""
+"""A change to an experiment: set fields, or remove them with null."""
 
 
 class ExperimentRelease(TypedDict):
@@ -454,7 +454,7 @@ class ExperimentRelease(TypedDict):
 
 
 ExperimentState: TypeAlias = "Literal['draft', 'running', 'stopped', 'shipped']"
-"""Where an experiment is in its life."""
+"""The state of an experiment."""
 
 
 class Experiments(TypedDict):

@@ -181,19 +181,19 @@ fn limits_in_words(limits: &Limits) -> String {
 fn conclude(decision: Decision, experiment: &Experiment) -> String {
     let metric = experiment.metric;
     match decision {
-        Decision::Collecting => format!("No decision yet: by {metric}, the arms cannot be told apart."),
+        Decision::Collecting => format!("No decision yet: judged by {metric}, no arm is clearly better."),
         Decision::Winner(0) => {
-            format!("{} wins: by {metric}, every other arm is worse.", experiment.arms[0].name)
+            format!("{} wins: judged by {metric}, every other arm is worse.", experiment.arms[0].name)
         }
         Decision::Winner(arm) => {
-            format!("{} wins: by {metric}, it is better than {}.", experiment.arms[arm].name, experiment.arms[0].name)
+            format!("{} wins: judged by {metric}, it is better than {}.", experiment.arms[arm].name, experiment.arms[0].name)
         }
         Decision::NoDifference => {
-            format!("No difference that matters: by {metric}, it is smaller than {} %.", experiment.effect * 100.0)
+            format!("No difference that matters: judged by {metric}, it is smaller than {} %.", experiment.effect * 100.0)
         }
         Decision::BrokenSplit => {
-            "The split is broken: the arms do not have their shares of the customers. Do not trust the figures; find out whether feedback of \
-             one arm gets lost."
+            "The split is broken: the arms' numbers of customers do not match their shares. Do not trust the figures; check whether one arm's \
+             feedback gets lost."
                 .to_owned()
         }
     }
