@@ -1,4 +1,4 @@
-//! `atelier export`: writes the three tables of the database, its looks and what customers bought to files.
+//! `atelier export`: writes the three tables of the database, its looks, and what customers accepted and bought to files.
 
 use std::{
     cell::RefCell,
@@ -16,8 +16,8 @@ use atelier_core::{
 };
 use atelier_engine::release::Release;
 use atelier_files::{
-    Files, Format, OrderLine, RETIRED, SCHEMA, Table, TableColumns, Writer, find_table, read_schema,
-    write_lines, write_retired, write_times,
+    AcceptedOutfit, Files, Format, OrderLine, RETIRED, SCHEMA, Table, TableColumns, Writer, find_table,
+    read_schema, write_lines, write_retired, write_times,
 };
 use clap::Args;
 use futures_util::{Stream, TryStreamExt, stream};
@@ -25,7 +25,7 @@ use indicatif::HumanCount;
 
 use super::{Settings, import::served_release, progress::Progress};
 use crate::{
-    service::looks::files::look_rows,
+    service::{feedback::accepted_outfits, looks::files::look_rows},
     store::{Bought, StoreError, day_of},
 };
 
@@ -68,12 +68,15 @@ impl Export {
         self.export_table::<Customer, _>(&schema, customers.count().await?, || customers.all(), |_| {})
             .await?;
         let mut retired = BTreeSet::new();
+        let note_retired = |retired: &mut BTreeSet<ArticleId>, outfit: &Outfit| {
+            let missing = outfit.articles().iter().filter(|id| !catalogue.contains(*id));
+            retired.extend(missing.cloned());
+        };
         let mut size = schema.outfit_size();
         let look_at = |outfit: &Outfit| {
             let articles = outfit.articles().len();
             size = OutfitSize { least: size.least.min(articles), most: size.most.max(articles) };
-            let missing = outfit.articles().iter().filter(|id| !catalogue.contains(*id));
-            retired.extend(missing.cloned());
+            note_retired(&mut retired, outfit);
         };
         let times = RefCell::new(Vec::new());
         let rows = || {
@@ -98,6 +101,9 @@ impl Export {
             self.export_table(&schema, looks.len() as u64, all, |_| {}).await?;
         }
         write_times(&self.folder, &times.into_inner())?;
+        let pages = || accepted_outfits(store).map_ok(|page| stream::iter(page.into_iter().map(Ok)));
+        let note = |accepted: &AcceptedOutfit| note_retired(&mut retired, &accepted.outfit);
+        self.export_table(&schema, 0, || pages().try_flatten(), note).await?;
         let events = store.events();
         let lines = || events.bought().map_ok(order_line);
         self.export_table(&schema, events.count_bought().await?, lines, |_| {}).await?;
@@ -132,7 +138,8 @@ impl Export {
         fs::create_dir_all(&self.folder).with_context(|| self.folder.display().to_string())?;
         let Files { articles, customers, outfits, looks, .. } = Files::in_folder(&self.folder)?;
         let orders = find_table::<OrderLine>(&self.folder)?;
-        for path in [articles, customers, outfits, looks, orders].into_iter().flatten() {
+        let accepted = find_table::<AcceptedOutfit>(&self.folder)?;
+        for path in [articles, customers, outfits, looks, orders, accepted].into_iter().flatten() {
             if !self.force {
                 bail!("{} already exists; name another folder, or overwrite it with --force", path.display());
             }

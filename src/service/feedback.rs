@@ -9,6 +9,8 @@ use atelier_core::{
     domain::{ArticleId, CustomerId, Features, Outfit, Timestamp},
     util::digest,
 };
+use atelier_files::AcceptedOutfit;
+use futures_util::{Stream, stream};
 
 use super::{
     exposure::Exposure,
@@ -397,57 +399,57 @@ fn not_suggested(article: &ArticleId, Blank { slot, count, first, .. }: &Blank) 
     }
 }
 
-/// A page of accepted outfits as JSON Lines, and the completion that the next page begins after, if there is one.
-///
-/// An outfit counts if it belongs to a known customer, every blank has an accepted or bought article, and its size is one of
-/// the live schema's. Neither the completion's release nor the age of the ticket matters.
-pub async fn accepted_outfits(
+/// The accepted outfits, in parts as needed. An outfit counts if it belongs to a known customer, and every blank has an accepted or
+/// bought article. Neither the completion's release nor the age of the ticket matters.
+pub fn accepted_outfits(
     store: &Store,
-    releases: &Releases,
-    after: &str,
-) -> Result<(String, Option<String>), StoreError> {
-    let feedback = store.feedback();
-    let ids = feedback.accepted_completions(after, PAGE).await?;
-    let mut lines = String::new();
-    for id in &ids {
-        let Some(ticket) = read_recorded(id) else { continue };
-        let events = feedback.for_completion(id).await?;
-        let schema = releases.schema();
-        let whole = |outfit: &Outfit| schema.outfit_size().check(outfit.articles().len()).is_ok();
-        if let Some(outfit) = accepted_outfit(&ticket, &events).filter(whole) {
-            lines.push_str(&atelier_files::json_line(&outfit, &schema));
+) -> impl Stream<Item = Result<Vec<AcceptedOutfit>, StoreError>> + Send + use<> {
+    let store = store.clone();
+    stream::try_unfold(Some(String::new()), move |after| {
+        let store = store.clone();
+        async move {
+            let Some(after) = after else { return Ok(None) };
+            let feedback = store.feedback();
+            let ids = feedback.accepted_completions(&after, PAGE).await?;
+            let mut outfits = Vec::new();
+            for id in &ids {
+                let Some(ticket) = read_recorded(id) else { continue };
+                outfits.extend(accepted_outfit(&ticket, &feedback.for_training(id).await?));
+            }
+            let more = ids.len() == PAGE as usize;
+            Ok(Some((outfits, ids.into_iter().last().filter(|_| more))))
         }
-    }
-    let more = ids.len() == PAGE as usize;
-    Ok((lines, ids.into_iter().last().filter(|_| more)))
+    })
 }
 
 /// The outfit that a completion's events, in the order of time, add up to.
-fn accepted_outfit(ticket: &Ticket, events: &[FeedbackEvent]) -> Option<Outfit> {
-    let mut chosen: BTreeMap<usize, (&ArticleId, &CustomerId)> = BTreeMap::new();
+fn accepted_outfit(ticket: &Ticket, events: &[FeedbackEvent]) -> Option<AcceptedOutfit> {
+    let mut chosen: BTreeMap<usize, (&ArticleId, &CustomerId, Timestamp)> = BTreeMap::new();
     for event in events {
         let slot = event.slot as usize;
         match (event.kind, &event.customer) {
             (FeedbackKind::Accepted | FeedbackKind::Bought, Some(customer)) => {
-                chosen.insert(slot, (&event.article, customer));
+                chosen.insert(slot, (&event.article, customer, event.at));
             }
             (FeedbackKind::Rejected | FeedbackKind::Returned, _)
-                if chosen.get(&slot).is_some_and(|(id, _)| **id == event.article) =>
+                if chosen.get(&slot).is_some_and(|(id, ..)| **id == event.article) =>
             {
                 chosen.remove(&slot);
             }
             _ => {}
         }
     }
-    let customer = chosen.values().next().map(|(_, customer)| CustomerId::clone(customer))?;
-    if chosen.values().any(|(_, other)| **other != customer) {
+    let customer = chosen.values().next().map(|(_, customer, _)| CustomerId::clone(customer))?;
+    if chosen.values().any(|(_, other, _)| **other != customer) {
         return None;
     }
+    let time = chosen.values().map(|(.., at)| *at).max()?;
     let visible = ticket.outfit.as_ref()?.iter().flatten().cloned().map(Some);
     let filled =
-        ticket.blanks.iter().map(|blank| chosen.get(&blank.slot).map(|(id, _)| ArticleId::clone(id)));
+        ticket.blanks.iter().map(|blank| chosen.get(&blank.slot).map(|(id, ..)| ArticleId::clone(id)));
     let articles = visible.chain(filled).collect::<Option<Vec<_>>>()?;
-    Outfit::new(customer, articles, None, Features::default()).ok()
+    let outfit = Outfit::new(customer, articles, None, Features::default()).ok()?;
+    Some(AcceptedOutfit { outfit, time })
 }
 
 #[cfg(test)]
@@ -487,7 +489,7 @@ mod tests {
             blanks: vec![blank(1), blank(3)],
         };
         let made = |events: &[FeedbackEvent]| {
-            accepted_outfit(&ticket, events).map(|outfit| {
+            accepted_outfit(&ticket, events).map(|AcceptedOutfit { outfit, .. }| {
                 let ids: Vec<_> = outfit.articles().iter().map(ToString::to_string).collect();
                 (outfit.customer.to_string(), ids.join(" "))
             })

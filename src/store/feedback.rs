@@ -432,6 +432,16 @@ impl Feedback<'_> {
             .await?)
     }
 
+    /// The same without what was accepted and came back, also if no return names the completion.
+    pub async fn for_training(self, completion_id: &str) -> Result<Vec<FeedbackEvent>, StoreError> {
+        let sql = "select * from feedback_events as event where completion_id = $1 and not (kind = 'accepted' and exists (
+                select 1 from feedback_events as first
+                where first.completion_id = $1 and first.kind = 'accepted' and first.slot = event.slot
+                    and first.article_id = event.article_id and first.fact is not null and first.shown_day is null))
+             order by at, slot, rank, kind";
+        Ok(sqlx::query_as(sql).bind(completion_id).fetch_all(self.store.readers()?).await?)
+    }
+
     /// The events about a customer, oldest first, read in parts as needed.
     pub fn for_customer(
         self,

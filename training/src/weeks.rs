@@ -14,11 +14,13 @@ use std::{
 
 use anyhow::{Context, Result};
 use atelier_core::{
-    domain::{Article, Customer, Method, Outfit, Schema, Split, Timestamp},
+    domain::{Article, ArticleId, Customer, Method, Outfit, Schema, Split, Timestamp},
     drawing::chart::{LineChart, Scale, Series, line_chart},
 };
 use atelier_engine::{onnx_runtime::OnnxRuntime, release::Release};
-use atelier_files::{Dialect, Files, Format, OrderLine, SCHEMA, Table, TableColumns, Writer, write_retired};
+use atelier_files::{
+    Dialect, EventRow, Files, Format, OrderLine, SCHEMA, Table, TableColumns, Writer, write_retired,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -41,9 +43,11 @@ const BEGIN: Timestamp = Timestamp::from_millis(1_788_134_400_000);
 const EPOCHS: u32 = 20;
 /// The share of bought pieces that come back.
 const RETURNED: f64 = 0.1;
+/// What each piece costs.
+const VALUE: f64 = 50.0;
 
 /// What a simulation has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Size {
     pub seed: u64,
@@ -56,6 +60,8 @@ pub struct Size {
     /// Outfits in each week whose pieces are asked about.
     pub asked: usize,
     pub weeks: usize,
+    /// How much fashions move in a week: a standard deviation of logarithmic weights.
+    pub movement: f64,
 }
 
 /// A shop whose tastes and catalogue move.
@@ -118,7 +124,7 @@ impl Shop {
     }
 
     fn outfits(&self, week: usize, numbers: std::ops::Range<usize>, split: Option<Split>) -> Vec<Outfit> {
-        let week = self.world.week(week);
+        let week = self.world.week(week, self.size.movement);
         let outfit = |number: usize| {
             let mut outfit = world::to_outfit(&self.world.outfit_in_week(&week, number));
             outfit.split = split;
@@ -143,6 +149,53 @@ impl Shop {
             }));
         }
         lines
+    }
+
+    /// The same as events: purchases, and returns. The week `until` begins at `now`.
+    pub fn events(&self, week: usize, until: usize, now: Timestamp) -> Vec<EventRow> {
+        let shift = now.millis() - Self::begin(until).millis();
+        let event = |line: &OrderLine, number: usize, kind: &str| EventRow {
+            id: format!("{}/{number}/{kind}", line.order),
+            kind: kind.to_owned(),
+            customer: line.customer.clone(),
+            visitor: None,
+            consent: false,
+            article: ArticleId::new(line.article.as_deref().unwrap_or_default())
+                .expect("the world's articles have ids; this is a bug"),
+            order: Some(line.order.clone()),
+            value: Some(VALUE),
+            time: Some(Timestamp::from_millis(line.time.millis() + shift)),
+            is_date: false,
+            ticket: None,
+        };
+        let mut rows = Vec::new();
+        for (number, line) in self.orders(week).iter().enumerate() {
+            rows.push(event(line, number, "bought"));
+            if line.returned {
+                rows.push(event(line, number, "returned"));
+            }
+        }
+        rows
+    }
+
+    /// Writes the files of `training/research/loop.py` to a new folder: `first`, from which the first release learns, and each
+    /// week's catalogue, questions, and, in weeks before `until`, events.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn write_weeks(&self, folder: &Path, until: usize, now: Timestamp) -> Result<()> {
+        let first = folder.join("first");
+        self.write(&first, 0)?;
+        self.write_table(&first, self.first_outfits())?;
+        for week in 1..=self.size.weeks {
+            let folder = folder.join(format!("week-{week}"));
+            self.write(&folder, week)?;
+            self.write_table(&folder, self.asked(week))?;
+            if week < until {
+                self.write_table(&folder, self.events(week, until, now))?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -16,7 +16,7 @@ use super::{
     header::{map_flag, propose},
     json::{Fields, is_texts},
     read::LONGEST,
-    table::readable_id,
+    table::{Field, readable_id},
 };
 
 const FEATURES: &str = "features";
@@ -275,9 +275,14 @@ impl<T: Table> TableColumns<T> {
 
     /// The table's fields, then the features in the schema's order, then other columns by name.
     pub(super) fn columns(&self) -> Vec<Column> {
+        let kind = |field: &Field| match self.seen.get(field.name) {
+            _ if field.list => Kind::Texts,
+            Some(seen) => *seen,
+            None => Kind::Text,
+        };
         let own = T::FIELDS.iter().map(|field| Column {
             name: field.name.to_owned(),
-            kind: if field.list { Kind::Texts } else { Kind::Text },
+            kind: kind(field),
             required: field.required,
         });
         let position = |name: &str| {

@@ -73,6 +73,7 @@
 //!
 //! [`LookRow`] is a table of the looks that editors publish.
 
+mod accepted;
 mod check;
 mod columns;
 mod csv;
@@ -96,6 +97,7 @@ mod table;
 mod tests;
 mod write;
 
+pub use accepted::AcceptedOutfit;
 pub use check::{BadRows, Checked, Checker, CountedWarning, Report, Warning};
 pub use columns::TableColumns;
 pub use dialect::{Delimiter, Dialect, Encoding, Mapping};

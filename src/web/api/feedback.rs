@@ -9,7 +9,7 @@ use std::{
 };
 
 use atelier_core::{
-    domain::{ArticleId, Timestamp},
+    domain::{ArticleId, Outfit, Timestamp},
     util::calendar,
 };
 use axum::{
@@ -18,7 +18,7 @@ use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
-use futures_util::{TryStreamExt, stream};
+use futures_util::TryStreamExt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -348,18 +348,17 @@ impl From<FeedbackCounts> for CountBody {
 ///
 /// One outfit per line, in the format of `atelier export`: one for each completion of any release that has feedback from
 /// a known customer, an accepted or bought article in every blank, and as many articles in total as outfits of the live
-/// release's schema have. An article that was rejected after it was accepted does not count.
+/// release's schema have. An article that was rejected after it was accepted, or came back, does not count.
 #[utoipa::path(get, path = "/feedback/outfits.jsonl", operation_id = "exportAcceptedOutfits",
     tag = "feedback", responses(
     (status = 200, description = "The outfits", body = BytesSchema, content_type = "application/x-ndjson"),
 ))]
 async fn accepted(State(state): State<AppState>) -> Response {
-    let pages = stream::try_unfold(Some(String::new()), move |after| {
-        let state = state.clone();
-        async move {
-            let Some(after) = after else { return Ok(None) };
-            feedback::accepted_outfits(&state.store, &state.releases, &after).await.map(Some)
-        }
+    let schema = state.releases.schema();
+    let pages = feedback::accepted_outfits(&state.store).map_ok(move |page| {
+        let fits = |outfit: &Outfit| schema.outfit_size().check(outfit.articles().len()).is_ok();
+        let outfits = page.into_iter().map(|accepted| accepted.outfit).filter(fits);
+        outfits.map(|outfit| atelier_files::json_line(&outfit, &schema)).collect::<String>()
     });
     // The answer has already started, so an error can only cut it off and be logged.
     let pages = pages.inspect_err(|error: &StoreError| {

@@ -5,18 +5,19 @@ use std::{
     time::SystemTime,
 };
 
+use atelier::service::tickets::{Suggested, SuggestedFor};
 use atelier_core::{
     domain::{ArticleId, CustomerId, Schema, Timestamp},
     util::{calendar::rfc3339, digest},
 };
-use atelier_files::OrderLine;
+use atelier_files::{AcceptedOutfit, OrderLine};
 use proptest::{collection::vec, prelude::*, sample::select, strategy::ValueTree, test_runner::TestRunner};
 use serde_json::{Map, Value, json};
 
 use super::{atelier, path, run, stderr, write_tables};
 use crate::{
     harness::{TestDatabase, apply, contract},
-    web::Service,
+    web::{Service, feedback::suggested},
 };
 
 const TABLES: [&str; 3] = ["articles", "customers", "outfits"];
@@ -102,7 +103,7 @@ async fn purchases_and_the_times_of_saved_outfits_are_exported(db: TestDatabase)
     store.close().await;
     export("jsonl").await;
     assert_eq!(read("orders.jsonl"), of_second);
-    for table in ["articles", "customers", "outfits", "orders"] {
+    for table in ["articles", "customers", "outfits", "orders", "accepted"] {
         fs::remove_file(back.path().join(format!("{table}.jsonl"))).unwrap();
     }
     for format in ["csv", "parquet"] {
@@ -111,10 +112,93 @@ async fn purchases_and_the_times_of_saved_outfits_are_exported(db: TestDatabase)
         let lines = atelier_files::read::<OrderLine>(&file, &Schema::default_schema()).unwrap();
         let articles: Vec<String> = lines.map(|line| line.unwrap().value.article.unwrap()).collect();
         assert_eq!(articles, ["a-02", "a-03"], "{format}");
-        for table in ["articles", "customers", "outfits", "orders"] {
+        for table in ["articles", "customers", "outfits", "orders", "accepted"] {
             fs::remove_file(back.path().join(format!("{table}.{format}"))).unwrap();
         }
     }
+}
+
+/// A refresh learns from suggestions that customers accepted and neither saved nor bought.
+#[apply(contract)]
+async fn accepted_suggestions_are_exported_with_the_outfit_that_was_asked_about(db: TestDatabase) {
+    let (given, back) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write_tables(given.path(), 2);
+    assert!(run(atelier(&db, &["import", path(given.path())])).await.status.success());
+    let service = Service::start(&db).await;
+    let article = |id: &str| ArticleId::new(id).unwrap();
+    let complete = |offered: &str| {
+        let blank = SuggestedFor {
+            slot: 1,
+            articles: vec![article(offered)],
+            in_sets: Vec::new(),
+            rules: Vec::new(),
+        };
+        service.state.tickets.issue(&Suggested {
+            outfit: vec![Some(article("a-01")), None, Some(article("a-02")), Some(article("a-03"))],
+            blanks: vec![blank],
+            ..suggested("gsu", None)
+        })
+    };
+    let now = rfc3339(SystemTime::now());
+    let event = |ticket: &str, kind: &str, customer: &str, article: &str| {
+        json!({"id": format!("{kind} {article} {}", customer), "kind": kind, "customer": customer, "article": article,
+               "ticket": ticket, "time": now, "order": article, "value": 9})
+    };
+    let send = async |events: Value| {
+        let (status, answer) = service.ask("/events", &events).await;
+        assert!(
+            status == 200 && answer.as_array().unwrap().iter().all(|one| one["recorded"] == true),
+            "{answer}"
+        );
+    };
+    // One is accepted, one rejected later, one bought without a ticket and sent back, and one accepted by a stranger.
+    let [kept, rejected, returned, strange] = ["a-04", "a-05", "a-06", "a-07"].map(complete);
+    let mut bought = [event("", "bought", "c-00001", "a-06"), event("", "returned", "c-00001", "a-06")];
+    let mut by_stranger = event(&strange, "added", "", "a-07");
+    by_stranger.as_object_mut().unwrap().remove("customer");
+    for event in &mut bought {
+        event.as_object_mut().unwrap().remove("ticket");
+    }
+    send(json!([
+        event(&kept, "added", "c-00000", "a-04"),
+        event(&rejected, "added", "c-00001", "a-05"),
+        event(&returned, "added", "c-00001", "a-06"),
+        by_stranger,
+    ]))
+    .await;
+    send(json!([event(&rejected, "rejected", "c-00001", "a-05"), bought[0], bought[1]])).await;
+    let export = async |format: &str| {
+        let output = run(atelier(&db, &["export", path(back.path()), "--force", "--format", format])).await;
+        assert!(output.status.success(), "{}", stderr(&output));
+    };
+    export("jsonl").await;
+    let read = |name: &str| fs::read_to_string(back.path().join(name)).unwrap();
+    let line = json!({"customer": "c-00000", "articles": ["a-01", "a-02", "a-03", "a-04"], "time": now});
+    assert_eq!(serde_json::from_str::<Value>(&read("accepted.jsonl")).unwrap(), line);
+    // An import does not make them outfits.
+    let outfits = read("outfits.jsonl");
+    let again = run(atelier(&db, &["import", path(back.path())])).await;
+    assert!(again.status.success(), "{}", stderr(&again));
+    assert!(service.store.articles().delete(&article("a-04"), SystemTime::now().into()).await.unwrap());
+    export("jsonl").await;
+    assert_eq!((read("outfits.jsonl"), read("retired.txt")), (outfits, "a-04\n".to_owned()));
+    for format in ["csv", "parquet"] {
+        for table in ["articles", "customers", "outfits", "orders", "accepted"] {
+            let file = |format: &str| back.path().join(format!("{table}.{format}"));
+            let _ = fs::remove_file(file("jsonl")).or_else(|_| fs::remove_file(file("csv")));
+        }
+        export(format).await;
+        let file = back.path().join(format!("accepted.{format}"));
+        let rows = atelier_files::read::<AcceptedOutfit>(&file, &Schema::default_schema()).unwrap();
+        let rows: Vec<AcceptedOutfit> = rows.map(|row| row.unwrap().value).collect();
+        assert_eq!(rows.len(), 1);
+        assert_eq!((rows[0].outfit.customer.as_str(), rows[0].outfit.articles().len()), ("c-00000", 4));
+    }
+    let id = CustomerId::new("c-00000").unwrap();
+    assert_eq!(service.store.customers().erase(&id, SystemTime::now().into()).await, Ok(true));
+    export("parquet").await;
+    let file = back.path().join("accepted.parquet");
+    assert_eq!(atelier_files::read::<AcceptedOutfit>(&file, &Schema::default_schema()).unwrap().count(), 0);
 }
 
 /// Outfits were stored when a release of smaller and larger ones was live.

@@ -382,4 +382,16 @@ async fn a_return_takes_back_what_its_purchase_added(db: TestDatabase) {
     let by = store.feedback().acceptance_by_feature(0, "age", &CountedOnly::default()).await.unwrap();
     let revenue: i64 = by.iter().map(|(_, outcomes)| outcomes.sold.revenue).sum();
     assert_eq!(revenue, 30, "by customer, too: {by:?}");
+    // A shop that says the order's value of each article takes no other article's money back.
+    let order = |id: &str, kind, article, value| suggested(sale(id, kind, "11", article, value), "n");
+    record(
+        &store,
+        &[
+            order("11", EventKind::Bought, "d", 30),
+            order("12", EventKind::Bought, "e", 100),
+            sale("13", EventKind::Returned, "11", "d", 130),
+        ],
+    )
+    .await;
+    assert_eq!(sold("n").await, (2, 1, 100));
 }

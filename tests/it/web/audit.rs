@@ -182,6 +182,24 @@ async fn hanging_up_does_not_stop_an_activation(db: TestDatabase) {
     assert_eq!(live_release::activated(&service.store).await.unwrap().as_deref(), Some("less"));
 }
 
+/// A stream is recorded in parts.
+#[apply(contract)]
+async fn hanging_up_does_not_stop_a_stream_of_events(db: TestDatabase) {
+    const ALL: u64 = 10_000;
+    let service = Service::start(&db).await;
+    let line = |n: u64| json!({"id": format!("s-{n}"), "kind": "viewed", "article": "a"}).to_string();
+    let lines: Vec<String> = (0..ALL).map(line).collect();
+    let address = service.url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let bulk = request("POST", "/events/bulk", "content-type: application/x-ndjson\r\n", &lines.join("\n"));
+    stream.write_all(bulk.as_bytes()).await.unwrap();
+    let recorded = async || service.store.events().counts(0).await.unwrap().first().map_or(0, |(_, n, _)| *n);
+    until!(recorded().await > 0);
+    drop(stream);
+    assert!(recorded().await < ALL, "all was recorded before the caller hung up, so this says nothing");
+    until!(recorded().await == ALL);
+}
+
 #[apply(contract)]
 async fn a_change_whose_entry_fails_is_taken_back(db: TestDatabase) {
     let (service, changes, mut raw) = start(&db).await;

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use atelier::{
-    service::feedback::accepted_outfits,
-    store::{FeedbackKind, Origin, Outcomes},
-};
+use atelier::store::{FeedbackKind, Origin, Outcomes};
 use atelier_core::domain::{ArticleId, CustomerId, Role};
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
@@ -236,7 +233,7 @@ async fn a_set_of_suggestions_is_accepted_with_its_outfit(Stylist(service, brows
     // They make up an outfit for training.
     let customer = CustomerId::new("c-014871").unwrap();
     let saved = service.store.outfits().for_customer(&customer, 0, 100).await.unwrap().pop().unwrap();
-    let (lines, _) = accepted_outfits(&service.store, &service.releases, "").await.unwrap();
+    let lines = service.get("/feedback/outfits.jsonl").await.text().await.unwrap();
     let exported: Value = serde_json::from_str(lines.trim()).unwrap();
     let mut ids: Vec<&str> =
         exported["articles"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
@@ -759,7 +756,8 @@ async fn no_accepted_outfit_has_a_piece_that_was_replaced(Stylist(service, brows
     let used = uses(&html)[0].strip_prefix("/studio?").unwrap().to_owned();
     let replaced = used.replace("slot=a-00134&", "slot=a-01130&");
     assert_eq!(browser.post("/studio/outfits", &[("view", &replaced)]).await.status(), 303);
-    assert_eq!(accepted_outfits(&service.store, &service.releases, "").await.unwrap().0, "");
+    let accepted = async || service.get("/feedback/outfits.jsonl").await.text().await.unwrap();
+    assert_eq!(accepted().await, "");
     assert_eq!(browser.post("/studio/outfits", &[("view", &used)]).await.status(), 303);
-    assert!(accepted_outfits(&service.store, &service.releases, "").await.unwrap().0.contains("a-00134"));
+    assert!(accepted().await.contains("a-00134"));
 }

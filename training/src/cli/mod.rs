@@ -69,6 +69,8 @@ enum Research {
     Oracle(oracle::Oracle),
     /// Simulate weeks in which tastes and the catalogue move, with a refresh after each and without.
     Weeks(weeks::Simulate),
+    /// Write the tables, questions and events of a shop in which tastes and the catalogue move (training/research/loop.py).
+    Shop(weeks::WriteShop),
 }
 
 /// Runs the program.
@@ -97,6 +99,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Survey(verb) => verb.run(),
         Verb::Research(Research::Oracle(verb)) => verb.run(),
         Verb::Research(Research::Weeks(verb)) => verb.run(),
+        Verb::Research(Research::Shop(verb)) => verb.run(),
     };
     done.map(|()| ExitCode::SUCCESS)
 }

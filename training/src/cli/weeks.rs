@@ -1,8 +1,12 @@
-//! `atelier-training research weeks`.
+//! `atelier-training research weeks`, and `shop`, which writes the same weeks as files.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{
+    fs,
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::{
@@ -11,7 +15,7 @@ use super::{
 };
 use crate::{
     fit::Overrides,
-    weeks::{Simulation, Size},
+    weeks::{Shop, Simulation, Size},
 };
 
 #[derive(Debug, Args)]
@@ -19,6 +23,30 @@ pub(super) struct Simulate {
     /// The folder to create: weeks.json, weeks.svg, and the releases.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    #[command(flatten)]
+    size: SizeFlags,
+    /// Time for each refresh to learn in.
+    #[arg(long, value_name = "MINUTES", default_value_t = 2.0)]
+    minutes: f64,
+    /// Settings of the first release, as for `fit`.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct WriteShop {
+    /// The folder to create: `first`, and a folder for each week.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    #[command(flatten)]
+    size: SizeFlags,
+    /// The week that begins now. Only earlier ones have events.
+    #[arg(long, value_name = "WEEK", default_value_t = 5)]
+    now: usize,
+}
+
+#[derive(Debug, Args)]
+struct SizeFlags {
     /// The same seed makes the same weeks.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -40,25 +68,30 @@ pub(super) struct Simulate {
     /// Outfits in each week whose pieces are asked about.
     #[arg(long, default_value_t = 400)]
     asked: usize,
-    /// Time for each refresh to learn in.
-    #[arg(long, value_name = "MINUTES", default_value_t = 2.0)]
-    minutes: f64,
-    /// Settings of the first release, as for `fit`.
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    /// How much fashions move in a week: a standard deviation of logarithmic weights.
+    #[arg(long, default_value_t = 0.2)]
+    movement: f64,
+}
+
+impl SizeFlags {
+    fn size(self) -> Size {
+        let Self { seed, weeks, articles, customers, outfits, orders, asked, movement } = self;
+        Size { seed, articles, customers, outfits, orders, asked, weeks, movement }
+    }
+}
+
+impl WriteShop {
+    pub(super) fn run(self) -> Result<()> {
+        if self.out.exists() {
+            bail!("{} exists already: name another folder", self.out.display());
+        }
+        Shop::new(self.size.size())?.write_weeks(&self.out, self.now, SystemTime::now().into())
+    }
 }
 
 impl Simulate {
     pub(super) fn run(self) -> Result<()> {
-        let size = Size {
-            seed: self.seed,
-            articles: self.articles,
-            customers: self.customers,
-            outfits: self.outfits,
-            orders: self.orders,
-            asked: self.asked,
-            weeks: self.weeks,
-        };
+        let size = self.size.size();
         fs::create_dir_all(&self.out).with_context(|| self.out.display().to_string())?;
         let simulation = Simulation {
             size,

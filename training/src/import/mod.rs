@@ -19,7 +19,8 @@ use atelier_core::domain::{
     Article, ArticleId, Customer, Embedding, Outfit, OutfitSize, Schema, Split, Timestamp,
 };
 use atelier_files::{
-    Checker, Dialect, FileError, Files, Format, OrderLine, Report, Rows, SCHEMA, Table, TableColumns, Writer,
+    AcceptedOutfit, Checker, Dialect, FileError, Files, Format, OrderLine, Report, Rows, SCHEMA, Table,
+    TableColumns, Writer,
 };
 
 pub use self::orders::{Taken, Unknown, WINDOW};
@@ -54,6 +55,8 @@ pub struct ByTime {
     pub times: Vec<Option<Timestamp>>,
     /// The outfits of this last time are for validation.
     pub last: Duration,
+    /// A file of accepted outfits, which are learned and not asked: the release suggested their articles, so it would look too good.
+    pub accepted: Option<PathBuf>,
 }
 
 /// The times of outfits that were split by them.
@@ -63,6 +66,8 @@ pub struct Period {
     pub last: Timestamp,
     /// What is later is for validation.
     pub validation: Timestamp,
+    /// How many outfits are learned only because they were accepted.
+    pub accepted: usize,
 }
 
 /// The result of an import.
@@ -85,6 +90,9 @@ pub struct Imported {
     /// If outfits were split by time, and any has one.
     pub period: Option<Period>,
 }
+
+/// An outfit, and when it was made if that is known.
+type Dated = (Option<Timestamp>, Outfit);
 
 /// What outfits are made of.
 enum Source {
@@ -134,7 +142,7 @@ impl Import<'_> {
         let (mut shortened, mut too_short, mut sampled) = (0, 0, 0);
         let mut numbers = 0..;
         let size = self.schema.outfit_size();
-        let resized = |outfit: Outfit| {
+        let mut resized = |outfit: Outfit| {
             let seed = numbers.next().unwrap_or_default();
             let found = outfit.articles().len();
             size.check(found.min(size.most)).map_err(|error| error.to_string())?;
@@ -166,15 +174,10 @@ impl Import<'_> {
                 None
             }
             (Source::Outfits(outfits), Some(by_time)) => {
-                let mut made = Vec::new();
-                take_rows(outfits, &mut checker, tell, resized, |(row, outfit)| {
-                    made.push((by_time.times.get(row).copied().flatten(), outfit));
-                    Ok(())
-                })?;
-                let taken = self.add_orders(&mut made, &known, tell)?;
-                made.sort_by_key(|(time, _)| *time);
-                period = split_by_time(&mut made, by_time.last);
-                drop_what_is_asked(&mut made);
+                let checker = &mut checker;
+                let (made, taken, times) =
+                    self.read_by_time(outfits, by_time, &known, checker, tell, &mut resized)?;
+                period = times;
                 self.write_outfits(target, made.iter().map(|(_, outfit)| outfit))?;
                 names_split = true;
                 taken
@@ -200,6 +203,44 @@ impl Import<'_> {
         Ok(Imported { report, drawn, shortened, too_short, sampled, outfits_per_customer, taken, period })
     }
 
+    /// Reads outfits in the order of time, with those of orders, and accepted ones from before the validation split.
+    fn read_by_time(
+        &self,
+        outfits: Rows<Outfit>,
+        by_time: &ByTime,
+        known: &orders::Known,
+        checker: &mut Checker,
+        tell: &mut dyn FnMut(&'static str, u64, u64),
+        resized: &mut impl FnMut(Outfit) -> Result<Option<Outfit>, String>,
+    ) -> Result<(Vec<Dated>, Option<Taken>, Option<Period>)> {
+        let mut made = Vec::new();
+        take_rows(outfits, checker, tell, &mut *resized, |(row, outfit)| {
+            made.push((by_time.times.get(row).copied().flatten(), outfit));
+            Ok(())
+        })?;
+        let taken = self.add_orders(&mut made, known, tell)?;
+        made.sort_by_key(|(time, _)| *time);
+        let mut period = split_by_time(&mut made, by_time.last);
+        drop_repeats(&mut made);
+        if let (Some(path), Some(period)) = (&by_time.accepted, &mut period) {
+            let others = made.len();
+            let change = |AcceptedOutfit { outfit, time }| {
+                // One that is too small for the schema stops nothing.
+                Ok(resized(outfit).ok().flatten().map(|outfit| AcceptedOutfit { outfit, time }))
+            };
+            take_rows(self.open(Some(path))??, checker, tell, change, |(_, accepted)| {
+                let AcceptedOutfit { mut outfit, time } = accepted;
+                outfit.split = Some(Split::Train);
+                made.extend((time <= period.validation).then_some((Some(time), outfit)));
+                Ok(())
+            })?;
+            made.sort_by_key(|(time, _)| *time);
+            drop_repeats(&mut made);
+            period.accepted = made.len() - others;
+        }
+        Ok((made, taken, period))
+    }
+
     /// Adds what customers had, or removes what an earlier import added.
     fn add_history(&self, folder: &Path, by_time: bool) -> Result<Option<f64>> {
         if self.history {
@@ -212,7 +253,7 @@ impl Import<'_> {
     /// Adds the outfits of orders to those with a time, if there are orders.
     fn add_orders(
         &self,
-        made: &mut Vec<(Option<Timestamp>, Outfit)>,
+        made: &mut Vec<Dated>,
         known: &orders::Known,
         tell: &mut dyn FnMut(&'static str, u64, u64),
     ) -> Result<Option<Taken>> {
@@ -311,11 +352,15 @@ fn take_rows<T: Table>(
 }
 
 /// Puts the outfits of the last time into the validation split and the others into training. They are in the order of time.
-fn split_by_time(made: &mut [(Option<Timestamp>, Outfit)], last: Duration) -> Option<Period> {
+fn split_by_time(made: &mut [Dated], last: Duration) -> Option<Period> {
     let first = made.iter().find_map(|(time, _)| *time);
     let until = made.last().and_then(|(time, _)| *time);
-    let period =
-        first.zip(until).map(|(first, until)| Period { first, last: until, validation: until - last });
+    let period = first.zip(until).map(|(first, until)| Period {
+        first,
+        last: until,
+        validation: until - last,
+        accepted: 0,
+    });
     for (time, outfit) in made {
         let is_last = time.zip(period).is_some_and(|(time, period)| time > period.validation);
         outfit.split = Some(if is_last { Split::Validation } else { Split::Train });
@@ -323,9 +368,9 @@ fn split_by_time(made: &mut [(Option<Timestamp>, Outfit)], last: Duration) -> Op
     period
 }
 
-/// Leaves out training outfits whose customer and articles are asked for in validation: an outfit may be saved, imported and
-/// bought.
-fn drop_what_is_asked(made: &mut Vec<(Option<Timestamp>, Outfit)>) {
+/// Leaves out training outfits whose customer and articles are asked for in validation, and repeats: an outfit may be imported,
+/// saved, accepted and bought. They are in the order of time. Repeats of no known time stay, as their file has them.
+fn drop_repeats(made: &mut Vec<Dated>) {
     let key = |outfit: &Outfit| {
         let mut articles = outfit.articles().to_vec();
         articles.sort_unstable();
@@ -334,7 +379,11 @@ fn drop_what_is_asked(made: &mut Vec<(Option<Timestamp>, Outfit)>) {
     let is_asked = |outfit: &Outfit| outfit.split == Some(Split::Validation);
     let asked: HashSet<_> =
         made.iter().filter(|(_, outfit)| is_asked(outfit)).map(|(_, outfit)| key(outfit)).collect();
-    made.retain(|(_, outfit)| is_asked(outfit) || !asked.contains(&key(outfit)));
+    let mut seen = HashSet::new();
+    made.retain(|(time, outfit)| {
+        let key = key(outfit);
+        (is_asked(outfit) || !asked.contains(&key)) && (seen.insert(key) || time.is_none())
+    });
 }
 
 /// The rows of a table in a data folder.
@@ -395,10 +444,13 @@ mod tests {
             (None, outfit(["b", "a"])),
             (None, outfit(["b", "c"])),
             (day(1), outfit(["a", "d"])),
+            (day(2), outfit(["d", "a"])),
+            (day(2), outfit(["c", "b"])),
             (day(20), outfit(["a", "b"])),
+            (day(21), outfit(["b", "a"])),
         ];
         split_by_time(&mut made, Duration::from_hours(14 * 24));
-        drop_what_is_asked(&mut made);
+        drop_repeats(&mut made);
         let left: Vec<_> = made.iter().map(|(time, outfit)| (*time, outfit.split)).collect();
         let (train, asked) = (Some(Split::Train), Some(Split::Validation));
         assert_eq!(left, [(None, train), (day(1), train), (day(20), asked)]);

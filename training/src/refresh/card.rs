@@ -54,6 +54,8 @@ pub struct Learned {
     pub order_lines: u64,
     pub returned_lines: u64,
     pub outfits_of_orders: usize,
+    /// Besides those that were saved or bought.
+    pub accepted_outfits: usize,
     pub training: usize,
     pub development: usize,
     pub validation: usize,
@@ -123,8 +125,8 @@ impl Card {
             (
                 "outfits",
                 format!(
-                    "{} to learn from, {} for development, {} to compare with",
-                    data.training, data.development, data.validation
+                    "{} to learn from, {} for development, {} to compare with; only accepted: {}",
+                    data.training, data.development, data.validation, data.accepted_outfits
                 ),
             ),
         ] {

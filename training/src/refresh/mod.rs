@@ -28,7 +28,7 @@ use atelier_engine::{
     onnx_runtime::OnnxRuntime,
     release::{MethodEntry, Release, check_name},
 };
-use atelier_files::{Dialect, Files, OrderLine, find_table, read_folder_schema, read_times};
+use atelier_files::{AcceptedOutfit, Dialect, Files, OrderLine, find_table, read_folder_schema, read_times};
 use serde_json::Value;
 
 pub use self::{
@@ -147,7 +147,11 @@ impl Refresh<'_> {
             files: &files,
             dialect: &Dialect::default(),
             orders: orders.as_deref(),
-            by_time: Some(ByTime { times: read_times(self.from)?, last: self.last }),
+            by_time: Some(ByTime {
+                times: read_times(self.from)?,
+                last: self.last,
+                accepted: find_table::<AcceptedOutfit>(self.from)?,
+            }),
             schema: &schema,
             skip_bad: false,
             validation: 0.0,
@@ -400,6 +404,7 @@ fn describe(data: &Data, imported: &Imported) -> Learned {
         order_lines: taken.lines,
         returned_lines: taken.returned,
         outfits_of_orders: taken.outfits,
+        accepted_outfits: period.map_or(0, |period| period.accepted),
         training: data.training().len(),
         development: data.development().len(),
         validation: data.validation().len(),

@@ -163,3 +163,6 @@ fn words(encoder: Option<&ArticleEncoder>) -> Vec<(String, String)> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,8 +21,6 @@ const ALWAYS: f64 = 0.5;
 const SEASON: usize = 10;
 /// The weeks in which they may come, the first of them before the first week by a season.
 const WEEKS: usize = 24;
-/// The standard deviation of a fashion's step in a week, on the scale of logarithmic weights.
-const STEP: f64 = 0.2;
 /// More than the outfits of a week.
 const MOST: usize = 1_000_000;
 
@@ -35,8 +33,8 @@ pub(crate) struct Week {
 }
 
 impl World {
-    /// A week, from 0 up.
-    pub(crate) fn week(&self, number: usize) -> Week {
+    /// A week, from 0 up. `step` is the standard deviation of a fashion's step in a week, on the scale of logarithmic weights.
+    pub(crate) fn week(&self, number: usize, step: f64) -> Week {
         let mut fashions: HashMap<(&str, usize), f64> = HashMap::new();
         for week in 1..=number {
             let mut stream = Stream::new(self.plan.seed, Table::Fashions, week);
@@ -47,7 +45,7 @@ impl World {
                 ("brand", BRANDS.len()),
             ] {
                 for value in 0..count {
-                    *fashions.entry((kind, value)).or_default() += stream.normal(0.0, STEP);
+                    *fashions.entry((kind, value)).or_default() += stream.normal(0.0, step);
                 }
             }
         }

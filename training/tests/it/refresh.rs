@@ -1,28 +1,36 @@
-//! A shop whose tastes and catalogue move, from its events to a release that suggests better: through the service's database and
-//! deploy/refresh, as cron runs it.
+//! A shop whose tastes and catalogue move, from its events to a release that suggests better: through the service and deploy/refresh,
+//! as cron runs it.
 
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    process::{Command, Output},
-    time::SystemTime,
+    process::Command,
+    time::Duration,
 };
 
-use atelier_core::domain::{ArticleId, Timestamp};
-use atelier_engine::release::Release;
-use atelier_files::{EventRow, OrderLine};
+use atelier_core::domain::{ArticleId, Features, Outfit};
+use atelier_files::AcceptedOutfit;
 use atelier_training::{
-    refresh::{Card, acceptance},
+    refresh::Card,
     weeks::{Shop, Size},
 };
+use serde_json::json;
 
-use super::{Home, evaluation::RUNTIME};
+use super::Home;
 
 /// Narrow and quick.
 const SETTINGS: &str = "[fit]\nepochs = 6\nbatch = 32\nlearning_rate = 0.003\nwarm_up = 0.5\n\
     [model]\nwidth = 16\nheads = 2\nhidden = 32\nblocks = 2\nfeature_width = 8\nmatching = 16\nmemory = 8\n";
-const SIZE: Size =
-    Size { seed: 1, articles: 800, customers: 300, outfits: 300, orders: 250, asked: 150, weeks: 4 };
+const SIZE: Size = Size {
+    seed: 1,
+    articles: 800,
+    customers: 300,
+    outfits: 300,
+    orders: 250,
+    asked: 150,
+    weeks: 4,
+    movement: 0.2,
+};
 
 /// The program of the service, which a test of the whole workspace builds.
 fn atelier() -> Option<PathBuf> {
@@ -39,124 +47,58 @@ fn atelier() -> Option<PathBuf> {
     None
 }
 
-fn run(command: &mut Command) -> Output {
-    command.output().unwrap()
-}
-
-/// What a line of an order is as events: the purchase, and its return.
-fn events(lines: &[OrderLine], shift: i64) -> Vec<EventRow> {
-    let event = |line: &OrderLine, number: usize, kind: &str| EventRow {
-        id: format!("{}/{number}/{kind}", line.order),
-        kind: kind.to_owned(),
-        customer: line.customer.clone(),
-        visitor: None,
-        consent: false,
-        article: ArticleId::new(line.article.as_deref().unwrap()).unwrap(),
-        order: Some(line.order.clone()),
-        value: Some(10.0),
-        time: Some(Timestamp::from_millis(line.time.millis() + shift)),
-        is_date: false,
-        ticket: None,
-    };
-    let mut rows: Vec<EventRow> =
-        lines.iter().enumerate().map(|(number, line)| event(line, number, "bought")).collect();
-    let returned = lines.iter().enumerate().filter(|(_, line)| line.returned);
-    rows.extend(returned.map(|(number, line)| event(line, number, "returned")));
-    rows
-}
-
-fn card(output: &Output, folder: &Path) -> Card {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    serde_json::from_str(&fs::read_to_string(folder.join("model-card.json")).unwrap()).unwrap()
-}
-
+/// training/research/loop.py, as a user runs it.
 #[test]
-fn a_shop_whose_tastes_move_gets_a_better_release() {
+fn the_loop_closes() {
     let Some(atelier) = atelier() else { return };
     let home = Home::new();
-    let shop = Shop::new(SIZE).unwrap();
-    home.write("settings.toml", SETTINGS);
-    shop.write(&home.at("first"), 0).unwrap();
-    shop.write_table(&home.at("first"), shop.first_outfits()).unwrap();
-    home.output_of("import first --out data");
-    home.output_of("fit --data data --config settings.toml --run run");
-    home.output_of("release --name first --data data --runs run");
-
-    // The service serves it, and four weeks go by.
-    let serve = |release: &str, arguments: &[&str]| {
-        let mut command = Command::new(&atelier);
-        let release = format!("models.release={release}");
-        command.args(["--database", "sqlite:shop.db", "--set", &release]).args(arguments);
-        let output = run(command.current_dir(home.0.path()));
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    };
-    let service = |arguments: &[&str]| serve("first", arguments);
-    service(&["import", "first"]);
-    let now = Timestamp::from(SystemTime::now()).millis();
-    let shift = now - Shop::begin(SIZE.weeks + 1).millis();
-    let mut lines = Vec::new();
-    for week in 1..=SIZE.weeks {
-        let folder = home.at(&format!("week-{week}"));
-        shop.write(&folder, week).unwrap();
-        service(&["import", "--articles", &format!("week-{week}/articles.jsonl")]);
-        lines.extend(shop.orders(week));
-    }
-    fs::create_dir(home.at("shop")).unwrap();
-    shop.write_table(&home.at("shop"), events(&lines, shift)).unwrap();
-    service(&["import", "--events", "shop/events.jsonl"]);
-    service(&["import", "--mirror", "--articles", "week-4/articles.jsonl"]);
-
-    let programs = atelier.parent().unwrap().display().to_string();
-    let refresh = |flags: &[&str]| {
-        let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/refresh"));
-        command.arg("models").args(flags).current_dir(home.0.path());
-        command.env("PATH", format!("{programs}:{}", env::var("PATH").unwrap()));
-        command.env("DATABASE_URL", "sqlite:shop.db").env("ATELIER__MODELS__RELEASE", "first");
-        command.env("TMPDIR", home.0.path());
-        run(&mut command)
-    };
-    let before = fs::read(home.at("models/first/release.json")).unwrap();
-    let output = refresh(&["--weeks", "1", "--minutes", "9"]);
-    let candidates: Vec<PathBuf> =
-        fs::read_dir(home.at("models")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    let candidate = candidates.iter().find(|path| !path.ends_with("first"));
-    let said = String::from_utf8_lossy(&output.stderr);
-    let candidate = candidate.unwrap_or_else(|| panic!("{}: {said}", output.status));
-    let card = card(&output, candidate);
-    assert_eq!(card.live.name, "first");
-    let returned = lines.iter().filter(|line| line.returned).count();
-    assert_eq!((card.data.order_lines, card.data.returned_lines), (lines.len() as u64, returned as u64));
-    assert!(card.figures.iter().any(|segment| segment.value == "new to the live release"));
-    assert!(card.figures[0].of_type_at_5.low > 0.0 && card.training.is_some(), "{card:?}");
-    assert!(
-        String::from_utf8_lossy(&output.stdout).contains("A candidate to follow the release first (match")
-    );
-
-    // It is better in a week that neither knows.
-    shop.write(&home.at("asked"), 5).unwrap();
-    shop.write_table(&home.at("asked"), shop.asked(5)).unwrap();
-    let accepted = |folder: &Path| {
-        let release = Release::open(folder).unwrap();
-        acceptance(&RUNTIME, &release, &home.at("asked")).unwrap().0
-    };
-    let [first, refreshed] = [&home.at("models/first"), candidate].map(|folder| accepted(folder));
+    let path = format!("{}:{}", atelier.parent().unwrap().display(), env::var("PATH").unwrap());
+    let mut command = Command::new("python3");
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/research/loop.py")).arg(home.at("loop"));
+    let output = command.env("PATH", &path).output().unwrap();
+    let said = [&output.stdout, &output.stderr].map(|said| String::from_utf8_lossy(said)).concat();
+    let log = fs::read_to_string(home.at("loop/log")).unwrap_or_default();
+    assert!(output.status.success(), "{said}\n{log}");
+    let found = home.json("loop/loop.json");
+    let candidate = found["candidate"].as_str().unwrap();
+    assert_eq!((&found["decision"]["winner"], &found["live"]), (&json!("new"), &json!(candidate)), "{found}");
+    let after =
+        |name: &str| found["after"][name].as_f64().unwrap() / found["after"]["asked"].as_f64().unwrap();
+    let [first, refreshed] = [after("first"), after(candidate)];
     assert!(refreshed > first + 0.02, "{refreshed} with refresh, {first} without");
 
-    // Activated, it is the one that the next refresh begins at.
-    let name = candidate.file_name().unwrap().to_str().unwrap();
-    serve(name, &["export", "after"]);
-    assert_eq!(fs::read_to_string(home.at("after/release.txt")).unwrap(), format!("{name}\n"));
+    // The card says what was read.
+    let models = home.at("loop/models");
+    let card = fs::read_to_string(models.join(candidate).join("model-card.json")).unwrap();
+    let card: Card = serde_json::from_str(&card).unwrap();
+    let weeks =
+        (1..=4).map(|week| fs::read_to_string(home.at(&format!("loop/shop/week-{week}/events.jsonl"))));
+    let events = weeks.map(Result::unwrap).collect::<String>();
+    let count = |kind: &str| events.matches(&format!("\"kind\":\"{kind}\"")).count() as u64;
+    assert_eq!((card.data.order_lines, card.data.returned_lines), (count("bought"), count("returned")));
+    assert!(card.data.accepted_outfits > 100 && card.live.name == "first", "{card:?}");
+    assert!(card.figures.iter().any(|segment| segment.value == "new to the live release"));
+    assert!(card.figures[0].of_type_at_5.low > 0.0 && card.training.is_some(), "{card:?}");
+    assert!(log.contains("A candidate to follow the release first (match"), "{log}");
 
     // The live release is as it was, and the candidate names no customer.
-    assert_eq!(fs::read(home.at("models/first/release.json")).unwrap(), before);
-    let text = fs::read_to_string(candidate.join("outfits.jsonl")).unwrap()
-        + &fs::read_to_string(candidate.join("customers.jsonl")).unwrap();
-    assert!(text.is_empty() && !candidate.join("ranks.parquet").exists(), "{text}");
-    let left = fs::read_dir(home.0.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let manifest = |folder: &str| fs::read(home.at(folder).join("first/release.json")).unwrap();
+    assert_eq!(manifest("loop/models"), manifest("loop/elsewhere"));
+    let text = fs::read_to_string(models.join(candidate).join("outfits.jsonl")).unwrap()
+        + &fs::read_to_string(models.join(candidate).join("customers.jsonl")).unwrap();
+    assert!(text.is_empty() && !models.join(candidate).join("ranks.parquet").exists(), "{text}");
+    let left = fs::read_dir(home.at("loop")).unwrap().map(|entry| entry.unwrap().file_name());
     let left: Vec<String> = left.map(|name| name.to_string_lossy().into_owned()).collect();
     assert!(!left.iter().any(|name| name.starts_with("tmp.")), "{left:?}");
-    let again = refresh(&["--weeks", "1"]);
+
+    // The next refresh begins at the candidate.
+    let run = |program: &mut Command| {
+        let program = program.current_dir(home.at("loop")).env("DATABASE_URL", "sqlite:shop.db");
+        program.env("PATH", &path).output().unwrap()
+    };
+    assert!(run(Command::new(&atelier).args(["export", "export"])).status.success());
+    assert_eq!(fs::read_to_string(home.at("loop/export/release.txt")).unwrap(), format!("{candidate}\n"));
+    let again = run(Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/refresh")).arg("models"));
     assert_eq!(again.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&again.stderr).contains("exists already"));
 }
@@ -177,15 +119,31 @@ fn without_something_new_there_is_no_candidate() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(3), "{said}");
         assert!(said.contains(reason) && !home.at("models/next").exists(), "{reason:?} is not in {said}");
-        assert!(String::from_utf8(output.stdout).unwrap().contains("**No candidate**: "));
+        let card = String::from_utf8(output.stdout).unwrap();
+        assert!(card.contains("**No candidate**: "));
+        card
     };
     refuse("", "neither orders nor saved outfits");
     let lines = shop.orders(1);
     let few = lines.iter().position(|line| line.order == "1-20").unwrap();
     shop.write_table(&home.at("first"), lines[..few].iter().cloned()).unwrap();
     refuse("", "fewer than 200 say too little");
-    shop.write_table(&home.at("first"), lines).unwrap();
-    refuse(" --minutes 0.00001", "raise --minutes");
+    shop.write_table(&home.at("first"), lines.clone()).unwrap();
+    // An accepted outfit is learned once, and not if it was imported, is asked, is of the last weeks, or is too small.
+    let before = |week| Shop::begin(week) - Duration::from_hours(24);
+    let [imported, .., first, second] = &shop.asked(0)[..] else { panic!("there are questions") };
+    let of_order = |order: String| lines.iter().filter(move |line| line.order == order);
+    let kept = lines.iter().find(|line| of_order(line.order.clone()).all(|line| !line.returned)).unwrap();
+    let articles =
+        of_order(kept.order.clone()).map(|line| ArticleId::new(line.article.clone().unwrap()).unwrap());
+    let customer = kept.customer.clone().unwrap();
+    let bought = Outfit::new(customer, articles.collect(), None, Features::default()).unwrap();
+    let one = vec![first.articles()[0].clone()];
+    let one = Outfit::new(first.customer.clone(), one, None, Features::default()).unwrap();
+    let rows = [(first, 0), (first, 0), (second, 2), (&bought, 0), (imported, 0), (&one, 0)];
+    let rows = rows.map(|(outfit, week)| AcceptedOutfit { outfit: outfit.clone(), time: before(week) });
+    shop.write_table(&home.at("first"), rows).unwrap();
+    assert!(refuse(" --minutes 0.00001", "raise --minutes").contains("; only accepted: 1 |"));
     let error = home.error_of("refresh --from first --release models/first --out models/first");
     assert!(error.contains("exists already"), "{error}");
     // What it wrote of customers is gone.
