@@ -359,6 +359,15 @@ impl Releases {
         self.folder.make_file()
     }
 
+    /// Removes what killed processes left of packed releases. Blocks.
+    pub fn remove_left_over(&self) {
+        if let Err(error) = self.folder.remove_left_over()
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(%error, "cannot remove what is left of packed releases");
+        }
+    }
+
     /// Adds a packed release to the folder if it can be loaded. Serves nothing else than before.
     pub async fn add(&self, packed: Packed, author: Author, now: Timestamp) -> Result<Listed, AddError> {
         let folder = Arc::clone(&self.folder);

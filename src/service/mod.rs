@@ -23,7 +23,7 @@ pub mod live_release;
 pub mod looks;
 pub mod offline;
 pub mod outfits;
-mod packed_release;
+pub mod packed_release;
 pub mod personas;
 pub mod preview;
 pub mod profiles;

@@ -23,7 +23,7 @@ const HEADER: u64 = 512;
 
 /// Why an archive is not unpacked.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum UnpackError {
+pub enum UnpackError {
     #[error("{0}")]
     Archive(String),
     /// The file that is written, not the archive.
@@ -32,7 +32,7 @@ pub(super) enum UnpackError {
 }
 
 /// Unpacks an archive of at most `most` bytes into a folder, and gives the release's name, which its own folder has.
-pub(super) fn unpack(mut packed: &File, into: &Path, most: u64) -> Result<String, UnpackError> {
+pub fn unpack(mut packed: &File, into: &Path, most: u64) -> Result<String, UnpackError> {
     packed.rewind().map_err(UnpackError::Disk)?;
     let mut packed = BufReader::new(packed);
     if packed.fill_buf().map_err(UnpackError::Disk)?.starts_with(&[0x1f, 0x8b]) {

@@ -24,9 +24,12 @@ use tempfile::TempDir;
 use super::packed_release::{UnpackError, unpack};
 use crate::store::StoreError;
 
-/// How the names of folders in which archives are unpacked begin. Hidden, so they are not listed.
+/// How the names of folders in which archives are unpacked begin. Hidden, so they are not listed. The process that
+/// unpacks locks the folder: one without a lock is left over from a process that was killed.
 const UNPACKING: &str = ".upload-";
-/// After this time such a folder is left over from a process that was killed.
+/// Longer than a new folder is without its lock.
+const UNLOCKED: Duration = Duration::from_secs(10);
+/// After this time such a folder is left over whatever its lock says: some file systems have none.
 const LEFT_OVER: Duration = Duration::from_hours(24);
 
 /// What a model and its tables take in memory, in sizes of their files, and an article of the catalogue in bytes. Measured with the
@@ -94,6 +97,7 @@ pub enum AddError {
 #[derive(Debug)]
 pub(super) struct Unpacked {
     folder: TempDir,
+    _lock: File,
     pub(super) name: String,
 }
 
@@ -172,16 +176,19 @@ impl ReleaseFolder {
         self.remove_left_over().map_err(AddError::Disk)?;
         let folder = tempfile::Builder::new().prefix(UNPACKING).tempdir_in(&self.path);
         let folder = folder.map_err(AddError::Disk)?;
+        let lock = File::open(folder.path()).map_err(AddError::Disk)?;
+        // Without a lock only the removal of what is left over comes later.
+        let _ = lock.try_lock();
         let name = unpack(&packed.file, folder.path(), packed.most).map_err(|error| match error {
             UnpackError::Archive(reason) => AddError::Archive(shorten(&reason, folder.path())),
             UnpackError::Disk(error) => AddError::Disk(error),
         })?;
-        Ok(Unpacked { folder, name })
+        Ok(Unpacked { folder, _lock: lock, name })
     }
 
     /// Tries an unpacked release as activating it does.
     pub(super) fn try_out(&self, engine: &Engine, unpacked: &Unpacked) -> Result<(), AddError> {
-        let Unpacked { folder, name } = unpacked;
+        let Unpacked { folder, name, .. } = unpacked;
         if self.path.join(name).exists() {
             return Err(AddError::Exists(name.clone()));
         }
@@ -204,11 +211,17 @@ impl ReleaseFolder {
         Ok(self.look_at(name.clone()))
     }
 
-    fn remove_left_over(&self) -> io::Result<()> {
+    /// Removes what killed processes left of packed releases.
+    pub(super) fn remove_left_over(&self) -> io::Result<()> {
         for entry in self.path.read_dir()? {
             let entry = entry?;
-            let is_old = || Some(entry.metadata().ok()?.modified().ok()? + LEFT_OVER < SystemTime::now());
-            if entry.file_name().to_string_lossy().starts_with(UNPACKING) && is_old() == Some(true) {
+            if !entry.file_name().to_string_lossy().starts_with(UNPACKING) {
+                continue;
+            }
+            let modified = || entry.metadata().ok()?.modified().ok();
+            let is_older = |age| modified().is_some_and(|modified| modified + age < SystemTime::now());
+            let is_free = || File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok());
+            if is_older(LEFT_OVER) || is_older(UNLOCKED) && is_free() {
                 // Another replica may have removed it, and an upload does not need it to go.
                 if let Err(error) = fs::remove_dir_all(entry.path()) {
                     tracing::warn!(%error, "cannot remove what is left over from a packed release");

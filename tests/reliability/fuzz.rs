@@ -5,6 +5,7 @@
 
 use std::{
     fs,
+    io::Write,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
@@ -15,7 +16,7 @@ use std::{
 use anyhow::{Context, Result};
 use atelier::{
     config::{Config, Overrides},
-    service::{access::Key, tickets},
+    service::{access::Key, packed_release::unpack, tickets},
 };
 use atelier_core::{
     domain::{Article, ArticleId, Customer, CustomerId, Method, OpenOutfit, Outfit, Schema, Timestamp},
@@ -23,6 +24,7 @@ use atelier_core::{
 };
 use atelier_engine::release::{Manifest, Release};
 use atelier_files::{Dialect, InputFormat, Table};
+use flate2::{Compression, write::GzEncoder};
 use tempfile::TempDir;
 
 use crate::{
@@ -130,6 +132,7 @@ fn targets() -> Result<Vec<Target>> {
         let _ = serde_json::from_slice::<Manifest>(bytes);
     };
     target("manifest", 500, 500_000, vec![manifest.clone()], Box::new(read_manifest));
+    target("packed_release", 300, 200_000, packed(&manifest)?, Box::new(unpack_release));
     target("release_folder", 300, 200_000, vec![manifest], Box::new(read_release));
     target("tickets_and_ids", 20_000, 6_000_000, tickets(), Box::new(read_ids));
     Ok(targets)
@@ -184,6 +187,49 @@ fn read_release(bytes: &[u8], folder: &Path) {
     fs::create_dir_all(&folder).expect("a folder can be made");
     fs::write(folder.join("release.json"), bytes).expect("a case can be written");
     let _ = Release::open(&folder);
+}
+
+/// The same small release with names that fit a header, and with those of an extension; plain and compressed.
+fn packed(manifest: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let mut all = Vec::new();
+    for folder in ["demo", &"demo/".repeat(30)] {
+        let mut archive = tar::Builder::new(Vec::new());
+        for (name, contents) in [("release.json", manifest), ("c.onnx", b"onnx"), ("schema.toml", b"[a]\n")] {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(contents.len() as u64);
+            archive.append_data(&mut header, format!("{folder}/{name}"), contents)?;
+        }
+        all.push(archive.into_inner()?);
+    }
+    let mut compressed = GzEncoder::new(Vec::new(), Compression::fast());
+    compressed.write_all(&all[0])?;
+    all.push(compressed.finish()?);
+    Ok(all)
+}
+
+/// Whatever an archive says, only one folder of plain files may be there afterwards, and nothing beside.
+fn unpack_release(bytes: &[u8], folder: &Path) {
+    let mut bytes = bytes.to_vec();
+    for header in bytes.chunks_exact_mut(512).filter(|header| &header[257..262] == b"ustar") {
+        // So that damaged headers are read, and not refused by their checksum.
+        header[148..156].fill(b' ');
+        let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    }
+    let outside = tempfile::tempdir_in(folder).expect("a folder can be made");
+    let into = outside.path().join("into");
+    fs::create_dir(&into).expect("a folder can be made");
+    let mut file = tempfile::tempfile().expect("a file can be made");
+    file.write_all(&bytes).expect("a case can be written");
+    let _ = unpack(&file, &into, 1 << 20);
+    let entries = |folder: &Path| -> Vec<_> { fs::read_dir(folder).unwrap().map(Result::unwrap).collect() };
+    assert_eq!(entries(outside.path()).len(), 1, "it wrote beside its folder");
+    let folders = entries(&into);
+    assert!(folders.len() <= 1 && folders.iter().all(|entry| entry.file_type().unwrap().is_dir()));
+    for entry in folders.iter().flat_map(|folder| entries(&folder.path())) {
+        assert!(entry.file_type().unwrap().is_file(), "{entry:?}");
+        assert!(entry.metadata().unwrap().len() <= 1 << 20, "{entry:?}");
+    }
 }
 
 /// Tickets of this version and of the one before. The signature is checked first elsewhere, and not here.

@@ -9,6 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    time::{Duration, SystemTime},
 };
 
 use atelier::{config::Limits, service::live_release, store::Actor};
@@ -334,6 +335,11 @@ async fn hostile_archives_leave_nothing(db: TestDatabase) {
             422,
             "demo/a appears twice".into(),
         ),
+        (
+            gzip(&archive(&[(Type::Regular, "demo/release.json", &vec![b' '; (16 << 20) + 1])])),
+            422,
+            "demo/release.json: 16777217 bytes, expected at most 16777216".into(),
+        ),
         (plain("demo/c.onnx"), 422, "demo/release.json is missing".into()),
         (with(&[(Type::Regular, "demo/more.bin", b"x")]), 422, "demo/more.bin is not in the manifest".into()),
         (
@@ -359,6 +365,31 @@ async fn hostile_archives_leave_nothing(db: TestDatabase) {
         assert_eq!(names(&folder), [""; 0], "{expected}");
     }
     assert_eq!(names(outside.path()), ["models"]);
+}
+
+/// At the next upload or start. The folder of a process that still unpacks stays.
+#[apply(on_sqlite)]
+async fn what_a_killed_upload_left_is_removed(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let make = |name: &str, seconds| {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.join("demo")).unwrap();
+        let opened = fs::File::open(path).unwrap();
+        opened.set_modified(SystemTime::now() - Duration::from_secs(seconds)).unwrap();
+        opened
+    };
+    let busy = make(".upload-busy", 60);
+    busy.try_lock().unwrap();
+    make(".upload-killed", 60);
+    make(".upload-new", 0);
+    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    assert_eq!(send(&service, Vec::new(), &sha256(b"")).await.status(), 422);
+    let mut left = names(folder.path());
+    left.sort();
+    assert_eq!(left, [".upload-busy", ".upload-new"]);
+    make(".upload-busy", 25 * 3600);
+    service.releases.remove_left_over();
+    assert_eq!(names(folder.path()), [".upload-new"]);
 }
 
 #[apply(contract)]

@@ -252,6 +252,8 @@ fn ask(
         .timeout_global(Some(bounds.deadline.saturating_duration_since(Instant::now())))
         .timeout_resolve(Some(bounds.stall))
         .timeout_connect(Some(bounds.stall))
+        // All of the headers, which could come byte by byte.
+        .timeout_recv_response(Some(bounds.stall))
         .timeout_per_read(Some(bounds.stall))
         .tls_config(trusted())
         .build();
@@ -279,7 +281,7 @@ fn redirected(url: &Url, answer: &Response<Body>) -> Option<Url> {
 
 fn refine(origin: Origin, bounds: Bounds, error: Error) -> FetchError {
     match error {
-        Error::Timeout(Timeout::PerRead) => stalled(origin, bounds),
+        Error::Timeout(Timeout::PerRead | Timeout::RecvResponse) => stalled(origin, bounds),
         Error::Other(error) => match error.downcast::<Refused>() {
             Ok(refused) => FetchError::Address { origin, reason: AddressError::Refused(*refused) },
             Err(error) => explain(origin, Error::Other(error)).into(),
@@ -751,11 +753,18 @@ mod tests {
                 thread::sleep(Duration::from_millis(20));
                 sent = stream.write_all(b"a");
             }
+            // One whose headers do not end.
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut sent = stream.write_all(b"HTTP/1.1 200 OK\r\nX: ");
+            while sent.is_ok() {
+                thread::sleep(Duration::from_millis(20));
+                sent = stream.write_all(b"a");
+            }
             // And one that sends nothing.
             let _silent = listener.accept().unwrap();
             thread::sleep(Duration::from_secs(20));
         });
-        for _ in 0..2 {
+        for _ in 0..3 {
             let error = get(&url, Bounds { stall: Duration::from_millis(200), ..bounds() }).unwrap_err();
             assert!(matches!(error, FetchError::Stalled { .. }), "{error}");
         }

@@ -1,12 +1,12 @@
 //! `release.json`, the manifest of a release.
 
-use std::{collections::BTreeMap, fs, io, path::Path};
+use std::{collections::BTreeMap, io, path::Path};
 
 use atelier_core::domain::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ReleaseError, check_is_file, file_error, invalid};
+use super::{ReleaseError, invalid, read_text};
 
 /// The file name of the manifest.
 pub const MANIFEST: &str = "release.json";
@@ -85,13 +85,12 @@ impl Manifest {
     /// Reads a folder's manifest and checks it against itself and the folder's name. Reads no other file.
     pub fn read(folder: &Path) -> Result<Self, ReleaseError> {
         let path = folder.join(MANIFEST);
-        match check_is_file(&path) {
+        let text = match read_text(&path) {
             Err(ReleaseError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 return Err(ReleaseError::NoManifest { path });
             }
-            found => found?,
+            text => text?,
         };
-        let text = fs::read_to_string(&path).map_err(file_error(&path))?;
         let manifest = Self::parse(&path, &text)?;
         if folder.file_name().is_none_or(|name| name != manifest.name.as_str()) {
             return Err(ReleaseError::Name { folder: folder.to_owned(), found: manifest.name });

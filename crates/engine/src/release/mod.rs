@@ -249,7 +249,7 @@ impl Manifest {
 }
 
 fn read_encoder(path: &Path) -> Result<ArticleEncoder, ReleaseError> {
-    let text = fs::read_to_string(path).map_err(file_error(path))?;
+    let text = read_text(path)?;
     ArticleEncoder::parse(&text).map_err(|error| invalid(path, &error))
 }
 
@@ -341,8 +341,19 @@ fn check_file(path: &Path, entry: &FileEntry) -> Result<(), ReleaseError> {
     Ok(())
 }
 
+/// Reads a whole file, whose length is checked first: a stranger may have packed the release.
+fn read_text(path: &Path) -> Result<String, ReleaseError> {
+    /// Far more than a manifest, a schema or an encoder has.
+    const MOST: u64 = 16 << 20;
+    let found = check_is_file(path)?.len();
+    if found > MOST {
+        return Err(invalid(path, &format!("{found} bytes, expected at most {MOST}")));
+    }
+    fs::read_to_string(path).map_err(file_error(path))
+}
+
 fn read_schema(path: &Path) -> Result<Schema, ReleaseError> {
-    let text = fs::read_to_string(path).map_err(file_error(path))?;
+    let text = read_text(path)?;
     Schema::parse_released(&text).map_err(|error| invalid(path, &error))
 }
 
