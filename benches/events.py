@@ -36,7 +36,7 @@ def main():
     target = speed.build_programs()
     with tempfile.TemporaryDirectory() as scratch:
         command = [str(target / "atelier"), "--database", f"sqlite:{scratch}/events.db", "--set", "access.require_key=false"]
-        subprocess.run([*command, "demo"], check=True, stderr=subprocess.DEVNULL)
+        subprocess.run([*command, "import", "models/demo"], check=True, stderr=subprocess.DEVNULL)
         log = open(Path(scratch) / "log", "w", encoding="utf-8")
         server = speed.Server("events", [*command, "serve", "--address", f"127.0.0.1:{PORT}"], "/readyz", log)
         try:

@@ -149,15 +149,15 @@ def bench(target, name):
     return str(max(programs, key=lambda path: path.stat().st_mtime))
 
 
-def start_atelier(target, scratch, name="service", release=("--models", "data/speed", "--release", "random")):
+def start_atelier(target, scratch, name="service", release="random"):
     log = open(DATA / "atelier.log", "a", encoding="utf-8")
-    command = [str(target / "atelier"), "--database", f"sqlite:{scratch}/{name}.db", *release]
+    command = [str(target / "atelier"), "--database", f"sqlite:{scratch}/{name}.db"]
     if not Path(scratch, f"{name}.db").exists():
-        subprocess.run([*command, "demo"], check=True, stderr=log)
+        subprocess.run([*command, "import", f"data/speed/{release}"], check=True, stderr=log)
     # What is measured is a customer who is known already, however long ago a round before asked for them.
-    address = ["--address", f"127.0.0.1:{PORTS[name]}", "--device", "cpu", "--set", "profiles.fresh_ms=3600000"]
-    address += ["--set", "access.require_key=false"]
-    return Server(name, [*command, "serve", *address], "/readyz", log)
+    settings = ["--models", "data/speed", "--release", release, "--set", "profiles.fresh_ms=3600000"]
+    settings += ["--address", f"127.0.0.1:{PORTS[name]}", "--device", "cpu", "--set", "access.require_key=false"]
+    return Server(name, [*command, "serve", *settings], "/readyz", log)
 
 
 def start_peers():
@@ -207,8 +207,7 @@ def load(target, server, callers, requests, release=RELEASE, methods=("gsu",), f
 
 def compare(arguments, target, scratch):
     """Times of five methods in one `/compare`, and of one in `/complete`, for one caller."""
-    release = ("--models", "data/speed", "--release", SIDE_BY_SIDE.name)
-    server = start_atelier(target, scratch, SIDE_BY_SIDE.name, release)
+    server = start_atelier(target, scratch, SIDE_BY_SIDE.name, SIDE_BY_SIDE.name)
     together, alone = [], []
     times = lambda methods, requests: [line["p50_ms"] for line in load(target, server, 1, requests, SIDE_BY_SIDE, methods)]
     requests = max(100, arguments.requests // 10)

@@ -12,7 +12,7 @@ start_demo() {
   stop_demo
   rm -rf "$work"/atelier.db* "$work/link"
   local atelier=("${CARGO_TARGET_DIR:-target}/debug/atelier" --database "sqlite:$work/atelier.db")
-  "${atelier[@]}" --models models demo 2>"$work/log"
+  "${atelier[@]}" import models/demo 2>"$work/log"
   key="$("${atelier[@]}" key create --label tests --scope complete,catalogue,feedback,events,rules,admin,metrics 2>>"$work/log")"
   "${atelier[@]}" serve --address 127.0.0.1:0 --models models "$@" >"$work/link" 2>"$work/log" &
   service=$!

@@ -1,25 +1,38 @@
-//! `atelier demo`: fills an empty database with the demo world, as `serve` does where no database is named.
+//! The demo world, for `atelier demo`, and for `atelier serve` where no database is named.
 
-use std::{path::Path, process::ExitCode, time::SystemTime};
+use std::{path::Path, time::SystemTime};
 
 use anyhow::{Result, bail};
 use atelier_files::{Files, read_folder_schema};
 
-use super::{Settings, import::show_steps};
+use super::import::show_steps;
 use crate::{
-    service::import::load::{End, Outcome, load_files_if_empty},
-    store::Store,
+    service::{
+        access::{Access, Key, Opens, Scope},
+        import::load::{End, Outcome, load_files_if_empty},
+    },
+    store::{Name, Store},
 };
 
-pub(super) async fn run(settings: &Settings) -> Result<ExitCode> {
-    let models = &settings.config.models;
-    let folder = models.folder.join(&models.release);
-    let store = settings.open(settings.database()?).await?;
-    if !fill_if_empty(&store, &folder, |line| eprintln!("{line}")).await? {
-        bail!("{store} was not filled: it has articles or customers, or {} has none", folder.display());
+/// Fills a shop's empty database, and returns an API key with every scope but `admin`; none if the database was filled before.
+pub(super) async fn fill_and_issue_key(
+    store: &Store,
+    folder: &Path,
+    tell: impl Fn(&str),
+) -> Result<Option<Key>> {
+    if fill_if_empty(store, folder, &tell).await? {
+        let label = Name::new("demo").expect("it is a name; this is a bug");
+        let opens = Opens::Scopes(Scope::ALL.into_iter().filter(|scope| *scope != Scope::Admin).collect());
+        let now = SystemTime::now().into();
+        return Ok(Some(Access::new(store.clone()).issue_key(&label, &opens, None, now).await?.0));
     }
-    store.close().await;
-    Ok(ExitCode::SUCCESS)
+    if store.articles().count().await? == 0 {
+        bail!("{store} was not filled: it has customers, or {} has no demo world", folder.display());
+    }
+    tell(
+        "the database has articles: they are served, and no API key is made; `atelier key create` makes one",
+    );
+    Ok(None)
 }
 
 /// Fills an empty database with a release's data files. A release need not have any. Bad rows are left out. False if there

@@ -24,6 +24,7 @@ use atelier_engine::{
 };
 use clap::{Args, CommandFactory, Parser, Subcommand, error::ErrorKind};
 
+use self::serve::Content;
 use crate::{
     config::{Config, Origins, Overrides},
     store::{OpenError, Store},
@@ -67,8 +68,8 @@ enum Verb {
     Import(import::Import),
     /// Export articles, customers, outfits, looks and purchases to files.
     Export(export::Export),
-    /// Fill an empty database with the demo world.
-    Demo,
+    /// Fill an empty database with the demo world, print an API key for it, and serve it.
+    Demo(serve::Serve),
     /// Print a link that signs a person in once.
     SignInLink(sign_in_link::SignInLink),
     /// Create, list and revoke API keys of programs.
@@ -144,12 +145,11 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Cli::command().error(ErrorKind::ArgumentConflict, ignored).exit();
     }
     match &verb {
-        Verb::Serve(serve) => serve.set(&mut overrides),
+        Verb::Serve(serve) | Verb::Demo(serve) => serve.set(&mut overrides),
         Verb::Complete(complete) => complete.set(&mut overrides),
         Verb::Looks(looks) => looks.set(&mut overrides),
         Verb::Import(_)
         | Verb::Export(_)
-        | Verb::Demo
         | Verb::SignInLink(_)
         | Verb::Key(_)
         | Verb::Migrate
@@ -161,12 +161,12 @@ fn run(cli: Cli) -> Result<ExitCode> {
     let settings = Settings { config, origins };
     let ended = runtime.block_on(async {
         match verb {
-            Verb::Serve(_) => Box::pin(serve::run(settings)).await,
+            Verb::Serve(_) => Box::pin(serve::run(settings, Content::OfDatabase)).await,
+            Verb::Demo(_) => Box::pin(serve::run(settings, Content::DemoWorld)).await,
             Verb::Complete(complete) => complete.run(settings).await,
             Verb::Looks(looks) => looks.run(settings).await,
             Verb::Import(import) => import.run(&settings).await,
             Verb::Export(export) => export.run(&settings).await,
-            Verb::Demo => demo::run(&settings).await,
             Verb::SignInLink(link) => link.run(&settings).await,
             Verb::Key(key) => key.run(&settings.open_existing(settings.database()?).await?).await,
             Verb::Migrate => {

@@ -28,7 +28,7 @@ use uuid::Uuid;
 
 use super::{
     ModelFlags, SHOP, Settings, Verb,
-    demo::fill_if_empty,
+    demo::{fill_and_issue_key, fill_if_empty},
     name_setting,
     open_files::fit_open_files,
     sign_in_link::{ADDRESS, reachable, sign_in_link},
@@ -37,7 +37,7 @@ use super::{
 use crate::{
     config::{self, Config, Models, Origins, Overrides},
     service::{
-        access::{Access, RequireKey},
+        access::{Access, Key, RequireKey},
         guard,
         live_release::{self, ActivateError, Releases},
         profiles::Profiles,
@@ -72,18 +72,27 @@ impl Serve {
 
     /// What is wrong with these flags before another verb, which would ignore them.
     pub(super) fn ignored_by(&self, verb: &Verb) -> Option<String> {
-        let reads_address = matches!(verb, Verb::Serve(_) | Verb::CheckHealth | Verb::SignInLink(_));
-        let reads_models = matches!(verb, Verb::Serve(_) | Verb::Complete(_) | Verb::Looks(_) | Verb::Demo);
+        let serves = matches!(verb, Verb::Serve(_) | Verb::Demo(_));
+        let reads_address = serves || matches!(verb, Verb::CheckHealth | Verb::SignInLink(_));
+        let reads_models = serves || matches!(verb, Verb::Complete(_) | Verb::Looks(_));
         if self.address.is_some() && !reads_address {
-            return Some("only `serve`, `check-health` and `sign-in-link` read --address".to_owned());
+            return Some("only `serve`, `demo`, `check-health` and `sign-in-link` read --address".to_owned());
         }
         let (_, _, flag, _) = self.models.given().next().filter(|_| !reads_models)?;
         Some(format!("only `serve`, `complete`, `looks` and `demo` read {flag}"))
     }
 }
 
-/// Whatever can be wrong with the settings is found before the demo's empty database is filled.
-pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
+/// What is served from a database that is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    OfDatabase,
+    /// The demo world, if the database is empty.
+    DemoWorld,
+}
+
+/// Whatever can be wrong with the settings is found before an empty database is filled with the demo world.
+pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode> {
     start_log();
     let is_demo = settings.config.database.url.is_none();
     if is_demo {
@@ -100,14 +109,19 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     let engine = Engine::new(models, config.engine.settings());
     let releases = Releases::new(engine, store.clone(), config.models.folder.clone(), &config.shop.currency);
     let releases = Arc::new(releases.require_known(config.models.least_known));
+    releases.remove_left_over();
     serve_first_release(&store, &releases, &config, &origins).await?;
+    let (world, tell) =
+        (config.models.folder.join(&config.models.release), |line: &str| tracing::info!("{line}"));
+    let mut key = None;
     if is_demo {
-        let folder = config.models.folder.join(&config.models.release);
-        fill_if_empty(&store, &folder, |line| tracing::info!("{line}")).await?;
+        fill_if_empty(&store, &world, tell).await?;
         store.limit_growth().await?;
+    } else if content == Content::DemoWorld {
+        key = fill_and_issue_key(&store, &world, tell).await?;
     } else if store.articles().count().await? == 0 {
         tracing::info!(
-            "the catalogue is empty: fill it with `atelier import`, or with the demo world by `atelier demo`"
+            "the catalogue is empty: fill it with `atelier import`, or show the demo world by `atelier demo`"
         );
     }
     // The release was loaded without the articles that the database has since.
@@ -128,7 +142,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
         }
         stored => stored?,
     }
-    announce(config.server.scheme(), listening, &access).await?;
+    announce(config.server.scheme(), listening, &access, key).await?;
     background.spawn(follow_replicas(Arc::clone(&releases)));
     let metrics = Metrics::new(&releases);
     let profiles = Profiles::new(store.clone(), config.profiles.keep());
@@ -421,8 +435,8 @@ fn start_log() {
 }
 
 /// Prints the address on standard output, apart from the log. While no admin has a password, the line is a link that signs
-/// one in.
-async fn announce(scheme: &str, address: SocketAddr, access: &Access) -> Result<()> {
+/// one in. A new API key follows.
+async fn announce(scheme: &str, address: SocketAddr, access: &Access, key: Option<Key>) -> Result<()> {
     let now = SystemTime::now().into();
     let address = address.to_string();
     let linked = match access.without_password(now).await? {
@@ -432,13 +446,18 @@ async fn announce(scheme: &str, address: SocketAddr, access: &Access) -> Result<
     if let Err(error @ StoreError::Full) = &linked {
         tracing::warn!(%error, "cannot make a sign-in link; make one with `atelier sign-in-link`");
     }
-    let line = match linked {
+    let mut lines = match linked {
         Ok(Some((admin, token))) => sign_in_link(scheme, &address, &admin, token.as_str()),
         Ok(None) | Err(StoreError::Full) => format!("Atelier is at {scheme}://{}/", reachable(&address).0),
         Err(error) => return Err(error.into()),
     };
+    lines += "\n";
+    if let Some(key) = key {
+        lines += &format!("API key for programs, shown only now: {}\n", key.as_str());
+    }
+    // At once: a reader may close its end after the first line.
     let mut out = io::stdout().lock();
-    writeln!(out, "{line}")?;
+    out.write_all(lines.as_bytes())?;
     Ok(out.flush()?)
 }
 

@@ -71,15 +71,14 @@ impl Setup {
     }
 
     pub fn command(&self) -> Command {
-        let mut command = self.atelier();
-        command.args(["serve", "--address", &self.address, "--device", "cpu"]);
+        let mut command = self.atelier("serve");
+        command.arg("--models").arg(&self.models).args(["--address", &self.address, "--device", "cpu"]);
         command
     }
 
     /// Imports those files that are named.
     pub fn import(&self, files: &Files) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_atelier"));
-        command.args(["--database", &self.database, "import"]).env_remove("DATABASE_URL");
+        let mut command = self.atelier("import");
         let Files { articles, customers, outfits } = files;
         for (flag, file) in [("--articles", articles), ("--customers", customers), ("--outfits", outfits)] {
             if !file.as_os_str().is_empty() {
@@ -89,9 +88,9 @@ impl Setup {
         command
     }
 
-    fn atelier(&self) -> Command {
+    fn atelier(&self, verb: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_atelier"));
-        command.args(["--database", &self.database, "--models"]).arg(&self.models);
+        command.args(["--database", &self.database, verb]);
         command
             .current_dir(self.folder.path())
             .env_remove("DATABASE_URL")
@@ -115,7 +114,7 @@ impl Setup {
     pub fn start(&self) -> Result<Server> {
         let log = File::options().create(true).append(true).open(self.log())?;
         if !self.filled.replace(true) {
-            self.atelier().arg("demo").stderr(Stdio::null()).status()?;
+            self.atelier("import").arg(self.models.join("demo")).stderr(Stdio::null()).status()?;
         }
         let mut child = self.command().stdout(Stdio::piped()).stderr(log).spawn()?;
         let stdout = child.stdout.take().context("piped just above")?;

@@ -2,7 +2,9 @@
 
 use std::{fs, path::Path, process::Command};
 
-use super::{atelier, fill, path, run, serve::Served, stderr, write_tables};
+use serde_json::Value;
+
+use super::{REQUIRE_KEY, atelier, path, run, serve::Served, stderr, write_tables};
 use crate::{
     harness::{TestDatabase, apply, contract, on_sqlite},
     web::models,
@@ -19,8 +21,8 @@ fn without_database(home: &Path, arguments: &[&str]) -> Command {
 #[apply(on_sqlite)]
 async fn the_demo_has_a_database_of_its_own(_: TestDatabase) {
     let home = tempfile::tempdir().unwrap();
-    for status in [201, 200] {
-        let command = without_database(home.path(), &["serve", "--address", "127.0.0.1:0"]);
+    for (verb, status) in [("serve", 201), ("demo", 200)] {
+        let command = without_database(home.path(), &[verb, "--address", "127.0.0.1:0"]);
         let served = Served::launch(command, home.path()).await;
         assert!(home.path().join("atelier/atelier-demo.db").exists());
         assert!(served.get("readyz").await.contains("\"demo\":true"));
@@ -77,7 +79,6 @@ async fn other_verbs_need_a_database(_: TestDatabase) {
     for arguments in [
         &["import", "--articles", "articles.csv"][..],
         &["export", "out"],
-        &["demo"],
         &["key", "create", "--label", "shop", "--scope", "complete"],
     ] {
         let output = run(without_database(home.path(), arguments)).await;
@@ -87,35 +88,69 @@ async fn other_verbs_need_a_database(_: TestDatabase) {
     }
 }
 
+/// As `docker run … atelier demo` does, where `DATABASE_URL` names a file of the volume.
 #[apply(contract)]
-async fn demo_fills_an_empty_database_once(db: TestDatabase) {
-    fill(&db).await;
-    let store = db.open().await;
-    let articles = store.articles().count().await.unwrap();
-    assert!(articles > 1000 && store.customers().count().await.unwrap() > 0);
-    store.close().await;
-    let output = run(atelier(&db, &["--models", path(&models()), "demo"])).await;
+async fn demo_serves_the_demo_world_and_prints_a_key_once(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let start = || {
+        let mut command = atelier(&db, &["demo", "--address", "127.0.0.1:0", "--models", path(&models())]);
+        command.env_remove(REQUIRE_KEY);
+        Served::launch(command, folder.path())
+    };
+    let mut served = start().await;
+    let line = served.next_line();
+    let key = line.trim_end().strip_prefix("API key for programs, shown only now: ").expect(&line);
+    let http = reqwest::Client::new();
+    let ask = async |served: &Served, path: &str| {
+        http.get(format!("{}{path}", served.url)).bearer_auth(key).send().await.unwrap()
+    };
+    let outfit = "{\"customer\": \"c-014871\", \"outfit\": [\"a-00315\", \"a-01317\", null], \"k\": 1}";
+    for (key, status) in [(key, 200), ("", 401)] {
+        let request = http.post(format!("{}complete", served.url)).bearer_auth(key);
+        let answer = request.header("content-type", "application/json").body(outfit).send().await.unwrap();
+        assert_eq!(answer.status(), status, "{}", answer.text().await.unwrap());
+    }
+    assert_eq!(ask(&served, "readyz").await.json::<Value>().await.unwrap()["demo"], false);
+    assert_eq!(ask(&served, "articles/a-00315").await.status(), 200);
+    assert_eq!(ask(&served, "feeds").await.status(), 403, "an admin signs in, or makes another key");
+    let welcome = reqwest::get(&served.link).await.unwrap().text().await.unwrap();
+    assert!(welcome.contains("Welcome, admin"), "{welcome}");
+    served.stop().await;
+    let mut served = start().await;
+    assert_eq!(ask(&served, "articles/a-00315").await.status(), 200, "the key stays");
+    served.signal("TERM");
+    assert_eq!(served.next_line(), "", "nothing follows the address");
+    let log = served.stop().await;
+    assert!(log.contains("the database has articles: they are served, and no API key is made"), "{log}");
+}
+
+#[apply(contract)]
+async fn demo_without_a_demo_world_says_so(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = atelier(&db, &["demo", "--address", "127.0.0.1:0"]);
+    command.current_dir(folder.path());
+    let output = run(command).await;
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("was not filled: it has articles or customers"), "{}", stderr(&output));
-    assert_eq!(db.open().await.articles().count().await, Ok(articles));
+    let said = stderr(&output);
+    assert!(said.contains("was not filled: it has customers, or models/demo has no demo world"), "{said}");
 }
 
 /// As a version that did not check prices wrote them.
 #[apply(contract)]
 async fn bad_rows_of_a_release_are_left_out(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
-    let release = folder.path().join("demo");
-    fs::create_dir(&release).unwrap();
+    let release = folder.path().join("models/demo");
+    fs::create_dir_all(&release).unwrap();
     write_tables(&release, 30);
     let articles = release.join("articles.jsonl");
     let lines = fs::read_to_string(&articles).unwrap();
     let bad = "{\"id\":\"coat-1\",\"type\":\"coat\",\"price\":\"ask us\"}\n";
     fs::write(&articles, lines + bad).unwrap();
-    let output = run(atelier(&db, &["--models", path(folder.path()), "demo"])).await;
-    assert_eq!(output.status.code(), Some(0));
-    let said = stderr(&output);
-    for part in ["left out: ", "articles.jsonl, line 21: ", "a price is a number", "(article \"coat-1\")"] {
-        assert!(said.contains(part), "{part} is not in {said}");
+    let served = Served::launch(atelier(&db, &["demo", "--address", "127.0.0.1:0"]), folder.path()).await;
+    let log = served.stop().await;
+    for part in ["left out: ", "articles.jsonl, line 21: ", "a price is a number", "(article \\\"coat-1\\\")"]
+    {
+        assert!(log.contains(part), "{part} is not in {log}");
     }
     let store = db.open().await;
     assert_eq!((store.articles().count().await, store.outfits().count().await), (Ok(20), Ok(31)));

@@ -40,7 +40,7 @@ pub fn atelier(db: &TestDatabase, arguments: &[&str]) -> Command {
 
 /// Fills the database with the demo world.
 pub async fn fill(db: &TestDatabase) {
-    let output = run(atelier(db, &["--models", path(&models()), "demo"])).await;
+    let output = run(atelier(db, &["import", path(&models().join("demo"))])).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 

@@ -5,7 +5,7 @@ use std::{
     net::{TcpListener, TcpStream},
     os::unix::ffi::OsStrExt,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStdout, Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -28,6 +28,7 @@ use crate::{
 /// A running `atelier serve`, with its address and the link that signs the first admin in.
 pub(super) struct Served {
     child: Child,
+    said: BufReader<ChildStdout>,
     pub(super) url: String,
     pub(super) link: String,
 }
@@ -49,18 +50,25 @@ impl Served {
         command.current_dir(folder);
         tokio::task::spawn_blocking(move || {
             let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-            let mut first = String::new();
-            BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+            let (mut said, mut first) = (BufReader::new(child.stdout.take().unwrap()), String::new());
+            said.read_line(&mut first).unwrap();
             let Some(link) = first.trim().strip_prefix("Atelier is at ") else {
                 let stderr = stderr(&child.wait_with_output().unwrap());
                 panic!("it stopped: {stderr}");
             };
             let (link, _) = link.split_once(" (signs admin in once, ").expect("it signs the first admin in");
             let (url, _) = link.split_once("sign-in/").expect("it is a link to sign in by");
-            Self { child, url: url.to_owned(), link: link.to_owned() }
+            Self { child, said, url: url.to_owned(), link: link.to_owned() }
         })
         .await
         .unwrap()
+    }
+
+    /// What it prints after the address, or nothing at its end.
+    pub(super) fn next_line(&mut self) -> String {
+        let mut line = String::new();
+        self.said.read_line(&mut line).unwrap();
+        line
     }
 
     pub(super) fn id(&self) -> u32 {
