@@ -72,9 +72,9 @@ def write(name, settings):
 
 def serve(name, number, *flags):
     address = f"http://127.0.0.1:{number}"
-    atelier = ["atelier", "--database", f"sqlite:{work}/{name}.db", "--models", RELEASE.parent]
-    subprocess.run([*atelier, "demo"], check=True)
-    start(name, [*atelier, "serve", "--address", f"127.0.0.1:{number}", *flags], f"{address}/readyz")
+    atelier = ["atelier", "--database", f"sqlite:{work}/{name}.db"]
+    subprocess.run([*atelier, "import", RELEASE], check=True)
+    start(name, [*atelier, "serve", "--models", RELEASE.parent, "--address", f"127.0.0.1:{number}", *flags], f"{address}/readyz")
     return address
 
 

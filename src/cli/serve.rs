@@ -111,19 +111,7 @@ pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode
     let releases = Arc::new(releases.require_known(config.models.least_known));
     releases.remove_left_over();
     serve_first_release(&store, &releases, &config, &origins).await?;
-    let (world, tell) =
-        (config.models.folder.join(&config.models.release), |line: &str| tracing::info!("{line}"));
-    let mut key = None;
-    if is_demo {
-        fill_if_empty(&store, &world, tell).await?;
-        store.limit_growth().await?;
-    } else if content == Content::DemoWorld {
-        key = fill_and_issue_key(&store, &world, tell).await?;
-    } else if store.articles().count().await? == 0 {
-        tracing::info!(
-            "the catalogue is empty: fill it with `atelier import`, or show the demo world by `atelier demo`"
-        );
-    }
+    let key = fill(&store, &config, content).await?;
     // The release was loaded without the articles that the database has since.
     releases.refresh().await?;
     let tickets = Tickets::start(&store, config.tickets.terms(), draw_key, SystemTime::now().into()).await?;
@@ -198,6 +186,23 @@ pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode
     tokio::task::spawn_blocking(move || traces.finish()).await?;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Fills a database with the demo world if it is for that, and gives the API key that was made for it.
+async fn fill(store: &Store, config: &Config, content: Content) -> Result<Option<Key>> {
+    let (world, tell) =
+        (config.models.folder.join(&config.models.release), |line: &str| tracing::info!("{line}"));
+    if config.database.url.is_none() {
+        fill_if_empty(store, &world, tell).await?;
+        store.limit_growth().await?;
+    } else if content == Content::DemoWorld {
+        return fill_and_issue_key(store, &world, tell).await;
+    } else if store.articles().count().await? == 0 {
+        tracing::info!(
+            "the catalogue is empty: fill it with `atelier import`, or show the demo world by `atelier demo`"
+        );
+    }
+    Ok(None)
 }
 
 /// Requests that come before the service is ready wait. The demo, which is open to every program, is for this machine only.
@@ -453,7 +458,7 @@ async fn announce(scheme: &str, address: SocketAddr, access: &Access, key: Optio
     };
     lines += "\n";
     if let Some(key) = key {
-        lines += &format!("API key for programs, shown only now: {}\n", key.as_str());
+        lines.extend(["API key for programs, shown only now: ", key.as_str(), "\n"]);
     }
     // At once: a reader may close its end after the first line.
     let mut out = io::stdout().lock();

@@ -201,8 +201,11 @@ pub fn money(thousandths: i64) -> f64 {
 /// A share with its 95 % confidence interval (Wilson's).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
 pub struct Share {
+    /// The share, from 0 to 1.
     pub value: f64,
+    /// The lower end of the interval.
     pub low: f64,
+    /// The upper end of the interval.
     pub high: f64,
 }
 

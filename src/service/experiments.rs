@@ -117,6 +117,7 @@ pub struct Experiment {
     #[serde(default = "usual_effect")]
     #[schema(minimum = 0.001, maximum = 10)]
     pub effect: f64,
+    /// For the shop's own people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 2000)]
     pub note: Option<String>,
@@ -125,7 +126,7 @@ pub struct Experiment {
     /// An arm beyond one of these limits stops the experiment.
     #[serde(default, deserialize_with = "read_object", skip_serializing_if = "Limits::is_empty")]
     pub stop_if: Limits,
-    /// The share of the known customers in percent. Who is in it stays in it as it grows.
+    /// The percentage of known customers who take part. Raising it keeps everybody who takes part already.
     #[serde(default = "whole", deserialize_with = "read_integer")]
     #[schema(minimum = 1, maximum = 100)]
     pub share: u8,

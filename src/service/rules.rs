@@ -127,6 +127,7 @@ pub struct Rule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub starts_at: Option<String>,
+    /// It counts no longer from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub ends_at: Option<String>,
@@ -134,9 +135,11 @@ pub struct Rule {
     #[serde(default, deserialize_with = "read_integer")]
     #[schema(maximum = 1000)]
     pub priority: u32,
+    /// Who is responsible for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 128)]
     pub owner: Option<String>,
+    /// Why there is this rule, for the shop's own people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 2000)]
     pub note: Option<String>,
@@ -176,8 +179,10 @@ pub struct Conditions {
 #[serde(deny_unknown_fields, default, expecting = "an object such as {\"min\": 10}")]
 #[schema(as = RuleRange)]
 pub struct Range {
+    /// The lowest value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
+    /// The highest value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
 }
@@ -198,6 +203,7 @@ pub struct When {
     /// The outfit has such an article.
     #[serde(deserialize_with = "read_object", skip_serializing_if = "Conditions::is_empty")]
     pub outfit: Conditions,
+    /// The method is one of these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<String>)]
     pub methods: Vec<Method>,

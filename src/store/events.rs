@@ -45,6 +45,7 @@ pub struct Events<'a> {
     pub(super) store: &'a Store,
 }
 
+/// What happened to an article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EventKind {

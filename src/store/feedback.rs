@@ -61,6 +61,7 @@ pub enum RefusalReason {
     Style,
 }
 
+/// What became of a suggestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FeedbackKind {

@@ -18,22 +18,32 @@ export interface components {
         };
         /** @description The suggestions of one day, method, … */
         AcceptanceItem: components["schemas"]["Outcomes"] & {
-            /** @example 2026-11-21 */
+            /**
+             * @description The day, method, slot or whatever else `by` names.
+             * @example 2026-11-21
+             */
             value: string;
         };
         /** @description The answer to a message. */
         AgentAnswer: {
             error?: components["schemas"]["AgentError"];
+            /** @description The message's id. */
             id: string | number;
+            /** @description Always `2.0`. */
             jsonrpc: string;
             /** @description What the method gives. */
             result?: Record<string, never>;
         };
         /** @description What is wrong with a message. What is wrong with a tool's arguments is in its result. */
         AgentError: {
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description JSON-RPC's code of the error.
+             */
             code: number;
+            /** @description More about the error, such as the supported versions. */
             data?: Record<string, never>;
+            /** @description What is wrong. */
             message: string;
         };
         /**
@@ -45,13 +55,20 @@ export interface components {
          *     }
          */
         AgentMessage: {
+            /** @description The message's id. */
             id?: string | number;
+            /** @description Always `2.0`. */
             jsonrpc: components["schemas"]["JsonRpc"];
+            /** @description Such as `tools/list` or `tools/call`. */
             method: string;
+            /** @description What the method takes. */
             params?: Record<string, never>;
         };
         Alive: {
-            /** @example alive */
+            /**
+             * @description Always `alive`.
+             * @example alive
+             */
             status: string;
         };
         /** @description How some customers of an experiment are answered. */
@@ -83,33 +100,43 @@ export interface components {
         ArmCounts: {
             /**
              * Format: int64
-             * @description Without what came back.
+             * @description Accepted suggestions, without returned ones.
              */
             accepted: number;
             /**
              * Format: int64
-             * @description By ticket, or soon after the suggestion was shown.
+             * @description Purchases by ticket, or soon after the suggestion was shown.
              */
             bought: number;
             /**
              * Format: int64
-             * @description Those of which a suggestion was shown.
+             * @description Completions of which a suggestion was shown.
              */
             completions: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bought and not returned.
+             */
             kept: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Returned purchases.
+             */
             returned: number;
             /**
              * Format: double
              * @description What was paid less what was paid back, in the shop's currency.
              */
             revenue: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Suggestions that were shown.
+             */
             shown: number;
         };
         /** @description How an arm differs from the first one, for each completion that was shown. */
         ArmDifference: {
+            /** @description The name of the arm. */
             arm: string;
             /**
              * Format: double
@@ -118,20 +145,26 @@ export interface components {
             control?: number | null;
             /**
              * Format: double
-             * @description The days that are still needed to find a change of `effect`.
+             * @description How many more days it takes to find a change of `effect`.
              */
             days_needed?: number | null;
             difference?: components["schemas"]["Share"] | null;
             metric: components["schemas"]["ExperimentMetric"];
-            /** Format: double */
+            /**
+             * Format: double
+             * @description This arm's.
+             */
             value?: number | null;
         };
         ArmFigures: components["schemas"]["ArmCounts"] & {
-            /** @example today */
+            /**
+             * @description The name of the arm.
+             * @example today
+             */
             arm: string;
             /**
              * Format: int64
-             * @description Those who were shown a completion.
+             * @description Number of customers who were shown a completion.
              */
             customers: number;
         };
@@ -153,7 +186,10 @@ export interface components {
             new: number;
             /** @description The methods that suggest new articles. */
             open_methods: string[];
-            /** @example demo */
+            /**
+             * @description The live release.
+             * @example demo
+             */
             release: string;
             /** @description Number of articles that it was trained with and that are no longer in the catalogue. */
             retired: number;
@@ -212,11 +248,17 @@ export interface components {
         /** @description One article, given the others. */
         ArticleScore: {
             article: components["schemas"]["Article"];
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The natural logarithm of `probability`.
+             */
             log_probability: number;
             /** @description Number of articles of its type. */
             of_type: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The probability of this article at its place, given the others.
+             */
             probability: number;
             /** @description Among all articles of its type, from 1. */
             rank: number;
@@ -225,6 +267,7 @@ export interface components {
              * @description Share of the probability of all articles of its type.
              */
             share: number;
+            /** @description Its place in the outfit, from 0. */
             slot: number;
         };
         /** @description A stored article, and warnings about it. */
@@ -246,19 +289,29 @@ export interface components {
         ArticleType: string;
         /** @description An entry of the audit log. */
         AuditEntry: {
-            /** @example customer.put */
+            /**
+             * @description What was done.
+             * @example customer.put
+             */
             action: string;
-            /** @example 2026-11-21T14:34:00Z */
+            /**
+             * @description When.
+             * @example 2026-11-21T14:34:00Z
+             */
             at: string;
             /**
              * @description A `person` with an account, a program with a `key`, or the `service` itself.
              * @example key
              */
             by: string;
+            /** @description What changed, or how much. */
             details: {
                 [key: string]: unknown;
             };
-            /** @example c-000010 */
+            /**
+             * @description The name or id of what was changed.
+             * @example c-000010
+             */
             subject: string;
         };
         BatchAnswer: {
@@ -350,10 +403,15 @@ export interface components {
         Column: {
             /** @description Number of articles that the filters admit. */
             admissible: number;
+            /** @description The customer; null if none was named. */
             customer?: string | null;
             method: components["schemas"]["MethodName"];
+            /** @description The outfit's mixture of latent personas, if the method has them. */
             personas?: number[] | null;
-            /** Format: float */
+            /**
+             * Format: float
+             * @description Mean number of steps of a universal trunk, if the method has one.
+             */
             steps?: number | null;
             suggestions: components["schemas"]["Suggestion"][];
             true_article?: components["schemas"]["Standing"] | null;
@@ -429,10 +487,13 @@ export interface components {
             true_article?: components["schemas"]["ArticleId"] | null;
         };
         Comparison: {
+            /** @description In the order of the request. */
             columns: components["schemas"]["Column"][];
+            /** @description The device that the models run on. */
             device: string;
             /** @description Every pair of columns, by their places. */
             pairs: components["schemas"]["Pair"][];
+            /** @description The release that answered. */
             release: string;
             /** @description The blank's place in the outfit. */
             slot: number;
@@ -534,9 +595,13 @@ export interface components {
              * @example autumn-office
              */
             look?: string | null;
+            /** @description Addresses of pictures of the whole outfit. */
             pictures?: string[];
+            /** @description The season of a published look. */
             season?: string | null;
+            /** @description The tags of a published look. */
             tags?: string[];
+            /** @description What customers read above it. */
             title?: string | null;
             /**
              * Format: double
@@ -548,6 +613,7 @@ export interface components {
         Completion: {
             /** @description The experiment's arm, if an experiment chose the method. */
             arm?: string | null;
+            /** @description In the order of their slots. */
             blanks: components["schemas"]["Blank"][];
             /** @description Send this id with feedback. */
             completion_id: string;
@@ -558,11 +624,17 @@ export interface components {
             device: string;
             /** @description Whether the shop's rules did not apply because the customer is in the holdout. */
             held_out?: boolean;
-            /** @example gsu */
+            /**
+             * @description The method that answered.
+             * @example gsu
+             */
             method: string;
             /** @description The outfit's mixture of latent personas, if the method has them. */
             personas?: number[] | null;
-            /** @example demo */
+            /**
+             * @description The release that answered.
+             * @example demo
+             */
             release: string;
             /** @description The most probable outfits with all blanks filled together. */
             sets?: components["schemas"]["OutfitSet"][];
@@ -581,6 +653,7 @@ export interface components {
         Condition: string;
         /** @description How many articles the catalogue and the live release have. */
         Coverage: {
+            /** @description Articles of the catalogue that the release was trained with. */
             both: number;
             /** @description Articles that the release was not trained with: only some methods can suggest them. */
             only_in_catalogue: number;
@@ -612,7 +685,10 @@ export interface components {
         CustomerExport: {
             /** @description The audit log's entries about the customer. */
             audit: components["schemas"]["AuditEntry"][];
-            /** @example 2026-11-21T14:34:00Z */
+            /**
+             * @description When the customer was stored first.
+             * @example 2026-11-21T14:34:00Z
+             */
             created_at: string;
             customer: components["schemas"]["Customer"];
             events: components["schemas"]["EventStored"][];
@@ -714,9 +790,15 @@ export interface components {
         };
         /** @description The events of a kind. */
         EventCount: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Number of events.
+             */
             events: number;
-            /** @example bought */
+            /**
+             * @description The kind of these events.
+             * @example bought
+             */
             kind: string;
             /**
              * Format: double
@@ -730,18 +812,33 @@ export interface components {
         };
         /** @description The result for one of several events. */
         EventItem: components["schemas"]["EventTaken"] | components["schemas"]["Problem"];
-        /** @enum {string} */
+        /**
+         * @description What happened to an article.
+         * @enum {string}
+         */
         EventKind: "viewed" | "added" | "bought" | "returned" | "kept" | "rejected";
         /** @description A stored event. */
         EventStored: {
+            /** @description The article, by its id. */
             article: string;
+            /** @description How it belongs to a suggestion: `ticket` or `window`; null if it does not. */
             attribution?: string | null;
-            /** @example bought */
+            /**
+             * @description What happened.
+             * @example bought
+             */
             kind: string;
+            /** @description The order's id. */
             order?: string | null;
-            /** @example 2026-11-21T14:34:00Z */
+            /**
+             * @description When it happened.
+             * @example 2026-11-21T14:34:00Z
+             */
             time: string;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description What was paid or paid back, in the shop's currency.
+             */
             value?: number | null;
         };
         /** @description A recorded event. */
@@ -752,7 +849,10 @@ export interface components {
              * @example ticket
              */
             attribution?: string | null;
-            /** @example order-10001/1 */
+            /**
+             * @description The event's id.
+             * @example order-10001/1
+             */
             id: string;
             /** @description False if it was already recorded. */
             recorded: boolean;
@@ -779,9 +879,15 @@ export interface components {
              * @description Already recorded.
              */
             known: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description New events.
+             */
             recorded: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Lines that are no valid events.
+             */
             refused: number;
         };
         /**
@@ -827,10 +933,11 @@ export interface components {
              * @example autumn
              */
             name?: string | null;
+            /** @description For the shop's own people. */
             note?: string | null;
             /**
              * Format: int32
-             * @description The share of the known customers in percent. Who is in it stays in it as it grows.
+             * @description The percentage of known customers who take part. Raising it keeps everybody who takes part already.
              */
             share?: number;
             /**
@@ -844,13 +951,14 @@ export interface components {
             /** @description The arm that is shipped. */
             winner?: string | null;
         };
-        /** @description What may be concluded. */
+        /** @description What the figures say. */
         ExperimentDecision: {
             /**
              * @description `collecting`: not yet. `winner`: this arm is better. `no-difference`: no arm differs by as much as `effect`. `broken-split`: the
              *     figures must not be trusted.
              */
             state: string;
+            /** @description The better arm, if there is one. */
             winner?: string | null;
         };
         /** @description What an experiment shows. Look at it as often as you like. */
@@ -858,15 +966,15 @@ export interface components {
             arms: components["schemas"]["ArmFigures"][];
             /**
              * Format: double
-             * @description The days for which it has run.
+             * @description How many days it has run.
              */
             days: number;
             decision: components["schemas"]["ExperimentDecision"];
             /** @description Of each arm but the first, for each metric. */
             differences: components["schemas"]["ArmDifference"][];
-            /** @description Whether the arms do not have their shares of the customers, so that no figure can be trusted. */
+            /** @description Whether the numbers of customers contradict the shares, so that no figure can be trusted. */
             is_split_broken: boolean;
-            /** @description What decides. */
+            /** @description The metric that decides. */
             metric: components["schemas"]["ExperimentMetric"];
             second_release?: components["schemas"]["ExperimentRelease"] | null;
             /**
@@ -936,6 +1044,7 @@ export interface components {
             memory_bytes?: number | null;
             /** @description Why it is not loaded, or cannot be. */
             reason?: string | null;
+            /** @description Its name. */
             release: string;
         };
         /**
@@ -958,15 +1067,21 @@ export interface components {
         };
         /** @description A stored source, with the state of its fetches. */
         Feed: {
-            /** @example 2026-11-21T20:34:00Z */
+            /**
+             * @description When it is fetched next; null without a schedule.
+             * @example 2026-11-21T20:34:00Z
+             */
             due_at?: string | null;
+            /** @description Why the last attempt failed; null if it did not. */
             failure?: string | null;
             /**
              * Format: int32
              * @description Number of failures in a row. Two raise an alert.
              */
             failures: number;
+            /** @description Whether a user name and password, or a token, are stored for the address. */
             has_credentials: boolean;
+            /** @description Whether it is being fetched now. */
             is_fetching: boolean;
             /**
              * Format: int64
@@ -974,13 +1089,22 @@ export interface components {
              * @example 17
              */
             last_import?: number | null;
-            /** @example shop */
+            /**
+             * @description The name of the feed.
+             * @example shop
+             */
             name: string;
             options: components["schemas"]["FeedOptions"];
             schedule?: components["schemas"]["FeedSchedule"] | null;
-            /** @example 2026-11-21T14:34:20Z */
+            /**
+             * @description When it was last imported.
+             * @example 2026-11-21T14:34:20Z
+             */
             succeeded_at?: string | null;
-            /** @example 2026-11-21T14:34:00Z */
+            /**
+             * @description When it was last fetched, whatever came of it.
+             * @example 2026-11-21T14:34:00Z
+             */
             tried_at?: string | null;
             /**
              * @description With `…` for the values of its query.
@@ -1021,7 +1145,10 @@ export interface components {
              * @default null
              */
             mirror_limit?: number | null;
-            /** @default replace */
+            /**
+             * @description What happens to the rows that are stored.
+             * @default replace
+             */
             mode?: components["schemas"]["Mode"];
             /**
              * @description Store the good rows even if others are bad.
@@ -1052,19 +1179,26 @@ export interface components {
              * @example Bearer abc
              */
             authorization?: string | null;
+            /** @description The delimiter of CSV files; found by itself if it is not given. */
             delimiter?: string | null;
+            /** @description The encoding of CSV files, such as windows-1252; UTF-8 by default. */
             encoding?: string | null;
             /** @description As the parameters of `POST /feeds/{name}`. */
             format?: string | null;
+            /** @description Names of columns to read as others, as `FROM=TO`. */
             map?: string[];
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description Import nothing if more than this percentage of the catalogue would be retired.
+             */
             mirror_limit?: number | null;
             /**
-             * @description What a feed does with the rows that are stored.
+             * @description What a feed does to the rows that are stored.
              * @enum {string}
              */
             mode?: "replace" | "merge" | "mirror" | "delete";
             schedule?: components["schemas"]["FeedSchedule"] | null;
+            /** @description Skip bad rows; otherwise one bad row stops the import. */
             skip_bad?: boolean;
             /**
              * @description The table that a feed's rows belong to.
@@ -1118,9 +1252,15 @@ export interface components {
         FeedbackCount: components["schemas"]["Outcomes"] & {
             /** @description The experiment's arm; null if no experiment chose the method. */
             arm?: string | null;
-            /** @example gsu */
+            /**
+             * @description The method that suggested.
+             * @example gsu
+             */
             method: string;
-            /** @example demo */
+            /**
+             * @description The release that suggested.
+             * @example demo
+             */
             release: string;
         };
         /** @description Feedback by release, method and arm. */
@@ -1160,27 +1300,47 @@ export interface components {
         };
         /** @description The result for one of several events. */
         FeedbackItem: components["schemas"]["Taken"] | components["schemas"]["Problem"];
-        /** @enum {string} */
+        /**
+         * @description What became of a suggestion.
+         * @enum {string}
+         */
         FeedbackKind: "shown" | "accepted" | "rejected" | "bought" | "returned" | "kept";
         /** @description A stored event. */
         FeedbackStored: {
+            /** @description The experiment's arm that suggested, if any. */
             arm?: string | null;
+            /** @description The article, by its id. */
             article: string;
-            /** @example 2026-11-21T14:34:00Z */
+            /**
+             * @description When it was reported.
+             * @example 2026-11-21T14:34:00Z
+             */
             at: string;
+            /** @description The completion that suggested. */
             completion_id: string;
-            /** @example bought */
+            /**
+             * @description What happened.
+             * @example bought
+             */
             kind: string;
+            /** @description The method that suggested. */
             method: string;
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description The suggestion's rank, from 1.
+             */
             rank: number;
             /**
              * @description Why a stylist refused it: `too-dear`, `has-one`, `colour` or `style`.
              * @example too-dear
              */
             reason?: string | null;
+            /** @description The release that suggested. */
             release: string;
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description The slot of the blank, from 0.
+             */
             slot: number;
         };
         Feeds: {
@@ -1245,9 +1405,15 @@ export interface components {
         };
         /** @description An import in the background. */
         Import: {
-            /** @example 2026-11-21T14:34:00Z */
+            /**
+             * @description When it was asked for.
+             * @example 2026-11-21T14:34:00Z
+             */
             created_at: string;
-            /** @example 2026-11-21T14:34:20Z */
+            /**
+             * @description When it ended; null until then.
+             * @example 2026-11-21T14:34:20Z
+             */
             ended_at?: string | null;
             /**
              * @description Your name for the feed.
@@ -1256,13 +1422,17 @@ export interface components {
             feed: string;
             /**
              * Format: int64
+             * @description The id of the import.
              * @example 17
              */
             id: number;
             options: components["schemas"]["FeedOptions"];
             progress: components["schemas"]["ImportProgress"];
             result?: components["schemas"]["ImportResult"] | null;
-            /** @example 2026-11-21T14:34:00Z */
+            /**
+             * @description When it began to run; null while it waits.
+             * @example 2026-11-21T14:34:00Z
+             */
             started_at?: string | null;
             /**
              * @description The key's label or the person's name; null if the service started it.
@@ -1287,6 +1457,7 @@ export interface components {
             rows: number;
         };
         ImportLineError: {
+            /** @description What is wrong with the line. */
             detail: string;
             /**
              * Format: int64
@@ -1296,23 +1467,38 @@ export interface components {
         };
         /** @description How much of the file was read, and all of it: bytes, or rows in Parquet. */
         ImportProgress: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes of the file that were read.
+             */
             read: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Bytes of the file.
+             */
             total: number;
         };
         /** @description What an import did, or why it failed. */
         ImportResult: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Ids to delete that none had.
+             */
             absent: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description New rows.
+             */
             added: number;
             /**
              * Format: int64
              * @description Bad rows, which are not stored.
              */
             bad: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Rows that changed stored data.
+             */
             changed: number;
             /**
              * Format: int64
@@ -1340,7 +1526,10 @@ export interface components {
              * @description Articles that `mode=mirror` retired.
              */
             retired: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Rows that were already stored.
+             */
             unchanged: number;
         };
         Imports: {
@@ -1373,7 +1562,10 @@ export interface components {
         Look: {
             /** @description The ids of its articles, or of variants, in the order in which they are shown. */
             articles: string[];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description It is not shown from then on.
+             */
             ends_at?: string | null;
             if_missing?: components["schemas"]["LookIfMissing"];
             /**
@@ -1390,7 +1582,10 @@ export interface components {
             order?: number;
             /** @description Addresses of pictures of the whole outfit. */
             pictures?: string[];
-            /** @example autumn */
+            /**
+             * @description A season, to find looks by.
+             * @example autumn
+             */
             season?: string | null;
             /**
              * Format: date-time
@@ -1398,6 +1593,7 @@ export interface components {
              */
             starts_at?: string | null;
             state?: components["schemas"]["LookState"];
+            /** @description Words to find looks by. */
             tags?: string[];
             /**
              * @description What customers read above it.
@@ -1453,12 +1649,17 @@ export interface components {
              * @example match
              */
             method: string;
-            /** @example demo */
+            /**
+             * @description The release that answered.
+             * @example demo
+             */
             release: string;
             warnings: components["schemas"]["Warning"][];
         };
+        /** @description A method of the live release. */
         Method: {
             method: components["schemas"]["MethodName"];
+            /** @description Measurements on the validation split. */
             metrics: {
                 [key: string]: unknown;
             };
@@ -1487,28 +1688,41 @@ export interface components {
             /** @description Why a faster device could not be used, if one was tried. */
             device_note?: string | null;
             methods: components["schemas"]["Method"][];
+            /** @description The live release. */
             release: string;
         };
         /**
-         * @description What a feed does with the rows that are stored.
+         * @description What a feed does to the rows that are stored.
          * @enum {string}
          */
         Mode: "replace" | "merge" | "mirror" | "delete";
         /** @description A rule that moved a suggestion. */
         MovedBy: {
             effect: components["schemas"]["RuleEffect"];
-            /** @example new-season */
+            /**
+             * @description The name of the rule.
+             * @example new-season
+             */
             name: string;
             /** @description Its rank by the model alone, among the articles that the filters admit. */
             rank_before: number;
         };
         /** @description A stylist's note about a customer. */
         Note: {
-            /** @example 2026-11-21T14:34:00Z */
+            /**
+             * @description When it was written.
+             * @example 2026-11-21T14:34:00Z
+             */
             at: string;
-            /** @example Ada */
+            /**
+             * @description Who wrote it.
+             * @example Ada
+             */
             by: string;
-            /** @example Prefers to be called in the evening */
+            /**
+             * @description What it says.
+             * @example Prefers to be called in the evening
+             */
             note: string;
         };
         /** @description What is for sale at this moment. */
@@ -1527,9 +1741,15 @@ export interface components {
             accepted: number;
             /** @description Purchases of events without a ticket, of articles that the customer was shown shortly before. Not part of the others. */
             in_window: components["schemas"]["Sales"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Suggestions that were rejected.
+             */
             rejected: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Suggestions that were shown.
+             */
             shown: number;
         };
         /** @description A stored outfit. */
@@ -1541,7 +1761,10 @@ export interface components {
              * @example 2026-11-21T14:34:00Z
              */
             changed_at: string;
-            /** @example 2026-11-21T14:34:00Z */
+            /**
+             * @description When it was stored first.
+             * @example 2026-11-21T14:34:00Z
+             */
             created_at: string;
             customer?: components["schemas"]["CustomerId"] | null;
             /**
@@ -1555,6 +1778,7 @@ export interface components {
             features: components["schemas"]["Features"];
             /**
              * Format: int64
+             * @description The id of the outfit.
              * @example 17
              */
             id: number;
@@ -1565,9 +1789,15 @@ export interface components {
             link_expires_at?: string | null;
             /** @description What the link says above the outfit. */
             message?: string;
-            /** @example Autumn office */
+            /**
+             * @description Its name, which the customer sees if the outfit is shown to them.
+             * @example Autumn office
+             */
             name?: string | null;
-            /** @example Try the boots in 38 */
+            /**
+             * @description For the shop's own people.
+             * @example Try the boots in 38
+             */
             note?: string;
             /**
              * @description `imported`, `saved`, or `accepted` from a suggestion.
@@ -1576,7 +1806,10 @@ export interface components {
             origin: string;
             /** @description What the customer answered there. */
             replies?: components["schemas"]["Reply"][];
-            /** @example train */
+            /**
+             * @description The split of an imported outfit: `train`, `validation` or `test`.
+             * @example train
+             */
             split?: string | null;
         };
         /**
@@ -1587,9 +1820,15 @@ export interface components {
          */
         OutfitPatch: {
             customer?: components["schemas"]["CustomerId"] | null;
-            /** @example Autumn office */
+            /**
+             * @description A name, which the customer sees if the outfit is shown to them.
+             * @example Autumn office
+             */
             name?: string | null;
-            /** @example Try the boots in 38 */
+            /**
+             * @description A note for the shop's own people.
+             * @example Try the boots in 38
+             */
             note?: string | null;
         };
         /**
@@ -1634,7 +1873,10 @@ export interface components {
         };
         OutfitSet: {
             articles: components["schemas"]["Placed"][];
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The natural logarithm of `probability`.
+             */
             log_probability: number;
             /**
              * Format: double
@@ -1670,7 +1912,10 @@ export interface components {
             items: {
                 /** @description The ids of its articles, or of variants, in the order in which they are shown. */
                 articles: string[];
-                /** Format: date-time */
+                /**
+                 * Format: date-time
+                 * @description It is not shown from then on.
+                 */
                 ends_at?: string | null;
                 if_missing?: components["schemas"]["LookIfMissing"];
                 /**
@@ -1687,7 +1932,10 @@ export interface components {
                 order?: number;
                 /** @description Addresses of pictures of the whole outfit. */
                 pictures?: string[];
-                /** @example autumn */
+                /**
+                 * @description A season, to find looks by.
+                 * @example autumn
+                 */
                 season?: string | null;
                 /**
                  * Format: date-time
@@ -1695,6 +1943,7 @@ export interface components {
                  */
                 starts_at?: string | null;
                 state?: components["schemas"]["LookState"];
+                /** @description Words to find looks by. */
                 tags?: string[];
                 /**
                  * @description What customers read above it.
@@ -1739,13 +1988,20 @@ export interface components {
         };
         Placed: components["schemas"]["SuggestedVariant"] & {
             article: components["schemas"]["Article"];
+            /** @description Its place in the outfit, from 0. */
             slot: number;
         };
         /** @description Price limits. If one is set, articles without a price are excluded. */
         Price: {
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The highest price.
+             */
             max?: number | null;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The lowest price.
+             */
             min?: number | null;
             /**
              * Format: double
@@ -1766,8 +2022,12 @@ export interface components {
             errors?: components["schemas"]["Finding"][];
             /** @description The request's X-Request-ID, which is also in the log. */
             request_id: string;
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description The status of the answer.
+             */
             status: number;
+            /** @description The kind of problem, in words. */
             title: string;
             /**
              * @description The page that explains this kind of problem.
@@ -1777,10 +2037,17 @@ export interface components {
         };
         /** @description How often a customer bought an article. */
         Purchase: {
+            /** @description The article, by its id. */
             article: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How often it was bought.
+             */
             bought: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How often it was returned.
+             */
             returned: number;
             /**
              * @description The latest of these events.
@@ -1790,6 +2057,7 @@ export interface components {
         };
         Ready: {
             articles: components["schemas"]["Coverage"];
+            /** @description `SQLite` or `Postgres`. */
             database: string;
             /** @description Whether this is the demo, where nothing is private. */
             demo: boolean;
@@ -1797,13 +2065,18 @@ export interface components {
             device: string;
             /** @description The version of ONNX Runtime; `none` if a server runs the models. */
             onnx_runtime: string;
+            /** @description The live release. */
             release: string;
             second_release?: components["schemas"]["SecondRelease"] | null;
-            /** @example ready */
+            /**
+             * @description Always `ready`.
+             * @example ready
+             */
             status: string;
         };
         /** @description A feature or article that changed a suggestion's share. */
         Reason: {
+            /** @description Another article of the outfit, by its id. */
             article?: string | null;
             /**
              * Format: double
@@ -1816,10 +2089,13 @@ export interface components {
             slot?: number | null;
         };
         Release: {
+            /** @description When it was made (RFC 3339). */
             created?: string | null;
             /** @description The data that the release was trained on. */
             data?: string | null;
+            /** @description Its methods. */
             methods: string[];
+            /** @description The name of the release. */
             name: string;
             /** @description Why the release cannot be served. */
             refused?: string | null;
@@ -1832,10 +2108,12 @@ export interface components {
         Releases: {
             /** @description The live release. */
             active?: string | null;
+            /** @description By name. */
             releases: components["schemas"]["Release"][];
         };
         /** @description Outfits that the method remembers. */
         RememberedOutfits: {
+            /** @description Number of outfits. */
             count: number;
             /** @description The slots whose articles they have. */
             slots: number[];
@@ -1847,14 +2125,20 @@ export interface components {
              * @example a-00568
              */
             article?: string | null;
-            /** @example 2026-11-21T14:34:00Z */
+            /**
+             * @description When they answered.
+             * @example 2026-11-21T14:34:00Z
+             */
             at: string;
             /**
              * @description `likes`, `dislikes` or `asks`.
              * @example asks
              */
             kind: string;
-            /** @example Is it warm? */
+            /**
+             * @description What they wrote.
+             * @example Is it warm?
+             */
             text?: string;
         };
         /**
@@ -1887,7 +2171,10 @@ export interface components {
             /** @description The articles that it applies to: at least one condition. */
             articles: components["schemas"]["RuleArticles"];
             effect: components["schemas"]["RuleEffect"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description It counts no longer from then on.
+             */
             ends_at?: string | null;
             /**
              * Format: double
@@ -1901,9 +2188,11 @@ export interface components {
              * @example new-season
              */
             name?: string | null;
+            /** @description Why there is this rule, for the shop's own people. */
             note?: string | null;
             /** @description Of `pair` and `never-together`: the other articles. */
             others?: components["schemas"]["RuleArticles"];
+            /** @description Who is responsible for it. */
             owner?: string | null;
             /**
              * Format: int32
@@ -1978,13 +2267,14 @@ export interface components {
              * @description In how many more or fewer answers it would be.
              */
             answers: number;
+            /** @description The article, by its id. */
             article: string;
         };
         /** @description Outcomes of suggestions that a rule could change. */
         RuleOutcomes: {
             /**
              * Format: int64
-             * @description Without what came back.
+             * @description Accepted suggestions, without returned ones.
              */
             accepted: number;
             /**
@@ -1992,9 +2282,15 @@ export interface components {
              * @description By feedback on the completion.
              */
             bought: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Suggestions that were rejected.
+             */
             rejected: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Suggestions that were shown.
+             */
             shown: number;
         };
         /**
@@ -2008,30 +2304,36 @@ export interface components {
         };
         /** @description What would change if the rule applied now. */
         RulePreview: {
-            /** @description How many answers would be others. */
+            /** @description Number of answers that would change. */
             changed: number;
-            /** @description The articles that would be in more answers, and in fewer: those that change most first, at most 50. */
+            /** @description The articles that would be in more answers: at most 50, those that gain most first. */
             gains: components["schemas"]["RuleMove"][];
+            /** @description The articles that would be in fewer answers. */
             losses: components["schemas"]["RuleMove"][];
-            /** @description How many recent questions were asked again: at most 300, none with features of a customer. */
+            /** @description Number of recent questions that were asked again: at most 300, without features of customers. */
             questions: number;
             /**
              * Format: double
-             * @description How likely it is, by the models, that a stylist would choose one of the suggestions for a blank: today and with the rule.
+             * @description The probability, by the models, that a stylist would choose one of the suggestions for a blank, today.
              */
             share: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The same with the rule.
+             */
             share_with: number;
         };
         /** @description Limits of a number, both inclusive. */
         RuleRange: {
             /**
              * Format: double
+             * @description The highest value.
              * @default null
              */
             max?: number | null;
             /**
              * Format: double
+             * @description The lowest value.
              * @default null
              */
             min?: number | null;
@@ -2062,7 +2364,10 @@ export interface components {
             features?: {
                 [key: string]: string[];
             };
-            /** @default [] */
+            /**
+             * @description The method is one of these.
+             * @default []
+             */
             methods?: string[];
             /**
              * @description For each numeric feature, its limits.
@@ -2087,11 +2392,20 @@ export interface components {
         };
         /** @description Sales of suggested articles. */
         Sales: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Purchases of suggested articles.
+             */
             bought: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Purchases that were not returned.
+             */
             kept: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Purchases that were returned.
+             */
             returned: number;
             /**
              * Format: double
@@ -2134,13 +2448,16 @@ export interface components {
         };
         Scored: {
             articles: components["schemas"]["ArticleScore"][];
+            /** @description The device that the models run on. */
             device: string;
             /**
              * Format: double
              * @description Mean natural logarithm of the articles' probabilities, each given the others.
              */
             mean_log_probability: number;
+            /** @description The method that scored. */
             method: string;
+            /** @description The release that answered. */
             release: string;
             timing: components["schemas"]["Timing"];
             warnings: components["schemas"]["Warning"][];
@@ -2149,18 +2466,29 @@ export interface components {
         };
         /** @description A release beside the live one. */
         SecondRelease: {
+            /** @description The experiment that needs it. */
             experiment: string;
             /** @description If it is not, the experiment has no customers on this replica; its log says why. */
             loaded: boolean;
+            /** @description Its name. */
             release: string;
         };
         /** @description A share with its 95 % confidence interval (Wilson's). */
         Share: {
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The upper end of the interval.
+             */
             high: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The lower end of the interval.
+             */
             low: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The share, from 0 to 1.
+             */
             value: number;
         };
         SimilarArticle: components["schemas"]["SuggestedVariant"] & {
@@ -2180,7 +2508,10 @@ export interface components {
         Standing: {
             /** @description Whether the filters admit it. */
             admissible: boolean;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description Over all articles that the method knows, if the request asks for it.
+             */
             probability?: number | null;
             /** @description Among all articles that the filters admit. */
             rank: number;
@@ -2205,9 +2536,14 @@ export interface components {
          *     ]
          */
         Stock: number | {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many there are.
+             */
             count: number;
+            /** @description The size. */
             size?: string;
+            /** @description The store. */
             store?: string;
         }[] | {
             [key: string]: number;
@@ -2308,10 +2644,13 @@ export interface components {
          *     }
          */
         Variant: {
+            /** @description Its Global Trade Item Number. */
             gtin?: string;
             /** @description The shop's own key, such as its SKU. No other variant or article has it. */
             id: string;
+            /** @description The address of its picture. */
             image?: string;
+            /** @description The address of its page. */
             link?: string;
             /** @description What the customer chooses, by name. */
             options?: {
@@ -2319,6 +2658,7 @@ export interface components {
             };
             /** @description A number of 0 or more, or a text such as `64,55` or `1.299,00`. */
             price?: string | number;
+            /** @description Its size. */
             size?: string;
             /** @description A count, counts by store, or true or false if it is not counted. */
             stock?: number | boolean | {
@@ -2329,8 +2669,12 @@ export interface components {
         };
         /** @description Something that may be wrong with the request, although there is an answer. */
         Warning: {
-            /** @example article-not-in-release */
+            /**
+             * @description Identifies the kind of warning; it never changes.
+             * @example article-not-in-release
+             */
             code: string;
+            /** @description What was found, and what it means for the answer. */
             detail: string;
         };
     };

@@ -260,6 +260,7 @@ impl Suggestion {
 pub struct Placement {
     /// Among all articles that the filters admit.
     pub rank: usize,
+    /// Over all articles that the method knows, if the request asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
     /// Of the probability of all articles that the filters admit, if they admit this one.

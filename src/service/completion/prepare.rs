@@ -21,8 +21,10 @@ use crate::service::fault::{Fault, Field};
 /// Something that may be wrong with the request, although there is an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Warning {
+    /// Identifies the kind of warning; it never changes.
     #[schema(examples("article-not-in-release"))]
     pub code: &'static str,
+    /// What was found, and what it means for the answer.
     pub detail: String,
     // What it is about, for pages with their own words: an article's id, a store, or a feature and its value.
     #[serde(skip)]

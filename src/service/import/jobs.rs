@@ -80,7 +80,7 @@ impl FeedName {
     }
 }
 
-/// What a feed does with the rows that are stored.
+/// What a feed does to the rows that are stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -130,6 +130,7 @@ pub struct FeedOptions {
     /// The table that the rows belong to.
     #[param(inline)]
     pub table: FeedTable,
+    /// What happens to the rows that are stored.
     #[param(inline)]
     pub mode: Mode,
     /// `jsonl`, `csv`, `parquet`, `google-xml`, `google-tsv` or `shopify-csv`; without it, as the contents show.
@@ -243,13 +244,17 @@ pub struct JobResult {
     /// Why it did not end well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// New rows.
     pub added: u64,
+    /// Rows that changed stored data.
     pub changed: u64,
+    /// Rows that were already stored.
     pub unchanged: u64,
     /// Articles that `mode=mirror` retired.
     pub retired: u64,
     /// With `mode=delete`: articles or customers that were deleted, and ids that none had.
     pub deleted: u64,
+    /// Ids to delete that none had.
     pub absent: u64,
     /// Entries of a product feed that are not for sale, not wearable, or the parents of variants.
     pub left_out: u64,
@@ -280,6 +285,7 @@ pub struct ErrorKind {
 pub struct LineError {
     /// The line on which the row begins, from 1; in Parquet the number of the row.
     pub line: u64,
+    /// What is wrong with the line.
     pub detail: String,
 }
 

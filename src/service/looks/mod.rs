@@ -79,9 +79,11 @@ pub struct Look {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 50, examples(json!(["https://shop.example/looks/autumn-office.jpg"])))]
     pub pictures: Vec<String>,
+    /// A season, to find looks by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 128, examples("autumn"))]
     pub season: Option<String>,
+    /// Words to find looks by.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 50, examples(json!(["office"])))]
     pub tags: Vec<String>,
@@ -101,6 +103,7 @@ pub struct Look {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub starts_at: Option<String>,
+    /// It is not shown from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub ends_at: Option<String>,

@@ -84,6 +84,7 @@ struct AcceptanceBody {
 /// The suggestions of one day, method, …
 #[derive(Debug, Serialize, ToSchema)]
 struct AcceptanceItem {
+    /// The day, method, slot or whatever else `by` names.
     #[schema(examples("2026-11-21"))]
     value: String,
     #[serde(flatten)]
@@ -94,9 +95,11 @@ struct AcceptanceItem {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Outcomes)]
 pub(crate) struct OutcomesBody {
+    /// Suggestions that were shown.
     shown: u64,
     /// Without those that came back.
     accepted: u64,
+    /// Suggestions that were rejected.
     rejected: u64,
     #[serde(flatten)]
     sold: SalesBody,
@@ -117,8 +120,11 @@ impl From<Outcomes> for OutcomesBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Sales)]
 struct SalesBody {
+    /// Purchases of suggested articles.
     bought: u64,
+    /// Purchases that were returned.
     returned: u64,
+    /// Purchases that were not returned.
     kept: u64,
     /// What was paid less what was paid back, in the shop's currency, as far as events say it.
     revenue: f64,

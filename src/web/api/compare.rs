@@ -101,10 +101,13 @@ pub(crate) struct CompareBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Comparison)]
 pub(crate) struct ComparisonBody {
+    /// The release that answered.
     release: String,
+    /// The device that the models run on.
     device: &'static str,
     /// The blank's place in the outfit.
     slot: usize,
+    /// In the order of the request.
     columns: Vec<ColumnBody>,
     /// Every pair of columns, by their places.
     pairs: Vec<Pair>,
@@ -116,6 +119,7 @@ pub(crate) struct ComparisonBody {
 struct ColumnBody {
     #[schema(value_type = MethodNameSchema)]
     method: Method,
+    /// The customer; null if none was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     customer: Option<String>,
     /// Number of articles that the filters admit.
@@ -124,8 +128,10 @@ struct ColumnBody {
     /// The rank of the true article; without one a warning says why.
     #[serde(skip_serializing_if = "Option::is_none")]
     true_article: Option<Placement>,
+    /// The outfit's mixture of latent personas, if the method has them.
     #[serde(skip_serializing_if = "Option::is_none")]
     personas: Option<Vec<f32>>,
+    /// Mean number of steps of a universal trunk, if the method has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<f32>,
     warnings: Vec<Warning>,

@@ -28,6 +28,7 @@ const MOST_VALUES: usize = 100;
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ArticleCoverage)]
 struct CoverageBody {
+    /// The live release.
     #[schema(examples("demo"))]
     release: String,
     /// Number of the catalogue's articles that the release was trained with.

@@ -16,7 +16,7 @@ use axum::{
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::{IntoParams, ToSchema, openapi};
 use utoipa_axum::routes;
 
 use super::{
@@ -247,6 +247,7 @@ async fn erase(target: Target<CustomerId>) -> Result<StatusCode, Problem> {
 #[expect(dead_code, reason = "only the schema of the answer, which is streamed")]
 struct CustomerExport {
     customer: CustomerBody,
+    /// When the customer was stored first.
     #[schema(examples("2026-11-21T14:34:00Z"))]
     created_at: String,
     /// When the profile changed last.
@@ -270,10 +271,13 @@ struct CustomerExport {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Note)]
 struct NoteBody {
+    /// When it was written.
     #[schema(examples("2026-11-21T14:34:00Z"))]
     at: String,
+    /// Who wrote it.
     #[schema(examples("Ada"))]
     by: String,
+    /// What it says.
     #[schema(examples("Prefers to be called in the evening"))]
     note: String,
 }
@@ -289,17 +293,24 @@ impl From<CustomerNote> for NoteBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AuditEntry)]
 struct AuditBody {
+    /// When.
     #[schema(examples("2026-11-21T14:34:00Z"))]
     at: String,
     /// A `person` with an account, a program with a `key`, or the `service` itself.
     #[schema(examples("key"))]
     by: &'static str,
+    /// What was done.
     #[schema(examples("customer.put"))]
     action: String,
+    /// The name or id of what was changed.
     #[schema(examples("c-000010"))]
     subject: String,
-    #[schema(schema_with = free_object, example = json!({"new": true}))]
+    #[schema(schema_with = describe_details, example = json!({"new": true}))]
     details: Map<String, Value>,
+}
+
+fn describe_details() -> openapi::Schema {
+    free_object("What changed, or how much.")
 }
 
 impl From<AuditEntry> for AuditBody {

@@ -108,6 +108,7 @@ impl EventBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = EventTaken)]
 struct RecordedEvent {
+    /// The event's id.
     #[schema(examples("order-10001/1"))]
     id: String,
     /// False if it was already recorded.
@@ -184,9 +185,11 @@ impl RecordedEvent {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = EventsImported)]
 struct SummaryBody {
+    /// New events.
     recorded: u64,
     /// Already recorded.
     known: u64,
+    /// Lines that are no valid events.
     refused: u64,
     /// The first refused lines.
     errors: Vec<Finding>,
@@ -243,8 +246,10 @@ struct CountsBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = EventCount)]
 struct CountBody {
+    /// The kind of these events.
     #[schema(examples("bought"))]
     kind: &'static str,
+    /// Number of events.
     events: u64,
     /// The sum of their values, in the shop's currency.
     value: f64,
@@ -279,13 +284,19 @@ async fn counts(
 /// A stored event.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct EventStored {
+    /// What happened.
     #[schema(examples("bought"))]
     kind: &'static str,
+    /// The article, by its id.
     article: String,
+    /// The order's id.
     order: Option<String>,
+    /// What was paid or paid back, in the shop's currency.
     value: Option<f64>,
+    /// When it happened.
     #[schema(examples("2026-11-21T14:34:00Z"))]
     time: String,
+    /// How it belongs to a suggestion: `ticket` or `window`; null if it does not.
     attribution: Option<&'static str>,
 }
 
@@ -306,8 +317,11 @@ impl From<StoredEvent> for EventStored {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Purchase)]
 pub(crate) struct PurchaseBody {
+    /// The article, by its id.
     article: String,
+    /// How often it was bought.
     bought: u64,
+    /// How often it was returned.
     returned: u64,
     /// The latest of these events.
     #[schema(examples("2026-11-21T14:34:00Z"))]

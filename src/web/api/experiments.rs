@@ -236,11 +236,11 @@ async fn delete(
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ExperimentFigures)]
 struct FiguresBody {
-    /// What decides.
+    /// The metric that decides.
     metric: Metric,
-    /// The days for which it has run.
+    /// How many days it has run.
     days: f64,
-    /// Whether the arms do not have their shares of the customers, so that no figure can be trusted.
+    /// Whether the numbers of customers contradict the shares, so that no figure can be trusted.
     is_split_broken: bool,
     /// The probability of so uneven a split, by a chi-squared test. Below 0.001 it is broken.
     split_p: f64,
@@ -256,6 +256,7 @@ struct FiguresBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ExperimentRelease)]
 struct SecondReleaseBody {
+    /// Its name.
     release: String,
     /// Whether the replica that answers has loaded it.
     is_loaded: bool,
@@ -277,9 +278,10 @@ impl From<SecondRelease> for SecondReleaseBody {
 
 #[derive(Debug, Serialize, ToSchema)]
 struct ArmFigures {
+    /// The name of the arm.
     #[schema(examples("today"))]
     arm: String,
-    /// Those who were shown a completion.
+    /// Number of customers who were shown a completion.
     customers: i64,
     #[serde(flatten)]
     counts: CountsBody,
@@ -289,14 +291,17 @@ struct ArmFigures {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ArmCounts)]
 struct CountsBody {
-    /// Those of which a suggestion was shown.
+    /// Completions of which a suggestion was shown.
     completions: i64,
+    /// Suggestions that were shown.
     shown: i64,
-    /// Without what came back.
+    /// Accepted suggestions, without returned ones.
     accepted: i64,
-    /// By ticket, or soon after the suggestion was shown.
+    /// Purchases by ticket, or soon after the suggestion was shown.
     bought: i64,
+    /// Returned purchases.
     returned: i64,
+    /// Bought and not returned.
     kept: i64,
     /// What was paid less what was paid back, in the shop's currency.
     revenue: f64,
@@ -330,19 +335,20 @@ impl From<ArmCustomer> for CustomerArmBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ArmDifference)]
 struct DifferenceBody {
+    /// The name of the arm.
     arm: String,
     metric: Metric,
     /// The first arm's.
     control: Option<f64>,
+    /// This arm's.
     value: Option<f64>,
-    /// By how much `value` is higher, with an interval that holds at all looks together in 95 of 100 experiments; null until both arms have
-    /// 100 customers.
+    /// `value` less `control`, with an interval that is right at every look in 95 of 100 experiments; null until both arms have 100 customers.
     difference: Option<Share>,
-    /// The days that are still needed to find a change of `effect`.
+    /// How many more days it takes to find a change of `effect`.
     days_needed: Option<f64>,
 }
 
-/// What may be concluded.
+/// What the figures say.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ExperimentDecision)]
 struct DecisionBody {
@@ -350,6 +356,7 @@ struct DecisionBody {
     /// figures must not be trusted.
     #[schema(pattern = "^(collecting|winner|no-difference|broken-split)$")]
     state: &'static str,
+    /// The better arm, if there is one.
     winner: Option<String>,
 }
 
@@ -428,7 +435,7 @@ struct FormatQuery {
 
 /// An experiment's customers
 ///
-/// A file with a row for each customer and arm: a number that stands for the customer, the arm, and what became of the suggestions.
+/// A file with one row for each customer and arm: a number instead of the customer's id, the arm, and the counts.
 #[utoipa::path(get, path = "/experiments/{name}/customers", operation_id = "getExperimentCustomers", tag = "experiments",
     params(ExperimentPath, FormatQuery),
     responses(

@@ -274,15 +274,24 @@ impl EventBody {
 /// A stored event.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FeedbackStored {
+    /// What happened.
     #[schema(examples("bought"))]
     kind: &'static str,
+    /// The completion that suggested.
     completion_id: String,
+    /// The slot of the blank, from 0.
     slot: u32,
+    /// The article, by its id.
     article: String,
+    /// The suggestion's rank, from 1.
     rank: u32,
+    /// The release that suggested.
     release: String,
+    /// The method that suggested.
     method: String,
+    /// The experiment's arm that suggested, if any.
     arm: Option<String>,
+    /// When it was reported.
     #[schema(examples("2026-11-21T14:34:00Z"))]
     at: String,
     /// Why a stylist refused it: `too-dear`, `has-one`, `colour` or `style`.
@@ -314,8 +323,10 @@ struct CountsBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = FeedbackCount)]
 struct CountBody {
+    /// The release that suggested.
     #[schema(examples("demo"))]
     release: String,
+    /// The method that suggested.
     #[schema(examples("gsu"))]
     method: String,
     /// The experiment's arm; null if no experiment chose the method.

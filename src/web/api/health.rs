@@ -14,6 +14,7 @@ pub(crate) fn router() -> Routes {
 
 #[derive(Serialize, ToSchema)]
 struct Alive {
+    /// Always `alive`.
     #[schema(examples("alive"))]
     status: &'static str,
 }
@@ -30,13 +31,16 @@ async fn livez() -> Json<Alive> {
 
 #[derive(Serialize, ToSchema)]
 struct Ready {
+    /// Always `ready`.
     #[schema(examples("ready"))]
     status: &'static str,
     /// Whether this is the demo, where nothing is private.
     demo: bool,
+    /// `SQLite` or `Postgres`.
     database: &'static str,
     /// The version of ONNX Runtime; `none` if a server runs the models.
     onnx_runtime: &'static str,
+    /// The live release.
     release: String,
     /// The device that the models run on.
     device: &'static str,
@@ -50,7 +54,9 @@ struct Ready {
 #[derive(Serialize, ToSchema)]
 #[schema(as = SecondRelease)]
 struct SecondBody {
+    /// Its name.
     release: String,
+    /// The experiment that needs it.
     experiment: String,
     /// If it is not, the experiment has no customers on this replica; its log says why.
     loaded: bool,
@@ -60,6 +66,7 @@ struct SecondBody {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Coverage)]
 struct CoverageBody {
+    /// Articles of the catalogue that the release was trained with.
     both: usize,
     /// Articles that the release was not trained with: only some methods can suggest them.
     only_in_catalogue: usize,

@@ -34,6 +34,7 @@ impl PathParameter for ImportId {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Import)]
 pub(crate) struct JobBody {
+    /// The id of the import.
     #[schema(examples(17))]
     id: i64,
     /// Your name for the feed.
@@ -47,10 +48,13 @@ pub(crate) struct JobBody {
     /// `failed`, `cancelled`, or `interrupted` with its process. Only `done` has stored anything.
     #[schema(examples("done"))]
     state: &'static str,
+    /// When it was asked for.
     #[schema(examples("2026-11-21T14:34:00Z"))]
     created_at: String,
+    /// When it began to run; null while it waits.
     #[schema(examples("2026-11-21T14:34:00Z"))]
     started_at: Option<String>,
+    /// When it ended; null until then.
     #[schema(examples("2026-11-21T14:34:20Z"))]
     ended_at: Option<String>,
     progress: ProgressBody,
@@ -62,7 +66,9 @@ pub(crate) struct JobBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ImportProgress)]
 struct ProgressBody {
+    /// Bytes of the file that were read.
     read: u64,
+    /// Bytes of the file.
     total: u64,
 }
 

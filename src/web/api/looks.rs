@@ -35,7 +35,7 @@ use crate::{
         keys::{Caller, Reader},
         paging::{self, Page},
         routes::Routes,
-        schema::{ArticleIdSchema, CustomerIdSchema, id_text},
+        schema::{ArticleIdSchema, CursorSchema, CustomerIdSchema},
     },
 };
 
@@ -60,7 +60,7 @@ struct StoredBody {
 #[into_params(parameter_in = Query)]
 struct ListQuery {
     /// `next_cursor` of the previous page; without it, the first page.
-    #[param(schema_with = id_text)]
+    #[param(value_type = Option<CursorSchema>, inline)]
     cursor: Option<String>,
     /// Maximum number of items.
     n: Option<u32>,
@@ -237,6 +237,7 @@ pub(crate) struct LooksQuery {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Looks)]
 pub(crate) struct LooksBody {
+    /// The release that answered.
     #[schema(examples("demo"))]
     release: String,
     /// The method that made the outfits, and that chose what replaces an article.
@@ -259,12 +260,16 @@ struct LookBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(examples("autumn-office"))]
     look: Option<String>,
+    /// What customers read above it.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
+    /// Addresses of pictures of the whole outfit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pictures: Vec<String>,
+    /// The season of a published look.
     #[serde(skip_serializing_if = "Option::is_none")]
     season: Option<String>,
+    /// The tags of a published look.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tags: Vec<String>,
     /// With the article itself.

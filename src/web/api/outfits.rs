@@ -48,9 +48,10 @@ pub(crate) fn router() -> Routes {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Outfit)]
 pub(crate) struct OutfitBody {
+    /// The id of the outfit.
     #[schema(examples(17))]
     id: i64,
-    /// None of a draft that is not for anybody yet.
+    /// Null for a draft without a customer.
     #[schema(value_type = Option<CustomerIdSchema>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     customer: Option<String>,
@@ -59,12 +60,15 @@ pub(crate) struct OutfitBody {
     articles: Vec<Option<String>>,
     /// Whether it has no customer, blanks or too few articles. Training and exports leave drafts out.
     draft: bool,
+    /// Its name, which the customer sees if the outfit is shown to them.
     #[schema(examples("Autumn office"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
+    /// For the shop's own people.
     #[schema(examples("Try the boots in 38"))]
     #[serde(skip_serializing_if = "String::is_empty")]
     note: String,
+    /// The split of an imported outfit: `train`, `validation` or `test`.
     #[schema(examples("train"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     split: Option<&'static str>,
@@ -74,6 +78,7 @@ pub(crate) struct OutfitBody {
     /// `imported`, `saved`, or `accepted` from a suggestion.
     #[schema(examples("saved"))]
     origin: &'static str,
+    /// When it was stored first.
     #[schema(examples("2026-11-21T14:34:00Z"))]
     created_at: String,
     /// When it was changed last.
@@ -99,6 +104,7 @@ pub(crate) struct OutfitBody {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Reply)]
 struct ReplyBody {
+    /// When they answered.
     #[schema(examples("2026-11-21T14:34:00Z"))]
     at: String,
     /// `likes`, `dislikes` or `asks`.
@@ -108,6 +114,7 @@ struct ReplyBody {
     #[schema(examples("a-00568"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     article: Option<String>,
+    /// What they wrote.
     #[schema(examples("Is it warm?"))]
     #[serde(skip_serializing_if = "String::is_empty")]
     text: String,
@@ -314,11 +321,13 @@ async fn find(state: &AppState, id: OutfitId) -> Result<SavedOutfit, Problem> {
 #[serde(deny_unknown_fields)]
 #[schema(as = OutfitPatch, example = json!({"note": "Try the boots in 38"}))]
 struct OutfitChange {
-    /// Of an outfit without a customer.
+    /// The customer of an outfit that has none yet.
     #[schema(value_type = Option<CustomerIdSchema>)]
     customer: Option<String>,
+    /// A name, which the customer sees if the outfit is shown to them.
     #[schema(examples("Autumn office"), min_length = 1, max_length = 128)]
     name: Option<String>,
+    /// A note for the shop's own people.
     #[schema(examples("Try the boots in 38"), max_length = 2000)]
     note: Option<String>,
 }

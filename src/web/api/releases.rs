@@ -8,7 +8,7 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::{IntoParams, ToSchema, openapi::Schema};
 use utoipa_axum::routes;
 
 use super::bulk::spool_to;
@@ -40,6 +40,7 @@ pub(crate) fn router() -> Routes {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Methods)]
 struct MethodsBody {
+    /// The live release.
     release: String,
     /// The device that the models run on.
     device: &'static str,
@@ -52,6 +53,7 @@ struct MethodsBody {
     methods: Vec<MethodBody>,
 }
 
+/// A method of the live release.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Method)]
 struct MethodBody {
@@ -59,8 +61,7 @@ struct MethodBody {
     method: Method,
     /// Number of parameters, without the embeddings of articles and features and the last dense layer.
     parameters: u64,
-    /// Measurements on the validation split.
-    #[schema(schema_with = free_object)]
+    #[schema(schema_with = describe_metrics)]
     metrics: Map<String, Value>,
     /// Whether the method uses the customer's features.
     personal: bool,
@@ -68,6 +69,10 @@ struct MethodBody {
     waiting: usize,
     /// Maximum number of jobs in the queue.
     queue: usize,
+}
+
+fn describe_metrics() -> Schema {
+    free_object("Measurements on the validation split.")
 }
 
 /// Methods
@@ -109,18 +114,22 @@ impl MethodsBody {
 struct ReleasesBody {
     /// The live release.
     active: Option<String>,
+    /// By name.
     releases: Vec<ReleaseBody>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Release)]
 struct ReleaseBody {
+    /// The name of the release.
     name: String,
+    /// When it was made (RFC 3339).
     #[serde(skip_serializing_if = "Option::is_none")]
     created: Option<String>,
     /// The data that the release was trained on.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<String>,
+    /// Its methods.
     #[schema(value_type = Vec<String>)]
     methods: Vec<Method>,
     /// Whether this process has loaded the release and tried its models since its files last changed. A release that

@@ -65,21 +65,24 @@ struct StoredBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RulePreview)]
 struct PreviewBody {
-    /// How many recent questions were asked again: at most 300, none with features of a customer.
+    /// Number of recent questions that were asked again: at most 300, without features of customers.
     questions: usize,
-    /// How many answers would be others.
+    /// Number of answers that would change.
     changed: usize,
-    /// How likely it is, by the models, that a stylist would choose one of the suggestions for a blank: today and with the rule.
+    /// The probability, by the models, that a stylist would choose one of the suggestions for a blank, today.
     share: f64,
+    /// The same with the rule.
     share_with: f64,
-    /// The articles that would be in more answers, and in fewer: those that change most first, at most 50.
+    /// The articles that would be in more answers: at most 50, those that gain most first.
     gains: Vec<MoveBody>,
+    /// The articles that would be in fewer answers.
     losses: Vec<MoveBody>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RuleMove)]
 struct MoveBody {
+    /// The article, by its id.
     article: String,
     /// In how many more or fewer answers it would be.
     answers: u32,
@@ -281,9 +284,11 @@ async fn effect(
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RuleOutcomes)]
 struct RuleOutcomesBody {
+    /// Suggestions that were shown.
     shown: u64,
-    /// Without what came back.
+    /// Accepted suggestions, without returned ones.
     accepted: u64,
+    /// Suggestions that were rejected.
     rejected: u64,
     /// By feedback on the completion.
     bought: u64,

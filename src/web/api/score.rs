@@ -60,8 +60,11 @@ pub(crate) struct ScoreBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Scored)]
 pub(crate) struct ScoredBody {
+    /// The release that answered.
     release: String,
+    /// The method that scored.
     method: String,
+    /// The device that the models run on.
     device: &'static str,
     /// Mean natural logarithm of the articles' probabilities, each given the others.
     mean_log_probability: f64,
@@ -76,9 +79,12 @@ pub(crate) struct ScoredBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ArticleScore)]
 struct ArticleScoreBody {
+    /// Its place in the outfit, from 0.
     slot: usize,
     article: ArticleBody,
+    /// The probability of this article at its place, given the others.
     probability: f64,
+    /// The natural logarithm of `probability`.
     log_probability: f64,
     /// Among all articles of its type, from 1.
     rank: usize,

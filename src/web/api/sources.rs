@@ -69,14 +69,19 @@ struct PutBody {
     /// As the parameters of `POST /feeds/{name}`.
     #[serde(default)]
     format: Option<String>,
+    /// The delimiter of CSV files; found by itself if it is not given.
     #[serde(default)]
     delimiter: Option<String>,
+    /// The encoding of CSV files, such as windows-1252; UTF-8 by default.
     #[serde(default)]
     encoding: Option<String>,
+    /// Names of columns to read as others, as `FROM=TO`.
     #[serde(default)]
     map: Vec<String>,
+    /// Skip bad rows; otherwise one bad row stops the import.
     #[serde(default)]
     skip_bad: bool,
+    /// Import nothing if more than this percentage of the catalogue would be retired.
     #[serde(default)]
     #[schema(maximum = 100)]
     mirror_limit: Option<u8>,
@@ -91,26 +96,33 @@ fn read_authorization<'de, D: Deserializer<'de>>(value: D) -> Result<Authorizati
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Feed)]
 struct FeedBody {
+    /// The name of the feed.
     #[schema(examples("shop"))]
     name: String,
     /// With `…` for the values of its query.
     #[schema(examples("https://shop.example/feed.xml?token=…"))]
     url: String,
+    /// Whether a user name and password, or a token, are stored for the address.
     has_credentials: bool,
     schedule: Option<Schedule>,
     options: FeedOptions,
     /// The last import, which `/imports/{id}` has while it is among the last.
     #[schema(examples(17))]
     last_import: Option<i64>,
+    /// Whether it is being fetched now.
     is_fetching: bool,
+    /// When it was last fetched, whatever came of it.
     #[schema(examples("2026-11-21T14:34:00Z"))]
     tried_at: Option<String>,
+    /// When it was last imported.
     #[schema(examples("2026-11-21T14:34:20Z"))]
     succeeded_at: Option<String>,
+    /// When it is fetched next; null without a schedule.
     #[schema(examples("2026-11-21T20:34:00Z"))]
     due_at: Option<String>,
     /// Number of failures in a row. Two raise an alert.
     failures: u32,
+    /// Why the last attempt failed; null if it did not.
     failure: Option<String>,
 }
 

@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     config::Limits,
     store::StoreError,
-    web::http::{Finding, Kind, Problem, schema::id_text},
+    web::http::{Finding, Kind, Problem, schema::CursorSchema},
 };
 
 /// The query for a page of search results.
@@ -23,7 +23,7 @@ pub(crate) struct SearchQuery {
     #[serde(default)]
     pub(crate) search: String,
     /// `next_cursor` of the previous page; without it, the first page.
-    #[param(schema_with = id_text)]
+    #[param(value_type = Option<CursorSchema>, inline)]
     pub(crate) cursor: Option<String>,
     /// Maximum number of items.
     pub(crate) n: Option<u32>,
@@ -41,7 +41,7 @@ pub(crate) struct ArticleQuery {
     #[param(example = "coat")]
     pub(crate) r#type: Option<String>,
     /// `next_cursor` of the previous page; without it, the first page.
-    #[param(schema_with = id_text)]
+    #[param(value_type = Option<CursorSchema>, inline)]
     pub(crate) cursor: Option<String>,
     /// Maximum number of items.
     pub(crate) n: Option<u32>,

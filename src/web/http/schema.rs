@@ -50,6 +50,7 @@ macro_rules! named {
 named! {
     ArticleIdSchema "ArticleId" id_text().description(Some("The shop's id of an article.")).examples(["a-00134"]);
     CustomerIdSchema "CustomerId" id_text().description(Some("The shop's id of a customer.")).examples(["c-000010"]);
+    CursorSchema "Cursor" id_text();
     ArticleTypeSchema "ArticleType" text(&format!("^{END}]({MIDDLE}*{END}])?$")).description(Some("What an article is.")).examples(["coat"]);
     ConditionSchema "Condition" text("^[^:]+:[^\\u0000]")
         .description(Some("An attribute of an article and a value of it."))
@@ -85,7 +86,7 @@ fn count() -> ObjectBuilder {
 }
 
 /// The schema of an article's or a customer's id, which is neither `.` nor `..`.
-pub(crate) fn id_text() -> ObjectBuilder {
+fn id_text() -> ObjectBuilder {
     text(&format!("^({END}.]({MIDDLE}*{END}])?|\\.({END}.]|{MIDDLE}+{END}]))$"))
         .min_length(Some(1))
         .max_length(Some(128))
@@ -147,9 +148,9 @@ pub(crate) fn types_by_slot() -> Schema {
 }
 
 /// The schema of an object with any fields.
-pub(crate) fn free_object() -> Schema {
+pub(crate) fn free_object(about: &str) -> Schema {
     let any = AdditionalProperties::FreeForm(true);
-    ObjectBuilder::new().additional_properties(Some(any)).into()
+    ObjectBuilder::new().additional_properties(Some(any)).description(Some(about)).into()
 }
 
 fn method_name() -> ObjectBuilder {
@@ -228,9 +229,9 @@ fn embedding() -> ObjectBuilder {
 fn stock() -> ObjectBuilder {
     const WORD: &str = "[A-Za-z0-9]";
     let entry = ObjectBuilder::new()
-        .property("size", text(WORD))
-        .property("store", text(WORD))
-        .property("count", count())
+        .property("size", text(WORD).description(Some("The size.")))
+        .property("store", text(WORD).description(Some("The store.")))
+        .property("count", count().description(Some("How many there are.")))
         .required("count")
         .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)));
     let entry = serde_json::to_value(entry.build()).expect("a schema is plain JSON; this is a bug");
@@ -242,6 +243,7 @@ fn stock() -> ObjectBuilder {
 
 fn variant() -> ObjectBuilder {
     let word = || ObjectBuilder::new().schema_type(Type::String);
+    let described = |what| word().description(Some(what));
     let options = ObjectBuilder::new().additional_properties(Some(RefOr::T(Schema::from(word()))));
     let stock = counts([Type::Integer, Type::Boolean, Type::Object], NAME)
         .description(Some("A count, counts by store, or true or false if it is not counted."));
@@ -252,16 +254,16 @@ fn variant() -> ObjectBuilder {
                 "The shop's own key, such as its SKU. No other variant or article has it.",
             )),
         )
-        .property("size", word())
+        .property("size", described("Its size."))
         .property(
             "options",
             options.property_names(Some(text(NAME))).description(Some("What the customer chooses, by name.")),
         )
         .property("price", price())
         .property("stock", stock)
-        .property("gtin", word())
-        .property("link", word())
-        .property("image", word())
+        .property("gtin", described("Its Global Trade Item Number."))
+        .property("link", described("The address of its page."))
+        .property("image", described("The address of its picture."))
         .required("id")
         .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true)))
         .property_names(Some(text(TEXT)))

@@ -39,20 +39,20 @@ pub(crate) fn render(document: &Value, demo: bool) -> Document {
 
 const MARKDOWN: &str = "text/markdown; charset=utf-8";
 
-/// A page of the documentation
+/// A page of the documentation, or a file that a page links to
 ///
-/// As Markdown, for people and language models.
+/// Pages are Markdown, for people and language models; other files are plain text.
 #[utoipa::path(get, path = "/docs/{name}", operation_id = "getDocument", tag = "documents",
     params(("name" = String, Path, description = "The page's name; `/llms.txt` lists them", example = "api.md"), ReadHeaders),
     responses(
-        (status = 200, description = "The page", body = String, content_type = "text/markdown"),
+        (status = 200, description = "The page or file", content((String = "text/markdown"), (String = "text/plain"))),
         (status = 304, description = "The caller has this version"),
         (status = 404, description = "There is no such page"),
         (status = 412, description = "The document has another version"),
     ),
 )]
 async fn document(Path(name): Path<String>, conditions: Conditions) -> Result<Response, Problem> {
-    let page = PAGES.iter().find(|page| page.name == name);
+    let page = PAGES.iter().chain(&*FILES).find(|page| page.name == name);
     let unknown = || Problem::new(Kind::NotFound, format!("there is no page {name:?}; /llms.txt lists them"));
     page.ok_or_else(unknown)?.document.answer(ASK_AGAIN, &conditions)
 }
@@ -73,24 +73,39 @@ async fn list(conditions: Conditions) -> Result<Response, Problem> {
     LIST.answer(ASK_AGAIN, &conditions)
 }
 
-/// A Markdown document of `docs`.
+/// A document of this repository, served by the last part of its path.
 struct DocPage {
     name: &'static str,
     text: &'static str,
     document: Document,
 }
 
-macro_rules! pages {
-    ($($name:literal),+ $(,)?) => {
-        LazyLock::new(|| vec![$({
-            let text = include_str!(concat!("../../../docs/", $name));
-            DocPage { name: $name, text, document: Document::new(MARKDOWN, text) }
-        }),+])
+impl DocPage {
+    fn new(path: &'static str, text: &'static str) -> Self {
+        let name = last_part(path);
+        let document = if name.rsplit('.').next() == Some("md") {
+            Document::new(MARKDOWN, mend_links(text))
+        } else {
+            // A page among the examples is to be read, not run.
+            Document::new("text/plain; charset=utf-8", text)
+        };
+        Self { name, text, document }
+    }
+}
+
+macro_rules! documents {
+    ($folder:literal: $($path:literal),+ $(,)?) => {
+        &[$(($path, include_str!(concat!("../../../", $folder, $path)))),+]
     };
 }
 
+static PAGES: LazyLock<Vec<DocPage>> =
+    LazyLock::new(|| PAGE_TEXTS.iter().map(|(path, text)| DocPage::new(path, text)).collect());
+static FILES: LazyLock<Vec<DocPage>> =
+    LazyLock::new(|| FILE_TEXTS.iter().map(|(path, text)| DocPage::new(path, text)).collect());
+
 /// In the order of the site.
-static PAGES: LazyLock<Vec<DocPage>> = pages![
+const PAGE_TEXTS: &[(&str, &str)] = documents!["docs/":
     "start.md",
     "guide.md",
     "feeds.md",
@@ -114,6 +129,84 @@ static PAGES: LazyLock<Vec<DocPage>> = pages![
     "decisions.md",
     "alternatives.md",
 ];
+
+/// What the pages link to, for readers who have no repository.
+const FILE_TEXTS: &[(&str, &str)] = documents!["":
+    "CHANGELOG.md",
+    "atelier.toml",
+    "crates/core/src/domain/schema.toml",
+    "deploy/alerts.yml",
+    "deploy/grafana/atelier.json",
+    "deploy/haproxy.cfg",
+    "deploy/kubernetes/complete-job.yaml",
+    "deploy/kubernetes/refresh-job.yaml",
+    "deploy/kubernetes/secret-template.yaml",
+    "deploy/kubernetes/service.yaml",
+    "deploy/prometheus.yml",
+    "deploy/refresh",
+    "docs/examples/agent-session.txt",
+    "docs/examples/agent.py",
+    "docs/examples/api.py",
+    "docs/examples/api.ts",
+    "docs/examples/experiment.ipynb",
+    "docs/examples/export_open_release.py",
+    "docs/examples/export_release.py",
+    "docs/examples/mlserver_runtime.py",
+    "docs/examples/ray_nightly.py",
+    "docs/examples/shop.html",
+    "docs/examples/spark_nightly.py",
+    "docs/examples/try_model_server.py",
+    "docs/examples/try_nightly.py",
+    "docs/results/complete-journey.md",
+    "docs/results/demo.json",
+    "docs/results/fifth.json",
+    "docs/results/paper.json",
+    "docs/results/refresh-2.json",
+    "docs/results/refresh-3.json",
+    "docs/results/refresh.json",
+    "docs/synonyms.txt",
+];
+
+fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Links to served documents name their last part. Other links become words with the file's path in the repository, and
+/// pictures their description.
+fn mend_links(text: &str) -> String {
+    let mend = |(number, part): (usize, &str)| {
+        if number % 2 == 0 { mend_links_of_prose(part) } else { part.to_owned() }
+    };
+    text.split("```").enumerate().map(mend).collect::<Vec<_>>().join("```")
+}
+
+fn mend_links_of_prose(text: &str) -> String {
+    let mut parts = text.split("](");
+    let mut mended = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (target, rest) = part.split_once(')').expect("a link has an end; this is a bug");
+        let (path, anchor) = target.find('#').map_or((target, ""), |at| target.split_at(at));
+        let name = last_part(path);
+        let is_served = || PAGE_TEXTS.iter().chain(FILE_TEXTS).any(|(path, _)| last_part(path) == name);
+        let link = if path.is_empty() || path.contains(':') || path.starts_with('/') {
+            format!("]({target})")
+        } else if is_served() {
+            format!("]({name}{anchor})")
+        } else {
+            let start = mended.rfind('[').expect("a link has a beginning; this is a bug");
+            let words = mended.split_off(start).split_off(1);
+            if mended.ends_with('!') {
+                mended.pop();
+                format!("*Picture: {words}*")
+            } else {
+                format!("{words} (`{}`)", path.trim_start_matches("../"))
+            }
+        };
+        mended += &link;
+        mended += rest;
+    }
+    mended
+}
 
 /// The first lines of a page say who reads it, and what they can do afterwards.
 fn list_pages() -> String {

@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use super::{Demo, FRIEND, Guarded, Service, header, until};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 /// Clients are generated with these names: add to them, and keep those that are there.
 const IDS: [&str; 77] = [
@@ -169,6 +169,53 @@ fn request(
     url.query_pairs_mut().extend_pairs(query);
     let request = service.http.request(operation.method.clone(), url);
     headers.into_iter().fold(request, |request, (name, value)| request.header(name, value))
+}
+
+/// By itself, or by its type.
+#[apply(on_sqlite)]
+async fn every_parameter_and_field_is_described(service: Service) {
+    fn is_described(schemas: &Value, shape: &Value) -> bool {
+        let name = shape["$ref"].as_str().and_then(|name| name.strip_prefix("#/components/schemas/"));
+        let parts =
+            ["oneOf", "anyOf", "allOf"].iter().flat_map(|key| shape[*key].as_array().into_iter().flatten());
+        let mut parts = parts.chain(shape.get("items")).chain(name.map(|name| &schemas[name]));
+        shape["description"].is_string() || parts.any(|part| is_described(schemas, part))
+    }
+    fn find_undescribed(schemas: &Value, place: &str, shape: &Value, found: &mut Vec<String>) {
+        for (name, field) in shape["properties"].as_object().into_iter().flatten() {
+            let place = format!("{place}.{name}");
+            if !is_described(schemas, field) {
+                found.push(place.clone());
+            }
+            find_undescribed(schemas, &place, field, found);
+        }
+        for key in ["oneOf", "anyOf", "allOf"] {
+            for part in shape[key].as_array().into_iter().flatten() {
+                find_undescribed(schemas, place, part, found);
+            }
+        }
+        if let Some(items) = shape.get("items") {
+            find_undescribed(schemas, place, items, found);
+        }
+    }
+    let document = service.json("/openapi.json").await;
+    let (mut found, mut parameters) = (Vec::new(), 0);
+    let schemas = &document["components"]["schemas"];
+    for (name, shape) in schemas.as_object().unwrap() {
+        find_undescribed(schemas, name, shape, &mut found);
+    }
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                parameters += 1;
+                if !parameter["description"].is_string() {
+                    found.push(format!("{method} {path}: {}", parameter["name"]));
+                }
+            }
+        }
+    }
+    assert!(parameters > 50, "{parameters}");
+    assert!(found.is_empty(), "these have no description:\n{}", found.join("\n"));
 }
 
 #[apply(contract)]

@@ -1,6 +1,6 @@
 //! `/mcp`: what agents can do, and what they are told.
 
-use std::time::SystemTime;
+use std::{collections::BTreeSet, fs, time::SystemTime};
 
 use atelier::{
     config::Limits,
@@ -444,4 +444,51 @@ async fn every_document_of_the_list_is_served(service: Service) {
     }
     assert_eq!(service.get("/docs/nothing.md").await.status(), 404);
     assert_eq!(service.get("/docs/..%2FCargo.toml").await.status(), 404);
+}
+
+/// Markdown and other files: a reader without the repository finds what a page speaks of.
+#[apply(on_sqlite)]
+async fn every_link_of_a_served_document_leads_to_a_served_one(service: Service) {
+    let (mut next, mut read) = (vec!["/llms.txt".to_owned()], BTreeSet::new());
+    while let Some(path) = next.pop() {
+        if !read.insert(path.clone()) {
+            continue;
+        }
+        let answer = service.get(&path).await;
+        assert_eq!(answer.status(), 200, "{path}");
+        if header(&answer, "content-type") != "text/markdown; charset=utf-8" {
+            continue;
+        }
+        let text = answer.text().await.unwrap();
+        let prose = text.split("```").step_by(2);
+        for link in
+            prose.flat_map(|prose| prose.split("](").skip(1)).filter_map(|rest| rest.split(')').next())
+        {
+            let link = link.split('#').next().unwrap();
+            if !link.is_empty() && !link.contains(':') {
+                let folder = path.rsplit_once('/').unwrap().0;
+                next.push(if link.starts_with('/') { link.to_owned() } else { format!("{folder}/{link}") });
+            }
+        }
+    }
+    let mut linked = 0;
+    for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/docs")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        let text = fs::read_to_string(path).unwrap();
+        for rest in
+            text.split("](examples/").chain(text.split("](results/")).filter(|rest| !text.starts_with(rest))
+        {
+            let name = rest.split([')', '#']).next().unwrap();
+            assert!(read.contains(&format!("/docs/{name}")), "{name} is not served");
+            linked += 1;
+        }
+    }
+    assert!(linked > 15, "{linked}");
+    let guide = service.get("/docs/guide.md").await.text().await.unwrap();
+    assert!(guide.contains("*Picture: On a phone*") && !guide.contains("images/"), "{guide}");
+    let api = service.get("/docs/api.md").await.text().await.unwrap();
+    assert!(api.contains("(`clients/python/README.md`)"), "{api}");
 }

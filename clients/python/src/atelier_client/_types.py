@@ -356,6 +356,7 @@ EventItem: TypeAlias = 'EventTaken | Problem'
 
 
 EventKind: TypeAlias = "Literal['viewed', 'added', 'bought', 'returned', 'kept', 'rejected']"
+"""What happened to an article."""
 
 
 class EventStored(TypedDict):
@@ -408,7 +409,7 @@ class Experiment(TypedDict):
 
 
 class ExperimentDecision(TypedDict):
-    """What may be concluded."""
+    """What the figures say."""
 
     state: str
     winner: NotRequired[str | None]
@@ -551,6 +552,7 @@ FeedbackItem: TypeAlias = 'Taken | Problem'
 
 
 FeedbackKind: TypeAlias = "Literal['shown', 'accepted', 'rejected', 'bought', 'returned', 'kept']"
+"""What became of a suggestion."""
 
 
 class FeedbackStored(TypedDict):
@@ -713,6 +715,8 @@ class Looks(TypedDict):
 
 
 class Method(TypedDict):
+    """A method of the live release."""
+
     method: MethodName
     metrics: dict[str, Any]
     parameters: int
@@ -734,7 +738,7 @@ class Methods(TypedDict):
 
 
 Mode: TypeAlias = "Literal['replace', 'merge', 'mirror', 'delete']"
-"""What a feed does with the rows that are stored."""
+"""What a feed does to the rows that are stored."""
 
 
 class MovedBy(TypedDict):

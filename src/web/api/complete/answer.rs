@@ -103,8 +103,10 @@ impl Shown {
 pub(crate) struct CompletionBody {
     /// Send this id with feedback.
     completion_id: String,
+    /// The release that answered.
     #[schema(examples("demo"))]
     release: String,
+    /// The method that answered.
     #[schema(examples("gsu"))]
     method: String,
     /// The experiment's arm, if an experiment chose the method.
@@ -116,6 +118,7 @@ pub(crate) struct CompletionBody {
     /// The device that the models run on.
     #[schema(examples("cpu"))]
     device: &'static str,
+    /// In the order of their slots.
     blanks: Vec<BlankBody>,
     /// The most probable outfits with all blanks filled together.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -168,6 +171,7 @@ pub(crate) struct SuggestionBody {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = MovedBy)]
 pub(crate) struct MovedByBody {
+    /// The name of the rule.
     #[schema(examples("new-season"))]
     name: String,
     effect: Effect,
@@ -242,6 +246,7 @@ pub(crate) struct ReasonBody {
     /// The slot of another article of the outfit.
     #[serde(skip_serializing_if = "Option::is_none")]
     slot: Option<usize>,
+    /// Another article of the outfit, by its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     article: Option<String>,
     /// Outfits of the training data with the suggestion and some of this outfit's articles.
@@ -255,6 +260,7 @@ pub(crate) struct ReasonBody {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = RememberedOutfits)]
 struct OutfitsBody {
+    /// Number of outfits.
     count: usize,
     /// The slots whose articles they have.
     slots: Vec<usize>,
@@ -266,12 +272,14 @@ struct SetBody {
     articles: Vec<PlacedBody>,
     /// Of these articles together.
     probability: f64,
+    /// The natural logarithm of `probability`.
     log_probability: f64,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Placed)]
 struct PlacedBody {
+    /// Its place in the outfit, from 0.
     slot: usize,
     article: ArticleBody,
     #[serde(flatten)]

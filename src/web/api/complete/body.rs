@@ -182,8 +182,10 @@ pub(crate) struct FiltersBody {
 #[serde(deny_unknown_fields, default)]
 #[schema(as = Price)]
 struct PriceBody {
+    /// The lowest price.
     #[schema(minimum = 0)]
     min: Option<f64>,
+    /// The highest price.
     #[schema(minimum = 0)]
     max: Option<f64>,
     /// The most that the whole outfit costs: what is in it, and what is suggested for all of its blanks together.

@@ -58,13 +58,16 @@ pub(crate) fn router() -> Routes {
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = AgentMessage, example = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}))]
 struct Message {
+    /// Always `2.0`.
     #[expect(dead_code, reason = "there is only one version")]
     jsonrpc: Version,
     /// Without it the message is a notification, which has no answer.
     #[serde(default, deserialize_with = "read_id")]
     #[schema(schema_with = id_schema)]
     id: Option<Value>,
+    /// Such as `tools/list` or `tools/call`.
     method: String,
+    /// What the method takes.
     #[serde(default, deserialize_with = "read_present")]
     #[schema(value_type = Object, required = false)]
     params: Option<Map<String, Value>>,
@@ -82,7 +85,7 @@ const LARGEST_ID: f64 = 9_007_199_254_740_991.0;
 
 fn id_schema() -> Schema {
     let id = ObjectBuilder::new().schema_type(SchemaType::Array(vec![Type::String, Type::Integer]));
-    id.minimum(Some(-LARGEST_ID)).maximum(Some(LARGEST_ID)).into()
+    id.minimum(Some(-LARGEST_ID)).maximum(Some(LARGEST_ID)).description(Some("The message's id.")).into()
 }
 
 fn read_id<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
@@ -98,7 +101,9 @@ fn read_id<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Erro
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AgentAnswer)]
 struct Answer {
+    /// Always `2.0`.
     jsonrpc: &'static str,
+    /// The message's id.
     #[schema(schema_with = id_schema)]
     id: Value,
     /// What the method gives.
@@ -114,8 +119,11 @@ struct Answer {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AgentError)]
 struct Failure {
+    /// JSON-RPC's code of the error.
     code: i32,
+    /// What is wrong.
     message: Cow<'static, str>,
+    /// More about the error, such as the supported versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object, required = false)]
     data: Option<Value>,

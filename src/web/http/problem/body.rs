@@ -16,7 +16,9 @@ pub struct ProblemBody {
     /// The page that explains this kind of problem.
     #[schema(examples("/docs/problems#invalid"))]
     r#type: String,
+    /// The kind of problem, in words.
     title: &'static str,
+    /// The status of the answer.
     status: u16,
     /// What was found, what was expected, what to do.
     detail: String,
