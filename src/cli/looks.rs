@@ -109,7 +109,7 @@ impl Looks {
         let engine = Engine::new(all.load_models(|notice| eprintln!("{notice}"))?, settings);
         let profiles = Profiles::new(store.clone(), config.profiles.keep());
         let releases = Releases::new(engine, store, config.models.folder.clone(), &config.shop.currency);
-        let live = releases.serve(&config.models.release).await?;
+        let live = releases.serve_alone(&config.models.release).await?;
         let (method, name) = (live.default_method(), live.name());
         eprintln!("{method} of {name} on {}, {workers} threads", live.serving.device());
         Ok((live, profiles, workers))

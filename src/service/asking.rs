@@ -65,7 +65,15 @@ pub async fn suggest(
 ) -> Result<Suggestions, ServiceError> {
     let turn = live.sample.takes(times.now).filter(|_| can_be_kept(live, &question.request));
     let sampled = turn.map(|turn| (Question { profile: None, ..question.clone() }, turn));
-    let (question, completion) = complete_outfit(live, profiles, question, times).await?;
+    let question = resolve(live, profiles, question, times.begun).await?;
+    let completion = complete(live.served(), &question.request, times.deadline).await;
+    let watched = question.arm.as_deref().and_then(|arm| Some((arm, live.experiments.limits_of(arm)?)));
+    if let Some((arm, limits)) = watched
+        && !matches!(completion, Err(completion::CompletionError::Faults(_)))
+    {
+        live.guard.observe(arm, limits, times.begun.elapsed(), completion.as_ref().ok());
+    }
+    let completion = with_warning(completion?, &question);
     if let Some((sampled, turn)) = sampled {
         live.sample.add(sampled, turn, times.now);
     }
@@ -82,7 +90,7 @@ fn can_be_kept(live: &LiveRelease, request: &Request) -> bool {
         && request.given.iter().flat_map(Features::iter).all(|(name, _)| is_of_outfit(name))
 }
 
-/// Completes an outfit that no feedback is given on.
+/// Completes an outfit that no feedback is given on, and that counts for no experiment.
 pub async fn complete_outfit(
     live: &LiveRelease,
     profiles: &Profiles,
@@ -90,16 +98,14 @@ pub async fn complete_outfit(
     times: Times,
 ) -> Result<(Resolved, Completion), ServiceError> {
     let question = resolve(live, profiles, question, times.begun).await?;
-    let completion = complete(live.served(), &question.request, times.deadline).await;
-    let watched = question.arm.as_deref().and_then(|arm| Some((arm, live.experiments.limits_of(arm)?)));
-    if let Some((arm, limits)) = watched
-        && !matches!(completion, Err(completion::CompletionError::Faults(_)))
-    {
-        live.guard.observe(arm, limits, times.begun.elapsed(), completion.as_ref().ok());
-    }
-    let mut completion = completion?;
-    completion.warnings.extend(question.stale.clone());
+    let completion = complete(live.served(), &question.request, times.deadline).await?;
+    let completion = with_warning(completion, &question);
     Ok((question, completion))
+}
+
+fn with_warning(mut completion: Completion, question: &Resolved) -> Completion {
+    completion.warnings.extend(question.stale.clone());
+    completion
 }
 
 /// The articles that a person may choose for the outfit's first blank, although the method cannot rank them, and how many

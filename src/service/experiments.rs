@@ -6,7 +6,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use atelier_core::{
-    domain::{CustomerId, ExperimentName, Method, RuleName, Timestamp},
+    domain::{CustomerId, ExperimentName, Method, OutfitSize, RuleName, Timestamp},
     named,
     util::{
         calendar, csv,
@@ -452,6 +452,7 @@ impl Experiment {
                 let detail = format!("the release {} has no method {method}", release.name());
                 faults.push(Fault::new(field("method"), detail));
             }
+            faults.extend(lacks(release, live).map(|detail| Fault::new(field("release"), detail)));
             for rule in &arm.without_rules {
                 if !live.rules.has(rule) {
                     let detail = format!("there is no active rule {rule:?}; turn it on first");
@@ -476,6 +477,22 @@ impl Experiment {
         let millis = millis.max(0) as f64;
         millis / 86_400_000.0
     }
+}
+
+/// What requests may have while one release is live, and that another one would refuse.
+fn lacks(release: &LiveRelease, live: &LiveRelease) -> Option<String> {
+    let (name, schema) = (release.name(), release.serving.release().schema());
+    let live = live.serving.release().schema();
+    let (OutfitSize { least, most }, size) = (schema.outfit_size(), live.outfit_size());
+    if least > size.least || most < size.most {
+        return Some(format!(
+            "the release {name} takes outfits of {least} to {most} articles, the live one of {} to {}",
+            size.least, size.most
+        ));
+    }
+    let is_known = |name: &str| schema.features().iter().any(|feature| feature.name == name);
+    let missing = live.features().iter().find(|feature| !is_known(&feature.name))?;
+    Some(format!("the release {name} has no feature {}, which the live one has", missing.name))
 }
 
 fn release_of(arm: usize) -> Field {
@@ -643,6 +660,7 @@ pub async fn change<E: Send>(
     make: impl Fn(Option<Value>) -> Result<Experiment, EditError<E>> + Send + Sync,
 ) -> Result<Changed<Experiment>, EditError<E>> {
     let second = load_needed((store, releases), name, expected, now, &make).await?;
+    let is_behind = releases.is_behind().await?;
     let mut next = None;
     let follow = |stored: Option<Value>, others: Vec<Named<ExperimentName>>| {
         let others = read_each::<Experiment>(others);
@@ -650,6 +668,13 @@ pub async fn change<E: Send>(
         let (before, wanted) = read_both(stored, &make)?;
         let faults = |fault| EditError::<E>::Faults(vec![fault]);
         let mut experiment = wanted.following(name, before.as_ref(), &taken, now).map_err(faults)?;
+        let becomes =
+            |state| experiment.state == state && before.as_ref().is_none_or(|before| before.state != state);
+        if is_behind && (becomes(State::Running) || becomes(State::Shipped)) {
+            let detail =
+                "this replica does not serve the release that was activated; try again, or see /readyz";
+            return Err(faults(Fault::new("state", detail)));
+        }
         let live = releases.current();
         let needs = match &live {
             Some(live) => experiment.needs(before.as_ref(), live.name(), &others).map_err(faults)?,
@@ -709,17 +734,17 @@ async fn load_needed<E: Send>(
     }
     let mut others = read_all::<Experiment>(store).await?;
     others.retain(|(other, _)| other != name);
-    let needs = {
+    let (needs, is_shipped) = {
         let Ok((before, mut wanted)) = read_both(stored.map(|stored| stored.value.body), make) else {
             return Ok(None);
         };
         if let Some(before) = before.as_ref().filter(|before| before.state != State::Draft) {
             wanted.keep_pinned(&before.arms);
         }
-        wanted.needs(before.as_ref(), live.name(), &others)
+        (wanted.needs(before.as_ref(), live.name(), &others), wanted.state == State::Shipped)
     };
     let Ok(Some((field, release))) = needs else { return Ok(None) };
-    match releases.load_beside(&release).await {
+    match releases.load_beside(&release, is_shipped).await {
         Ok(loaded) => Ok(Some(loaded)),
         Err(ActivateError::Store(error)) => Err(error.into()),
         Err(error) => {

@@ -411,14 +411,14 @@ impl Releases {
     }
 
     /// Loads a release for an experiment that starts or is shipped, by the checks of an activation. It is served once the experiment
-    /// is stored, unless it is dropped before.
-    pub async fn load_beside(&self, name: &str) -> Result<Arc<LiveRelease>, ActivateError> {
+    /// is stored, unless it is dropped before. One that is shipped may cover less of the catalogue by now: it answers already.
+    pub async fn load_beside(&self, name: &str, is_shipped: bool) -> Result<Arc<LiveRelease>, ActivateError> {
         let _changing = self.changing.lock().await;
         let loaded = match self.find_loaded(name) {
             Some(loaded) => loaded,
             None => Arc::new(self.prepare(self.load(name).await?).await?),
         };
-        if let Some(figures) = loaded.shortfall(self.least_known) {
+        if let (Some(figures), false) = (loaded.shortfall(self.least_known), is_shipped) {
             return Err(ActivateError::CoversLittle { name: name.to_owned(), figures });
         }
         *self.waiting.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&loaded);
@@ -431,6 +431,18 @@ impl Releases {
         let second = current.as_ref().and_then(|live| live.second().cloned());
         let waiting = self.waiting.read().unwrap_or_else(PoisonError::into_inner).upgrade();
         [current, second, waiting].into_iter().flatten().find(|loaded| loaded.name() == name)
+    }
+
+    /// Whether another replica activated a release that this one does not serve.
+    pub async fn is_behind(&self) -> Result<bool, StoreError> {
+        let activated = self.store.revisions(RELEASE).await?.setting;
+        Ok(activated.is_some_and(|name| self.current().is_none_or(|live| live.name() != name)))
+    }
+
+    /// Serves a release in this process only, and none beside it: for programs that ask as nobody in particular.
+    pub async fn serve_alone(&self, name: &str) -> Result<Arc<LiveRelease>, ActivateError> {
+        let _changing = self.changing.lock().await;
+        Ok(self.set_current(self.prepare(self.load(name).await?).await?))
     }
 
     /// Like [`Releases::activate`], for this process only.
@@ -569,11 +581,12 @@ impl Releases {
         };
         next.experiments = Arc::new(next.experiments.with_releases(has));
         if let Some(Beside { loaded: Ok(second), .. }) = &mut next.beside {
-            let (experiments, routing, holdout) = (Arc::clone(&next.experiments), next.routing, next.holdout);
+            // The settings that these are from: the second may have read later ones.
             *second = Arc::new(LiveRelease {
-                experiments,
-                routing,
-                holdout,
+                experiments: Arc::clone(&next.experiments),
+                routing: next.routing,
+                holdout: next.holdout,
+                settings: next.settings,
                 beside: None,
                 ..LiveRelease::clone(second)
             });

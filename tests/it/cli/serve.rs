@@ -453,7 +453,10 @@ async fn a_device_that_is_missing_is_named_by_its_setting(db: TestDatabase) {
 #[apply(contract)]
 async fn flags_of_serve_before_a_verb_that_ignores_them_are_refused(db: TestDatabase) {
     for (flags, said) in [
-        (["--address", "127.0.0.1:0"], "only `serve`, `check-health` and `sign-in-link` read --address"),
+        (
+            ["--address", "127.0.0.1:0"],
+            "only `serve`, `demo`, `check-health` and `sign-in-link` read --address",
+        ),
         (["--models", "/nowhere"], "only `serve`, `complete`, `looks` and `demo` read --models"),
         (["--device", "cpu"], "only `serve`, `complete`, `looks` and `demo` read --device"),
     ] {

@@ -7,7 +7,9 @@ use atelier_core::domain::Role;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Service, header, models, operations::releases::two_releases, releases::copy};
+use super::{
+    Service, header, models, operations::releases::two_releases, outfits::change_file, releases::copy,
+};
 use crate::{
     harness::{TestDatabase, apply, contract},
     web::experiments::customers,
@@ -384,4 +386,36 @@ async fn an_arm_stays_what_it_was_when_the_experiment_started(db: TestDatabase) 
     assert_eq!((again.status().as_u16(), header(&again, "etag")), (200, &*version));
     let (status, _) = service.patch(AUTUMN, &json!({"state": "shipped", "winner": "today"})).await;
     assert_eq!((status, service.json("/routing").await), (200, json!({"default_method": "match"})));
+}
+
+#[apply(contract)]
+async fn a_release_that_takes_less_than_the_live_one_is_not_compared(db: TestDatabase) {
+    let (service, folder) = start(&db).await;
+    change_file(&folder.path().join("less"), "schema.toml", |schema| {
+        let schema = String::from_utf8(schema).unwrap();
+        schema.replace("outfit = {least = 4, most = 8}", "outfit = {least = 4, most = 7}").into_bytes()
+    });
+    let experiment = json!({"arms": arms(), "state": "running"});
+    let refused = service.put(AUTUMN, &experiment).await;
+    assert_eq!(refused.status(), 422);
+    let problem: Value = refused.json().await.unwrap();
+    assert_eq!(problem["errors"][0]["pointer"], "/arms/1/release", "{problem}");
+    let detail = "the release less takes outfits of 4 to 7 articles, the live one of 4 to 8";
+    assert_eq!(problem["errors"][0]["detail"], detail, "{problem}");
+    assert_eq!(service.json("/readyz").await["second_release"], Value::Null);
+}
+
+#[apply(contract)]
+async fn a_replica_that_is_behind_starts_no_experiment(db: TestDatabase) {
+    let (service, folder) = start(&db).await;
+    let replica = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    replica.follow().await;
+    service.ask_ok("/releases/less/activate", &json!({})).await;
+    let experiment =
+        json!({"arms": [{"name": "a", "share": 1}, {"name": "b", "share": 1}], "state": "running"});
+    let refused = replica.put(AUTUMN, &experiment).await;
+    assert_eq!(refused.status(), 422, "its arms would have the methods of another release");
+    replica.follow().await;
+    assert_eq!(replica.put(AUTUMN, &experiment).await.status(), 201);
+    assert_eq!(replica.json(AUTUMN).await["arms"][0]["method"], "gsx");
 }

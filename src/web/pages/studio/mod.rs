@@ -244,7 +244,12 @@ impl Desk {
             what_if: what_if::what_if(view, &profile, schema),
             fit: wording::fitting(&shown_features(view, profile, schema), schema),
             suggested,
-            methods: live.map(|live| live.serving.methods().collect()).unwrap_or_default(),
+            // A method that a stylist names is always one of the live release.
+            methods: state
+                .releases
+                .current()
+                .map(|live| live.serving.methods().collect())
+                .unwrap_or_default(),
             stores: stores.into_iter().map(str::to_owned).collect(),
             silent,
             kept: named.kept,
