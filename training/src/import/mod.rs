@@ -16,7 +16,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use atelier_core::domain::{
-    Article, ArticleId, Customer, Embedding, Outfit, OutfitSize, Schema, Split, Timestamp,
+    Article, ArticleId, Customer, CustomerId, Embedding, Outfit, OutfitSize, Schema, Split, Timestamp,
 };
 use atelier_files::{
     AcceptedOutfit, Checker, Dialect, FileError, Files, Format, OrderLine, Report, Rows, SCHEMA, Table,
@@ -223,7 +223,8 @@ impl Import<'_> {
         let mut period = split_by_time(&mut made, by_time.last);
         drop_repeats(&mut made);
         if let (Some(path), Some(period)) = (&by_time.accepted, &mut period) {
-            let others = made.len();
+            let mut seen: HashSet<_> = made.iter().map(|(_, outfit)| same_pieces(outfit)).collect();
+            let mut only_accepted = Vec::new();
             let change = |AcceptedOutfit { outfit, time }| {
                 // One that is too small for the schema stops nothing.
                 Ok(resized(outfit).ok().flatten().map(|outfit| AcceptedOutfit { outfit, time }))
@@ -231,12 +232,15 @@ impl Import<'_> {
             take_rows(self.open(Some(path))??, checker, tell, change, |(_, accepted)| {
                 let AcceptedOutfit { mut outfit, time } = accepted;
                 outfit.split = Some(Split::Train);
-                made.extend((time <= period.validation).then_some((Some(time), outfit)));
+                if time <= period.validation && seen.insert(same_pieces(&outfit)) {
+                    only_accepted.push((Some(time), outfit));
+                }
                 Ok(())
             })?;
-            made.sort_by_key(|(time, _)| *time);
-            drop_repeats(&mut made);
-            period.accepted = made.len() - others;
+            period.accepted = only_accepted.len();
+            // Before all others: the latest training outfits are the development split, and the live release made these.
+            only_accepted.append(&mut made);
+            made = only_accepted;
         }
         Ok((made, taken, period))
     }
@@ -368,20 +372,21 @@ fn split_by_time(made: &mut [Dated], last: Duration) -> Option<Period> {
     period
 }
 
-/// Leaves out training outfits whose customer and articles are asked for in validation, and repeats: an outfit may be imported,
-/// saved, accepted and bought. They are in the order of time. Repeats of no known time stay, as their file has them.
+/// What two outfits have in common if one repeats the other: an outfit may be imported, saved, accepted and bought.
+fn same_pieces(outfit: &Outfit) -> (CustomerId, Vec<ArticleId>) {
+    let mut articles = outfit.articles().to_vec();
+    articles.sort_unstable();
+    (outfit.customer.clone(), articles)
+}
+
+/// Leaves out training outfits whose customer and articles are asked for in validation, and repeats. They are in the order of time. Repeats of no known time stay, as their file has them.
 fn drop_repeats(made: &mut Vec<Dated>) {
-    let key = |outfit: &Outfit| {
-        let mut articles = outfit.articles().to_vec();
-        articles.sort_unstable();
-        (outfit.customer.clone(), articles)
-    };
     let is_asked = |outfit: &Outfit| outfit.split == Some(Split::Validation);
     let asked: HashSet<_> =
-        made.iter().filter(|(_, outfit)| is_asked(outfit)).map(|(_, outfit)| key(outfit)).collect();
+        made.iter().filter(|(_, outfit)| is_asked(outfit)).map(|(_, outfit)| same_pieces(outfit)).collect();
     let mut seen = HashSet::new();
     made.retain(|(time, outfit)| {
-        let key = key(outfit);
+        let key = same_pieces(outfit);
         (is_asked(outfit) || !asked.contains(&key)) && (seen.insert(key) || time.is_none())
     });
 }
@@ -429,7 +434,7 @@ fn require<T: Table>(path: Option<&PathBuf>) -> Result<&PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use atelier_core::domain::{CustomerId, Features};
+    use atelier_core::domain::Features;
 
     use super::*;
 
