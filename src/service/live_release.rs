@@ -439,7 +439,7 @@ impl Releases {
         Ok(activated.is_some_and(|name| self.current().is_none_or(|live| live.name() != name)))
     }
 
-    /// Serves a release in this process only, and none beside it: for programs that ask as nobody in particular.
+    /// Serves a release in this process only, and none beside it, for programs that ask without a customer.
     pub async fn serve_alone(&self, name: &str) -> Result<Arc<LiveRelease>, ActivateError> {
         let _changing = self.changing.lock().await;
         Ok(self.set_current(self.prepare(self.load(name).await?).await?))
