@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use atelier_core::{
-    domain::{Article, ArticleId, Customer, Outfit, OutfitSize, Schema},
+    domain::{Article, ArticleId, Customer, CustomerId, Outfit, OutfitSize, Schema},
     util::calendar::date,
 };
 use atelier_engine::release::Release;
@@ -20,7 +20,7 @@ use atelier_files::{
     read_schema, write_lines, write_retired, write_times,
 };
 use clap::Args;
-use futures_util::{Stream, TryStreamExt, stream};
+use futures_util::{Stream, TryStreamExt, future, stream};
 use indicatif::HumanCount;
 
 use super::{Settings, import::served_release, progress::Progress};
@@ -65,8 +65,13 @@ impl Export {
             catalogue.insert(article.id.clone());
         };
         self.export_table(&schema, articles.count().await?, || articles.all(), keep).await?;
-        self.export_table::<Customer, _>(&schema, customers.count().await?, || customers.all(), |_| {})
-            .await?;
+        let mut known: HashSet<CustomerId> = HashSet::new();
+        let keep = |customer: &Customer| {
+            known.insert(customer.id.clone());
+        };
+        self.export_table(&schema, customers.count().await?, || customers.all(), keep).await?;
+        // A customer who came since waits for the next export.
+        let is_known = |outfit: &Outfit| future::ready(known.contains(&outfit.customer));
         let mut retired = BTreeSet::new();
         let note_retired = |retired: &mut BTreeSet<ArticleId>, outfit: &Outfit| {
             let missing = outfit.articles().iter().filter(|id| !catalogue.contains(*id));
@@ -81,7 +86,7 @@ impl Export {
         let times = RefCell::new(Vec::new());
         let rows = || {
             times.borrow_mut().clear();
-            outfits.all().map_ok(|record| {
+            outfits.all().try_filter(|record| is_known(&record.outfit)).map_ok(|record| {
                 times.borrow_mut().push(record.saved_at);
                 record.outfit
             })
@@ -103,7 +108,8 @@ impl Export {
         write_times(&self.folder, &times.into_inner())?;
         let pages = || accepted_outfits(store).map_ok(|page| stream::iter(page.into_iter().map(Ok)));
         let note = |accepted: &AcceptedOutfit| note_retired(&mut retired, &accepted.outfit);
-        self.export_table(&schema, 0, || pages().try_flatten(), note).await?;
+        let rows = || pages().try_flatten().try_filter(|accepted| is_known(&accepted.outfit));
+        self.export_table(&schema, 0, rows, note).await?;
         let events = store.events();
         let lines = || events.bought().map_ok(order_line);
         self.export_table(&schema, events.count_bought().await?, lines, |_| {}).await?;

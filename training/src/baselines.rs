@@ -96,21 +96,20 @@ impl Asked {
     }
 }
 
-/// The baselines that every method is compared with, on the slots of these outfits: with few outfits also the conditional logit,
-/// which takes time in proportion to slots and articles.
+/// The baselines that every method is compared with, on the slots of these outfits.
 pub fn beside_methods(data: &Data, outfits: &[u32]) -> Vec<Asked> {
     let popularity = Popularity::fit(data);
     let told = TypePopularity::fit(data);
     let pairs = Pairs::count(data);
     let cooccurrence = Cooccurrence::fit(data, &popularity, &pairs);
-    let baselines: [(&str, &dyn Answers); 3] =
-        [("popularity", &popularity), ("popularity, told the type", &told), ("co-occurrence", &cooccurrence)];
-    let asked = |(name, baseline): (&str, &dyn Answers)| Asked::new(name.to_owned(), data, outfits, baseline);
-    let mut all: Vec<Asked> = baselines.map(asked).into();
-    if data.has_few_outfits() {
-        all.push(asked(("logit", &Logit::fit_without_histories(data))));
-    }
-    all
+    let logit = Logit::fit_without_histories(data);
+    let baselines: [(&str, &dyn Answers); 4] = [
+        ("popularity", &popularity),
+        ("popularity, told the type", &told),
+        ("co-occurrence", &cooccurrence),
+        ("logit", &logit),
+    ];
+    baselines.map(|(name, baseline)| Asked::new(name.to_owned(), data, outfits, baseline)).into()
 }
 
 /// A baseline's figures of new articles and of all others.

@@ -2,7 +2,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::Path,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use atelier::service::tickets::{Suggested, SuggestedFor};
@@ -55,6 +55,34 @@ async fn an_erased_customers_outfits_are_in_no_later_export(db: TestDatabase) {
     let outfits = fs::read_to_string(back.path().join("outfits.jsonl")).unwrap();
     // One is there twice.
     assert!(!outfits.contains("c-00001") && outfits.lines().count() == 3, "{outfits}");
+}
+
+/// The folder could not be imported.
+#[apply(contract)]
+async fn an_outfit_of_a_customer_who_came_during_the_export_waits_for_the_next(db: TestDatabase) {
+    let (given, back) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write_tables(given.path(), 3);
+    assert!(run(atelier(&db, &["import", path(given.path())])).await.status.success());
+    if db.folder().is_some() {
+        // No lock stops the readers of SQLite.
+        return;
+    }
+    let mut raw = db.raw().await;
+    sqlx::raw_sql("begin; lock table outfits in access exclusive mode").execute(&mut raw).await.unwrap();
+    let export = tokio::spawn(run(atelier(&db, &["export", path(back.path())])));
+    while !back.path().join("customers.jsonl").exists() {
+        assert!(!export.is_finished(), "it waits for the lock");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let late = "insert into customers select (jsonb_populate_record(customers, '{\"id\": \"late\"}')).* from customers limit 1;
+         update outfits set customer_id = 'late' where seq = (select min(seq) from outfits); commit";
+    sqlx::raw_sql(late).execute(&mut raw).await.unwrap();
+    assert!(export.await.unwrap().status.success());
+    let table = |name: &str| fs::read_to_string(back.path().join(name)).unwrap();
+    assert!(!table("customers.jsonl").contains("late") && !table("outfits.jsonl").contains("late"));
+    assert_eq!(table("outfits.jsonl").lines().count(), 3);
+    assert!(run(atelier(&db, &["export", "--force", path(back.path())])).await.status.success());
+    assert!(table("customers.jsonl").contains("late") && table("outfits.jsonl").contains("late"));
 }
 
 /// A refresh learns from what customers kept, and when.

@@ -153,11 +153,41 @@ pub(crate) struct Terms {
 
 impl Answers for Logit<'_> {
     fn answer(&self, question: &Question<'_>, probabilities: &mut [f64]) {
-        let view = self.counts.view(question);
-        let mut features = vec![0.0; self.coefficients.len()];
+        let (counts, view) = (&self.counts, self.counts.view(question));
+        let [popularity, together, own, had] = self.coefficients[..FIXED].try_into().expect("four are fixed");
+        let of_attributes = self.coefficients[FIXED..].chunks_exact(2);
+        let of_attributes: Vec<&[f64]> = of_attributes.take(counts.compared.len()).collect();
+        let columns = counts.places.iter().zip(view.beside.iter().zip(&view.profile));
+        let columns: Vec<f64> = columns
+            .map(|(&place, (beside, profile))| dot(&[*beside, *profile], of_attributes[place]))
+            .collect();
         for (article, score) in (0..).zip(probabilities.iter_mut()) {
-            self.counts.describe(&view, article, &mut features);
-            *score = dot(&features, &self.coefficients);
+            let by_values: f64 = counts.columns_of(article).map(|column| columns[column]).sum();
+            let at = article as usize;
+            *score = popularity * counts.popularity[at] + together * view.together[at] + by_values;
+        }
+        // What is known of few articles is added to them alone.
+        let mut add = |article: u32, more: f64| {
+            if let Some(score) = probabilities.get_mut(article as usize) {
+                *score += more;
+            }
+        };
+        for &article in view.visible {
+            add(article, own);
+        }
+        for (&article, times) in view.had.into_iter().flatten() {
+            add(article, had * times.ln_1p());
+        }
+        for (named, (.., worth)) in view.named.iter().zip(self.named()) {
+            for &article in named {
+                add(article, worth);
+            }
+        }
+        for (&article, says) in &view.outfits {
+            add(
+                article,
+                self.remembered().iter().zip(says).map(|(weight, says)| weight * f64::from(*says)).sum(),
+            );
         }
         softmax(probabilities);
     }

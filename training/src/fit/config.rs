@@ -72,9 +72,11 @@ pub struct FitConfig {
     pub drop_profile: f64,
     /// The probability of each feature of the others to be left out.
     pub drop_feature: f64,
-    /// Whether the last biases begin at the logarithm of the articles' counts instead of at 0.
+    /// Whether the last biases begin at the logarithm of the articles' counts instead of at 0. Those of a match begin at a
+    /// logit.
     pub count_bias: bool,
-    /// Whether a match begins at a conditional logit over counts instead of at random.
+    /// Whether a match's vectors begin at a conditional logit over counts, as its memory and biases do, instead of at
+    /// random.
     pub begin_at_logit: bool,
     /// Whether latent personas begin at the parts of a mixture that is fitted to the outfits.
     pub mixture: bool,
@@ -168,8 +170,6 @@ impl RunConfig {
             model: default.clone(),
         };
         if method == Method::Match {
-            // Biases begin at counts, as the match does.
-            config.fit.count_bias = true;
             config.adamw.epsilon = MATCH_EPSILON;
             config.fit.warm_up = 0.5;
             if data.has_few_outfits() {

@@ -203,7 +203,7 @@ pub(crate) fn first_model(data: &Data, config: &RunConfig) -> Model {
     first_model_at(Logit::fit_without_histories, data, config)
 }
 
-/// The same, at this logit if it begins at one.
+/// The same, with this logit if it is a match.
 fn first_model_at<'a>(fit_logit: fn(&'a Data) -> Logit<'a>, data: &'a Data, config: &RunConfig) -> Model {
     let mut model = Model::new(&config.model, config.fit.seed);
     if config.fit.mixture {
@@ -217,15 +217,10 @@ fn first_model_at<'a>(fit_logit: fn(&'a Data) -> Logit<'a>, data: &'a Data, conf
         start::set_memory(&mut model, data);
         model.set_outfits(remembered(data));
     }
-    if config.model.matching > 0 && config.fit.begin_at_logit {
-        // With its biases.
-        start::begin_at_logit(&mut model, data, &fit_logit(data), config.fit.seed);
-        return model;
-    }
     if config.model.matching > 0 {
-        start::begin_at_random(&mut model, data, config.fit.seed);
-    }
-    if config.fit.count_bias {
+        let begin = if config.fit.begin_at_logit { start::begin_at_logit } else { start::begin_at_counts };
+        begin(&mut model, data, &fit_logit(data), config.fit.seed);
+    } else if config.fit.count_bias {
         model.set_bias(&log_counts(data));
     }
     model

@@ -1,8 +1,10 @@
-//! Where a match begins: with few outfits at a conditional logit over their counts, with many at random.
+//! Where a match begins: at a conditional logit over the counts of the outfits.
 //!
-//! The logit says of each value of a visible article, and of each of the customer's, how much it makes each value of a
-//! candidate likelier. Two narrow matrices whose product is near that are the first vectors of the match. Many outfits
-//! teach more than counts do, and learn it sooner from vectors that are not alike.
+//! The logit weighs what was beside what, which outfits share articles and how common each article is: these weights are
+//! the first ones of the memory and of the biases. It also says of each value of a visible article, and of each of the
+//! customer's, how much it makes each value of a candidate likelier. With few outfits, two narrow matrices whose product is
+//! near that are the first vectors of the match. Many outfits teach more, and learn it sooner from vectors that are not
+//! alike: those are drawn.
 
 use rayon::prelude::*;
 
@@ -25,7 +27,7 @@ const MOST: f32 = 1e4;
 /// How often a value is counted beside its number, so that rare ones are near to theirs, too.
 const AT_LEAST: f64 = 1.0;
 
-/// Sets a model's first match, memory and biases.
+/// Sets a model's first match, memory and biases: all at the logit.
 pub(super) fn begin_at_logit(model: &mut Model, data: &Data, logit: &Logit<'_>, seed: u64) {
     let terms = logit.terms();
     let matrix = Matrix::new(data, &terms);
@@ -40,6 +42,15 @@ pub(super) fn begin_at_logit(model: &mut Model, data: &Data, logit: &Logit<'_>, 
         *number /= MATCH_GAIN;
     }
     set_match(model, data, &known, &values);
+    // What the blocks say begins at nothing.
+    let vocabulary = model.named_mut("vocabulary.own").expect("a match has values; this is a bug");
+    vocabulary.data.iter_mut().for_each(|number| *number = 0.0);
+    set_counts(model, logit);
+}
+
+/// Sets the weights of the memory and the biases to the logit's.
+fn set_counts(model: &mut Model, logit: &Logit<'_>) {
+    let terms = logit.terms();
     if model.config().memory > 0 {
         let weights = model.named_mut("memory.weights").expect("the model has a memory; this is a bug");
         let named: Vec<f64> = logit.named().map(|(.., worth)| worth).collect();
@@ -49,9 +60,6 @@ pub(super) fn begin_at_logit(model: &mut Model, data: &Data, logit: &Logit<'_>, 
         let remembered = single(logit.remembered());
         outfits.data[..remembered.len()].copy_from_slice(&remembered);
     }
-    // What the blocks say begins at nothing.
-    let vocabulary = model.named_mut("vocabulary.own").expect("a match has values; this is a bug");
-    vocabulary.data.iter_mut().for_each(|number| *number = 0.0);
     model.set_bias(&single(&terms.popularity));
 }
 
@@ -60,8 +68,8 @@ fn single(weights: &[f64]) -> Vec<f32> {
     weights.iter().map(|weight| *weight as f32).collect()
 }
 
-/// Draws a model's first match.
-pub(super) fn begin_at_random(model: &mut Model, data: &Data, seed: u64) {
+/// Draws a model's first match, and sets its memory and biases at the logit.
+pub(super) fn begin_at_counts(model: &mut Model, data: &Data, logit: &Logit<'_>, seed: u64) {
     let width = model.config().matching;
     let values = data.attributes().count();
     let rows =
@@ -70,6 +78,7 @@ pub(super) fn begin_at_random(model: &mut Model, data: &Data, seed: u64) {
     let known = stream.normals(rows * width, KNOWN);
     let values = stream.normals(values * width, COLUMN);
     set_match(model, data, &known, &values);
+    set_counts(model, logit);
 }
 
 /// How much each thing that is known makes each value of a candidate likelier: a row for each value of a visible article,

@@ -73,7 +73,11 @@ fn release(
 fn begin(data: &Data, live: &Release, entry: &MethodEntry, attributes: bool) -> (Model, Model) {
     let mut config = config(data, entry.method, attributes);
     config.fit.seed = 2;
-    let new = fit::first_model(data, &config);
+    let mut new = fit::first_model(data, &config);
+    // The logit's weights leave nothing to learn of so regular a shop.
+    for table in ["memory.weights", "memory.outfits"] {
+        new.named_mut(table).into_iter().for_each(|table| table.data.fill(0.0));
+    }
     let mut warm = new.clone();
     begin_at(&mut warm, live, entry, data).unwrap();
     (new, warm)
