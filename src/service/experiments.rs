@@ -601,13 +601,10 @@ impl Running {
 
     /// The first release besides the live one that an arm names, with its experiment.
     pub(super) fn second_release(&self, live: &str) -> Option<(&str, &ExperimentName)> {
-        let named = |experiment: &&Compiled| {
+        self.0.iter().find_map(|experiment| {
             let mut releases = experiment.arms.iter().filter_map(|arm| arm.release.as_deref());
-            releases.any(|release| release != live)
-        };
-        let experiment = self.0.iter().find(named)?;
-        let mut releases = experiment.arms.iter().filter_map(|arm| arm.release.as_deref());
-        Some((releases.find(|release| *release != live)?, &experiment.name))
+            Some((releases.find(|release| *release != live)?, &experiment.name))
+        })
     }
 
     /// The same for loaded releases. `has` says whether a release, or else the live one, is loaded with a method.

@@ -604,3 +604,39 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 fn add(to: &mut [f64], from: &[f32], share: f64) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to += share * f64::from(*from));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::tests::patterned;
+
+    /// An answer adds up what fitting describes candidate by candidate.
+    #[test]
+    fn answers_are_of_what_was_fitted() {
+        let home = patterned(300);
+        let data = Data::load(home.path()).unwrap();
+        let logit = Logit::fit(&data);
+        assert!(logit.coefficients.iter().filter(|coefficient| coefficient.abs() > 1e-3).count() > 6);
+        let mut values = Vec::new();
+        for &outfit in &data.training()[..20] {
+            data.features_of(outfit, &mut values);
+            let visible = &data.outfits().articles(outfit)[1..];
+            let customer = data.outfits().customer(outfit);
+            let question = Question { features: &values, customer, visible, told_type: 0 };
+            let mut expected = vec![0.0; data.vocabulary().len()];
+            let (view, mut features) = (logit.counts.view(&question), vec![0.0; logit.coefficients.len()]);
+            assert!(view.had.is_some_and(|had| !had.is_empty()) && !view.outfits.is_empty());
+            for (article, score) in (0..).zip(&mut expected) {
+                logit.counts.describe(&view, article, &mut features);
+                *score = dot(&features, &logit.coefficients);
+            }
+            softmax(&mut expected);
+            let mut found = vec![f64::NAN; expected.len()];
+            logit.answer(&question, &mut found);
+            assert!(
+                found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-9),
+                "{found:?}, {expected:?}"
+            );
+        }
+    }
+}

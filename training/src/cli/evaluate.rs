@@ -54,7 +54,7 @@ pub(super) struct Evaluate {
     /// Write all figures here as JSON: methods, baselines, and differences between methods.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Compare with these baselines, a file written by `baselines --json`, instead of the three that take no time.
+    /// Compare with these baselines, a file written by `baselines --json`, instead of those that every method is compared with.
     #[arg(long, value_name = "FILE")]
     baselines: Option<PathBuf>,
     /// Write every answer here as Parquet.

@@ -232,7 +232,7 @@ impl Data {
         &self.splits.training
     }
 
-    /// Whether there are so few that a match begins at their counts.
+    /// Whether there are so few that a match begins with vectors of their counts, too.
     pub fn has_few_outfits(&self) -> bool {
         self.training().len() < MANY_OUTFITS
     }

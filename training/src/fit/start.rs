@@ -45,12 +45,11 @@ pub(super) fn begin_at_logit(model: &mut Model, data: &Data, logit: &Logit<'_>, 
     // What the blocks say begins at nothing.
     let vocabulary = model.named_mut("vocabulary.own").expect("a match has values; this is a bug");
     vocabulary.data.iter_mut().for_each(|number| *number = 0.0);
-    set_counts(model, logit);
+    set_counts(model, logit, &terms);
 }
 
 /// Sets the weights of the memory and the biases to the logit's.
-fn set_counts(model: &mut Model, logit: &Logit<'_>) {
-    let terms = logit.terms();
+fn set_counts(model: &mut Model, logit: &Logit<'_>, terms: &Terms) {
     if model.config().memory > 0 {
         let weights = model.named_mut("memory.weights").expect("the model has a memory; this is a bug");
         let named: Vec<f64> = logit.named().map(|(.., worth)| worth).collect();
@@ -78,7 +77,7 @@ pub(super) fn begin_at_counts(model: &mut Model, data: &Data, logit: &Logit<'_>,
     let known = stream.normals(rows * width, KNOWN);
     let values = stream.normals(values * width, COLUMN);
     set_match(model, data, &known, &values);
-    set_counts(model, logit);
+    set_counts(model, logit, &logit.terms());
 }
 
 /// How much each thing that is known makes each value of a candidate likelier: a row for each value of a visible article,

@@ -330,6 +330,26 @@ fn a_match_starts_as_the_logit_and_may_stay_there() {
     assert!(ours > start.cross_entropy + 1e-3, "whole outfits help: {ours}");
 }
 
+/// Of many outfits, too: only the vectors are drawn.
+#[test]
+fn memory_and_biases_of_a_match_start_at_the_logit() {
+    let home = patterned(300);
+    let data = Data::load(home.path()).unwrap();
+    let mut config = config(&data, Method::Match);
+    (config.fit.begin_at_logit, config.fit.attributes) = (false, true);
+    let mut drawn = first_model(&data, &config);
+    config.fit.begin_at_logit = true;
+    let mut whole = first_model(&data, &config);
+    for table in ["memory.weights", "memory.outfits", "vocabulary.own_bias", "vocabulary.value_biases"] {
+        let [drawn, whole] =
+            [&mut drawn, &mut whole].map(|model| model.named_mut(table).unwrap().data.clone());
+        assert!(drawn == whole && drawn.iter().any(|weight| *weight != 0.0), "{table}: {drawn:?}, {whole:?}");
+    }
+    let [drawn, whole] =
+        [drawn, whole].map(|mut model| model.named_mut("vocabulary.values").unwrap().data.clone());
+    assert_ne!(drawn, whole);
+}
+
 #[test]
 fn a_finished_match_goes_back_towards_its_start_once() {
     let home = patterned(300);

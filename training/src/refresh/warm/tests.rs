@@ -74,12 +74,12 @@ fn begin(data: &Data, live: &Release, entry: &MethodEntry, attributes: bool) -> 
     let mut config = config(data, entry.method, attributes);
     config.fit.seed = 2;
     let mut new = fit::first_model(data, &config);
-    // The logit's weights leave nothing to learn of so regular a shop.
+    let mut warm = new.clone();
+    begin_at(&mut warm, live, entry, data).unwrap();
+    // With the logit's weights a new model knows so regular a shop, too.
     for table in ["memory.weights", "memory.outfits"] {
         new.named_mut(table).into_iter().for_each(|table| table.data.fill(0.0));
     }
-    let mut warm = new.clone();
-    begin_at(&mut warm, live, entry, data).unwrap();
     (new, warm)
 }
 
