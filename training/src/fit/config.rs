@@ -72,8 +72,8 @@ pub struct FitConfig {
     pub drop_profile: f64,
     /// The probability of each feature of the others to be left out.
     pub drop_feature: f64,
-    /// Whether the last biases begin at the logarithm of the articles' counts instead of at 0. A match
-    /// ignores this: its biases begin at a logit's.
+    /// Whether the last biases begin at the logarithm of the articles' counts instead of at 0. A match ignores
+    /// this: its biases begin at a logit's.
     pub count_bias: bool,
     /// Whether a match's vectors begin at a conditional logit over counts, as its memory and biases do, instead of at
     /// random.

@@ -379,7 +379,8 @@ fn same_pieces(outfit: &Outfit) -> (CustomerId, Vec<ArticleId>) {
     (outfit.customer.clone(), articles)
 }
 
-/// Leaves out training outfits whose customer and articles are asked for in validation, and repeats. They are in the order of time. Repeats of no known time stay, as their file has them.
+/// Leaves out training outfits whose customer and articles are asked for in validation, and repeats. They are in the order of
+/// time. Repeats of no known time stay, as their file has them.
 fn drop_repeats(made: &mut Vec<Dated>) {
     let is_asked = |outfit: &Outfit| outfit.split == Some(Split::Validation);
     let asked: HashSet<_> =
