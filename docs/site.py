@@ -1,4 +1,4 @@
-"""Hooks of mkdocs.yml: bring in the documents beside this folder, mend links, and write each page's Markdown twin and llms.txt."""
+"""Hooks of .ci/mkdocs.yml: bring in the documents beside this folder, mend links, and write each page's Markdown twin and llms.txt."""
 
 import re
 from pathlib import Path, PurePosixPath
@@ -15,7 +15,7 @@ OUTSIDE = {
     "training/ARCHITECTURE.md": "training-architecture.md",
     "clients/python/README.md": "client-python.md",
     "clients/typescript/README.md": "client-typescript.md",
-    "atelier.toml": "settings.md",
+    "docs/atelier.toml": "settings.md",
 }
 PAGES = {page: source for source, page in OUTSIDE.items()}
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*)\]\(([^)#\s]*)(#[^)\s]*)?\)")

@@ -1,9 +1,11 @@
 //! Imports between the rooms of a crate follow the table in ARCHITECTURE.md. What crates import, the compiler checks.
+//! Both programs take the same features of what they share.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 /// The rooms in the table's order, each with the rooms that it may import.
@@ -66,6 +68,26 @@ fn each_room_imports_only_what_the_table_allows() {
     }
     assert!(found > 200, "imports between rooms were not found: {found}");
     assert!(wrong.is_empty(), "imports that ARCHITECTURE.md's table does not allow:\n{}", wrong.join("\n"));
+}
+
+/// Else what both programs need is built for each of them.
+#[test]
+fn both_programs_build_their_dependencies_with_the_same_features() {
+    let packages = |of: &str| -> BTreeSet<String> {
+        let arguments = ["tree", "--offline", "--locked", "--edges=normal,build", "--prefix=none"];
+        let mut cargo = Command::new(env!("CARGO"));
+        let output =
+            cargo.args(arguments).args(["--format={p} {f}", of]).current_dir(root()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
+    };
+    let (service, all) = (packages("--package=atelier"), packages("--workspace"));
+    let twice: Vec<_> = service.difference(&all).collect();
+    assert!(
+        twice.is_empty(),
+        "crates/core/Cargo.toml lacks features that the training tool wants of {twice:#?}"
+    );
 }
 
 fn root() -> &'static Path {

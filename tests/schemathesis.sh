@@ -27,8 +27,8 @@ if [ ! -e "$venv/ready" ]; then
   touch "$venv/ready"
 fi
 
-# As .ci/run builds the tests, so that nothing is built twice.
-cargo build --quiet --workspace --features atelier/otlp --locked
+# As the tests build it, so that nothing is built twice.
+cargo test --quiet --workspace --no-run --locked
 . tests/demo_service.sh
 start_demo
 

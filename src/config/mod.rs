@@ -1,6 +1,6 @@
 //! The settings of the service. Flags override variables, which override the file, which overrides the defaults.
 //!
-//! `atelier.toml` in the root of the repository lists every setting with its default. A variable is named
+//! `docs/atelier.toml` lists every setting with its default. A variable is named
 //! `ATELIER__SECTION__KEY`. The flag `--set section.key=value` sets any setting; common settings also have their own flags,
 //! which override it.
 

@@ -249,7 +249,7 @@ fn require_key_is_a_boolean() {
 #[test]
 fn the_commented_file_says_the_defaults() {
     let mut expected = Config::default();
-    let text = include_str!("../../atelier.toml");
+    let text = include_str!("../../docs/atelier.toml");
     let config: Config = toml::from_str(text).unwrap();
     // A default depends on the user's home, so the file has it only in a comment.
     expected.cache = config.cache.clone();

@@ -723,22 +723,8 @@ async fn compile(compile: impl FnOnce() -> Arc<Rules> + Send + 'static) -> Arc<R
     compiled.expect("compiling rules does not panic; this is a bug")
 }
 
-/// Warns of what is wrong with the catalogue since the live release before. A start, another replica or an import may leave the
-/// live release without any article of it.
+/// A start, another replica or an import may leave the live release without any article of the catalogue.
 fn warn(before: Option<&LiveRelease>, next: &LiveRelease) {
-    let unreadable = |live: &LiveRelease| live.catalogue.sets().unreadable().count();
-    let articles = unreadable(next);
-    let first = next.catalogue.sets().unreadable().iter().next();
-    if let Some(first) = first.and_then(|position| next.catalogue.article(position))
-        && before.is_none_or(|before| unreadable(before) != articles)
-    {
-        tracing::warn!(
-            articles,
-            first = %first.id,
-            "stored articles have a price or stock that an import would refuse: such a price is ignored, and such stock counts \
-             only if it is a number above 0; store these articles again"
-        );
-    }
     let was_said = |before: &LiveRelease| before.name() == next.name() && before.catalogue.is_all_new();
     if next.catalogue.is_all_new() && !before.is_some_and(was_said) {
         let coverage = next.catalogue.coverage();

@@ -115,8 +115,9 @@ fn run(setup: &Setup, form: Form) -> Ran {
     let feed = http.post(format!("{url}/feeds/shop?mode=mirror&mirror_limit=100")).body(body);
     let id = runtime.block_on(async {
         let sent: Value = feed.send().await?.error_for_status()?.json().await?;
-        let id = sent["id"].as_i64().context("an id")?;
+        let (id, began) = (sent["id"].as_i64().context("an id")?, Instant::now());
         while state(&http, &url, id).await? == "waiting" {
+            ensure!(began.elapsed() < Duration::from_mins(1), "the feed's import waits");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         anyhow::Ok(id)

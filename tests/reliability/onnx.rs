@@ -3,8 +3,7 @@
 //! inputs and outputs, and the trial outfits.
 //!
 //! A crash in ONNX Runtime, which is C++, ends its process. So child processes open the files, many each; if one
-//! crashes, hangs or panics, its file is kept, and another child continues after it. `ATELIER_FUZZ_SEED` repeats a
-//! seed.
+//! crashes, hangs or panics, its file is kept, and another child continues after it. The seed is that of `fuzz`.
 
 use std::{
     collections::BTreeMap,

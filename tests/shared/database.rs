@@ -19,6 +19,8 @@ use tokio::sync::OnceCell;
 
 use super::postgres;
 
+type BoxError = Box<dyn Error + Send + Sync>;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Sqlite,
@@ -66,7 +68,34 @@ impl TestDatabase {
         }
     }
 
-    pub async fn remove(self) -> Result<(), Box<dyn Error + Send + Sync>> {
+    /// Another one on the same server.
+    pub async fn another(&self) -> Result<Self, BoxError> {
+        match &self.home {
+            Home::Folder(_) => Server::Sqlite.fresh().await,
+            Home::Postgres { server, .. } => Server::Postgres(server.clone()).fresh().await,
+        }
+    }
+
+    /// Replaces it by a copy of another one of its kind. Nothing may have either open.
+    pub async fn copy_from(&self, other: &Self) -> Result<(), BoxError> {
+        match (&self.home, &other.home) {
+            (Home::Postgres { server, name }, Home::Postgres { name: other, .. }) => {
+                let mut connection = PgConnection::connect(server).await?;
+                for statement in
+                    [format!("drop database {name}"), format!("create database {name} template {other}")]
+                {
+                    sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await?;
+                }
+                connection.close().await?;
+            }
+            _ => {
+                fs::copy(other.url.trim_start_matches("sqlite:"), self.url.trim_start_matches("sqlite:"))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub async fn remove(self) -> Result<(), BoxError> {
         if let Home::Postgres { server, name } = self.home {
             let mut connection = PgConnection::connect(&server).await?;
             // By force: a failed test may have left connections.
@@ -99,7 +128,7 @@ impl fmt::Display for Kind {
 }
 
 impl Server {
-    pub async fn fresh(self) -> Result<TestDatabase, Box<dyn Error + Send + Sync>> {
+    pub async fn fresh(self) -> Result<TestDatabase, BoxError> {
         match self {
             Server::Sqlite => {
                 let folder = TempDir::new()?;
@@ -125,7 +154,7 @@ impl Server {
 
 /// Returns the name of a database with these migrations applied, made once for each server: copying it takes a
 /// fraction of the time of migrating. The name is a digest, so a changed migration makes a new one.
-async fn template(server: &str) -> Result<&'static str, Box<dyn Error + Send + Sync>> {
+async fn template(server: &str) -> Result<&'static str, BoxError> {
     static TEMPLATE: OnceCell<String> = OnceCell::const_new();
     let name = TEMPLATE
         .get_or_try_init(async || {
@@ -145,7 +174,7 @@ async fn template(server: &str) -> Result<&'static str, Box<dyn Error + Send + S
                 Store::open(&with_database(server, &name)).await?.close().await;
             }
             connection.close().await?;
-            Ok::<_, Box<dyn Error + Send + Sync>>(name)
+            Ok::<_, BoxError>(name)
         })
         .await?;
     Ok(name)

@@ -53,7 +53,7 @@ impl Caller {
     /// The body of the answer to GET, of which nothing is taken yet.
     pub async fn get(&self, path: &str) -> Result<RecvStream> {
         let request = Request::get(format!("https://{}{path}", self.address));
-        let request = request.header("accept-encoding", "br").body(())?;
+        let request = request.header("accept-encoding", "gzip").body(())?;
         let (answer, _) = self.requests.clone().ready().await?.send_request(request, true)?;
         let answer = answer.await?;
         ensure!(answer.status().is_success(), "{path}: {}", answer.status());

@@ -129,7 +129,9 @@ mod tests {
             let attempts = entries.iter().map(|entry| entry.details["attempts"].as_u64().unwrap());
             (entries.len(), attempts.sum())
         };
+        let began = std::time::Instant::now();
         while counted().await.1 < 1000 {
+            assert!(began.elapsed() < Duration::from_secs(30), "{:?}", counted().await);
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let (entries, attempts) = counted().await;

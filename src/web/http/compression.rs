@@ -1,4 +1,4 @@
-//! Compressed answers, as gzip or Brotli, for callers that accept them.
+//! Compressed answers, as gzip, for callers that accept it.
 //!
 //! Forms have tokens under a new mask in each answer, so that the length of a page tells nothing about them.
 

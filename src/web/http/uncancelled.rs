@@ -1,6 +1,6 @@
 //! Changes that a caller cannot interrupt.
 
-use std::{future::Future, panic};
+use std::{future::Future, panic, pin::Pin};
 
 use tokio::task;
 use tracing::Instrument;
@@ -11,6 +11,8 @@ use tracing::Instrument;
 /// change and its audit entry are stored together or not at all. What follows does not: forgetting a cached profile,
 /// serving the activated release, or the next transaction of several. A task of its own is not dropped.
 pub(crate) async fn uncancelled<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
-    let task = task::spawn(work.in_current_span());
-    task.await.unwrap_or_else(|error| panic::resume_unwind(error.into_panic()))
+    // Boxed, so that tokio's tasks are compiled once and not for each handler.
+    let work: Pin<Box<dyn Future<Output = T> + Send>> = Box::pin(work.in_current_span());
+    let done = task::spawn(work).await;
+    done.unwrap_or_else(|error| panic::resume_unwind(error.into_panic()))
 }

@@ -4,7 +4,6 @@ use std::sync::LazyLock;
 
 use axum::{
     Router,
-    extract::Query,
     http::{HeaderValue, header},
     response::Response,
     routing::get,
@@ -14,6 +13,7 @@ use serde::Deserialize;
 use crate::web::http::{
     AppState, Kind, Problem,
     conditions::{Conditions, Document},
+    extract::Query,
 };
 
 struct Asset {

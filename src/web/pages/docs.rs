@@ -133,7 +133,6 @@ const PAGE_TEXTS: &[(&str, &str)] = documents!["docs/":
 /// What the pages link to, for readers who have no repository.
 const FILE_TEXTS: &[(&str, &str)] = documents!["":
     "CHANGELOG.md",
-    "atelier.toml",
     "crates/core/src/domain/schema.toml",
     "deploy/alerts.yml",
     "deploy/grafana/atelier.json",
@@ -144,6 +143,7 @@ const FILE_TEXTS: &[(&str, &str)] = documents!["":
     "deploy/kubernetes/service.yaml",
     "deploy/prometheus.yml",
     "deploy/refresh",
+    "docs/atelier.toml",
     "docs/examples/agent-session.txt",
     "docs/examples/agent.py",
     "docs/examples/api.py",

@@ -26,8 +26,8 @@ async fn activates_a_release_without_scripts(db: TestDatabase) {
 
 async fn activating(db: TestDatabase, eyes: Eyes) {
     let models = two_releases();
+    crate::web::fill(&db).await;
     let service = Service::start_in(&db, Limits::default(), models.path().to_owned()).await;
-    service.bring_in_demo().await;
     service.releases.serve("demo").await.unwrap();
     let window = signed_in(&service, Role::Admin, eyes).await;
     window.goto(&format!("{}/operations", service.url)).await;
@@ -49,8 +49,8 @@ async fn activating(db: TestDatabase, eyes: Eyes) {
 #[apply(in_chromium)]
 async fn compares_two_releases_and_goes_back(db: TestDatabase) {
     let models = two_releases();
+    crate::web::fill(&db).await;
     let service = Service::start_in(&db, Limits::default(), models.path().to_owned()).await;
-    service.bring_in_demo().await;
     service.releases.serve("demo").await.unwrap();
     let window = signed_in(&service, Role::Admin, Eyes::default()).await;
     window.goto(&format!("{}/operations/releases", service.url)).await;

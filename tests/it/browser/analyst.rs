@@ -144,8 +144,8 @@ async fn asks_the_same_question_in_studio_and_side_by_side(Demo(service): Demo) 
 #[apply(in_chromium)]
 async fn sees_nothing_that_changes_anything(db: TestDatabase) {
     let models = two_releases();
+    crate::web::fill(&db).await;
     let service = Service::start_in(&db, Limits::default(), models.path().to_owned()).await;
-    service.bring_in_demo().await;
     service.releases.serve("less").await.unwrap();
     let admin = service.signed_in(Role::Admin).await;
     assert_eq!(admin.post("/operations/releases/demo", &[("before", "less")]).await.status(), 303);

@@ -4,7 +4,7 @@
 use std::{
     env, fs,
     path::PathBuf,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use atelier::{
@@ -368,10 +368,10 @@ async fn look(window: &Window, service: &Service, eyes: Eyes, page: (&str, &str)
     let (name, path) = page;
     window.goto(&format!("{}{path}", service.url)).await;
     let hanging = || window.run("return document.documentElement.scrollWidth - innerWidth");
-    let mut edge = hanging().await;
-    if edge.as_i64() != Some(0) {
-        // A page that is replacing a part of itself has another width for a moment.
-        tokio::time::sleep(Duration::from_millis(500)).await;
+    let (mut edge, began) = (hanging().await, Instant::now());
+    // A page that is replacing a part of itself has another width for a moment.
+    while edge.as_i64() != Some(0) && began.elapsed() < Duration::from_secs(2) {
+        tokio::time::sleep(Duration::from_millis(50)).await;
         edge = hanging().await;
     }
     if edge.as_i64() != Some(0) {

@@ -1,7 +1,5 @@
 //! What a stylist meets in Studio besides the usual way: reasons, weak pieces, searches, budgets, keys and double clicks.
 
-use std::time::Duration;
-
 use atelier_core::domain::{CustomerId, Role};
 use futures_util::TryStreamExt;
 use serde_json::json;
@@ -98,15 +96,16 @@ async fn searches_over_a_slow_network(db: TestDatabase) {
     window.chromium("Network.enable", &json!({})).await;
     let slow = json!({"offline": false, "latency": 1500, "downloadThroughput": -1, "uploadThroughput": -1});
     window.chromium("Network.emulateNetworkConditions", &slow).await;
+    window.run("window.searches = 0; addEventListener('htmx:config:request', () => searches++)").await;
     // The list follows each pause in the typing.
-    for words in ["s", "sweden", "sweden 0148"] {
+    for (before, words) in ["s", "sweden", "sweden 0148"].into_iter().enumerate() {
         window
             .run(&format!(
                 "const find = document.querySelector('#find'); find.value = '{words}'; \
                  find.dispatchEvent(new Event('input', {{bubbles: true}}))"
             ))
             .await;
-        tokio::time::sleep(Duration::from_millis(400)).await;
+        window.until(&format!("searches > {before}")).await;
     }
     window.until("document.querySelectorAll('#found li').length === 1").await;
     assert!(window.text("#found li").await.contains("c-014871"));
@@ -119,10 +118,11 @@ async fn clicks_keep_their_order(db: TestDatabase) {
         "/studio?customer=c-014871&slot=a-00134&slot=a-01130&slot=a-00568&slot=a-00259&from=1:7f&from=2:8e";
     let (_service, window) = stylist(&db, board).await;
     window.until("document.readyState === 'complete'").await;
-    window.run("const send = fetch; let first = true; window.fetch = async (...request) => { const late = first; first = false; \
-                const answer = await send(...request); if (late) await new Promise(done => setTimeout(done, 1500)); return answer; }").await;
+    window.run("const send = fetch; let first = true; window.answers = 0; window.fetch = async (...request) => { \
+                const late = first; first = false; const answer = await send(...request); \
+                if (late) await new Promise(done => setTimeout(done, 1500)); answers++; return answer; }").await;
     window.run("document.querySelector('#lock-1').click(); document.querySelector('#lock-2').click()").await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    window.until("answers === 2 && document.querySelector('.htmx-request') === null").await;
     let loose = "return new URL(location).searchParams.getAll('loose')";
     assert_eq!(window.run(loose).await, json!(["2"]), "the second click");
 }
@@ -156,7 +156,7 @@ async fn adds_one_note(db: &TestDatabase, scripts: bool) {
     window.until("document.querySelector('.history').innerText.includes('Boots in 38')").await;
     let customer = CustomerId::new("c-014871").unwrap();
     // The second request may still be on its way.
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    window.until("document.querySelector('.htmx-request') === null").await;
     let notes = service.store.notes().for_customer(&customer).try_collect::<Vec<_>>().await.unwrap();
     assert_eq!(notes.len(), 1);
     assert!(window.run("return location.pathname + location.search").await == "/studio?customer=c-014871");
@@ -207,18 +207,20 @@ async fn turns_the_keys_off(db: TestDatabase) {
     let press_x = async || {
         window.press("ArrowRight").await;
         window.until("document.activeElement.closest('li')?.id.startsWith('suggestion-1-')").await;
+        window.run("window.asks = false; addEventListener('htmx:config:request', () => asks = true)").await;
         window.press("x").await;
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        window.run("return document.querySelector('#undo') !== null").await
     };
-    assert_eq!(press_x().await, false);
+    press_x().await;
+    assert_eq!(window.run("return asks").await, false);
     window.goto(&format!("{}{BOARD}", service.url)).await;
     window.until("document.querySelectorAll('.suggestions > li').length === 8").await;
-    assert_eq!(press_x().await, false, "the switch is kept");
+    press_x().await;
+    assert_eq!(window.run("return asks").await, false, "the switch is kept");
     window.click("[data-opens=keys]").await;
     assert_eq!(window.run("return document.querySelector('#keys-on').checked").await, false);
     window.click("#keys-on").await;
     window.click("#keys .button").await;
     window.press("ArrowLeft").await;
-    assert_eq!(press_x().await, true);
+    press_x().await;
+    window.until("asks && document.querySelector('#undo') !== null").await;
 }

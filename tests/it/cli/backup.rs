@@ -11,7 +11,7 @@ use sqlx::Connection;
 
 use super::{atelier, fill, path, run, serve::Served, stderr};
 use crate::{
-    harness::{Kind, TestDatabase, apply, contract, on_sqlite, tools},
+    harness::{Kind, TestDatabase, apply, contract, on_postgres, on_sqlite, tools},
     web::models,
 };
 
@@ -162,14 +162,10 @@ async fn a_restore_replaces_no_database_by_mistake(db: TestDatabase) {
     assert!(names.into_iter().all(|name| name.to_string_lossy().starts_with("atelier.db")));
 }
 
-#[apply(contract)]
+#[apply(on_postgres)]
 async fn postgres_has_tools_of_its_own(db: TestDatabase) {
-    if db.kind == Kind::Postgres {
-        for verb in ["backup", "restore"] {
-            refused(
-                &run(atelier(&db, &[verb, "atelier.backup"])).await,
-                "for Postgres use pg_dump and pg_restore",
-            );
-        }
+    for verb in ["backup", "restore"] {
+        let output = run(atelier(&db, &[verb, "atelier.backup"])).await;
+        refused(&output, "for Postgres use pg_dump and pg_restore");
     }
 }

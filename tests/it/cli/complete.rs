@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::{atelier, path, run, stderr};
 use crate::{
-    harness::{TestDatabase, apply, contract},
+    harness::{TestDatabase, apply, contract, on_sqlite},
     web::{Demo, models, rows},
 };
 
@@ -172,7 +172,7 @@ async fn answers_as_the_service_does(Demo(service): Demo, db: TestDatabase) {
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn features_may_be_fields_of_json_lines(Demo(service): Demo, db: TestDatabase) {
     let parts = Parts::new();
     let rows = [
@@ -195,7 +195,7 @@ async fn features_may_be_fields_of_json_lines(Demo(service): Demo, db: TestDatab
     assert_eq!(found.len(), 9);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn flags_widen_and_narrow_what_is_suggested(Demo(service): Demo, db: TestDatabase) {
     let outfits: Vec<Outfit> = rows::<Outfit>().into_iter().take(20).collect();
     let mut answers = Vec::new();
@@ -233,7 +233,7 @@ async fn flags_widen_and_narrow_what_is_suggested(Demo(service): Demo, db: TestD
     assert!(stderr(&refused).contains("cannot be used with"), "{}", stderr(&refused));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn bad_rows_are_reported_and_can_be_skipped(Demo(service): Demo, db: TestDatabase) {
     let parts = Parts::new();
     let good = json!({"customer": "c-014871", "articles": ["a-01317", null]});
@@ -275,7 +275,7 @@ async fn bad_rows_are_reported_and_can_be_skipped(Demo(service): Demo, db: TestD
     service.stop().await;
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_killed_run_resumes(Demo(service): Demo, db: TestDatabase) {
     let (whole, killed) = (Parts::new(), Parts::new());
     let outfits: Vec<Value> = rows::<Outfit>()
@@ -331,7 +331,7 @@ async fn a_killed_run_resumes(Demo(service): Demo, db: TestDatabase) {
 }
 
 /// A job on a cluster needs no database.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn files_replace_the_database(db: TestDatabase) {
     let parts = Parts::new();
     let demo = models().join("demo");
@@ -367,7 +367,7 @@ async fn files_replace_the_database(db: TestDatabase) {
     assert_eq!(few.read("part-0.jsonl").len(), 2);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_release_with_little_of_the_catalogue_is_noted(db: TestDatabase) {
     let parts = Parts::new();
     let row = json!({"customer": "c", "articles": [null], "features": {"age": 30}});
@@ -385,7 +385,7 @@ async fn a_release_with_little_of_the_catalogue_is_noted(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn mistakes_are_reported_before_any_work(db: TestDatabase) {
     let parts = Parts::new();
     let refused = async |flags: &[&str]| {

@@ -124,7 +124,7 @@ async fn demo_serves_the_demo_world_and_prints_a_key_once(db: TestDatabase) {
     assert!(log.contains("the database has articles: they are served, and no API key is made"), "{log}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn demo_without_a_demo_world_says_so(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = atelier(&db, &["demo", "--address", "127.0.0.1:0"]);
@@ -135,8 +135,7 @@ async fn demo_without_a_demo_world_says_so(db: TestDatabase) {
     assert!(said.contains("was not filled: it has customers, or models/demo has no demo world"), "{said}");
 }
 
-/// As a version that did not check prices wrote them.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn bad_rows_of_a_release_are_left_out(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let release = folder.path().join("models/demo");

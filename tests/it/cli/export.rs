@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::{atelier, path, run, stderr, write_tables};
 use crate::{
-    harness::{TestDatabase, apply, contract},
+    harness::{TestDatabase, apply, contract, on_postgres, on_sqlite},
     web::{Service, feedback::suggested},
 };
 
@@ -37,7 +37,7 @@ async fn an_export_equals_the_import(db: TestDatabase) {
 }
 
 /// Releases hold the outfits of the data that they were trained on.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_erased_customers_outfits_are_in_no_later_export(db: TestDatabase) {
     let (given, back) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     write_tables(given.path(), 3);
@@ -57,16 +57,12 @@ async fn an_erased_customers_outfits_are_in_no_later_export(db: TestDatabase) {
     assert!(!outfits.contains("c-00001") && outfits.lines().count() == 3, "{outfits}");
 }
 
-/// Otherwise the folder could not be imported.
-#[apply(contract)]
+/// Otherwise the folder could not be imported. No lock stops the readers of SQLite.
+#[apply(on_postgres)]
 async fn an_outfit_of_a_customer_who_came_during_the_export_waits_for_the_next(db: TestDatabase) {
     let (given, back) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     write_tables(given.path(), 3);
     assert!(run(atelier(&db, &["import", path(given.path())])).await.status.success());
-    if db.folder().is_some() {
-        // No lock stops the readers of SQLite.
-        return;
-    }
     let mut raw = db.raw().await;
     sqlx::raw_sql("begin; lock table outfits in access exclusive mode").execute(&mut raw).await.unwrap();
     let export = tokio::spawn(run(atelier(&db, &["export", path(back.path())])));
@@ -230,7 +226,7 @@ async fn accepted_suggestions_are_exported_with_the_outfit_that_was_asked_about(
 }
 
 /// Outfits were stored when a release of smaller and larger ones was live.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn outfits_of_any_size_can_be_imported_again(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     write_tables(folder.path(), 3);
@@ -258,7 +254,7 @@ async fn outfits_of_any_size_can_be_imported_again(db: TestDatabase) {
 }
 
 /// It may name customers who are erased by now.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn what_a_killed_export_left_is_removed(db: TestDatabase) {
     db.open().await.close().await;
     let folder = tempfile::tempdir().unwrap();
@@ -274,7 +270,7 @@ async fn what_a_killed_export_left_is_removed(db: TestDatabase) {
 }
 
 /// Exported as CSV or Parquet, imported, exported as JSON Lines: the same bytes.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn every_format_can_be_imported_again(db: TestDatabase) {
     let given = tempfile::tempdir().unwrap();
     write_tables(given.path(), 100);
@@ -299,7 +295,7 @@ async fn every_format_can_be_imported_again(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn outfits_with_retired_articles_can_be_imported_again(db: TestDatabase) {
     let given = tempfile::tempdir().unwrap();
     write_tables(given.path(), 100);
@@ -345,7 +341,7 @@ async fn outfits_with_retired_articles_can_be_imported_again(db: TestDatabase) {
     assert!(!given.path().join("retired.txt").exists());
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn files_are_not_overwritten(db: TestDatabase) {
     db.open().await.close().await;
     let folder = tempfile::tempdir().unwrap();
@@ -364,7 +360,7 @@ async fn files_are_not_overwritten(db: TestDatabase) {
 }
 
 /// A feature is a number in the built-in schema and a word in this one.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_schema_is_exported_too(db: TestDatabase) {
     let (given, back) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let schema = "name = \"ours\"\n[[feature]]\nname = \"age\"\nkind = \"category\"\nvalues = [\"young\"]\n";
@@ -383,7 +379,7 @@ async fn the_schema_is_exported_too(db: TestDatabase) {
 }
 
 /// Without a schema of its own, the folder gets the one that the service reads customers with.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_schema_is_that_of_the_served_release(db: TestDatabase) {
     let (models, given) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/demo");
@@ -420,7 +416,7 @@ async fn the_schema_is_that_of_the_served_release(db: TestDatabase) {
     assert!(told.contains("schema: the built-in one\n"), "{told}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_mistyped_database_is_not_created(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("nothere.db");

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{atelier, path, run, stderr};
 use crate::{
-    harness::{TestDatabase, apply, contract},
+    harness::{TestDatabase, apply, contract, on_sqlite},
     web::Demo,
 };
 
@@ -40,7 +40,7 @@ async fn stored(store: &Store, id: &str) -> Value {
     serde_json::to_value(article).unwrap()
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_merged_file_keeps_the_rest(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
@@ -77,7 +77,7 @@ async fn a_merged_file_keeps_the_rest(db: TestDatabase) {
     assert_eq!(stored(&store, "b").await["in_stock"], true, "nothing was imported");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_mirrored_file_retires_what_it_lacks(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("articles.jsonl");
@@ -107,7 +107,7 @@ async fn a_mirrored_file_retires_what_it_lacks(db: TestDatabase) {
     assert_eq!(Value::from(entry.details.clone()), json!({"added": 2, "changed": 0, "bad": 0, "retired": 2}));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn too_many_missing_articles_stop_a_mirror(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("articles.jsonl");
@@ -131,7 +131,7 @@ async fn too_many_missing_articles_stop_a_mirror(db: TestDatabase) {
     assert!(!done && said.contains("--mirror"), "{said}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn bad_rows_keep_their_articles(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("articles.jsonl");
@@ -151,7 +151,7 @@ async fn bad_rows_keep_their_articles(db: TestDatabase) {
 }
 
 /// The articles are read, written and retired; then the import waits for the customers, which come through a pipe.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_killed_mirror_leaves_the_old_catalogue(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("articles.jsonl");
@@ -194,7 +194,7 @@ async fn a_killed_mirror_leaves_the_old_catalogue(db: TestDatabase) {
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn feeds_are_imported_and_exported(db: TestDatabase) {
     let (done, said) = import(&db, &["--articles", path(&fixture("merchant.xml"))]).await;
     assert!(done, "{said}");
@@ -236,7 +236,7 @@ async fn feeds_are_imported_and_exported(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_feeds_articles_are_suggested_to_those_they_fit(Demo(service): Demo, db: TestDatabase) {
     let (done, said) = import(&db, &["--articles", path(&fixture("merchant.xml"))]).await;
     assert!(done, "{said}");
@@ -262,7 +262,7 @@ async fn a_feeds_articles_are_suggested_to_those_they_fit(Demo(service): Demo, d
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_empty_feed_retires_nothing(db: TestDatabase) {
     assert!(import(&db, &["--articles", path(&fixture("merchant.xml"))]).await.0);
     let folder = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@ use atelier_files::{EventRow, Format, TableColumns, Writer, read};
 use serde_json::{Value, json};
 
 use super::{atelier, path, run, stderr, write_tables};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 /// 10,000 customers, about every 300th broken in its own way: 30 in all.
 fn ten_thousand_with_thirty_bad(folder: &std::path::Path) -> std::path::PathBuf {
@@ -28,7 +28,7 @@ fn ten_thousand_with_thirty_bad(folder: &std::path::Path) -> std::path::PathBuf 
     file
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn one_bad_row_rejects_the_import(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = ten_thousand_with_thirty_bad(folder.path());
@@ -55,7 +55,7 @@ async fn one_bad_row_rejects_the_import(db: TestDatabase) {
     assert_eq!((store.customers().count().await, store.audit().list(None, 9).await), (Ok(0), Ok(vec![])));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn good_rows_are_imported_when_bad_ones_are_skipped(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = ten_thousand_with_thirty_bad(folder.path());
@@ -106,7 +106,7 @@ async fn a_killed_import_leaves_nothing_and_can_be_repeated(db: TestDatabase) {
     assert_eq!(store.outfits().count().await, Ok(20_001));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_second_import_changes_nothing(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     write_tables(folder.path(), 50);
@@ -118,7 +118,7 @@ async fn a_second_import_changes_nothing(db: TestDatabase) {
     assert_eq!(db.open().await.outfits().count().await, Ok(51));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_unknown_value_is_noted(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("customers.csv");
@@ -132,7 +132,7 @@ async fn an_unknown_value_is_noted(db: TestDatabase) {
     assert_eq!(db.open().await.customers().count().await, Ok(3));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn what_the_release_does_not_know_is_noted(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("articles.csv");
@@ -154,14 +154,14 @@ async fn what_the_release_does_not_know_is_noted(db: TestDatabase) {
     assert!(output.status.success() && !stderr(&output).contains("note: "), "{}", stderr(&output));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_missing_file_is_named(db: TestDatabase) {
     let output = run(atelier(&db, &["import", "--articles", "/nowhere/articles.csv"])).await;
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).starts_with("atelier: cannot read /nowhere/articles.csv: No such file"));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_empty_import_is_refused(db: TestDatabase) {
     let empty = tempfile::tempdir().unwrap();
     let output = run(atelier(&db, &["import", path(empty.path())])).await;
@@ -169,7 +169,7 @@ async fn an_empty_import_is_refused(db: TestDatabase) {
     assert!(stderr(&output).starts_with("atelier: nothing to import"), "{}", stderr(&output));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_folder_without_tables_is_refused_with_its_contents(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let import = || run(atelier(&db, &["import", path(folder.path())]));
@@ -204,7 +204,7 @@ async fn a_folder_without_tables_is_refused_with_its_contents(db: TestDatabase) 
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_table_in_two_files_is_refused(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     write_tables(folder.path(), 3);
@@ -219,7 +219,7 @@ async fn a_table_in_two_files_is_refused(db: TestDatabase) {
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_missing_table_is_named(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     write_tables(folder.path(), 3);
@@ -230,7 +230,7 @@ async fn a_missing_table_is_named(db: TestDatabase) {
     assert!(stderr(&output).contains(note), "{}", stderr(&output));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn bad_rows_are_reported_before_the_error_that_ends_reading(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("customers.csv");
@@ -251,7 +251,7 @@ async fn bad_rows_are_reported_before_the_error_that_ends_reading(db: TestDataba
     assert_eq!(db.open().await.customers().count().await, Ok(0));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_wrong_header_in_any_file_is_reported_before_reading(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     write_tables(folder.path(), 3);
@@ -266,7 +266,7 @@ async fn a_wrong_header_in_any_file_is_reported_before_reading(db: TestDatabase)
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn without_a_good_row_nothing_is_imported(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("customers.csv");
@@ -282,7 +282,7 @@ async fn without_a_good_row_nothing_is_imported(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_repeated_outfit_is_noted(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     write_tables(folder.path(), 3);
@@ -298,7 +298,7 @@ async fn a_repeated_outfit_is_noted(db: TestDatabase) {
     assert!(stderr.ends_with("  outfits: 8 new, 0 changed, 0 unchanged\n"), "{stderr}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_price_and_stock_are_checked_in_every_format(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let bad = [("€12", "ja"), ("-5", "ja"), ("1.299", "ja"), ("64,55", "vielleicht")];
@@ -362,7 +362,7 @@ async fn a_price_and_stock_are_checked_in_every_format(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn stock_by_size_is_read_in_every_format(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let stocks = [r#"{"L":0,"M":3}"#, r#"[{"count":2,"size":"M","store":"zurich"}]"#, r#"{"M":"three"}"#];
@@ -409,7 +409,7 @@ async fn stock_by_size_is_read_in_every_format(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn events_are_recorded_from_files_of_every_format(db: TestDatabase) {
     let store = db.open().await;
     let customer = Customer { id: CustomerId::new("c").unwrap(), features: Features::default() };

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{atelier, run, stderr};
 use crate::{
-    harness::{TestDatabase, apply, contract},
+    harness::{TestDatabase, apply, contract, on_sqlite},
     web::Guarded,
 };
 
@@ -16,7 +16,7 @@ async fn make(db: &TestDatabase, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_key_is_made_without_a_browser(Guarded(service): Guarded, db: TestDatabase) {
     let key = make(&db, &["--label", "Shop", "--scope", "metrics,complete", "--scope", "complete"]).await;
     let key = key.strip_suffix('\n').expect("one line, for scripts").to_owned();
@@ -42,7 +42,7 @@ async fn a_key_is_made_without_a_browser(Guarded(service): Guarded, db: TestData
     assert!(page.contains("Shop") && !page.contains(&key), "{page}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_key_may_expire(db: TestDatabase) {
     db.open().await.close().await;
     make(&db, &["--label", "Shop", "--scope", "metrics", "--days", "30"]).await;
@@ -51,7 +51,7 @@ async fn a_key_may_expire(db: TestDatabase) {
     assert!(record.created_at <= SystemTime::now().into());
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_key_needs_a_label_and_known_scopes(db: TestDatabase) {
     db.open().await.close().await;
     for (arguments, code, said) in [
@@ -75,7 +75,7 @@ async fn a_key_needs_a_label_and_known_scopes(db: TestDatabase) {
 }
 
 /// A mistyped path must not make an empty database and print a key that opens nothing.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_key_needs_a_database_that_is_there(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mistyped.db");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{atelier, fill, path, run, stderr};
 use crate::{
-    harness::{TestDatabase, apply, contract},
+    harness::{TestDatabase, apply, contract, on_sqlite},
     web::{Service, models},
 };
 
@@ -87,7 +87,7 @@ async fn looks_are_imported_and_exported(db: TestDatabase) {
 }
 
 /// An imported look is shown by two replicas, and with another article when one is sold out.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_imported_look_is_served_on_every_replica(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let replica = Service::start(&db).await;
@@ -122,7 +122,7 @@ async fn an_imported_look_is_served_on_every_replica(db: TestDatabase) {
     assert_eq!(found[0]["articles"], found[1]["articles"], "replicas agree");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn looks_of_all_articles_are_written_in_parts(db: TestDatabase) {
     fill(&db).await;
     let store = db.open().await;

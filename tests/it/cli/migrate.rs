@@ -1,7 +1,7 @@
 use sqlx::Connection;
 
 use super::{atelier, run, stderr};
-use crate::harness::{Kind, TestDatabase, apply, contract};
+use crate::harness::{Kind, TestDatabase, apply, contract, on_sqlite};
 
 #[apply(contract)]
 async fn a_new_database_gets_its_tables(db: TestDatabase) {
@@ -22,7 +22,7 @@ async fn a_new_database_gets_its_tables(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_newer_database_is_refused(db: TestDatabase) {
     db.open().await.close().await;
     let mut raw = db.raw().await;

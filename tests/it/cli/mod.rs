@@ -26,7 +26,8 @@ use std::{
     process::{Command, Output},
 };
 
-use crate::{harness::TestDatabase, web::models};
+use crate::harness::TestDatabase;
+pub use crate::web::fill;
 
 pub const REQUIRE_KEY: &str = "ATELIER__ACCESS__REQUIRE_KEY";
 
@@ -36,12 +37,6 @@ pub fn atelier(db: &TestDatabase, arguments: &[&str]) -> Command {
     command.args(["--database", &db.url]).args(arguments).env_remove("DATABASE_URL");
     command.env(REQUIRE_KEY, "false");
     command
-}
-
-/// Fills the database with the demo world.
-pub async fn fill(db: &TestDatabase) {
-    let output = run(atelier(db, &["import", path(&models().join("demo"))])).await;
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
 pub async fn run(mut command: Command) -> Output {

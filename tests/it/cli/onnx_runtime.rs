@@ -17,7 +17,7 @@ use atelier_engine::onnx_runtime::VERSION;
 use super::{atelier, path, run, serve::Served, stderr};
 use crate::{
     harness::{
-        Kind, TestDatabase, apply, on_sqlite, tools,
+        TestDatabase, apply, on_sqlite, tools,
         watched::{Watched, library},
     },
     web::{ONNX_RUNTIME, models},
@@ -31,10 +31,6 @@ async fn cached_library() -> PathBuf {
 #[apply(on_sqlite)]
 #[needs(tools::strace)]
 async fn sends_and_stores_nothing_unasked(db: TestDatabase) {
-    if db.kind == Kind::Postgres {
-        // It is on the network.
-        return;
-    }
     let (watched, folder) = (Watched::new(), tempfile::tempdir().unwrap());
     let mut command = watched.command(env!("CARGO_BIN_EXE_atelier"), &cached_library().await);
     command.args(["--database", &db.url, "serve", "--address", "127.0.0.1:0", "--device", "cpu"]);

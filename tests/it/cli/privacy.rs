@@ -15,7 +15,7 @@ use sqlx::{AnyConnection, Connection};
 
 use super::{atelier, fill, path, serve::Served};
 use crate::{
-    harness::{TestDatabase, apply, contract},
+    harness::{TestDatabase, apply, contract, on_sqlite},
     store::erasing::count,
     web::models,
 };
@@ -80,9 +80,9 @@ async fn the_log_names_no_customer(db: TestDatabase) {
 }
 
 /// An erased customer of the demo, with an outfit, feedback and entries in the audit log.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_erased_id_is_in_no_file(db: TestDatabase) {
-    let Some(files) = db.folder() else { return };
+    let files = db.folder().unwrap();
     let folder = tempfile::tempdir().unwrap();
     fill(&db).await;
     let command = atelier(&db, &["serve", "--address", "127.0.0.1:0", "--models", path(&models())]);
@@ -112,9 +112,9 @@ async fn an_erased_id_is_in_no_file(db: TestDatabase) {
 }
 
 /// A backup keeps the log from being emptied, and then the service is killed.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_kill_after_an_erasure_leaves_nothing(db: TestDatabase) {
-    let Some(files) = db.folder() else { return };
+    let files = db.folder().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut served = start(&db, folder.path()).await;
     let customer = format!("customers/{WHO}");
@@ -143,7 +143,7 @@ async fn read_old_state(db: &TestDatabase) -> AnyConnection {
     reader
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_kill_during_an_upload_leaves_nothing(db: TestDatabase) {
     let (folder, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let mut command = atelier(&db, &["serve", "--address", "127.0.0.1:0"]);
@@ -161,7 +161,7 @@ async fn a_kill_during_an_upload_leaves_nothing(db: TestDatabase) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     served.kill();
-    for folder in [Some(temporary.path()), Some(folder.path()), db.folder()].into_iter().flatten() {
+    for folder in [temporary.path(), folder.path(), db.folder().unwrap()] {
         let left: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
         let found = Command::new("grep").args(["-rlF", WHO]).arg(folder).output().unwrap().stdout;
         assert!(found.is_empty(), "{} in {left:?}", String::from_utf8_lossy(&found));

@@ -2,26 +2,24 @@ use std::{
     ffi::OsStr,
     fs,
     io::{BufRead, BufReader, Read, Write},
+    mem,
     net::{TcpListener, TcpStream},
     os::unix::ffi::OsStrExt,
     path::Path,
-    process::{Child, ChildStdout, Command, Stdio},
+    process::{Child, ChildStderr, ChildStdout, Command, Stdio},
     time::{Duration, Instant},
 };
 
-use atelier_core::domain::{Article, ArticleId, Timestamp};
 use atelier_engine::release::Release;
 use serde_json::{Value, json};
 
 use super::{REQUIRE_KEY, atelier, fill, path, run, stderr, write_tables};
 use crate::{
-    harness::{Kind, TestDatabase, apply, contract, model_server::ModelServer, on_sqlite, tls::Tls, tools},
+    harness::{TestDatabase, apply, model_server::ModelServer, on_postgres, on_sqlite, tls::Tls, tools},
     web::{
         ONNX_RUNTIME,
         foreign_release::{ENDLESS, export_changed},
-        models,
-        releases::copy,
-        tickets, until,
+        models, tickets, until,
     },
 };
 
@@ -29,6 +27,8 @@ use crate::{
 pub(super) struct Served {
     child: Child,
     said: BufReader<ChildStdout>,
+    log: BufReader<ChildStderr>,
+    logged: String,
     pub(super) url: String,
     pub(super) link: String,
 }
@@ -58,7 +58,9 @@ impl Served {
             };
             let (link, _) = link.split_once(" (signs admin in once, ").expect("it signs the first admin in");
             let (url, _) = link.split_once("sign-in/").expect("it is a link to sign in by");
-            Self { child, said, url: url.to_owned(), link: link.to_owned() }
+            let log = BufReader::new(child.stderr.take().unwrap());
+            let (url, link) = (url.to_owned(), link.to_owned());
+            Self { child, said, log, logged: String::new(), url, link }
         })
         .await
         .unwrap()
@@ -69,6 +71,13 @@ impl Served {
         let mut line = String::new();
         self.said.read_line(&mut line).unwrap();
         line
+    }
+
+    /// Reads the log up to a line with these words.
+    fn until_logged(&mut self, words: &str) {
+        while !self.logged.contains(words) {
+            assert!(self.log.read_line(&mut self.logged).unwrap() > 0, "it ended: {}", self.logged);
+        }
     }
 
     pub(super) fn id(&self) -> u32 {
@@ -103,16 +112,15 @@ impl Served {
             let id = self.child.id().to_string();
             assert!(Command::new("kill").arg(&id).status().unwrap().success());
             assert_eq!(self.child.wait().unwrap().code(), Some(0));
-            let mut log = String::new();
-            self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
-            log
+            self.log.read_to_string(&mut self.logged).unwrap();
+            mem::take(&mut self.logged)
         })
         .await
         .unwrap()
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn prints_a_working_link_and_stops_on_sigterm(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(&db, folder.path()).await;
@@ -124,7 +132,7 @@ async fn prints_a_working_link_and_stops_on_sigterm(db: TestDatabase) {
     assert!(log.contains("\"message\":\"stopped\""), "JSON without a terminal: {log}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn is_not_ready_before_it_stops(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let unready = ["--set", "server.unready_ms=3600000", "--address", "127.0.0.1:0"];
@@ -143,7 +151,7 @@ async fn is_not_ready_before_it_stops(db: TestDatabase) {
     assert!(!log.contains("\"level\":\"ERROR\""), "{log}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_taken_port_is_reported(db: TestDatabase) {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -151,18 +159,14 @@ async fn a_taken_port_is_reported(db: TestDatabase) {
     assert_eq!(output.status.code(), Some(1));
     let expected = format!("atelier: server.address (--address): cannot listen on {address}");
     assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
-    assert!(db.folder().is_none_or(|folder| folder.read_dir().unwrap().next().is_none()), "not even a file");
+    assert!(db.folder().unwrap().read_dir().unwrap().next().is_none(), "not even a file");
     assert_is_empty(&db).await;
 }
 
 /// Two processes over one database: what one stores, the other suggests. How long that took is printed; the deadline is for
 /// busy machines.
-#[apply(contract)]
+#[apply(on_postgres)]
 async fn a_change_reaches_another_replica(db: TestDatabase) {
-    // Only Postgres is shared by replicas.
-    if db.kind == Kind::Sqlite {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let models = models();
     let start = || {
@@ -239,7 +243,7 @@ async fn assert_is_empty(db: &TestDatabase) {
     store.close().await;
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_flags_of_serve_need_no_verb(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::launch(atelier(&db, &["--address", "127.0.0.1:0"]), folder.path()).await;
@@ -252,7 +256,7 @@ async fn the_flags_of_serve_need_no_verb(db: TestDatabase) {
     served.stop().await;
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn what_cannot_be_served_leaves_the_database_empty(db: TestDatabase) {
     // The demo's data with one damaged model.
     let folder = copy_demo();
@@ -278,7 +282,7 @@ async fn what_cannot_be_served_leaves_the_database_empty(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_bad_setting_is_named_with_its_origin(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("atelier.toml"), "[limits]\nkey_rate = \"many\"\n").unwrap();
@@ -339,7 +343,7 @@ async fn a_bad_setting_is_named_with_its_origin(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_folder_that_cannot_be_used_is_said_once(db: TestDatabase) {
     // Not even root can make a folder below a file.
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -367,7 +371,7 @@ async fn a_folder_that_cannot_be_used_is_said_once(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_release_that_does_not_fit_is_refused(db: TestDatabase) {
     let models = tempfile::tempdir().unwrap();
     fs::create_dir(models.path().join("demo")).unwrap();
@@ -378,7 +382,7 @@ async fn a_release_that_does_not_fit_is_refused(db: TestDatabase) {
     assert!(stderr(&output).contains("demo/release.json: format 7, expected 1"), "{}", stderr(&output));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_release_for_another_catalogue_is_reported_at_the_start(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     write_tables(folder.path(), 3);
@@ -394,7 +398,7 @@ async fn a_release_for_another_catalogue_is_reported_at_the_start(db: TestDataba
     assert!(log.contains("\"level\":\"ERROR\"") && log.contains("\"only_in_catalogue\":20"), "{log}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_named_release_must_be_there(db: TestDatabase) {
     let output = run(atelier(&db, &["serve", "--address", "127.0.0.1:0", "--release", "sprng"])).await;
     assert_eq!(output.status.code(), Some(1));
@@ -405,7 +409,7 @@ async fn a_named_release_must_be_there(db: TestDatabase) {
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_refused_release_is_loaded_again_when_its_files_change(db: TestDatabase) {
     let models = tickets::folder();
     let model = models.path().join("next/gsu.onnx");
@@ -430,7 +434,7 @@ fn no_gpu() -> Result<(), String> {
     if Path::new("/dev/nvidiactl").exists() { Err("this machine has a GPU".into()) } else { Ok(()) }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 #[needs(no_gpu)]
 async fn a_device_that_is_missing_is_named_by_its_setting(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
@@ -450,7 +454,7 @@ async fn a_device_that_is_missing_is_named_by_its_setting(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn flags_of_serve_before_a_verb_that_ignores_them_are_refused(db: TestDatabase) {
     for (flags, said) in [
         (
@@ -469,22 +473,21 @@ async fn flags_of_serve_before_a_verb_that_ignores_them_are_refused(db: TestData
 }
 
 /// Half a request delays a graceful stop; a second signal ends it.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_unfinished_request_does_not_prevent_a_stop(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
-    let served = Served::start(&db, folder.path()).await;
+    let mut served = Served::start(&db, folder.path()).await;
     let address = served.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
     let mut caller = TcpStream::connect(address).unwrap();
     caller.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n").unwrap();
     served.get("livez").await;
-    let id = served.child.id().to_string();
-    assert!(Command::new("kill").arg(&id).status().unwrap().success());
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    served.signal("TERM");
+    served.until_logged("stopping: running requests finish");
     let log = served.stop().await;
     assert!(log.contains("stopped again: cancelling running requests"), "{log}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn only_variables_of_atelier_must_be_utf8(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = atelier(&db, &["import", path(folder.path())]);
@@ -498,7 +501,7 @@ async fn only_variables_of_atelier_must_be_utf8(db: TestDatabase) {
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn api_keys_are_required_on_other_addresses(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = atelier(&db, &["serve", "--address", "0.0.0.0:0"]);
@@ -525,7 +528,7 @@ async fn api_keys_are_required_on_other_addresses(db: TestDatabase) {
     assert!(!log.contains("5ec3e7") && !log.contains(&link), "{log}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_setting_that_requires_no_keys_warns(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     for (value, status) in [("true", 401), ("false", 200)] {
@@ -539,7 +542,7 @@ async fn a_setting_that_requires_no_keys_warns(db: TestDatabase) {
 }
 
 /// `script` gives it a terminal.
-#[apply(contract)]
+#[apply(on_sqlite)]
 #[needs(tools::script)]
 async fn a_terminal_gets_text_logs(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
@@ -561,7 +564,7 @@ async fn a_terminal_gets_text_logs(db: TestDatabase) {
     assert!(told.contains(&format!("cannot listen on {address}")), "{told}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_model_server_needs_no_local_library(db: TestDatabase) {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
     let remote = "engine.remote=http://127.0.0.1:9";
@@ -579,7 +582,7 @@ async fn a_model_server_needs_no_local_library(db: TestDatabase) {
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 #[needs(tools::openssl)]
 async fn a_model_server_behind_tls_gets_the_credentials(db: TestDatabase) {
     let runtime = tokio::task::spawn_blocking(|| ONNX_RUNTIME.clone()).await.unwrap();
@@ -609,12 +612,8 @@ async fn a_model_server_behind_tls_gets_the_credentials(db: TestDatabase) {
     assert!(!stderr.contains("hunter2"), "{stderr}");
 }
 
-#[apply(contract)]
+#[apply(on_postgres)]
 async fn unused_url_parameters_are_not_logged(db: TestDatabase) {
-    if db.kind == Kind::Sqlite {
-        // SQLite URLs have no parameters.
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let mut other = db.clone();
     other.url.push_str(if db.url.contains('?') { "&" } else { "?" });
@@ -629,35 +628,8 @@ async fn unused_url_parameters_are_not_logged(db: TestDatabase) {
     }
 }
 
-/// Older versions stored them. They do not keep the service from starting.
-#[apply(contract)]
-async fn stored_prices_that_no_rule_reads_are_counted_in_the_log(db: TestDatabase) {
-    let folder = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(models(), folder.path().join("models")).unwrap();
-    let store = db.open().await;
-    for (id, attributes) in [
-        ("a-1", json!({"price": "€12"})),
-        ("a-2", json!({"in_stock": "perhaps"})),
-        ("a-3", json!({"price": "64,55", "in_stock": "ja"})),
-    ] {
-        let attributes = attributes.as_object().unwrap().clone();
-        let article = Article::new(ArticleId::new(id).unwrap(), "coat", attributes).unwrap();
-        store.articles().put(&article, Timestamp::from_millis(1)).await.unwrap();
-    }
-    store.close().await;
-    let served = Served::start(&db, folder.path()).await;
-    served.get("readyz").await;
-    let log = served.stop().await;
-    let line = log.lines().find(|line| line.contains("a price or stock that an import would refuse"));
-    let line: serde_json::Value = serde_json::from_str(line.expect(&log)).unwrap();
-    assert_eq!(
-        (&line["articles"], &line["first"], &line["level"]),
-        (&json!(2), &json!("a-1"), &json!("WARN"))
-    );
-}
-
 /// The first is stored at once, the others of the minute together.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_stop_stores_the_failed_sign_ins(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(&db, folder.path()).await;
@@ -676,7 +648,7 @@ async fn a_stop_stores_the_failed_sign_ins(db: TestDatabase) {
 }
 
 /// ONNX Runtime crashed at exit on a GPU, because its environment was not released.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_stop_releases_onnx_runtime(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = atelier(&db, &["--address", "127.0.0.1:0", "--models", path(&models())]);
@@ -692,21 +664,26 @@ async fn a_stop_releases_onnx_runtime(db: TestDatabase) {
 #[needs(tools::onnx)]
 async fn a_stop_ends_a_trial_that_never_ends(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
-    let releases = folder.path().join("releases");
-    fs::create_dir(&releases).unwrap();
-    copy(&models().join("demo"), &releases.join("demo"));
-    export_changed(ENDLESS, &releases.join("changed")).await;
-    let flags = ["--models", path(&releases), "--set", "server.drain_ms=5000"];
+    let models = folder.path().join("models");
+    fs::create_dir(&models).unwrap();
+    export_changed(ENDLESS, &models.join("changed")).await;
     let mut command = atelier(&db, &["--address", "127.0.0.1:0"]);
-    command.args(flags).env(REQUIRE_KEY, "false");
+    command.args(["--set", "limits.deadline_ms=1000", "--set", "server.drain_ms=1000"]);
     let served = Served::launch(command, folder.path()).await;
     let address = format!("{}releases/changed/activate", served.url);
-    let activating = tokio::spawn(reqwest::Client::new().post(address).json(&json!({})).send());
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    assert!(!activating.is_finished(), "the trial goes on");
+    tokio::spawn(reqwest::Client::new().post(address).json(&json!({})).send());
+    // It starts with the process's first run of a model, which is the trial's.
+    until!(has_thread(served.id(), "model-deadlines"));
     let began = Instant::now();
-    served.stop().await;
+    let log = served.stop().await;
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(log.contains("cancelling requests that are still running"), "the trial ended: {log}");
+}
+
+fn has_thread(process: u32, name: &str) -> bool {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let mut names = threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("comm")).ok());
+    names.any(|found| found.trim_end() == name)
 }
 
 /// As when the disk of the spool is full.

@@ -6,7 +6,7 @@ use atelier_core::domain::{ArticleId, CustomerId, FeatureValue};
 use serde_json::{Value, json};
 
 use super::{atelier, path, run, stderr};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, on_sqlite};
 
 fn german(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/german").join(name)
@@ -20,7 +20,7 @@ fn proposed(said: &str) -> Vec<String> {
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_german_shop_pastes_the_flags_that_a_refusal_proposes(db: TestDatabase) {
     for articles in ["artikel.csv", "artikel.txt"] {
         let [articles, customers, outfits] = [articles, "kunden.csv", "outfits.csv"].map(german);
@@ -75,7 +75,7 @@ async fn a_german_shop_pastes_the_flags_that_a_refusal_proposes(db: TestDatabase
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_flag_that_does_not_fit_says_which_would(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("articles.csv");

@@ -9,7 +9,7 @@ use axum::Router;
 use tokio::net::TcpListener;
 
 use super::{atelier, run, serve::Served, stderr};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 async fn add(db: &TestDatabase, name: &str, role: Role) {
     let store = db.open().await;
@@ -38,14 +38,14 @@ async fn the_link_signs_in_the_named_person(db: TestDatabase) {
     assert_eq!(holder(&db, &["sign-in-link", "ROOT"]).await, "Root");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn without_a_name_the_link_is_for_the_first_admin(db: TestDatabase) {
     add(&db, "Ada", Role::Stylist).await;
     add(&db, "Root", Role::Admin).await;
     assert_eq!(holder(&db, &["sign-in-link"]).await, "Root");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_unknown_person_is_reported(db: TestDatabase) {
     db.open().await.close().await;
     let output = run(atelier(&db, &["sign-in-link"])).await;
@@ -62,7 +62,7 @@ async fn an_unknown_person_is_reported(db: TestDatabase) {
     assert_eq!(stderr(&output), "atelier: cannot sign in Ada; people who can are Bo\n");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_link_is_of_the_running_service(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     for address in ["127.0.0.1:0", "0.0.0.0:0"] {
@@ -77,7 +77,7 @@ async fn the_link_is_of_the_running_service(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_service_that_is_gone_leaves_the_settings_address(db: TestDatabase) {
     add(&db, "Root", Role::Admin).await;
     let store = db.open().await;
@@ -87,7 +87,7 @@ async fn a_service_that_is_gone_leaves_the_settings_address(db: TestDatabase) {
     assert_eq!(holder(&db, &["sign-in-link"]).await, "Root");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn another_program_at_the_address_is_not_taken_for_the_service(db: TestDatabase) {
     add(&db, "Root", Role::Admin).await;
     let answers = || async { "{}" };

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{atelier, serve::Served};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, on_sqlite};
 
 const MEGABYTE: u64 = 1024;
 
@@ -32,7 +32,7 @@ fn sign_in(address: &str, name: &str) -> TcpStream {
 }
 
 /// Each hash takes 19 MiB. Two run at a time, even if their callers have left.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn callers_who_hang_up_take_no_memory(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(&db, folder.path()).await;
@@ -62,7 +62,7 @@ async fn callers_who_hang_up_take_no_memory(db: TestDatabase) {
 const KEY: &str = "atl_5ec3e75ec3e75ec3e75ec3e75ec3e75ec3e75ec3e75ec3e75ec3e75ec3e75ec3";
 
 /// Those of a link, as it is, and as people mistype or copy it; passwords, keys and sessions.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn secrets_are_in_no_log(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = atelier(&db, &["serve", "--address", "127.0.0.1:0"]);
@@ -95,7 +95,7 @@ async fn secrets_are_in_no_log(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn every_start_prints_a_link_until_an_admin_has_a_password(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     Served::start(&db, folder.path()).await.stop().await;

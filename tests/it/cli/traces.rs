@@ -1,28 +1,11 @@
-//! Traces: what an OpenTelemetry collector gets, and what happens if it is away, or the build has no traces.
+//! Traces: what an OpenTelemetry collector gets, and what happens if it is away.
 
-#[cfg(feature = "otlp")]
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
-#[cfg(feature = "otlp")]
 use serde_json::json;
 
-#[cfg(feature = "otlp")]
 use super::{fill, path, serve::Served};
-use crate::harness::{TestDatabase, apply, on_sqlite};
-#[cfg(feature = "otlp")]
-use crate::harness::{collector, tls::Tls, tools};
+use crate::harness::{TestDatabase, apply, collector, on_sqlite, tls::Tls, tools};
 
-#[cfg(feature = "otlp")]
-#[cfg(not(feature = "otlp"))]
-contracts!(a_build_without_traces_refuses_a_collector);
-
-#[cfg(not(feature = "otlp"))]
-async fn a_build_without_traces_refuses_a_collector(db: TestDatabase) {
-    let command = super::atelier(&db, &["serve", "--set", "telemetry.collector=http://127.0.0.1:4318"]);
-    let stderr = super::stderr(&super::run(command).await);
-    assert!(stderr.contains("built without traces: build it with `--features otlp`"), "{stderr}");
-}
-
-#[cfg(feature = "otlp")]
 #[apply(on_sqlite)]
 async fn a_completion_is_sent_in_the_callers_trace(db: TestDatabase) {
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -73,12 +56,12 @@ async fn a_completion_is_sent_in_the_callers_trace(db: TestDatabase) {
     assert!(!log.contains("dropping traces"), "{log}");
 }
 
-#[cfg(feature = "otlp")]
 #[apply(on_sqlite)]
 async fn an_unreachable_collector_is_one_warning_and_no_failed_request(db: TestDatabase) {
     // A port without a listener.
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let served = serve(&db, &format!("http://{gone}"), &[("OTEL_BSP_SCHEDULE_DELAY", "20")]).await;
+    // Each is a batch of its own, which fails.
     for _ in 0..10 {
         assert!(served.get("articles").await.contains("items"));
         tokio::time::sleep(std::time::Duration::from_millis(40)).await;
@@ -88,7 +71,6 @@ async fn an_unreachable_collector_is_one_warning_and_no_failed_request(db: TestD
     assert!(log.contains(&format!("http://{gone} cannot be reached")), "{log}");
 }
 
-#[cfg(feature = "otlp")]
 #[apply(on_sqlite)]
 #[needs(tools::openssl)]
 async fn a_collector_behind_tls_takes_traces(db: TestDatabase) {
@@ -104,7 +86,6 @@ async fn a_collector_behind_tls_takes_traces(db: TestDatabase) {
 }
 
 /// With the demo release and a collector.
-#[cfg(feature = "otlp")]
 async fn serve(db: &TestDatabase, collector: &str, variables: &[(&str, &str)]) -> Served {
     let folder = tempfile::tempdir().unwrap();
     let models = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("models");

@@ -16,7 +16,6 @@
 //! nextest, which takes an ignored test for a passed one, they fail instead.
 
 pub mod browser;
-#[cfg(feature = "otlp")]
 pub mod collector;
 #[path = "../../shared/database.rs"]
 mod database;
@@ -91,6 +90,11 @@ macro_rules! on_sqlite {
     ($($test:tt)*) => { $crate::harness::register!([Sqlite] $($test)*); };
 }
 
+/// Runs the test once, on Postgres alone.
+macro_rules! on_postgres {
+    ($($test:tt)*) => { $crate::harness::register!([Postgres] $($test)*); };
+}
+
 /// Runs the test once, in a browser.
 macro_rules! in_chromium {
     ($($test:tt)*) => {
@@ -133,22 +137,60 @@ macro_rules! register {
         }
     };
 }
-pub(crate) use {contract, in_chromium, in_chromium_with_axe, on_sqlite, register};
+pub(crate) use {contract, in_chromium, in_chromium_with_axe, on_postgres, on_sqlite, register};
+
+/// A database that tests copy: the first of them to ask has it filled.
+pub async fn shared<F>(db: &TestDatabase, fill: impl FnOnce(TestDatabase) -> F) -> TestDatabase
+where
+    F: Future<Output = ()>,
+{
+    let mut shared = SHARED[db.kind as usize].lock().await;
+    if shared.is_none() {
+        let new = db.another().await.unwrap();
+        fill(new.clone()).await;
+        *shared = Some(new);
+    }
+    shared.clone().expect("it was filled just now")
+}
+
+static SHARED: [tokio::sync::Mutex<Option<TestDatabase>>; 2] =
+    [const { tokio::sync::Mutex::const_new(None) }; 2];
 
 pub fn run() -> ExitCode {
     let arguments = Arguments::from_args();
     let not_run = NotRun::default();
     let mut contracts: Vec<&Contract> = inventory::iter().collect();
     contracts.sort_unstable_by_key(|contract| contract.name);
+    let quick = env::var("ATELIER_TESTS_QUICK").ok();
     let trials = contracts
         .into_iter()
-        .flat_map(|contract| contract.databases.iter().map(|kind| trial(contract, *kind, &not_run)))
+        .flat_map(|contract| contract.databases.iter().map(move |kind| (contract, *kind)))
+        .filter(|(contract, kind)| quick.as_ref().is_none_or(|words| is_quick(contract, *kind, words)))
+        .map(|(contract, kind)| trial(contract, kind, &not_run))
         .collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
+    remove_shared();
     if !arguments.list {
         not_run.print();
     }
     conclusion.exit_code()
+}
+
+/// On SQLite, without a browser, and named with one of the words.
+fn is_quick(contract: &Contract, kind: Kind, words: &str) -> bool {
+    kind == Kind::Sqlite
+        && !contract.name.contains("::browser::")
+        && words.split_whitespace().any(|word| contract.name.contains(word))
+}
+
+fn remove_shared() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for shared in &SHARED {
+        if let Some(database) = shared.blocking_lock().take() {
+            // A server that is gone has removed it.
+            let _ = runtime.block_on(database.remove());
+        }
+    }
 }
 
 fn trial(contract: &'static Contract, kind: Kind, not_run: &NotRun) -> Trial {

@@ -409,6 +409,7 @@ async fn puts_at_the_moment_of_a_slice_win(db: TestDatabase) {
                 }
             }
         });
+        // Each round writes its slice at another moment.
         tokio::time::sleep(Duration::from_millis(round)).await;
         import.put(&[coat("a")]).await.unwrap();
         putting.await.unwrap();

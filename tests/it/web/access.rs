@@ -10,7 +10,7 @@ use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Browser, Guarded, Service, header};
-use crate::harness::{apply, contract};
+use crate::harness::{apply, contract, on_sqlite};
 
 fn now() -> Timestamp {
     SystemTime::now().into()
@@ -32,7 +32,7 @@ async fn id_of(service: &Service, name: &str) -> PersonId {
     service.store.people().find_with_password(&Name::new(name).unwrap()).await.unwrap().unwrap().0.id
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_new_person_signs_in_by_a_link_shown_once(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     let me = Actor::Person(id_of(&service, "Some admin").await);
@@ -59,7 +59,7 @@ async fn a_new_person_signs_in_by_a_link_shown_once(service: Service) {
     assert!(service.state.access.holder(&Token::parse(token).unwrap(), now()).await.is_err());
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn adding_a_person_explains_errors(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     let taken = admin.post("/access", &[("name", "some ADMIN"), ("role", "analyst")]).await;
@@ -79,7 +79,7 @@ async fn adding_a_person_explains_errors(service: Service) {
     assert_eq!(log(&service, 5).await, []);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_double_click_adds_one_person(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     // The second answer is the one that is shown: it has the same link.
@@ -99,7 +99,7 @@ async fn a_double_click_adds_one_person(service: Service) {
     assert_eq!(log(&service, 5).await.len(), 2, "one person, one link");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_role_is_changed_and_an_account_disabled(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     let bo = service.signed_in(Role::Stylist).await;
@@ -144,7 +144,7 @@ async fn a_role_is_changed_and_an_account_disabled(service: Service) {
     assert_eq!(admin.get("/access/people/x").await.status(), 422);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn somebody_invited_is_renamed_and_removed(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     admin.post("/access", &[("name", "Bo"), ("role", "stylist")]).await;
@@ -211,7 +211,7 @@ async fn an_admin_ends_the_sessions_of_anyone(service: Service) {
     assert_eq!(admin.get("/access").await.status(), 303);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_disabled_account_comes_back_without_its_sessions(service: Service) {
     let (admin, bo) = (service.signed_in(Role::Admin).await, service.signed_in(Role::Stylist).await);
     let id = id_of(&service, "Some stylist").await;
@@ -224,7 +224,7 @@ async fn a_disabled_account_comes_back_without_its_sessions(service: Service) {
     assert_eq!(opened.status(), 404, "a link of before does not come back either");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_last_admin_cannot_be_demoted_or_disabled(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     let page = format!("/access/people/{}", id_of(&service, "Some admin").await.0);
@@ -240,7 +240,7 @@ async fn the_last_admin_cannot_be_demoted_or_disabled(service: Service) {
     assert_eq!(log(&service, 5).await, []);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_key_is_shown_once_and_revoked_after_confirmation(Guarded(service): Guarded) {
     let admin = service.signed_in(Role::Admin).await;
     assert!(admin.page("/access/keys").await.contains("<strong>No keys yet</strong>"));
@@ -311,7 +311,7 @@ async fn a_key_is_shown_once_and_revoked_after_confirmation(Guarded(service): Gu
     assert_eq!(keys.len(), before + 2);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_audit_log_is_complete_and_paged(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     let me = Actor::Person(id_of(&service, "Some admin").await);
@@ -370,7 +370,7 @@ async fn the_audit_log_is_complete_and_paged(service: Service) {
 
 const PAGES: [&str; 3] = ["/access", "/access/keys", "/access/audit"];
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn only_admins_change_anything(service: Service) {
     let analyst = service.signed_in(Role::Analyst).await;
     let admin = id_of(&service, "Some analyst").await.0;
@@ -396,7 +396,7 @@ fn forms(person: i64) -> [String; 5] {
     ]
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn changes_need_a_form_of_the_same_session(service: Service) {
     let admin: Browser = service.signed_in(Role::Admin).await;
     let id = id_of(&service, "Some admin").await.0;

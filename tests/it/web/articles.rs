@@ -2,9 +2,9 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use super::Service;
-use crate::harness::{apply, contract};
+use crate::harness::{apply, on_sqlite};
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn put_get_and_delete(service: Service) {
     let before = service.store.articles().revision().await.unwrap();
     let coat = json!({"type": "coat", "colour": "red", "price": 79.0, "in_stock": true, "image": null,
@@ -26,7 +26,7 @@ async fn put_get_and_delete(service: Service) {
     assert_eq!(service.store.articles().revision().await, Ok(before + 2));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_invalid_article_is_refused_with_pointers(service: Service) {
     for (body, pointer) in [
         (json!({}), ""),
@@ -48,7 +48,7 @@ async fn an_invalid_article_is_refused_with_pointers(service: Service) {
     assert_eq!(service.store.articles().count().await, Ok(0));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_list_can_be_searched(service: Service) {
     for (id, colour) in [("a", "red"), ("b", "blue"), ("c", "Red")] {
         service.put(&format!("/articles/{id}"), &json!({"type": "coat", "colour": colour})).await;
@@ -60,7 +60,7 @@ async fn a_list_can_be_searched(service: Service) {
     assert_eq!(page["next_cursor"], Value::Null);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_stream_is_one_change(service: Service) {
     let before = service.store.articles().revision().await.unwrap();
     let lines: Vec<String> =
@@ -83,7 +83,7 @@ async fn a_stream_is_one_change(service: Service) {
     assert_eq!(service.store.articles().revision().await, Ok(before + 4500), "nothing was stored");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn prices_and_stock_are_stored_as_number_and_boolean(service: Service) {
     for (given, stored) in [
         (json!({"price": "64,55", "in_stock": "ja"}), json!({"price": 64.55, "in_stock": true})),
@@ -110,7 +110,7 @@ async fn prices_and_stock_are_stored_as_number_and_boolean(service: Service) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn what_is_no_price_and_no_stock_is_refused(service: Service) {
     for (name, wrong) in [
         ("price", json!("€12")),
@@ -145,7 +145,7 @@ async fn what_is_no_price_and_no_stock_is_refused(service: Service) {
 }
 
 /// Callers who do not read their pages take little memory.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_page_ends_early_after_a_megabyte(service: Service) {
     for number in 0..40 {
         let (article, customer) = (format!("/articles/a-{number:02}"), format!("/customers/c-{number:02}"));
@@ -174,7 +174,7 @@ async fn a_page_ends_early_after_a_megabyte(service: Service) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_price_has_at_most_twelve_digits(service: Service) {
     for (price, status) in [
         (json!(1.7e308), 422),

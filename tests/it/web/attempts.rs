@@ -1,7 +1,7 @@
 //! Attempts that must fail: pages of other roles, forms without their token, ended sessions, texts that try to be
 //! HTML or headers.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use atelier::{
     service::access::Token,
@@ -12,7 +12,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{Browser, Demo, Service, Stylist, browser, header};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, on_sqlite};
 
 /// Each page and the lowest role that may see it; `None` is public.
 const PAGES: [(&str, Option<Role>); 49] = [
@@ -100,7 +100,7 @@ const FORMS: [(&str, Role, Fields); 27] = [
     ("/sign-out", Role::Stylist, &[]),
 ];
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn each_page_requires_its_role(Demo(service): Demo) {
     let stranger = browser();
     for (path, role) in PAGES {
@@ -137,7 +137,7 @@ async fn each_page_requires_its_role(Demo(service): Demo) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn each_form_requires_its_role_and_session(Demo(service): Demo) {
     let stranger = service.signed_in(Role::Admin).await.session.form_token();
     for (path, role, fields) in FORMS {
@@ -184,7 +184,7 @@ const OPEN: [(&str, &str); 7] = [
 ];
 
 /// New pages and forms must be added here.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn every_page_is_listed_here(service: Service) {
     let shown = format!("{:?}", atelier::web::app(service.state.clone()));
     let document = service.json("/openapi.json").await;
@@ -221,7 +221,7 @@ fn is_of(address: &str, route: &str) -> bool {
             .all(|(part, of)| part == of || (of.starts_with('{') && !part.is_empty()))
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_ended_session_opens_nothing(Demo(service): Demo, db: TestDatabase) {
     let now = SystemTime::now().into();
     let browser = service.signed_in(Role::Admin).await;
@@ -239,10 +239,9 @@ async fn an_ended_session_opens_nothing(Demo(service): Demo, db: TestDatabase) {
 
     let made_up = Token::parse(&"ab".repeat(32)).unwrap();
     closed(&Browser { session: made_up.clone(), ..service.signed_in(Role::Admin).await }, "made up").await;
-    let (token, expires_at) = (TokenHash::new(made_up.as_str()), now + Duration::from_millis(1));
-    let session = NewSession { token: &token, person: person.id, expires_at, new_password: None };
+    let token = TokenHash::new(made_up.as_str());
+    let session = NewSession { token: &token, person: person.id, expires_at: now, new_password: None };
     assert!(service.store.sessions().begin(session, Proof::Password(None), now).await.unwrap());
-    tokio::time::sleep(Duration::from_millis(5)).await;
     closed(&Browser { session: made_up, ..service.signed_in(Role::Admin).await }, "expired").await;
 
     service.store.people().create(&Name::new("Another").unwrap(), Role::Admin, now).await.unwrap();
@@ -265,7 +264,7 @@ async fn an_ended_session_opens_nothing(Demo(service): Demo, db: TestDatabase) {
     closed(&browser, "unused for twelve hours").await;
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn texts_are_escaped_on_every_page(db: TestDatabase) {
     const EVIL: &str = "<img src=x onerror=alert(1)>\"'&amp;{{7*7}}";
     let service = Service::demo(&db).await;
@@ -310,7 +309,7 @@ async fn texts_are_escaped_on_every_page(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn texts_cannot_inject_headers(Stylist(service, browser): Stylist) {
     for path in [
         "/studio?customer=x%0d%0aSet-Cookie:%20a=b",
@@ -327,7 +326,7 @@ async fn texts_cannot_inject_headers(Stylist(service, browser): Stylist) {
     assert!(answer.status().is_client_error(), "{}", answer.status());
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn static_files_come_from_one_folder_only(Demo(service): Demo) {
     let admin = service.signed_in(Role::Admin).await;
     for path in [
@@ -347,7 +346,7 @@ async fn static_files_come_from_one_folder_only(Demo(service): Demo) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_long_form_is_refused(Stylist(_service, browser): Stylist) {
     let long = "x".repeat(1 << 18);
     let answer = browser.post("/studio/outfits", &[("view", &long)]).await;

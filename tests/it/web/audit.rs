@@ -12,7 +12,7 @@ use sqlx::{AnyConnection, AssertSqlSafe};
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use super::{Browser, Service, browser, header, operations::releases::two_releases, until};
-use crate::harness::{Kind, TestDatabase, apply, contract};
+use crate::harness::{Kind, TestDatabase, apply, contract, on_sqlite};
 
 fn now() -> Timestamp {
     SystemTime::now().into()
@@ -155,9 +155,9 @@ async fn hang_up(service: &Service, request: &str, after: Duration) {
 async fn hanging_up_loses_no_entry(db: TestDatabase) {
     let (service, changes, mut raw) = start(&db).await;
     for change in &changes {
-        // Some hang up before anything is read, others between any two steps of the work.
+        // Some hang up before anything is read, others between any two steps of the work, also on a slow machine.
         for number in 0..CUSTOMERS {
-            let after = Duration::from_micros(500 * (number % 40) as u64);
+            let after = Duration::from_micros((500 * (number % 40) * (1 + number / 40)) as u64);
             hang_up(&service, &(change.request)(number), after).await;
             if number > 30 && count(&mut raw, change).await.0 >= 20 {
                 break;
@@ -169,11 +169,11 @@ async fn hanging_up_loses_no_entry(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn hanging_up_does_not_stop_an_activation(db: TestDatabase) {
     let models = two_releases();
+    crate::web::fill(&db).await;
     let service = Service::start_in(&db, atelier::config::Limits::default(), models.path().to_owned()).await;
-    service.bring_in_demo().await;
     service.releases.serve("demo").await.unwrap();
     hang_up(&service, &request("POST", "/releases/less/activate", "", ""), Duration::from_millis(30)).await;
     until!(service.releases.current().unwrap().name() == "less");
@@ -183,7 +183,7 @@ async fn hanging_up_does_not_stop_an_activation(db: TestDatabase) {
 }
 
 /// A stream is recorded in parts.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn hanging_up_does_not_stop_a_stream_of_events(db: TestDatabase) {
     const ALL: u64 = 10_000;
     let service = Service::start(&db).await;
@@ -291,7 +291,7 @@ async fn signing_in_and_out_are_entries_with_the_peer(service: Service) {
     assert_eq!(used.status(), 404);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_wrong_old_password_is_an_entry_of_the_person(service: Service) {
     let ada = service.store.people().create(&Name::new("Ada").unwrap(), Role::Admin, now()).await.unwrap();
     let link = service.state.access.link(ada.id, now()).await.unwrap();
@@ -310,7 +310,7 @@ async fn a_wrong_old_password_is_an_entry_of_the_person(service: Service) {
     assert!(own.contains("password.failed</th><td>Ada</td>"), "{own}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn failed_sign_ins_reveal_no_typed_name(service: Service) {
     // A password in the field of the name.
     let failed = send(&service, "/sign-in", &[("name", PASSWORD), ("password", "")]).await;
@@ -324,12 +324,12 @@ async fn failed_sign_ins_reveal_no_typed_name(service: Service) {
     assert!(page.contains("<td>not signed in</td><td>127.0.0.1</td>") && !page.contains(PASSWORD), "{page}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_failed_activation_is_an_entry(db: TestDatabase) {
     let models = two_releases();
     std::fs::write(models.path().join("less/gsu.onnx"), "damaged").unwrap();
+    crate::web::fill(&db).await;
     let service = Service::start_in(&db, atelier::config::Limits::default(), models.path().to_owned()).await;
-    service.bring_in_demo().await;
     service.releases.serve("demo").await.unwrap();
     let (status, refused) = service.ask("/releases/less/activate", &json!({})).await;
     assert_eq!(status, 409);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Demo, Service, rows};
 use crate::{
     demo,
-    harness::{TestDatabase, apply, contract},
+    harness::{TestDatabase, apply, on_sqlite},
 };
 
 fn request(outfit: &Outfit) -> Value {
@@ -16,7 +16,7 @@ fn request(outfit: &Outfit) -> Value {
     json!({"customer": outfit.customer.as_str(), "outfit": slots, "true_article": outfit.articles()[0].as_str(), "k": 10})
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn compares_all_methods(Demo(service): Demo) {
     let outfit = &rows::<Outfit>()[0];
     let request = request(outfit);
@@ -83,7 +83,7 @@ async fn compares_all_methods(Demo(service): Demo) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn compares_customers(Demo(service): Demo) {
     let outfit = &rows::<Outfit>()[0];
     let customers: Vec<String> =
@@ -104,7 +104,7 @@ async fn compares_customers(Demo(service): Demo) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn invalid_comparisons_are_refused(Demo(service): Demo) {
     let customer = rows::<Customer>()[0].id.to_string();
     let cases = [
@@ -127,7 +127,7 @@ async fn invalid_comparisons_are_refused(Demo(service): Demo) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn columns_are_limited(db: TestDatabase) {
     let service = Service::demo_with(&db, Limits { columns: 4, ..Limits::default() }).await;
     // Without named methods, all ten of the release are asked for.

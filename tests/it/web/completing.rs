@@ -10,7 +10,7 @@ use atelier_core::domain::{Article, ArticleId, Customer, Method, Outfit, Timesta
 use serde_json::{Value, json};
 
 use super::{Demo, Service, header, outfits, rows};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, on_sqlite};
 
 /// The outfit with its second article blanked.
 fn blanked(outfit: &Outfit) -> Vec<Value> {
@@ -24,7 +24,7 @@ fn ids(blank: &Value) -> Vec<&str> {
     suggestions.iter().map(|suggestion| suggestion["article"]["id"].as_str().unwrap()).collect()
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn suggests_for_a_blank(Demo(service): Demo) {
     let outfit = &outfits()[0];
     let request = json!({"customer": outfit.customer.as_str(), "outfit": blanked(outfit), "method": "gsu", "k": 7, "probability": true});
@@ -77,7 +77,7 @@ async fn suggests_for_a_blank(Demo(service): Demo) {
     assert_eq!(answer["warnings"][0]["code"], "short-outfit");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn gsu_uses_the_customer_and_none_does_not(Demo(service): Demo) {
     let customers = rows::<Customer>();
     let outfit = blanked(&outfits()[0]);
@@ -97,7 +97,7 @@ async fn gsu_uses_the_customer_and_none_does_not(Demo(service): Demo) {
     assert_ne!(answer(one, "gsu").await, answer(other, "gsu").await);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn filters_apply_before_suggestions_are_chosen(Demo(service): Demo) {
     let outfit = &outfits()[0];
     let ask = async |filters: Value, k: usize| {
@@ -132,9 +132,8 @@ async fn filters_apply_before_suggestions_are_chosen(Demo(service): Demo) {
     assert_eq!((ids(&nothing).len(), &nothing["admissible"]), (0, &json!(0)));
 }
 
-/// The store takes what versions before the check took.
 /// The engine's sum of probabilities is rounded.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn all_admissible_articles_have_a_share_of_one(Demo(service): Demo) {
     let coats = async |prices: Value| {
         let filters = json!({"types": {"0": ["coat"]}, "fit": false, "in_stock": false, "price": prices});
@@ -161,44 +160,7 @@ async fn all_admissible_articles_have_a_share_of_one(Demo(service): Demo) {
     assert!(alone > 0);
 }
 
-#[apply(contract)]
-async fn filters_read_what_older_versions_stored(Demo(service): Demo) {
-    let demo: Vec<Article> = rows();
-    let stored = [
-        json!({"in_stock": "false", "price": "64,55"}),
-        json!({"in_stock": "perhaps", "price": "€12"}),
-        json!({"in_stock": 0, "price": "NaN"}),
-        json!({"in_stock": 3, "price": -5}),
-        json!({"price": "1.299,00"}),
-    ];
-    for (article, attributes) in demo.iter().zip(&stored) {
-        let attributes = attributes.as_object().unwrap().clone();
-        let article = Article::new(article.id.clone(), "coat", attributes).unwrap();
-        service.store.articles().put(&article, Timestamp::from_millis(2)).await.unwrap();
-    }
-    service.releases.refresh().await.unwrap();
-    assert_eq!(service.releases.current().unwrap().catalogue.sets().unreadable().count(), 3);
-    let found = async |filters: Value| {
-        let request = json!({"outfit": [null], "k": 250, "filters": filters});
-        let answer = service.ask_ok("/complete", &request).await;
-        let admitted = ids(&answer["blanks"][0]).into_iter().map(str::to_owned).collect::<HashSet<_>>();
-        (0..stored.len()).filter(|place| admitted.contains(demo[*place].id.as_str())).collect::<Vec<_>>()
-    };
-    let coats = |more: Value| {
-        let mut filters = json!({"types": {"0": ["coat"]}});
-        filters.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        filters
-    };
-    assert_eq!(found(coats(json!({"in_stock": false}))).await, [0, 1, 2, 3, 4]);
-    for in_stock in [json!({}), json!({"in_stock": true})] {
-        assert_eq!(found(coats(in_stock)).await, [3, 4], "an old count, and one that does not say");
-    }
-    let priced = |price: Value| coats(json!({"price": price, "in_stock": false}));
-    assert_eq!(found(priced(json!({"min": 0, "max": 64.55}))).await, [0]);
-    assert_eq!(found(priced(json!({"min": 1000}))).await, [4]);
-}
-
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_wrong_price_limit_is_refused(Demo(service): Demo) {
     for (price, status, pointer) in [
         (r#"{"max": "120"}"#, 422, "/filters/price/max"),
@@ -218,15 +180,15 @@ async fn a_wrong_price_limit_is_refused(Demo(service): Demo) {
 }
 
 /// What was made of a profile for one request serves the next, while all that it was made of stays as it is.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_changed_profile_article_or_release_counts_at_once(db: TestDatabase) {
     let folder = super::outfits::folder_with_schema(|schema| {
         let of_gender =
             schema.lines().find(|line| line.starts_with("requires = {attribute = \"gender\"")).unwrap();
         schema.replace(of_gender, "")
     });
+    crate::web::fill(&db).await;
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
-    service.bring_in_demo().await;
     service.ask_ok("/releases/demo/activate", &json!({})).await;
     let features = json!({"features": {"gender": "female", "nogo_materials": ["leather"]}});
     assert_eq!(service.put("/customers/kept", &features).await.status(), 201);
@@ -262,7 +224,7 @@ async fn a_changed_profile_article_or_release_counts_at_once(db: TestDatabase) {
     assert_eq!(ask(json!({})).await.1, 26, "gender requires nothing");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn no_gos_exclude_articles_unless_turned_off(Demo(service): Demo) {
     let outfit = blanked(&outfits()[0]);
     let ask = async |filters: Value| {
@@ -293,7 +255,7 @@ async fn ponchos(service: &Service, attributes: &[Value]) -> Vec<String> {
     demo.iter().take(attributes.len()).map(|article| article.id.to_string()).collect()
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_no_go_is_compared_without_case_and_in_lists(Demo(service): Demo) {
     let materials = [
         json!("Leder"),
@@ -327,7 +289,7 @@ async fn a_no_go_is_compared_without_case_and_in_lists(Demo(service): Demo) {
 }
 
 /// However a feed writes it, a no-go sees it.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn no_gos_are_not_passed_by_spelling(Demo(service): Demo) {
     let invisible = "\u{ad}\u{34f}\u{61c}\u{180e}\u{200b}\u{200c}\u{200d}\u{200e}\u{200f}\u{202a}\u{202e}\u{2060}\u{2063}\u{2066}\
                      \u{2069}\u{3164}\u{feff}\u{fe0f}\u{1}\u{e0061}";
@@ -365,7 +327,7 @@ async fn no_gos_are_not_passed_by_spelling(Demo(service): Demo) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_no_go_that_names_nothing_is_warned_of(Demo(service): Demo) {
     service.put("/articles/brand-new", &json!({"type": "coat", "material": "Loden"})).await;
     let ask = async |filters: Value| {
@@ -380,7 +342,7 @@ async fn a_no_go_that_names_nothing_is_warned_of(Demo(service): Demo) {
     assert!(ask(json!({"no_gos": false})).await.is_empty());
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn types_are_compared_without_case(Demo(service): Demo) {
     let ids_of = ponchos(&service, &[json!({})]).await;
     let second: Vec<Article> = rows();
@@ -397,7 +359,7 @@ async fn types_are_compared_without_case(Demo(service): Demo) {
     assert_eq!(ids(&service.ask_ok("/complete", &no_go).await["blanks"][0]), [ids_of[0].as_str()]);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn completes_several_blanks_alone_and_as_sets(Demo(service): Demo) {
     let outfit = &outfits()[0];
     let mut slots = blanked(outfit);
@@ -454,7 +416,7 @@ async fn completes_several_blanks_alone_and_as_sets(Demo(service): Demo) {
     assert!((together / (alone * second) - 1.0).abs() < 1e-3, "{together} {alone} {second}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn distinct_sets_differ_in_half_of_their_articles(Demo(service): Demo) {
     let ask = async |distinct: bool| -> Vec<HashSet<String>> {
         let request = json!({"customer": "c-014871", "outfit": ["a-00134", null, null, null], "k": 1, "sets": 16,
@@ -476,7 +438,7 @@ async fn distinct_sets_differ_in_half_of_their_articles(Demo(service): Demo) {
     assert!(alike(&usual) > 0 && distinct.len() > 8, "{} distinct ones", distinct.len());
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn lift_and_reasons_are_computed(Demo(service): Demo) {
     let outfit = &outfits()[0];
     // With and without the customer the same articles are admissible.
@@ -539,7 +501,7 @@ async fn lift_and_reasons_are_computed(Demo(service): Demo) {
     assert!((reason["factor"].as_f64().unwrap() / expected - 1.0).abs() < 1e-3);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_outfit_stays_within_its_budget(Demo(service): Demo) {
     let price = |article: &Value| article["price"].as_f64().unwrap();
     let anchor = price(&service.json("/articles/a-00134").await);
@@ -578,7 +540,7 @@ async fn an_outfit_stays_within_its_budget(Demo(service): Demo) {
 }
 
 /// Both blanks have the same cheapest article.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn what_one_blank_takes_is_not_kept_for_another(Demo(service): Demo) {
     let stored = ponchos(&service, &[json!({"price": 10}), json!({"price": 20}), json!({"price": 30})]).await;
     for (total, suggested, sets) in [(25, 0, 0), (30, 2, 1), (45, 3, 2)] {
@@ -597,7 +559,7 @@ async fn what_one_blank_takes_is_not_kept_for_another(Demo(service): Demo) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn diversity_changes_the_order(Demo(service): Demo) {
     let outfit = &outfits()[0];
     let ask = async |diversity: f64| {
@@ -612,7 +574,7 @@ async fn diversity_changes_the_order(Demo(service): Demo) {
     assert!(varied.1 > plain.1, "more types: {plain:?} {varied:?}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn articles_missing_from_catalogue_or_release_give_warnings(Demo(service): Demo) {
     let now = Timestamp::from_millis(2);
     let attributes = json!({"price": 10}).as_object().unwrap().clone();
@@ -653,7 +615,7 @@ async fn articles_missing_from_catalogue_or_release_give_warnings(Demo(service):
     assert!(!ids(&after["blanks"][0]).contains(&id.as_str()));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_batch_answers_each_item(Demo(service): Demo) {
     let outfits = outfits();
     let good = |outfit: &Outfit| json!({"customer": outfit.customer.as_str(), "outfit": blanked(outfit)});
@@ -692,11 +654,11 @@ async fn a_batch_answers_each_item(Demo(service): Demo) {
     assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/items")));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_overloaded_method_refuses_a_batch_whole(db: TestDatabase) {
     // With models of its own, whose queues no other test fills, and time for all of them on a slow machine.
+    crate::web::fill(&db).await;
     let service = Service::start_with(&db, Limits { deadline_ms: 100_000, ..Limits::default() }).await;
-    service.bring_in_demo().await;
     let live = service.releases.serve("demo").await.unwrap();
     let deadline = Instant::now() + Duration::from_secs(100);
     let fill =
@@ -743,7 +705,7 @@ async fn an_overloaded_method_refuses_a_batch_whole(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_unknown_customer_with_features_is_a_warning(Demo(service): Demo) {
     let outfit = blanked(&outfits()[0]);
     let visitor =

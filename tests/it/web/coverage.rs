@@ -5,7 +5,7 @@ use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
 use super::{Demo, Service, header, models};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, on_sqlite};
 
 /// A service whose shop sells two ponchos.
 async fn shop(db: &TestDatabase) -> Service {
@@ -16,7 +16,7 @@ async fn shop(db: &TestDatabase) -> Service {
     service
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_release_for_another_catalogue_must_be_forced(db: TestDatabase) {
     let service = shop(&db).await;
     for query in ["", "?force=false"] {
@@ -52,7 +52,7 @@ async fn a_release_for_another_catalogue_must_be_forced(db: TestDatabase) {
     assert!(operations.contains("<dt>articles only in the release</dt><dd>1,451</dd>"), "{operations}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_release_that_knows_under_half_must_be_forced(db: TestDatabase) {
     let service = shop(&db).await;
     service.put("/articles/a-00315", &json!({"type": "blouse"})).await;
@@ -68,7 +68,7 @@ async fn a_release_that_knows_under_half_must_be_forced(db: TestDatabase) {
     service.ask_ok("/releases/demo/activate?force=true", &json!({})).await;
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_page_asks_before_it_forces(db: TestDatabase) {
     let service = shop(&db).await;
     let admin = service.signed_in(Role::Admin).await;
@@ -86,7 +86,7 @@ async fn the_page_asks_before_it_forces(db: TestDatabase) {
     assert_eq!(service.json("/releases").await["active"], "demo");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_empty_catalogue_can_be_filled_later(db: TestDatabase) {
     let service = Service::start_in(&db, Limits::default(), models()).await;
     service.ask_ok("/releases/demo/activate", &json!({})).await;
@@ -106,7 +106,7 @@ async fn an_empty_catalogue_can_be_filled_later(db: TestDatabase) {
     service.ask_ok("/releases/demo/activate", &json!({})).await;
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_answer_says_which_side_lacks_a_type(Demo(service): Demo) {
     service.put("/articles/p-1", &json!({"type": "poncho"})).await;
     let lacks = async |kind: &str| {

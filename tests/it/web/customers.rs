@@ -3,9 +3,9 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Guarded, Service, header};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn put_get_and_erase(service: Service) {
     let features = json!({"age": 28.0, "preferred_colours": ["grey", "red"], "country": null});
     let answer = service.put("/customers/c-1", &json!({"features": features})).await;
@@ -24,7 +24,7 @@ async fn put_get_and_erase(service: Service) {
     assert_eq!(service.delete("/customers/c-1").await.status(), StatusCode::NOT_FOUND);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn features_are_checked_against_the_schema(service: Service) {
     let given = json!({"features": {"gender": "other", "hat size": 57}});
     let stored: Value = service.put("/customers/c", &given).await.json().await.unwrap();
@@ -53,7 +53,7 @@ async fn features_are_checked_against_the_schema(service: Service) {
     assert_eq!(problem["errors"][0]["pointer"], "/id");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn ids_may_be_any_text(service: Service) {
     for (path, id) in [
         ("/customers/a%2Fb%20%C3%A4%3F", "a/b ä?"),
@@ -127,7 +127,7 @@ async fn a_list_continues_at_its_cursor(service: Service) {
 
 const NDJSON: &str = "application/x-ndjson";
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_stream_is_imported(service: Service) {
     service.put("/customers/c-1", &json!({"features": {"age": 1}})).await;
     let line = |n: u32| format!("{{\"id\":\"c-{n}\",\"features\":{{\"age\":{},\"x\":1}}}}\n", 20 + n % 50);
@@ -146,7 +146,7 @@ async fn a_stream_is_imported(service: Service) {
     assert_eq!(service.store.customers().count().await, Ok(4500));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_bad_line_refuses_the_stream(service: Service) {
     let mut lines = String::from("{\"id\":\"good\",\"features\":{}}\n\n");
     for _ in 0..25 {
@@ -176,7 +176,7 @@ async fn a_bad_line_refuses_the_stream(service: Service) {
     assert_eq!(now.len(), 1);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_stream_has_its_own_limit(db: TestDatabase) {
     let limits = atelier::config::Limits { body_bytes: 1024, bulk_bytes: 4096, ..Default::default() };
     let service = Service::start_with(&db, limits).await;
@@ -193,7 +193,7 @@ async fn a_stream_has_its_own_limit(db: TestDatabase) {
 }
 
 /// Each different row is remembered, and takes memory.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_stream_has_a_limit_of_rows(db: TestDatabase) {
     let limits = atelier::config::Limits { bulk_rows: 3, ..Default::default() };
     let service = Service::start_with(&db, limits).await;
@@ -217,7 +217,7 @@ async fn a_stream_has_a_limit_of_rows(db: TestDatabase) {
     assert_eq!(service.store.customers().count().await, Ok(3));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_item_called_bulk_is_like_any_other(Guarded(service): Guarded, db: TestDatabase) {
     for (table, body) in [("customers", json!({"features": {}})), ("articles", json!({"type": "coat"}))] {
         let path = format!("/{table}/bulk");
@@ -257,7 +257,7 @@ async fn an_item_called_bulk_is_like_any_other(Guarded(service): Guarded, db: Te
 }
 
 /// A Mac writes ü as u and two dots; a byte order mark and a zero-width space are invisible.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_id_is_one_in_every_form_of_its_letters(service: Service) {
     let forms = ["z%C3%BC", "zu%CC%88", "%EF%BB%BFz%C3%BC", "z%E2%80%8Bu%CC%88"];
     for (table, body) in [("customers", json!({"features": {}})), ("articles", json!({"type": "coat"}))] {
@@ -280,8 +280,8 @@ async fn an_id_is_one_in_every_form_of_its_letters(service: Service) {
     assert_eq!(service.get("/customers/z%C3%BC").await.status(), StatusCode::NOT_FOUND);
 }
 
-#[apply(contract)]
-async fn numbers_out_of_any_sense_are_warned_of(service: Service, db: TestDatabase) {
+#[apply(on_sqlite)]
+async fn numbers_out_of_any_sense_are_warned_of(service: Service) {
     for (features, warned) in [
         (json!({"age": 1e308, "height": -5}), vec!["age", "height"]),
         (json!({"height": 1.72, "weight": 72_000}), vec!["height", "weight"]),
@@ -313,10 +313,11 @@ async fn numbers_out_of_any_sense_are_warned_of(service: Service, db: TestDataba
     assert_eq!(brought["warnings"].as_array().unwrap().len(), 1, "{brought}");
     assert!(brought["warnings"][0]["detail"].as_str().unwrap().ends_with("(30 lines in all)"), "{brought}");
 
-    let demo = Service::demo(&db).await;
+    service.bring_in_demo().await;
+    service.serve_demo().await;
     let request =
         json!({"outfit": [null, null, null, null], "k": 1, "features": {"age": -5, "height": 1e300}});
-    let answer = demo.ask_ok("/complete", &request).await;
+    let answer = service.ask_ok("/complete", &request).await;
     let codes: Vec<&Value> = answer["warnings"].as_array().unwrap().iter().map(|w| &w["code"]).collect();
     assert_eq!(codes, ["implausible-number", "implausible-number"]);
 }

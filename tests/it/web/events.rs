@@ -23,7 +23,7 @@ use super::{
     outfits::{change_file, folder_with_schema},
     rows,
 };
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 const JSON: &str = "application/json";
 
@@ -37,7 +37,7 @@ fn days_ago(days: u64) -> String {
     rfc3339(SystemTime::now() - Duration::from_hours(24 * days))
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn each_event_has_its_own_answer(service: Service) {
     service.put("/customers/c", &json!({"features": {}})).await;
     let good = json!({"id": "e-1", "kind": "viewed", "article": "a"});
@@ -95,7 +95,7 @@ async fn each_event_has_its_own_answer(service: Service) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_ticket_makes_an_event_feedback(service: Service) {
     service.put("/customers/c", &json!({"features": {}})).await;
     let ticket = service.state.tickets.issue(&suggested("gsu", None));
@@ -156,7 +156,7 @@ async fn a_ticket_makes_an_event_feedback(service: Service) {
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_batch_is_read_as_it_happened(service: Service) {
     for customer in ["c", "d"] {
         service.put(&format!("/customers/{customer}"), &json!({"features": {}})).await;
@@ -205,8 +205,8 @@ async fn purchases_are_what_the_customer_had(db: TestDatabase) {
             });
         }
     }
+    crate::web::fill(&db).await;
     let service = Service::start_in(&db, super::Limits::default(), folder.path().to_owned()).await;
-    service.bring_in_demo().await;
     service.releases.serve("next").await.unwrap();
     service.put("/customers/c", &json!({"features": {"gender": "female"}})).await;
     let suggestions = async |no_gos: bool| {
@@ -261,7 +261,7 @@ async fn nothing_of_a_visitor_is_kept_without_consent(db: TestDatabase) {
     assert!(!crate::store::erasing::everything(&db, &mut raw).await.contains("\nVera\n"));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_stream_is_recorded_without_its_bad_lines(service: Service) {
     let mut lines: Vec<String> = (0..1200)
         .map(|n| json!({"id": format!("s-{n}"), "kind": "viewed", "article": "a"}).to_string())
@@ -289,7 +289,7 @@ async fn a_stream_is_recorded_without_its_bad_lines(service: Service) {
     assert_eq!(service.post("/events/bulk", JSON, "[]").await.status(), 415);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_page_shows_sales_beside_acceptance(Demo(service): Demo) {
     let customer = super::outfits()[0].customer.to_string();
     let asked = json!({"customer": customer, "outfit": ["a-00134", null], "k": 1});
@@ -320,7 +320,7 @@ async fn the_page_shows_sales_beside_acceptance(Demo(service): Demo) {
     assert!(row.contains(",1,0,0,1,0,1,64.5,1,0,0,64.5,"), "{csv}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_stream_has_a_limit_of_lines(db: TestDatabase) {
     let service = Service::start_with(&db, Limits { bulk_rows: 700, ..Limits::default() }).await;
     let lines =
@@ -338,7 +338,7 @@ async fn a_stream_has_a_limit_of_lines(db: TestDatabase) {
 }
 
 /// What files say without a time of day happened after all that was seen on that day.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_purchase_with_a_date_alone_belongs_to_what_was_seen_that_day(service: Service) {
     service.put("/customers/c", &json!({"features": {}})).await;
     let ticket = service.state.tickets.issue(&suggested("gsu", None));
@@ -365,7 +365,7 @@ async fn a_purchase_with_a_date_alone_belongs_to_what_was_seen_that_day(service:
 }
 
 /// `atelier import --events` has no live release.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn events_of_files_count_for_the_articles_type(Demo(service): Demo) {
     let mut about = suggested("gsu", None);
     about.blanks[0].articles = vec![ArticleId::new("a-00134").unwrap()];
@@ -385,7 +385,7 @@ async fn events_of_files_count_for_the_articles_type(Demo(service): Demo) {
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_article_that_two_slots_suggest_counts_where_it_ranks_best(service: Service) {
     service.put("/customers/c", &json!({"features": {}})).await;
     let mut about = suggested("gsu", None);

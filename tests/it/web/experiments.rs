@@ -7,7 +7,7 @@ use atelier_core::domain::{Customer, Role};
 use serde_json::{Value, json};
 
 use super::{Demo, Service, feedback::suggested, header, rows};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 const AUTUMN: &str = "/experiments/autumn";
 
@@ -178,7 +178,7 @@ async fn an_arm_goes_without_some_rules_and_shipping_it_turns_them_off(Demo(serv
     assert_eq!(service.json("/routing").await, json!({"default_method": null}));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_experiment_goes_from_draft_to_shipped_and_not_back(Demo(service): Demo) {
     let with = |name: &str, value: Value| {
         let mut body = json!({"arms": arms()});
@@ -412,7 +412,7 @@ async fn figures_are_by_customer_and_decide(Demo(service): Demo) {
     assert_eq!(service.get("/experiments/winter/figures").await.status(), 404);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_broken_split_shows_before_anything_else(Demo(service): Demo) {
     service.put(AUTUMN, &json!({"arms": arms(), "state": "running"})).await;
     let mut feedback = Vec::new();
@@ -438,7 +438,7 @@ async fn a_broken_split_shows_before_anything_else(Demo(service): Demo) {
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_arm_beyond_a_limit_stops_the_experiment(Demo(service): Demo) {
     let rule = json!({"effect": "exclude", "articles": {"types": ["coat"]}, "state": "active"});
     service.put("/rules/no-coats", &rule).await;

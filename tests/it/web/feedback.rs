@@ -6,7 +6,7 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Demo, Service};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 const JSON: &str = "application/json";
 
@@ -43,7 +43,7 @@ pub async fn report(service: &Service, body: &Value) -> (u16, Value) {
     (answer.status().as_u16(), answer.json().await.unwrap())
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_event_counts_once(service: Service) {
     let id = completion(&service);
     let first = event(&id, "e-1", "accepted");
@@ -57,7 +57,7 @@ async fn an_event_counts_once(service: Service) {
     assert_eq!((stored[0].release.as_str(), stored[0].method.as_str(), stored[0].rank), ("spring", "gsu", 1));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn invalid_events_are_refused_with_pointers(service: Service) {
     let id = completion(&service);
     for (field, value, status, pointer) in [
@@ -84,7 +84,7 @@ async fn invalid_events_are_refused_with_pointers(service: Service) {
     assert_eq!(service.store.feedback().counts().await.unwrap(), []);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn each_event_of_a_batch_has_its_own_answer(db: TestDatabase) {
     let limits = atelier::config::Limits { feedback_events: 4, ..Default::default() };
     let service = Service::start_with(&db, limits).await;
@@ -138,7 +138,7 @@ async fn a_long_list_is_recorded_without_its_bad_events(service: Service) {
     assert_eq!(service.store.feedback().for_completion(&id).await.unwrap().len(), 247);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn counts_have_intervals(service: Service) {
     assert_eq!(service.json("/feedback/counts").await, json!({"items": []}));
     let mut events = Vec::new();
@@ -174,7 +174,7 @@ async fn counts_have_intervals(service: Service) {
     assert_eq!(outfits.text().await.unwrap(), "", "no customer is known");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn erasing_removes_the_customer_from_feedback(service: Service) {
     service.put("/customers/c", &json!({"features": {"age": 28}})).await;
     let mut body = event(&completion(&service), "e", "bought");

@@ -6,7 +6,7 @@ use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
 use super::{Guarded, Service, header, until};
-use crate::harness::{apply, contract};
+use crate::harness::{apply, contract, on_sqlite};
 
 /// Hats called `a-0`, `a-1` and so on.
 fn hats(numbers: impl Iterator<Item = usize>) -> String {
@@ -70,7 +70,7 @@ async fn a_feed_is_replaced_merged_and_mirrored(service: Service) {
     assert_eq!(actions, ["articles.bulk"; 3], "each import that stored something");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn every_format_is_recognised_by_its_contents(service: Service) {
     use std::io::Write as _;
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -96,7 +96,7 @@ async fn every_format_is_recognised_by_its_contents(service: Service) {
     assert_eq!(service.store.articles().count().await, Ok(0));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_dry_run_counts_and_stores_nothing(service: Service) {
     service.feed("", hats(0..10)).await;
     let (before, version) = (service.json("/articles?n=500").await, service.get("/articles/a-1").await);
@@ -110,7 +110,7 @@ async fn a_dry_run_counts_and_stores_nothing(service: Service) {
     assert_eq!(counts(&import), [1, 1, 5, 4, 0], "as the dry run said");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn bad_rows_are_counted_by_kind(service: Service) {
     let rows = hats(0..3)
         + "{\"id\":\"x\"}\n{\"id\":\"y\",\"type\":\"hat\",\"price\":\"cheap\"}\n{\"id\":\"z\"}\nno json\n";
@@ -132,7 +132,7 @@ async fn bad_rows_are_counted_by_kind(service: Service) {
     assert!(!said.contains("Erna") && said.contains("is already in line"), "{said}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn what_cannot_be_imported_is_refused_at_once(service: Service) {
     for (query, body, said) in [
         ("", "", "the feed is empty"),
@@ -181,7 +181,8 @@ async fn imports_wait_for_each_other(service: Service) {
         assert_eq!(answer.status(), 202);
         paths.push(header(&answer, "location").to_owned());
     }
-    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    // Within a moment the first would have begun.
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
     for path in &paths {
         let import = service.json(path).await;
         assert_eq!(
@@ -257,7 +258,7 @@ async fn a_killed_import_is_interrupted(service: Service) {
 }
 
 /// The end of the service interrupts what waits, and refuses what comes.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_end_of_the_service_interrupts_imports(service: Service) {
     let other = service.store.import(service.state.clock.now().into()).await.unwrap();
     let answer = service.post("/feeds/shop", "text/csv", "id,type\na,hat\n").await;
@@ -269,7 +270,7 @@ async fn the_end_of_the_service_interrupts_imports(service: Service) {
     drop(other);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn people_see_what_a_feed_did(service: Service) {
     let analyst = service.signed_in(Role::Analyst).await;
     assert!(analyst.page("/operations/imports").await.contains("<strong>No imports</strong>"));
@@ -288,14 +289,14 @@ async fn people_see_what_a_feed_did(service: Service) {
     assert_eq!(stylist.get("/operations/imports").await.status(), 403);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_feed_needs_a_key_for_the_catalogue(Guarded(service): Guarded) {
     assert_eq!(service.post("/feeds/shop", "text/csv", "id,type\na,hat\n").await.status(), 401);
     assert_eq!(service.get("/imports").await.status(), 401);
 }
 
 /// In a mirror, a bad row keeps its article, or that of its variant. Without an id that can be read it keeps all.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn bad_rows_of_a_mirror_keep_their_articles(service: Service) {
     const XML: &str = "<rss xmlns:g=\"http://base.google.com/ns/1.0\"><channel>";
     let xml = |items: &str| format!("{XML}{items}</channel></rss>");

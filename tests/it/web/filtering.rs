@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Service;
-use crate::harness::{apply, contract};
+use crate::harness::{apply, contract, on_sqlite};
 
 async fn ids(service: &Service, query: &str) -> Vec<String> {
     let page = service.json(&format!("/articles?{query}")).await;
@@ -76,7 +76,7 @@ async fn filtered_pages_continue_at_the_cursor(service: Service) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn wrong_conditions_are_refused(service: Service) {
     let many = "&where=a:b".repeat(17);
     for query in ["where=navy", "where=:navy", "where=colour:", "where=", &*many] {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{Demo, Service, rows};
 use crate::{
     cli::complete::Parts,
-    harness::{TestDatabase, apply, contract},
+    harness::{TestDatabase, apply, on_sqlite},
 };
 
 /// A sequence that looks random and is the same in every run.
@@ -213,7 +213,7 @@ async fn store_drawn(service: &Service, draws: &mut Draws) -> BTreeMap<String, V
 }
 
 /// Random articles, customers and filters, compared with the rules as this file writes them down.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn nothing_that_is_unavailable_is_suggested_unless_asked_for(Demo(service): Demo) {
     let mut draws = Draws(20);
     let articles = store_drawn(&service, &mut draws).await;
@@ -258,7 +258,7 @@ async fn nothing_that_is_unavailable_is_suggested_unless_asked_for(Demo(service)
 }
 
 /// The same rules for sets, diverse suggestions, a total price, the Studio and `atelier complete`.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn every_way_of_suggesting_leaves_out_what_is_unavailable(Demo(service): Demo, db: TestDatabase) {
     let mut draws = Draws(21);
     let articles = store_drawn(&service, &mut draws).await;
@@ -368,7 +368,7 @@ async fn store_all(service: &Service, articles: &[Value]) -> Value {
     stored.json().await.unwrap()
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn sizes_are_compared_as_shops_write_them(Demo(service): Demo) {
     let articles = [
         json!({"id": "new-comma", "type": "sneaker", "sizes": ["40,5"], "stock": {"40,5": 3}}),
@@ -396,7 +396,7 @@ async fn sizes_are_compared_as_shops_write_them(Demo(service): Demo) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn types_are_compared_in_the_singular(Demo(service): Demo) {
     let articles = [
         json!({"id": "new-m", "type": "Rain Jackets", "sizes": ["M"], "gender": "women"}),
@@ -412,7 +412,7 @@ async fn types_are_compared_in_the_singular(Demo(service): Demo) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn sizes_that_no_customer_is_asked_for_are_warned_of(Demo(service): Demo, db: TestDatabase) {
     let articles = [
         json!({"id": "new-1", "type": "Jacken", "sizes": ["38"]}),
@@ -501,7 +501,7 @@ async fn count_unavailable(service: &Service, filters: &Value) -> [usize; 4] {
     counts
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_demo_suggests_what_fits_and_is_in_stock(Demo(service): Demo) {
     let [sizes, genders, out_of_stock, all] = count_unavailable(&service, &json!({})).await;
     assert_eq!((sizes, genders, out_of_stock), (0, 0, 0));
@@ -528,7 +528,7 @@ fn coats(features: &Value, filters: &Value) -> Value {
     json!({"outfit": [null], "features": features, "filters": filters, "k": 250})
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn stock_follows_the_customers_size_and_the_store(Demo(service): Demo) {
     let is_suggested = async |id: &str, features: Value, filters: Value| {
         let answer = service.ask_ok("/complete", &coats(&features, &filters)).await;
@@ -577,7 +577,7 @@ async fn stock_follows_the_customers_size_and_the_store(Demo(service): Demo) {
     assert!(!is_suggested(&id, m, json!({})).await, "the shop takes it out");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn what_would_widen_is_said(Demo(service): Demo) {
     let id = store_coat(&service, json!({"sizes": ["L"], "gender": "women", "stock": {"L": 0}})).await;
     let others: Vec<Value> = rows::<Article>()
@@ -613,7 +613,7 @@ async fn what_would_widen_is_said(Demo(service): Demo) {
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn stock_that_cannot_be_read_is_refused(service: Service) {
     for (stock, said) in [
         (json!("plenty"), "stock is a count, counts by size as in {\"M\": 3, \"L\": 0}"),
@@ -640,7 +640,7 @@ async fn stock_that_cannot_be_read_is_refused(service: Service) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_size_that_nothing_has_is_warned_of(Demo(service): Demo) {
     let features = json!({"top_size": "5XL", "shoe_size": "38"});
     let answer = service.ask_ok("/complete", &coats(&features, &json!({}))).await;
@@ -652,7 +652,7 @@ async fn a_size_that_nothing_has_is_warned_of(Demo(service): Demo) {
     assert!(detail.contains("no article fits this customer's top size: none has sizes 5xl"), "{detail}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_pages_filter_as_well(Demo(service): Demo) {
     let id = store_coat(&service, json!({"sizes": ["S"], "name": "The only coat"})).await;
     let body = json!({"features": {"gender": "female", "top_size": "M"}});

@@ -34,7 +34,7 @@ async fn a_service_is_alive_and_ready(Demo(service): Demo, db: TestDatabase) {
     assert_eq!(problem["code"], "no-release");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_service_without_a_database_is_not_ready(Demo(service): Demo) {
     service.store.close().await;
     until!(service.get("/readyz").await.status() == 503);
@@ -75,7 +75,7 @@ async fn a_file_that_is_gone_or_damaged_is_not_ready(db: TestDatabase) {
     for (number, damage) in damages.into_iter().enumerate() {
         let service = Service::start(&db).await;
         service.serve_demo().await;
-        tokio::time::sleep(Duration::from_millis(1500)).await;
+        service.store.ping().await.unwrap();
         assert!(whole(&service).await, "{number}: before");
         damage(&path);
         until!(!whole(&service).await);
@@ -113,8 +113,9 @@ async fn a_busy_service_is_alive_and_ready(Demo(service): Demo) {
         let ask = |path| reqwest::get(format!("{url}{path}"));
         let answers = async {
             let mut statuses = Vec::new();
-            for _ in 0..5 {
-                tokio::time::sleep(Duration::from_secs(1)).await;
+            // Longer than the second between two checks of the database and the model.
+            for _ in 0..6 {
+                tokio::time::sleep(Duration::from_millis(200)).await;
                 statuses
                     .push([ask("/livez").await, ask("/readyz").await].map(|answer| answer.unwrap().status()));
             }
@@ -132,7 +133,7 @@ async fn a_busy_service_is_alive_and_ready(Demo(service): Demo) {
     imports.clear();
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn requests_in_progress_are_finished(service: Service) {
     assert_eq!(service.get("/livez").await.status(), 200);
     let (url, http) = (service.url.clone(), service.http.clone());

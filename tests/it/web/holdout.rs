@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Demo, Service, feedback::report, header, rows};
 use crate::{
     cli::complete::Parts,
-    harness::{TestDatabase, apply, contract},
+    harness::{TestDatabase, apply, on_sqlite},
 };
 
 /// A stored customer without rules and one with them, while half of the customers have none.
@@ -43,7 +43,7 @@ impl Service {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_holdout_shows_what_a_rule_changes(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let replica = Service::start(&db).await;
@@ -119,7 +119,7 @@ async fn a_holdout_shows_what_a_rule_changes(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn offline_runs_and_product_pages_know_the_holdout(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let [held_out, other] = customers();
@@ -141,7 +141,7 @@ async fn offline_runs_and_product_pages_know_the_holdout(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_merchandiser_sets_the_holdout_and_sees_what_rules_change(Demo(service): Demo) {
     let rule = json!({"effect": "boost", "factor": 2, "articles": {"types": ["coat"]}, "state": "active"});
     assert_eq!(service.put("/rules/coats", &rule).await.status(), 201);

@@ -184,8 +184,8 @@ async fn pages_of_other_sites_need_a_key(service: Service) {
 impl Service {
     /// What `atelier` serves where no database is named.
     pub async fn untouched_demo(db: &TestDatabase) -> Self {
+        crate::web::fill(db).await;
         let service = Self::start_under(db, RequireKey::Demo).await;
-        service.bring_in_demo().await;
         service.serve_demo().await;
         service
     }

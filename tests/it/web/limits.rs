@@ -210,7 +210,7 @@ async fn heads_must_arrive_in_time(db: TestDatabase) {
     // An open connection may be idle for longer.
     let mut kept = connect(&service).await;
     assert!(is_alive(&mut kept).await);
-    sleep(Duration::from_secs(1)).await;
+    sleep(Duration::from_millis(600)).await;
     assert!(is_alive(&mut kept).await);
 }
 

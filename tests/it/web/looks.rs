@@ -4,7 +4,7 @@ use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
 use super::{Demo, Service, header};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 /// A blouse, a coat, trousers and ballerinas.
 const ARTICLES: [&str; 4] = ["a-00134", "a-01243", "a-00568", "a-00259"];
@@ -99,7 +99,7 @@ async fn looks_are_stored_changed_and_deleted(Demo(service): Demo) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_product_page_shows_published_looks_then_outfits(Demo(service): Demo) {
     let outfits = service.looks_with("a-00134", "").await;
     assert_eq!(names(&outfits), ["-"; 3], "nothing is published");
@@ -151,7 +151,7 @@ async fn a_product_page_shows_published_looks_then_outfits(Demo(service): Demo) 
     assert_eq!(service.get("/articles/none/looks").await.status(), 404);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn rules_and_stock_hold_in_looks_on_every_replica(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let replica = Service::start(&db).await;
@@ -196,7 +196,7 @@ async fn rules_and_stock_hold_in_looks_on_every_replica(db: TestDatabase) {
     assert_eq!(names(&service.looks_with("a-00134", "n=1").await), ["-"], "nothing of the editor's is left");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn answers_for_everybody_are_cached(Demo(service): Demo) {
     let first = service.get("/articles/a-00134/looks").await;
     let tag = header(&first, "etag").to_owned();
@@ -244,7 +244,7 @@ async fn answers_for_everybody_are_cached(Demo(service): Demo) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn totals_are_of_the_variants_that_the_customer_needs(Demo(service): Demo) {
     let variants = json!([
         {"id": "v-s", "size": "S", "price": 50.1, "stock": 3}, {"id": "v-m", "size": "M", "price": 10.1, "stock": 3},
@@ -275,7 +275,7 @@ async fn totals_are_of_the_variants_that_the_customer_needs(Demo(service): Demo)
     assert_eq!(service.get("/articles/v/looks?n=5&explain=true").await.status(), 422);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn everybodys_feedback_on_a_shared_answer_counts(Demo(service): Demo) {
     service.look("new", &look(&json!({}))).await;
     let shown = &service.looks_with("a-00134", "n=1").await[0];
@@ -295,7 +295,7 @@ async fn everybodys_feedback_on_a_shared_answer_counts(Demo(service): Demo) {
     assert_eq!(outfits.lines().count(), 2, "an outfit a customer: {outfits}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_customers_name_is_no_title(Demo(service): Demo) {
     let browser = service.signed_in(atelier_core::domain::Role::Merchandiser).await;
     let saved = |customer: &str| json!({"customer": customer, "articles": ARTICLES, "name": "Anna, wedding"});

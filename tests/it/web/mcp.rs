@@ -11,7 +11,7 @@ use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
 use super::{Demo, FRIEND, Guarded, Service, header, publishable::publish};
-use crate::harness::{TestDatabase, apply, contract, on_sqlite, tools};
+use crate::harness::{TestDatabase, apply, on_sqlite, tools};
 
 const NAMES: [&str; 7] = ["search_catalogue", "complete", "looks", "similar", "score", "explain", "compare"];
 const LATEST: &str = "2026-07-28";
@@ -70,7 +70,7 @@ fn drop_ids(value: &mut Value) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn tools_answer_as_their_operations_do(Demo(service): Demo) {
     let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
     let begun = result(message(&service, "initialize", &hello)).await;
@@ -172,7 +172,7 @@ async fn tools_answer_as_their_operations_do(Demo(service): Demo) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_agent_has_the_tools_of_its_keys_scopes(Guarded(service): Guarded) {
     let without = message(&service, "tools/list", &json!({})).send().await.unwrap();
     assert_eq!(
@@ -207,7 +207,7 @@ async fn an_agent_has_the_tools_of_its_keys_scopes(Guarded(service): Guarded) {
 }
 
 /// Whoever makes a browser send its page's requests to this machine (DNS rebinding) has an Origin, and no key.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn pages_of_other_origins_cannot_talk_as_agents(Demo(service): Demo) {
     let key = issue(&service, &Scope::ALL).await;
     let own = service.url.clone();
@@ -235,7 +235,7 @@ async fn pages_of_other_origins_cannot_talk_as_agents(Demo(service): Demo) {
     assert_eq!(rebound.send().await.unwrap().status(), 401);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn texts_of_the_shop_stay_data(Demo(service): Demo) {
     let told = async || {
         let begun = result(message(&service, "initialize", &json!({}))).await;

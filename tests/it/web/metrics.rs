@@ -133,8 +133,8 @@ fn pairs(mut labels: &str) -> Vec<(&str, &str)> {
 
 /// With its own models: shared ones count elsewhere.
 async fn start(db: &TestDatabase) -> Service {
+    crate::web::fill(db).await;
     let service = Service::start_in(db, Limits::default(), models()).await;
-    service.bring_in_demo().await;
     service.releases.serve("demo").await.unwrap();
     service
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Demo, Service};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, on_sqlite};
 
 fn question() -> Value {
     json!({"customer": "c-014871", "outfit": ["a-00315", "a-01317", "a-00587", "a-00170", null], "k": 3})
@@ -19,7 +19,7 @@ fn suggested(completion: &Value) -> Vec<&str> {
     suggestions.iter().map(|suggestion| suggestion["article"]["id"].as_str().unwrap()).collect()
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn prices_and_stock_of_the_moment_count_for_one_answer(Demo(service): Demo) {
     let ask = async |more: Value| service.ask_ok("/complete", &with(question(), &more)).await;
     let before = ask(json!({})).await;
@@ -77,7 +77,7 @@ async fn prices_and_stock_of_the_moment_count_for_one_answer(Demo(service): Demo
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_variant_may_be_sold_out_at_the_moment(Demo(service): Demo) {
     let variants = json!([{"id": "sku-m", "size": "M", "price": 20, "stock": 3}]);
     service.put("/articles/poncho-1", &json!({"type": "poncho", "variants": variants})).await;
@@ -98,7 +98,7 @@ async fn a_variant_may_be_sold_out_at_the_moment(Demo(service): Demo) {
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn articles_that_are_gone_may_be_skipped(Demo(service): Demo) {
     let outfit = json!(["gone-1", "a-01317", null, "gone-2"]);
     let body = |skip: bool| json!({"customer": "c-014871", "outfit": outfit, "k": 2, "skip_unknown": skip, "explain": true});
@@ -144,7 +144,7 @@ async fn articles_that_are_gone_may_be_skipped(Demo(service): Demo) {
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_answer_has_the_fields_that_are_wanted(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let ask = async |more: Value| service.ask_ok("/complete", &with(question(), &more)).await;

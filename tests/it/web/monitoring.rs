@@ -5,7 +5,7 @@ use std::{collections::HashSet, fs, path::Path, time::SystemTime};
 use serde_json::{Value, json};
 
 use super::Service;
-use crate::harness::{TestDatabase, apply, contract, on_sqlite};
+use crate::harness::{TestDatabase, apply, on_sqlite};
 
 /// Prometheus itself adds these.
 const OWN_METRICS: [&str; 1] = ["up"];
@@ -28,7 +28,7 @@ const WORDS: [&str; 12] = [
     "m",
 ];
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn every_query_uses_existing_metrics(service: Service) {
     service.bring_in_demo().await;
     // Loaded by this service's own engine, which counts the runs of its models.

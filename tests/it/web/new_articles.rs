@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{ONNX_RUNTIME, Service, foreign_release::run_example};
-use crate::harness::{TestDatabase, apply, contract, model_server::ModelServer, tools};
+use crate::harness::{TestDatabase, apply, model_server::ModelServer, on_sqlite, tools};
 
 /// A folder with the example release `open`.
 async fn open_release() -> TempDir {
@@ -50,7 +50,7 @@ async fn put(service: &Service, id: &str, attributes: &Value) {
     assert!(status.is_success(), "{status}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 #[needs(tools::onnx)]
 async fn a_copy_of_an_article_stands_beside_it(db: TestDatabase) {
     let models = open_release().await;
@@ -88,7 +88,7 @@ async fn a_copy_of_an_article_stands_beside_it(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 #[needs(tools::onnx)]
 async fn equally_likely_articles_are_in_the_order_of_their_ids(db: TestDatabase) {
     let models = open_release().await;
@@ -128,7 +128,7 @@ async fn equally_likely_articles_are_in_the_order_of_their_ids(db: TestDatabase)
     assert_eq!(unfiltered(&replica).await, expected);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 #[needs(tools::onnx)]
 async fn changes_give_the_answers_of_a_catalogue_that_is_read_as_a_whole(db: TestDatabase) {
     let models = open_release().await;
@@ -173,7 +173,7 @@ fn assert_close(some: &[(String, f64)], others: &[(String, f64)]) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 #[needs(tools::onnx)]
 async fn a_new_article_counts_in_an_outfit(db: TestDatabase) {
     let models = open_release().await;
@@ -205,7 +205,7 @@ async fn a_new_article_counts_in_an_outfit(db: TestDatabase) {
     assert_eq!(scored["articles"].as_array().unwrap().len(), 2, "{scored}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 #[needs(tools::onnx)]
 async fn an_article_with_unknown_values_has_those_that_are_known(db: TestDatabase) {
     let models = open_release().await;
@@ -230,7 +230,7 @@ async fn an_article_with_unknown_values_has_those_that_are_known(db: TestDatabas
     assert_eq!(coats(&service, 250).await, before);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 #[needs(tools::onnx)]
 async fn the_same_model_in_format_1_gives_the_same_answers(db: TestDatabase) {
     let models = open_release().await;
@@ -263,7 +263,7 @@ async fn the_same_model_in_format_1_gives_the_same_answers(db: TestDatabase) {
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 #[needs(tools::onnx)]
 async fn a_server_may_have_the_whole_model_of_a_release_with_tables(db: TestDatabase) {
     let models = open_release().await;
@@ -298,7 +298,7 @@ async fn warnings(service: &Service, id: &str, attributes: &Value) -> Value {
     answer.json::<Value>().await.unwrap()["warnings"].take()
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 #[needs(tools::onnx)]
 async fn what_a_release_does_not_know_of_a_stored_article_is_said(db: TestDatabase) {
     let models = open_release().await;
@@ -343,7 +343,8 @@ async fn what_a_release_does_not_know_of_a_stored_article_is_said(db: TestDataba
     assert_eq!((&brought["added"], &brought["warnings"]), (&json!(4), &expected));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
+#[needs(tools::onnx)]
 async fn a_closed_release_warns_of_every_new_article(db: TestDatabase) {
     let models = open_release().await;
     run_example("export_release.py", &models.path().join("closed")).await;
@@ -364,7 +365,7 @@ async fn a_closed_release_warns_of_every_new_article(db: TestDatabase) {
     assert_eq!(coverage["open_methods"], json!([]));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 #[needs(tools::onnx)]
 async fn coverage_counts_new_articles_and_their_feedback(db: TestDatabase) {
     let models = open_release().await;
@@ -426,7 +427,7 @@ async fn coverage_counts_new_articles_and_their_feedback(db: TestDatabase) {
     assert!(html.contains("<th scope=\"row\">new</th><td class=\"number\">1</td>"), "{html}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 #[needs(tools::onnx)]
 async fn the_studio_marks_new_articles(db: TestDatabase) {
     let models = open_release().await;
@@ -448,7 +449,7 @@ async fn the_studio_marks_new_articles(db: TestDatabase) {
     assert_eq!(count(&found), 3, "and what was found: {found}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 #[needs(tools::onnx)]
 async fn an_article_is_placed_by_its_embedding(db: TestDatabase) {
     let models = open_release().await;

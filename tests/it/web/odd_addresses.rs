@@ -3,9 +3,9 @@
 use atelier_core::domain::Role;
 
 use super::{Service, browser, header};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, on_sqlite};
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_odd_next_leads_to_the_studio(service: Service) {
     let someone = service.signed_in(Role::Stylist).await;
     for (next, to) in [
@@ -43,7 +43,7 @@ async fn an_odd_next_leads_to_the_studio(service: Service) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_page_says_saved_only_of_the_outfit_that_it_shows(db: TestDatabase) {
     const OUTFIT: &str = "slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130&own.occasion=office";
     let service = Service::demo(&db).await;

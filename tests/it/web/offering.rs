@@ -9,9 +9,9 @@ use super::{
     Service, Stylist, header,
     studio::{CUSTOMER, OUTFIT, refusals, suggested},
 };
-use crate::harness::{apply, contract};
+use crate::harness::{apply, contract, on_sqlite};
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn says_warnings_in_a_shops_words(Stylist(service, browser): Stylist) {
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=")).await;
     assert!(html.contains("Add 3 more pieces for better suggestions."), "{html}");
@@ -63,7 +63,7 @@ fn compared(html: &str) -> Vec<&str> {
     texts.into_iter().map(|text| text.rsplit("class=\"quiet\">").next().unwrap()).collect()
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_unknown_customer_is_compared_with_one(Stylist(service, browser): Stylist) {
     service.put("/customers/blank", &json!({"features": {}})).await;
     let html = browser.page(&format!("/studio?customer=blank&{OUTFIT}&own.occasion=office")).await;
@@ -81,7 +81,7 @@ async fn an_unknown_customer_is_compared_with_one(Stylist(service, browser): Sty
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_rank_is_among_what_the_filters_allow(Stylist(_service, browser): Stylist) {
     let number = |text: &str| -> usize {
         let digits: String = text.chars().take_while(|c| c.is_ascii_digit() || *c == ',').collect();
@@ -108,7 +108,7 @@ async fn a_rank_is_among_what_the_filters_allow(Stylist(_service, browser): Styl
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn what_a_method_cannot_rank_is_chosen_by_hand(Stylist(service, browser): Stylist) {
     for (id, kind) in [("zebra", "coat"), ("cape", "cape")] {
         let body = json!({"type": kind, "name": "A zebra piece", "price": 50});
@@ -177,7 +177,7 @@ async fn a_refusal_is_in_the_log_and_taken_back_without_losing_others(Stylist(se
     assert_eq!(service.log(9).await.len(), entries, "a double click is one");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_new_shop_has_occasions(service: Service) {
     service.put("/articles/a", &json!({"type": "coat"})).await;
     service.put("/customers/ann", &json!({"features": {}})).await;
@@ -187,7 +187,7 @@ async fn a_new_shop_has_occasions(service: Service) {
     assert!(!html.contains("own.gender="), "only what is of outfits");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_budget_flags_the_board(Stylist(_service, browser): Stylist) {
     let board = "/studio?slot=a-00134&slot=a-01130&slot=a-00568&slot=a-00259";
     assert!(browser.page(&format!("{board}&total=10")).await.contains("Over the €10 budget"));
@@ -201,7 +201,7 @@ async fn a_budget_flags_the_board(Stylist(_service, browser): Stylist) {
     assert_eq!(total(ideas), total(&outfit));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn prices_of_other_currencies_are_not_added_up(Stylist(service, browser): Stylist) {
     for (id, price, currency) in [("own", 9, "EUR"), ("other", 5, "GBP"), ("cheap", 1, "GBP")] {
         let body =

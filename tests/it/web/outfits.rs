@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{Service, feedback, header, outfits, rows, tickets};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 const JSON: &str = "application/json";
 
@@ -27,7 +27,7 @@ async fn save(service: &Service, body: &Value) -> reqwest::Response {
     service.post("/outfits", JSON, body.to_string()).await
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn save_get_and_delete(db: TestDatabase) {
     let service = start(&db).await;
     let body = json!({"customer": "c", "articles": ["d", "a", "e", "b"], "features": {"occasion": "office", "mood": 1}});
@@ -93,7 +93,7 @@ async fn a_draft_for_nobody_is_given_to_a_customer(db: TestDatabase) {
     assert_eq!(service.delete(&again).await.status(), StatusCode::NO_CONTENT);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_invalid_outfit_is_refused_with_pointers(db: TestDatabase) {
     let service = start(&db).await;
     for (field, value, pointers) in [
@@ -143,14 +143,14 @@ pub(super) fn change_file(release: &Path, file: &str, change: impl FnOnce(Vec<u8
 }
 
 /// The demo release's outfits have four to eight articles, those of another release two to twelve.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn outfits_are_as_large_as_the_live_release_says(db: TestDatabase) {
     let folder = folder_with_schema(|schema| {
         let size = |least: usize, most: usize| format!("outfit = {{least = {least}, most = {most}}}");
         schema.replace(&size(4, 8), &size(2, 12))
     });
+    crate::web::fill(&db).await;
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
-    service.bring_in_demo().await;
     let ids: Vec<String> =
         rows::<Article>().into_iter().take(13).map(|article| article.id.to_string()).collect();
     let customer = outfits()[0].customer.to_string();
@@ -218,7 +218,7 @@ async fn outfits_are_as_large_as_the_live_release_says(db: TestDatabase) {
     assert_eq!(refused["errors"][0]["detail"], size);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn outfits_of_a_customer_are_listed(db: TestDatabase) {
     let service = start(&db).await;
     for articles in [["a", "b", "d", "e"], ["a", "b", "d", "f"], ["a", "b", "e", "f"]] {
@@ -237,7 +237,7 @@ async fn outfits_of_a_customer_are_listed(db: TestDatabase) {
     assert_eq!(service.store.outfits().count().await, Ok(0), "an outfit is about a person");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_stream_is_checked(db: TestDatabase) {
     let service = start(&db).await;
     let good = "{\"customer\":\"c\",\"articles\":[\"a\",\"b\",\"d\",\"e\"],\"split\":\"train\"}\n";

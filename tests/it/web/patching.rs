@@ -8,7 +8,7 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
 use super::{Service, header};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 const PATCH: &str = "application/merge-patch+json";
 const NDJSON: &str = "application/x-ndjson";
@@ -29,7 +29,7 @@ async fn problem(answer: Response) -> (u16, String, String) {
     (status, text(&problem["code"]), text(&problem["errors"][0]["pointer"]))
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_patch_changes_what_it_names(service: Service) {
     let coat = json!({"type": "coat", "colour": "red", "price": 79, "stock": {"S": 1, "M": 2}});
     service.put("/articles/a", &coat).await;
@@ -68,7 +68,7 @@ async fn a_patch_changes_what_it_names(service: Service) {
     assert_eq!((last.action.as_str(), last.subject.as_str()), ("customer.put", "c"));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn what_a_patch_leaves_invalid_is_refused(service: Service) {
     service.put("/articles/a", &json!({"type": "coat", "price": 79})).await;
     service.put("/customers/c", &json!({"features": {"age": 28}})).await;
@@ -189,7 +189,7 @@ async fn a_stream_of_patches_keeps_the_rest(service: Service) {
     assert_eq!(wrong.status(), 422);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_version_follows_every_change(service: Service) {
     for (path, body, other) in [
         ("/articles/a", json!({"type": "coat"}), json!({"type": "coat", "price": 1})),
@@ -272,7 +272,7 @@ async fn one_of_many_creators_wins(service: Service) {
     assert_eq!(statuses, [201, 412, 412, 412, 412, 412, 412, 412]);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_caller_with_the_version_gets_no_body(service: Service) {
     let tag = header(&service.put("/articles/a", &json!({"type": "coat"})).await, "etag").to_owned();
     let get = async |tags: &str| {
@@ -296,7 +296,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn compressed_bodies_are_read_up_to_the_limit(db: TestDatabase) {
     let limits = Limits { body_bytes: 1 << 16, bulk_bytes: 1 << 20, ..Limits::default() };
     let service = Service::start_with(&db, limits).await;

@@ -18,7 +18,7 @@ use super::{
     evaluation::{lack::demo_but, text},
     header, rows, until,
 };
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, on_sqlite};
 
 /// The page, once its figures are computed: until then it reloads itself.
 async fn ready(browser: &Browser, path: &str) -> String {
@@ -60,7 +60,7 @@ fn percent(share: f32) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn typical_articles_have_the_largest_share(Demo(service): Demo) {
     let stylist = service.signed_in(Role::Stylist).await;
     let html = ready(&stylist, "/personas?method=latent").await;
@@ -96,7 +96,7 @@ async fn typical_articles_have_the_largest_share(Demo(service): Demo) {
     assert_eq!(text(&ready(&stylist, "/personas").await), html, "latent is the first method with personas");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_mix_of_a_customer_is_the_mean_of_their_outfits(Demo(service): Demo) {
     let stylist = service.signed_in(Role::Stylist).await;
     let outfits = rows::<Outfit>();
@@ -140,7 +140,7 @@ async fn the_mix_of_a_customer_is_the_mean_of_their_outfits(Demo(service): Demo)
     assert!(bare.contains("This customer has no outfits"));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn erased_customers_are_not_shown(Demo(service): Demo) {
     let stylist = service.signed_in(Role::Stylist).await;
     let html = ready(&stylist, "/personas?method=latent").await;
@@ -155,7 +155,7 @@ async fn erased_customers_are_not_shown(Demo(service): Demo) {
     until!(ready(&stylist, "/personas?method=latent").await.contains(&expected));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn invalid_queries_are_refused(Demo(service): Demo) {
     let stylist = service.signed_in(Role::Stylist).await;
     ready(&stylist, "/personas").await;
@@ -174,7 +174,7 @@ async fn invalid_queries_are_refused(Demo(service): Demo) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn releases_without_personas_say_what_to_do(db: TestDatabase) {
     let folder = demo_but(|_, manifest| {
         manifest["methods"]
@@ -193,21 +193,19 @@ async fn releases_without_personas_say_what_to_do(db: TestDatabase) {
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn cached_personas_end_with_the_release(db: TestDatabase) {
     let folder = demo_but(|_, manifest| {
         let kept = |one: &Value| one["method"] == "gsu" || one["method"] == "latent";
         manifest["methods"].as_array_mut().unwrap().retain(kept);
     });
+    crate::web::fill(&db).await;
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
-    service.bring_in_demo().await;
     let stylist = service.signed_in(Role::Stylist).await;
     service.releases.serve("demo").await.unwrap();
     let before = Arc::downgrade(&service.releases.current().unwrap().serving);
     assert!(stylist.page("/personas").await.contains("Computing personas"));
     service.releases.serve("demo").await.unwrap();
-    while before.upgrade().is_some() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until!(before.upgrade().is_none());
     assert!(ready(&stylist, "/personas").await.contains("Persona 8"), "the new release has its own");
 }

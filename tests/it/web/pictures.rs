@@ -1,7 +1,7 @@
 use super::{Service, header};
-use crate::harness::{apply, contract};
+use crate::harness::{apply, on_sqlite};
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn garments_are_drawn(service: Service) {
     let answer = service.get("/pictures/trench-coat.svg?colour=beige&pattern=checked&material=cotton").await;
     assert_eq!(answer.status(), 200);
@@ -23,7 +23,7 @@ async fn garments_are_drawn(service: Service) {
     assert_ne!(boot, drawn("/pictures/boot.svg?gender=men").await);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn unknown_garments_get_a_placeholder(service: Service) {
     let drawn = async |path: &str| {
         let answer = service.get(path).await;
@@ -42,7 +42,7 @@ async fn unknown_garments_get_a_placeholder(service: Service) {
     assert_eq!(drawn("/pictures/rain-boot.svg").await, drawn("/pictures/boot.svg").await);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn other_files_are_not_found(service: Service) {
     for (path, status) in [
         ("/pictures/coat.png", 404),

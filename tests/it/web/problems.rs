@@ -1,9 +1,9 @@
 use serde_json::{Value, json};
 
 use super::{Service, header};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, on_sqlite};
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_unknown_path_is_a_problem(db: TestDatabase) {
     let answer = Service::start(&db).await.get("/no/such?x=1").await;
     assert_eq!(answer.status(), 404);
@@ -17,7 +17,7 @@ async fn an_unknown_path_is_a_problem(db: TestDatabase) {
     assert_eq!(problem, expected);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_wrong_method_is_a_problem(service: Service) {
     let answer = service.http.delete(format!("{}/livez", service.url)).send().await.unwrap();
     assert_eq!(answer.status(), 405);
@@ -28,7 +28,7 @@ async fn a_wrong_method_is_a_problem(service: Service) {
     assert_eq!(problem["detail"], "/livez does not support DELETE");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn browsers_get_a_page(db: TestDatabase) {
     let answer = Service::start(&db).await.page("/<script>").await;
     assert_eq!(answer.status(), 404);
@@ -38,7 +38,7 @@ async fn browsers_get_a_page(db: TestDatabase) {
     assert!(!html.contains("<script>"), "{html}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn request_ids_are_kept_or_made(service: Service) {
     let send =
         |id: &str| service.http.get(format!("{}/livez", service.url)).header("x-request-id", id).send();
@@ -49,7 +49,7 @@ async fn request_ids_are_kept_or_made(service: Service) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn every_problem_is_explained(db: TestDatabase) {
     let html = Service::start(&db).await.page("/docs/problems").await.text().await.unwrap();
     for kind in atelier::web::KINDS {

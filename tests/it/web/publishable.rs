@@ -62,7 +62,7 @@ fn looks_for(customer: &str) -> String {
 }
 
 /// Each route of the document, also those to come.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_publishable_key_opens_only_what_a_page_needs(db: TestDatabase) {
     let limits = Limits { address_rate: 10_000, ..Limits::default() };
     let service = Service::start_with(&db, limits).await;
@@ -91,7 +91,7 @@ async fn a_publishable_key_opens_only_what_a_page_needs(db: TestDatabase) {
     assert!(browser.send().await.unwrap().url().path().starts_with("/sign-in"), "it opens no page");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn only_pages_of_a_keys_origins_may_use_it(Demo(service): Demo) {
     let (key, _) = publish(&service, SHOP).await;
     let url = format!("{}/v1{LOOKS}", service.url);
@@ -152,7 +152,7 @@ async fn only_pages_of_a_keys_origins_may_use_it(Demo(service): Demo) {
     assert_eq!(header(&asked, "access-control-allow-origin"), "");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn pages_name_customers_only_as_the_shop_signed_them(db: TestDatabase) {
     let service = Service::demo_with(&db, Limits { address_rate: 10_000, ..Limits::default() }).await;
     let (key, record) = publish(&service, SHOP).await;
@@ -197,7 +197,7 @@ async fn pages_name_customers_only_as_the_shop_signed_them(db: TestDatabase) {
     assert_eq!(ids(&stranger), ids(&json(&service, LOOKS, &key).await));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn pages_see_only_public_attributes(Demo(service): Demo) {
     let (key, record) = publish(&service, SHOP).await;
     let secret = json!({
@@ -255,7 +255,7 @@ async fn pages_see_only_public_attributes(Demo(service): Demo) {
     assert_eq!(service.json("/articles/b/looks").await, program, "the program's is kept as it was");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn pages_report_what_they_showed_and_added(Demo(service): Demo) {
     let (key, record) = publish(&service, SHOP).await;
     let looks = json(&service, LOOKS, &key).await;
@@ -306,7 +306,7 @@ async fn pages_report_what_they_showed_and_added(Demo(service): Demo) {
     assert_eq!(report(&event("order-1", "accepted")).await.0, 409, "its own ids stay its own");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn pages_have_a_rate_of_events(db: TestDatabase) {
     let service = Service::demo_with(&db, Limits { address_rate: 20, ..Limits::default() }).await;
     let (key, _) = publish(&service, SHOP).await;
@@ -332,7 +332,7 @@ async fn pages_have_a_rate_of_events(db: TestDatabase) {
 }
 
 /// The sizes that a page offers are those of the store that it asks about, and of the article's own stock.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn pages_offer_the_sizes_that_are_there(Demo(service): Demo) {
     let (key, _) = publish(&service, SHOP).await;
     let by_store = json!({"type": "blouse", "gender": "women", "price": 50, "variants": [
@@ -362,7 +362,7 @@ async fn pages_offer_the_sizes_that_are_there(Demo(service): Demo) {
 }
 
 /// What anyone can make up displaces nothing.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn made_up_questions_are_not_kept(Demo(service): Demo) {
     let (key, _) = publish(&service, SHOP).await;
     for (path, is_kept) in [
@@ -377,7 +377,7 @@ async fn made_up_questions_are_not_kept(Demo(service): Demo) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn pages_report_similar_articles(Demo(service): Demo) {
     let (key, record) = publish(&service, SHOP).await;
     let path = LOOKS.replace("looks", "similar?n=2");

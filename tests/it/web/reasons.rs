@@ -9,11 +9,11 @@ use std::{
 use serde_json::{Value, json};
 
 use super::Demo;
-use crate::harness::{apply, contract};
+use crate::harness::{apply, on_sqlite};
 
 /// Of the reasons that are shown for a type, most name a feature that the world's choice of this type depends on;
 /// `atelier-training`'s tests make the file.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn name_what_the_choice_depended_on(Demo(service): Demo) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/demo-choices.json");
     let depends: BTreeMap<String, BTreeSet<String>> =

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::{Demo, Service, outfits};
-use crate::harness::{apply, contract};
+use crate::harness::{apply, on_sqlite};
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn invalid_requests_are_refused_with_pointers(Demo(service): Demo) {
     let article = outfits()[0].articles()[0].to_string();
     let cases = [
@@ -86,7 +86,7 @@ async fn invalid_requests_are_refused_with_pointers(Demo(service): Demo) {
     assert!(codes.contains(&"unknown-feature") && codes.contains(&"unknown-value"), "{codes:?}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn without_a_release_nothing_is_completed(service: Service) {
     for (path, body) in [
         ("/complete", json!({"outfit": [null]})),

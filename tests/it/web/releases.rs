@@ -26,7 +26,7 @@ use crate::{
     harness::{TestDatabase, apply, contract, on_sqlite},
 };
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn lists_the_methods_of_the_release(Demo(service): Demo) {
     let methods = service.json("/methods").await;
     assert_eq!(methods["release"], "demo");
@@ -59,11 +59,11 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_release_is_swapped_under_load(db: TestDatabase) {
     let folder = folder();
+    crate::web::fill(&db).await;
     let service = Arc::new(Service::start_in(&db, Limits::default(), folder.path().to_owned()).await);
-    service.bring_in_demo().await;
     let (status, problem) = service.ask("/releases/nowhere/activate", &json!({})).await;
     assert_eq!((status, &problem["code"]), (404, &json!("not-found")), "{problem}");
     service.ask_ok("/releases/demo/activate", &json!({})).await;
@@ -106,7 +106,7 @@ async fn a_release_is_swapped_under_load(db: TestDatabase) {
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn routing_chooses_the_method_by_default(Demo(service): Demo) {
     let method = async |customer: Option<&str>| {
         let answer = service.ask_ok("/complete", &json!({"outfit": [null], "customer": customer})).await;
@@ -159,7 +159,7 @@ async fn special_files_in_a_release_are_refused(db: TestDatabase) {
     assert_eq!(listed.as_array().map(Vec::len), Some(3));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn folders_that_are_no_releases_are_listed_with_the_reason(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     for name in ["spring", ".trash", "lost+found"] {
@@ -185,9 +185,9 @@ async fn folders_that_are_no_releases_are_listed_with_the_reason(db: TestDatabas
 async fn a_replica_follows_an_activation(db: TestDatabase) {
     let folder = folder();
     let limits = Limits::default();
+    crate::web::fill(&db).await;
     let one = Service::start_in(&db, limits, folder.path().to_owned()).await;
     let other = Service::start_in(&db, limits, folder.path().to_owned()).await;
-    one.bring_in_demo().await;
     assert!(other.releases.current().is_none());
     one.ask_ok("/releases/demo/activate", &json!({})).await;
     other.releases.refresh().await.unwrap();
@@ -239,11 +239,11 @@ fn names(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_packed_release_is_added_and_not_activated(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
+    crate::web::fill(&db).await;
     let service = Service::start_in(&db, Limits::default(), folder.path().join("models")).await;
-    service.bring_in_demo().await;
     let packed = gzip(&packed_demo());
     let added = send(&service, packed.clone(), &sha256(&packed).to_uppercase()).await;
     assert_eq!(added.status(), 201);
@@ -271,7 +271,7 @@ async fn a_packed_release_is_added_and_not_activated(db: TestDatabase) {
     service.ask_ok("/complete", &json!({"outfit": [null, null]})).await;
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn hostile_archives_leave_nothing(db: TestDatabase) {
     use EntryType as Type;
     let outside = tempfile::tempdir().unwrap();
@@ -392,7 +392,7 @@ async fn what_a_killed_upload_left_is_removed(db: TestDatabase) {
     assert_eq!(names(folder.path()), [".upload-new"]);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_release_that_changed_on_its_way_is_refused(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;

@@ -5,7 +5,7 @@ use atelier_core::domain::Article;
 use serde_json::{Map, Value, json};
 
 use super::{Service, models, outfits::change_file, releases::copy, rows};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, on_sqlite};
 
 /// The demo release's known articles.
 const KNOWN: usize = 1451;
@@ -44,7 +44,7 @@ fn remember(tables: &[u8], outfits: &[Vec<usize>]) -> Vec<u8> {
     [&header.len().to_le_bytes()[..], &header, &data].concat()
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn stylists_outfits_are_named_as_reasons(db: TestDatabase) {
     let articles = rows::<Article>();
     let of = |kind: &str| articles[..KNOWN].iter().position(|article| article.kind() == kind).unwrap();
@@ -78,8 +78,8 @@ async fn stylists_outfits_are_named_as_reasons(db: TestDatabase) {
 
     // One outfit, of other articles.
     change_file(&release, "match.safetensors", |tables| remember(&tables, &[vec![scarf, boot]]));
+    crate::web::fill(&db).await;
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
-    service.bring_in_demo().await;
     service.ask_ok("/releases/demo/activate", &json!({})).await;
     let (reason, share, _) = ask(&service, &two).await;
     assert_eq!(reason, None);

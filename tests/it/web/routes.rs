@@ -7,7 +7,7 @@ use reqwest::{Method, Response};
 use serde_json::{Map, Value};
 
 use super::{Service, header};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 /// An operation of the document.
 struct Operation {
@@ -110,7 +110,7 @@ async fn problem(operation: &Operation, answer: Response, statuses: &[u16], case
 }
 
 /// Only the router's Debug output shows all its paths.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_openapi_document_lists_exactly_the_routes(db: TestDatabase) {
     let service = start(&db).await;
     let (_, operations) = document(&service).await;
@@ -180,7 +180,7 @@ fn split_map(text: &str) -> (&str, &str) {
     (text, "")
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn every_route_answers_errors_as_problems(db: TestDatabase) {
     let service = start(&db).await;
     let (_, operations) = document(&service).await;
@@ -345,7 +345,7 @@ async fn invalid_paths_and_queries_are_problems(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_docs_page_shows_every_operation(db: TestDatabase) {
     let service = start(&db).await;
     let (document, operations) = document(&service).await;
@@ -375,7 +375,7 @@ async fn the_docs_page_shows_every_operation(db: TestDatabase) {
     assert!(elsewhere.iter().all(|far| !html.contains(far)), "the page loads nothing from other hosts");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn trace_ids_are_propagated(db: TestDatabase) {
     let service = start(&db).await;
     let send =

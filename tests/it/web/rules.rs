@@ -1,19 +1,16 @@
 //! `/rules`, and what they do to suggestions.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use atelier::store::Actor;
 use atelier_core::domain::{Article, Role};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Demo, Guarded, Service, header, rows};
+use super::{Demo, Guarded, Service, header, rows, until};
 use crate::{
     cli::complete::Parts,
-    harness::{TestDatabase, apply, contract},
+    harness::{TestDatabase, apply, contract, on_sqlite},
 };
 
 /// A blouse, trousers, shoes, and a blank.
@@ -54,7 +51,7 @@ fn named(list: &[String]) -> Value {
     json!({"ids": list})
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn rules_move_suggestions_and_leave_shares(Demo(service): Demo) {
     let before = service.suggested(&request(20)).await;
     let plain = ids(&before);
@@ -124,7 +121,7 @@ async fn rules_move_suggestions_and_leave_shares(Demo(service): Demo) {
     assert!(detail.contains("without `rules` (the shop's rules)"), "{answer}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_rule_concerns_the_requests_that_it_names(Demo(service): Demo) {
     let plain = ids(&service.suggested(&request(3)).await);
     let kind = service.json(&format!("/articles/{}", plain[0])).await["type"].clone();
@@ -170,7 +167,7 @@ async fn a_rule_concerns_the_requests_that_it_names(Demo(service): Demo) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn rules_are_read_changed_and_deleted(Demo(service): Demo) {
     let body = json!({"effect": "boost", "factor": 2, "articles": {"types": ["coats"], "attributes": {"brand": ["Tiber"]}},
         "starts_at": "2026-11-27T09:00:00+01:00", "owner": "Ada", "note": "Coats"});
@@ -294,7 +291,7 @@ async fn changes_of_different_fields_never_meet(Demo(service): Demo) {
     assert_eq!(puts.count(), 9);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_merchandiser_turns_a_rule_on_and_off(Demo(service): Demo) {
     let plain = ids(&service.suggested(&request(2)).await);
     service
@@ -345,8 +342,11 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     own["features"] = json!({"occasion": "office"});
     service.suggested(&own).await;
     own["customer"] = json!("c-014871");
-    tokio::time::sleep(Duration::from_millis(30)).await;
-    service.suggested(&own).await;
+    // The sample takes one question in ten milliseconds.
+    until!({
+        service.suggested(&own).await;
+        format!("{:?}", service.releases.sample()).contains("c-014871")
+    });
     service
         .rule(
             "first",
@@ -448,7 +448,7 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     assert_eq!(browser.get("/merchandising/rule?name=never").await.status(), 404);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_rule_is_tried_over_http(Demo(service): Demo) {
     let mut own = request(3);
     own["features"] = json!({"occasion": "office"});
@@ -471,7 +471,7 @@ async fn a_rule_is_tried_over_http(Demo(service): Demo) {
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_sample_has_no_features_of_a_person(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let replica = Service::start(&db).await;
@@ -490,15 +490,14 @@ async fn the_sample_has_no_features_of_a_person(db: TestDatabase) {
     assert_eq!(service.delete("/customers/c-014871").await.status(), 204);
     let browser = replica.signed_in(Role::Merchandiser).await;
     let fields = [("name", "coats"), ("effect", "exclude"), ("articles.types", "coat"), ("go", "preview")];
-    let begun = std::time::Instant::now();
-    while sample().contains("c-014871") {
-        assert!(begun.elapsed() < Duration::from_secs(20), "the profile is no longer fresh: {}", sample());
+    // Once its copy of the profile is no longer fresh.
+    until!({
         assert_eq!(browser.post("/merchandising/rule", &fields).await.status(), 200);
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+        !sample().contains("c-014871")
+    });
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn comparisons_and_the_picker_follow_the_rules(Demo(service): Demo) {
     let plain = ids(&service.suggested(&request(3)).await);
     // A long list of ids that says the same as one.
@@ -522,7 +521,7 @@ async fn comparisons_and_the_picker_follow_the_rules(Demo(service): Demo) {
     assert!(!picker().await.contains("more match the words"));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn only_a_key_for_rules_asks_without_them(Guarded(service): Guarded) {
     use atelier::{
         service::access::{Opens, Scope},
@@ -563,7 +562,7 @@ async fn only_a_key_for_rules_asks_without_them(Guarded(service): Guarded) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn rules_follow_the_catalogue_on_every_replica(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let replica = Service::start(&db).await;
@@ -597,7 +596,7 @@ async fn rules_follow_the_catalogue_on_every_replica(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn pairs_quotas_and_what_is_never_together_hold(Demo(service): Demo) {
     let plain = ids(&service.suggested(&request(30)).await);
     let quota = json!({"effect": "quota", "least": 2, "articles": named(&plain[20..30]), "state": "active"});
@@ -735,7 +734,7 @@ fn brand(brand: &str) -> Value {
 
 /// Whatever rules and requests: no excluded article and none beside what it is kept from, every pin at its rank, every quota met or
 /// named.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn rules_are_exact(Demo(service): Demo) {
     let (mut chance, shop) = (Chance(20_261_127), Shop::new());
     let mut draw = |most: usize| chance.draw(most);
@@ -818,7 +817,7 @@ async fn rules_are_exact(Demo(service): Demo) {
 }
 
 /// The same of joint sets, whole outfits, similar articles, and offline.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn rules_are_exact_together_and_offline(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let (mut chance, shop) = (Chance(20_261_128), Shop::new());
@@ -903,7 +902,7 @@ async fn rules_are_exact_together_and_offline(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn offline_runs_follow_the_rules(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let parts = Parts::new();

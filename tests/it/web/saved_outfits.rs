@@ -1,11 +1,13 @@
 //! Saved outfits, the customer's link to one, the customer's page and the queue, by their HTML and in the API.
 
+use std::time::SystemTime;
+
 use atelier::store::FeedbackKind;
-use atelier_core::domain::{CustomerId, Role};
+use atelier_core::domain::{CustomerId, Role, Timestamp};
 use serde_json::{Value, json};
 
-use super::{Browser, Demo, Stylist, header, studio::uses};
-use crate::harness::{TestDatabase, apply, contract};
+use super::{Browser, Demo, Stylist, header, studio::uses, until};
+use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 const DRAFT: &str = "customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";
 const WHOLE: &str = "customer=c-014871&slot=a-00134&slot=a-01130&slot=a-00568&slot=a-00259";
@@ -26,7 +28,7 @@ async fn change(browser: &Browser, path: &str, fields: &[(&str, &str)]) -> Strin
     header(&answer, "location").to_owned()
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_draft_becomes_a_named_outfit(Stylist(service, browser): Stylist) {
     let page = save(&browser, DRAFT).await;
     let html = browser.page(&page).await;
@@ -91,7 +93,7 @@ async fn a_draft_becomes_a_named_outfit(Stylist(service, browser): Stylist) {
     assert_eq!(kept.len(), 2, "the imported one and this");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_draft_for_nobody_is_given_to_a_customer(Stylist(service, browser): Stylist) {
     let whole = WHOLE.strip_prefix("customer=c-014871&").unwrap();
     let blank = whole.replace("slot=a-01130", "slot=");
@@ -125,7 +127,7 @@ async fn a_draft_for_nobody_is_given_to_a_customer(Stylist(service, browser): St
     assert!(other.text().await.unwrap().contains("save a copy for c-000010"));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_copy_is_for_another_customer(Stylist(service, browser): Stylist) {
     let page = save(&browser, WHOLE).await;
     change(&browser, &page, &[("change", "words"), ("revision", "1"), ("name", "Autumn")]).await;
@@ -175,7 +177,7 @@ async fn a_copy_is_for_another_customer(Stylist(service, browser): Stylist) {
     assert!(browser.page("/studio/outfits?find=autumn&drafts=on").await.contains("No outfits match"));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_deletion_is_undone(Stylist(service, browser): Stylist) {
     let page = save(&browser, WHOLE).await;
     let there = change(&browser, &page, &[("change", "delete"), ("revision", "1")]).await;
@@ -220,7 +222,7 @@ async fn an_outfit_that_cannot_be_saved_stays_on_its_page(Stylist(_service, brow
     assert!(html.contains("Couldn’t restore: ") && html.contains(&format!("<a href=\"{third}\">")), "{html}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces(
     Stylist(service, browser): Stylist,
     db: TestDatabase,
@@ -341,7 +343,8 @@ async fn a_customers_replies_reach_the_queue(Stylist(service, browser): Stylist)
         html.split_once("name=\"seen\" value=\"").unwrap().1.split('"').next().unwrap().to_owned()
     };
     let before = seen(&html);
-    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    // The next reply is in a later millisecond.
+    until!(Timestamp::from(SystemTime::now()).millis() > before.parse::<i64>().unwrap());
     assert_eq!(guest(&[("text", "And in red?")]).await, 200);
     change(&browser, &page, &[("change", "answer"), ("revision", "1"), ("seen", &before)]).await;
     assert!(browser.page("/studio").await.contains("replied-title"), "a reply came meanwhile");
@@ -385,7 +388,7 @@ async fn deleted_outfits_are_listed_and_removed_articles_keep_their_names(
     assert!(!browser.page("/studio/outfits").await.contains(&format!("{page}\"")));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn saved_outfits_need_a_stylist(Stylist(service, browser): Stylist) {
     let page = save(&browser, WHOLE).await;
     for path in ["/studio/outfits", &page] {
@@ -469,7 +472,7 @@ async fn a_customers_page_has_sizes_notes_outfits_and_feedback(Stylist(service, 
     assert_eq!(export["outfits"][0]["draft"], true);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_queue_has_drafts_and_customers(Stylist(service, browser): Stylist) {
     let html = browser.page("/studio").await;
     assert!(html.contains("No saved outfit yet") && !html.contains("Longest without a new outfit"), "{html}");
@@ -503,7 +506,7 @@ async fn the_queue_has_drafts_and_customers(Stylist(service, browser): Stylist) 
     assert!(!browser.page("/studio").await.contains("Refused suggestions"));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn all_drafts_are_the_stylists_own(Stylist(service, browser): Stylist) {
     let articles = ["a-00134", "a-01130", "a-00568", "a-00259", "a-01243"];
     for article in articles {
@@ -518,7 +521,7 @@ async fn all_drafts_are_the_stylists_own(Stylist(service, browser): Stylist) {
     assert!(list("drafts=on").await.contains("6 outfits</span>"));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn prices_have_the_shops_currency(Stylist(service, browser): Stylist) {
     for (id, price, currency) in
         [("p-1", json!(1200), None), ("p-2", json!(316.6), None), ("p-3", json!(5.25), Some("GBP"))]
@@ -540,7 +543,7 @@ async fn prices_have_the_shops_currency(Stylist(service, browser): Stylist) {
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_api_has_names_notes_and_drafts(Demo(service): Demo) {
     let save = async |body: Value| service.ask("/outfits", &body).await;
     let body = json!({"customer": "c-014871", "articles": ["a-00134", null], "name": "Autumn", "note": "38"});
@@ -574,7 +577,7 @@ async fn the_api_has_names_notes_and_drafts(Demo(service): Demo) {
     assert_eq!(service.get(&path).await.status(), 404);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_imported_outfit_is_saved_unchanged(Stylist(_service, browser): Stylist) {
     let html = browser.page("/studio?customer=c-014871").await;
     let card = html.split_once("<ul class=\"outfits\">").unwrap().1;
@@ -618,7 +621,7 @@ async fn a_customer_has_a_list_of_their_outfits(Stylist(service, browser): Styli
     assert!(list("customer=nobody").await.contains("There is no customer nobody"));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_history_names_what_changed(Stylist(_service, browser): Stylist) {
     let page = save(&browser, WHOLE).await;
     let seq = page.rsplit('/').next().unwrap();

@@ -4,9 +4,9 @@ use atelier_core::domain::{ArticleId, Outfit};
 use serde_json::json;
 
 use super::{Demo, outfits};
-use crate::harness::{apply, contract};
+use crate::harness::{apply, on_sqlite};
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn scores_an_outfit(Demo(service): Demo) {
     let outfits = outfits();
     let mut better = 0;

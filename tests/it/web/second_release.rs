@@ -11,7 +11,7 @@ use super::{
     Service, header, models, operations::releases::two_releases, outfits::change_file, releases::copy,
 };
 use crate::{
-    harness::{TestDatabase, apply, contract},
+    harness::{TestDatabase, apply, contract, on_sqlite},
     web::experiments::customers,
 };
 
@@ -24,8 +24,8 @@ fn arms() -> Value {
 /// A service with the release `demo` live, whose folder also has `less`.
 async fn start(db: &TestDatabase) -> (Service, TempDir) {
     let folder = two_releases();
+    crate::web::fill(db).await;
     let service = Service::start_in(db, Limits::default(), folder.path().to_owned()).await;
-    service.bring_in_demo().await;
     service.ask_ok("/releases/demo/activate", &json!({})).await;
     (service, folder)
 }
@@ -58,7 +58,7 @@ impl Service {
 const OLD: [&str; 3] = ["autumn/today", "demo", "match"];
 const NEW: [&str; 3] = ["autumn/new", "less", "gsx"];
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_second_release_answers_its_arm(db: TestDatabase) {
     let (service, folder) = start(&db).await;
     let replica = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
@@ -163,7 +163,7 @@ async fn a_second_release_answers_its_arm(db: TestDatabase) {
     assert_eq!(figures["second_release"]["is_loaded"], true);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_live_release_stays_until_the_second_one_is_shipped(db: TestDatabase) {
     let (service, folder) = start(&db).await;
     let replica = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
@@ -221,7 +221,7 @@ async fn the_live_release_stays_until_the_second_one_is_shipped(db: TestDatabase
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_second_release_follows_every_change(db: TestDatabase) {
     let (service, folder) = start(&db).await;
     let replica = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
@@ -294,7 +294,7 @@ async fn a_second_release_follows_every_change(db: TestDatabase) {
     assert_eq!(actions, ["experiment.put", "routing.set", "release.activate"]);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_release_that_cannot_be_loaded_answers_nobody(db: TestDatabase) {
     let (service, folder) = start(&db).await;
     let alone = tempfile::tempdir().unwrap();
@@ -369,7 +369,7 @@ async fn two_experiments_that_start_at_once_share_no_customer(db: TestDatabase) 
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_arm_stays_what_it_was_when_the_experiment_started(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let body = json!({"arms": [{"name": "today", "share": 1}, {"name": "new", "method": "gsu", "share": 1}], "state": "running"});
@@ -388,7 +388,7 @@ async fn an_arm_stays_what_it_was_when_the_experiment_started(db: TestDatabase) 
     assert_eq!((status, service.json("/routing").await), (200, json!({"default_method": "match"})));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_release_that_takes_less_than_the_live_one_is_not_compared(db: TestDatabase) {
     let (service, folder) = start(&db).await;
     change_file(&folder.path().join("less"), "schema.toml", |schema| {
@@ -405,7 +405,7 @@ async fn a_release_that_takes_less_than_the_live_one_is_not_compared(db: TestDat
     assert_eq!(service.json("/readyz").await["second_release"], Value::Null);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_replica_that_is_behind_starts_no_experiment(db: TestDatabase) {
     let (service, folder) = start(&db).await;
     let replica = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;

@@ -4,7 +4,7 @@ use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
 use super::{Analyst, Service, header};
-use crate::harness::{apply, contract};
+use crate::harness::{apply, on_sqlite};
 
 const OUTFIT: &str = "slot=a-00134&slot=&slot=a-00568&slot=a-00259&unfit=on&sold_out=on&any=on";
 
@@ -21,7 +21,7 @@ fn number(number: &Value) -> String {
     written.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn shows_what_compare_answers(Analyst(service, browser): Analyst) {
     let html = browser.page(&format!("/side-by-side?customer=c-014871&{OUTFIT}&truth=a-01243")).await;
     let answer = compared(
@@ -61,7 +61,7 @@ async fn shows_what_compare_answers(Analyst(service, browser): Analyst) {
     assert!(html.contains(studio), "{html}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn marks_the_same_article_across_columns(Analyst(service, browser): Analyst) {
     let methods = "method=none&method=gsu";
     let answer = compared(&service, json!({"methods": ["none", "gsu"]})).await;
@@ -86,7 +86,7 @@ async fn marks_the_same_article_across_columns(Analyst(service, browser): Analys
     assert_eq!(html.matches("class=\"cell is-marked\"").count(), 2);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn compares_customers_under_one_method(Analyst(service, browser): Analyst) {
     let html = browser
         .page(&format!("/side-by-side?customers=c-014871,+c-019029&{OUTFIT}&method=gsu&type=coat"))
@@ -110,7 +110,7 @@ async fn compares_customers_under_one_method(Analyst(service, browser): Analyst)
 }
 
 /// The article's name is the shop's, and the file is opened in a spreadsheet of any country.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_download_runs_no_formula(Analyst(service, browser): Analyst) {
     let address = format!("/side-by-side.csv?customer=c-014871&{OUTFIT}&method=gsu&k=5");
     let first = browser.page(&address).await;
@@ -129,7 +129,7 @@ async fn a_download_runs_no_formula(Analyst(service, browser): Analyst) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn downloads_every_column(Analyst(service, browser): Analyst) {
     let query = format!("customer=c-014871&{OUTFIT}&truth=a-01243&method=none&method=gsu&k=5");
     let answer = browser.get(&format!("/side-by-side.csv?{query}")).await;
@@ -161,7 +161,7 @@ async fn downloads_every_column(Analyst(service, browser): Analyst) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn loads_a_stored_outfit_with_its_occasion(Analyst(service, browser): Analyst) {
     let outfits = service.json("/customers/c-014871/outfits").await;
     let outfit = &outfits["items"][0];
@@ -189,7 +189,7 @@ async fn loads_a_stored_outfit_with_its_occasion(Analyst(service, browser): Anal
     assert!(html.contains(&rank), "{rank} in {html}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn reports_missing_and_invalid_fields(Analyst(service, browser): Analyst) {
     assert!(browser.page("/side-by-side").await.contains("Enter a customer id"));
     for query in ["customer=nobody&slot=", "customer=nobody&slot=&own.occasion=office"] {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Demo, Service, header};
-use crate::harness::{apply, contract};
+use crate::harness::{apply, on_sqlite};
 
 impl Service {
     /// The ids of similar articles.
@@ -19,7 +19,7 @@ impl Service {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn similar_articles_are_of_the_type_and_may_be_had(Demo(service): Demo) {
     let answer = service.json("/articles/a-00134/similar?n=5").await;
     let items = answer["items"].as_array().unwrap();
@@ -49,7 +49,7 @@ async fn similar_articles_are_of_the_type_and_may_be_had(Demo(service): Demo) {
     assert_eq!(service.get("/articles/a-00134/similar?n=0").await.status(), 422);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn rules_move_similar_articles(Demo(service): Demo) {
     let plain = service.similar("a-00134", "n=8").await;
     // An article takes the other's place, so no rule on outfits keeps them apart.
@@ -78,7 +78,7 @@ async fn rules_move_similar_articles(Demo(service): Demo) {
     assert_eq!(answer["items"][0]["rules"], moved, "{answer}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn answers_for_everybody_are_cached(Demo(service): Demo) {
     let first = service.get("/articles/a-00134/similar?n=3").await;
     assert!(header(&first, "cache-control").starts_with("public, max-age="), "{first:?}");

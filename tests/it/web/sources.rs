@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::{Service, header, until};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 /// A shop's server, and what it was asked.
 #[derive(Clone, Default)]
@@ -143,7 +143,7 @@ async fn a_source_is_fetched_and_the_second_time_changes_nothing(service: Servic
     assert_eq!(actions[0], "feed.delete");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn secrets_go_to_their_server_and_nowhere_else(service: Service) {
     let ((shop, address), (other, elsewhere)) = (Shop::open(HATS, None).await, Shop::open(HATS, None).await);
     let mut shown = String::new();
@@ -204,7 +204,7 @@ async fn secrets_go_to_their_server_and_nowhere_else(service: Service) {
     assert!(!shown.contains("hush") && !shown.contains("bWU6"), "{shown}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_wrong_source_is_refused_where_it_is_wrong(service: Service) {
     for (body, pointer, detail) in [
         (json!({}), "", "missing field `url`"),
@@ -253,7 +253,7 @@ async fn a_wrong_source_is_refused_where_it_is_wrong(service: Service) {
     assert_eq!(put("if-match", tag).await.unwrap().status(), 412);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_feed_that_fails_twice_is_an_alert(service: Service) {
     let (shop, address) = Shop::open(HATS, None).await;
     service.store_source(&json!({"url": format!("http://{address}/f.csv")})).await;
@@ -325,7 +325,7 @@ async fn a_due_feed_is_fetched_once_by_one_replica(db: TestDatabase) {
     assert_eq!((&source["failures"], source["due_at"].is_string()), (&json!(0), true), "{source:#}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_admin_stores_fetches_and_deletes_a_feed_on_its_page(service: Service) {
     let (shop, address) = Shop::open(HATS, None).await;
     let (admin, analyst) = (service.signed_in(Role::Admin).await, service.signed_in(Role::Analyst).await);

@@ -8,7 +8,7 @@ use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 
 use super::{Analyst, Browser, Service, Stylist, header};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 pub(super) const CUSTOMER: &str = "customer=c-014871";
 pub(super) const OUTFIT: &str = "slot=a-00134&slot=&slot=a-00568&slot=a-00259";
@@ -41,7 +41,7 @@ async fn counted(service: &Service) -> [u64; 3] {
     [sum(|counts| counts.shown), sum(|counts| counts.accepted), sum(|counts| counts.rejected)]
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn suggests_what_complete_answers(Stylist(service, browser): Stylist) {
     let html = browser.page(&format!("/studio?{CUSTOMER}&{OUTFIT}&type=1:coat&method=gsu&k=4")).await;
     let answer = service
@@ -69,7 +69,7 @@ async fn suggests_what_complete_answers(Stylist(service, browser): Stylist) {
     assert!(html.contains("Which coat?") && html.contains(&best), "{html}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn describes_the_profile_in_words(Stylist(_service, browser): Stylist) {
     let html = browser.page(&format!("/studio?{CUSTOMER}")).await;
     for words in ["female", "28", "Sweden", "167 cm", "53 kg", "no brown, no navy, no red", "no leather"] {
@@ -82,7 +82,7 @@ async fn describes_the_profile_in_words(Stylist(_service, browser): Stylist) {
     assert!(unknown.contains("No customers match"), "{unknown}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn finds_customers_by_whole_words(Stylist(service, browser): Stylist) {
     let put = async |id: &str, features: Value| {
         assert_eq!(
@@ -124,7 +124,7 @@ async fn finds_customers_by_whole_words(Stylist(service, browser): Stylist) {
     assert!(browser.page("/studio?find=female&utm_source=mail&fbclid=7").await.contains("1 to 12 of "));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_store_limits_suggestions(Stylist(service, browser): Stylist) {
     let page = "/studio?slot=&slot=a-00134&type=0:beanie";
     assert!(!browser.page(page).await.contains("name=\"store\""), "no article names a store");
@@ -145,7 +145,7 @@ async fn a_store_limits_suggestions(Stylist(service, browser): Stylist) {
     assert!(!suggested(&widened).is_empty(), "{widened}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn counts_what_is_shown_used_and_refused(Stylist(service, browser): Stylist) {
     let view = format!("{CUSTOMER}&{OUTFIT}");
     let address = format!("/studio?{view}");
@@ -221,7 +221,7 @@ async fn counts_what_is_shown_used_and_refused(Stylist(service, browser): Stylis
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_set_of_suggestions_is_accepted_with_its_outfit(Stylist(service, browser): Stylist) {
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&slot=&slot=a-00259")).await;
     let (_, sets) = html.split_once("<ul class=\"sets\">").expect("there are sets");
@@ -243,7 +243,7 @@ async fn a_set_of_suggestions_is_accepted_with_its_outfit(Stylist(service, brows
     assert_eq!(ids, expected);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn saves_an_outfit(Stylist(service, browser): Stylist) {
     let whole = format!("{CUSTOMER}&slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130&own.occasion=office");
     let saved = browser.post("/studio/outfits", &[("view", &whole)]).await;
@@ -263,7 +263,7 @@ async fn saves_an_outfit(Stylist(service, browser): Stylist) {
     assert!(outfits.contains("slot=a-00134&#38;slot=a-00568") && outfits.contains("own.occasion=office"));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn refuses_to_save_an_invalid_outfit(Stylist(service, browser): Stylist) {
     for (view, said) in [
         ("slot=&slot=", "no article yet"),
@@ -286,7 +286,7 @@ async fn refuses_to_save_an_invalid_outfit(Stylist(service, browser): Stylist) {
     assert_eq!(elsewhere.status(), 422);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn escapes_article_texts(Stylist(service, browser): Stylist) {
     let evil = "<script>alert(1)</script>\"' onload=x";
     let body = json!({"type": "coat", "name": evil, "colour": "\"><b>", "brand": evil, "price": 1});
@@ -305,7 +305,7 @@ async fn escapes_article_texts(Stylist(service, browser): Stylist) {
     assert!(found.contains("&#60;script&#62;alert(1)"), "{found}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn works_without_a_release_and_without_a_customer(service: Service, db: TestDatabase) {
     service.bring_in_demo().await;
     let browser = service.signed_in(Role::Stylist).await;
@@ -320,7 +320,7 @@ async fn works_without_a_release_and_without_a_customer(service: Service, db: Te
     assert!(html.contains("There is no customer nobody"), "{html}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn reports_an_invalid_address(Stylist(_service, browser): Stylist) {
     // An old link opens the page without what no longer works.
     let many = format!("slot=a-00134&{}", "slot=&".repeat(9));
@@ -352,7 +352,7 @@ async fn reports_an_invalid_address(Stylist(_service, browser): Stylist) {
     assert!(html.contains("no longer in the catalogue") && !html.contains("· out of stock"), "{html}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn finds_articles_by_words(Stylist(service, browser): Stylist) {
     let html = browser.page(&format!("/studio?{OUTFIT}&pick=1&search=black+leather+boot")).await;
     let (_, found) = html.split_once("The catalogue for piece 2").unwrap();
@@ -404,7 +404,7 @@ async fn finds_articles_by_words(Stylist(service, browser): Stylist) {
     assert!(browser.page(&include).await.contains(" boot</span>"), "{include}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn without_ideas_the_first_blank_says_what_is_in_the_way(Stylist(_service, browser): Stylist) {
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&slot=&price_max=1")).await;
     assert!(!html.contains("class=\"sets\""), "{html}");
@@ -412,7 +412,7 @@ async fn without_ideas_the_first_blank_says_what_is_in_the_way(Stylist(_service,
     assert!(blank.contains("No articles match") && blank.contains("Include other prices: "), "{blank}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn stylists_see_no_arm_method_or_device(Stylist(service, browser): Stylist) {
     let arms =
         json!([{"name": "gsu", "method": "gsu", "share": 1}, {"name": "none", "method": "none", "share": 1}]);
@@ -426,7 +426,7 @@ async fn stylists_see_no_arm_method_or_device(Stylist(service, browser): Stylist
     assert!(html.contains("(arm autumn/") && html.contains("Compare methods"), "{html}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_customer_may_be_called_new(Stylist(service, browser): Stylist) {
     let added = browser.post("/studio/new-customer", &[("id", "new"), ("is.name", "Nia")]).await;
     assert_eq!((added.status().as_u16(), header(&added, "location")), (303, "/studio?customer=new"));
@@ -439,7 +439,7 @@ async fn a_customer_may_be_called_new(Stylist(service, browser): Stylist) {
     assert!(browser.page("/studio/new-customer").await.contains("<h1>New customer</h1>"));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn finds_similar_articles_and_by_values(Stylist(service, browser): Stylist) {
     let own = service.json("/articles/a-00134").await;
     let mut twin = own.clone();
@@ -491,7 +491,7 @@ async fn finds_similar_articles_and_by_values(Stylist(service, browser): Stylist
     assert!(!navy.is_empty() && !navy.contains(&"pale".to_owned()), "{navy:?}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn stays_small_with_eight_blanks(Stylist(_service, browser): Stylist) {
     let blanks = "slot=&".repeat(8);
     let html = browser.page(&format!("/studio?{CUSTOMER}&{blanks}k=24")).await;
@@ -502,7 +502,7 @@ async fn stays_small_with_eight_blanks(Stylist(_service, browser): Stylist) {
     assert_eq!(suggested(&html).len(), 24);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn takes_a_refusal_back_without_a_customer(Stylist(service, browser): Stylist) {
     let html = browser.page(&format!("/studio?{OUTFIT}")).await;
     let (first, refusal) = (suggested(&html)[0].to_owned(), refusals(&html)[0]);
@@ -521,7 +521,7 @@ async fn takes_a_refusal_back_without_a_customer(Stylist(service, browser): Styl
     assert_eq!(counted(&service).await[2], 0, "it is no longer counted");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_look_from_side_by_side_counts_nothing(Analyst(service, analyst): Analyst) {
     let html = analyst.page(&format!("/side-by-side?{CUSTOMER}&{OUTFIT}")).await;
     let (before, _) = html.split_once("\" hx-boost=\"false\">Open in Studio").unwrap();
@@ -544,7 +544,7 @@ async fn a_look_from_side_by_side_counts_nothing(Analyst(service, analyst): Anal
     assert_eq!(counted(&service).await, [8, 0, 0], "their own work counts");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_saved_outfit_stays_saved_if_nothing_can_be_counted(
     Stylist(service, browser): Stylist,
     db: TestDatabase,
@@ -561,7 +561,7 @@ async fn a_saved_outfit_stays_saved_if_nothing_can_be_counted(
     assert_eq!(kept.origin, Origin::Saved);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn offers_other_ideas_and_keeps_what_was_chosen(Stylist(_service, browser): Stylist) {
     let link_of = |html: &str, mark: &str| {
         let (_, rest) = html.split_once(mark)?;
@@ -611,7 +611,7 @@ async fn offers_other_ideas_and_keeps_what_was_chosen(Stylist(_service, browser)
     assert_ne!(slots(&next), slots(&idea));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn what_if_takes_no_value_and_compares_with_the_outfit(Stylist(_service, browser): Stylist) {
     let asked = async |query: &str| browser.page(&format!("/studio?{CUSTOMER}&{OUTFIT}&{query}")).await;
     let html = asked("changing=nogo_colours").await;
@@ -629,7 +629,7 @@ async fn what_if_takes_no_value_and_compares_with_the_outfit(Stylist(_service, b
     assert!(html.contains("instead of office"), "{html}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_changed_question_is_shown_from_its_beginning(Stylist(_service, browser): Stylist) {
     let query = "slot=a-00134&slot=&slot=&ask=1&pick=1&similar=a-00134&page=2&skipped_sets=4&changing=fit";
     let html = browser.page(&format!("/studio?{CUSTOMER}&{query}")).await;
@@ -646,7 +646,7 @@ async fn a_changed_question_is_shown_from_its_beginning(Stylist(_service, browse
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn remembers_every_refusal(Stylist(service, browser): Stylist) {
     let request = json!({"customer": "c-014871", "outfit": ["a-00134", null], "k": 230});
     let answer = service.ask_ok("/complete", &request).await;
@@ -694,7 +694,7 @@ async fn lists_every_customer(Stylist(service, browser): Stylist) {
 }
 
 /// However an outfit comes about, an article counts as shown once for its slot; another outfit counts by itself.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_article_counts_as_shown_once_for_an_outfit_and_slot(Stylist(service, browser): Stylist) {
     let begin = async || {
         let html = browser.page(&format!("/studio?{CUSTOMER}")).await;
@@ -749,7 +749,7 @@ async fn a_draft_counts_as_accepted_once_it_is_complete(Stylist(service, browser
 }
 
 /// X was shown beside A. Saved with B, it is no outfit of A and X.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn no_accepted_outfit_has_a_piece_that_was_replaced(Stylist(service, browser): Stylist) {
     let rest = "slot=a-00568&slot=a-00259";
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&{rest}")).await;

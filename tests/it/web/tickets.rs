@@ -20,7 +20,7 @@ use super::{
     models,
     releases::copy,
 };
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 const DAY: Duration = Duration::from_hours(24);
 const CUSTOMER: &str = "c-014871";
@@ -61,8 +61,8 @@ fn rewrite(path: &Path) -> Vec<u8> {
 /// With the demo release live, and another one to activate.
 async fn two_releases(db: &TestDatabase) -> (Service, TempDir) {
     let folder = folder();
+    crate::web::fill(db).await;
     let service = Service::start_in(db, Limits::default(), folder.path().to_owned()).await;
-    service.bring_in_demo().await;
     service.ask_ok("/releases/demo/activate", &json!({})).await;
     (service, folder)
 }
@@ -99,7 +99,7 @@ fn outfit<const N: usize>(articles: [&str; N]) -> Vec<String> {
     articles
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn feedback_outlives_the_release(db: TestDatabase) {
     let (service, folder) = two_releases(&db).await;
     let coat = json!({"type": "coat", "price": 90, "in_stock": true});
@@ -139,7 +139,7 @@ async fn feedback_outlives_the_release(db: TestDatabase) {
     assert_eq!((&counts["items"][0]["release"], &counts["items"][0]["shown"]), (&json!("demo"), &json!(3)));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn suggestions_past_the_remembered_need_their_rank(Demo(service): Demo) {
     let request = json!({"customer": CUSTOMER, "outfit": ["a-00134", null, null, "a-00259"], "k": 80});
     let completion = service.ask_ok("/complete", &request).await;
@@ -176,7 +176,7 @@ async fn suggestions_past_the_remembered_need_their_rank(Demo(service): Demo) {
     assert_eq!(report(&service, &about(&completion, "140", "bought", articles[140])).await.0, 422);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_article_of_a_set_was_suggested(Demo(service): Demo) {
     let request =
         json!({"customer": CUSTOMER, "outfit": ["a-00134", null, null, "a-00259"], "k": 1, "sets": 16});
@@ -194,7 +194,7 @@ async fn an_article_of_a_set_was_suggested(Demo(service): Demo) {
     assert_eq!(stored[0].rank as usize, place + 1, "the set's rank");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_batch_has_a_ticket_for_each_item(Demo(service): Demo) {
     let item = |k: u32| json!({"customer": CUSTOMER, "outfit": ["a-00134", null], "k": k});
     let answer = service.ask_ok("/complete/batch", &json!({"items": [item(1), item(2)]})).await;
@@ -211,7 +211,7 @@ async fn a_batch_has_a_ticket_for_each_item(Demo(service): Demo) {
     assert!(!compared.to_string().contains("completion_id"), "a comparison is not shown to customers");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn two_completions_never_have_the_same_id(Demo(service): Demo) {
     let items = vec![json!({"outfit": ["a-00134", null], "k": 1}); 50];
     let answer = service.ask_ok("/complete/batch", &json!({"items": items})).await;
@@ -225,7 +225,7 @@ async fn two_completions_never_have_the_same_id(Demo(service): Demo) {
     assert_eq!(service.json("/feedback/counts").await["items"][0]["bought"], 50);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn tickets_name_no_customer_and_no_suggestion(Demo(service): Demo) {
     let request = json!({"customer": CUSTOMER, "outfit": ["a-00134", null, "a-00568", "a-00259"], "k": 20});
     let completion = service.ask_ok("/complete", &request).await;
@@ -240,7 +240,7 @@ async fn tickets_name_no_customer_and_no_suggestion(Demo(service): Demo) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn changed_tickets_are_refused(service: Service) {
     let id = service.state.tickets.issue(&suggested("gsu", None));
     assert_eq!(report(&service, &event(&id, "e", "shown")).await.0, 200);
@@ -260,7 +260,7 @@ async fn changed_tickets_are_refused(service: Service) {
     assert_eq!(service.json("/feedback/counts").await["items"][0]["shown"], 1);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn tickets_expire(service: Service) {
     let now: Timestamp = service.state.clock.now().into();
     let days_ago = |days: i64| Timestamp::from_millis(now.millis() - days * 24 * 60 * 60 * 1000);
@@ -316,7 +316,7 @@ async fn keys_rotate_on_all_replicas(db: TestDatabase) {
 }
 
 /// A shop's own method may have any name, also one that this version does not know.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn any_method_name_can_be_counted(service: Service) {
     service.put(&format!("/customers/{CUSTOMER}"), &json!({"features": {}})).await;
     let name = format!("Größe/β 😀 \"1\" {}", "ß".repeat(180));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{Service, models, releases::copy};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, on_sqlite};
 
 /// A folder with a copy of the demo release with one method, and its model changed.
 fn changed(method: &str, change: impl FnOnce(&mut Vec<u8>)) -> TempDir {
@@ -55,7 +55,7 @@ async fn refusal(db: &TestDatabase, folder: &TempDir) -> String {
     problem["detail"].as_str().unwrap().to_owned()
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn infinity_in_a_row_is_refused(db: TestDatabase) {
     const INFINITY: u16 = 0x7c00;
     for (weight, number, found) in [
@@ -69,7 +69,7 @@ async fn infinity_in_a_row_is_refused(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn attended_padding_is_refused(db: TestDatabase) {
     for method in ["none", "gsu", "gsx", "universal"] {
         let detail = refusal(&db, &changed(method, |bytes| attend_padding(bytes))).await;
@@ -82,7 +82,7 @@ async fn attended_padding_is_refused(db: TestDatabase) {
     }
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn the_list_says_why_a_folder_is_refused(db: TestDatabase) {
     let folder = changed("gsu", |bytes| attend_padding(bytes));
     let release = folder.path().join("demo");

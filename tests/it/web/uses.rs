@@ -11,7 +11,7 @@ use atelier_core::domain::{Role, Timestamp};
 use sqlx::AnyConnection;
 
 use super::{Browser, Service, until};
-use crate::harness::{Kind, TestDatabase, apply, contract};
+use crate::harness::{Kind, TestDatabase, apply, contract, on_sqlite};
 
 fn now() -> Timestamp {
     SystemTime::now().into()
@@ -105,7 +105,7 @@ async fn a_sweep_that_fails_fails_no_sign_in(db: TestDatabase) {
     });
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn an_idle_session_is_swept_before_it_expires(service: Service, db: TestDatabase) {
     let (_, browser) = long_unused(&db, &service).await;
     service.signed_in(Role::Stylist).await;

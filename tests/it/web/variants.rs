@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Demo, Service};
 use crate::{
     cli::{atelier, path, run, stderr},
-    harness::{TestDatabase, apply, contract},
+    harness::{TestDatabase, apply, contract, on_sqlite},
 };
 
 const LINES: &str = "application/x-ndjson";
@@ -222,7 +222,7 @@ async fn a_killed_import_leaves_the_variants(store: Store) {
     assert_eq!(named().await, ["v1 a", "v2 b", "v3 b"]);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn suggestions_name_what_the_customer_puts_into_the_basket(demo: Demo) {
     let Demo(service) = demo;
     // Every coat comes in two sizes, of which one is sold out.

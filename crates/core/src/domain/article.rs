@@ -202,13 +202,6 @@ impl Article {
         }
     }
 
-    /// Whether [`Article::normalise`] would take the stored price and stock.
-    pub fn is_readable(&self) -> bool {
-        self.given(PRICE).is_none_or(|price| read_price(price).is_ok())
-            && self.given(IN_STOCK).is_none_or(|stock| read_stock(stock).is_ok())
-            && self.given(STOCK).is_none_or(|stock| read_counts(stock).is_ok())
-    }
-
     fn replace(
         &mut self,
         name: &'static str,

@@ -63,7 +63,6 @@ pub struct RuledOut {
 pub struct Sets {
     present: Arc<Mask>,
     out_of_stock: Arc<Mask>,
-    unreadable: Arc<Mask>,
     /// NaN for articles without a price in the shop's currency.
     prices: Chunked<f64>,
     /// One spelling of each type, by the form that is compared.
@@ -89,7 +88,6 @@ pub(super) struct Facts {
     kind: Box<str>,
     price: f64,
     in_stock: bool,
-    is_readable: bool,
     /// By attribute of [`Words`].
     words: Vec<Vec<String>>,
     supply: supply::Facts,
@@ -105,8 +103,7 @@ impl Sets {
         let (empty, supply) = (Arc::new(Mask::none(0)), Supply::new(schema));
         Self {
             present: Arc::clone(&empty),
-            out_of_stock: Arc::clone(&empty),
-            unreadable: empty,
+            out_of_stock: empty,
             prices: Chunked::default(),
             types: HashMap::new(),
             words: Words { attributes: attributes.into(), masks: HashMap::new() },
@@ -124,9 +121,9 @@ impl Sets {
             || articles.iter().for_each(|(position, facts)| words.add(*position, &facts.words)),
         );
         let none = Arc::new(Mask::none(length));
-        let (present, out_of_stock, unreadable) = (Arc::clone(&none), Arc::clone(&none), none);
+        let (present, out_of_stock) = (Arc::clone(&none), none);
         let prices = (0..length).map(|_| f64::NAN).collect();
-        let mut sets = Self { present, out_of_stock, unreadable, prices, types, words, supply, currency };
+        let mut sets = Self { present, out_of_stock, prices, types, words, supply, currency };
         for (position, facts) in articles {
             sets.add_own(*position, facts);
         }
@@ -138,7 +135,6 @@ impl Sets {
             kind: article.kind().into(),
             price: self.price_of(article).unwrap_or(f64::NAN),
             in_stock: article.in_stock(),
-            is_readable: article.is_readable(),
             words: self.words.attributes.iter().map(|attribute| kept_words(article, attribute)).collect(),
             supply: self.supply.read(article),
         }
@@ -156,16 +152,13 @@ impl Sets {
         if !facts.in_stock {
             Arc::make_mut(&mut self.out_of_stock).insert(position);
         }
-        if !facts.is_readable {
-            Arc::make_mut(&mut self.unreadable).insert(position);
-        }
         *self.prices.get_mut(position as usize) = facts.price;
         self.types.entry(fold_for(TYPE, &facts.kind)).or_insert_with(|| facts.kind.to_string());
     }
 
     /// `facts` are what was added at this position.
     pub(super) fn remove(&mut self, position: u32, facts: &Facts) {
-        for set in [&mut self.present, &mut self.out_of_stock, &mut self.unreadable] {
+        for set in [&mut self.present, &mut self.out_of_stock] {
             if set.contains(position) {
                 Arc::make_mut(set).remove(position);
             }
@@ -195,11 +188,6 @@ impl Sets {
             Arc::make_mut(&mut unavailable).unite(&sold_out);
         }
         unavailable
-    }
-
-    /// The articles whose stored price or stock an import would refuse.
-    pub fn unreadable(&self) -> &Mask {
-        &self.unreadable
     }
 
     /// Which articles fit a customer and are in stock for them.

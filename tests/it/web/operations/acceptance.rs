@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::row;
 use crate::{
-    harness::{apply, contract},
+    harness::{apply, contract, on_sqlite},
     web::{Analyst, Demo, Service, header},
 };
 
@@ -131,7 +131,7 @@ async fn figures_are_by_day_method_arm_type_and_feature(Analyst(service, analyst
     assert_eq!((&erased["items"][0]["shown"], erased["items"].as_array().unwrap().len()), (&json!(5), 1));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn invalid_periods_and_features_are_refused(Analyst(service, analyst): Analyst) {
     for (query, said) in [
         ("by=weather", "expected day, method, release, arm, type, slot, articles or customer."),
@@ -153,7 +153,7 @@ async fn invalid_periods_and_features_are_refused(Analyst(service, analyst): Ana
     assert!(answer.text().await.unwrap().contains("a period has 1 to 3650 days, found 0"));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn only_analysts_see_it(Demo(service): Demo) {
     let stylist = service.signed_in(Role::Stylist).await;
     for path in ["/operations/acceptance", "/operations/acceptance.csv"] {

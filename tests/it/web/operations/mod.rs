@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{Browser, Demo, Service, releases::copy};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{TestDatabase, apply, on_sqlite};
 
 /// With the demo release and its data, and a signed-in admin.
 async fn start(db: &TestDatabase, folder: &TempDir) -> (Service, Browser, Actor) {
+    crate::web::fill(db).await;
     let service = Service::start_in(db, Limits::default(), folder.path().to_owned()).await;
-    service.bring_in_demo().await;
     service.releases.serve("demo").await.unwrap();
     let admin = service.signed_in(Role::Admin).await;
     let name = Name::new("Some admin").unwrap();
@@ -41,7 +41,7 @@ fn row<'a>(html: &'a str, head: &str) -> Vec<&'a str> {
         .collect()
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn figures_equal_the_metrics(db: TestDatabase) {
     let models = tempfile::tempdir().unwrap();
     copy(&super::models().join("demo"), &models.path().join("demo"));
@@ -84,7 +84,7 @@ async fn figures_equal_the_metrics(db: TestDatabase) {
     assert!(html.contains("<a class=\"button small no-script\" href=\"/operations\">Refresh</a>"), "{html}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_missing_release_is_shown(db: TestDatabase) {
     let empty = tempfile::tempdir().unwrap();
     let nowhere = empty.path().join("models");
@@ -99,7 +99,7 @@ async fn a_missing_release_is_shown(db: TestDatabase) {
     assert_eq!(service.json("/releases").await, json!({"active": null, "releases": []}));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn curves_show_the_last_quarter_of_an_hour(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     let metrics = &service.state.metrics;
@@ -131,7 +131,7 @@ async fn curves_show_the_last_quarter_of_an_hour(service: Service) {
     assert_eq!(points, 180);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn pages_stay_small(Demo(service): Demo) {
     let admin = service.signed_in(Role::Admin).await;
     for at in 0..200 {

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::{last, row, start};
 use crate::{
-    harness::{TestDatabase, apply, contract},
+    harness::{TestDatabase, apply, on_sqlite},
     web::{header, models, releases::copy},
 };
 
@@ -68,7 +68,7 @@ fn change(release: &Path, with: impl FnOnce(&mut Value)) {
     fs::write(path, manifest.to_string()).unwrap();
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn releases_are_listed_with_their_faults(db: TestDatabase) {
     let folder = folder();
     let (_service, admin, _) = start(&db, &folder).await;
@@ -90,7 +90,7 @@ async fn releases_are_listed_with_their_faults(db: TestDatabase) {
     assert_eq!(admin.get("/operations/releases/..%2Fdemo").await.status(), 422);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn activation_shows_the_changes_first(db: TestDatabase) {
     let folder = two_releases();
     let (service, admin, me) = start(&db, &folder).await;
@@ -133,7 +133,7 @@ async fn activation_shows_the_changes_first(db: TestDatabase) {
     assert_eq!(service.json("/releases").await["active"], "demo");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_broken_release_leaves_the_old_one_live(db: TestDatabase) {
     let folder = folder();
     let (service, admin, me) = start(&db, &folder).await;
@@ -148,7 +148,7 @@ async fn a_broken_release_leaves_the_old_one_live(db: TestDatabase) {
     assert_eq!((actor, action.as_str(), subject.as_str()), (me, "release.refused", "cut"));
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn two_releases_are_compared(db: TestDatabase) {
     let folder = two_releases();
     let (service, admin, _) = start(&db, &folder).await;
@@ -212,7 +212,7 @@ async fn two_releases_are_compared(db: TestDatabase) {
     assert_eq!(stylist.get("/operations/releases/less/comparison").await.status(), 403);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn releases_measured_on_other_slots_are_compared_by_their_figures(db: TestDatabase) {
     let folder = two_releases();
     let less = folder.path().join("less");
@@ -237,7 +237,7 @@ async fn releases_measured_on_other_slots_are_compared_by_their_figures(db: Test
     assert!(html.contains("the release less has no file evaluation.json"), "{html}");
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn activations_have_a_history_with_a_way_back(db: TestDatabase) {
     let folder = two_releases();
     let (service, admin, _) = start(&db, &folder).await;

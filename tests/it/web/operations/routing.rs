@@ -5,11 +5,11 @@ use serde_json::json;
 
 use super::last;
 use crate::{
-    harness::{apply, contract},
+    harness::{apply, on_sqlite},
     web::{Demo, header},
 };
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn routing_is_confirmed_before_it_is_set(Demo(service): Demo) {
     let admin = service.signed_in(Role::Admin).await;
     let html = admin.page("/operations/routing").await;
@@ -41,7 +41,7 @@ async fn routing_is_confirmed_before_it_is_set(Demo(service): Demo) {
     );
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn invalid_routing_is_explained(Demo(service): Demo) {
     let admin = service.signed_in(Role::Admin).await;
     for (method, said) in [("BERT", "hyphens, found &#34;BERT&#34;"), ("bert", "no method bert")] {
@@ -56,7 +56,7 @@ async fn invalid_routing_is_explained(Demo(service): Demo) {
     assert_eq!(last(&service).await, None);
 }
 
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn analysts_see_it_and_change_nothing(Demo(service): Demo) {
     let arms = json!([{"name": "a", "method": "gsu", "share": 1}, {"name": "b", "share": 1}]);
     service.put("/experiments/autumn", &json!({"arms": arms, "state": "running"})).await;
