@@ -57,7 +57,7 @@ async fn an_erased_customers_outfits_are_in_no_later_export(db: TestDatabase) {
     assert!(!outfits.contains("c-00001") && outfits.lines().count() == 3, "{outfits}");
 }
 
-/// Otherwise the folder could not be imported. No lock stops the readers of SQLite.
+/// Otherwise the folder could not be imported. No lock stops the readers of `SQLite`.
 #[apply(on_postgres)]
 async fn an_outfit_of_a_customer_who_came_during_the_export_waits_for_the_next(db: TestDatabase) {
     let (given, back) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -176,7 +176,7 @@ pub fn run() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// On SQLite, without a browser, and named with one of the words.
+/// On `SQLite`, without a browser, and named with one of the words.
 fn is_quick(contract: &Contract, kind: Kind, words: &str) -> bool {
     kind == Kind::Sqlite
         && !contract.name.contains("::browser::")

@@ -347,12 +347,8 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
         service.suggested(&own).await;
         format!("{:?}", service.releases.sample()).contains("c-014871")
     });
-    service
-        .rule(
-            "first",
-            &json!({"effect": "pin", "rank": 1, "articles": named(&plain[1..2]), "state": "active"}),
-        )
-        .await;
+    let pin = json!({"effect": "pin", "rank": 1, "articles": named(&plain[1..2]), "state": "active"});
+    service.rule("first", &pin).await;
     let browser = service.signed_in(Role::Merchandiser).await;
     let fields = [
         ("name", "gone"),
