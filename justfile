@@ -5,7 +5,7 @@ export CARGO_BUILD_JOBS := "2"
 default:
     @just --list
 
-# Build what you changed and run its tests, on SQLite without a browser: under a minute after an edit.
+# Build what you changed and run its tests, on SQLite without a browser.
 quick *words:
     .ci/quick {{words}}
 

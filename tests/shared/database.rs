@@ -80,13 +80,8 @@ impl TestDatabase {
     pub async fn copy_from(&self, other: &Self) -> Result<(), BoxError> {
         match (&self.home, &other.home) {
             (Home::Postgres { server, name }, Home::Postgres { name: other, .. }) => {
-                let mut connection = PgConnection::connect(server).await?;
-                for statement in
-                    [format!("drop database {name}"), format!("create database {name} template {other}")]
-                {
-                    sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await?;
-                }
-                connection.close().await?;
+                execute(server, format!("drop database {name}")).await?;
+                execute(server, format!("create database {name} template {other}")).await?;
             }
             _ => {
                 fs::copy(other.url.trim_start_matches("sqlite:"), self.url.trim_start_matches("sqlite:"))?;
@@ -97,12 +92,8 @@ impl TestDatabase {
 
     pub async fn remove(self) -> Result<(), BoxError> {
         if let Home::Postgres { server, name } = self.home {
-            let mut connection = PgConnection::connect(&server).await?;
             // By force: a failed test may have left connections.
-            sqlx::raw_sql(AssertSqlSafe(format!("drop database {name} with (force)")))
-                .execute(&mut connection)
-                .await?;
-            connection.close().await?;
+            execute(&server, format!("drop database {name} with (force)")).await?;
         }
         Ok(())
     }
@@ -140,16 +131,18 @@ impl Server {
                 let name =
                     format!("atelier_test_{}_{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
                 let template = template(&server).await?;
-                let mut connection = PgConnection::connect(&server).await?;
-                sqlx::raw_sql(AssertSqlSafe(format!("create database {name} template {template}")))
-                    .execute(&mut connection)
-                    .await?;
-                connection.close().await?;
+                execute(&server, format!("create database {name} template {template}")).await?;
                 let url = with_database(&server, &name);
                 Ok(TestDatabase { kind: Kind::Postgres, url, home: Home::Postgres { server, name } })
             }
         }
     }
+}
+
+async fn execute(server: &str, statement: String) -> Result<(), BoxError> {
+    let mut connection = PgConnection::connect(server).await?;
+    sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await?;
+    Ok(connection.close().await?)
 }
 
 /// Returns the name of a database with these migrations applied, made once for each server: copying it takes a

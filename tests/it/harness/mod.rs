@@ -1,11 +1,11 @@
 //! Runs each contract test on both databases, each time in a fresh database, and reports tests that it could not run.
 //!
-//! A contract is an `async fn` with `#[apply(contract)]`; its arguments are `Fixture`s: the database, or a service on it. It runs twice, as `store::customers::put_then_get
-//! [sqlite]` and `[postgres]`. What a browser does with a page does not depend on the database, nor what is about files, models or
-//! the network alone: such tests run once (`on_sqlite`, `in_chromium`), and what browsers send is tested on both without them.
-//! `#[needs(tools::curl)]` below says that a test needs an installed tool. Postgres is the
-//! server that `DATABASE_URL` names (its user must be able to create databases), or else a private one
-//! (`tests/shared/postgres.rs`), started when the first test needs it.
+//! A contract is an `async fn` with `#[apply(contract)]`; its arguments are `Fixture`s: the database, or a service on it. It
+//! runs twice, as `store::customers::put_then_get [sqlite]` and `[postgres]`. A test that asks no statement of its own runs
+//! once (`on_sqlite`, `in_chromium`), and so does one about what a single database has (`on_postgres`).
+//! `#[needs(tools::curl)]` below says that a test needs an installed tool. Postgres is the server that `DATABASE_URL` names
+//! (its user must be able to create databases), or else a private one (`tests/shared/postgres.rs`), started when the first
+//! test needs it.
 //!
 //! Your own server keeps an empty database `atelier_test_template_…` for each set of migrations: later runs, and other
 //! processes of the same run, copy it. No process removes it, because another may be about to copy it; drop it
