@@ -1,14 +1,21 @@
-//! `training/pytorch/fit.py` on a prepared run: with `cargo test -p atelier-training -- --ignored pytorch`.
+//! `training/pytorch/fit.py` on a prepared run. `PYTHON` names a Python that has PyTorch; otherwise it is `python3`.
 
-use std::{env, fs, process::Command};
+use std::{
+    env, fs,
+    process::{Command, Stdio},
+};
 
 use serde_json::Value;
 
 use crate::Home;
 
+fn python() -> Command {
+    Command::new(env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned()))
+}
+
 fn learn(home: &Home, run: &str, processes: usize) -> Vec<Value> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/pytorch/fit.py");
-    let mut command = Command::new(env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned()));
+    let mut command = python();
     if processes > 1 {
         command.args([
             "-m",
@@ -25,8 +32,12 @@ fn learn(home: &Home, run: &str, processes: usize) -> Vec<Value> {
 }
 
 #[test]
-#[ignore = "needs PyTorch: set PYTHON to one that has torch, numpy and safetensors"]
 fn two_processes_of_pytorch_learn_what_one_does() {
+    let imported = python().args(["-c", "import torch, safetensors"]).stderr(Stdio::null()).status();
+    if !imported.is_ok_and(|status| status.success()) {
+        println!("NOT RUN: two_processes_of_pytorch_learn_what_one_does (Python has no PyTorch)");
+        return;
+    }
     let home = Home::new();
     home.output_of("synthesise --articles 200 --customers 100 --outfits 600 --validation 60 --out world");
     for method in ["gsu", "match"] {
