@@ -6,7 +6,7 @@ use atelier_core::domain::{Article, ArticleId, Customer, CustomerId};
 use tokio::time::timeout;
 
 use super::{live_release::Releases, profiles::Profiles};
-use crate::store::{ChangeError, Resource, StoreError};
+use crate::store::{ChangeError, Resource};
 
 /// How long a change waits for the catalogue in memory to include it. After a large import the catalogue is reread, which
 /// takes seconds.
@@ -22,26 +22,24 @@ pub struct Copies<'a> {
 /// A resource with a copy in memory.
 pub trait Copied: Resource {
     /// Brings the copy up to date with the stored value of this id.
-    fn refresh(copies: Copies<'_>, id: &Self::Id) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn refresh(copies: Copies<'_>, id: &Self::Id) -> impl Future<Output = ()> + Send;
 }
 
 impl Copied for Article {
-    async fn refresh(copies: Copies<'_>, _: &ArticleId) -> Result<(), StoreError> {
+    async fn refresh(copies: Copies<'_>, _: &ArticleId) {
         let releases = Arc::clone(copies.releases);
         // It continues after the timeout, so that the change is soon suggested.
-        let refreshing = tokio::spawn(async move { releases.refresh().await });
-        match timeout(PATIENCE, refreshing).await {
-            Ok(refreshed) => refreshed.expect("reading changes does not panic; this is a bug"),
-            Err(_) => Ok(()),
+        let refreshing = tokio::spawn(async move { releases.apply_change().await });
+        if let Ok(refreshed) = timeout(PATIENCE, refreshing).await {
+            refreshed.expect("reading changes does not panic; this is a bug");
         }
     }
 }
 
 impl Copied for Customer {
-    async fn refresh(copies: Copies<'_>, id: &CustomerId) -> Result<(), StoreError> {
+    async fn refresh(copies: Copies<'_>, id: &CustomerId) {
         copies.profiles.forget(id);
         copies.releases.sample().forget(id);
-        Ok(())
     }
 }
 
@@ -52,8 +50,6 @@ pub async fn finish<R: Copied, T>(
     id: &R::Id,
     changed: Result<T, ChangeError>,
 ) -> Result<T, ChangeError> {
-    let refreshed = R::refresh(copies, id).await;
-    let changed = changed?;
-    refreshed?;
-    Ok(changed)
+    R::refresh(copies, id).await;
+    changed
 }

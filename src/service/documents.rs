@@ -140,7 +140,7 @@ pub async fn change<D: Document, E: Send>(
     let stored = store.documents::<D::Name>().change(name, expected, is_trial, now, make).await;
     let (put, version) = stored.map_err(EditError::Change)??;
     if !is_trial {
-        releases.refresh().await?;
+        releases.apply_change().await;
     }
     let document = next.expect("what is stored was made; this is a bug");
     let (own_name, live) = (name.clone(), releases.current());

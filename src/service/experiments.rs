@@ -700,7 +700,7 @@ pub async fn change<E: Send>(
     let changed = store.experiments().change(name, expected, false, now, follow).await;
     let (put, version) = changed.map_err(EditError::Change)??;
     // Takes over the release that was loaded.
-    releases.refresh().await?;
+    releases.apply_change().await;
     let document = next.expect("what is stored was made; this is a bug").with_name(Some(name.to_string()));
     Ok(Changed { put, version, document, article_count: 0, warnings: Vec::new() })
 }

@@ -392,7 +392,7 @@ impl Releases {
         author: Author,
         now: Timestamp,
     ) -> Result<Arc<LiveRelease>, ActivateError> {
-        let mut failed = self.changing.lock().await;
+        let _changing = self.changing.lock().await;
         let before = self.current().map(|live| live.name().to_owned());
         // Before it is loaded, so that there are never three.
         let experiments = self.store.experiments().list().await?.into_iter().map(|stored| stored.value);
@@ -407,7 +407,7 @@ impl Releases {
         let settings = self.store.by(author);
         let set = settings.settings().set_unless(RELEASE, name, &entry, now, compares_releases).await?;
         set.map_err(|experiment| ActivateError::Compared { experiment })?;
-        self.finish(next, &mut failed).await.map_err(ActivateError::from)
+        Ok(self.serve_both(next))
     }
 
     /// Loads a release for an experiment that starts or is shipped, by the checks of an activation. It is served once the experiment
@@ -466,17 +466,29 @@ impl Releases {
         let entry =
             Entry::new("routing.set", ROUTING, json!({"before": before, "after": routing.to_string()}));
         self.store.by(author).settings().set(ROUTING, &text, &entry, now).await?;
-        self.refresh().await
+        self.apply_change().await;
+        Ok(())
     }
 
     /// Sets which customers are answered without rules. All replicas follow.
     pub async fn hold_out(&self, holdout: Holdout, author: Author, now: Timestamp) -> Result<(), StoreError> {
         holdout.set(&self.store, author, now).await?;
-        self.refresh().await
+        self.apply_change().await;
+        Ok(())
     }
 
-    /// Rereads what changed in the database since the live release was built. Called after each change in this process,
-    /// and periodically for changes by other replicas.
+    /// Applies a change that is stored already, so its caller hears of success even if it cannot be applied here yet.
+    pub async fn apply_change(&self) {
+        if let Err(error) = self.refresh().await {
+            tracing::error!(
+                %error,
+                "a change is stored, but this replica cannot read it; it applies once the database can be read again"
+            );
+        }
+    }
+
+    /// Rereads what changed in the database since the live release was built. Called periodically, for changes by other
+    /// replicas and for those that could not be read before.
     pub async fn refresh(&self) -> Result<(), StoreError> {
         let mut failed = self.changing.lock().await;
         let Revisions { articles, settings, looks, setting: activated } =
@@ -575,6 +587,11 @@ impl Releases {
                 Some(Beside { release, experiment, loaded })
             }
         };
+        Ok(self.serve_both(next))
+    }
+
+    /// Serves the release, and the one beside it if there is one.
+    fn serve_both(&self, mut next: LiveRelease) -> Arc<LiveRelease> {
         let has = |release: Option<&str>, method: Option<Method>| {
             let release = release.map_or(Some(&next), |release| next.find(release));
             release.is_some_and(|release| method.is_none_or(|method| release.serving.has(method)))
@@ -591,7 +608,7 @@ impl Releases {
                 ..LiveRelease::clone(second)
             });
         }
-        Ok(self.set_current(next))
+        self.set_current(next)
     }
 
     /// The release that an experiment needs besides the next live one, with what has changed since; or why it is not loaded.

@@ -523,9 +523,7 @@ impl Jobs {
         };
         if state == ImportState::Done && !dry_run {
             shared.profiles.forget_all();
-            if let Err(error) = shared.releases.refresh().await {
-                tracing::warn!(%error, "cannot read the catalogue after an import; trying again");
-            }
+            shared.releases.apply_change().await;
         }
         let JobResult { added, changed, unchanged, bad, .. } = &result;
         tracing::info!(import = id.0, %table, %state, dry_run, added, changed, unchanged, bad, "an import ended");

@@ -22,7 +22,7 @@ use crate::{
         coverage::Census,
         import::{ImportError, Importable, import_table, may_commit},
     },
-    store::{Author, Counts, Import},
+    store::{Author, Counts, Import, StoreError},
     web::http::{
         AppState, Finding, Kind, Problem,
         extract::{Incoming, check_media_type},
@@ -119,7 +119,8 @@ pub(crate) async fn import<T: Importable>(
         let committed = import.commit().await;
         state.profiles.forget_all();
         committed?;
-        state.releases.refresh().await
+        state.releases.apply_change().await;
+        Ok::<_, StoreError>(())
     })
     .await?;
     Ok(ImportBody::new(counts, &report, census))

@@ -87,8 +87,9 @@ impl<D: JsonDocument> Edit<D> {
         uncancelled(async move {
             let store = state.store.by(author);
             let deleted = store.documents().delete(&name, &expected, state.now()).await;
-            state.releases.refresh().await?;
-            delete_answer(deleted, || D::unknown(&name))
+            let deleted = delete_answer(deleted, || D::unknown(&name))?;
+            state.releases.apply_change().await;
+            Ok(deleted)
         })
         .await
     }

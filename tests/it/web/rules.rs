@@ -51,6 +51,37 @@ fn named(list: &[String]) -> Value {
     json!({"ids": list})
 }
 
+/// Experiments are read with the rules: without their table, changes of other tables are stored but cannot be applied.
+#[apply(contract)]
+async fn a_stored_change_succeeds_even_if_it_cannot_be_applied_yet(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let plain = ids(&service.suggested(&request(5)).await);
+    let exclude = json!({"effect": "exclude", "articles": named(&plain[..1]), "state": "active"});
+    service.rule("old", &json!({"effect": "exclude", "articles": named(&plain[1..2]), "state": "active"})).await;
+    let mut raw = db.raw().await;
+    sqlx::raw_sql("alter table experiments rename to away").execute(&mut raw).await.unwrap();
+
+    assert_eq!(service.put("/rules/new", &exclude).await.status(), 201);
+    assert_eq!(service.delete("/rules/old").await.status(), 204);
+    assert_eq!(service.delete("/rules/old").await.status(), 404);
+    assert_eq!(service.put("/holdout", &json!({"share": 0.1})).await.status(), 200);
+    assert_eq!(service.put("/routing", &json!({"default_method": "gsu"})).await.status(), 200);
+    let look = json!({"outfit": outfit(), "state": "draft"});
+    assert_eq!(service.put("/looks/spring", &look).await.status(), 201);
+    let article = json!({"type": "scarf", "attributes": {"colour": "navy"}});
+    assert_eq!(service.put("/articles/late", &article).await.status(), 201);
+    let rows = json!({"id": "later", "type": "scarf", "attributes": {}}).to_string();
+    assert_eq!(service.post("/articles/bulk", "application/x-ndjson", rows).await.status(), 200);
+    let suggested = ids(&service.suggested(&request(5)).await);
+    assert!(suggested.contains(&plain[0]) && !suggested.contains(&plain[1]), "{suggested:?}");
+
+    sqlx::raw_sql("alter table away rename to experiments").execute(&mut raw).await.unwrap();
+    service.releases.refresh().await.unwrap();
+    let suggested = ids(&service.suggested(&request(5)).await);
+    assert!(!suggested.contains(&plain[0]) && suggested.contains(&plain[1]), "{suggested:?}");
+    assert_eq!(service.json("/routing").await["default_method"], "gsu");
+}
+
 #[apply(on_sqlite)]
 async fn rules_move_suggestions_and_leave_shares(Demo(service): Demo) {
     let before = service.suggested(&request(20)).await;

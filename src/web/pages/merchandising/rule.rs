@@ -377,9 +377,9 @@ pub(super) async fn delete(
     let author = visitor.author();
     let expected = Expected { one_of: Some(Versions::OneOf(vec![version])), none_of: None };
     let deleted = uncancelled(async move {
-        let deleted = state.store.by(author).rules().delete(&name, &expected, state.now()).await;
-        state.releases.refresh().await?;
-        deleted
+        let deleted = state.store.by(author).rules().delete(&name, &expected, state.now()).await?;
+        state.releases.apply_change().await;
+        Ok(deleted)
     });
     match deleted.await {
         Err(ChangeError::Store(error)) => Err(error.into()),
