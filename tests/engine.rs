@@ -185,12 +185,12 @@ async fn deadlines_are_kept_and_cancelled_questions_are_skipped() {
     assert!(matches!(error, AskError::Deadline { .. }), "{error}");
     let asked = questions(&serving, 400);
     let cancelled =
-        tokio::time::timeout(Duration::from_millis(1), serving.ask(Method::Gsx, asked, soon())).await;
+        tokio::time::timeout(Duration::from_millis(1), serving.ask(Method::Gsu, asked, soon())).await;
     assert!(cancelled.is_err(), "four hundred runs take longer than a millisecond");
     // Cancelled questions are skipped, not computed, so this answer is the next but one at the latest.
-    let answered = serving.ask(Method::Gsx, questions(&serving, 1), soon()).await.unwrap();
+    let answered = serving.ask(Method::Gsu, questions(&serving, 1), soon()).await.unwrap();
     assert_eq!(answered.answers.len(), 1);
-    let waiting = serving.queues().find(|(method, _)| *method == Method::Gsx).unwrap().1.waiting;
+    let waiting = serving.queues().find(|(method, _)| *method == Method::Gsu).unwrap().1.waiting;
     assert_eq!(waiting, 0);
 }
 

@@ -33,7 +33,7 @@ const UNLOCKED: Duration = Duration::from_secs(10);
 const LEFT_OVER: Duration = Duration::from_hours(24);
 
 /// What a model and its tables take in memory, in sizes of their files, and an article of the catalogue in bytes. Measured with the
-/// demo's models, one, five and eleven of them: 107 %, 89 % and 103 % of what the process grew by.
+/// models of a demo, one, five and eleven of them: 107 %, 89 % and 103 % of what the process grew by.
 const PER_MODEL: u64 = 4;
 const PER_TABLES: u64 = 3;
 const PER_ARTICLE: u64 = 2000;

@@ -34,7 +34,7 @@ pub fn run(form: Form) -> Ran {
     let setup = Setup::sqlite()?.set("ENGINE__WORKERS", "1").set("ENGINE__QUEUE", "512");
     let server = setup.start()?;
     let service = Service::new(setup.url());
-    let mut bodies = bodies(&models().join("demo"), &["gsx-latent"], 20)?;
+    let mut bodies = bodies(&models().join("demo"), &["gsu"], 20)?;
     for body in &mut bodies {
         body["explain"] = json!(true);
     }

@@ -81,7 +81,7 @@ def differences(figures):
     ranking = sorted(mean, key=mean.get)
     pairs = list(zip(ranking, ranking[1:]))
     pairs += [pair for pair in [("np", "gsu")] if set(pair) <= set(ranking) and pair not in pairs and pair[::-1] not in pairs]
-    ours = [method for method in ranking if method.startswith("gsx") or method == "match" or method.endswith(ATTRIBUTES)]
+    ours = [method for method in ranking if method == "match" or method.endswith(ATTRIBUTES)]
     pairs += [(other, "gsu") for other in ours if not {(other, "gsu"), ("gsu", other)} & set(pairs)]
     lines = ["| | cross-entropy | p | recall@1, points | p |", "|---|---|---|---|---|"]
     for first, second in pairs:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 PAPER = ["none", "c", "np", "gs", "gsu"]
 SEVERAL_SEEDS = [*PAPER, "match"]
-FURTHER = ["gsx", "gsx-latent", "latent", "universal", "latent-universal"]
+FURTHER = ["latent", "universal", "latent-universal"]
 RATES = ["0.0003", "0.0005", "0.0008", "0.0013", "0.0021"]
 # The status of a run that was told to stop.
 INTERRUPTED = 130

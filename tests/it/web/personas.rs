@@ -112,8 +112,8 @@ async fn the_mix_of_a_customer_is_the_mean_of_their_outfits(Demo(service): Demo)
         let known = outfit.articles().iter().filter_map(|id| vocabulary.index_of(id.as_str()));
         known.take(7).collect()
     };
-    let mixes = ask(serving, Method::GsxLatent, &own.iter().map(index).collect::<Vec<_>>()).await;
-    let html = ready(&stylist, &format!("/personas?method=gsx-latent&customer={}", most.customer)).await;
+    let mixes = ask(serving, Method::LatentUniversal, &own.iter().map(index).collect::<Vec<_>>()).await;
+    let html = ready(&stylist, &format!("/personas?method=latent-universal&customer={}", most.customer)).await;
     let mixture =
         html.split("<section class=\"mixture\">").nth(1).unwrap().split("</section>").next().unwrap();
     for place in 0..8 {
@@ -126,17 +126,17 @@ async fn the_mix_of_a_customer_is_the_mean_of_their_outfits(Demo(service): Demo)
 
     // One outfit, by the link of a card.
     let link =
-        html.split("href=\"").find_map(|rest| rest.strip_prefix("/personas?method=gsx-latent&amp;outfit="));
+        html.split("href=\"").find_map(|rest| rest.strip_prefix("/personas?method=latent-universal&amp;outfit="));
     let number = link.unwrap().split('"').next().unwrap();
-    let one = ready(&stylist, &format!("/personas?method=gsx-latent&outfit={number}")).await;
+    let one = ready(&stylist, &format!("/personas?method=latent-universal&outfit={number}")).await;
     assert!(one.contains("An outfit of c-") && one.matches("largest: ").count() == 1, "{one}");
     let tab = format!("/personas?method=latent&amp;outfit={number}\"");
     assert!(one.contains(&tab), "another method shows the same outfit: {one}");
-    assert!(!ready(&stylist, "/personas?method=gsx-latent&customer=+").await.contains("largest: "));
-    let unknown = ready(&stylist, "/personas?method=gsx-latent&customer=c-nobody").await;
+    assert!(!ready(&stylist, "/personas?method=latent-universal&customer=+").await.contains("largest: "));
+    let unknown = ready(&stylist, "/personas?method=latent-universal&customer=c-nobody").await;
     assert!(unknown.contains("There is no customer c-nobody."));
     service.put("/customers/bare", &serde_json::json!({"features": {}})).await;
-    let bare = ready(&stylist, "/personas?method=gsx-latent&customer=bare").await;
+    let bare = ready(&stylist, "/personas?method=latent-universal&customer=bare").await;
     assert!(bare.contains("This customer has no outfits"));
 }
 

@@ -56,7 +56,7 @@ impl Service {
 }
 
 const OLD: [&str; 3] = ["autumn/today", "demo", "match"];
-const NEW: [&str; 3] = ["autumn/new", "less", "gsx"];
+const NEW: [&str; 3] = ["autumn/new", "less", "gsu"];
 
 #[apply(on_sqlite)]
 async fn a_second_release_answers_its_arm(db: TestDatabase) {
@@ -89,14 +89,14 @@ async fn a_second_release_answers_its_arm(db: TestDatabase) {
     assert_eq!(status, 200, "{started}");
     // What arms mean stays, whatever changes later.
     let pinned = json!([{"name": "today", "release": "demo", "method": "match", "share": 1},
-        {"name": "new", "release": "less", "method": "gsx", "share": 1}]);
+        {"name": "new", "release": "less", "method": "gsu", "share": 1}]);
     assert_eq!(started["arms"], pinned);
     let loaded = json!({"release": "less", "experiment": "autumn", "loaded": true});
     assert_eq!(service.json("/readyz").await["second_release"], loaded);
     let metrics = service.get("/metrics").await.text().await.unwrap();
     for line in [
         "atelier_second_release_loaded{release=\"less\",experiment=\"autumn\"} 1\n",
-        "atelier_workers{method=\"gsx\",release=\"less\"} 1\n",
+        "atelier_workers{method=\"gsu\",release=\"less\"} 1\n",
     ] {
         assert!(metrics.contains(line), "{line} in {metrics}");
     }
@@ -138,7 +138,7 @@ async fn a_second_release_answers_its_arm(db: TestDatabase) {
                 .is_empty()
         );
     }
-    let named = json!({"outfit": [null], "customer": tenth, "method": "gsx"});
+    let named = json!({"outfit": [null], "customer": tenth, "method": "gsu"});
     assert_eq!(
         service.ask_ok("/complete", &named).await["release"],
         "demo",
@@ -148,7 +148,7 @@ async fn a_second_release_answers_its_arm(db: TestDatabase) {
         json!({"outfit": ["a-00134", null], "customer": tenth, "live": {"a-01243": {"in_stock": false}}});
     assert_eq!(service.ask_ok("/complete", &live).await["release"], "less");
     let html = admin.page(&format!("/studio?customer={tenth}&slot=a-00134&slot=")).await;
-    assert!(html.contains("less") && html.contains("gsx"), "{html}");
+    assert!(html.contains("less") && html.contains("gsu"), "{html}");
 
     // Feedback counts for the arm.
     let body = json!({"outfit": ["a-00134", null], "customer": tenth});
@@ -217,7 +217,7 @@ async fn the_live_release_stays_until_the_second_one_is_shipped(db: TestDatabase
     for one in [&service, &replica] {
         let ready = one.json("/readyz").await;
         assert_eq!((&ready["release"], &ready["second_release"]), (&json!("less"), &Value::Null));
-        assert_eq!(one.answering(&old).await, ["-", "less", "gsx"]);
+        assert_eq!(one.answering(&old).await, ["-", "less", "gsu"]);
     }
 }
 
@@ -288,8 +288,8 @@ async fn a_second_release_follows_every_change(db: TestDatabase) {
     }
     // It can still be shipped: then it is loaded again.
     assert_eq!(service.patch(AUTUMN, &json!({"state": "shipped", "winner": "new"})).await.0, 200);
-    assert_eq!(service.answering(&customer).await, ["-", "less", "gsx"]);
-    assert_eq!(service.json("/routing").await, json!({"default_method": "gsx"}));
+    assert_eq!(service.answering(&customer).await, ["-", "less", "gsu"]);
+    assert_eq!(service.json("/routing").await, json!({"default_method": "gsu"}));
     let actions: Vec<String> = service.log(3).await.iter().map(|entry| entry.action.clone()).collect();
     assert_eq!(actions, ["experiment.put", "routing.set", "release.activate"]);
 }
@@ -417,5 +417,5 @@ async fn a_replica_that_is_behind_starts_no_experiment(db: TestDatabase) {
     assert_eq!(refused.status(), 422, "its arms would have the methods of another release");
     replica.follow().await;
     assert_eq!(replica.put(AUTUMN, &experiment).await.status(), 201);
-    assert_eq!(replica.json(AUTUMN).await["arms"][0]["method"], "gsx");
+    assert_eq!(replica.json(AUTUMN).await["arms"][0]["method"], "gsu");
 }

@@ -24,7 +24,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct Fit {
-    /// none, c, np, gs, gsu, latent, universal, latent-universal, gsx, gsx-latent or match.
+    /// none, c, np, gs, gsu, latent, universal, latent-universal or match.
     #[arg(long, default_value_t = Method::Match, value_parser = trained)]
     method: Method,
     /// A data folder: a synthetic world, or what `import` made of your own tables.

@@ -225,8 +225,6 @@ fn parameters_are_the_papers() {
         (Method::Latent, 546_432),
         (Method::Universal, 414_081),
         (Method::LatentUniversal, 414_081),
-        (Method::Gsx, 1_120_768),
-        (Method::GsxLatent, 1_120_768),
     ];
     for (method, expected) in counts {
         let config = ModelConfig::new(method, 40, &Schema::default_schema());
@@ -261,7 +259,7 @@ fn parameters_are_the_papers() {
 
 #[test]
 fn half_precision_is_close() {
-    let model = small(Method::GsxLatent);
+    let model = small(Method::Latent);
     let outfits = examples(model.config(), 32, true, 9);
     let (mut whole, _) = exported(&model, Storage::Float32);
     let (mut half, file) = exported(&model, Storage::Float16);
@@ -278,7 +276,7 @@ fn half_precision_is_close() {
 
 #[test]
 fn eight_bits_are_close() {
-    for method in [Method::GsxLatent, Method::Match] {
+    for method in [Method::Latent, Method::Match] {
         let model = small(method);
         let config = model.config();
         let outfits = examples(config, 32, true, 9);

@@ -115,7 +115,7 @@ fn two_processes_cannot_train_in_one_folder() {
 #[test]
 fn the_number_of_threads_does_not_change_a_bit() {
     let (_shop, data) = shop();
-    let config = with_pairs(config(&data, Method::GsxLatent), 0.5);
+    let config = with_pairs(config(&data, Method::Latent), 0.5);
     let on = |threads: usize| {
         let (home, folder) = new_folder();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

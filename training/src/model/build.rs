@@ -182,13 +182,12 @@ impl Builder<'_> {
             Conditioning::Position => {
                 Conditioned::Position { context: self.linear("position", context, width) }
             }
-            Conditioning::State => self.state(context, false, false),
-            Conditioning::StateUpdate => self.state(context, true, false),
-            Conditioning::StateExchange => self.state(context, true, true),
+            Conditioning::State => self.state(context, false),
+            Conditioning::StateUpdate => self.state(context, true),
         }
     }
 
-    fn state(&mut self, context: usize, updates: bool, exchanges: bool) -> Conditioned {
+    fn state(&mut self, context: usize, updates: bool) -> Conditioned {
         let (width, hidden) = (self.config.width, self.config.hidden);
         let context = Fnn {
             first: self.linear("state.first", context, width),
@@ -198,7 +197,6 @@ impl Builder<'_> {
         let updates = (0..count).map(|place| {
             let name = format!("updates.{place}");
             Update {
-                exchange: exchanges.then(|| self.attention(&format!("{name}.exchange"))),
                 fnn: self.fnn(&format!("{name}.fnn"), width, hidden),
                 norm: self.norm(&format!("{name}.norm")),
             }

@@ -170,10 +170,10 @@ fn vocabulary_scale(method: Method) -> f32 {
 }
 
 /// A context among the articles must start as small as they are, or it drowns them; gsu normalises its state. gs never
-/// normalises it, and gsx only after an exchange, so a state that starts small has no effect (docs/results.md).
+/// normalises it, so a state that starts small has no effect (docs/results.md).
 fn feature_scale(method: Method) -> f32 {
     match Axes::new(method).conditioning {
         Conditioning::Concat | Conditioning::Position | Conditioning::StateUpdate => 0.02,
-        Conditioning::None | Conditioning::State | Conditioning::StateExchange => 1.0,
+        Conditioning::None | Conditioning::State => 1.0,
     }
 }

@@ -15,8 +15,6 @@ pub enum Conditioning {
     State,
     /// As a global state that every block reads and that is updated between blocks.
     StateUpdate,
-    /// The same, and the state attends to the outfit before each update.
-    StateExchange,
 }
 
 /// How the blocks are arranged.
@@ -47,8 +45,6 @@ impl Axes {
             Method::Latent => (Conditioning::None, Trunk::Stacked, true),
             Method::Universal => (Conditioning::None, Trunk::Universal, false),
             Method::LatentUniversal => (Conditioning::None, Trunk::Universal, true),
-            Method::Gsx => (Conditioning::StateExchange, Trunk::Stacked, false),
-            Method::GsxLatent => (Conditioning::StateExchange, Trunk::Stacked, true),
             Method::Own(_) => unreachable!("only our own methods are trained; this is a bug"),
         };
         Self { conditioning, trunk, personas }

@@ -53,8 +53,6 @@ pub(crate) struct Block {
 /// How the global state changes after a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Update {
-    /// Attention to the outfit, before the update.
-    pub(crate) exchange: Option<AttentionLayer>,
     pub(crate) fnn: Fnn,
     pub(crate) norm: Norm,
 }
@@ -168,7 +166,7 @@ impl Structure {
         for (place, layer) in self.blocks.iter().enumerate() {
             x = block(ops, layer, x, state, place + 1 == self.blocks.len());
             if let (Some(update), Some(before)) = (updates.get(place), state) {
-                state = Some(update_state(ops, update, before, x));
+                state = Some(update_state(ops, update, before));
             }
         }
         x
@@ -192,10 +190,7 @@ fn block<O: Ops>(
     ops.add_norm(x, through, Some(&layer.norm), Residue::Computed)
 }
 
-fn update_state<O: Ops>(ops: &mut O, update: &Update, mut state: O::Value, x: O::Value) -> O::Value {
-    if let Some(exchange) = &update.exchange {
-        state = attend(ops, exchange, state, x);
-    }
+fn update_state<O: Ops>(ops: &mut O, update: &Update, state: O::Value) -> O::Value {
     let through = fnn(ops, &update.fnn, state);
     ops.add_norm(state, through, Some(&update.norm), Residue::Computed)
 }

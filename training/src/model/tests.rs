@@ -304,7 +304,7 @@ fn training_is_reproducible_and_resumes_from_a_file() {
 fn a_model_is_saved_with_its_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.safetensors");
-    let model = small(Method::GsxLatent);
+    let model = small(Method::Latent);
     model.save(&path).unwrap();
     let loaded = Model::load(&path).unwrap();
     assert_eq!((loaded.config(), loaded.weights()), (model.config(), model.weights()));

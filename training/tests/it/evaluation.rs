@@ -113,7 +113,7 @@ fn figures_through_onnx_runtime_match_the_weights() {
         (Evaluation::new(&data, &cases, &answers, Some(seed)), answers, by_hand(&data, &model).summary())
     };
     let mut results = Vec::new();
-    for (method, seed) in [(Method::Np, 1), (Method::Np, 2), (Method::GsxLatent, 1), (Method::Universal, 1)] {
+    for (method, seed) in [(Method::Np, 1), (Method::Np, 2), (Method::Latent, 1), (Method::Universal, 1)] {
         let (evaluation, answers, expected) = asked(method, seed);
         let found = &evaluation.summary;
         assert_eq!((found.slots, evaluation.outfits), (240, 40));

@@ -16,8 +16,6 @@ pub enum Method {
     Latent,
     Universal,
     LatentUniversal,
-    Gsx,
-    GsxLatent,
     Match,
     /// A shop's own, in a release that was made elsewhere.
     Own(OwnName),
@@ -52,7 +50,7 @@ impl fmt::Debug for OwnName {
 
 impl Method {
     /// Those that the training tool makes.
-    pub const ALL: [Method; 11] = [
+    pub const ALL: [Method; 9] = [
         Method::None,
         Method::C,
         Method::Np,
@@ -61,8 +59,6 @@ impl Method {
         Method::Latent,
         Method::Universal,
         Method::LatentUniversal,
-        Method::Gsx,
-        Method::GsxLatent,
         Method::Match,
     ];
 
@@ -76,8 +72,6 @@ impl Method {
             Method::Latent => "latent",
             Method::Universal => "universal",
             Method::LatentUniversal => "latent-universal",
-            Method::Gsx => "gsx",
-            Method::GsxLatent => "gsx-latent",
             Method::Match => "match",
             Method::Own(name) => name.as_str(),
         }
@@ -94,8 +88,6 @@ impl Method {
             Method::Latent => "Reads the outfit alone, as a mixture of eight personas.",
             Method::Universal => "Reads the outfit alone, one block again and again until it is sure.",
             Method::LatentUniversal => "As universal, with the mixture of personas of latent.",
-            Method::Gsx => "As gsu, and the state also reads the outfit.",
-            Method::GsxLatent => "As gsx, with the mixture of personas of latent.",
             Method::Match => {
                 "As gsu, with articles by their attributes, and a memory of articles and outfits worn together."
             }

@@ -1,6 +1,6 @@
 //! `ranks.parquet`: every method's answer for every validation slot.
 //!
-//! Kept as columns of numbers: at full scale there are 84,000 rows and ten methods.
+//! Kept as columns of numbers: at full scale there are 84,000 rows and nine methods.
 
 use std::{
     collections::{BTreeSet, HashMap},

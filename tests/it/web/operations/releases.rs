@@ -36,7 +36,7 @@ pub fn two_releases() -> TempDir {
     }
     change(&less, |manifest| {
         manifest["name"] = json!("less");
-        manifest["default_method"] = json!("gsx");
+        manifest["default_method"] = json!("gsu");
         manifest["data"]["fingerprint"] = json!("other");
         let methods = manifest["methods"].as_array_mut().unwrap();
         methods.retain(|entry| entry["method"] != "np" && entry["method"] != "c");
@@ -97,7 +97,7 @@ async fn activation_shows_the_changes_first(db: TestDatabase) {
     service.put("/routing", &json!({"default_method": "np"})).await;
     let asked = admin.page("/operations/releases/less").await;
     assert!(asked.contains("<h1>Activate less?</h1>"), "{asked}");
-    assert_eq!(row(&asked, "<th scope=\"row\">Default method</th>"), ["match", "gsx"]);
+    assert_eq!(row(&asked, "<th scope=\"row\">Default method</th>"), ["match", "gsu"]);
     for said in [
         "<li>Removed: c, np. Requests that name them are refused with 422.</li>",
         "<li>It was trained on other data, so its articles may differ.</li>",
@@ -112,7 +112,7 @@ async fn activation_shows_the_changes_first(db: TestDatabase) {
     assert!(stale.text().await.unwrap().contains("demo was activated in the meantime"));
     let done = admin.post("/operations/releases/less", &[("before", "demo")]).await;
     assert_eq!((done.status().as_u16(), header(&done, "location")), (303, "/operations/releases"));
-    assert_eq!(service.ask_ok("/complete", &json!({"outfit": [null]})).await["method"], "gsx");
+    assert_eq!(service.ask_ok("/complete", &json!({"outfit": [null]})).await["method"], "gsu");
     let details = json!({"before": "demo", "after": "less"});
     assert_eq!(last(&service).await, Some((me, "release.activate".into(), "less".into(), details)));
     assert!(
@@ -158,10 +158,10 @@ async fn two_releases_are_compared(db: TestDatabase) {
         html.contains("<h1>less beside demo</h1>") && html.contains("Both answered the same slots"),
         "{html}"
     );
-    // The default methods are compared first: gsx is worse than match, and each method is the same in both.
-    let default = row(&html, "match → gsx <span class=\"chip\" aria-current=\"true\">default</span></th>");
-    assert!(default[0].contains("▼") && default[0].contains("+0.867"), "{default:?}");
-    assert!(default[1].contains("−6.97") && default[1].contains("worse"), "{default:?}");
+    // The default methods are compared first: gsu is worse than match, and each method is the same in both.
+    let default = row(&html, "match → gsu <span class=\"chip\" aria-current=\"true\">default</span></th>");
+    assert!(default[0].contains("▼") && default[0].contains("+0.768"), "{default:?}");
+    assert!(default[1].contains("−5.13") && default[1].contains("worse"), "{default:?}");
     let same = row(&html, "<th scope=\"row\">gsu</th>");
     assert!(
         !same.is_empty()
@@ -170,7 +170,7 @@ async fn two_releases_are_compared(db: TestDatabase) {
     );
     assert!(html.contains("They were trained on different data"), "{html}");
     assert_eq!(
-        html.matches("→ ").count() - html.matches("match → gsx").count(),
+        html.matches("→ ").count() - html.matches("match → gsu").count(),
         8,
         "four cases at each end: {html}"
     );
@@ -179,7 +179,7 @@ async fn two_releases_are_compared(db: TestDatabase) {
         async |of: &str| analyst.page(&format!("/operations/releases/less/comparison.csv?of={of}")).await;
     let figures = csv("figures").await;
     assert!(
-        figures.starts_with("method,default,metric,difference,low,high\r\nmatch → gsx,true,"),
+        figures.starts_with("method,default,metric,difference,low,high\r\nmatch → gsu,true,"),
         "{figures}"
     );
     assert!(figures.contains("\r\ngsu,,") && figures.lines().all(|line| line.split(',').count() == 6));
@@ -223,8 +223,8 @@ async fn releases_measured_on_other_slots_are_compared_by_their_figures(db: Test
     let (service, admin, _) = start(&db, &folder).await;
     let html = admin.page("/operations/releases/less/comparison").await;
     assert!(html.contains("The releases were tested on different slots, so intervals are wider."), "{html}");
-    let default = row(&html, "match → gsx <span class=\"chip\" aria-current=\"true\">default</span></th>");
-    assert!(default[1].contains("−6.98") && default[1].contains("worse"), "{default:?}");
+    let default = row(&html, "match → gsu <span class=\"chip\" aria-current=\"true\">default</span></th>");
+    assert!(default[1].contains("−5.13") && default[1].contains("worse"), "{default:?}");
     assert!(
         html.contains("Where they differ most: types") && !html.contains("Where they differ most: cases")
     );

@@ -135,7 +135,7 @@ fn pairs_are_learned_beside_the_masked_articles() {
 
 #[test]
 fn a_half_may_have_no_articles() {
-    let model = small_pair(Method::GsxLatent);
+    let model = small_pair(Method::Latent);
     let mut all = pairs(model.config(), 4, false, 5);
     for pair in &mut all {
         pair.first = vec![model.config().padding()];

@@ -48,7 +48,7 @@ fn lines_have_labels_marks_and_escaped_texts() {
         about: "It rises.",
         x: ("k", Scale::Log { from: 1.0, to: 10.0 }, written),
         y: ("recall", Scale::Linear { from: 0.0, to: 1.0 }, written),
-        series: vec![series("none", 0), series("gsx-latent", 9)],
+        series: vec![series("none", 0), series("latent", 9)],
     };
     let svg = line_chart(&chart);
     assert!(svg.contains("aria-label=\"Recall &lt;of&gt; &quot;two&quot; &amp; more\""), "{svg}");
@@ -58,7 +58,7 @@ fn lines_have_labels_marks_and_escaped_texts() {
     assert!(svg.contains("role=\"img\"") && !svg.contains("style"));
     assert!(svg.contains("class=\"series s1\"") && svg.contains("class=\"series s10 hollow\""), "{svg}");
     assert!(svg.contains("d=\"M56 278.4L640 48.8\""), "{svg}");
-    assert!(svg.contains(">gsx-latent</text>"));
+    assert!(svg.contains(">latent</text>"));
     assert_eq!(svg.matches("<svg").count(), svg.matches("</svg>").count());
 }
 
