@@ -113,7 +113,8 @@ async fn the_mix_of_a_customer_is_the_mean_of_their_outfits(Demo(service): Demo)
         known.take(7).collect()
     };
     let mixes = ask(serving, Method::LatentUniversal, &own.iter().map(index).collect::<Vec<_>>()).await;
-    let html = ready(&stylist, &format!("/personas?method=latent-universal&customer={}", most.customer)).await;
+    let html =
+        ready(&stylist, &format!("/personas?method=latent-universal&customer={}", most.customer)).await;
     let mixture =
         html.split("<section class=\"mixture\">").nth(1).unwrap().split("</section>").next().unwrap();
     for place in 0..8 {
@@ -125,8 +126,9 @@ async fn the_mix_of_a_customer_is_the_mean_of_their_outfits(Demo(service): Demo)
     assert_eq!(mixture.matches("largest: ").count(), own.len().min(8));
 
     // One outfit, by the link of a card.
-    let link =
-        html.split("href=\"").find_map(|rest| rest.strip_prefix("/personas?method=latent-universal&amp;outfit="));
+    let link = html
+        .split("href=\"")
+        .find_map(|rest| rest.strip_prefix("/personas?method=latent-universal&amp;outfit="));
     let number = link.unwrap().split('"').next().unwrap();
     let one = ready(&stylist, &format!("/personas?method=latent-universal&outfit={number}")).await;
     assert!(one.contains("An outfit of c-") && one.matches("largest: ").count() == 1, "{one}");

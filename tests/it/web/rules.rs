@@ -51,22 +51,22 @@ fn named(list: &[String]) -> Value {
     json!({"ids": list})
 }
 
-/// Experiments are read with the rules: without their table, changes of other tables are stored but cannot be applied.
+/// Experiments and rules are read together: without the table of the ones, a change of the others is stored and cannot be applied.
 #[apply(contract)]
 async fn a_stored_change_succeeds_even_if_it_cannot_be_applied_yet(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let plain = ids(&service.suggested(&request(5)).await);
     let exclude = json!({"effect": "exclude", "articles": named(&plain[..1]), "state": "active"});
-    service.rule("old", &json!({"effect": "exclude", "articles": named(&plain[1..2]), "state": "active"})).await;
+    service
+        .rule("old", &json!({"effect": "exclude", "articles": named(&plain[1..2]), "state": "active"}))
+        .await;
     let mut raw = db.raw().await;
     sqlx::raw_sql("alter table experiments rename to away").execute(&mut raw).await.unwrap();
 
     assert_eq!(service.put("/rules/new", &exclude).await.status(), 201);
     assert_eq!(service.delete("/rules/old").await.status(), 204);
     assert_eq!(service.delete("/rules/old").await.status(), 404);
-    assert_eq!(service.put("/holdout", &json!({"share": 0.1})).await.status(), 200);
-    assert_eq!(service.put("/routing", &json!({"default_method": "gsu"})).await.status(), 200);
-    let look = json!({"outfit": outfit(), "state": "draft"});
+    let look = json!({"title": "Spring", "articles": ["a-00134", "a-00568"]});
     assert_eq!(service.put("/looks/spring", &look).await.status(), 201);
     let article = json!({"type": "scarf", "attributes": {"colour": "navy"}});
     assert_eq!(service.put("/articles/late", &article).await.status(), 201);
@@ -76,6 +76,12 @@ async fn a_stored_change_succeeds_even_if_it_cannot_be_applied_yet(db: TestDatab
     assert!(suggested.contains(&plain[0]) && !suggested.contains(&plain[1]), "{suggested:?}");
 
     sqlx::raw_sql("alter table away rename to experiments").execute(&mut raw).await.unwrap();
+    sqlx::raw_sql("alter table rules rename to away").execute(&mut raw).await.unwrap();
+    assert_eq!(service.put("/holdout", &json!({"share": 0.1})).await.status(), 200);
+    assert_eq!(service.put("/routing", &json!({"default_method": "gsu"})).await.status(), 200);
+    let arms = json!({"arms": [{"name": "a", "method": "gsu", "share": 1}, {"name": "b", "method": "match", "share": 1}]});
+    assert_eq!(service.put("/experiments/autumn", &arms).await.status(), 201);
+    sqlx::raw_sql("alter table away rename to rules").execute(&mut raw).await.unwrap();
     service.releases.refresh().await.unwrap();
     let suggested = ids(&service.suggested(&request(5)).await);
     assert!(!suggested.contains(&plain[0]) && suggested.contains(&plain[1]), "{suggested:?}");
