@@ -20,12 +20,12 @@ use std::{
 
 use anyhow::{Context, Result};
 use atelier::{
-    config::Config,
-    service::{
-        completion::Filters,
-        holdout::Holdout,
+    completion::{
+        Filters,
         offline::{BATCH, Job, Profiles, Wanted, complete_part},
     },
+    config::Config,
+    steering::holdout::Holdout,
 };
 use atelier_core::domain::{Customer, Method, OpenOutfit, Outfit, Schema, Slot, Slots, Timestamp};
 use atelier_engine::{

@@ -1,11 +1,23 @@
 //! Atelier completes outfits for a known customer.
 //!
-//! Each module below is a room of ARCHITECTURE.md, which traces a request and a training run through them and says
-//! what each must never know. Imports go from the end of this list to its beginning only.
+//! Each module below is a capability with all that belongs to it. ARCHITECTURE.md has their order, in which imports go up, and traces a
+//! request through them.
 
+pub mod agents;
+pub mod analysis;
+pub mod app;
+pub mod catalogue;
 pub mod cli;
+pub mod completion;
 pub mod config;
-pub mod service;
-pub mod store;
+pub mod customers;
+pub mod experiments;
+pub mod imports;
+pub mod outcomes;
+pub mod outfits;
+pub mod people;
+pub mod platform;
+pub mod releases;
+pub mod steering;
+pub mod studio;
 pub mod telemetry;
-pub mod web;

@@ -13,17 +13,18 @@ use std::{
 };
 
 use atelier::{
+    app as web,
+    catalogue::search::Synonyms,
+    completion::tickets::Tickets,
     config::{self, Limits},
-    service::{
-        access::{Access, RequireKey},
-        live_release::Releases,
-        profiles::Profiles,
-        search::Synonyms,
-        tickets::Tickets,
+    customers::profiles::Profiles,
+    people::{Access, RequireKey},
+    platform::{
+        db::Store,
+        http::{AppState, CrossOrigins, Metrics, Parts},
     },
-    store::Store,
+    releases::Releases,
     telemetry::Traces,
-    web::{self, AppState, CrossOrigins, Metrics, Parts},
 };
 use atelier_core::{
     domain::{Article, Customer, Timestamp},

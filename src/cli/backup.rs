@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::Settings;
-use crate::store::{back_up, restore};
+use crate::platform::db::{back_up, restore};
 
 #[derive(Debug, Args)]
 pub(super) struct Backup {

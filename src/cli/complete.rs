@@ -29,12 +29,14 @@ use super::{
     progress::Progress,
 };
 use crate::{
+    completion::{
+        Filters, MAX_K, MAX_VARIED,
+        offline::{BATCH, CountedWarning, Done, Job, Profiles, Share, Wanted, complete_part, find_parts},
+    },
     config::Overrides,
-    service::{
-        completion::{Filters, MAX_K, MAX_VARIED},
+    steering::{
         documents::read_all,
         holdout::Holdout,
-        offline::{BATCH, CountedWarning, Done, Job, Profiles, Share, Wanted, complete_part, find_parts},
         rules::{Rule, Rules},
     },
 };

@@ -7,11 +7,9 @@ use atelier_files::{Files, read_folder_schema};
 
 use super::import::show_steps;
 use crate::{
-    service::{
-        access::{Access, Key, Opens, Scope},
-        import::load::{End, Outcome, load_files_if_empty},
-    },
-    store::{Name, Store},
+    imports::load::{End, Outcome, load_files_if_empty},
+    people::{Access, Key, Opens, Scope},
+    platform::db::{Name, Store},
 };
 
 /// Fills a shop's empty database, and returns an API key with every scope but `admin`; none if the database was filled before.

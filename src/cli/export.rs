@@ -25,8 +25,9 @@ use indicatif::HumanCount;
 
 use super::{Settings, import::served_release, progress::Progress};
 use crate::{
-    service::{feedback::accepted_outfits, looks::files::look_rows},
-    store::{Bought, StoreError, day_of},
+    outcomes::{Bought, day_of, feedback::accepted_outfits},
+    platform::db::StoreError,
+    steering::looks::files::look_rows,
 };
 
 /// The file with the name of the served release, beside which `atelier-training refresh` makes another.

@@ -21,24 +21,21 @@ use atelier_files::{
 use clap::Args;
 use indicatif::HumanCount;
 
+use super::{Settings, progress::Progress, serve::draw_key};
 use crate::{
-    cli::{Settings, progress::Progress, serve::draw_key},
+    completion::tickets::Tickets,
     config::Config,
-    service::{
-        coverage::Census,
-        events::{Recorder, Summary},
-        import::{
-            Mirrored,
-            load::{Change, End, Imported, Options, Outcome, Step, load_files},
-        },
-        live_release,
-        looks::{
-            Look,
-            files::{Read, read, store_all},
-        },
-        tickets::Tickets,
+    imports::{
+        Mirrored,
+        load::{Change, End, Imported, Options, Outcome, Step, load_files},
     },
-    store::{Counts, Store},
+    outcomes::events::{Recorder, Summary},
+    platform::db::{Counts, Store},
+    releases::{self as live_release, coverage::Census},
+    steering::looks::{
+        Look,
+        files::{Read, read, store_all},
+    },
 };
 
 /// The extensions of a table's file, for messages.

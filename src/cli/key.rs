@@ -13,8 +13,8 @@ use atelier_core::{
 use clap::{Args, Subcommand};
 
 use crate::{
-    service::access::{Access, Opens, PageOrigin, Scope},
-    store::{ApiKey, Name, Publishable, Store},
+    people::{Access, ApiKey, Opens, PageOrigin, Publishable, Scope},
+    platform::db::{Name, Store},
 };
 
 #[derive(Debug, Args)]

@@ -21,15 +21,12 @@ use indicatif::HumanCount;
 
 use super::{ModelFlags, Settings, progress::Progress};
 use crate::{
+    completion::{asking::Times, offline::Share},
     config::Overrides,
-    service::{
-        asking::Times,
-        fault::ServiceError,
-        live_release::{LiveRelease, Releases},
-        looks::{Found, MOST, Wanted, complete},
-        offline::Share,
-        profiles::Profiles,
-    },
+    customers::profiles::Profiles,
+    platform::fault::ServiceError,
+    releases::{LiveRelease, Releases},
+    steering::looks::{Found, MOST, Wanted, complete},
 };
 
 /// A model that takes longer will not answer.

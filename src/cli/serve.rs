@@ -35,18 +35,19 @@ use super::{
     tls::{read_tls, reload_on_hangup, warn_without_tls},
 };
 use crate::{
+    app as web,
+    catalogue::search::Synonyms,
+    completion::tickets::Tickets,
     config::{self, Config, Models, Origins, Overrides},
-    service::{
-        access::{Access, Key, RequireKey},
-        guard,
-        live_release::{self, ActivateError, Releases},
-        profiles::Profiles,
-        search::Synonyms,
-        tickets::Tickets,
+    customers::profiles::Profiles,
+    experiments::guard,
+    people::{Access, Key, RequireKey},
+    platform::{
+        db::{Store, StoreError},
+        http::{AppState, CrossOrigins, Metrics, Parts, SAMPLED, serve::Listener},
     },
-    store::{Store, StoreError},
+    releases::{self as live_release, ActivateError, Releases},
     telemetry::Traces,
-    web::{self, AppState, CrossOrigins, Listener, Metrics, Parts, SAMPLED},
 };
 
 /// How long to wait at the end for what is stored in the background.

@@ -16,8 +16,8 @@ use tokio::task;
 
 use super::Settings;
 use crate::{
-    service::access::{Access, LINK},
-    store::{Person, Store},
+    people::{Access, LINK, Person},
+    platform::db::Store,
 };
 
 #[derive(Debug, Args)]

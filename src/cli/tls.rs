@@ -6,7 +6,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     config::Server,
-    web::{Tls, TlsError},
+    platform::http::tls::{Tls, TlsError},
 };
 
 /// Reads certificate and key, if the settings name them.

@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::service::events::Terms;
-
 const DAY: Duration = Duration::from_hours(24);
 /// Ten years.
 const MAX_DAYS: u32 = 3650;
@@ -22,6 +20,17 @@ pub struct Events {
     pub window_days: u32,
 }
 
+/// For how long events matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventTerms {
+    /// How late they may come. Their ids are known for at least as long.
+    pub late: Duration,
+    /// How long they are kept.
+    pub kept: Duration,
+    /// How long after a suggestion a purchase without a ticket belongs to it.
+    pub window: Duration,
+}
+
 impl Default for Events {
     fn default() -> Self {
         Self { late_days: 90, keep_days: 400, window_days: 7 }
@@ -29,8 +38,8 @@ impl Default for Events {
 }
 
 impl Events {
-    pub fn terms(self) -> Terms {
-        Terms { late: DAY * self.late_days, kept: DAY * self.keep_days, window: DAY * self.window_days }
+    pub fn terms(self) -> EventTerms {
+        EventTerms { late: DAY * self.late_days, kept: DAY * self.keep_days, window: DAY * self.window_days }
     }
 
     pub(super) fn check(self) -> Result<(), String> {

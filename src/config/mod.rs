@@ -31,25 +31,24 @@ use atelier_engine::onnx_runtime::installation;
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use self::overrides::PREFIX;
 use crate::{
-    service::access::{Lifetimes, PageOrigin},
+    people::{Lifetimes, PageOrigin},
     telemetry::AVAILABLE,
 };
 
 pub use self::{
     engine::Engine,
-    events::Events,
+    events::{EventTerms, Events},
     limits::{Limits, TRANSFER_BYTES},
     origins::Origins,
     overrides::Overrides,
-    profiles::Profiles,
+    profiles::{Keep, Profiles},
     proxies::Networks,
     shop::Shop,
     telemetry::Telemetry,
-    tickets::Tickets,
+    tickets::{TicketTerms, Tickets},
 };
-
-use self::overrides::PREFIX;
 
 /// The file to read if none is named.
 pub const DEFAULT_FILE: &str = "atelier.toml";
@@ -323,7 +322,7 @@ impl Config {
         let mut table = parse(path, &text)?;
         // The file is checked first, so that its mistakes are not blamed on a variable.
         let mut config = parse_table(&table).map_err(|(name, reason)| {
-            let origin = origins::file(path, &text, &name);
+            let origin = self::origins::file(path, &text, &name);
             ConfigError::Setting { name, origin, reason }
         })?;
         let mut origins = Origins::of_file(path, &text, &table);

@@ -4,7 +4,16 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::service::profiles::Keep;
+/// How much to cache, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keep {
+    /// The most entries. The least recently used go first.
+    pub most: usize,
+    /// How long an entry is served without a query.
+    pub fresh: Duration,
+    /// The maximum age of an entry while the database cannot be reached.
+    pub most_age: Duration,
+}
 
 /// The section `[profiles]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -1,4 +1,4 @@
-use super::*;
+use crate::config::*;
 
 fn read(named: Option<&Path>, overrides: Overrides) -> Result<Config, ConfigError> {
     Config::read(named, overrides).map(|(config, _)| config)

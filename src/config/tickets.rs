@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::service::tickets::Terms;
-
 const DAY: Duration = Duration::from_hours(24);
 /// Ten years.
 const MAX_DAYS: u32 = 3650;
@@ -20,6 +18,15 @@ pub struct Tickets {
     pub key_days: u32,
 }
 
+/// How long tickets and keys last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TicketTerms {
+    /// How long a ticket is accepted.
+    pub lifetime: Duration,
+    /// How long a key signs.
+    pub key_age: Duration,
+}
+
 impl Default for Tickets {
     fn default() -> Self {
         Self { days: 90, key_days: 30 }
@@ -27,8 +34,8 @@ impl Default for Tickets {
 }
 
 impl Tickets {
-    pub fn terms(self) -> Terms {
-        Terms { lifetime: DAY * self.days, key_age: DAY * self.key_days }
+    pub fn terms(self) -> TicketTerms {
+        TicketTerms { lifetime: DAY * self.days, key_age: DAY * self.key_days }
     }
 
     pub(super) fn check(self) -> Result<(), String> {

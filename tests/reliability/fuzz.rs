@@ -15,8 +15,10 @@ use std::{
 
 use anyhow::{Context, Result};
 use atelier::{
+    completion::tickets,
     config::{Config, Overrides},
-    service::{access::Key, packed_release::unpack, tickets},
+    people::Key,
+    releases::packed_release::unpack,
 };
 use atelier_core::{
     domain::{Article, ArticleId, Customer, CustomerId, Method, OpenOutfit, Outfit, Schema, Timestamp},

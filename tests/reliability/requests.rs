@@ -5,20 +5,21 @@ use std::{path::Path, sync::Arc, time::SystemTime};
 
 use anyhow::{Result, ensure};
 use atelier::{
+    app as web,
+    catalogue::search::Synonyms,
+    completion::tickets::Tickets,
     config::{
         Events as EventSettings, Limits, Networks, Profiles as ProfileSettings, Shop as ShopSettings,
         Tickets as TicketSettings,
     },
-    service::{
-        access::{Access, RequireKey, Token},
-        live_release::Releases,
-        profiles::Profiles,
-        search::Synonyms,
-        tickets::Tickets,
+    customers::profiles::Profiles,
+    people::{Access, RequireKey, Token},
+    platform::{
+        db::{Name, Store},
+        http::{AppState, CrossOrigins, Metrics, Parts},
     },
-    store::{Name, Store},
+    releases::Releases,
     telemetry::Traces,
-    web::{self, AppState, CrossOrigins, Metrics, Parts},
 };
 use atelier_core::{
     domain::{Article, Customer, Role, Timestamp},

@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use atelier::store::Store;
+use atelier::platform::db::Store;
 use sha2::{Digest, Sha256};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tempfile::TempDir;

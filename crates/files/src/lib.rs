@@ -1,6 +1,6 @@
 //! The three tables (articles, customers, outfits) as files: JSON Lines, CSV and Parquet, read and written row by row.
 //!
-//! This room knows files and domain types. It must not know the database, HTTP or the terminal: callers show the
+//! This crate knows files and domain types. It must not know the database, HTTP or the terminal: callers show the
 //! progress and store the rows. [`read()`] turns each row of a file into a domain value or a [`RowError`] that the shop's
 //! data people understand; [`Checker`] adds the checks that need more than one row. [`Writer`] writes a file, which
 //! appears only once it is complete.

@@ -8,11 +8,9 @@ use std::{
 };
 
 use atelier::{
-    service::{
-        access::{Opens, Scope},
-        personas::Progress,
-    },
-    store::Name,
+    analysis::personas::Progress,
+    people::{Opens, Scope},
+    platform::db::Name,
 };
 use atelier_core::domain::{Method, Role};
 use serde_json::{Value, json};

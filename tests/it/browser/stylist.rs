@@ -1,6 +1,6 @@
 //! A stylist completes an outfit for a customer and saves it, with and without scripts.
 
-use atelier::store::FeedbackKind;
+use atelier::outcomes::FeedbackKind;
 use atelier_core::domain::{CustomerId, FeatureValue, Role};
 use futures_util::TryStreamExt;
 use serde_json::json;

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use atelier::service::tickets::{Suggested, SuggestedFor};
+use atelier::completion::tickets::{Suggested, SuggestedFor};
 use atelier_core::{
     domain::{ArticleId, CustomerId, Schema, Timestamp},
     util::{calendar::rfc3339, digest},

@@ -8,7 +8,7 @@ use std::{
     process::Stdio,
 };
 
-use atelier::store::Store;
+use atelier::platform::db::Store;
 use atelier_core::domain::{ArticleId, CustomerId};
 use serde_json::{Value, json};
 

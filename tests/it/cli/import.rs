@@ -1,6 +1,6 @@
 use std::{fs, io::Write, process::Stdio};
 
-use atelier::store::Actor;
+use atelier::platform::db::Actor;
 use atelier_core::domain::{Article, ArticleId, Customer, CustomerId, Features, Schema, Timestamp};
 use atelier_files::{EventRow, Format, TableColumns, Writer, read};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 use std::time::{Duration, SystemTime};
 
-use atelier::store::Actor;
+use atelier::platform::db::Actor;
 use atelier_core::domain::Role;
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 use std::time::SystemTime;
 
 use atelier::{
-    service::access::{Access, Token},
-    store::Name,
+    people::{Access, Token},
+    platform::db::Name,
 };
 use atelier_core::domain::Role;
 use axum::Router;

@@ -37,7 +37,7 @@ use std::{
     time::Duration,
 };
 
-use atelier::store::Store;
+use atelier::platform::db::Store;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 pub use macro_rules_attribute::apply;
 use tokio::time::timeout;

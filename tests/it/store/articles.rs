@@ -1,4 +1,7 @@
-use atelier::store::{ArticleFilter, Put, Store};
+use atelier::{
+    catalogue::ArticleFilter,
+    platform::db::{Put, Store},
+};
 use atelier_core::domain::{Article, ArticleId};
 use futures_util::TryStreamExt;
 use serde_json::json;

@@ -1,4 +1,6 @@
-use atelier::store::{Actor, AuditFilter, Author, Entry, SIGN_IN_FAILED, Store, StoreError, TokenHash};
+use atelier::platform::db::{
+    Actor, AuditFilter, Author, Entry, SIGN_IN_FAILED, Store, StoreError, TokenHash,
+};
 use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-use atelier::store::{Put, StoreError};
+use atelier::platform::db::{Put, StoreError};
 use atelier_core::domain::{Customer, FeatureValue, Features};
 use futures_util::TryStreamExt;
 

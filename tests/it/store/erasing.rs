@@ -5,9 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier::store::{
-    AuditFilter, Conflict, Entry, Event, EventKind, FeedbackEvent, FeedbackKind, Note, PERSONAL_TABLES,
-    PersonalData, Recorded, Store, StoreError, SuggestedArticle, TokenHash,
+use atelier::{
+    customers::{PERSONAL_TABLES, PersonalData},
+    outcomes::{Event, EventKind, FeedbackEvent, FeedbackKind, Recorded, SuggestedArticle},
+    platform::db::{AuditFilter, Conflict, Entry, Note, Store, StoreError, TokenHash},
 };
 use atelier_core::domain::{Customer, Features, Role};
 use futures_util::StreamExt;

@@ -1,8 +1,11 @@
 use std::time::Duration;
 
-use atelier::store::{
-    Attribution, Conflict, CountedBy, CountedOnly, Event, EventKind, EventRecorded, FeedbackEvent,
-    FeedbackKind, Outcomes, Recorded, Sales, Store, StoreError, SuggestedArticle,
+use atelier::{
+    outcomes::{
+        Attribution, CountedBy, CountedOnly, Event, EventKind, EventRecorded, FeedbackEvent, FeedbackKind,
+        Outcomes, Recorded, Sales, SuggestedArticle,
+    },
+    platform::db::{Conflict, Store, StoreError},
 };
 use atelier_core::domain::Timestamp;
 use futures_util::TryStreamExt;

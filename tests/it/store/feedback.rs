@@ -1,6 +1,9 @@
-use atelier::store::{
-    Conflict, CountedBy, CountedOnly, CountedRules, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes,
-    Recorded, RuleOutcomes, Sales, Store, StoreError, SuggestedArticle,
+use atelier::{
+    outcomes::{
+        CountedBy, CountedOnly, CountedRules, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes,
+        Recorded, RuleOutcomes, Sales, SuggestedArticle,
+    },
+    platform::db::{Conflict, Store, StoreError},
 };
 use atelier_core::domain::{Customer, FeatureValue, RuleDigest, Timestamp};
 use futures_util::TryStreamExt;

@@ -1,6 +1,10 @@
 use std::time::{Duration, Instant};
 
-use atelier::store::{ArticleFilter, Conflict, Counts, Expected, Import, Outcome, Put, Store, StoreError};
+use atelier::{
+    catalogue::ArticleFilter,
+    imports::{Import, Outcome},
+    platform::db::{Conflict, Counts, Expected, Put, Store, StoreError},
+};
 use atelier_core::domain::{Article, ArticlePatch, Customer, Features, Outfit, Split};
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};

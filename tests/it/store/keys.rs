@@ -1,4 +1,7 @@
-use atelier::store::{KeyId, StoreError, TokenHash};
+use atelier::{
+    people::KeyId,
+    platform::db::{StoreError, TokenHash},
+};
 
 use super::{LATER, NOW, name};
 use crate::harness::{TestDatabase, apply, contract};

@@ -1,4 +1,4 @@
-//! The contract of `atelier::store`, on both databases.
+//! The contract of `atelier::platform::db`, on both databases.
 
 pub mod articles;
 pub mod audit;
@@ -16,7 +16,7 @@ pub mod sessions;
 pub mod settings;
 pub mod writing;
 
-use atelier::store::{Name, Store};
+use atelier::platform::db::{Name, Store};
 use atelier_core::domain::{
     Article, ArticleId, Customer, CustomerId, FeatureValue, Features, OpenOutfit, Outfit, Slot, Slots, Split,
     Timestamp,

@@ -3,7 +3,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier::store::{OpenError, Store, StoreError};
+use atelier::platform::db::{OpenError, Store, StoreError};
 use tokio::{task::JoinSet, time::timeout};
 
 use super::{NOW, coat};

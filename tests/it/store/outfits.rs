@@ -1,4 +1,7 @@
-use atelier::store::{Conflict, Counts, Origin, Put, Store, StoreError};
+use atelier::{
+    outfits::Origin,
+    platform::db::{Conflict, Counts, Put, Store, StoreError},
+};
 use atelier_core::domain::{ArticleId, FeatureValue, Role, Split};
 use futures_util::TryStreamExt;
 

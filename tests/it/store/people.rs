@@ -1,4 +1,7 @@
-use atelier::store::{Conflict, NewSession, PersonId, Proof, StoreError, TokenHash};
+use atelier::{
+    people::{NewSession, PersonId, Proof},
+    platform::db::{Conflict, StoreError, TokenHash},
+};
 use atelier_core::domain::Role;
 
 use super::{LATER, NOW, name};

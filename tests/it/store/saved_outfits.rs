@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use atelier::store::{
-    Author, Conflict, FeedbackEvent, FeedbackKind, KEPT, Name, Note, Origin, PersonId, Put, SavedFilter,
-    SavedOutfit, Store, StoreError, SuggestedArticle, TokenHash,
+use atelier::{
+    outcomes::{FeedbackEvent, FeedbackKind, SuggestedArticle},
+    outfits::{KEPT, Origin, SavedFilter, SavedOutfit},
+    people::PersonId,
+    platform::db::{Author, Conflict, Name, Note, Put, Store, StoreError, TokenHash},
 };
 use atelier_core::domain::{Outfit, Role, Slots};
 use futures_util::{StreamExt, TryStreamExt};
@@ -80,7 +82,7 @@ async fn a_draft_is_no_outfit_yet(db: TestDatabase) {
 #[apply(contract)]
 async fn a_change_in_place_is_complete_and_in_the_history(db: TestDatabase) {
     let (store, ada) = start(&db).await;
-    let by = store.by(Author { actor: atelier::store::Actor::Person(ada), peer: None });
+    let by = store.by(Author { actor: atelier::platform::db::Actor::Person(ada), peer: None });
     let (seq, _) = by.saved_outfits().save(&open_outfit("c", &ABCD), false, Some(ada), NOW).await.unwrap();
     let edit = |saved: &mut SavedOutfit| {
         saved.name = Some(name("Autumn office"));

@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use atelier::store::{NewSession, Person, PersonId, Proof, Store, TokenHash};
+use atelier::{
+    people::{NewSession, Person, PersonId, Proof},
+    platform::db::{Store, TokenHash},
+};
 use atelier_core::domain::{Role, Timestamp};
 
 use super::{LATER, NOW, name};

@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use atelier::store::Entry;
+use atelier::platform::db::Entry;
 use atelier_core::domain::Timestamp;
 use futures_util::future::join_all;
 use serde_json::json;

@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use atelier::store::{Put, Store, StoreError};
+use atelier::platform::db::{Put, Store, StoreError};
 use serde_json::json;
 use tokio::task::JoinSet;
 

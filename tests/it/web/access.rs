@@ -3,8 +3,8 @@
 use std::time::SystemTime;
 
 use atelier::{
-    service::access::{Opens, Scope, Token},
-    store::{Actor, Author, Entry, Name, PersonId, SIGN_IN_FAILED},
+    people::{Opens, PersonId, Scope, Token},
+    platform::db::{Actor, Author, Entry, Name, SIGN_IN_FAILED},
 };
 use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};

@@ -4,8 +4,8 @@
 use std::time::SystemTime;
 
 use atelier::{
-    service::access::Token,
-    store::{Name, NewSession, Proof, TokenHash},
+    people::{NewSession, Proof, Token},
+    platform::db::{Name, TokenHash},
 };
 use atelier_core::domain::Role;
 use reqwest::Method;
@@ -161,7 +161,7 @@ async fn each_form_requires_its_role_and_session(Demo(service): Demo) {
         }
     }
     let after = (service.store.people().list().await.unwrap(), service.log(99).await);
-    let names = |people: &[atelier::store::Person]| {
+    let names = |people: &[atelier::people::Person]| {
         people.iter().map(|one| (one.name.clone(), one.role)).collect::<Vec<_>>()
     };
     assert!(
@@ -186,7 +186,7 @@ const OPEN: [(&str, &str); 7] = [
 /// New pages and forms must be added here.
 #[apply(on_sqlite)]
 async fn every_page_is_listed_here(service: Service) {
-    let shown = format!("{:?}", atelier::web::app(service.state.clone()));
+    let shown = format!("{:?}", atelier::app::app(service.state.clone()));
     let document = service.json("/openapi.json").await;
     let named = |method: &str, path: &str| {
         let pages = PAGES.iter().map(|(known, _)| ("GET", *known));

@@ -3,8 +3,9 @@
 use std::time::{Duration, SystemTime};
 
 use atelier::{
-    service::live_release,
-    store::{Actor, Name, PersonId, SIGN_IN_FAILED},
+    people::PersonId,
+    platform::db::{Actor, Name, SIGN_IN_FAILED},
+    releases as live_release,
 };
 use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
@@ -271,7 +272,7 @@ async fn signing_in_and_out_are_entries_with_the_peer(service: Service) {
     until!(log(&service).await.len() == 4);
     let right = send(&service, "/sign-in", &[("name", "ada"), ("password", PASSWORD)]).await;
     let cookie = header(&right, "set-cookie").split([';', '=']).nth(1).unwrap();
-    let session = atelier::service::access::Token::parse(cookie).unwrap();
+    let session = atelier::people::Token::parse(cookie).unwrap();
     let signed_in = Browser { session, ..service.signed_in(Role::Stylist).await };
     assert_eq!(signed_in.post("/sign-out", &[]).await.status(), 303);
     let by = Actor::Person(ada.id);

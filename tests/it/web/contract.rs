@@ -4,8 +4,8 @@
 use std::{collections::BTreeSet, io::Read, time::SystemTime};
 
 use atelier::{
-    service::access::{Opens, Scope},
-    store::Name,
+    people::{Opens, Scope},
+    platform::db::Name,
 };
 use atelier_core::domain::Role;
 use flate2::read::GzDecoder;

@@ -2,7 +2,10 @@
 
 use std::collections::HashSet;
 
-use atelier::store::{Entry, FeedbackEvent, FeedbackKind, SuggestedArticle};
+use atelier::{
+    outcomes::{FeedbackEvent, FeedbackKind, SuggestedArticle},
+    platform::db::Entry,
+};
 use atelier_core::domain::{ArticleId, CustomerId, Features, Outfit, Role, Timestamp};
 use serde_json::{Value, json};
 

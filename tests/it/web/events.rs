@@ -4,11 +4,9 @@ use std::{
 };
 
 use atelier::{
+    completion::tickets::{Suggested, SuggestedFor},
     config::Limits,
-    service::{
-        events::Recorder,
-        tickets::{Suggested, SuggestedFor},
-    },
+    outcomes::events::Recorder,
 };
 use atelier_core::{
     domain::{Article, ArticleId, Schema},

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command, time::SystemTime};
 
-use atelier::{service::guard, store::Actor};
+use atelier::{experiments::guard, platform::db::Actor};
 use atelier_core::domain::{Customer, Role};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 use std::time::SystemTime;
 
-use atelier::service::tickets::{Suggested, SuggestedFor};
+use atelier::completion::tickets::{Suggested, SuggestedFor};
 use atelier_core::domain::ArticleId;
 use reqwest::StatusCode;
 use serde_json::{Value, json};

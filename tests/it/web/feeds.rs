@@ -222,7 +222,7 @@ async fn the_last_thirty_of_a_table_are_kept(service: Service) {
 /// What a process that was killed left: the running one is found at the next start, the waiting one when it is silent.
 #[apply(contract)]
 async fn a_killed_import_is_interrupted(service: Service) {
-    use atelier::store::{ImportState, Progress};
+    use atelier::imports::{ImportState, Progress};
     use atelier_core::domain::Timestamp;
     let imports = service.store.imports();
     let now: Timestamp = service.state.clock.now().into();

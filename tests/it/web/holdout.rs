@@ -1,6 +1,6 @@
 //! `/holdout` and `/rules/{name}/effect`: customers without rules, and what rules change.
 
-use atelier::service::{holdout::Holdout, tickets::read_recorded};
+use atelier::{completion::tickets::read_recorded, steering::holdout::Holdout};
 use atelier_core::domain::{Customer, Role, RuleName};
 use serde_json::{Value, json};
 

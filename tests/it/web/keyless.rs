@@ -1,6 +1,6 @@
 //! The demo: programs need no key there, pages of other sites do, and no shop fits into it.
 
-use atelier::service::access::RequireKey;
+use atelier::people::RequireKey;
 use atelier_core::domain::Role;
 use reqwest::StatusCode;
 use serde_json::{Value, json};

@@ -7,8 +7,8 @@ use std::{
 
 use atelier::{
     config::Limits,
-    service::access::{Opens, Scope},
-    store::{Actor, ApiKey, Name},
+    people::{ApiKey, Opens, Scope},
+    platform::db::{Actor, Name},
 };
 use atelier_core::domain::{CustomerId, Role, Timestamp};
 use reqwest::{Method, Response};

@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, fs, time::SystemTime};
 
 use atelier::{
     config::Limits,
-    service::access::{Opens, Scope},
-    store::Name,
+    people::{Opens, Scope},
+    platform::db::Name,
 };
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};

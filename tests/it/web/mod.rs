@@ -69,17 +69,18 @@ use std::{
 };
 
 use atelier::{
+    app as web,
+    catalogue::search::Synonyms,
+    completion::tickets::Tickets,
     config::{self, Limits},
-    service::{
-        access::{Access, RequireKey, Token},
-        live_release::Releases,
-        profiles::Profiles,
-        search::Synonyms,
-        tickets::Tickets,
+    customers::profiles::Profiles,
+    people::{Access, RequireKey, Token},
+    platform::{
+        db::{AuditEntry, Name, Store},
+        http::{AppState, CrossOrigins, Metrics, Parts},
     },
-    store::{AuditEntry, Name, Store},
+    releases::Releases,
     telemetry::Traces,
-    web::{self, AppState, CrossOrigins, Metrics, Parts},
 };
 use atelier_core::{
     domain::{Article, Customer, Outfit, Role, Split, Timestamp},

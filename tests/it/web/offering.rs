@@ -1,6 +1,6 @@
 //! What Studio says to a ranks and offers, by its HTML.
 
-use atelier::store::FeedbackKind;
+use atelier::outcomes::FeedbackKind;
 use atelier_core::domain::{CustomerId, Role};
 use futures_util::TryStreamExt;
 use serde_json::json;

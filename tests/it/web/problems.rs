@@ -52,7 +52,7 @@ async fn request_ids_are_kept_or_made(service: Service) {
 #[apply(on_sqlite)]
 async fn every_problem_is_explained(db: TestDatabase) {
     let html = Service::start(&db).await.page("/docs/problems").await.text().await.unwrap();
-    for kind in atelier::web::KINDS {
+    for kind in atelier::platform::http::KINDS {
         assert!(html.contains(&format!("<section id=\"{}\">", kind.code())), "{}", kind.code());
     }
 }

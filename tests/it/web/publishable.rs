@@ -4,8 +4,8 @@ use std::{net::IpAddr, process::Command, time::SystemTime};
 
 use atelier::{
     config::Limits,
-    service::access::Opens,
-    store::{ApiKey, Name},
+    people::{ApiKey, Opens},
+    platform::db::Name,
 };
 use atelier_core::domain::{Role, Timestamp};
 use hmac::{Hmac, KeyInit, Mac};

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use atelier::{config::Limits, service::live_release, store::Actor};
+use atelier::{config::Limits, platform::db::Actor, releases as live_release};
 use atelier_core::{domain::Role, util::digest::sha256};
 use flate2::{Compression, write::GzEncoder};
 use reqwest::Response;

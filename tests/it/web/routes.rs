@@ -94,7 +94,10 @@ async fn problem(operation: &Operation, answer: Response, statuses: &[u16], case
     assert_eq!(problem["request_id"], id, "{case}");
     let code = problem["code"].as_str().unwrap();
     assert_eq!(problem["type"], format!("/docs/problems#{code}"), "{case}");
-    let kind = atelier::web::KINDS.iter().find(|kind| kind.code() == code).expect("the code is in the table");
+    let kind = atelier::platform::http::KINDS
+        .iter()
+        .find(|kind| kind.code() == code)
+        .expect("the code is in the table");
     assert_eq!((problem["title"].as_str(), kind.status()), (Some(kind.title()), status), "{case}");
     assert!(!problem["detail"].as_str().unwrap().is_empty(), "{case}");
     for finding in problem["errors"].as_array().into_iter().flatten() {
@@ -114,7 +117,7 @@ async fn problem(operation: &Operation, answer: Response, statuses: &[u16], case
 async fn the_openapi_document_lists_exactly_the_routes(db: TestDatabase) {
     let service = start(&db).await;
     let (_, operations) = document(&service).await;
-    let shown = format!("{:?}", atelier::web::app(service.state.clone()));
+    let shown = format!("{:?}", atelier::app::app(service.state.clone()));
     let (_, paths) = shown.split_once("paths: {").expect("axum still shows a router's paths");
     let (paths, _) = paths.split_once('}').map_or((paths, ""), |_| split_map(paths));
     let routed: BTreeSet<&str> =

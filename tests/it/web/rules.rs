@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use atelier::store::Actor;
+use atelier::platform::db::Actor;
 use atelier_core::domain::{Article, Role};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -557,8 +557,8 @@ async fn comparisons_and_the_picker_follow_the_rules(Demo(service): Demo) {
 #[apply(on_sqlite)]
 async fn only_a_key_for_rules_asks_without_them(Guarded(service): Guarded) {
     use atelier::{
-        service::access::{Opens, Scope},
-        store::Name,
+        people::{Opens, Scope},
+        platform::db::Name,
     };
     service.bring_in_demo().await;
     service.serve_demo().await;

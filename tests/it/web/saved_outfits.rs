@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use atelier::store::FeedbackKind;
+use atelier::outcomes::FeedbackKind;
 use atelier_core::domain::{CustomerId, Role, Timestamp};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use atelier::{config::Limits, service::live_release};
+use atelier::{config::Limits, releases as live_release};
 use atelier_core::domain::Role;
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -8,8 +8,8 @@ use std::{
 };
 
 use atelier::{
-    service::access::Token,
-    store::{Actor, Author, Name},
+    people::Token,
+    platform::db::{Actor, Author, Name},
 };
 use atelier_core::domain::{Role, Timestamp};
 use futures_util::FutureExt;
@@ -99,7 +99,7 @@ async fn a_password_signs_in_and_signing_out_ends_the_session(service: Service) 
     let right = send(&service, "/sign-in", &[("name", "some stylist"), ("password", PASSWORD)]).await;
     let cookie = session(&right);
     assert_eq!(get(&service, "/studio", &cookie).await.status(), 200);
-    let token = atelier::service::access::Token::parse(cookie.split_once('=').unwrap().1).unwrap();
+    let token = atelier::people::Token::parse(cookie.split_once('=').unwrap().1).unwrap();
     let ada = Browser { session: token, ..ada };
     let out = ada.post("/sign-out", &[]).await;
     assert_eq!((out.status().as_u16(), header(&out, "location")), (303, "/sign-in"));

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use atelier::store::{FeedbackKind, Origin, Outcomes};
+use atelier::{
+    outcomes::{FeedbackKind, Outcomes},
+    outfits::Origin,
+};
 use atelier_core::domain::{ArticleId, CustomerId, Role};
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};

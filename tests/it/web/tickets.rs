@@ -3,8 +3,8 @@
 use std::{fs, path::Path, time::Duration};
 
 use atelier::{
+    completion::tickets::{Suggested, SuggestedFor, Tickets},
     config::{Limits, Tickets as Settings},
-    service::tickets::{Suggested, SuggestedFor, Tickets},
 };
 use atelier_core::{
     domain::{ArticleId, CustomerId, Timestamp},

@@ -4,8 +4,8 @@ use std::time::SystemTime;
 
 use atelier::{
     config::Limits,
-    service::access::{Key, Opens, Scope},
-    store::{Name, NewSession, Proof, TokenHash},
+    people::{Key, NewSession, Opens, Proof, Scope},
+    platform::db::{Name, TokenHash},
 };
 use atelier_core::domain::{Role, Timestamp};
 use sqlx::AnyConnection;

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, fs};
 
-use atelier::store::Store;
+use atelier::platform::db::Store;
 use atelier_core::domain::Role;
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};

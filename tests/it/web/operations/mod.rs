@@ -6,7 +6,7 @@ pub mod routing;
 
 use atelier::{
     config::Limits,
-    store::{Actor, Name},
+    platform::db::{Actor, Name},
 };
 use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use atelier::store::Entry;
+use atelier::platform::db::Entry;
 use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

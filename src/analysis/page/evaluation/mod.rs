@@ -1,0 +1,254 @@
+//! `/evaluation`: how good the release's methods are, where they differ, and how significant the differences are.
+//!
+//! The figures come from the release or, under Results, from the project's published tables; nothing is measured
+//! here. Each view is a file with its template.
+
+mod case_query;
+mod cases;
+mod customers;
+mod known_type;
+mod new_articles;
+mod overview;
+mod results;
+mod segments;
+mod summary;
+mod table_one;
+mod tables;
+
+use std::sync::Arc;
+
+use askama::Template;
+use atelier_core::{
+    domain::{Method, list_methods},
+    drawing::chart,
+};
+use atelier_engine::evaluation::{EvaluationError, Figures, Metric, PAPER, RANKS};
+use axum::{Router, response::Html, routing::get};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    platform::{
+        http::{AppState, Finding, Problem},
+        page::{form, shell::Shell},
+    },
+    releases::LiveRelease,
+};
+
+pub(crate) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/evaluation", get(self::overview::page))
+        .route("/evaluation/table.csv", get(self::tables::download))
+        .route("/evaluation/segments", get(self::segments::page))
+        .route("/evaluation/cases", get(self::cases::page))
+        .route("/evaluation/cases.csv", get(self::cases::download))
+        .route("/evaluation/customers", get(self::customers::page))
+        .route("/evaluation/customers.csv", get(self::customers::download))
+        .route("/evaluation/results", get(self::results::page))
+        .route("/evaluation/results.csv", get(self::results::download))
+}
+
+/// The views, as the tabs above each of them.
+#[derive(Debug, Clone, Copy)]
+enum Tab {
+    Overview,
+    Segments,
+    Cases,
+    Customers,
+    Results,
+}
+
+impl Tab {
+    const ALL: [Tab; 5] = [Tab::Overview, Tab::Segments, Tab::Cases, Tab::Customers, Tab::Results];
+
+    fn path(self) -> &'static str {
+        match self {
+            Self::Overview => "/evaluation",
+            Self::Segments => "/evaluation/segments",
+            Self::Cases => "/evaluation/cases",
+            Self::Customers => "/evaluation/customers",
+            Self::Results => "/evaluation/results",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Overview => "Methods",
+            Self::Segments => "Segments",
+            Self::Cases => "Cases",
+            Self::Customers => "Customers",
+            Self::Results => "Results",
+        }
+    }
+}
+
+/// Why a view has no data.
+struct Lack {
+    title: &'static str,
+    detail: String,
+    /// Whether the release lacks the file, so that training could add it.
+    missing: bool,
+}
+
+/// The page in place of a view without data.
+#[derive(Template)]
+#[template(path = "analysis/evaluation/lack.html")]
+struct LackPage {
+    shell: Shell,
+    tab: Tab,
+    lack: Lack,
+}
+
+impl Lack {
+    fn of_release() -> Self {
+        let detail =
+            "An admin can activate one under Operations; its evaluation then appears here".to_owned();
+        Self { title: "No release is live", detail, missing: false }
+    }
+
+    fn page(self, shell: Shell, tab: Tab) -> Result<Html<String>, Problem> {
+        Ok(Html(LackPage { shell, tab, lack: self }.render()?))
+    }
+}
+
+impl From<EvaluationError> for Lack {
+    fn from(error: EvaluationError) -> Self {
+        let (title, missing) = match &error {
+            EvaluationError::Missing { file, .. } if *file == RANKS => {
+                ("This release has no single cases", true)
+            }
+            EvaluationError::Missing { .. } => ("This release has no evaluation", true),
+            EvaluationError::Changed(_) | EvaluationError::Damaged { .. } => {
+                ("The release's evaluation cannot be read", false)
+            }
+        };
+        if !missing {
+            tracing::warn!(%error, "cannot read the release's evaluation");
+        }
+        Self { title, detail: error.to_string(), missing }
+    }
+}
+
+/// The live release with its figures.
+async fn read_figures(state: &AppState) -> Result<(Arc<LiveRelease>, Arc<Figures>), Lack> {
+    let live = state.releases.current().ok_or_else(Lack::of_release)?;
+    let figures = live.evaluation.figures().await?;
+    Ok((live, figures))
+}
+
+/// The query of a view that compares methods.
+#[derive(Debug, Default, Deserialize, Serialize)]
+struct ChoiceQuery {
+    /// Defaults to the paper's five.
+    #[serde(default)]
+    method: Vec<Method>,
+    metric: Option<Metric>,
+    /// The feature that splits outfits into segments; only for Segments.
+    by: Option<String>,
+}
+
+/// The methods and the metric to show, with the methods to choose from.
+#[derive(Debug)]
+struct Choice {
+    /// In the methods' own order.
+    chosen: Vec<Method>,
+    metric: Metric,
+    methods: Vec<MethodOption>,
+}
+
+/// A method to choose.
+#[derive(Debug)]
+struct MethodOption {
+    method: Method,
+    /// Its mark in charts.
+    mark: String,
+    chosen: bool,
+}
+
+impl Choice {
+    fn new(query: &ChoiceQuery, figures: &Figures) -> Result<Self, Problem> {
+        let evaluated: Vec<Method> = figures.methods().collect();
+        if let Some(missing) = query.method.iter().find(|method| !evaluated.contains(method)) {
+            return Err(Problem::invalid(vec![not_evaluated("method", *missing, &evaluated)]));
+        }
+        let select =
+            |wanted: &[Method]| evaluated.iter().copied().filter(|method| wanted.contains(method)).collect();
+        let mut chosen: Vec<Method> = select(&query.method);
+        if chosen.is_empty() {
+            chosen = select(&PAPER.map(|row| row.method));
+        }
+        if chosen.is_empty() {
+            chosen.clone_from(&evaluated);
+        }
+        let option = |&method: &Method| MethodOption {
+            method,
+            mark: chart::mark(series_kind(method)),
+            chosen: chosen.contains(&method),
+        };
+        let methods = evaluated.iter().map(option).collect();
+        Ok(Self { chosen, metric: query.metric.unwrap_or(Metric::CrossEntropy), methods })
+    }
+
+    /// The choice as a query.
+    fn query(&self) -> String {
+        form::query(&ChoiceQuery { method: self.chosen.clone(), metric: Some(self.metric), by: None })
+    }
+}
+
+/// A method's colour and mark: the same in every chart and for every release.
+fn series_kind(method: Method) -> usize {
+    let of_name = || method.as_str().bytes().map(usize::from).sum();
+    Method::ALL.iter().position(|other| *other == method).unwrap_or_else(of_name)
+}
+
+fn not_evaluated(parameter: &str, method: Method, evaluated: &[Method]) -> Finding {
+    let names = list_methods(evaluated);
+    let detail = format!("the release's evaluation has no method {method}; it has {names}");
+    Finding::parameter(parameter, detail)
+}
+
+/// The numbers of a chart as a table, for readers who cannot see the chart and for copying.
+#[derive(Debug)]
+struct Numbers {
+    caption: String,
+    /// The first one heads the rows' names.
+    columns: Vec<String>,
+    rows: Vec<(String, Vec<String>)>,
+}
+
+/// A chart with its numbers.
+#[derive(Debug)]
+struct Drawn {
+    /// An SVG that is safe to insert into a page.
+    svg: String,
+    numbers: Numbers,
+}
+
+/// A difference between two figures, as a cell of a table.
+#[derive(Debug)]
+pub(crate) struct Difference {
+    pub(crate) class: &'static str,
+    pub(crate) sign: &'static str,
+    pub(crate) words: &'static str,
+    pub(crate) written: String,
+    pub(crate) interval: String,
+}
+
+impl Difference {
+    /// `ends` are the difference and its interval.
+    pub(crate) fn new(metric: Metric, is_significant: bool, ends: [f64; 3]) -> Self {
+        let [difference, low, high] = ends;
+        let (class, sign, words) = match () {
+            () if !is_significant => ("quiet", "≈", "no significant difference"),
+            () if metric.better(difference, 0.0) => ("good", "▲", "better"),
+            () => ("bad", "▼", "worse"),
+        };
+        let interval = crate::platform::page::format::interval(metric, low, high);
+        Self {
+            class,
+            sign,
+            words,
+            written: crate::platform::page::format::signed(metric, difference),
+            interval,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! `/evaluation/results`: the project's own published results, on worlds that the release does not include.
+
+use askama::Template;
+use atelier_engine::evaluation::Published;
+use axum::{
+    extract::State,
+    response::{Html, Response},
+};
+use serde::Deserialize;
+
+use super::{
+    Tab, read_figures,
+    table_one::{METRICS, TableOne},
+    tables,
+};
+use crate::{
+    people::page::visitor::Analyst,
+    platform::{
+        http::{AppState, Finding, Problem},
+        page::{
+            figures::csv_file,
+            form::PageQuery,
+            format,
+            shell::{Page, Shell},
+        },
+    },
+};
+
+#[derive(Template)]
+#[template(path = "analysis/evaluation/results.html")]
+struct ResultsPage {
+    shell: Shell,
+    tab: Tab,
+    results: Vec<ResultView>,
+}
+
+struct ResultView {
+    data: &'static str,
+    outfits: String,
+    slots: String,
+    /// The number of slots that the oracle answered.
+    bounded: Option<String>,
+    /// Whether the live release was evaluated on another data set of this name.
+    is_other: bool,
+    table: TableOne,
+}
+
+pub(super) async fn page(
+    Analyst(visitor): Analyst,
+    State(state): State<AppState>,
+) -> Result<Html<String>, Problem> {
+    let live = read_figures(&state).await.ok();
+    let is_other = |published: &Published| {
+        live.as_ref().is_some_and(|(_, figures)| {
+            let own = &figures.comparison;
+            own.data == published.data && (own.outfits, own.slots) != (published.outfits, published.slots)
+        })
+    };
+    let results = Published::all().iter().map(|published| ResultView {
+        data: &published.data,
+        outfits: format::count(published.outfits),
+        slots: format::count(published.slots),
+        bounded: published.bounds.map(|bounds| format::count(bounds.known.slots)),
+        is_other: is_other(published),
+        table: TableOne::from_published(published),
+    });
+    let page =
+        ResultsPage { shell: visitor.shell(Page::Evaluation), tab: Tab::Results, results: results.collect() };
+    Ok(Html(page.render()?))
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct WorldQuery {
+    data: String,
+}
+
+/// A world's table as a file.
+pub(super) async fn download(
+    Analyst(_): Analyst,
+    PageQuery(WorldQuery { data }): PageQuery<WorldQuery>,
+) -> Result<Response, Problem> {
+    let Some(world) = Published::all().iter().find(|world| world.data == data) else {
+        let worlds: Vec<&str> = Published::all().iter().map(|world| world.data.as_str()).collect();
+        let detail = format!("there is no world {data:?}; choose one of {}", worlds.join(", "));
+        return Err(Problem::invalid(vec![Finding::parameter("data", detail)]));
+    };
+    let lines = tables::methods(&world.methods, &world.baselines, None);
+    Ok(csv_file(&format!("results-{data}.csv"), lines.into_text()))
+}

@@ -1,0 +1,552 @@
+//! `/articles`: the catalogue.
+
+use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
+
+use atelier_core::{
+    domain::{Article, ArticleError, ArticleId, ArticlePatch, PatchError, Schema, json_number},
+    util::json_pointer::step,
+};
+use atelier_engine::packed_article::PackedArticle;
+use atelier_files::Deletion;
+use axum::{
+    extract::{Request, State},
+    http::StatusCode,
+    response::Response,
+};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{MapAccess, Visitor},
+    ser::{self, SerializeMap},
+};
+use serde_json::{Map, Value, json, value::RawValue};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{self, RefOr},
+};
+use utoipa_axum::routes;
+
+use super::sql::ArticleFilter;
+use crate::{
+    imports::api::bulk::{ImportBody, TableQuery},
+    people::{Scope, gate::Caller},
+    platform::http::{
+        AppState, Finding, Kind, Problem,
+        conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders},
+        extract::{ConditionalQuery, Json, MergePatch, Path, Query},
+        paging::{self, ArticleQuery, Page},
+        resource::{self, Resource, Target, check_id},
+        routes::Routes,
+        schema::{
+            ArticleIdSchema, ArticleTypeSchema, ConditionSchema, EmbeddingSchema, InStockSchema, PriceSchema,
+            StockSchema, VariantSchema,
+        },
+    },
+    releases::{
+        LiveRelease,
+        coverage::{Unknown, find_misfits, find_unknown},
+    },
+};
+
+pub(crate) fn router() -> Routes {
+    Routes::new()
+        .scoped(Scope::Catalogue, routes!(list))
+        .scoped(Scope::Catalogue, routes!(get, put, patch, delete))
+        .streaming(Scope::Catalogue, routes!(import))
+        .also_at(
+            "/articles/{id}",
+            "/articles/bulk",
+            axum::routing::get(get).put(put).patch(patch).delete(delete),
+        )
+}
+
+/// An article in an answer.
+#[derive(Debug, Clone)]
+pub(crate) struct ArticleBody {
+    article: Arc<PackedArticle>,
+    /// All, if none are named.
+    fields: Option<Arc<[String]>>,
+    /// Set if anyone may read it.
+    public: Option<Public>,
+}
+
+/// What an article that anyone may read is shown for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Public {
+    /// The store whose stock counts; none for all.
+    pub(crate) store: Option<Arc<str>>,
+}
+
+/// What anyone may read of a variant that they may read at all.
+pub(crate) const PUBLIC_OF_VARIANTS: [&str; 4] = ["id", "size", "options", "in_stock"];
+
+impl ArticleBody {
+    pub(crate) fn new(
+        article: Arc<PackedArticle>,
+        fields: Option<Arc<[String]>>,
+        public: Option<Public>,
+    ) -> Self {
+        Self { article, fields, public }
+    }
+}
+
+impl Serialize for ArticleBody {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.fields {
+            None => self.article.serialize(serializer),
+            Some(fields) => {
+                let selection = Selection { object: self.article.json(), fields, always: &["id", "type"] };
+                match &self.public {
+                    Some(Public { store }) => {
+                        selection.serialize_public(&self.article, store.as_deref(), serializer)
+                    }
+                    None => selection.serialize(serializer),
+                }
+            }
+        }
+    }
+}
+
+/// Some fields of a JSON object, whose values are copied as they are written.
+#[derive(Debug)]
+pub(crate) struct Selection<'a> {
+    pub(crate) object: &'a RawValue,
+    pub(crate) fields: &'a [String],
+    pub(crate) always: &'a [&'a str],
+}
+
+impl Serialize for Selection<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.chosen()?)
+    }
+}
+
+impl<'a> Selection<'a> {
+    fn chosen<E: ser::Error>(&self) -> Result<impl Iterator<Item = (Cow<'a, str>, &'a RawValue)>, E> {
+        let &Self { object, fields, always } = self;
+        let Fields(all) = serde_json::from_str(object.get()).map_err(ser::Error::custom)?;
+        let is_shown = move |name: &str| always.contains(&name) || fields.iter().any(|field| field == name);
+        Ok(all.into_iter().filter(move |(name, _)| is_shown(name)))
+    }
+
+    /// An article, with the same selection of each variant, and whether it is in stock instead of how many there are.
+    fn serialize_public<S: Serializer>(
+        &self,
+        packed: &PackedArticle,
+        store: Option<&str>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let is_in_stock = packed.stock(store);
+        let mut article = serializer.serialize_map(None)?;
+        for (name, value) in self.chosen()? {
+            if name == "variants" {
+                let objects: Vec<&RawValue> =
+                    serde_json::from_str(value.get()).map_err(ser::Error::custom)?;
+                let variants = objects.into_iter().zip(packed.offers()).map(|(object, offer)| {
+                    let own = Self { object, always: &PUBLIC_OF_VARIANTS, ..*self };
+                    let own = own.chosen()?.filter(|(name, _)| name != "in_stock");
+                    let mut shown: BTreeMap<Cow<'_, str>, Value> = BTreeMap::new();
+                    for (name, value) in own {
+                        shown.insert(name, serde_json::from_str(value.get()).map_err(ser::Error::custom)?);
+                    }
+                    shown.insert("in_stock".into(), is_in_stock(offer).into());
+                    Ok(shown)
+                });
+                article.serialize_entry(&name, &variants.collect::<Result<Vec<_>, S::Error>>()?)?;
+            } else {
+                article.serialize_entry(&name, value)?;
+            }
+        }
+        article.end()
+    }
+}
+
+/// The fields of an object in their order.
+struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+        struct Visit;
+
+        impl<'de> Visitor<'de> for Visit {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some((Name(name), value)) = map.next_entry()? {
+                    fields.push((name, value));
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Visit)
+    }
+}
+
+/// An article: its id, its type, and the shop's other attributes.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only the schema of an article, which serializes itself")]
+struct ArticleFields {
+    #[schema(value_type = ArticleIdSchema)]
+    id: String,
+    #[schema(value_type = ArticleTypeSchema)]
+    r#type: String,
+    #[serde(flatten)]
+    attributes: Map<String, Value>,
+}
+
+impl PartialSchema for ArticleBody {
+    fn schema() -> RefOr<openapi::Schema> {
+        ArticleFields::schema()
+    }
+}
+
+impl ToSchema for ArticleBody {
+    fn name() -> Cow<'static, str> {
+        "Article".into()
+    }
+}
+
+impl From<Arc<PackedArticle>> for ArticleBody {
+    fn from(article: Arc<PackedArticle>) -> Self {
+        Self::new(article, None, None)
+    }
+}
+
+impl From<Article> for ArticleBody {
+    fn from(article: Article) -> Self {
+        Self::new(Arc::new((&article).into()), None, None)
+    }
+}
+
+/// Articles
+///
+/// Sorted by the bytes of their ids.
+#[utoipa::path(get, path = "/articles", operation_id = "listArticles", tag = "articles",
+    params(ArticleQuery, (
+        "where" = Option<Vec<ConditionSchema>>, Query, max_items = 16, example = json!(["colour:navy"]),
+        description = "An attribute and one of its values, ignoring case; all of several conditions must hold",
+    )),
+    responses((status = 200, description = "A page of articles", body = Page<ArticleBody>)),
+)]
+async fn list(
+    State(state): State<AppState>,
+    ConditionalQuery { query, conditions }: ConditionalQuery<ArticleQuery>,
+) -> Result<Json<Page<ArticleBody>>, Problem> {
+    find(&state, query, conditions).await.map(Json)
+}
+
+pub(crate) async fn find(
+    state: &AppState,
+    query: ArticleQuery,
+    conditions: Vec<(String, String)>,
+) -> Result<Page<ArticleBody>, Problem> {
+    let n = paging::size(query.n, state.limits)?;
+    let after = paging::cursor(query.cursor.as_deref(), |id| ArticleId::new(id).ok())?;
+    let filter = ArticleFilter { search: query.search, kind: query.r#type, attributes: conditions };
+    let found = state.store.articles().find(filter, after.as_ref(), n + 1);
+    Page::collect(found, n, |article| article.id.to_string(), ArticleBody::from).await
+}
+
+/// One article
+#[utoipa::path(get, path = "/articles/{id}", operation_id = "getArticle", tag = "articles",
+    params(("id" = ArticleIdSchema, Path, description = "The article's id", example = "a-00134"), ReadHeaders),
+    responses(
+        (status = 200, description = "The article", body = ArticleBody),
+        (status = 304, description = "The caller has this version"),
+        (status = 404, description = "The catalogue has no such article"),
+        (status = 412, description = "The article has another version"),
+    ),
+)]
+async fn get(
+    state: State<AppState>,
+    id: Path<ArticleId>,
+    conditions: Conditions,
+) -> Result<Response, Problem> {
+    resource::get::<Article>(state, id, conditions).await
+}
+
+/// A stored article, and warnings about it.
+#[derive(Debug)]
+pub(crate) struct ArticleStored {
+    article: Article,
+    warnings: Vec<Finding>,
+}
+
+/// A stored article, and warnings about it.
+#[derive(ToSchema)]
+#[schema(as = ArticleStored)]
+#[expect(dead_code, reason = "only the schema of a stored article, which serializes itself")]
+struct StoredFields {
+    #[schema(value_type = ArticleIdSchema)]
+    id: String,
+    #[schema(value_type = ArticleTypeSchema)]
+    r#type: String,
+    /// What the live release does not know of an article that it was not trained with. An attribute `warnings` is stored, but
+    /// not in this answer.
+    warnings: Vec<Finding>,
+    #[serde(flatten)]
+    attributes: Map<String, Value>,
+}
+
+impl Serialize for ArticleStored {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { article, warnings } = self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", article.id.as_str())?;
+        map.serialize_entry("type", article.kind())?;
+        for (name, value) in article.attributes().iter().filter(|(name, _)| *name != WARNINGS) {
+            map.serialize_entry(name, value)?;
+        }
+        map.serialize_entry(WARNINGS, warnings)?;
+        map.end()
+    }
+}
+
+const WARNINGS: &str = "warnings";
+
+impl ArticleStored {
+    fn new(article: Article, live: Option<&LiveRelease>) -> Self {
+        let warnings = live.map_or_else(Vec::new, |live| {
+            let pointer = |unknown: &Unknown| match unknown {
+                Unknown::Article | Unknown::Unsaid { .. } => String::new(),
+                Unknown::Value(value) => step(&value.attribute),
+                Unknown::Embedding(_) | Unknown::FarEmbedding => "/embedding".to_owned(),
+                Unknown::Unreadable { attribute } | Unknown::FitsNobody { attribute, .. } => step(attribute),
+                Unknown::AnySize { .. } => "/type".to_owned(),
+            };
+            let release = live.serving.release();
+            let found = find_unknown(release, &article).into_iter().chain(find_misfits(release, &article));
+            let found: Vec<Unknown> = found.collect();
+            found.iter().map(|unknown| Finding::at(pointer(unknown), unknown.describe(live.name()))).collect()
+        });
+        Self { article, warnings }
+    }
+}
+
+/// An article to store: its type, and any attributes.
+#[derive(ToSchema)]
+#[schema(as = ArticlePut, example = json!({"type": "coat", "colour": "red", "price": 79.9, "in_stock": true}))]
+#[expect(dead_code, reason = "only the schema of the body, which is read as a free object")]
+struct ArticlePut {
+    /// Optional; must be the id in the path.
+    #[schema(nullable = false)]
+    id: Option<ArticleIdSchema>,
+    r#type: ArticleTypeSchema,
+    price: Option<PriceSchema>,
+    in_stock: Option<InStockSchema>,
+    stock: Option<StockSchema>,
+    /// What a basket holds of it. The article's `sizes` and `stock` follow from theirs.
+    variants: Option<Vec<VariantSchema>>,
+    embedding: Option<EmbeddingSchema>,
+    #[schema(additional_properties)]
+    #[serde(flatten)]
+    attributes: Map<String, Value>,
+}
+
+/// Add or replace an article
+///
+/// Attributes that the body leaves out are deleted. `price` is a number of 0 or more, or a text such as `64,55` or
+/// `1.299,00`; `in_stock` is true or false, 0 or 1, or a word such as `yes` or `nein`. Both are stored as a number and a
+/// boolean; other values are refused.
+#[utoipa::path(put, path = "/articles/{id}", operation_id = "putArticle", tag = "articles",
+    params(("id" = ArticleIdSchema, Path, description = "The article's id", example = "a-00134"), PutHeaders),
+    request_body = ArticlePut,
+    responses(
+        (status = 200, description = "The article existed; this is the stored one now", body = StoredFields),
+        (status = 201, description = "The article is new", body = StoredFields),
+        (status = 412, description = "The article has another version, or exists already"),
+    ),
+)]
+async fn put(target: Target<ArticleId>, Json(body): Json<Map<String, Value>>) -> Result<Response, Problem> {
+    resource::put::<Article>(target, body).await
+}
+
+/// A change to an article: set attributes, or remove them with null. An object is merged into a stored object.
+#[derive(ToSchema)]
+#[schema(as = ArticlePatch, example = json!({"in_stock": false, "colour": null}))]
+#[expect(dead_code, reason = "only the schema of the body, which is read as a free object")]
+struct ArticleChange {
+    /// Optional; must be the id in the path.
+    #[schema(nullable = false)]
+    id: Option<ArticleIdSchema>,
+    #[schema(nullable = false)]
+    r#type: Option<ArticleTypeSchema>,
+    price: Option<PriceSchema>,
+    in_stock: Option<InStockSchema>,
+    stock: Option<StockSchema>,
+    /// What a basket holds of it. The article's `sizes` and `stock` follow from theirs.
+    variants: Option<Vec<VariantSchema>>,
+    embedding: Option<EmbeddingSchema>,
+    #[schema(additional_properties)]
+    #[serde(flatten)]
+    attributes: Map<String, Value>,
+}
+
+/// Change an article
+///
+/// A JSON Merge Patch (RFC 7396): attributes that the body leaves out stay, and null removes one.
+#[utoipa::path(patch, path = "/articles/{id}", operation_id = "patchArticle", tag = "articles",
+    params(("id" = ArticleIdSchema, Path, description = "The article's id", example = "a-00134"), ChangeHeaders),
+    request_body(content(
+        (ArticleChange = "application/merge-patch+json"),
+        (ArticleChange = "application/json"),
+    )),
+    responses(
+        (status = 200, description = "The article as it is stored now", body = StoredFields),
+        (status = 404, description = "The catalogue has no such article"),
+        (status = 412, description = "The article has another version"),
+    ),
+)]
+async fn patch(
+    target: Target<ArticleId>,
+    MergePatch(body): MergePatch<Map<String, Value>>,
+) -> Result<Response, Problem> {
+    resource::patch::<Article>(target, body).await
+}
+
+/// Delete an article
+///
+/// Stored outfits keep the article.
+#[utoipa::path(delete, path = "/articles/{id}", operation_id = "deleteArticle", tag = "articles",
+    params(("id" = ArticleIdSchema, Path, description = "The article's id", example = "a-00134"), ChangeHeaders),
+    responses(
+        (status = 204, description = "The article is deleted"),
+        (status = 404, description = "The catalogue has no such article"),
+        (status = 412, description = "The article has another version"),
+    ),
+)]
+async fn delete(target: Target<ArticleId>) -> Result<StatusCode, Problem> {
+    resource::delete::<Article>(target).await
+}
+
+/// Import articles
+///
+/// One article per line, `{"id": …, "type": …, …}`, in the format of `atelier export`. Either all articles are stored
+/// or none. With `mode=merge` a line changes a stored article as PATCH does, and adds an article if it has a type.
+/// With `mode=delete` a line is `{"id": …}`, and the article is deleted.
+#[utoipa::path(post, path = "/articles/bulk", operation_id = "importArticles",
+    tag = "articles", params(TableQuery),
+    request_body(content = String, content_type = "application/x-ndjson", example =
+        "{\"id\": \"a-new\", \"type\": \"hat\", \"price\": 29.9, \"in_stock\": true}\n"),
+    responses((status = 200, description = "The articles are stored", body = ImportBody)),
+)]
+async fn import(
+    state: State<AppState>,
+    caller: Caller,
+    query: Query<TableQuery>,
+    request: Request,
+) -> Result<Json<ImportBody>, Problem> {
+    resource::import::<Article>(state, caller, query, request).await
+}
+
+impl Resource for Article {
+    type Deletion = Deletion<ArticleId>;
+    type Body = ArticleBody;
+    type StoredBody = ArticleStored;
+    type PutBody = Map<String, Value>;
+    type PatchBody = Map<String, Value>;
+
+    fn unknown(id: &ArticleId) -> Problem {
+        Problem::new(Kind::NotFound, format!("there is no article {id:?} in the catalogue"))
+    }
+
+    /// Reads an article in the same way as a row of a file: an attribute that is null is left out, numbers are normalized.
+    fn read(
+        mut body: Map<String, Value>,
+        id: ArticleId,
+        _: &Schema,
+    ) -> Result<(Self, Vec<Finding>), Problem> {
+        let kind = take_type(&id, &mut body)?.ok_or_else(|| wrong("", "missing field `type`".into()))?;
+        body.retain(|_, value| !value.is_null());
+        check_attributes(&mut body)?;
+        let mut article = Article::new(id, kind, body).map_err(|error| refuse(&error))?;
+        article.normalise().map_err(|error| refuse(&error))?;
+        Ok((article, Vec::new()))
+    }
+
+    fn read_patch(
+        mut body: Map<String, Value>,
+        id: ArticleId,
+        _: &Schema,
+    ) -> Result<(ArticlePatch, Vec<Finding>), Problem> {
+        let kind = take_type(&id, &mut body)?;
+        check_attributes(&mut body)?;
+        Ok((ArticlePatch { id, kind, attributes: body }, Vec::new()))
+    }
+
+    fn refuse(error: PatchError) -> Problem {
+        match error {
+            PatchError::Untyped(id) => Self::unknown(&id),
+            PatchError::Article(error) => refuse(&error),
+        }
+    }
+
+    fn stored(self, _: Vec<Finding>, live: Option<&LiveRelease>) -> ArticleStored {
+        ArticleStored::new(self, live)
+    }
+}
+
+fn wrong(pointer: &str, detail: String) -> Problem {
+    Problem::invalid(vec![Finding::at(pointer, detail)])
+}
+
+fn refuse(error: &ArticleError) -> Problem {
+    match error {
+        ArticleError::Type(_) => wrong("/type", error.to_string()),
+        ArticleError::Reserved(_) => wrong("", error.to_string()),
+        ArticleError::Attribute { name, reason } => wrong(&step(name), reason.clone()),
+    }
+}
+
+/// Takes the fields that are not attributes out of the body.
+fn take_type(id: &ArticleId, body: &mut Map<String, Value>) -> Result<Option<String>, Problem> {
+    match body.remove("id") {
+        None => {}
+        Some(Value::String(in_body)) => check_id("/id", Some(&in_body), id)?,
+        Some(_) => {
+            return Err(wrong("/id", "`id` must be a string; omit it, since the path contains it".into()));
+        }
+    }
+    match body.remove("type") {
+        None => Ok(None),
+        Some(Value::String(kind)) => Ok(Some(kind)),
+        Some(other) => Err(wrong("/type", format!("an article's type must be a string, found {other}"))),
+    }
+}
+
+fn check_attributes(attributes: &mut Map<String, Value>) -> Result<(), Problem> {
+    if attributes.contains_key("") {
+        return Err(wrong("/", "an attribute needs a name, found an empty one".into()));
+    }
+    for (name, value) in attributes {
+        if name.contains('\0') || !normalise(value) {
+            return Err(wrong(&step(name), "it contains the character NUL (\\u0000); remove it".into()));
+        }
+    }
+    Ok(())
+}
+
+/// Normalizes numbers; false if a text or name contains NUL.
+fn normalise(value: &mut Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) => true,
+        Value::Number(number) => {
+            if let Some(float) = number.as_f64().filter(|_| number.is_f64()) {
+                *value = json!(json_number(float));
+            }
+            true
+        }
+        Value::String(text) => !text.contains('\0'),
+        Value::Array(values) => values.iter_mut().all(normalise),
+        Value::Object(fields) => {
+            fields.iter_mut().all(|(name, value)| !name.contains('\0') && normalise(value))
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! The pages.
+
+pub(crate) mod article_view;
+pub(crate) mod pictures;

@@ -1,0 +1,120 @@
+//! `/pictures/{type}.svg`: drawn garments, and the address of each article's picture.
+
+use std::borrow::Cow;
+
+use atelier_core::{
+    domain::Article,
+    drawing::garments::{self, Look},
+};
+use axum::{Router, response::Response, routing::get};
+use serde::Deserialize;
+
+use crate::platform::http::{
+    AppState, Kind, Problem,
+    conditions::{Conditions, Document},
+    extract::{Path, PathParameter, Query},
+};
+
+pub(crate) fn router() -> Router<AppState> {
+    Router::new().route("/pictures/{file}", get(picture))
+}
+
+/// The article's photo, if the shop has one.
+pub(crate) fn photo_of(article: &Article) -> Option<&str> {
+    article.words("image").find(|image| image.starts_with("https://"))
+}
+
+/// The address of the article's drawing.
+pub(crate) fn drawing_of(article: &Article) -> String {
+    let mut path = String::from("/pictures/");
+    // Form encoding differs from path encoding only in spaces.
+    let kind: Cow<'_, str> = form_urlencoded::byte_serialize(article.kind().as_bytes()).collect();
+    path.push_str(&kind.replace('+', "%20"));
+    path.push_str(".svg");
+    let mut separator = '?';
+    for name in ["colour", "pattern", "material", "gender"] {
+        if let Some(word) = article.words(name).next() {
+            let word: Cow<'_, str> = form_urlencoded::byte_serialize(word.as_bytes()).collect();
+            path.extend([&separator.to_string(), name, "=", &word]);
+            separator = '&';
+        }
+    }
+    path
+}
+
+/// A garment's attributes in a query. Any word is allowed; without a drawing for it the garment stays plain.
+#[derive(Debug, Deserialize)]
+struct Words {
+    #[serde(default)]
+    colour: String,
+    #[serde(default)]
+    pattern: String,
+    #[serde(default)]
+    material: String,
+    #[serde(default)]
+    gender: String,
+}
+
+#[derive(Debug)]
+struct File(String);
+
+impl PathParameter for File {
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+async fn picture(
+    Path(File(file)): Path<File>,
+    Query(words): Query<Words>,
+    conditions: Conditions,
+) -> Result<Response, Problem> {
+    let Some(kind) = file.strip_suffix(".svg") else {
+        let detail =
+            format!("there is no /pictures/{file}; the name is an article type and .svg, such as coat.svg");
+        return Err(Problem::new(Kind::NotFound, detail));
+    };
+    let Words { colour, pattern, material, gender } = &words;
+    let svg = garments::garment(&Look { kind, colour, pattern, material, gender });
+    Document::new("image/svg+xml", svg).answer("public, max-age=86400", &conditions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use atelier_core::domain::ArticleId;
+    use serde_json::{Value, json};
+
+    fn article(kind: &str, attributes: Value) -> Article {
+        let Value::Object(attributes) = attributes else { panic!("attributes are an object") };
+        Article::new(ArticleId::new("a-1").unwrap(), kind, attributes).unwrap()
+    }
+
+    fn path(kind: &str, attributes: Value) -> String {
+        drawing_of(&article(kind, attributes))
+    }
+
+    #[test]
+    fn a_photo_has_a_safe_address() {
+        let photo = "https://shop.example/1.jpg";
+        let of = |image: Value| photo_of(&article("coat", json!({ "image": image }))).map(str::to_owned);
+        assert_eq!(of(json!(photo)).as_deref(), Some(photo));
+        assert_eq!(of(json!(["javascript:1", photo])).as_deref(), Some(photo));
+        assert_eq!((of(json!("javascript:1")), of(json!(7))), (None, None));
+        assert_eq!(path("coat", json!({"image": photo, "colour": "red"})), "/pictures/coat.svg?colour=red");
+    }
+
+    #[test]
+    fn a_path_has_the_known_attributes_only() {
+        let all = json!({"price": 7, "gender": "men", "material": ["wool", "silk"], "colour": "light-blue",
+            "pattern": "plain"});
+        assert_eq!(
+            path("trench-coat", all),
+            "/pictures/trench-coat.svg?colour=light-blue&pattern=plain&material=wool&gender=men"
+        );
+        assert_eq!(
+            path("Ärmel / lang+?", json!({"colour": "a&b"})),
+            "/pictures/%C3%84rmel%20%2F%20lang%2B%3F.svg?colour=a%26b"
+        );
+    }
+}

@@ -1,0 +1,651 @@
+//! Finding customers and articles by words that people type.
+//!
+//! Every word must be a whole word of a text, or a part of the id. Where nothing has them all, beginnings of words count, so
+//! that results come while somebody types. Commas separate words as spaces do, and a word may name its field: `colour:navy`.
+//! Plurals count as the same word, and so do the shop's [`Synonyms`]. What pages say of a customer finds them:
+//! `shoe size 38`, `165 cm`, `no heels`.
+
+use std::{
+    collections::{HashMap, HashSet},
+    future::ready,
+    pin::pin,
+};
+
+use atelier_core::domain::{
+    Article, Customer, CustomerId, Feature, FeatureValue, Kind, Schema, search_key, singular,
+};
+use futures_util::{Stream, StreamExt, TryStreamExt};
+
+use crate::{
+    customers::wording,
+    platform::db::{Store, StoreError},
+    releases::ServedSchema,
+};
+
+/// A search counts at least this many results, if it finds them.
+const COUNTED: usize = 1_000;
+/// A search reads at most this many rows for each `COUNTED` results.
+const MOST_READ: usize = 20_000;
+
+/// What was found, in the order of ids.
+#[derive(Debug)]
+pub struct Found<T> {
+    pub rows: Vec<T>,
+    /// Whether there may be more.
+    pub is_cut: bool,
+}
+
+impl<T> Default for Found<T> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), is_cut: false }
+    }
+}
+
+/// A page of a search.
+#[derive(Debug)]
+pub struct FoundPage<T> {
+    pub rows: Vec<T>,
+    /// How many were found.
+    pub count: usize,
+    /// Whether there may be more than were counted.
+    pub is_cut: bool,
+}
+
+/// A page of the customers whose profile has every word. What they never wear counts only after `no`. A far page takes
+/// long, as all before it are read.
+pub async fn customers(
+    store: &Store,
+    schema: &Schema,
+    synonyms: &Synonyms,
+    text: &str,
+    (skip, n): (usize, usize),
+) -> Result<FoundPage<Customer>, StoreError> {
+    let search = Search::for_customers(text, schema, synonyms);
+    if search.0.is_empty() {
+        let count = usize::try_from(store.customers().count().await?).unwrap_or(usize::MAX);
+        let rows = store.customers().page(skip.min(count.saturating_sub(1) / n * n), n).await?;
+        return Ok(FoundPage { rows, count, is_cut: false });
+    }
+    let fit = |customer: &Customer| search.fit_customer(schema, customer);
+    let most = (skip + n).max(COUNTED) + 1;
+    let Found { rows, is_cut } =
+        collect(store.customers().with_words(&search.groups(), None), fit, most).await?;
+    let count = rows.len();
+    let skip = skip.min(count.saturating_sub(1) / n * n);
+    let rows = rows.into_iter().skip(skip).take(n).collect();
+    Ok(FoundPage { rows, count, is_cut })
+}
+
+/// The customers after the id `after` whose profile has every word as a whole one, read in parts of up to `part` rows.
+pub fn customers_after(
+    store: &Store,
+    schema: ServedSchema,
+    synonyms: &Synonyms,
+    text: &str,
+    after: Option<&CustomerId>,
+    part: u32,
+) -> impl Stream<Item = Result<Customer, StoreError>> + Send + use<> {
+    let search = Search::for_customers(text, &schema, synonyms);
+    if search.0.is_empty() {
+        return store.customers().after(after, part).left_stream();
+    }
+    let rows = store.customers().with_words(&search.groups(), after);
+    rows.try_filter(move |customer| ready(search.fit_customer(&schema, customer) == Fit::Whole))
+        .right_stream()
+}
+
+/// The articles whose type and attributes have every word. `types` are those of the catalogue.
+pub async fn articles(
+    store: &Store,
+    synonyms: &Synonyms,
+    text: &str,
+    types: &[&str],
+) -> Result<Found<Article>, StoreError> {
+    let search = Search::new(text, types, synonyms);
+    let fit = |article: &Article| {
+        let names = std::iter::once("type").chain(article.attributes().keys().map(String::as_str));
+        let texts = names.flat_map(|name| article.words(name).map(move |word| (name, word, true)));
+        search.fit(article.id.as_str(), texts)
+    };
+    collect(store.articles().with_words(&search.groups(), None), fit, MOST_READ).await
+}
+
+/// Words that mean the same to the shop's people, in the singular, with hyphens.
+#[derive(Debug, Clone, Default)]
+pub struct Synonyms(Vec<Group>);
+
+#[derive(Debug, Clone)]
+struct Group {
+    /// The word that finds the others. Without one, each finds all.
+    name: Option<String>,
+    words: Vec<String>,
+}
+
+impl Synonyms {
+    /// Reads a group from each line: `sweater, jumper, pullover`, or `shoe: boot, sneaker` where only the first word
+    /// finds the others. Blank lines, and those that begin with `#`, are skipped.
+    ///
+    /// # Errors
+    /// Which line is no group, or repeats a word of another.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (mut groups, mut lines) = (Vec::<Group>::new(), HashMap::new());
+        for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let (name, words) = match line.split_once(':') {
+                Some((name, words)) => (Some(name), words),
+                None => (None, line),
+            };
+            let spelled: Vec<&str> = name.map_or_else(|| words.split(',').collect(), |name| vec![name]);
+            let name = name.map(normalised);
+            let words: Vec<String> = words.split(',').map(normalised).collect();
+            let is_short = name.is_none() && words.len() < 2;
+            if is_short || name.iter().chain(&words).any(String::is_empty) {
+                return Err(format!(
+                    "line {number}: expected words with commas between them, as in \"sweater, jumper\" or \"shoe: boot, \
+                     sneaker\"; found {line:?}"
+                ));
+            }
+            for word in spelled {
+                if let Some(before) = lines.insert((name.is_some(), normalised(word)), number) {
+                    return Err(format!("line {number}: {:?} is already in line {before}", word.trim()));
+                }
+            }
+            groups.push(Group { name, words });
+        }
+        Ok(Self(groups))
+    }
+
+    /// The group of words of which each is the same as this one.
+    fn same(&self, word: &str) -> Option<&[String]> {
+        let group =
+            self.0.iter().find(|group| group.name.is_none() && group.words.iter().any(|other| other == word));
+        group.map(|group| group.words.as_slice())
+    }
+
+    /// The words that only this one finds.
+    fn kinds(&self, word: &str) -> &[String] {
+        let group = self.0.iter().find(|group| group.name.as_deref() == Some(word));
+        group.map_or(&[], |group| &group.words)
+    }
+}
+
+/// A word as it is compared.
+fn normalised(word: &str) -> String {
+    singular(&hyphenated(word))
+}
+
+/// How well a row fits a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    Not,
+    Beginnings,
+    Whole,
+}
+
+async fn collect<T>(
+    rows: impl Stream<Item = Result<T, StoreError>>,
+    fit: impl Fn(&T) -> Fit,
+    most: usize,
+) -> Result<Found<T>, StoreError> {
+    let mut rows = pin!(rows);
+    let (mut whole, mut beginnings, mut read) = (Vec::new(), Vec::new(), 0);
+    let most_read = MOST_READ.max(most.div_ceil(COUNTED).saturating_mul(MOST_READ));
+    while whole.len() < most
+        && read < most_read
+        && let Some(row) = rows.try_next().await?
+    {
+        read += 1;
+        match fit(&row) {
+            Fit::Whole => whole.push(row),
+            Fit::Beginnings if whole.is_empty() && beginnings.len() < most => beginnings.push(row),
+            Fit::Beginnings | Fit::Not => {}
+        }
+    }
+    let rows = if whole.is_empty() { beginnings } else { whole };
+    let is_cut = read == most_read || rows.len() == most;
+    Ok(Found { rows, is_cut })
+}
+
+/// The words of a search.
+struct Search(Vec<Word>);
+
+struct Word {
+    /// The only fields in which it counts; empty for all that describe.
+    fields: Vec<String>,
+    /// As it was typed, for ids; empty if it is no part of one.
+    typed: String,
+    /// Its parts, such as those of `trench-coat`, each with its other forms. Without parts, a field must say something.
+    parts: Vec<Vec<String>>,
+}
+
+/// The signs between the words of a search.
+fn separates(c: char) -> bool {
+    c.is_whitespace() || matches!(c, ',' | ';')
+}
+
+impl Search {
+    fn new(text: &str, types: &[&str], synonyms: &Synonyms) -> Self {
+        let types: HashSet<String> = types.iter().map(|kind| normalised(kind)).collect();
+        Self(text.split(separates).filter_map(|word| Word::new(word, &types, synonyms)).collect())
+    }
+
+    fn for_customers(text: &str, schema: &Schema, synonyms: &Synonyms) -> Self {
+        let words = text.split(separates).map(|word| word.trim_end_matches(':'));
+        let typed: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        let phrases = Phrases::new(schema, synonyms);
+        let (mut words, mut rest) = (Vec::new(), &typed[..]);
+        while let [first, others @ ..] = rest {
+            let (word, taken) =
+                phrases.read(rest).unwrap_or_else(|| (Word::new(first, &HashSet::new(), synonyms), 1));
+            words.extend(word);
+            rest = &others[taken - 1..];
+        }
+        Self(words)
+    }
+
+    /// Whether a form consists of two words.
+    fn has_pairs(&self) -> bool {
+        self.0.iter().flat_map(|word| &word.parts).flatten().any(|form| form.contains('-'))
+    }
+
+    /// For the database: of each group, a row has a text.
+    fn groups(&self) -> Vec<Vec<String>> {
+        let group = |word: &Word| {
+            let longest = word.parts.iter().max_by_key(|forms| forms[0].len())?.iter();
+            // Its plural may end in -ies.
+            let stems = longest.map(|form| form.strip_suffix('y').unwrap_or(form).to_owned());
+            let apart = |stem: String| [stem.contains('-').then(|| stem.replace('-', " ")), Some(stem)];
+            let typed = Some(word.typed.clone()).filter(|typed| !typed.is_empty());
+            Some(stems.flat_map(apart).flatten().chain(typed).collect())
+        };
+        self.0.iter().filter_map(group).collect()
+    }
+
+    fn fit_customer(&self, schema: &Schema, customer: &Customer) -> Fit {
+        let describes = |name: &str| schema.feature(name).is_none_or(|feature| feature.excludes.is_none());
+        let numbers = customer.features.iter().filter_map(|(name, value)| match value {
+            FeatureValue::Number(number) => Some((name, number.to_string())),
+            _ => None,
+        });
+        let numbers: Vec<(&str, String)> = numbers.collect();
+        let texts = customer.features.iter().flat_map(|(name, value)| {
+            let describes = describes(name);
+            value.words().iter().map(move |word| (name, word.as_str(), describes))
+        });
+        let numbers = numbers.iter().map(|(name, number)| (*name, number.as_str(), true));
+        self.fit(customer.id.as_str(), texts.chain(numbers))
+    }
+
+    /// Each text has its field, and whether it describes what has it.
+    fn fit<'t>(&self, id: &str, texts: impl Iterator<Item = (&'t str, &'t str, bool)>) -> Fit {
+        if self.0.is_empty() {
+            return Fit::Whole;
+        }
+        let id = search_key(id);
+        let has_pairs = self.has_pairs();
+        let words = |text: &str| {
+            let mut words: Vec<String> = tokens(text).map(|token| singular(&token)).collect();
+            if has_pairs {
+                let pairs: Vec<String> = words.windows(2).map(|pair| pair.join("-")).collect();
+                words.extend(pairs);
+            }
+            words
+        };
+        let names_fields = self.0.iter().any(|word| !word.fields.is_empty());
+        let key = |field: &str| if names_fields { search_key(field) } else { String::new() };
+        let texts: Vec<Text> = texts
+            .map(|(field, text, describes)| Text { field: key(field), describes, words: words(text) })
+            .collect();
+        self.0.iter().map(|word| word.fit(&id, &texts)).min().unwrap_or(Fit::Whole)
+    }
+}
+
+/// A text of a row, as it is compared.
+struct Text {
+    field: String,
+    /// What somebody never wears does not describe them.
+    describes: bool,
+    words: Vec<String>,
+}
+
+impl Word {
+    fn new(text: &str, types: &HashSet<String>, synonyms: &Synonyms) -> Option<Self> {
+        let (fields, word) = match text.split_once(':') {
+            Some((field, word)) if !field.is_empty() && !word.is_empty() => {
+                (vec![search_key(field).replace(' ', "_")], word)
+            }
+            _ => (Vec::new(), text),
+        };
+        let whole = hyphenated(word);
+        let parts: Vec<Vec<String>> = if whole.contains('-') && synonyms.same(&singular(&whole)).is_some() {
+            vec![forms(&whole, types, synonyms)]
+        } else {
+            tokens(word).map(|token| forms(&token, types, synonyms)).collect()
+        };
+        (!parts.is_empty()).then(|| Self { fields, typed: search_key(word), parts })
+    }
+
+    /// The words of a text, in some fields only.
+    fn within(fields: &[&str], text: &str, synonyms: &Synonyms) -> Self {
+        let fields = fields.iter().map(|field| search_key(field)).collect();
+        let parts = tokens(text).map(|token| forms(&token, &HashSet::new(), synonyms)).collect();
+        Self { fields, typed: String::new(), parts }
+    }
+
+    fn fit(&self, id: &str, texts: &[Text]) -> Fit {
+        if self.fields.is_empty() && id.contains(&self.typed) {
+            return Fit::Whole;
+        }
+        let counts = |text: &&Text| {
+            if self.fields.is_empty() { text.describes } else { self.fields.contains(&text.field) }
+        };
+        if self.parts.is_empty() {
+            return if texts.iter().any(|text| counts(&text)) { Fit::Whole } else { Fit::Not };
+        }
+        let tokens = || texts.iter().filter(counts).flat_map(|text| &text.words);
+        let fit = |forms: &Vec<String>| match () {
+            () if tokens().any(|token| forms.contains(token)) => Fit::Whole,
+            () if tokens().any(|token| forms.iter().any(|form| token.starts_with(form.as_str()))) => {
+                Fit::Beginnings
+            }
+            () => Fit::Not,
+        };
+        self.parts.iter().map(fit).min().unwrap_or(Fit::Not)
+    }
+}
+
+/// How pages say the features of a schema, to read the same words in a search.
+struct Phrases<'s> {
+    schema: &'s Schema,
+    synonyms: &'s Synonyms,
+    /// By its words, a value that has several: `shoe size 38`, `no heel`, `lower priced top`.
+    values: HashMap<String, (Vec<&'s str>, &'s str)>,
+}
+
+impl<'s> Phrases<'s> {
+    fn new(schema: &'s Schema, synonyms: &'s Synonyms) -> Self {
+        let mut values: HashMap<String, (Vec<&str>, &str)> = HashMap::new();
+        for feature in schema.features() {
+            for value in &feature.values {
+                let words = wording::words(feature, &FeatureValue::Text(value.clone()), schema);
+                let phrase = phrase(&words);
+                if phrase.contains(' ') {
+                    values.entry(phrase).or_insert_with(|| (Vec::new(), value)).0.push(&feature.name);
+                }
+            }
+        }
+        Self { schema, synonyms, values }
+    }
+
+    /// What the first of these words say together, and how many they are. None if they are words like others.
+    fn read(&self, words: &[&str]) -> Option<(Option<Word>, usize)> {
+        const LONGEST: usize = 8;
+        let plain = words.iter().take(LONGEST).take_while(|word| !word.contains(':')).count();
+        let value = |(fields, text): (&[&str], &str)| Some(Word::within(fields, text, self.synonyms));
+        for taken in (1..=plain).rev() {
+            let said = phrase(&words[..taken].join(" "));
+            if let Some((fields, text)) = self.values.get(&said) {
+                return Some((value((fields, text)), taken));
+            }
+            let labelled = |feature: &&Feature| phrase(&feature.label) == said;
+            if let Some(feature) = self.schema.features().iter().find(labelled) {
+                let next = words.get(taken).filter(|next| may_be(feature, next));
+                let word = value((&[feature.name.as_str()], next.copied().unwrap_or_default()));
+                return Some((word, taken + next.iter().count()));
+            }
+        }
+        if let Some((fields, number, taken)) = self.measure(words) {
+            return Some((value((&fields, number)), taken));
+        }
+        let excluding = self.schema.features().iter().filter(|feature| feature.excludes.is_some());
+        let excluding: Vec<&str> = excluding.map(|feature| feature.name.as_str()).collect();
+        match words {
+            [no, rest @ ..] if !excluding.is_empty() && search_key(no) == "no" => {
+                let next = rest.first().and_then(|next| value((&excluding, next)));
+                Some((next, 1 + rest.len().min(1)))
+            }
+            _ => None,
+        }
+    }
+
+    /// `165 cm` or `165cm`: the features with this unit, the number, and how many words they are.
+    fn measure<'w>(&self, words: &[&'w str]) -> Option<(Vec<&'s str>, &'w str, usize)> {
+        let (first, next) = (words.first()?, words.get(1).copied().unwrap_or_default());
+        let end = first.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(first.len());
+        let (number, rest) = first.split_at(end);
+        let (unit, taken) = if rest.is_empty() { (next, 2) } else { (rest, 1) };
+        // A unit such as € is no word, and neither is nothing.
+        let unit = phrase(unit);
+        let is_in = |feature: &&Feature| match &feature.kind {
+            Kind::Number { unit: own, .. } => !unit.is_empty() && phrase(own) == unit,
+            _ => false,
+        };
+        let fields: Vec<&str> =
+            self.schema.features().iter().filter(is_in).map(|feature| feature.name.as_str()).collect();
+        (!number.is_empty() && !fields.is_empty()).then_some((fields, number, taken))
+    }
+}
+
+/// Whether a word may be a value of the feature, or the beginning of one.
+fn may_be(feature: &Feature, word: &str) -> bool {
+    if let Kind::Number { .. } = feature.kind {
+        return word.parse::<f64>().is_ok();
+    }
+    let Some(first) = tokens(word).next().map(|token| singular(&token)) else { return false };
+    feature.values.iter().any(|value| tokens(value).any(|token| token.starts_with(&first)))
+}
+
+/// The words of a text in the singular, with a space between them.
+fn phrase(text: &str) -> String {
+    tokens(text).map(|token| singular(&token)).collect::<Vec<_>>().join(" ")
+}
+
+/// The words of a text with a hyphen between them: `t-shirt`.
+fn hyphenated(text: &str) -> String {
+    tokens(text).collect::<Vec<_>>().join("-")
+}
+
+/// The words of a text, as they are compared. `Women's` is one word.
+fn tokens(text: &str) -> impl Iterator<Item = String> {
+    let key = search_key(text).replace("'s", "s").replace("’s", "s");
+    let tokens: Vec<String> = key
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|token| !token.is_empty())
+        .map(str::to_owned)
+        .collect();
+    tokens.into_iter()
+}
+
+/// A word in the singular, and its other names. Where it is a type of the catalogue, no other type is the same.
+fn forms(token: &str, types: &HashSet<String>, synonyms: &Synonyms) -> Vec<String> {
+    let own = singular(token);
+    let is_type = types.contains(&own);
+    let is_same = |other: &&String| **other != own && !(is_type && types.contains(*other));
+    let same = synonyms.same(&own).unwrap_or_default().iter().filter(is_same);
+    let others: Vec<String> = same.chain(synonyms.kinds(&own)).cloned().collect();
+    std::iter::once(own).chain(others).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn search(text: &str, types: &[&str]) -> Search {
+        let synonyms = Synonyms::parse(include_str!("../../docs/synonyms.txt")).unwrap();
+        Search::new(text, types, &synonyms)
+    }
+
+    fn fit(text: &str, texts: &[(&str, &str)]) -> Fit {
+        search(text, &[]).fit("c-0148", texts.iter().map(|(field, text)| (*field, *text, true)))
+    }
+
+    #[test]
+    fn words_are_whole_or_beginnings() {
+        let slim = [("gender", "female"), ("fit", "slim"), ("preferred_colours", "navy")];
+        for whole in ["navy", "navy, slim", "NAVY;slim", "0148", "c-01 navy", "fit:slim", "", " , "] {
+            assert_eq!(fit(whole, &slim), Fit::Whole, "{whole}");
+        }
+        assert_eq!(fit("fem nav", &slim), Fit::Beginnings);
+        for not in ["male", "navy red", "gender:slim", "fit:0148"] {
+            assert_eq!(fit(not, &slim), Fit::Not, "{not}");
+        }
+    }
+
+    #[test]
+    fn plurals_and_other_names_are_the_same_word() {
+        let article =
+            [("type", "sneaker"), ("name", "White leather Sneakers"), ("material", "dresses/hoodies")];
+        for whole in ["trainers", "sneakers", "white trainer", "dress", "hoody", "hoodie", "type:trainers"] {
+            assert_eq!(fit(whole, &article), Fit::Whole, "{whole}");
+        }
+        assert_eq!(fit("boots", &article), Fit::Not);
+        assert_eq!(fit("trench-coats", &[("type", "trench-coat")]), Fit::Whole);
+        assert_eq!(fit("jeans", &[("type", "jeans")]), Fit::Whole);
+        assert_eq!(fit("jeans", &[("type", "denim-jacket"), ("material", "denim")]), Fit::Not);
+        // What the database is asked for is part of what fits.
+        let groups = search("accessories trench-coats", &[]).groups();
+        assert_eq!(groups[0], ["accessor", "accessories"]);
+        assert_eq!(groups[1], ["trench", "trench-coats"]);
+    }
+
+    #[test]
+    fn words_of_a_shop_find_what_people_mean() {
+        let boot = [("type", "boot"), ("gender", "women")];
+        let tee = [("type", "t-shirt"), ("name", "White Tee"), ("gender", "men")];
+        for (text, is_boot, is_tee) in [
+            ("shoes", true, false),
+            ("women's shoe", true, false),
+            ("female", true, false),
+            ("woman boots", true, false),
+            ("men", false, true),
+            ("male", false, true),
+            ("tshirt", false, true),
+            ("t-shirts", false, true),
+            ("tees", false, true),
+        ] {
+            let found = (fit(text, &boot) == Fit::Whole, fit(text, &tee) == Fit::Whole);
+            assert_eq!(found, (is_boot, is_tee), "{text}");
+        }
+        assert_eq!(fit("tee", &[("type", "T shirt")]), Fit::Whole);
+        assert_eq!(fit("pumps", &[("type", "heel")]), Fit::Whole);
+        assert_eq!(fit("women", &[("gender", "female")]), Fit::Whole);
+        assert_eq!(fit("men", &[("gender", "female")]), Fit::Not);
+        let groups = search("tee", &[]).groups();
+        assert_eq!(groups[0], ["tee", "t shirt", "t-shirt", "tshirt", "tee"]);
+    }
+
+    #[test]
+    fn a_customer_is_found_by_what_pages_say() {
+        let text = |text: &str| FeatureValue::Text(text.into());
+        let many = |words: &[&str]| FeatureValue::Many(words.iter().map(ToString::to_string).collect());
+        let features = [
+            ("name", text("Jana Müller")),
+            ("age", FeatureValue::Number(45.0)),
+            ("height", FeatureValue::Number(165.0)),
+            ("hair_colour", text("blond")),
+            ("fit", text("slim")),
+            ("shoe_size", text("38")),
+            ("bottom_size", text("40")),
+            ("price_tops", text("lower")),
+            ("price_shoes", text("luxury")),
+            ("preferred_colours", many(&["light-blue"])),
+            ("nogo_types", many(&["heel", "trench-coat"])),
+            ("nogo_materials", many(&["leather"])),
+        ];
+        let customer = Customer {
+            id: CustomerId::new("c-1").unwrap(),
+            features: features.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        };
+        let (schema, synonyms) =
+            (Schema::default_schema(), Synonyms::parse(include_str!("../../docs/synonyms.txt")).unwrap());
+        let fit =
+            |text: &str| Search::for_customers(text, &schema, &synonyms).fit_customer(&schema, &customer);
+        let shown = wording::line(&customer.features, &schema);
+        let words = shown.split(", ").chain([shown.as_str()]);
+        for whole in words.chain([
+            "shoe size 38",
+            "Shoe size: 38",
+            "slim shoe size 38 no heels",
+            "165 cm",
+            "165cm",
+            "45 years",
+            "age:45",
+            "age 45",
+            "height 165",
+            "no heels",
+            "no trench coats",
+            "no leather",
+            "blonde",
+            "muller",
+            "mueller",
+            "MÜLLER",
+            "lower-priced tops",
+            "light blue",
+            "slim fit",
+            "shoe size",
+        ]) {
+            assert_eq!(fit(whole), Fit::Whole, "{whole}");
+        }
+        for beginning in ["shoe size 3", "no hee", "jana mul", "age 4"] {
+            assert_eq!(fit(beginning), Fit::Beginnings, "{beginning}");
+        }
+        for not in [
+            "shoe size 40",
+            "38 cm",
+            "heels",
+            "leather",
+            "luxury tops",
+            "lower-priced shoes",
+            "no slim",
+            "height 45",
+        ] {
+            assert_eq!(fit(not), Fit::Not, "{not}");
+        }
+    }
+
+    #[test]
+    fn a_number_alone_needs_no_unit() {
+        let schema =
+            "name = \"s\"\n[[feature]]\nname = \"budget\"\nkind = \"number\"\nedges = [50]\nunit = \"€\"";
+        let (schema, synonyms) = (Schema::parse(schema).unwrap(), Synonyms::default());
+        let features = [("budget".to_owned(), FeatureValue::Number(45.0))].into_iter().collect();
+        let customer = Customer { id: CustomerId::new("c-1").unwrap(), features };
+        for words in ["45", "45 €", "45€", "€", "45 45"] {
+            let found = Search::for_customers(words, &schema, &synonyms).fit_customer(&schema, &customer);
+            assert_eq!(found, Fit::Whole, "{words}");
+        }
+    }
+
+    #[test]
+    fn types_of_the_catalogue_are_different_articles() {
+        let fit = |text: &str, types: &[&str], kind: &str| {
+            search(text, types).fit("a", [("type", kind, true)].into_iter())
+        };
+        assert_eq!(fit("chinos", &["coat"], "trousers"), Fit::Whole);
+        for (text, kind) in [("chinos", "trousers"), ("trousers", "chinos")] {
+            assert_eq!(fit(text, &["chinos", "Trousers"], kind), Fit::Not, "{text}");
+            assert_eq!(fit(text, &["chinos", "Trousers"], text), Fit::Whole);
+        }
+        // A name that is no type is all of them.
+        assert_eq!(fit("pants", &["chinos", "trousers"], "trousers"), Fit::Whole);
+    }
+
+    #[test]
+    fn a_line_that_is_no_group_is_refused() {
+        for (text, reason) in [
+            ("# ours\n\nsweater", "line 3: expected words with commas between them"),
+            ("a, , b", "line 1: expected words"),
+            (": a", "line 1: expected words"),
+            ("shoe:", "line 1: expected words"),
+            ("bag, purse\nBags, sack", "line 2: \"Bags\" is already in line 1"),
+            ("shoe: boot\nShoes: sandal", "line 2: \"Shoes\" is already in line 1"),
+        ] {
+            let refused = Synonyms::parse(text).unwrap_err();
+            assert!(refused.starts_with(reason), "{text}: {refused}");
+        }
+        let search = |text| Search::new(text, &[], &Synonyms::default());
+        assert_eq!(search("tee").groups(), [["tee", "tee"]], "without a file a word is itself");
+    }
+}

@@ -1,0 +1,323 @@
+//! The request body of `/complete`, and the parts that `/compare` and `/score` share with it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use atelier_core::{
+    domain::{ArticleId, ArticlePatch, CustomerId, Features, MAX_SLOTS, Method},
+    util::json_pointer::step,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::{
+    completion::{Filters, MAX_K, MAX_SETS, Request, Sets, asking::Question},
+    customers::features,
+    platform::{
+        fault::ServiceError,
+        http::{
+            Finding, Problem, fault,
+            problem::value_or_finding,
+            schema::{
+                ArticleIdSchema, CustomerIdSchema, FeaturesSchema, InStockSchema, MethodNameSchema,
+                PriceSchema, StockSchema, field_names, slots, types_by_slot,
+            },
+        },
+    },
+    releases::LiveRelease,
+};
+use atelier_core::util::json_fields::{read_integer, read_object, read_optional_integer, read_present};
+
+/// Number of suggestions if the request has no `k`.
+pub(crate) const DEFAULT_K: usize = 5;
+
+/// An outfit to complete.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the contract")]
+#[schema(as = Complete, example = json!({
+    "features": {"gender": "female", "age": 34}, "outfit": ["a-00134", null, "a-00568", "a-00259"], "k": 3,
+    "filters": {"types": {"1": ["coat", "blazer"]}, "price": {"max": 300}},
+}))]
+pub(crate) struct CompleteBody {
+    /// The customer's id. Their profile must be stored, unless there are `features`, even `{}`.
+    #[schema(value_type = Option<CustomerIdSchema>)]
+    pub(crate) customer: Option<String>,
+    /// Features of the customer or the occasion, by name. They override the profile.
+    #[serde(default, deserialize_with = "read_present")]
+    #[schema(value_type = FeaturesSchema)]
+    pub(crate) features: Option<Map<String, Value>>,
+    #[schema(schema_with = slots)]
+    pub(crate) outfit: Vec<Option<String>>,
+    /// The method that answers; by default, the service's default method or an experiment's arm.
+    #[schema(value_type = Option<MethodNameSchema>)]
+    pub(crate) method: Option<String>,
+    /// Number of suggestions for each blank; 5 by default.
+    #[schema(minimum = 1, maximum = 250)]
+    #[serde(default, deserialize_with = "read_optional_integer")]
+    pub(crate) k: Option<usize>,
+    #[serde(default, deserialize_with = "read_object")]
+    pub(crate) filters: FiltersBody,
+    /// From 0, the most probable articles, to 1, articles as different from each other as possible.
+    #[serde(default)]
+    #[schema(minimum = 0, maximum = 1)]
+    pub(crate) diversity: f64,
+    /// Return each suggestion's probability over all articles that the method knows. It takes a pass over all of them, where
+    /// a filter leaves few.
+    #[serde(default)]
+    pub(crate) probability: bool,
+    /// Return each suggestion's share over what it is without knowing the customer.
+    #[serde(default)]
+    pub(crate) lift: bool,
+    /// Return the features and articles that changed each suggestion's share most.
+    #[serde(default)]
+    pub(crate) explain: bool,
+    /// Number of outfits to return with all blanks filled together, the most probable first; 0 by default.
+    #[serde(default, deserialize_with = "read_integer")]
+    #[schema(minimum = 0, maximum = 16)]
+    pub(crate) sets: usize,
+    /// Return only sets that differ from every better one in at least half of the articles for their blanks. There may be
+    /// fewer than `sets`.
+    #[serde(default)]
+    pub(crate) distinct_sets: bool,
+    /// Leave out articles of the outfit that do not exist, with the warning `unknown-article`. They are errors otherwise.
+    #[serde(default)]
+    pub(crate) skip_unknown: bool,
+    /// Price and stock of up to 50 articles or variants, by id, for this answer only: as a PATCH of each would store them. An
+    /// article's `in_stock` follows from its `stock` here. Ids that do not exist get the warning `unknown-article`.
+    #[serde(default, deserialize_with = "read_object")]
+    #[schema(value_type = BTreeMap<String, Offer>)]
+    pub(crate) live: LiveBody,
+    /// Whether the shop's rules apply. A key needs the scope `rules` to go without.
+    #[serde(default = "applies")]
+    pub(crate) rules: bool,
+    #[serde(default, deserialize_with = "read_present")]
+    #[schema(schema_with = field_names)]
+    pub(crate) fields: Option<Vec<String>>,
+}
+
+pub(crate) fn applies() -> bool {
+    true
+}
+
+pub(crate) type LiveBody = BTreeMap<String, Offer>;
+
+/// What is for sale at this moment.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Offer {
+    #[schema(value_type = Option<PriceSchema>)]
+    price: Option<Value>,
+    #[schema(value_type = Option<StockSchema>)]
+    stock: Option<Value>,
+    #[schema(value_type = Option<InStockSchema>)]
+    in_stock: Option<Value>,
+}
+
+/// The most entries of `live`, each of which changes sets of articles.
+const MOST_LIVE: usize = 50;
+
+/// The release with the caller's prices and stock, and the articles that these are of.
+pub(crate) fn read_live(
+    offers: LiveBody,
+    live: Arc<LiveRelease>,
+) -> Result<(Arc<LiveRelease>, Vec<ArticleId>), Problem> {
+    if offers.is_empty() {
+        return Ok((live, Vec::new()));
+    }
+    if offers.len() > MOST_LIVE {
+        let detail = format!("at most {MOST_LIVE} articles can be live, found {}", offers.len());
+        return Err(Problem::invalid(vec![Finding::at("/live", detail)]));
+    }
+    let mut findings = Vec::new();
+    let changes: Vec<ArticlePatch> = offers
+        .into_iter()
+        .filter_map(|(id, offer)| {
+            let pointer = || format!("/live{}", step(&id));
+            let id = value_or_finding(ArticleId::new(&id), pointer, &mut findings)?;
+            let follows = offer.stock.is_some() && offer.in_stock.is_none();
+            let in_stock = offer.in_stock.or(follows.then_some(Value::Null));
+            let said = [("price", offer.price), ("stock", offer.stock), ("in_stock", in_stock)];
+            let attributes = said.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+            Some(ArticlePatch { id, kind: None, attributes: attributes.collect() })
+        })
+        .collect();
+    if !findings.is_empty() {
+        return Err(Problem::invalid(findings));
+    }
+    let at_the_moment =
+        live.with_changes(&changes).map_err(|faults| fault::problem(ServiceError::Faults(faults)))?;
+    Ok((Arc::new(at_the_moment), changes.into_iter().map(|change| change.id).collect()))
+}
+
+/// Which articles may be suggested. Filters apply before the choice, so there are k suggestions if k articles pass.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schema(as = Filters)]
+pub(crate) struct FiltersBody {
+    #[schema(schema_with = types_by_slot)]
+    types: BTreeMap<String, Vec<String>>,
+    /// Article ids that are never suggested.
+    #[schema(value_type = Vec<ArticleIdSchema>, max_items = 1000)]
+    exclude: Vec<String>,
+    #[serde(deserialize_with = "read_object")]
+    price: PriceBody,
+    /// Only articles that fit the customer: those with a size of theirs, for example, as far as the release's schema says
+    /// what its features require. What neither the customer nor the article says excludes nothing. True by default.
+    fit: bool,
+    /// Only articles in stock, by their attributes `in_stock` and `stock`; with `fit`, in a size that fits the customer. An
+    /// article without either counts as in stock. True by default.
+    in_stock: bool,
+    /// Only articles in stock in this store. Stock without a store counts in each.
+    store: Option<String>,
+    /// Never suggest articles that the customer's no-gos exclude. True by default.
+    no_gos: bool,
+}
+
+/// Price limits. If one is set, articles without a price are excluded.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schema(as = Price)]
+struct PriceBody {
+    /// The lowest price.
+    #[schema(minimum = 0)]
+    min: Option<f64>,
+    /// The highest price.
+    #[schema(minimum = 0)]
+    max: Option<f64>,
+    /// The most that the whole outfit costs: what is in it, and what is suggested for all of its blanks together.
+    #[schema(minimum = 0)]
+    total: Option<f64>,
+}
+
+impl Default for FiltersBody {
+    fn default() -> Self {
+        let Filters { fit, in_stock, store, no_gos, .. } = Filters::default();
+        let (types, exclude, price) = (BTreeMap::new(), Vec::new(), PriceBody::default());
+        Self { types, exclude, price, fit, in_stock, store, no_gos }
+    }
+}
+
+impl CompleteBody {
+    /// How many suggestions the request asks for, over all blanks and sets. One that asks for more than it may gets none.
+    pub(super) fn count_suggestions(&self) -> usize {
+        let k = self.k.unwrap_or(DEFAULT_K);
+        if self.outfit.len() > MAX_SLOTS || k > MAX_K || self.sets > MAX_SETS {
+            return 0;
+        }
+        let blanks = self.outfit.iter().filter(|slot| slot.is_none()).count().max(1);
+        blanks * (k + self.sets)
+    }
+
+    /// The release that answers.
+    pub(crate) fn answering(&self, live: Arc<LiveRelease>) -> Arc<LiveRelease> {
+        if live.second().is_none() || self.method.is_some() {
+            return live;
+        }
+        let customer = self.customer.as_deref().and_then(|customer| CustomerId::new(customer).ok());
+        live.answering(None, customer.as_ref())
+    }
+
+    /// The release and the method that will answer, and about how many questions it is asked. None if the request is bad.
+    pub(super) fn estimate(&self, live: &Arc<LiveRelease>) -> Option<(String, Method, usize)> {
+        let method = self.method.as_deref().map(str::parse).transpose().ok()?;
+        let customer = self.customer.as_deref().map(CustomerId::new).transpose().ok()?;
+        let blanks = self.outfit.iter().filter(|slot| slot.is_none()).count().clamp(1, MAX_SLOTS);
+        let again =
+            usize::from(self.lift) + if self.explain { 1 + self.outfit.len().min(MAX_SLOTS) } else { 0 };
+        let questions = blanks * (1 + again + self.sets.min(MAX_SETS));
+        let live = Arc::clone(live).answering(method, customer.as_ref());
+        Some((live.name().to_owned(), live.choose_unless(method, customer.as_ref()).method, questions))
+    }
+
+    pub(crate) fn read(self, live: &LiveRelease) -> Result<Question, Problem> {
+        let mut findings = Vec::new();
+        let customer = self.customer.as_deref().map(CustomerId::new).transpose();
+        let customer = value_or_finding(customer, || "/customer".into(), &mut findings).flatten();
+        let method = self.method.as_deref().map(str::parse::<Method>).transpose();
+        let method = value_or_finding(method, || "/method".into(), &mut findings).flatten();
+        let outfit = read_outfit(&self.outfit, live, &mut findings);
+        let filters = self.filters.read(&mut findings);
+        if self.sets > MAX_SETS {
+            findings.push(Finding::at("/sets", format!("sets are 0 to {MAX_SETS}, found {}", self.sets)));
+        }
+        let given = read_features(self.features, live, &mut findings);
+        if !findings.is_empty() {
+            return Err(Problem::invalid(findings));
+        }
+        let request = Request {
+            given,
+            k: self.k.unwrap_or(DEFAULT_K),
+            filters,
+            diversity: self.diversity,
+            probability: self.probability,
+            lift: self.lift,
+            explain: self.explain,
+            sets: Sets { most: self.sets, distinct: self.distinct_sets },
+            skip_unknown: self.skip_unknown,
+            ..Request::new(outfit, Method::None)
+        };
+        Ok(Question { customer, method, profile: None, request })
+    }
+}
+
+impl FiltersBody {
+    pub(crate) fn read(self, findings: &mut Vec<Finding>) -> Filters {
+        let exclude = self.exclude.iter().enumerate().filter_map(|(index, id)| {
+            value_or_finding(ArticleId::new(id), || format!("/filters/exclude/{index}"), findings)
+        });
+        let exclude = exclude.collect();
+        let types = self.types.into_iter().filter_map(|(key, types)| match key.parse::<usize>() {
+            Ok(slot) if slot.to_string() == key => Some((slot, types)),
+            _ => {
+                let detail = format!("a key is a slot's number from 0, found {key:?}");
+                findings.push(Finding::at(format!("/filters/types{}", step(&key)), detail));
+                None
+            }
+        });
+        Filters {
+            exclude,
+            types: types.collect(),
+            least_price: self.price.min,
+            most_price: self.price.max,
+            most_total: self.price.total,
+            fit: self.fit,
+            in_stock: self.in_stock,
+            store: self.store,
+            no_gos: self.no_gos,
+            ..Filters::default()
+        }
+    }
+}
+
+/// Only checks the ids; the completion checks that the articles exist.
+pub(crate) fn read_outfit(
+    slots: &[Option<String>],
+    live: &LiveRelease,
+    findings: &mut Vec<Finding>,
+) -> Vec<Option<ArticleId>> {
+    if let Err(error) = live.serving.release().schema().outfit_size().check_slots(slots.len()) {
+        findings.push(Finding::at("/outfit", error.to_string()));
+        return Vec::new();
+    }
+    let slot = |(index, id): (usize, &Option<String>)| {
+        let id = id.as_deref().map(ArticleId::new).transpose();
+        value_or_finding(id, || format!("/outfit/{index}"), findings).flatten()
+    };
+    slots.iter().enumerate().map(slot).collect()
+}
+
+/// Keeps unknown features: the completion warns about them.
+pub(crate) fn read_features(
+    features: Option<Map<String, Value>>,
+    live: &LiveRelease,
+    findings: &mut Vec<Finding>,
+) -> Option<Features> {
+    match features::read(features?, live.serving.release().schema(), "/features") {
+        Ok(read) => Some(read.features),
+        Err(errors) => {
+            findings.extend(errors);
+            None
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! `/complete`: suggestions for an outfit's blanks.
+
+mod answer;
+mod body;
+
+use std::{
+    collections::BTreeMap,
+    mem::take,
+    sync::{Mutex, PoisonError},
+};
+
+use atelier_core::domain::Method;
+use atelier_engine::inference::Reservation;
+use axum::extract::State;
+use futures_util::{StreamExt, stream};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use utoipa_axum::routes;
+
+use self::answer::CompletionBody;
+pub(crate) use self::{
+    answer::{MovedByBody, ReasonBody, Shown, SuggestionBody, VariantBody, suggestion_bodies},
+    body::{
+        CompleteBody, DEFAULT_K, FiltersBody, LiveBody, Offer, applies, read_features, read_live, read_outfit,
+    },
+};
+use crate::{
+    completion::asking::suggest,
+    people::{Scope, gate::Scopes},
+    platform::http::{
+        AppState, Finding, Problem, ProblemBody, RequestId,
+        extract::{Json, JsonText, parse},
+        fault,
+        routes::Routes,
+        timing::TimingBody,
+    },
+};
+
+pub(crate) fn router() -> Routes {
+    Routes::new().scoped(Scope::Complete, routes!(complete)).scoped(Scope::Complete, routes!(batch))
+}
+
+/// Complete an outfit
+///
+/// Suggests, for each blank (`null`) of the outfit, the articles that a stylist would most likely choose for this
+/// customer. If the outfit has no blank, suggests one more article. Name the customer with `customer`, describe them
+/// with `features`, or both: features in the request override the profile.
+#[utoipa::path(post, path = "/complete", operation_id = "completeOutfit",
+    tag = "completion", request_body = CompleteBody, responses(
+    (status = 200, description = "Suggestions for each blank", body = CompletionBody,
+        headers(("Server-Timing" = String, description = "`queue`, `inference` and `total` in milliseconds"))),
+    (status = 429, description = "The method's queue is full, or the answer would be too late"),
+    (status = 504, description = "No answer within the deadline"),
+))]
+async fn complete(
+    State(state): State<AppState>,
+    scopes: Scopes,
+    Json(body): Json<CompleteBody>,
+) -> Result<(TimingBody, Json<CompletionBody>), Problem> {
+    let completion = complete_outfit(&state, &scopes, body, false).await?;
+    Ok((completion.timing, Json(completion)))
+}
+
+/// `admitted` says that the queue has room for it already.
+pub(crate) async fn complete_outfit(
+    state: &AppState,
+    scopes: &Scopes,
+    mut body: CompleteBody,
+    admitted: bool,
+) -> Result<CompletionBody, Problem> {
+    if !body.rules {
+        scopes.require(Scope::Rules, "`rules: false`")?;
+    }
+    let times = state.times();
+    let rules = body.rules.then_some(times.now);
+    let live = body.answering(state.live_release()?);
+    let (live, said) = read_live(take(&mut body.live), live)?;
+    let shown = Shown::new(body.fields.take())?;
+    let mut question = body.read(&live)?;
+    question.request.admitted = admitted;
+    question.request.live = said;
+    question.request.rules = rules;
+    let suggestions =
+        suggest(&live, &state.profiles, &state.tickets, question, times).await.map_err(fault::problem)?;
+    Ok(CompletionBody::new(&live, suggestions, &shown, times.begun.elapsed()))
+}
+
+/// About how many questions of a batch are asked at the same time, of how many items at most. Fewer would wait for their turn
+/// among other requests more often; all at once would fill the queue.
+const QUESTIONS_AT_A_TIME: usize = 128;
+const ITEMS_AT_A_TIME: usize = 64;
+
+/// Several outfits to complete.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"items": [
+    {"customer": "c-000010", "outfit": ["a-00134", null, "a-00568", "a-00259"], "k": 1},
+    {"features": {"gender": "female"}, "outfit": ["a-01243", null, null, null], "sets": 1},
+]}))]
+struct BatchBody {
+    /// Each item is a body of `/complete`.
+    #[schema(value_type = Vec<CompleteBody>, min_items = 1)]
+    items: Vec<Box<RawValue>>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct BatchAnswer {
+    /// In the order of the request.
+    items: Vec<BatchItem>,
+}
+
+/// The answer of `/complete`, or a problem.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Item)]
+#[serde(untagged)]
+enum BatchItem {
+    Completion(Box<CompletionBody>),
+    Problem(ProblemBody),
+}
+
+/// Complete many outfits
+///
+/// Each item gets its own answer or problem; a bad item does not fail the others. A method's queue that has no room for the
+/// work of all items refuses the batch.
+#[utoipa::path(post, path = "/complete/batch", operation_id = "completeOutfits",
+    tag = "completion", request_body = BatchBody, responses(
+    (status = 200, description = "An answer or a problem for each item, in order", body = BatchAnswer),
+    (status = 429, description = "A method's queue has no room for all items, or the answers would be too late"),
+))]
+async fn batch(
+    State(state): State<AppState>,
+    request: RequestId,
+    scopes: Scopes,
+    JsonText(text): JsonText,
+) -> Result<Json<BatchAnswer>, Problem> {
+    let body: BatchBody = parse(&text)?;
+    refuse_early(&state, &body.items)?;
+    let (found, most) = (body.items.len(), state.limits.batch_items as usize);
+    if found == 0 || found > most {
+        let detail = format!("a batch has 1 to {most} items, this one has {found}");
+        return Err(Problem::invalid(vec![Finding::at("/items", detail)]));
+    }
+    let items: Vec<_> = body.items.iter().map(|item| parse::<CompleteBody>(item.get().as_bytes())).collect();
+    check_size(&items, state.limits.batch_suggestions as usize)?;
+    let (questions, admitted) = admit(&state, &items)?;
+    let at_a_time = (QUESTIONS_AT_A_TIME * items.len() / questions.max(1)).clamp(1, ITEMS_AT_A_TIME);
+    let item = |item| complete_item(&state, (&request, &scopes), &admitted, item);
+    let items = stream::iter(items).map(item).buffered(at_a_time);
+    Ok(Json(BatchAnswer { items: items.collect().await }))
+}
+
+/// Refuses a batch without a named method for which the default method has no room. To read the items takes far longer than
+/// to count them.
+fn refuse_early(state: &AppState, items: &[Box<RawValue>]) -> Result<(), Problem> {
+    let names_no_method = items.iter().all(|item| !item.get().contains("\"method\""));
+    if names_no_method && let Ok(live) = state.live_release() {
+        live.serving.reserve(live.default_method(), items.len(), state.times().deadline)?;
+    }
+    Ok(())
+}
+
+/// The room that a batch has in the queues of its methods, each of a release.
+type Admitted = BTreeMap<(String, Method), Mutex<Reservation>>;
+
+/// About how many questions the items ask, and their room.
+fn admit(state: &AppState, items: &[Result<CompleteBody, Problem>]) -> Result<(usize, Admitted), Problem> {
+    let (live, mut questions) = (state.live_release()?, BTreeMap::new());
+    for (release, method, more) in items.iter().flatten().filter_map(|item| item.estimate(&live)) {
+        *questions.entry((release, method)).or_insert(0) += more;
+    }
+    let (all, deadline) = (questions.values().sum(), state.times().deadline);
+    let mut admitted = Admitted::new();
+    for ((release, method), count) in questions {
+        // An item whose method the release lacks fails singly.
+        if let Some(found) = live.find(&release).filter(|found| found.serving.has(method)) {
+            let reservation = found.serving.reserve(method, count, deadline)?;
+            admitted.insert((release, method), Mutex::new(reservation));
+        }
+    }
+    Ok((all, admitted))
+}
+
+/// Limits the size of the answer, which depends on the number of suggestions in all items.
+fn check_size(items: &[Result<CompleteBody, Problem>], most: usize) -> Result<(), Problem> {
+    let found: usize = items.iter().flatten().map(CompleteBody::count_suggestions).sum();
+    if found > most {
+        let detail = format!(
+            "a batch asks for at most {most} suggestions over all blanks of all items, this one for {found}; split it"
+        );
+        return Err(Problem::invalid(vec![Finding::at("/items", detail)]));
+    }
+    Ok(())
+}
+
+async fn complete_item(
+    state: &AppState,
+    (request, scopes): (&RequestId, &Scopes),
+    admitted: &Admitted,
+    item: Result<CompleteBody, Problem>,
+) -> BatchItem {
+    let result = match item {
+        Ok(body) => {
+            let estimate = state.live_release().ok().and_then(|live| body.estimate(&live));
+            let reserved = estimate
+                .and_then(|(release, method, count)| Some((admitted.get(&(release, method))?, count)));
+            if let Some((reservation, count)) = reserved {
+                reservation.lock().unwrap_or_else(PoisonError::into_inner).spend(count);
+            }
+            complete_outfit(state, scopes, body, reserved.is_some()).await
+        }
+        Err(problem) => Err(problem),
+    };
+    match result {
+        Ok(completion) => BatchItem::Completion(Box::new(completion)),
+        Err(problem) => BatchItem::Problem(problem.into_item(request)),
+    }
+}

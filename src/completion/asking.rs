@@ -1,0 +1,234 @@
+//! Suggests articles or scores an outfit: looks up the customer's profile and the method, asks the models, and issues the
+//! ticket for feedback.
+
+use std::{sync::Arc, time::Instant};
+
+use atelier_core::domain::{ArticleId, CustomerId, Features, Method, Timestamp};
+use atelier_engine::packed_article::PackedArticle;
+
+use super::{
+    Blank, Completion, OutfitScore, Request, Stored, Warning, complete, score,
+    tickets::{Suggested, SuggestedFor, Tickets},
+};
+use crate::{
+    completion,
+    customers::profiles::Profiles,
+    platform::fault::{Fault, Field, ServiceError},
+    releases::{LiveRelease, routing::Choice},
+};
+
+/// A question in the caller's terms.
+#[derive(Debug, Clone)]
+pub struct Question {
+    pub customer: Option<CustomerId>,
+    /// The routing decides if the caller names no method.
+    pub method: Option<Method>,
+    /// The profile, if the caller has read it already.
+    pub profile: Option<Features>,
+    /// `stored` and `method` are filled in from the profile and the routing.
+    pub request: Request,
+}
+
+/// When a question was asked, by the clock and for measuring, and when its answer comes too late.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    pub now: Timestamp,
+    pub begun: Instant,
+    pub deadline: Instant,
+}
+
+/// A question that has its profile and its method.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    pub request: Request,
+    /// The experiment's arm, if one chose the method.
+    pub arm: Option<String>,
+    /// Whether the shop's rules do not apply because the customer is in the holdout.
+    pub held_out: bool,
+    /// Set if the profile may be out of date.
+    pub stale: Option<Warning>,
+}
+
+/// Suggestions, and the ticket for feedback on them.
+#[derive(Debug)]
+pub struct Suggestions {
+    pub question: Resolved,
+    pub completion: Completion,
+    pub ticket: String,
+}
+
+/// Completes an outfit, and issues the ticket for feedback.
+pub async fn suggest(
+    live: &LiveRelease,
+    profiles: &Profiles,
+    tickets: &Tickets,
+    question: Question,
+    times: Times,
+) -> Result<Suggestions, ServiceError> {
+    let turn = live.sample.takes(times.now).filter(|_| can_be_kept(live, &question.request));
+    let sampled = turn.map(|turn| (Question { profile: None, ..question.clone() }, turn));
+    let question = resolve(live, profiles, question, times.begun).await?;
+    let completion = complete(live.served(), &question.request, times.deadline).await;
+    let watched = question.arm.as_deref().and_then(|arm| Some((arm, live.experiments.limits_of(arm)?)));
+    if let Some((arm, limits)) = watched
+        && !matches!(completion, Err(completion::CompletionError::Faults(_)))
+    {
+        live.guard.observe(arm, limits, times.begun.elapsed(), completion.as_ref().ok());
+    }
+    let completion = with_warning(completion?, &question);
+    if let Some((sampled, turn)) = sampled {
+        live.sample.add(sampled, turn, times.now);
+    }
+    let ticket = issue_ticket(live, tickets, &question, &completion, times.now);
+    live.exposure.add_completion(&completion, &live.catalogue);
+    Ok(Suggestions { question, completion, ticket })
+}
+
+/// Whether the sample may have it: it has no features of a person, which could not be erased by the customer's id.
+fn can_be_kept(live: &LiveRelease, request: &Request) -> bool {
+    let features = live.serving.release().schema().features();
+    let is_of_outfit = |name: &str| features.iter().any(|feature| feature.of_outfit && feature.name == name);
+    request.rules.is_some()
+        && request.given.iter().flat_map(Features::iter).all(|(name, _)| is_of_outfit(name))
+}
+
+/// Completes an outfit that no feedback is given on, and that counts for no experiment.
+pub async fn complete_outfit(
+    live: &LiveRelease,
+    profiles: &Profiles,
+    question: Question,
+    times: Times,
+) -> Result<(Resolved, Completion), ServiceError> {
+    let question = resolve(live, profiles, question, times.begun).await?;
+    let completion = complete(live.served(), &question.request, times.deadline).await?;
+    let completion = with_warning(completion, &question);
+    Ok((question, completion))
+}
+
+fn with_warning(mut completion: Completion, question: &Resolved) -> Completion {
+    completion.warnings.extend(question.stale.clone());
+    completion
+}
+
+/// The articles that a person may choose for the outfit's first blank, although the method cannot rank them, and how many
+/// pass the filters with them.
+pub async fn unranked(
+    live: &LiveRelease,
+    profiles: &Profiles,
+    question: Question,
+    times: Times,
+) -> Result<(Vec<Arc<PackedArticle>>, usize), ServiceError> {
+    let question = resolve(live, profiles, question, times.begun).await?;
+    Ok(completion::unranked(live.served(), &question.request)?)
+}
+
+/// Scores an outfit.
+pub async fn score_outfit(
+    live: &LiveRelease,
+    profiles: &Profiles,
+    question: Question,
+    times: Times,
+) -> Result<(Resolved, OutfitScore), ServiceError> {
+    let question = resolve(live, profiles, question, times.begun).await?;
+    let mut scored = score(live.served(), &question.request, times.deadline).await?;
+    scored.warnings.extend(question.stale.clone());
+    Ok((question, scored))
+}
+
+/// Reads the profile and chooses the method.
+pub(crate) async fn resolve(
+    live: &LiveRelease,
+    profiles: &Profiles,
+    question: Question,
+    now: Instant,
+) -> Result<Resolved, ServiceError> {
+    let Question { customer, method, profile, request } = question;
+    let (stored, stale) = match (profile, &customer) {
+        (Some(profile), _) => (Some(Arc::new(profile.into())), None),
+        (None, Some(id)) => stored_features(profiles, id, None, &request, now).await?,
+        (None, None) => (None, None),
+    };
+    let Choice { method, arm, without_rules } = live.choose_unless(method, customer.as_ref());
+    // Without some rules, the others' effects are not those that the holdout measures.
+    let is_measured = customer.is_some() && live.holdout.is_active() && without_rules.is_empty();
+    let counted = request.rules.filter(|_| is_measured);
+    let held_out = counted.is_some() && customer.is_some_and(|customer| live.holdout.has(&customer));
+    let rules = request.rules.filter(|_| !held_out);
+    let request = Request { stored, method, rules, counted, without_rules, ..request };
+    Ok(Resolved { request, arm, held_out, stale })
+}
+
+/// A stored customer's features, with a warning if the database could not confirm them, or if the features that come
+/// with the request are all that is known. They may be none: a request that has them, even so, wants an answer. `index` is
+/// the customer's among several.
+pub async fn stored_features(
+    profiles: &Profiles,
+    id: &CustomerId,
+    index: Option<usize>,
+    request: &Request,
+    now: Instant,
+) -> Result<(Option<Arc<Stored>>, Option<Warning>), ServiceError> {
+    let Some(profile) = profiles.get(id, now).await? else {
+        if request.given.is_some() {
+            let detail = format!("there is no customer {id}; only the request's features describe them");
+            return Ok((None, Some(Warning::new("unknown-customer", detail))));
+        }
+        let detail = format!(
+            "there is no customer {id}; add one with PUT /customers/{{id}}, or describe them in `features`"
+        );
+        let field = index.map_or("customer".into(), |index| Field::from("customers").item(&index));
+        return Err(Fault::new(field, detail).into());
+    };
+    let warning = profile.stale.map(|age| {
+        let age = age.as_secs();
+        let detail = format!("the profile of {id} is {age} seconds old: the database cannot be reached");
+        Warning::new("profile-stale", detail)
+    });
+    Ok((Some(profile.stored), warning))
+}
+
+/// Signs the id of a completion.
+fn issue_ticket(
+    live: &LiveRelease,
+    tickets: &Tickets,
+    question: &Resolved,
+    completion: &Completion,
+    now: Timestamp,
+) -> String {
+    let in_sets = |slot: usize| {
+        let articles = completion.sets.iter().flat_map(|set| &set.articles);
+        articles.filter(move |(filled, _)| *filled == slot).map(|(_, article)| ArticleId::clone(&article.id))
+    };
+    // A basket holds variants, maybe two of an article, which an outfit has once.
+    let mut outfit: Vec<Option<ArticleId>> = Vec::with_capacity(question.request.outfit.len());
+    for slot in &question.request.outfit {
+        let article = slot.as_ref().and_then(|id| live.known_article_id(id));
+        let is_there = article.is_some() && outfit.contains(&article);
+        outfit.push(article.filter(|_| !is_there));
+    }
+    let suggested = |blank: &Blank| SuggestedFor {
+        slot: blank.slot,
+        articles: blank.suggestions.iter().map(|suggestion| suggestion.article.id.clone()).collect(),
+        in_sets: in_sets(blank.slot).collect(),
+        rules: blank.counted.clone(),
+    };
+    tickets.issue(&Suggested {
+        release: live.name().to_owned(),
+        method: question.request.method.to_string(),
+        arm: question.arm.clone(),
+        at: now,
+        is_shared: false,
+        held_out: question.held_out,
+        outfit,
+        blanks: completion.blanks.iter().map(suggested).collect(),
+    })
+}
+
+impl From<completion::CompletionError> for ServiceError {
+    fn from(error: completion::CompletionError) -> Self {
+        match error {
+            completion::CompletionError::Faults(faults) => Self::Faults(faults),
+            completion::CompletionError::Ask(error) => Self::Ask(error),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The profiles of the customers in a part.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::Path,
+    sync::Arc,
+};
+
+use atelier_core::domain::{Customer, CustomerId, Features, Schema};
+use atelier_files::Dialect;
+
+use super::OfflineError;
+use crate::{completion, platform::db::Store};
+
+/// A source of profiles.
+#[derive(Debug, Clone)]
+pub enum Profiles {
+    /// The database, which is read once for each chunk.
+    Stored(Store),
+    /// Read from a file before the first part; empty if the parts have all features.
+    Held(HashMap<CustomerId, Features>),
+}
+
+impl Profiles {
+    /// Reads all customers of a file.
+    pub fn read(path: &Path, schema: &Schema, dialect: &Dialect) -> Result<Self, OfflineError> {
+        let mut held = HashMap::new();
+        for row in atelier_files::read_as::<Customer>(path, schema, dialect)? {
+            let Customer { id, features } =
+                row.map_err(|error| OfflineError::Row { path: path.to_owned(), error })?.value;
+            held.insert(id, features);
+        }
+        Ok(Self::Held(held))
+    }
+
+    /// The profiles of these customers, with their purchases if they are in the database.
+    pub(super) async fn get(
+        &self,
+        ids: BTreeSet<&CustomerId>,
+    ) -> Result<HashMap<CustomerId, Arc<completion::Stored>>, OfflineError> {
+        match self {
+            Self::Stored(store) => {
+                let ids: Vec<CustomerId> = ids.into_iter().cloned().collect();
+                let found = store.customers().get_many(&ids).await?;
+                let mut bought = store.customers().purchases_of(&ids).await?;
+                let profile = |Customer { id, features }: Customer| {
+                    let bought = bought.remove(&id).unwrap_or_default();
+                    (id, Arc::new(completion::Stored::new(features, bought)))
+                };
+                Ok(found.into_iter().map(profile).collect())
+            }
+            Self::Held(held) => {
+                let profile = |id: &CustomerId| Some((id.clone(), Arc::new(held.get(id)?.clone().into())));
+                Ok(ids.into_iter().filter_map(profile).collect())
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Scores an outfit: each article's likelihood given the others.
+
+use std::{sync::Arc, time::Instant};
+
+use atelier_core::domain::Mask;
+use atelier_engine::{
+    inference::{Admission, BLANK, Question},
+    packed_article::PackedArticle,
+};
+
+use super::{CompletionError, Cost, Request, Served, Warning, conversation::Conversation, prepare::Prepared};
+use crate::platform::fault::Fault;
+
+#[derive(Debug, Clone)]
+pub struct OutfitScore {
+    /// Mean natural logarithm of the articles' probabilities.
+    pub mean_log_probability: f64,
+    pub articles: Vec<ArticleScore>,
+    /// The slot of the least likely article relative to its own type.
+    pub weakest: usize,
+    pub warnings: Vec<Warning>,
+    pub cost: Cost,
+}
+
+/// One article, given the others.
+#[derive(Debug, Clone)]
+pub struct ArticleScore {
+    /// In the request's outfit.
+    pub slot: usize,
+    pub log_probability: f64,
+    /// Its rank among the articles of its type, starting at 1.
+    pub rank: usize,
+    /// Its share of the probability of the articles of its type.
+    pub share: f64,
+    /// The number of articles of its type.
+    pub of_type: usize,
+    pub article: Arc<PackedArticle>,
+}
+
+pub(super) async fn score(
+    served: Served<'_>,
+    request: &Request,
+    mut prepared: Prepared,
+    deadline: Instant,
+) -> Result<OutfitScore, CompletionError> {
+    let catalogue = served.catalogue;
+    let mut scored = Vec::new();
+    let mut questions = Vec::new();
+    for (position, &index) in prepared.slots.iter().enumerate() {
+        // Articles that left the catalogue are seen by the model, but not scored.
+        let Some(article) = catalogue.article(index) else { continue };
+        let of_type =
+            catalogue.sets().of_type(article.kind()).expect("the catalogue has its type; this is a bug");
+        let of_type = among(served, request, &prepared, position, &of_type);
+        let mut slots = prepared.slots.clone();
+        slots[position] = BLANK;
+        questions.push(question(&prepared, slots, position, index, of_type));
+        scored.push((prepared.positions[position], Arc::clone(article)));
+    }
+    if questions.is_empty() {
+        let detail = "none of its articles is in the catalogue and known to the method";
+        return Err(CompletionError::Faults(vec![Fault::new("outfit", detail)]));
+    }
+    let admission = Admission::New { follow_ups: 0 };
+    let (conversation, answers) =
+        Conversation::open(served.serving, request.method, deadline, admission, questions).await?;
+    let articles: Vec<ArticleScore> = scored
+        .into_iter()
+        .zip(answers)
+        .map(|((slot, article), answer)| {
+            let placement = answer.placements[0];
+            let of_type = answer.admissible_probability;
+            let share = if of_type > 0.0 { placement.log_probability.exp() / of_type } else { 0.0 };
+            ArticleScore {
+                slot,
+                article,
+                log_probability: placement.log_probability,
+                rank: placement.rank.expect("ranks were asked for; this is a bug"),
+                share: share.min(1.0),
+                of_type: answer.admissible,
+            }
+        })
+        .collect();
+    let count = f64::from(u32::try_from(articles.len()).expect("an outfit is small; this is a bug"));
+    let sum: f64 = articles.iter().map(|article| article.log_probability).sum();
+    // Types differ in size; relative to its own type a belt can be as good as a coat.
+    let against_type = |article: &ArticleScore| {
+        article.share * f64::from(u32::try_from(article.of_type).unwrap_or(u32::MAX))
+    };
+    let weakest = articles
+        .iter()
+        .min_by(|a, b| against_type(a).total_cmp(&against_type(b)))
+        .map(|article| article.slot)
+        .expect("there is an article; this is a bug");
+    let warnings = std::mem::take(&mut prepared.warnings);
+    Ok(OutfitScore {
+        mean_log_probability: sum / count,
+        articles,
+        weakest,
+        warnings,
+        cost: conversation.cost(),
+    })
+}
+
+/// The articles of a type that an article of the outfit is ranked among.
+fn among(
+    served: Served<'_>,
+    request: &Request,
+    prepared: &Prepared,
+    position: usize,
+    of_type: &Mask,
+) -> Mask {
+    let mut among = Mask::clone(&prepared.common);
+    if let Some(total) = request.filters.most_total {
+        let others = prepared.slots.iter().enumerate().filter(|(other, _)| *other != position);
+        let prices = others.map(|(_, index)| served.catalogue.sets().price(*index));
+        let spent: f64 = prices.filter(|price| !price.is_nan()).sum();
+        among.intersect(&served.catalogue.sets().priced(None, Some(total - spent)));
+    }
+    for article in &prepared.slots {
+        among.insert(*article);
+    }
+    among.intersect(of_type);
+    among
+}
+
+fn question(prepared: &Prepared, slots: Vec<u32>, position: usize, index: u32, of_type: Mask) -> Question {
+    Question {
+        admissible: Some(Arc::new(of_type)),
+        placements_of: vec![index],
+        ranks: true,
+        ..Question::new(
+            Arc::clone(&prepared.articles),
+            slots,
+            position,
+            Arc::clone(&prepared.reading.context),
+        )
+    }
+}

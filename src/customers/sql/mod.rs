@@ -1,0 +1,6 @@
+//! The statements.
+
+pub(crate) mod customers;
+mod erasures;
+pub(crate) mod notes;
+pub(crate) mod personal_data;

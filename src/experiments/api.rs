@@ -1,0 +1,471 @@
+//! `/experiments`: customers who are split between methods, sets of rules or releases, and what that shows.
+
+use atelier_core::domain::ExperimentName;
+use axum::{
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use futures_util::TryStreamExt;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::routes;
+
+use super::{
+    Decision, Experiment, Figures, Metric, SecondRelease,
+    sql::{ArmCounts, ArmCustomer},
+};
+use crate::{
+    experiments,
+    outcomes::acceptance::{Share, money},
+    people::{Scope, gate::Caller},
+    platform::{
+        db::{Author, Expected},
+        fault::ServiceError,
+        http::{
+            AppState, Kind, Problem,
+            conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders, unchanged},
+            extract::{Json, MergePatch, Path, Query, from_value},
+            fault,
+            resource::{check_id, delete_answer, put_answer, read_answer},
+            routes::Routes,
+            schema::BytesSchema,
+            uncancelled::uncancelled,
+        },
+    },
+    steering::{
+        api::documents::{JsonDocument, merge, read},
+        documents::EditError,
+    },
+};
+
+pub(crate) fn router() -> Routes {
+    Routes::new()
+        .scoped(Scope::Admin, routes!(list))
+        .scoped(Scope::Admin, routes!(get, delete))
+        .unlimited(Scope::Admin, routes!(put, patch))
+        .scoped(Scope::Feedback, routes!(figures))
+        .streaming(Scope::Feedback, routes!(customers))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Experiments)]
+struct ExperimentsBody {
+    experiments: Vec<Experiment>,
+}
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "only the description of the path")]
+struct ExperimentPath {
+    /// The experiment's name
+    #[param(example = "autumn", min_length = 1, max_length = 128)]
+    name: String,
+}
+
+impl JsonDocument for Experiment {
+    fn unknown(name: &ExperimentName) -> Problem {
+        Problem::new(Kind::NotFound, format!("there is no experiment {name:?}; PUT it first"))
+    }
+}
+
+/// Without what only the service uses.
+fn shown(experiment: Experiment) -> Experiment {
+    Experiment { parts: Vec::new(), ..experiment }
+}
+
+/// Experiments
+///
+/// All of them, by name.
+#[utoipa::path(get, path = "/experiments", operation_id = "listExperiments", tag = "experiments", responses(
+    (status = 200, description = "The experiments", body = ExperimentsBody),
+))]
+async fn list(State(state): State<AppState>) -> Result<Json<ExperimentsBody>, Problem> {
+    let stored = state.store.experiments().list().await?.into_iter();
+    let experiments = stored.map(|stored| Ok(shown(read(stored.value)?)));
+    Ok(Json(ExperimentsBody { experiments: experiments.collect::<Result<_, Problem>>()? }))
+}
+
+/// One experiment
+#[utoipa::path(get, path = "/experiments/{name}", operation_id = "getExperiment", tag = "experiments",
+    params(ExperimentPath, ReadHeaders),
+    responses(
+        (status = 200, description = "The experiment", body = Experiment,
+            headers(("etag" = String, description = "Its version"))),
+        (status = 304, description = "The experiment has one of the versions in If-None-Match"),
+        (status = 404, description = "There is no such experiment"),
+    ),
+)]
+async fn get(
+    State(state): State<AppState>,
+    Path(name): Path<ExperimentName>,
+    conditions: Conditions,
+) -> Result<Response, Problem> {
+    let stored = state.store.experiments().get(&name).await?.ok_or_else(|| Experiment::unknown(&name))?;
+    read_answer(&conditions, stored, |value| Ok(shown(read::<Experiment>(value)?)))
+}
+
+/// Store an experiment
+///
+/// Adds it, or replaces a draft. Once it runs, its arms, its metric and its effect cannot change.
+#[utoipa::path(put, path = "/experiments/{name}", operation_id = "putExperiment", tag = "experiments",
+    params(ExperimentPath, PutHeaders),
+    request_body = Experiment,
+    responses(
+        (status = 200, description = "The experiment is replaced", body = Experiment,
+            headers(("etag" = String, description = "Its new version"))),
+        (status = 201, description = "The experiment is added", body = Experiment,
+            headers(("etag" = String, description = "Its version"))),
+        (status = 412, description = "The experiment has another version, or exists already"),
+    ),
+)]
+async fn put(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(name): Path<ExperimentName>,
+    Conditions(expected): Conditions,
+    Json(body): Json<Experiment>,
+) -> Result<Response, Problem> {
+    check_id("/name", body.name.as_deref(), &name)?;
+    change(state, author, name, expected, move |_| Ok(body.clone())).await
+}
+
+/// A change to an experiment: set fields, or remove them with null.
+#[derive(ToSchema)]
+#[schema(as = ExperimentPatch, example = json!({"state": "running", "share": 20}))]
+#[expect(dead_code, reason = "only the schema of the body, which is read as a free object")]
+struct ExperimentChange {
+    #[schema(additional_properties)]
+    #[serde(flatten)]
+    fields: Map<String, Value>,
+}
+
+/// Start, ramp, stop or ship an experiment
+///
+/// A JSON Merge Patch (RFC 7396). `{"state": "running", "share": 20}` starts it with a fifth of the known customers, `{"share": 100}`
+/// takes all of them, `{"state": "stopped"}` ends it. `{"state": "shipped", "winner": "new"}` makes the method of the arm `new` the default
+/// one, activates its release, and turns off the rules that did not apply in it.
+///
+/// An arm's release is loaded beside the live one when the experiment starts, by the checks of an activation, which takes seconds. Its
+/// `figures` say how much memory that needs. No other release can be activated while the experiment runs.
+#[utoipa::path(patch, path = "/experiments/{name}", operation_id = "patchExperiment", tag = "experiments",
+    params(ExperimentPath, ChangeHeaders),
+    request_body(content(
+        (ExperimentChange = "application/merge-patch+json"),
+        (ExperimentChange = "application/json"),
+    )),
+    responses(
+        (status = 200, description = "The experiment as it is now", body = Experiment,
+            headers(("etag" = String, description = "Its new version"))),
+        (status = 404, description = "There is no such experiment"),
+        (status = 412, description = "The experiment has another version"),
+    ),
+)]
+async fn patch(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(name): Path<ExperimentName>,
+    Conditions(expected): Conditions,
+    MergePatch(patch): MergePatch<Map<String, Value>>,
+) -> Result<Response, Problem> {
+    let own = name.clone();
+    let make = move |stored: Option<Value>| {
+        let mut body = stored.ok_or_else(|| Experiment::unknown(&own))?;
+        merge(&mut body, Value::Object(patch.clone()));
+        let experiment: Experiment = from_value(body)?;
+        check_id("/name", experiment.name.as_deref(), &own)?;
+        Ok(experiment)
+    };
+    change(state, author, name, expected, make).await
+}
+
+async fn change(
+    state: AppState,
+    author: Author,
+    name: ExperimentName,
+    expected: Expected,
+    make: impl Fn(Option<Value>) -> Result<Experiment, Problem> + Send + Sync + 'static,
+) -> Result<Response, Problem> {
+    uncancelled(async move {
+        let store = state.store.by(author);
+        let make = |stored| make(stored).map_err(EditError::Refused);
+        let changed =
+            experiments::change((&store, &state.releases), &name, &expected, state.now(), make).await;
+        let changed = changed.map_err(|error| refusal(error, &name))?;
+        Ok(put_answer(changed.put, &changed.version, shown(changed.document)))
+    })
+    .await
+}
+
+fn refusal(error: EditError<Problem>, name: &ExperimentName) -> Problem {
+    match error {
+        EditError::Refused(problem) => problem,
+        EditError::Faults(faults) => fault::problem(ServiceError::Faults(faults)),
+        EditError::Change(error) => unchanged(error, || Experiment::unknown(name)),
+    }
+}
+
+/// Delete a draft
+///
+/// An experiment that ran keeps its name and its figures.
+#[utoipa::path(delete, path = "/experiments/{name}", operation_id = "deleteExperiment", tag = "experiments",
+    params(ExperimentPath, ChangeHeaders),
+    responses(
+        (status = 204, description = "The draft is deleted"),
+        (status = 404, description = "There is no such experiment"),
+        (status = 412, description = "The experiment has another version"),
+    ),
+)]
+async fn delete(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(name): Path<ExperimentName>,
+    Conditions(expected): Conditions,
+) -> Result<StatusCode, Problem> {
+    uncancelled(async move {
+        let store = state.store.by(author);
+        match experiments::delete(&store, &name, &expected, state.now()).await {
+            Ok(deleted) => delete_answer(Ok(deleted), || Experiment::unknown(&name)),
+            Err(EditError::Faults(faults)) => Err(fault::problem(ServiceError::Faults(faults))),
+            Err(EditError::Change(error)) => delete_answer(Err(error), || Experiment::unknown(&name)),
+            Err(EditError::Refused(never)) => match never {},
+        }
+    })
+    .await
+}
+
+/// What an experiment shows. Look at it as often as you like.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ExperimentFigures)]
+struct FiguresBody {
+    /// The metric that decides.
+    metric: Metric,
+    /// How many days it has run.
+    days: f64,
+    /// Whether the numbers of customers contradict the shares, so that no figure can be trusted.
+    is_split_broken: bool,
+    /// The probability of so uneven a split, by a chi-squared test. Below 0.001 it is broken.
+    split_p: f64,
+    arms: Vec<ArmFigures>,
+    /// Of each arm but the first, for each metric.
+    differences: Vec<DifferenceBody>,
+    decision: DecisionBody,
+    /// The release that it needs besides the live one, while it is a draft or runs.
+    second_release: Option<SecondReleaseBody>,
+}
+
+/// A release that is loaded beside the live one while the experiment runs.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ExperimentRelease)]
+struct SecondReleaseBody {
+    /// Its name.
+    release: String,
+    /// Whether the replica that answers has loaded it.
+    is_loaded: bool,
+    /// About how much memory it takes on each replica, by the sizes of its files and the shop's catalogue.
+    memory_bytes: Option<u64>,
+    /// Why it is not loaded, or cannot be.
+    reason: Option<String>,
+}
+
+impl From<SecondRelease> for SecondReleaseBody {
+    fn from(SecondRelease { release, is_loaded, memory }: SecondRelease) -> Self {
+        let (memory_bytes, reason) = match memory {
+            Ok(bytes) => (Some(bytes), None),
+            Err(reason) => (None, Some(reason)),
+        };
+        Self { release, is_loaded, memory_bytes, reason }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct ArmFigures {
+    /// The name of the arm.
+    #[schema(examples("today"))]
+    arm: String,
+    /// Number of customers who were shown a completion.
+    customers: i64,
+    #[serde(flatten)]
+    counts: CountsBody,
+}
+
+/// Outcomes of suggestions to customers in an arm.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ArmCounts)]
+struct CountsBody {
+    /// Completions of which a suggestion was shown.
+    completions: i64,
+    /// Suggestions that were shown.
+    shown: i64,
+    /// Accepted suggestions, without returned ones.
+    accepted: i64,
+    /// Purchases by ticket, or soon after the suggestion was shown.
+    bought: i64,
+    /// Returned purchases.
+    returned: i64,
+    /// Bought and not returned.
+    kept: i64,
+    /// What was paid less what was paid back, in the shop's currency.
+    revenue: f64,
+}
+
+impl From<ArmCounts> for CountsBody {
+    fn from(counts: ArmCounts) -> Self {
+        let ArmCounts { completions, shown, accepted, bought, returned, kept, revenue } = counts;
+        Self { completions, shown, accepted, bought, returned, kept, revenue: money(revenue) }
+    }
+}
+
+/// A customer's part in an experiment.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CustomerArm)]
+pub(crate) struct CustomerArmBody {
+    /// The experiment and its arm.
+    #[schema(examples("autumn/new"))]
+    arm: String,
+    #[serde(flatten)]
+    counts: CountsBody,
+}
+
+impl From<ArmCustomer> for CustomerArmBody {
+    fn from(ArmCustomer { arm, counts, .. }: ArmCustomer) -> Self {
+        Self { arm, counts: counts.into() }
+    }
+}
+
+/// How an arm differs from the first one, for each completion that was shown.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ArmDifference)]
+struct DifferenceBody {
+    /// The name of the arm.
+    arm: String,
+    metric: Metric,
+    /// The first arm's.
+    control: Option<f64>,
+    /// This arm's.
+    value: Option<f64>,
+    /// `value` less `control`, with an interval that is right at every look in 95 of 100 experiments; null until both arms have 100 customers.
+    difference: Option<Share>,
+    /// How many more days it takes to find a change of `effect`.
+    days_needed: Option<f64>,
+}
+
+/// What the figures say.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ExperimentDecision)]
+struct DecisionBody {
+    /// `collecting`: not yet. `winner`: this arm is better. `no-difference`: no arm differs by as much as `effect`. `broken-split`: the
+    /// figures must not be trusted.
+    #[schema(pattern = "^(collecting|winner|no-difference|broken-split)$")]
+    state: &'static str,
+    /// The better arm, if there is one.
+    winner: Option<String>,
+}
+
+/// What an experiment shows
+///
+/// The figures of each arm, how the others differ from the first, and what may be concluded. Intervals are by customer.
+#[utoipa::path(get, path = "/experiments/{name}/figures", operation_id = "getExperimentFigures", tag = "experiments",
+    params(ExperimentPath),
+    responses(
+        (status = 200, description = "The figures", body = FiguresBody),
+        (status = 404, description = "There is no such experiment"),
+    ),
+)]
+async fn figures(
+    State(state): State<AppState>,
+    Path(name): Path<ExperimentName>,
+) -> Result<Response, Problem> {
+    let stored = state.store.experiments().get(&name).await?.ok_or_else(|| Experiment::unknown(&name))?;
+    let experiment = read::<Experiment>(stored.value)?;
+    let found = Figures::read(&state.store, &name, &experiment, state.now()).await?;
+    let arm = |index: usize| experiment.arms[index].name.clone();
+    let winner = match found.decision {
+        Decision::Winner(winner) => Some(arm(winner)),
+        _ => None,
+    };
+    let body = FiguresBody {
+        metric: experiment.metric,
+        days: found.days,
+        is_split_broken: found.decision == Decision::BrokenSplit,
+        split_p: found.split,
+        arms: found
+            .arms
+            .iter()
+            .enumerate()
+            .map(|(index, sums)| ArmFigures {
+                arm: arm(index),
+                customers: sums.customers,
+                counts: sums.counts.into(),
+            })
+            .collect(),
+        differences: found
+            .differences
+            .iter()
+            .map(|one| DifferenceBody {
+                arm: arm(one.arm),
+                metric: one.metric,
+                control: one.control,
+                value: one.value,
+                difference: one.found,
+                days_needed: one.days_needed,
+            })
+            .collect(),
+        decision: DecisionBody { state: found.decision.as_str(), winner },
+        second_release: SecondRelease::find(&state.releases, &experiment).await.map(SecondReleaseBody::from),
+    };
+    Ok(Json(body).into_response())
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum FileFormat {
+    #[default]
+    Csv,
+    Parquet,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct FormatQuery {
+    /// `csv` or `parquet`; CSV if it is not given.
+    #[serde(default)]
+    #[param(inline)]
+    format: FileFormat,
+}
+
+/// An experiment's customers
+///
+/// A file with one row for each customer and arm: a number instead of the customer's id, the arm, and the counts.
+#[utoipa::path(get, path = "/experiments/{name}/customers", operation_id = "getExperimentCustomers", tag = "experiments",
+    params(ExperimentPath, FormatQuery),
+    responses(
+        (status = 200, description = "The rows", content(
+            (String = "text/csv", example = "customer,arm,completions,shown,accepted,bought,returned,kept,revenue\n17,new,2,8,1,1,0,0,129.9\n"),
+            (BytesSchema = "application/vnd.apache.parquet"),
+        )),
+        (status = 404, description = "There is no such experiment"),
+    ),
+)]
+async fn customers(
+    State(state): State<AppState>,
+    Path(name): Path<ExperimentName>,
+    Query(query): Query<FormatQuery>,
+) -> Result<Response, Problem> {
+    let stored = state.store.experiments().get(&name).await?.ok_or_else(|| Experiment::unknown(&name))?;
+    let experiment = read::<Experiment>(stored.value)?;
+    let rows = experiments::customers(&state.store, &name, &experiment);
+    let rows: Vec<_> = rows.try_collect().await?;
+    Ok(match query.format {
+        FileFormat::Csv => {
+            ([(header::CONTENT_TYPE, "text/csv; charset=utf-8")], experiments::to_csv(&rows)).into_response()
+        }
+        FileFormat::Parquet => {
+            let bytes = tokio::task::spawn_blocking(move || experiments::to_parquet(&rows)).await;
+            let bytes = bytes.expect("writing columns does not panic; this is a bug");
+            ([(header::CONTENT_TYPE, "application/vnd.apache.parquet")], bytes).into_response()
+        }
+    })
+}

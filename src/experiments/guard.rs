@@ -1,0 +1,177 @@
+//! What may stop an experiment: how the arms of running experiments answer, in this process, beside the limits that each experiment has.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use atelier_core::domain::{ExperimentName, Timestamp};
+use serde_json::Value;
+
+use super::{Experiment, Limits, State, change, sql::ArmCounts};
+use crate::{
+    completion::Completion,
+    outcomes::acceptance::share,
+    platform::db::{Expected, Store, StoreError},
+    releases::Releases,
+    steering::documents::{EditError, read_all},
+};
+
+/// The least answers of an arm, or purchases, that are judged.
+const LEAST: u64 = 200;
+/// How many standard deviations above its limit an arm must be. Every 200 answers are judged, for weeks, so 2 would stop sound arms.
+const CLEARLY: f64 = 5.0;
+
+/// How arms answer. Clones count together.
+#[derive(Debug, Clone, Default)]
+pub struct Guard(Arc<Mutex<HashMap<String, Answers>>>);
+
+/// The answers of an arm since they were judged last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Answers {
+    pub all: u64,
+    /// Those that came later than the experiment allows.
+    pub slow: u64,
+    pub failed: u64,
+    pub blanks: u64,
+    /// Blanks without a suggestion.
+    pub empty: u64,
+}
+
+impl Guard {
+    /// `answer` is None if there was none although the question was fine.
+    pub(crate) fn observe(&self, arm: &str, limits: &Limits, took: Duration, answer: Option<&Completion>) {
+        let mut arms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = arms.entry(arm.to_owned()).or_default();
+        answers.all += 1;
+        let is_slow = |millis: u32| took > Duration::from_millis(millis.into());
+        answers.slow += u64::from(limits.latency_ms.is_some_and(is_slow));
+        answers.failed += u64::from(answer.is_none());
+        for blank in answer.iter().flat_map(|answer| &answer.blanks) {
+            answers.blanks += 1;
+            answers.empty += u64::from(blank.suggestions.is_empty());
+        }
+    }
+
+    /// Takes the answers out, once there are enough of them.
+    fn take(&self, arm: &str) -> Option<Answers> {
+        let mut arms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        arms.get(arm).is_some_and(|answers| answers.all >= LEAST).then(|| arms.remove(arm))?
+    }
+}
+
+impl Limits {
+    /// Which limit an arm is clearly beyond: not only by chance.
+    fn exceeded(&self, arm: &str, answers: Option<Answers>, bought: u64, returned: u64) -> Option<String> {
+        let Answers { all, slow, failed, blanks, empty } = answers.unwrap_or_default();
+        let limits = [
+            (self.latency_ms.map(|_| 0.05), slow, all, "answers were too slow"),
+            (self.errors, failed, all, "questions had no answer"),
+            (self.empty, empty, blanks, "blanks had no suggestion"),
+            (self.returned, returned.min(bought), bought, "purchases came back"),
+        ];
+        limits.into_iter().find_map(|(limit, hits, of, what)| {
+            let (limit, found) = (limit?, share(hits, of).filter(|_| of >= LEAST)?);
+            let [found_percent, percent] = [found.value, limit].map(|share| share * 100.0);
+            #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+            let all = of as f64;
+            let deviation = (limit * (1.0 - limit) / all).sqrt().max(1.0 / all);
+            (found.value > limit + CLEARLY * deviation).then(|| {
+                format!(
+                    "{found_percent:.1} % of the last {of} {what} in arm {arm}; the limit is {percent:.1} %"
+                )
+            })
+        })
+    }
+}
+
+/// Stops the experiments of which an arm is beyond a limit.
+pub async fn stop_beyond_limits(
+    store: &Store,
+    releases: &Releases,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    for (name, experiment) in read_all::<Experiment>(store).await? {
+        if experiment.state == State::Running
+            && let Some(reason) = find_excess(store, releases, &name, &experiment).await?
+        {
+            tracing::warn!(experiment = %name, reason, "an experiment is stopped");
+            stop(store, releases, &name, reason, now).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn find_excess(
+    store: &Store,
+    releases: &Releases,
+    name: &ExperimentName,
+    experiment: &Experiment,
+) -> Result<Option<String>, StoreError> {
+    for arm in &experiment.arms {
+        let label = Experiment::label(name, arm);
+        let answers = releases.guard().take(&label);
+        let counts = match experiment.stop_if.returned {
+            Some(_) => store.experiment_counts().sums(&label).await?.counts,
+            None => ArmCounts::default(),
+        };
+        let [bought, returned] = [counts.bought, counts.returned].map(i64::unsigned_abs);
+        let excess = experiment.stop_if.exceeded(&arm.name, answers, bought, returned);
+        if excess.is_some() {
+            return Ok(excess);
+        }
+    }
+    Ok(None)
+}
+
+async fn stop(
+    store: &Store,
+    releases: &Releases,
+    name: &ExperimentName,
+    reason: String,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let make = |stored: Option<Value>| -> Result<Experiment, EditError<()>> {
+        let stored = stored.and_then(|body| serde_json::from_value::<Experiment>(body).ok());
+        let running = stored.filter(|stored| stored.state == State::Running).ok_or(EditError::Refused(()))?;
+        Ok(Experiment { state: State::Stopped, ended_because: Some(reason.clone()), ..running })
+    };
+    match change((store, releases), name, &Expected::default(), now, make).await {
+        Err(EditError::Change(error)) => Err(error.into_store_error()),
+        // Somebody was faster.
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_exceeded_if_that_is_no_chance() {
+        let limits =
+            Limits { latency_ms: Some(300), errors: Some(0.02), empty: Some(0.1), returned: Some(0.5) };
+        let fine = Answers { all: 200, slow: 10, failed: 4, blanks: 400, empty: 45 };
+        assert_eq!(limits.exceeded("b", Some(fine), 200, 110), None);
+        assert_eq!(limits.exceeded("b", None, 10, 10), None, "too few purchases");
+        for (answers, said) in [
+            (
+                Answers { slow: 40, ..fine },
+                "20.0 % of the last 200 answers were too slow in arm b; the limit is 5.0 %",
+            ),
+            (
+                Answers { failed: 20, ..fine },
+                "10.0 % of the last 200 questions had no answer in arm b; the limit is 2.0 %",
+            ),
+            (
+                Answers { empty: 80, ..fine },
+                "20.0 % of the last 400 blanks had no suggestion in arm b; the limit is 10.0 %",
+            ),
+        ] {
+            assert_eq!(limits.exceeded("b", Some(answers), 0, 0).as_deref(), Some(said));
+        }
+        assert!(limits.exceeded("b", None, 200, 140).unwrap().contains("purchases came back"));
+        assert_eq!(Limits::default().exceeded("b", Some(Answers { failed: 200, ..fine }), 0, 0), None);
+    }
+}

@@ -1,0 +1,1103 @@
+//! The shop's experiments: customers are split between methods, sets of rules or releases, and figures decide which is better.
+//!
+//! An [`Experiment`] looks the same in JSON and in the database; its changes follow its state. [`Running`] are those that run: each has
+//! its own hundredths of the customers, so that no customer is in two. Must not know HTTP, the database's tables or models.
+
+pub(crate) mod api;
+pub mod guard;
+pub(crate) mod page;
+mod sql;
+pub mod statistics;
+
+pub(crate) use self::sql::{add as add_outcome, is_first, shown_to};
+
+pub use self::sql::{ArmCounts, ArmCustomer, ArmSums, ExperimentCounts};
+
+use std::{collections::HashSet, sync::Arc};
+
+use atelier_core::{
+    domain::{CustomerId, ExperimentName, Method, OutfitSize, RuleName, Timestamp},
+    named,
+    util::{
+        calendar, csv,
+        json_fields::{read_integer, read_object, read_objects, read_optional_integer},
+    },
+};
+use atelier_engine::release::check_name;
+use atelier_files::{PlainColumn, write_columns};
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+
+use self::statistics::{ALPHA, Sums};
+use crate::{
+    completion::Warning,
+    outcomes::acceptance::{Share, money},
+    platform::{
+        db::{ChangeError, Consequence, Entry, Expected, Named, NewDocument, Store, StoreError, Versions},
+        fault::{Fault, Field},
+    },
+    releases::{ActivateError, LiveRelease, RELEASE, ROUTING, Releases, routing::Routing},
+    steering::{
+        documents::{Changed, Document, EditError, read_all, read_each, to_value},
+        rules::check_text,
+    },
+};
+
+/// Into how many parts the customers are divided, of which each experiment has some.
+const PARTS: u8 = 100;
+const MOST_ARMS: usize = 20;
+const MOST_RULES: usize = 100;
+const ARM_CHARS: usize = 32;
+const NOTE_CHARS: usize = 2000;
+/// A split that is less likely than this is no chance.
+const BROKEN_SPLIT: f64 = 0.001;
+
+/// The state of an experiment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = ExperimentState)]
+pub enum State {
+    #[default]
+    Draft,
+    /// Its share of the known customers are split between the arms.
+    Running,
+    /// It ended, and its figures stay.
+    Stopped,
+    /// The winner's method and rules became those of all customers.
+    Shipped,
+}
+
+named!(
+    State,
+    "a state is draft, running, stopped or shipped",
+    Draft = "draft",
+    Running = "running",
+    Stopped = "stopped",
+    Shipped = "shipped"
+);
+
+/// What arms are compared by, for each completion that was shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = ExperimentMetric)]
+pub enum Metric {
+    #[default]
+    Accepted,
+    Bought,
+    Kept,
+    Revenue,
+}
+
+named!(
+    Metric,
+    "a metric is accepted, bought, kept or revenue",
+    Accepted = "accepted",
+    Bought = "bought",
+    Kept = "kept",
+    Revenue = "revenue"
+);
+
+impl Metric {
+    pub const ALL: [Self; 4] = [Self::Accepted, Self::Bought, Self::Kept, Self::Revenue];
+}
+
+/// Customers who are split between methods, sets of rules or releases.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({
+    "arms": [{"name": "today", "method": "match", "share": 1}, {"name": "new", "method": "gsu", "share": 1}],
+    "metric": "accepted", "effect": 0.1, "note": "Does gsu pay?",
+}))]
+pub struct Experiment {
+    /// Optional in a request; must be the name in the path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(examples("autumn"))]
+    pub name: Option<String>,
+    /// The others are compared with the first.
+    #[serde(deserialize_with = "read_objects")]
+    #[schema(min_items = 2, max_items = 20)]
+    pub arms: Vec<Arm>,
+    /// The metric that decides; all are shown.
+    #[serde(default)]
+    pub metric: Metric,
+    /// The smallest relative change that matters, such as 0.1. It says how many days are needed, and when a difference is too small to
+    /// matter.
+    #[serde(default = "usual_effect")]
+    #[schema(minimum = 0.001, maximum = 10)]
+    pub effect: f64,
+    /// For the shop's own people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 2000)]
+    pub note: Option<String>,
+    #[serde(default)]
+    pub state: State,
+    /// An arm beyond one of these limits stops the experiment.
+    #[serde(default, deserialize_with = "read_object", skip_serializing_if = "Limits::is_empty")]
+    pub stop_if: Limits,
+    /// The percentage of known customers who take part. Raising it keeps everybody who takes part already.
+    #[serde(default = "whole", deserialize_with = "read_integer")]
+    #[schema(minimum = 1, maximum = 100)]
+    pub share: u8,
+    /// The arm that is shipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub winner: Option<String>,
+    /// The service sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime, read_only)]
+    pub started_at: Option<String>,
+    /// The service sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime, read_only)]
+    pub ended_at: Option<String>,
+    /// Why it was stopped. The service says which limit was exceeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 2000)]
+    pub ended_because: Option<String>,
+    /// The parts of the customers that it has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(ignore)]
+    pub parts: Vec<u8>,
+}
+
+/// What an arm must not exceed by more than chance, among its last 200 answers of a replica or more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schema(as = ExperimentLimits, example = json!({"latency_ms": 300, "errors": 0.01, "empty": 0.05, "returned": 0.6}))]
+pub struct Limits {
+    /// 95 % of the answers come within these milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "read_optional_integer")]
+    #[schema(minimum = 1, maximum = 600_000)]
+    pub latency_ms: Option<u32>,
+    /// The share of questions without an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1)]
+    pub errors: Option<f64>,
+    /// The share of blanks without a suggestion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1)]
+    pub empty: Option<f64>,
+    /// The share of all the arm's purchases that came back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1)]
+    pub returned: Option<f64>,
+}
+
+impl Limits {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How some customers of an experiment are answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Arm)]
+pub struct Arm {
+    /// Feedback is counted as `experiment/arm`.
+    #[schema(pattern = "^[A-Za-z0-9._-]{1,32}$", examples("today"))]
+    pub name: String,
+    /// The release that answers, the live one if it is not given. Once the experiment runs, one release is loaded beside the live one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$", examples("winter"))]
+    pub release: Option<String>,
+    /// If it is not given, the service sets it to the default method when the experiment starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, examples("gsu"))]
+    pub method: Option<Method>,
+    /// Active rules that do not apply in this arm.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 100)]
+    pub without_rules: Vec<String>,
+    /// Its share of the experiment's customers, relative to the other arms' shares.
+    #[serde(deserialize_with = "read_integer")]
+    #[schema(minimum = 1, maximum = 1000)]
+    pub share: u32,
+}
+
+fn usual_effect() -> f64 {
+    0.1
+}
+
+fn whole() -> u8 {
+    PARTS
+}
+
+impl Experiment {
+    /// Checks it, takes outer spaces away.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn checked(mut self) -> Result<Self, Vec<Fault>> {
+        let mut faults = Vec::new();
+        if !(2..=MOST_ARMS).contains(&self.arms.len()) {
+            let detail = format!("an experiment has two to twenty arms, this one has {}", self.arms.len());
+            faults.push(Fault::new("arms", detail));
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        let mut names = HashSet::new();
+        for (index, Arm { name, release, without_rules, share, .. }) in self.arms.iter().enumerate() {
+            let field = |name: &str| Field::from("arms").item(&index).item(name);
+            if let Some(Err(detail)) = release.as_deref().map(check_name) {
+                faults.push(Fault::new(field("release"), detail));
+            }
+            if name.is_empty() || name.len() > ARM_CHARS || !name.chars().all(plain) {
+                let detail = format!(
+                    "an arm's name has 1 to {ARM_CHARS} letters, digits, dots, hyphens or underscores, found {name:?}"
+                );
+                faults.push(Fault::new(field("name"), detail));
+            } else if !names.insert(name) {
+                faults.push(Fault::new(field("name"), format!("two arms have the name {name:?}")));
+            }
+            if !(1..=1000).contains(share) {
+                faults.push(Fault::new(field("share"), format!("from 1 to 1000, found {share}")));
+            }
+            if without_rules.len() > MOST_RULES {
+                let detail = format!("at most {MOST_RULES} rules, found {}", without_rules.len());
+                faults.push(Fault::new(field("without_rules"), detail));
+            }
+        }
+        if !(0.001..=10.0).contains(&self.effect) {
+            faults.push(Fault::new("effect", format!("from 0.001 to 10, found {}", self.effect)));
+        }
+        if !(1..=PARTS).contains(&self.share) {
+            faults.push(Fault::new("share", format!("from 1 to 100 percent, found {}", self.share)));
+        }
+        let Limits { latency_ms, errors, empty, returned } = self.stop_if;
+        if let Some(found) = latency_ms.filter(|found| !(1..=600_000).contains(found)) {
+            faults.push(Fault::new("stop_if.latency_ms", format!("from 1 to 600000, found {found}")));
+        }
+        for (name, limit) in [("errors", errors), ("empty", empty), ("returned", returned)] {
+            if let Some(found) = limit.filter(|found| !(0.0..=1.0).contains(found)) {
+                faults.push(Fault::new(&*format!("stop_if.{name}"), format!("from 0 to 1, found {found}")));
+            }
+        }
+        for (field, text) in [("note", &mut self.note), ("ended_because", &mut self.ended_because)] {
+            check_text(field, text, NOTE_CHARS, &mut faults);
+        }
+        if faults.is_empty() { Ok(self) } else { Err(faults) }
+    }
+
+    /// What becomes of the experiment as it was, if this is wanted of it. `taken` are the parts of other experiments that run.
+    fn following(
+        mut self,
+        name: &ExperimentName,
+        before: Option<&Self>,
+        taken: &HashSet<u8>,
+        now: Timestamp,
+    ) -> Result<Self, Fault> {
+        use State::{Draft, Running, Shipped, Stopped};
+        let was = before.map_or(Draft, |before| before.state);
+        if let Some(before) = before.filter(|before| before.state != Draft) {
+            self.keep_pinned(&before.arms);
+        }
+        let moment = || Some(calendar::moment(now.millis(), 1000, true));
+        // The service alone sets when it ran and which customers it has.
+        (self.started_at, self.ended_at, self.parts) = before.map_or_else(Default::default, |before| {
+            (before.started_at.clone(), before.ended_at.clone(), before.parts.clone())
+        });
+        match (was, self.state) {
+            (Draft, Draft | Running)
+            | (Running, Running | Stopped | Shipped)
+            | (Stopped, Stopped | Shipped) => {}
+            (Shipped, Shipped) if before == Some(&self) => return Ok(self),
+            (was, wanted) => {
+                let detail = format!(
+                    "it is {was} and cannot become {wanted}: a draft runs, then stops, then is shipped; create another experiment"
+                );
+                return Err(Fault::new("state", detail));
+            }
+        }
+        if let Some(before) = before.filter(|before| before.state != Draft)
+            && (&self.arms, self.metric, self.effect) != (&before.arms, before.metric, before.effect)
+        {
+            let detail =
+                format!("the arms, the metric and the effect cannot change after the start; it is {was}");
+            return Err(Fault::new("arms", detail));
+        }
+        let is_arm = |winner: &String| self.arms.iter().any(|arm| arm.name == *winner);
+        match (&self.winner, self.state) {
+            (None, Shipped) => return Err(Fault::new("winner", "name the arm to ship")),
+            (Some(winner), Shipped) if !is_arm(winner) => {
+                return Err(Fault::new("winner", format!("there is no arm {winner:?}")));
+            }
+            (Some(_), Draft | Running | Stopped) => {
+                return Err(Fault::new("winner", "only a shipped experiment has a winner"));
+            }
+            _ => {}
+        }
+        if self.state == Running {
+            self.started_at = self.started_at.or_else(moment);
+            self.parts = allot(name, std::mem::take(&mut self.parts), self.share.into(), taken)?;
+        } else if self.state != Draft {
+            self.ended_at = self.ended_at.or_else(moment);
+            self.parts.clear();
+        }
+        Ok(self)
+    }
+
+    /// What an arm was set to when the experiment started stays if a request leaves it out.
+    fn keep_pinned(&mut self, before: &[Arm]) {
+        for arm in &mut self.arms {
+            if let Some(was) = before.iter().find(|was| was.name == arm.name) {
+                arm.method = arm.method.or(was.method);
+                arm.release = arm.release.take().or_else(|| was.release.clone());
+            }
+        }
+    }
+
+    /// The arm that is shipped.
+    fn shipped(&self) -> Option<&Arm> {
+        let winner = self.winner.as_ref().filter(|_| self.state == State::Shipped)?;
+        self.arms.iter().find(|arm| arm.name == *winner)
+    }
+
+    /// What else changes once it is shipped. `second` is the winner's release unless that is live.
+    fn consequences(&self, live: Option<&LiveRelease>, second: Option<&LiveRelease>) -> Vec<Consequence> {
+        let Some(arm) = self.shipped() else { return Vec::new() };
+        let ends = arm.without_rules.iter().filter_map(|rule| RuleName::new(rule).ok()).map(Consequence::End);
+        let mut consequences: Vec<Consequence> = ends.collect();
+        if let Some(second) = second {
+            consequences.push(Consequence::Set {
+                setting: RELEASE,
+                value: second.name().to_owned(),
+                action: "release.activate",
+                subject: second.name().to_owned(),
+                details: json!({"before": live.map(LiveRelease::name), "after": second.name()}),
+            });
+        }
+        let routing = live.map(|live| live.routing).unwrap_or_default();
+        if arm.method.is_some() && arm.method != second.or(live).map(LiveRelease::default_method) {
+            let next = Routing { default_method: arm.method };
+            consequences.push(Consequence::Set {
+                setting: ROUTING,
+                value: serde_json::to_string(&next).expect("a routing is plain JSON; this is a bug"),
+                action: "routing.set",
+                subject: ROUTING.to_owned(),
+                details: json!({"before": routing.to_string(), "after": next.to_string()}),
+            });
+        }
+        consequences
+    }
+
+    fn names_releases(&self) -> bool {
+        self.arms.iter().any(|arm| arm.release.is_some())
+    }
+
+    /// The release besides the live one that it needs, with the first arm that names it.
+    ///
+    /// # Errors
+    /// If it needs two.
+    pub fn second_release(&self, live: &str) -> Result<Option<(usize, &str)>, Fault> {
+        let mut named = self.arms.iter().enumerate().filter_map(|(index, arm)| {
+            arm.release.as_deref().filter(|release| *release != live).map(|release| (index, release))
+        });
+        let first = named.next();
+        match named.find(|(_, release)| first.is_some_and(|(_, first)| first != *release)) {
+            None => Ok(first),
+            Some((index, release)) => {
+                let detail = format!(
+                    "one release can be loaded beside the live one, {live}; found {release} and {}",
+                    first.map_or("", |(_, first)| first)
+                );
+                Err(Fault::new(release_of(index), detail))
+            }
+        }
+    }
+
+    /// Which release it needs besides the live one now that it starts or is shipped, with its place.
+    ///
+    /// # Errors
+    /// If another experiment that runs needs another one, or if it would change the live release under another experiment.
+    fn needs(
+        &self,
+        before: Option<&Self>,
+        live: &str,
+        others: &[(ExperimentName, Self)],
+    ) -> Result<Option<(Field, String)>, Fault> {
+        let was = before.map_or(State::Draft, |before| before.state);
+        let mut running =
+            others.iter().filter(|(_, other)| other.state == State::Running && other.names_releases());
+        match self.state {
+            State::Running if was == State::Draft => {
+                let Some((index, release)) = self.second_release(live)? else { return Ok(None) };
+                let needs_another = |(_, other): &&(ExperimentName, Self)| matches!(other.second_release(live), Ok(Some((_, another))) if another != release);
+                if let Some((name, _)) = running.find(needs_another) {
+                    let detail = format!(
+                        "the experiment {name} has loaded another release, and one can be loaded beside the live one; stop {name} first"
+                    );
+                    return Err(Fault::new(release_of(index), detail));
+                }
+                Ok(Some((release_of(index), release.to_owned())))
+            }
+            State::Shipped if was != State::Shipped => {
+                let release = self.shipped().and_then(|arm| arm.release.clone());
+                let Some(release) = release.filter(|release| release != live) else { return Ok(None) };
+                if let Some((name, _)) = running.next() {
+                    let detail = format!(
+                        "the experiment {name} compares releases, so {release} cannot become live; stop {name} first"
+                    );
+                    return Err(Fault::new("winner", detail));
+                }
+                Ok(Some(("winner".into(), release)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Sets what each arm is, so that it stays the same whatever changes later, and says what the releases or the shop lack of it.
+    fn pin(&mut self, live: &LiveRelease, second: Option<&LiveRelease>) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        let names_releases = self.names_releases();
+        for (index, arm) in self.arms.iter_mut().enumerate() {
+            let field = |name: &str| Field::from("arms").item(&index).item(name);
+            let release =
+                second.filter(|second| arm.release.as_deref() == Some(second.name())).unwrap_or(live);
+            if names_releases {
+                arm.release.get_or_insert_with(|| live.name().to_owned());
+            }
+            let method = *arm.method.get_or_insert_with(|| release.default_method());
+            if !release.serving.has(method) {
+                let detail = format!("the release {} has no method {method}", release.name());
+                faults.push(Fault::new(field("method"), detail));
+            }
+            faults.extend(lacks(release, live).map(|detail| Fault::new(field("release"), detail)));
+            for rule in &arm.without_rules {
+                if !live.rules.has(rule) {
+                    let detail = format!("there is no active rule {rule:?}; turn it on first");
+                    faults.push(Fault::new(field("without_rules"), detail));
+                }
+            }
+        }
+        faults
+    }
+
+    /// What feedback is counted by.
+    pub fn label(name: &ExperimentName, arm: &Arm) -> String {
+        format!("{name}/{}", arm.name)
+    }
+
+    /// The days for which it has run, up to now or its end.
+    pub fn days(&self, now: Timestamp) -> f64 {
+        let moment = |text: &Option<String>| text.as_deref().and_then(calendar::parse_moment);
+        let Some(start) = moment(&self.started_at) else { return 0.0 };
+        let millis = moment(&self.ended_at).unwrap_or(now.millis()) - start;
+        #[expect(clippy::cast_precision_loss, reason = "times are far below 2^53")]
+        let millis = millis.max(0) as f64;
+        millis / 86_400_000.0
+    }
+}
+
+/// What requests may have while one release is live, and that another one would refuse.
+fn lacks(release: &LiveRelease, live: &LiveRelease) -> Option<String> {
+    let (name, schema) = (release.name(), release.serving.release().schema());
+    let live = live.serving.release().schema();
+    let (OutfitSize { least, most }, size) = (schema.outfit_size(), live.outfit_size());
+    if least > size.least || most < size.most {
+        return Some(format!(
+            "the release {name} takes outfits of {least} to {most} articles, the live one of {} to {}",
+            size.least, size.most
+        ));
+    }
+    let is_known = |name: &str| schema.features().iter().any(|feature| feature.name == name);
+    let missing = live.features().iter().find(|feature| !is_known(&feature.name))?;
+    Some(format!("the release {name} has no feature {}, which the live one has", missing.name))
+}
+
+fn release_of(arm: usize) -> Field {
+    Field::from("arms").item(&arm).item("release")
+}
+
+/// The first experiment that compares releases while it runs.
+pub(super) fn compares_releases(all: Vec<Named<ExperimentName>>) -> Option<ExperimentName> {
+    let mut all = read_each::<Experiment>(all).into_iter();
+    all.find(|(_, experiment)| experiment.state == State::Running && experiment.names_releases())
+        .map(|(name, _)| name)
+}
+
+/// As many parts as the share has, first those that it has already, then those that no other experiment has.
+fn allot(
+    name: &ExperimentName,
+    mut parts: Vec<u8>,
+    share: usize,
+    taken: &HashSet<u8>,
+) -> Result<Vec<u8>, Fault> {
+    // Each begins elsewhere, so that not the same customers are in every small one.
+    let first = Sha256::digest(name.as_str())[0] % PARTS;
+    let all = (0..PARTS).map(|part| (first + part) % PARTS);
+    let free: Vec<u8> = all.filter(|part| !taken.contains(part) && !parts.contains(part)).collect();
+    parts.truncate(share);
+    let more = share - parts.len();
+    if more > free.len() {
+        let detail = format!(
+            "only {} % of the customers are in no other experiment, and the share is {share} %; choose a smaller share, \
+             or stop another experiment",
+            free.len() + parts.len()
+        );
+        return Err(Fault::new("share", detail));
+    }
+    parts.extend(&free[..more]);
+    Ok(parts)
+}
+
+/// The place of a customer below `total`: the same on every replica, and for each text another one.
+fn place(text: &str, customer: &CustomerId, total: u64) -> u64 {
+    let digest =
+        Sha256::new().chain_update(text).chain_update([0]).chain_update(customer.as_str()).finalize();
+    let point = u64::from_be_bytes(*digest.first_chunk().expect("a digest is longer; this is a bug"));
+    u64::try_from((u128::from(point) * u128::from(total)) >> 64)
+        .expect("it is below the total; this is a bug")
+}
+
+/// The experiments that run.
+#[derive(Debug, Default)]
+pub struct Running(Vec<Compiled>);
+
+#[derive(Debug, Clone)]
+struct Compiled {
+    name: ExperimentName,
+    /// Whether a release or a method of an arm is not loaded.
+    lacks: bool,
+    parts: HashSet<u64>,
+    arms: Vec<Chosen>,
+    shares: Vec<u32>,
+    has_rules: bool,
+    limits: Limits,
+}
+
+/// An arm, as its customers' requests take it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    pub label: String,
+    /// The live one if it is not given.
+    pub release: Option<Arc<str>>,
+    pub method: Option<Method>,
+    pub without_rules: Arc<[RuleName]>,
+}
+
+impl Running {
+    pub fn new(all: Vec<(ExperimentName, Experiment)>) -> Self {
+        let mut running: Vec<_> =
+            all.into_iter().filter(|(_, experiment)| experiment.state == State::Running).collect();
+        // The one that started first has its release loaded.
+        running.sort_by(|(a, x), (b, y)| x.started_at.cmp(&y.started_at).then_with(|| a.cmp(b)));
+        let compile = |(name, experiment): (ExperimentName, Experiment)| Compiled {
+            lacks: false,
+            parts: experiment.parts.iter().copied().map(u64::from).collect(),
+            shares: experiment.arms.iter().map(|arm| arm.share).collect(),
+            limits: experiment.stop_if,
+            has_rules: experiment.arms.iter().any(|arm| !arm.without_rules.is_empty()),
+            arms: experiment
+                .arms
+                .iter()
+                .map(|arm| Chosen {
+                    label: Experiment::label(&name, arm),
+                    release: arm.release.as_deref().map(Arc::from),
+                    method: arm.method,
+                    without_rules: arm.without_rules.iter().flat_map(RuleName::new).collect(),
+                })
+                .collect(),
+            name,
+        };
+        Self(running.into_iter().map(compile).collect())
+    }
+
+    /// The methods of all arms that the live release answers, whichever it is.
+    pub fn methods(&self) -> impl Iterator<Item = Method> {
+        let arms = self.0.iter().flat_map(|experiment| &experiment.arms);
+        arms.filter(|arm| arm.release.is_none()).filter_map(|arm| arm.method)
+    }
+
+    /// The first release besides the live one that an arm names, with its experiment.
+    pub(super) fn second_release(&self, live: &str) -> Option<(&str, &ExperimentName)> {
+        self.0.iter().find_map(|experiment| {
+            let mut releases = experiment.arms.iter().filter_map(|arm| arm.release.as_deref());
+            Some((releases.find(|release| *release != live)?, &experiment.name))
+        })
+    }
+
+    /// The same for loaded releases. `has` says whether a release, or else the live one, is loaded with a method.
+    pub(super) fn with_releases(&self, has: impl Fn(Option<&str>, Option<Method>) -> bool) -> Self {
+        let check = |experiment: &Compiled| {
+            let lacks = |arm: &Chosen| !has(arm.release.as_deref(), arm.method);
+            Compiled { lacks: experiment.arms.iter().any(lacks), ..experiment.clone() }
+        };
+        Self(self.0.iter().map(check).collect())
+    }
+
+    /// The limits of the experiment that has the arm.
+    pub fn limits_of(&self, label: &str) -> Option<&Limits> {
+        let has = |experiment: &&Compiled| experiment.arms.iter().any(|arm| arm.label == label);
+        self.0.iter().find(has).map(|experiment| &experiment.limits)
+    }
+
+    /// The arm of a customer. None if no experiment has the customer, or if a release or a method of one of its arms is not loaded.
+    /// Who is held out from all rules is in no experiment on rules.
+    pub fn choose(&self, customer: &CustomerId, held_out: impl Fn() -> bool) -> Option<&Chosen> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let part = place("experiments", customer, PARTS.into());
+        let experiment = self.0.iter().find(|experiment| experiment.parts.contains(&part))?;
+        if experiment.lacks || experiment.has_rules && held_out() {
+            return None;
+        }
+        let total = experiment.shares.iter().copied().map(u64::from).sum();
+        // No experiment's name has a line break: that of an arm is independent of the part.
+        let mut place = place(&format!("arm\n{}", experiment.name), customer, total);
+        for (arm, share) in experiment.arms.iter().zip(&experiment.shares) {
+            let share = u64::from(*share);
+            if place < share {
+                return Some(arm);
+            }
+            place -= share;
+        }
+        unreachable!("the place is less than the sum of the shares; this is a bug")
+    }
+}
+
+/// Changes an experiment as `make` says, which gets it as it is stored, if it follows from its state. It is asked twice: a release that
+/// the experiment needs is loaded before the transaction, because that takes seconds.
+pub async fn change<E: Send>(
+    (store, releases): (&Store, &Releases),
+    name: &ExperimentName,
+    expected: &Expected,
+    now: Timestamp,
+    make: impl Fn(Option<Value>) -> Result<Experiment, EditError<E>> + Send + Sync,
+) -> Result<Changed<Experiment>, EditError<E>> {
+    let second = load_needed((store, releases), name, expected, now, &make).await?;
+    let is_behind = releases.is_behind().await?;
+    let mut next = None;
+    let follow = |stored: Option<Value>, others: Vec<Named<ExperimentName>>| {
+        let others = read_each::<Experiment>(others);
+        let taken: HashSet<u8> = others.iter().flat_map(|(_, other)| other.parts.iter().copied()).collect();
+        let (before, wanted) = read_both(stored, &make)?;
+        let faults = |fault| EditError::<E>::Faults(vec![fault]);
+        let mut experiment = wanted.following(name, before.as_ref(), &taken, now).map_err(faults)?;
+        let becomes =
+            |state| experiment.state == state && before.as_ref().is_none_or(|before| before.state != state);
+        if is_behind && (becomes(State::Running) || becomes(State::Shipped)) {
+            let detail =
+                "this replica does not serve the release that was activated; try again, or see /readyz";
+            return Err(faults(Fault::new("state", detail)));
+        }
+        let live = releases.current();
+        let needs = match &live {
+            Some(live) => experiment.needs(before.as_ref(), live.name(), &others).map_err(faults)?,
+            None => None,
+        };
+        if let Some((field, release)) = &needs
+            && second.as_ref().is_none_or(|second| second.name() != release)
+        {
+            let detail =
+                format!("{release} is not loaded yet, because something else was changed; try again");
+            return Err(faults(Fault::new(field.clone(), detail)));
+        }
+        let second = second.as_deref().filter(|_| needs.is_some());
+        if experiment.state == State::Running && before.is_none_or(|before| before.state == State::Draft) {
+            let found = match &live {
+                Some(live) => experiment.pin(live, second),
+                None => vec![Fault::new("state", "there is no live release; activate one first")],
+            };
+            if !found.is_empty() {
+                return Err(EditError::Faults(found));
+            }
+        }
+        let consequences = experiment.consequences(live.as_deref(), second);
+        Ok(NewDocument { body: to_value(next.insert(experiment)), consequences })
+    };
+    let changed = store.experiments().change(name, expected, false, now, follow).await;
+    let (put, version) = changed.map_err(EditError::Change)??;
+    // Takes over the release that was loaded.
+    releases.apply_change().await;
+    let document = next.expect("what is stored was made; this is a bug").with_name(Some(name.to_string()));
+    Ok(Changed { put, version, document, article_count: 0, warnings: Vec::new() })
+}
+
+/// The experiment as it is stored, and as `make` wants it.
+fn read_both<E>(
+    stored: Option<Value>,
+    make: impl Fn(Option<Value>) -> Result<Experiment, EditError<E>>,
+) -> Result<(Option<Experiment>, Experiment), EditError<E>> {
+    let before = stored.clone().and_then(|body| serde_json::from_value(body).ok());
+    let wanted = make(stored)?.with_name(None).checked().map_err(EditError::Faults)?;
+    Ok((before, wanted))
+}
+
+/// Loads the release that an experiment needs if it starts or is shipped. What else is wrong with the change shows in its transaction.
+async fn load_needed<E: Send>(
+    (store, releases): (&Store, &Releases),
+    name: &ExperimentName,
+    expected: &Expected,
+    now: Timestamp,
+    make: impl Fn(Option<Value>) -> Result<Experiment, EditError<E>> + Send + Sync,
+) -> Result<Option<Arc<LiveRelease>>, EditError<E>> {
+    let (stored, Some(live)) = (store.experiments().get(name).await?, releases.current()) else {
+        return Ok(None);
+    };
+    if expected.check(stored.as_ref().map(|stored| &stored.version)).is_err() {
+        return Ok(None);
+    }
+    let mut others = read_all::<Experiment>(store).await?;
+    others.retain(|(other, _)| other != name);
+    let (needs, is_shipped) = {
+        let Ok((before, mut wanted)) = read_both(stored.map(|stored| stored.value.body), make) else {
+            return Ok(None);
+        };
+        if let Some(before) = before.as_ref().filter(|before| before.state != State::Draft) {
+            wanted.keep_pinned(&before.arms);
+        }
+        (wanted.needs(before.as_ref(), live.name(), &others), wanted.state == State::Shipped)
+    };
+    let Ok(Some((field, release))) = needs else { return Ok(None) };
+    match releases.load_beside(&release, is_shipped).await {
+        Ok(loaded) => Ok(Some(loaded)),
+        Err(ActivateError::Store(error)) => Err(error.into()),
+        Err(error) => {
+            let detail = match error {
+                ActivateError::CoversLittle { name, figures } => {
+                    format!(
+                        "release {name} has {figures}; import the articles that it was trained with, or compare another release"
+                    )
+                }
+                error => error.to_string(),
+            };
+            let entry = Entry::new("release.refused", &release, json!({"reason": detail}));
+            store.audit().append(&entry, now).await?;
+            Err(EditError::Faults(vec![Fault::new(field, detail)]))
+        }
+    }
+}
+
+/// Deletes a draft. False if there is no such experiment.
+///
+/// # Errors
+/// If it has begun: late events still count for it, so its name must not be another's.
+pub async fn delete(
+    store: &Store,
+    name: &ExperimentName,
+    expected: &Expected,
+    now: Timestamp,
+) -> Result<bool, EditError<std::convert::Infallible>> {
+    let Some(stored) = store.experiments().get(name).await? else { return Ok(false) };
+    if stored.value.body["state"] != "draft" {
+        let detail = "only a draft can be deleted; an experiment that ran keeps its figures";
+        return Err(EditError::Faults(vec![Fault::new("state", detail)]));
+    }
+    let expected = match &expected.one_of {
+        Some(versions) if !versions.contain(Some(&stored.version)) => {
+            return Err(EditError::Change(ChangeError::Differs(Some(stored.version))));
+        }
+        _ => Expected { one_of: Some(Versions::OneOf(vec![stored.version.to_string()])), none_of: None },
+    };
+    store.experiments().delete(name, &expected, now).await.map_err(EditError::Change)
+}
+
+/// The customers of an experiment, each with its arm's own name, read in parts as needed.
+pub fn customers(
+    store: &Store,
+    name: &ExperimentName,
+    experiment: &Experiment,
+) -> impl Stream<Item = Result<ArmCustomer, StoreError>> + Send + use<> {
+    let arms: Vec<(String, String)> =
+        experiment.arms.iter().map(|arm| (Experiment::label(name, arm), arm.name.clone())).collect();
+    let store = store.clone();
+    stream::iter(arms).flat_map(move |(label, arm)| {
+        let customers = store.experiment_counts().customers(&label);
+        customers.map_ok(move |customer| ArmCustomer { arm: arm.clone(), ..customer })
+    })
+}
+
+const COLUMNS: [&str; 9] =
+    ["customer", "arm", "completions", "shown", "accepted", "bought", "returned", "kept", "revenue"];
+
+pub fn to_csv(rows: &[ArmCustomer]) -> String {
+    let mut lines = csv::Lines::exact();
+    lines.push(&COLUMNS);
+    for ArmCustomer { number, arm, counts } in rows {
+        let ArmCounts { completions, shown, accepted, bought, returned, kept, revenue } = counts;
+        let numbers = [completions, shown, accepted, bought, returned, kept].map(i64::to_string);
+        let mut cells = vec![number.to_string(), arm.clone()];
+        cells.extend(numbers);
+        cells.push(money(*revenue).to_string());
+        lines.push(&cells);
+    }
+    lines.into_text()
+}
+
+pub fn to_parquet(rows: &[ArmCustomer]) -> Vec<u8> {
+    let longs = |value: fn(&ArmCustomer) -> i64| PlainColumn::Longs(rows.iter().map(value).collect());
+    let columns = [
+        longs(|row| row.number),
+        PlainColumn::Texts(rows.iter().map(|row| row.arm.clone()).collect()),
+        longs(|row| row.counts.completions),
+        longs(|row| row.counts.shown),
+        longs(|row| row.counts.accepted),
+        longs(|row| row.counts.bought),
+        longs(|row| row.counts.returned),
+        longs(|row| row.counts.kept),
+        PlainColumn::Doubles(rows.iter().map(|row| money(row.counts.revenue)).collect()),
+    ];
+    let columns = COLUMNS.into_iter().zip(columns).collect();
+    write_columns("customers", columns).expect("the columns have a value for each row; this is a bug")
+}
+
+/// The release that an experiment needs besides the live one, as far as this replica is concerned.
+#[derive(Debug, PartialEq)]
+pub struct SecondRelease {
+    pub release: String,
+    pub is_loaded: bool,
+    /// About how many bytes of memory it takes. An error says why it cannot be loaded.
+    pub memory: Result<u64, String>,
+}
+
+impl SecondRelease {
+    /// None if it needs none, or if it has ended.
+    pub async fn find(releases: &Releases, experiment: &Experiment) -> Option<Self> {
+        let live = releases.current()?;
+        if !matches!(experiment.state, State::Draft | State::Running) {
+            return None;
+        }
+        // One that needs two does not start.
+        let release = experiment.second_release(live.name()).ok()??.1.to_owned();
+        let failed = live.beside.as_ref().filter(|beside| beside.release == release);
+        let failed = failed.and_then(|beside| beside.loaded.as_ref().err().cloned());
+        let memory = match failed {
+            Some(reason) => Err(reason),
+            None => releases.estimate_memory(&release).await.map_err(|error| error.to_string()),
+        };
+        Some(Self { is_loaded: live.find(&release).is_some(), release, memory })
+    }
+}
+
+/// What an experiment shows.
+#[derive(Debug)]
+pub struct Figures {
+    pub days: f64,
+    /// The probability of so uneven a split.
+    pub split: f64,
+    pub arms: Vec<ArmSums>,
+    /// Of each arm but the first, for each metric.
+    pub differences: Vec<Difference>,
+    pub decision: Decision,
+}
+
+/// How an arm differs from the first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Difference {
+    pub arm: usize,
+    pub metric: Metric,
+    /// The metric for each completion, in the first arm and in this one. Revenue is in the shop's currency.
+    pub control: Option<f64>,
+    pub value: Option<f64>,
+    pub found: Option<Share>,
+    pub days_needed: Option<f64>,
+}
+
+/// What may be concluded, at any look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Not yet.
+    Collecting,
+    Winner(usize),
+    /// No arm differs by as much as is worth finding.
+    NoDifference,
+    /// The arms do not have their shares of the customers, so figures must not be trusted.
+    BrokenSplit,
+}
+
+impl Decision {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Collecting => "collecting",
+            Self::Winner(_) => "winner",
+            Self::NoDifference => "no-difference",
+            Self::BrokenSplit => "broken-split",
+        }
+    }
+}
+
+impl Figures {
+    pub async fn read(
+        store: &Store,
+        name: &ExperimentName,
+        experiment: &Experiment,
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
+        let mut arms = Vec::with_capacity(experiment.arms.len());
+        for arm in &experiment.arms {
+            arms.push(store.experiment_counts().sums(&Experiment::label(name, arm)).await?);
+        }
+        Ok(Self::new(experiment, arms, now))
+    }
+
+    fn new(experiment: &Experiment, arms: Vec<ArmSums>, now: Timestamp) -> Self {
+        let days = experiment.days(now);
+        let customers = |arm: &ArmSums| arm.customers.unsigned_abs();
+        let counts: Vec<(u64, u32)> =
+            arms.iter().map(customers).zip(experiment.arms.iter().map(|arm| arm.share)).collect();
+        let split = statistics::split_probability(&counts);
+        // All comparisons by one metric are right together in 95 of 100 experiments.
+        #[expect(clippy::cast_precision_loss, reason = "there are few arms")]
+        let alpha = ALPHA / (arms.len() - 1) as f64;
+        let mut differences = Vec::new();
+        for arm in 1..arms.len() {
+            for metric in Metric::ALL {
+                let (control, other) = (sums(&arms[0], metric), sums(&arms[arm], metric));
+                differences.push(Difference {
+                    arm,
+                    metric,
+                    control: control.ratio(),
+                    value: other.ratio(),
+                    found: statistics::difference(&other, &control, alpha),
+                    days_needed: statistics::days_needed(&other, &control, experiment.effect, days, alpha),
+                });
+            }
+        }
+        let decision = decide(experiment, &differences, split);
+        Self { days, split, arms, differences, decision }
+    }
+}
+
+fn decide(experiment: &Experiment, differences: &[Difference], split: f64) -> Decision {
+    if split < BROKEN_SPLIT {
+        return Decision::BrokenSplit;
+    }
+    let all: Vec<&Difference> =
+        differences.iter().filter(|difference| difference.metric == experiment.metric).collect();
+    let better = |found: &Share| found.low > 0.0;
+    let best = all.iter().filter(|one| one.found.as_ref().is_some_and(better));
+    let best = best.max_by(|a, b| a.value.unwrap_or(0.0).total_cmp(&b.value.unwrap_or(0.0)));
+    if let Some(best) = best {
+        return Decision::Winner(best.arm);
+    }
+    let every = |holds: &dyn Fn(&Difference, &Share) -> bool| {
+        all.iter().all(|one| one.found.as_ref().is_some_and(|found| holds(one, found)))
+    };
+    if every(&|_, found| found.high < 0.0) {
+        return Decision::Winner(0);
+    }
+    let is_small = |one: &Difference, found: &Share| {
+        let matters = one.control.unwrap_or(0.0).abs() * experiment.effect;
+        found.high < matters && found.low > -matters
+    };
+    if every(&is_small) { Decision::NoDifference } else { Decision::Collecting }
+}
+
+/// The sums of a metric.
+fn sums(arm: &ArmSums, metric: Metric) -> Sums {
+    let counts = &arm.counts;
+    let (index, x, unit) = match metric {
+        Metric::Accepted => (0, counts.accepted, 1.0),
+        Metric::Bought => (1, counts.bought, 1.0),
+        Metric::Kept => (2, counts.kept, 1.0),
+        Metric::Revenue => (3, counts.revenue, 1000.0),
+    };
+    let (square, joint) = arm.products[index];
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+    let [x, d] = [x as f64, counts.completions as f64];
+    Sums {
+        customers: arm.customers.unsigned_abs(),
+        d,
+        dd: arm.completions_squared,
+        x: x / unit,
+        xx: square / (unit * unit),
+        xd: joint / unit,
+    }
+}
+
+impl Document for Experiment {
+    type Name = ExperimentName;
+
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    fn with_name(self, name: Option<String>) -> Self {
+        Self { name, ..self }
+    }
+
+    fn checked(self) -> Result<Self, Vec<Fault>> {
+        Self::checked(self)
+    }
+
+    fn review(&self, _name: &Self::Name, _live: &LiveRelease) -> (usize, Vec<Warning>) {
+        (0, Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arm(name: &str, method: Option<Method>, without_rules: &[&str], share: u32) -> Arm {
+        let without_rules = without_rules.iter().map(ToString::to_string).collect();
+        Arm { name: name.into(), release: None, method, without_rules, share }
+    }
+
+    fn running(arms: Vec<Arm>, share: u8) -> Running {
+        let body = json!({"arms": [], "state": "running", "share": share});
+        let experiment: Experiment = serde_json::from_value(body).unwrap();
+        let name = ExperimentName::new("autumn").unwrap();
+        let wanted = Experiment { arms, ..experiment };
+        let started = wanted.following(&name, None, &HashSet::new(), Timestamp::from_millis(0)).unwrap();
+        Running::new(vec![(name, started)])
+    }
+
+    fn customers() -> impl Iterator<Item = CustomerId> {
+        (0..10_000).map(|number| CustomerId::new(format!("c-{number}")).unwrap())
+    }
+
+    #[test]
+    fn customers_are_split_by_share_and_stay_as_the_experiment_grows() {
+        let arms = || vec![arm("a", Some(Method::Gsu), &[], 3), arm("b", None, &[], 1)];
+        let [tenth, half] = [10, 50].map(|share| running(arms(), share));
+        let choose = |running: &Running, customer: &CustomerId| {
+            running.choose(customer, || true).map(|chosen| chosen.label.clone())
+        };
+        let (mut in_tenth, mut in_half, mut in_a) = (0, 0, 0);
+        for customer in customers() {
+            let (before, after) = (choose(&tenth, &customer), choose(&half, &customer));
+            assert!(before.is_none() || before == after, "{customer}");
+            in_tenth += usize::from(before.is_some());
+            in_half += usize::from(after.is_some());
+            in_a += usize::from(after.as_deref() == Some("autumn/a"));
+        }
+        // Standard deviations are 30, 50 and 48.
+        assert!((880..1120).contains(&in_tenth) && (4800..5200).contains(&in_half), "{in_tenth} {in_half}");
+        assert!((3550..3950).contains(&in_a), "{in_a}");
+    }
+
+    #[test]
+    fn without_a_method_of_an_arm_or_with_a_holdout_from_its_rules_nobody_is_in_it() {
+        let methods = running(vec![arm("a", Some(Method::Gsu), &[], 1), arm("b", None, &[], 1)], 100);
+        let lacking = methods.with_releases(|_, method| method != Some(Method::Gsu));
+        let rules = running(vec![arm("a", None, &["sale"], 1), arm("b", None, &[], 1)], 100);
+        for customer in customers().take(100) {
+            assert!(lacking.choose(&customer, || false).is_none());
+            assert!(methods.choose(&customer, || true).is_some());
+            assert!(rules.choose(&customer, || true).is_none());
+            let chosen = rules.choose(&customer, || false).unwrap();
+            assert_eq!(chosen.without_rules.len(), usize::from(chosen.label == "autumn/a"));
+        }
+    }
+
+    #[test]
+    fn experiments_share_the_customers() {
+        let name = ExperimentName::new("autumn").unwrap();
+        let taken: HashSet<u8> = (0..70).collect();
+        let parts = allot(&name, vec![80, 90], 20, &taken).unwrap();
+        assert_eq!((parts.len(), &parts[..2]), (20, &[80, 90][..]));
+        assert!(parts.iter().all(|part| (70..100).contains(part)));
+        assert_eq!(parts.iter().collect::<HashSet<_>>().len(), 20);
+        assert_eq!(allot(&name, vec![80, 90], 1, &taken), Ok(vec![80]));
+        let wrong = allot(&name, vec![80, 90], 31, &taken).unwrap_err();
+        assert!(
+            wrong.detail.starts_with("only 30 % of the customers are in no other experiment"),
+            "{}",
+            wrong.detail
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! `/feeds`: files of a table, which are imported in the background.
+
+use axum::{
+    extract::{Request, State},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use utoipa_axum::routes;
+
+use super::imports::JobBody;
+use crate::{
+    imports::jobs::{FeedName, FeedOptions, OptionFault, StartError},
+    people::{Scope, gate::Caller},
+    platform::http::{
+        AppState, Finding, Kind, Problem,
+        extract::{FeedQuery, Incoming, Json, Path, PathParameter, check_media_type},
+        routes::Routes,
+        schema::BytesSchema,
+        spool::spool,
+    },
+};
+
+pub(crate) fn router() -> Routes {
+    Routes::new().streaming(Scope::Catalogue, routes!(send))
+}
+
+impl PathParameter for FeedName {
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::new(text)
+    }
+}
+
+/// Send a feed
+///
+/// The body is a file as `atelier import` takes it, and may be compressed: JSON Lines, CSV, Parquet, a feed of Google Merchant
+/// Center as XML or tab-separated text, or Shopify's export of products. The contents show which. The answer comes when the
+/// service has the file; the import runs in the background, one at a time, and all of its rows are stored or none. Ask for
+/// `/imports/{id}` until its state is neither `waiting` nor `running`.
+#[utoipa::path(post, path = "/feeds/{name}", operation_id = "sendFeed", tag = "imports",
+    params(
+        ("name" = String, Path, description = "Your name for the feed", example = "shop",
+            pattern = "^[a-z0-9][a-z0-9-]{0,63}$"),
+        FeedOptions,
+    ),
+    request_body(content = BytesSchema, content_type = "application/octet-stream", example =
+        "id,type,price\na-new,hat,29.90\n"),
+    responses(
+        (status = 202, description = "The import waits or runs", body = JobBody,
+            headers(("location" = String, description = "The import's path"))),
+    ),
+)]
+async fn send(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(name): Path<FeedName>,
+    FeedQuery(options): FeedQuery,
+    request: Request,
+) -> Result<Response, Problem> {
+    options.check().map_err(refuse_options)?;
+    check_media_type(request.headers(), "application/octet-stream or another type of a file", |found| {
+        !found.starts_with("multipart/")
+    })?;
+    let file = spool(Incoming::new(request, state.limits.bulk_bytes, state.limits)).await?;
+    let id = state.jobs().start(author, &name, &options, file).await.map_err(refuse)?;
+    let location = [(header::LOCATION, format!("/imports/{}", id.0))];
+    Ok((StatusCode::ACCEPTED, location, Json(JobBody::find(&state, id).await?)).into_response())
+}
+
+fn refuse_options(faults: Vec<OptionFault>) -> Problem {
+    let finding = |OptionFault { name, reason }| Finding::parameter(name, reason);
+    Problem::invalid(faults.into_iter().map(finding).collect())
+}
+
+pub(crate) fn refuse(error: StartError) -> Problem {
+    match error {
+        StartError::Options(faults) => refuse_options(faults),
+        StartError::File(reason) => Problem::new(Kind::Invalid, reason),
+        StartError::Full => {
+            Problem::new(Kind::TooManyStreams, format!("{error}; try again when one has ended"))
+        }
+        StartError::Busy => Problem::new(Kind::Conflict, "the feed is being fetched; see its imports"),
+        StartError::Stopping => Problem::new(Kind::Stopping, "the service is stopping; send the feed again"),
+        StartError::Store(error) => error.into(),
+    }
+}

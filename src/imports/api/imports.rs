@@ -1,0 +1,162 @@
+//! `/imports`: the feeds that are imported in the background.
+
+use atelier_core::{domain::Timestamp, util::calendar};
+use axum::{extract::State, http::StatusCode};
+use serde::Serialize;
+use serde_json::from_value;
+use utoipa::ToSchema;
+use utoipa_axum::routes;
+
+use crate::{
+    imports::{
+        jobs::{FeedOptions, JobResult},
+        sql::imports::{ImportId, ImportRecord},
+    },
+    people::Scope,
+    platform::http::{
+        AppState, Kind, Problem,
+        extract::{Json, Path, PathParameter},
+        routes::Routes,
+    },
+};
+
+pub(crate) fn router() -> Routes {
+    Routes::new().scoped(Scope::Catalogue, routes!(list)).scoped(Scope::Catalogue, routes!(get, cancel))
+}
+
+impl PathParameter for ImportId {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map(Self).map_err(|_| format!("an import's id is a whole number, found {text:?}"))
+    }
+}
+
+/// An import in the background.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Import)]
+pub(crate) struct JobBody {
+    /// The id of the import.
+    #[schema(examples(17))]
+    id: i64,
+    /// Your name for the feed.
+    #[schema(examples("shop"))]
+    feed: String,
+    options: FeedOptions,
+    /// The key's label or the person's name; null if the service started it.
+    #[schema(examples("nightly feed"))]
+    started_by: Option<String>,
+    /// `waiting` while another import runs, `running`, or how it ended: `done`, `unchanged` if a stored source has nothing new,
+    /// `failed`, `cancelled`, or `interrupted` with its process. Only `done` has stored anything.
+    #[schema(examples("done"))]
+    state: &'static str,
+    /// When it was asked for.
+    #[schema(examples("2026-11-21T14:34:00Z"))]
+    created_at: String,
+    /// When it began to run; null while it waits.
+    #[schema(examples("2026-11-21T14:34:00Z"))]
+    started_at: Option<String>,
+    /// When it ended; null until then.
+    #[schema(examples("2026-11-21T14:34:20Z"))]
+    ended_at: Option<String>,
+    progress: ProgressBody,
+    /// Null until it has ended.
+    result: Option<JobResult>,
+}
+
+/// How much of the file was read, and all of it: bytes, or rows in Parquet.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ImportProgress)]
+struct ProgressBody {
+    /// Bytes of the file that were read.
+    read: u64,
+    /// Bytes of the file.
+    total: u64,
+}
+
+impl JobBody {
+    pub(crate) async fn find(state: &AppState, id: ImportId) -> Result<Self, Problem> {
+        let found = state.store.imports().get(id).await?;
+        Self::new(found.ok_or_else(|| unknown(id))?)
+    }
+
+    fn new(record: ImportRecord) -> Result<Self, Problem> {
+        let damaged = |error| Problem::inside(Kind::Internal, error);
+        let time = |at: Timestamp| calendar::moment(at.millis(), 1000, true);
+        Ok(Self {
+            id: record.id.0,
+            feed: record.feed,
+            options: from_value(record.options).map_err(damaged)?,
+            started_by: record.key.or(record.person),
+            state: record.state.as_str(),
+            created_at: time(record.created_at),
+            started_at: record.started_at.map(time),
+            ended_at: record.ended_at.map(time),
+            progress: ProgressBody { read: record.progress.read, total: record.progress.total },
+            result: record.result.map(from_value).transpose().map_err(damaged)?,
+        })
+    }
+}
+
+fn unknown(id: ImportId) -> Problem {
+    Problem::new(
+        Kind::NotFound,
+        format!("there is no import {}; the last thirty of each table are kept", id.0),
+    )
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Imports)]
+struct ImportsBody {
+    imports: Vec<JobBody>,
+}
+
+/// Imports
+///
+/// Those that wait or run, and the last thirty of each table that ended; the newest first.
+#[utoipa::path(get, path = "/imports", operation_id = "listImports", tag = "imports", responses(
+    (status = 200, description = "The imports", body = ImportsBody),
+))]
+async fn list(State(state): State<AppState>) -> Result<Json<ImportsBody>, Problem> {
+    let imports = state.store.imports().list().await?.into_iter().map(|record| {
+        let mut body = JobBody::new(record)?;
+        if let Some(result) = &mut body.result {
+            (result.errors, result.notes) = (None, None);
+        }
+        Ok(body)
+    });
+    Ok(Json(ImportsBody { imports: imports.collect::<Result<_, Problem>>()? }))
+}
+
+/// One import
+#[utoipa::path(get, path = "/imports/{id}", operation_id = "getImport", tag = "imports",
+    params(("id" = i64, Path, description = "The import's id", example = 1)),
+    responses(
+        (status = 200, description = "The import", body = JobBody),
+        (status = 404, description = "There is no such import"),
+    ),
+)]
+async fn get(State(state): State<AppState>, Path(id): Path<ImportId>) -> Result<Json<JobBody>, Problem> {
+    JobBody::find(&state, id).await.map(Json)
+}
+
+/// Cancel an import
+///
+/// It stops within seconds, and nothing of it is stored, unless all of its rows are stored already.
+#[utoipa::path(delete, path = "/imports/{id}", operation_id = "cancelImport", tag = "imports",
+    params(("id" = i64, Path, description = "The import's id", example = 1)),
+    responses(
+        (status = 202, description = "The import stops", body = JobBody),
+        (status = 404, description = "There is no such import"),
+        (status = 409, description = "The import has ended"),
+    ),
+)]
+async fn cancel(
+    State(state): State<AppState>,
+    Path(id): Path<ImportId>,
+) -> Result<(StatusCode, Json<JobBody>), Problem> {
+    let is_cancelled = state.jobs().cancel(id).await?;
+    let body = JobBody::find(&state, id).await?;
+    if !is_cancelled {
+        return Err(Problem::new(Kind::Conflict, format!("import {} has ended: it is {}", id.0, body.state)));
+    }
+    Ok((StatusCode::ACCEPTED, Json(body)))
+}

@@ -1,0 +1,216 @@
+//! Stores the rows of a file, for `atelier import`, the bulk routes and feeds.
+//!
+//! It reads checked rows from `files` and adds them to a [`Import`], which the caller commits or drops. [`load`] does all of
+//! that for whole files, and [`jobs`] runs it in the background.
+
+pub(crate) mod api;
+pub mod feeds;
+pub mod jobs;
+pub mod load;
+pub(crate) mod page;
+mod sql;
+
+pub(crate) use self::sql::import::overtake;
+
+pub use self::sql::{
+    feeds::{Feed, FeedSeen, FeedSource, Feeds},
+    import::{Import, Outcome},
+    imports::{ImportId, ImportRecord, ImportState, Imports, Progress},
+};
+
+use std::{ops::RangeInclusive, time::Duration};
+
+use atelier_core::domain::{Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, Outfit};
+use atelier_files::{Checked, Checker, Deletion, FileError, Report, Rows, Table};
+use tokio::time::{Instant, sleep_until};
+
+use crate::{
+    platform::db::{Counts, StoreError},
+    releases::coverage::Census,
+};
+
+/// The least and most rows that are stored at once, and their bytes: few enough to need little memory.
+const SLICE: RangeInclusive<usize> = 2000..=20_000;
+const SLICE_BYTES: u64 = 4 << 20;
+/// How long storing a slice should take. Other writes wait for it, and every slice writes much of an index anew.
+const STORING: RangeInclusive<Duration> = Duration::from_millis(200)..=Duration::from_millis(500);
+/// How long the database is free between slices. A program that waits for another one's write on `SQLite` looks that often
+/// whether it has ended.
+const FREE: Duration = Duration::from_millis(100);
+
+/// Why a table could not be imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A mapping is of no column.
+    #[error("{0}")]
+    Mapping(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Reads, checks and stores a table. The checker reports bad rows, and the census, if there is one, what a release does not
+/// know of articles. `on_progress` gets the amount that was read, in the unit of [`Rows::progress`].
+///
+/// Parsing blocks, so this needs a runtime with several threads.
+pub async fn import_table<T: Importable>(
+    import: &mut Import,
+    checker: &mut Checker,
+    rows: Rows<T>,
+    mut census: Option<&mut Census>,
+    on_progress: impl Fn(u64),
+) -> Result<Counts, ImportError> {
+    let bad_before = checker.report().bad;
+    let mut read = checker.check(rows);
+    let mut counts = Counts::default();
+    let (mut most, mut free_until) = (*SLICE.start(), Instant::now());
+    loop {
+        let (slice, lines) = tokio::task::block_in_place(|| next_slice(&mut read, most))?;
+        if slice.is_empty() {
+            break;
+        }
+        sleep_until(free_until).await;
+        let began = Instant::now();
+        if let Some(census) = &mut census {
+            T::count_unknown(&slice, census);
+        }
+        let merged = T::put(import, &slice).await?;
+        let took = began.elapsed();
+        free_until = Instant::now() + took.min(FREE);
+        if took < *STORING.start() {
+            most = (most * 2).min(*SLICE.end());
+        } else if took > *STORING.end() {
+            most = (most / 2).max(*SLICE.start());
+        }
+        counts += merged.counts;
+        for (place, reason) in merged.refused {
+            read.refuse(lines[place], reason);
+        }
+        on_progress(read.progress().0);
+    }
+    drop(read);
+    import.leave_out(T::NAME, checker.report().bad - bad_before);
+    Ok(counts)
+}
+
+/// The next rows and their lines; none at the end.
+fn next_slice<T: Table>(rows: &mut Checked<'_, T>, most: usize) -> Result<(Vec<T>, Vec<u64>), FileError> {
+    let (begin, mut slice, mut lines) = (rows.bytes(), Vec::new(), Vec::new());
+    while slice.len() < most && rows.bytes() - begin < SLICE_BYTES {
+        let Some(row) = rows.next() else { break };
+        slice.push(row?);
+        lines.push(rows.line());
+    }
+    Ok((slice, lines))
+}
+
+/// What retiring articles did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mirrored {
+    Retired(u64),
+    /// The id of a bad row cannot be read, and its article must not be taken for missing.
+    BadRows,
+    /// More articles are missing than may be retired at once.
+    TooMany {
+        missing: u64,
+        before: u64,
+    },
+}
+
+/// Retires the articles that the read files do not have, not even in a bad row, up to `percent` of those that there are. Call it
+/// after the articles were imported.
+pub async fn mirror(import: &mut Import, checker: &mut Checker, percent: u8) -> Result<Mirrored, StoreError> {
+    for (article, variant) in checker.bad_variants() {
+        import.keep_variant(article, variant).await?;
+    }
+    if checker.has_bad_without_id() {
+        return Ok(Mirrored::BadRows);
+    }
+    let mut ids = import.article_ids().await?;
+    let before = ids.len() as u64;
+    ids.retain(|id| !checker.has_read(id) && !checker.has_bad(id));
+    let missing = ids.len() as u64;
+    if missing * 100 > before * u64::from(percent) {
+        return Ok(Mirrored::TooMany { missing, before });
+    }
+    import.retire(&ids).await?;
+    for id in &ids {
+        checker.forget(id);
+    }
+    Ok(Mirrored::Retired(missing))
+}
+
+/// Whether an import is committed: all rows are good, or the bad ones may be skipped and some are good.
+pub fn may_commit(report: &Report, skip_bad: bool) -> bool {
+    report.bad == 0 || (skip_bad && report.good > 0)
+}
+
+/// A table that can be imported.
+pub trait Importable: Table + Send + Sync {
+    /// Whether its rows refer to rows of other tables.
+    const REFERS: bool = false;
+
+    fn put(import: &mut Import, rows: &[Self]) -> impl Future<Output = Result<Outcome, StoreError>> + Send;
+
+    /// Only articles have something that a release may not know.
+    fn count_unknown(_rows: &[Self], _census: &mut Census) {}
+}
+
+impl Importable for Article {
+    async fn put(import: &mut Import, rows: &[Self]) -> Result<Outcome, StoreError> {
+        import.put(rows).await
+    }
+
+    fn count_unknown(rows: &[Self], census: &mut Census) {
+        for article in rows {
+            census.count(article);
+        }
+    }
+}
+
+impl Importable for Customer {
+    async fn put(import: &mut Import, rows: &[Self]) -> Result<Outcome, StoreError> {
+        import.put(rows).await
+    }
+}
+
+impl Importable for ArticlePatch {
+    async fn put(import: &mut Import, rows: &[Self]) -> Result<Outcome, StoreError> {
+        import.merge::<Article>(rows).await
+    }
+}
+
+impl Importable for CustomerPatch {
+    async fn put(import: &mut Import, rows: &[Self]) -> Result<Outcome, StoreError> {
+        import.merge::<Customer>(rows).await
+    }
+}
+
+/// What is deleted counts as changed, and what is absent as unchanged.
+impl Importable for Deletion<ArticleId> {
+    async fn put(import: &mut Import, rows: &[Self]) -> Result<Outcome, StoreError> {
+        let ids: Vec<ArticleId> = rows.iter().map(|Deletion(id)| id.clone()).collect();
+        import.retire(&ids).await.map(|deleted| count_deleted(deleted, rows))
+    }
+}
+
+impl Importable for Deletion<CustomerId> {
+    async fn put(import: &mut Import, rows: &[Self]) -> Result<Outcome, StoreError> {
+        let ids: Vec<CustomerId> = rows.iter().map(|Deletion(id)| id.clone()).collect();
+        import.erase(&ids).await.map(|deleted| count_deleted(deleted, rows))
+    }
+}
+
+fn count_deleted<T>(deleted: u64, rows: &[T]) -> Outcome {
+    let counts = Counts { added: 0, changed: deleted, unchanged: rows.len() as u64 - deleted };
+    Outcome { counts, refused: Vec::new() }
+}
+
+impl Importable for Outfit {
+    const REFERS: bool = true;
+
+    async fn put(import: &mut Import, rows: &[Self]) -> Result<Outcome, StoreError> {
+        import.outfits(rows).await
+    }
+}

@@ -1,0 +1,114 @@
+//! `/operations/imports`: the feeds that are imported in the background, and what was wrong with one.
+
+use askama::Template;
+use atelier_core::util::notation::Notation;
+use axum::{extract::State, response::Html};
+use serde_json::from_value;
+
+use crate::{
+    imports::{
+        jobs::{FeedOptions, JobResult},
+        sql::imports::{ImportId, ImportRecord, ImportState},
+    },
+    people::page::visitor::Analyst,
+    platform::page::operations::Tab,
+    platform::{
+        http::{AppState, Kind, Problem, extract::Path},
+        page::{
+            figures,
+            shell::{Page, Shell},
+        },
+    },
+};
+
+#[derive(Template)]
+#[template(path = "imports/imports.html")]
+struct ImportsPage {
+    shell: Shell,
+    tab: Tab,
+    imports: Vec<ImportView>,
+}
+
+#[derive(Template)]
+#[template(path = "imports/import.html")]
+struct ImportPage {
+    shell: Shell,
+    tab: Tab,
+    import: ImportView,
+}
+
+struct ImportView {
+    id: i64,
+    feed: String,
+    table: String,
+    mode: &'static str,
+    dry_run: bool,
+    by: String,
+    state: ImportState,
+    created: String,
+    ended: Option<String>,
+    /// How much of the file was read.
+    percent: u64,
+    /// The counts that are not zero, with their names.
+    counts: Vec<(&'static str, String)>,
+    result: JobResult,
+}
+
+impl ImportView {
+    fn new(record: ImportRecord, notation: &Notation) -> Result<Self, Problem> {
+        let damaged = |error| Problem::inside(Kind::Internal, error);
+        let options: FeedOptions = from_value(record.options).map_err(damaged)?;
+        let result: JobResult =
+            record.result.map(from_value).transpose().map_err(damaged)?.unwrap_or_default();
+        let counts = [
+            ("new", result.added),
+            ("changed", result.changed),
+            ("unchanged", result.unchanged),
+            ("retired", result.retired),
+            ("deleted", result.deleted),
+            ("absent", result.absent),
+            ("left out", result.left_out),
+            ("bad", result.bad),
+        ];
+        Ok(Self {
+            id: record.id.0,
+            feed: record.feed,
+            table: record.table,
+            mode: options.mode.as_str(),
+            dry_run: options.dry_run,
+            by: record.person.or(record.key).unwrap_or_else(|| "the service".to_owned()),
+            state: record.state,
+            created: figures::moment(record.created_at),
+            ended: record.ended_at.map(figures::moment),
+            percent: (100 * record.progress.read).checked_div(record.progress.total).unwrap_or_default(),
+            counts: counts
+                .into_iter()
+                .filter(|(_, count)| *count > 0)
+                .map(|(name, count)| (name, notation.count(count)))
+                .collect(),
+            result,
+        })
+    }
+}
+
+pub(crate) async fn list(
+    Analyst(visitor): Analyst,
+    State(state): State<AppState>,
+) -> Result<Html<String>, Problem> {
+    let imports = state.store.imports().list().await?.into_iter();
+    let imports = imports.map(|record| ImportView::new(record, &state.notation)).collect::<Result<_, _>>()?;
+    let page = ImportsPage { shell: visitor.shell(Page::Operations), tab: Tab::Imports, imports };
+    Ok(Html(page.render()?))
+}
+
+pub(crate) async fn one(
+    Analyst(visitor): Analyst,
+    State(state): State<AppState>,
+    Path(id): Path<ImportId>,
+) -> Result<Html<String>, Problem> {
+    let found = state.store.imports().get(id).await?;
+    let found = found.ok_or_else(|| Problem::new(Kind::NotFound, format!("there is no import {}", id.0)))?;
+    let import = ImportView::new(found, &state.notation)?;
+    let page = ImportPage { shell: visitor.shell(Page::Operations), tab: Tab::Imports, import };
+    Ok(Html(page.render()?))
+}

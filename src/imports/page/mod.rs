@@ -1,0 +1,4 @@
+//! The pages.
+
+pub(crate) mod feeds;
+pub(crate) mod imports;

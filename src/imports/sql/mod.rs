@@ -1,0 +1,5 @@
+//! The statements.
+
+pub(crate) mod feeds;
+pub(crate) mod import;
+pub(crate) mod imports;

@@ -1,0 +1,246 @@
+//! How often suggestions are accepted, by day, method, arm, type of article, place in the outfit or a feature of the customers.
+
+use std::{collections::BTreeMap, fmt, str::FromStr};
+
+use atelier_core::{
+    domain::{Feature, Schema, Timestamp},
+    util::calendar,
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::sql::acceptance::{CountedBy, CountedOnly, Outcomes, Sales, day_of};
+use crate::platform::db::{Store, StoreError};
+
+/// Two-sided 95 %.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// The days of a period if none are asked for.
+pub const USUAL_DAYS: u32 = 30;
+
+/// What acceptance is shown by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum By {
+    Day,
+    Method,
+    Release,
+    Arm,
+    Type,
+    /// Articles that the release was trained with, and new ones.
+    Articles,
+    /// The place in the outfit, from 0.
+    Slot,
+    /// A feature of the customers, as their profiles have it now.
+    Feature(String),
+}
+
+/// What an address calls a feature of the customers: `customer.age`.
+const FEATURE: &str = "customer.";
+
+impl By {
+    /// Those that need no schema.
+    pub const PLAIN: [By; 7] = [By::Day, By::Method, By::Release, By::Arm, By::Type, By::Slot, By::Articles];
+
+    /// The name of its values, for people.
+    pub fn label(&self, schema: &Schema) -> String {
+        match self {
+            Self::Day => "day".into(),
+            Self::Method => "method".into(),
+            Self::Release => "release".into(),
+            Self::Arm => "experiment arm".into(),
+            Self::Type => "type of article".into(),
+            Self::Slot => "place in the outfit".into(),
+            Self::Articles => "known and new articles".into(),
+            Self::Feature(name) => {
+                schema.feature(name).map_or_else(|| name.clone(), |known| known.label.clone())
+            }
+        }
+    }
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Day => "day",
+            Self::Method => "method",
+            Self::Release => "release",
+            Self::Arm => "arm",
+            Self::Type => "type",
+            Self::Slot => "slot",
+            Self::Articles => "articles",
+            Self::Feature(name) => return write!(f, "{FEATURE}{name}"),
+        })
+    }
+}
+
+impl FromStr for By {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(name) = text.strip_prefix(FEATURE) {
+            return Ok(Self::Feature(name.to_owned()));
+        }
+        Self::PLAIN.into_iter().find(|by| by.to_string() == text).ok_or_else(|| {
+            let names: Vec<String> = Self::PLAIN.iter().map(ToString::to_string).collect();
+            format!("expected {} or {FEATURE} with a feature’s name, found {text:?}", names.join(", "))
+        })
+    }
+}
+
+/// Why there are no figures.
+#[derive(Debug, thiserror::Error)]
+pub enum AcceptanceError {
+    #[error("the schema has no feature {0:?}")]
+    NoFeature(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Outcomes by value, and of all suggestions together. A customer with several values of a feature counts for each.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Acceptance {
+    pub rows: Vec<(String, Outcomes)>,
+    pub total: Outcomes,
+}
+
+/// The outcomes of the suggestions that were shown on the last `days` days, today among them.
+pub async fn acceptance(
+    store: &Store,
+    schema: &Schema,
+    by: &By,
+    only: &CountedOnly,
+    days: u32,
+    now: Timestamp,
+) -> Result<Acceptance, AcceptanceError> {
+    let since = day_of(now) + 1 - i64::from(days);
+    let column = match by {
+        By::Day => CountedBy::Day,
+        By::Method => CountedBy::Method,
+        By::Release => CountedBy::Release,
+        By::Arm => CountedBy::Arm,
+        By::Type => CountedBy::ArticleType,
+        By::Articles => CountedBy::IsNew,
+        By::Slot => CountedBy::Slot,
+        By::Feature(name) => {
+            let feature = schema.feature(name);
+            let feature = feature.ok_or_else(|| AcceptanceError::NoFeature(name.clone()))?;
+            return Ok(by_feature(store, feature, only, since).await?);
+        }
+    };
+    let mut rows = store.feedback().acceptance(column, since, only).await?;
+    let mut total = Outcomes::default();
+    for (value, outcomes) in &mut rows {
+        total += *outcomes;
+        *value = describe(by, std::mem::take(value));
+    }
+    match by {
+        By::Day => rows.sort_by(|one, other| one.0.cmp(&other.0)),
+        By::Slot => rows.sort_by_key(|(slot, _)| slot.parse().unwrap_or(u32::MAX)),
+        _ => rows.sort_by_key(|(_, outcomes)| std::cmp::Reverse(outcomes.shown)),
+    }
+    Ok(Acceptance { rows, total })
+}
+
+fn describe(by: &By, value: String) -> String {
+    match (by, value.as_str()) {
+        (By::Day, _) => value.parse().map_or(value, calendar::date),
+        (By::Arm, "") => "no experiment".into(),
+        (By::Type, "") => "not in the catalogue".into(),
+        (By::Articles, "0") => "known".into(),
+        (By::Articles, "1") => "new".into(),
+        (By::Articles, _) => "not recorded".into(),
+        _ => value,
+    }
+}
+
+async fn by_feature(
+    store: &Store,
+    feature: &Feature,
+    only: &CountedOnly,
+    since: i64,
+) -> Result<Acceptance, StoreError> {
+    let mut values: BTreeMap<u32, Outcomes> = BTreeMap::new();
+    let mut known = Outcomes::default();
+    for (value, outcomes) in store.feedback().acceptance_by_feature(since, &feature.name, only).await? {
+        known += outcomes;
+        for row in feature.rows_of(value.as_ref()) {
+            *values.entry(row).or_default() += outcomes;
+        }
+    }
+    let mut total = Outcomes::default();
+    for (_, outcomes) in store.feedback().acceptance(CountedBy::Release, since, only).await? {
+        total += outcomes;
+    }
+    let mut rows: Vec<(String, Outcomes)> =
+        values.into_iter().map(|(row, outcomes)| (feature.row_name(row), outcomes)).collect();
+    let rest = |total: Sales, known: Sales| Sales {
+        bought: total.bought.saturating_sub(known.bought),
+        returned: total.returned.saturating_sub(known.returned),
+        kept: total.kept.saturating_sub(known.kept),
+        revenue: total.revenue - known.revenue,
+    };
+    let unknown = Outcomes {
+        shown: total.shown.saturating_sub(known.shown),
+        accepted: total.accepted.saturating_sub(known.accepted),
+        rejected: total.rejected.saturating_sub(known.rejected),
+        sold: rest(total.sold, known.sold),
+        in_window: rest(total.in_window, known.in_window),
+    };
+    if unknown.shown > 0 {
+        rows.push(("unknown customer".into(), unknown));
+    }
+    Ok(Acceptance { rows, total })
+}
+
+/// Thousandths of the shop's currency as people and callers see them.
+pub fn money(thousandths: i64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "sums are far below 2^53")]
+    let value = thousandths as f64;
+    value / 1000.0
+}
+
+/// A share with its 95 % confidence interval (Wilson's).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
+pub struct Share {
+    /// The share, from 0 to 1.
+    pub value: f64,
+    /// The lower end of the interval.
+    pub low: f64,
+    /// The upper end of the interval.
+    pub high: f64,
+}
+
+/// Wilson's score interval: unlike the usual one it stays within 0 and 1, and says something where nothing
+/// or everything was accepted.
+pub fn share(hits: u64, of: u64) -> Option<Share> {
+    if of == 0 || hits > of {
+        return None;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+    let (hits, of) = (hits as f64, of as f64);
+    let value = hits / of;
+    let spread = 1.0 + Z * Z / of;
+    let centre = (value + Z * Z / (2.0 * of)) / spread;
+    let half = Z / spread * (value * (1.0 - value) / of + Z * Z / (4.0 * of * of)).sqrt();
+    // Rounding may step over what the formula gives exactly.
+    Some(Share { value, low: (centre - half).clamp(0.0, value), high: (centre + half).clamp(value, 1.0) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bounds are the roots x of (p − x)² = z²·x(1 − x)/n, solved as a quadratic in forty decimal digits.
+    #[test]
+    fn the_interval_is_wilsons() {
+        for (hits, of, low, high) in [
+            (10, 100, 0.055_229_137_060_675, 0.174_365_661_504_913),
+            (0, 10, 0.0, 0.277_532_799_862_889),
+            (10, 10, 0.722_467_200_137_111, 1.0),
+        ] {
+            let share = share(hits, of).unwrap();
+            assert!((share.low - low).abs() < 1e-12 && (share.high - high).abs() < 1e-12, "{share:?}");
+        }
+        assert_eq!((share(0, 0), share(2, 1)), (None, None));
+    }
+}

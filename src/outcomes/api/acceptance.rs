@@ -1,0 +1,169 @@
+//! `/feedback/acceptance`: how often suggestions of the last days were accepted.
+
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::routes;
+
+use crate::{
+    outcomes::{
+        acceptance::{self, AcceptanceError, By, Share, USUAL_DAYS, money},
+        sql::acceptance::{CountedOnly, Outcomes, Sales},
+    },
+    people::Scope,
+    platform::http::{
+        AppState, Finding, Problem,
+        extract::{Json, Query},
+        routes::Routes,
+    },
+};
+
+pub(crate) fn router() -> Routes {
+    Routes::new().scoped(Scope::Feedback, routes!(get))
+}
+
+/// The longest period.
+const MOST_DAYS: u32 = 3650;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct AcceptanceQuery {
+    /// `day` (in UTC), `method`, `release`, `arm`, `type`, `slot`, `articles` (those that the release was trained with, and new
+    /// ones), or a feature of the customers such as `customer.age`, as their profiles have it now. By day if it is not given.
+    #[param(example = "day", pattern = r"^(day|method|release|arm|type|slot|articles|customer\..*)$")]
+    by: Option<String>,
+    /// Counts suggestions that were shown in the last days, including today. 30 if it is not given.
+    #[param(minimum = 1, maximum = 3650, example = 30)]
+    days: Option<u32>,
+    /// Counts only suggestions of this release.
+    release: Option<String>,
+    /// Counts only suggestions of this method.
+    method: Option<String>,
+    /// Counts only suggestions of this arm of an experiment.
+    #[param(example = "autumn/gsu")]
+    arm: Option<String>,
+    /// Counts only suggestions of articles of this type.
+    r#type: Option<String>,
+    /// Counts only suggestions for this slot of the outfit.
+    #[param(minimum = 0, maximum = 255)]
+    slot: Option<u8>,
+}
+
+/// A period alone.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DaysQuery {
+    /// Counts suggestions that were shown in the last days, including today. 30 if it is not given.
+    #[param(minimum = 1, maximum = 3650, example = 30)]
+    days: Option<u32>,
+}
+
+impl DaysQuery {
+    pub(crate) fn read(self) -> Result<u32, Problem> {
+        let days = self.days.unwrap_or(USUAL_DAYS);
+        if (1..=MOST_DAYS).contains(&days) {
+            return Ok(days);
+        }
+        let detail = format!("a period has 1 to {MOST_DAYS} days, found {days}");
+        Err(Problem::invalid(vec![Finding::parameter("days", detail)]))
+    }
+}
+
+/// How often suggestions were accepted.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Acceptance)]
+struct AcceptanceBody {
+    /// Days and slots in order; others by number of suggestions; values of a feature in the schema's order. With a set, a customer
+    /// counts for each of its values.
+    items: Vec<AcceptanceItem>,
+    total: OutcomesBody,
+}
+
+/// The suggestions of one day, method, …
+#[derive(Debug, Serialize, ToSchema)]
+struct AcceptanceItem {
+    /// The day, method, slot or whatever else `by` names.
+    #[schema(examples("2026-11-21"))]
+    value: String,
+    #[serde(flatten)]
+    outcomes: OutcomesBody,
+}
+
+/// Outcomes of suggestions. Repeated reports count once.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Outcomes)]
+pub(crate) struct OutcomesBody {
+    /// Suggestions that were shown.
+    shown: u64,
+    /// Without those that came back.
+    accepted: u64,
+    /// Suggestions that were rejected.
+    rejected: u64,
+    #[serde(flatten)]
+    sold: SalesBody,
+    /// Purchases of events without a ticket, of articles that the customer was shown shortly before. Not part of the others.
+    in_window: SalesBody,
+    /// The share of shown suggestions that were accepted; null if none was shown.
+    acceptance: Option<Share>,
+}
+
+impl From<Outcomes> for OutcomesBody {
+    fn from(Outcomes { shown, accepted, rejected, sold, in_window }: Outcomes) -> Self {
+        let acceptance = acceptance::share(accepted, shown);
+        Self { shown, accepted, rejected, sold: sold.into(), in_window: in_window.into(), acceptance }
+    }
+}
+
+/// Sales of suggested articles.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Sales)]
+struct SalesBody {
+    /// Purchases of suggested articles.
+    bought: u64,
+    /// Purchases that were returned.
+    returned: u64,
+    /// Purchases that were not returned.
+    kept: u64,
+    /// What was paid less what was paid back, in the shop's currency, as far as events say it.
+    revenue: f64,
+}
+
+impl From<Sales> for SalesBody {
+    fn from(Sales { bought, returned, kept, revenue }: Sales) -> Self {
+        Self { bought, returned, kept, revenue: money(revenue) }
+    }
+}
+
+/// Acceptance
+///
+/// How often suggestions of the last days were accepted, by day, method, experiment arm, type, slot, or a feature of the customers.
+/// Later events count on the day when the suggestion was shown.
+#[utoipa::path(get, path = "/feedback/acceptance", operation_id = "getAcceptance",
+    tag = "feedback", params(AcceptanceQuery), responses(
+    (status = 200, description = "The figures", body = AcceptanceBody),
+))]
+async fn get(
+    State(state): State<AppState>,
+    Query(query): Query<AcceptanceQuery>,
+) -> Result<Json<AcceptanceBody>, Problem> {
+    let refuse = |detail| Problem::invalid(vec![Finding::parameter("by", detail)]);
+    let AcceptanceQuery { release, method, arm, r#type, slot, .. } = query;
+    let only = CountedOnly { release, method, arm, article_type: r#type, slot: slot.map(u32::from) };
+    let by = query.by.map_or(Ok(By::Day), |by| by.parse()).map_err(refuse)?;
+    let days = DaysQuery { days: query.days }.read()?;
+    let schema = state.releases.schema();
+    let found = acceptance::acceptance(&state.store, &schema, &by, &only, days, state.now()).await?;
+    let item = |(value, outcomes): (String, Outcomes)| AcceptanceItem { value, outcomes: outcomes.into() };
+    Ok(Json(AcceptanceBody { items: found.rows.into_iter().map(item).collect(), total: found.total.into() }))
+}
+
+impl From<AcceptanceError> for Problem {
+    fn from(error: AcceptanceError) -> Self {
+        match error {
+            AcceptanceError::NoFeature(_) => Self::invalid(vec![Finding::parameter("by", error.to_string())]),
+            AcceptanceError::Store(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! `/events`: what customers and visitors did in the shop.
+
+use std::path::Path;
+
+use atelier_core::{
+    domain::{ArticleId, CustomerId, Timestamp},
+    util::calendar,
+};
+use atelier_files::EventRow;
+use axum::extract::{Request, State};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::routes;
+
+use crate::{
+    outcomes::{
+        acceptance::{USUAL_DAYS, money},
+        events::{RowsError, Summary},
+        sql::{
+            acceptance::day_of,
+            events::{Attribution, EventKind, EventRecorded, Purchase, StoredEvent},
+            feedback::Recorded,
+        },
+    },
+    people::Scope,
+    platform::http::{
+        AppState, Finding, Kind, Problem, ProblemBody, RequestId,
+        extract::{Incoming, Json, JsonText, Query, check_media_type, from_value, parse, parse_list},
+        fault,
+        problem::value_or_finding,
+        routes::Routes,
+        schema::{ArticleIdSchema, CustomerIdSchema},
+        spool::{MEDIA_TYPES, spool},
+        uncancelled::uncancelled,
+    },
+};
+
+pub(crate) fn router() -> Routes {
+    Routes::new()
+        .scoped(Scope::Events, routes!(record))
+        .streaming(Scope::Events, routes!(import))
+        .scoped(Scope::Feedback, routes!(counts))
+}
+
+/// Events.
+#[derive(ToSchema)]
+#[schema(as = Events, example = json!([{
+    "id": "order-10001/1", "kind": "bought", "article": "a-00134", "order": "10001", "value": 64.5,
+}]))]
+#[expect(dead_code, reason = "only the schema of the body, which is read item by item")]
+struct EventsBody(Vec<EventBody>);
+
+/// Something that a customer or visitor did.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Event)]
+struct EventBody {
+    /// The caller's own id of the event. An event that is sent again counts once.
+    #[schema(examples("order-10001/1"), min_length = 1, max_length = 256)]
+    id: String,
+    kind: EventKind,
+    /// A stored customer. Purchases are added to what the models know the customer owns.
+    #[schema(value_type = Option<CustomerIdSchema>)]
+    customer: Option<String>,
+    /// A visitor who is no known customer. Kept, as a digest, only with `consent`.
+    #[schema(max_length = 200)]
+    visitor: Option<String>,
+    /// Whether the visitor consented to be recognised.
+    #[serde(default)]
+    consent: bool,
+    /// An article's id, or a variant's.
+    #[schema(value_type = ArticleIdSchema)]
+    article: String,
+    /// Connects a return with its purchase. Kept only with a customer, or a visitor's consent.
+    #[schema(examples("10001"), max_length = 200)]
+    order: Option<String>,
+    /// What was paid or paid back, in the shop's currency.
+    #[schema(examples(64.5), minimum = 0, exclusive_maximum = 1_000_000_000)]
+    value: Option<f64>,
+    /// When it happened (RFC 3339), at most `events.late_days` ago; without it, now.
+    #[schema(examples("2026-11-21T14:34:00Z"), format = DateTime)]
+    time: Option<String>,
+    /// The `completion_id` of the completion or look from which it came.
+    ticket: Option<String>,
+}
+
+impl EventBody {
+    fn read(self) -> Result<EventRow, Problem> {
+        let Self { id, kind, customer, visitor, consent, article, order, value, time, ticket } = self;
+        let mut findings = Vec::new();
+        let article = value_or_finding(ArticleId::new(&article), || "/article".into(), &mut findings);
+        let customer = customer.as_deref().map(CustomerId::new).transpose();
+        let customer = value_or_finding(customer, || "/customer".into(), &mut findings);
+        let time = time.as_deref().map(|time| {
+            let millis = calendar::parse_moment(time);
+            millis.map(Timestamp::from_millis).ok_or_else(|| {
+                format!("expected a time in RFC 3339, such as 2026-11-21T14:34:00Z, found {time:?}")
+            })
+        });
+        let time = value_or_finding(time.transpose(), || "/time".into(), &mut findings);
+        let (Some(article), Some(customer), Some(time)) = (article, customer, time) else {
+            return Err(Problem::invalid(findings));
+        };
+        let (kind, is_date) = (kind.as_str().to_owned(), false);
+        Ok(EventRow { id, kind, customer, visitor, consent, article, order, value, time, is_date, ticket })
+    }
+}
+
+/// A recorded event.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = EventTaken)]
+struct RecordedEvent {
+    /// The event's id.
+    #[schema(examples("order-10001/1"))]
+    id: String,
+    /// False if it was already recorded.
+    recorded: bool,
+    /// How it belongs to a suggestion: `ticket`, or `window` if its article was suggested shortly before. Null if it does not,
+    /// or was already recorded.
+    #[schema(examples("ticket"))]
+    attribution: Option<&'static str>,
+}
+
+/// The result for one of several events.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+enum EventItem {
+    Taken(RecordedEvent),
+    Problem(ProblemBody),
+}
+
+/// Record events
+///
+/// Takes a list of up to `x-limits.feedback_events` events, in any order. The answer is a list in the same order: for each
+/// event, its result or a problem. A bad event does not stop the others; one that is sent alone, without a list, is refused.
+/// An answered event is stored for good; without an answer, send the events again.
+///
+/// With a `ticket`, an event is also feedback on that suggestion: viewed means shown, added means accepted. Without one, a
+/// purchase belongs to the last suggestion of its article that the customer was shown within `events.window_days`. These
+/// purchases are counted separately. A return or a kept article belongs to its purchase, by order and article.
+#[utoipa::path(post, path = "/events", operation_id = "recordEvents",
+    tag = "events", request_body = EventsBody, responses(
+    (status = 200, description = "For each event, whether it is recorded now, or its problem", body = Vec<EventItem>),
+))]
+async fn record(
+    State(state): State<AppState>,
+    request: RequestId,
+    JsonText(text): JsonText,
+) -> Result<Json<Vec<EventItem>>, Problem> {
+    let is_list = text.trim_ascii_start().first() == Some(&b'[');
+    let events = if is_list { parse_list(&text)? } else { vec![parse(&text)?] };
+    let most = state.limits.feedback_events;
+    if events.len() > most as usize {
+        let detail = format!("a list has at most {most} events, found {}; split it", events.len());
+        return Err(Problem::invalid(vec![Finding::at("", detail)]));
+    }
+    let mut read: Vec<Result<EventRow, Problem>> =
+        events.into_iter().map(|event| from_value(event).and_then(EventBody::read)).collect();
+    if let Some(Err(problem)) = read.pop_if(|event| !is_list && event.is_err()) {
+        return Err(problem);
+    }
+    let good: Vec<EventRow> = read.iter().flatten().cloned().collect();
+    let now = state.now();
+    let recorded = uncancelled(async move { state.recorder().record(good, now).await }).await?;
+    let mut recorded = recorded.into_iter();
+    let item = |read: Result<EventRow, Problem>| {
+        let result = read.and_then(|event| {
+            let result = recorded.next().expect("every event has a result; this is a bug");
+            result.map(|result| RecordedEvent::new(event.id, result)).map_err(fault::event_problem)
+        });
+        match result {
+            Ok(event) => EventItem::Taken(event),
+            Err(problem) => EventItem::Problem(problem.into_item(&request)),
+        }
+    };
+    Ok(Json(read.into_iter().map(item).collect()))
+}
+
+impl RecordedEvent {
+    fn new(id: String, EventRecorded { recorded, attribution, .. }: EventRecorded) -> Self {
+        let recorded = recorded == Recorded::Now;
+        Self { id, recorded, attribution: attribution.map(Attribution::as_str) }
+    }
+}
+
+/// The result of recording a stream of events.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = EventsImported)]
+struct SummaryBody {
+    /// New events.
+    recorded: u64,
+    /// Already recorded.
+    known: u64,
+    /// Lines that are no valid events.
+    refused: u64,
+    /// The first refused lines.
+    errors: Vec<Finding>,
+}
+
+/// Record a stream of events
+///
+/// One event per line, as in `POST /events`; times may also be as shops write them. Lines are recorded in parts of a few
+/// hundred, and bad ones are left out. After an interruption send the stream again: recorded events count once.
+#[utoipa::path(post, path = "/events/bulk", operation_id = "importEvents", tag = "events",
+    request_body(content = String, content_type = "application/x-ndjson", example =
+        "{\"id\": \"v-1\", \"kind\": \"viewed\", \"article\": \"a-00134\"}\n"),
+    responses((status = 200, description = "The good events are recorded", body = SummaryBody)),
+)]
+async fn import(State(state): State<AppState>, request: Request) -> Result<Json<SummaryBody>, Problem> {
+    check_media_type(request.headers(), MEDIA_TYPES[0], |found| MEDIA_TYPES.contains(&found))?;
+    let file = spool(Incoming::new(request, state.limits.bulk_bytes, state.limits)).await?;
+    let length = file.metadata().map_err(|error| Problem::inside(Kind::Internal, error))?.len();
+    let rows = atelier_files::read_json_lines(file, length, Path::new("the body"), &state.schema());
+    let mut rows = rows.map_err(|error| Problem::inside(Kind::Internal, error))?;
+    let recorded = uncancelled(async move {
+        let most = state.limits.bulk_rows.into();
+        state.recorder().record_rows(&mut rows, most, state.now(), |_| {}).await
+    });
+    let Summary { recorded, known, refused, errors } = recorded.await.map_err(|error| match error {
+        RowsError::TooMany { most } => {
+            let detail = format!("{error}; the first {most} were recorded, so send only the rest");
+            Problem::new(Kind::Invalid, detail)
+        }
+        RowsError::File(error) => Problem::inside(Kind::Internal, error),
+        RowsError::Store(error) => error.into(),
+    })?;
+    let errors = errors.into_iter().map(|(line, reason)| Finding::line(line, reason)).collect();
+    Ok(Json(SummaryBody { recorded, known, refused, errors }))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct CountsQuery {
+    /// Counts events of the last days, including today (in UTC). 30 if it is not given.
+    #[param(minimum = 1, maximum = 3650, example = 30)]
+    days: Option<u32>,
+}
+
+/// Events by kind.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = EventCounts)]
+struct CountsBody {
+    items: Vec<CountBody>,
+}
+
+/// The events of a kind.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = EventCount)]
+struct CountBody {
+    /// The kind of these events.
+    #[schema(examples("bought"))]
+    kind: &'static str,
+    /// Number of events.
+    events: u64,
+    /// The sum of their values, in the shop's currency.
+    value: f64,
+}
+
+/// Event counts
+///
+/// How many events happened in the last days, by kind, including events that are no longer kept.
+#[utoipa::path(get, path = "/events/counts", operation_id = "getEventCounts",
+    tag = "events", params(CountsQuery), responses(
+    (status = 200, description = "The counts", body = CountsBody),
+))]
+async fn counts(
+    State(state): State<AppState>,
+    Query(query): Query<CountsQuery>,
+) -> Result<Json<CountsBody>, Problem> {
+    let days = query.days.unwrap_or(USUAL_DAYS);
+    if !(1..=3650).contains(&days) {
+        let detail = format!("a period has 1 to 3650 days, found {days}");
+        return Err(Problem::invalid(vec![Finding::parameter("days", detail)]));
+    }
+    let since = day_of(state.now()) + 1 - i64::from(days);
+    let counts = state.store.events().counts(since).await?;
+    let count = |(kind, events, value): (EventKind, u64, i64)| CountBody {
+        kind: kind.as_str(),
+        events,
+        value: money(value),
+    };
+    Ok(Json(CountsBody { items: counts.into_iter().map(count).collect() }))
+}
+
+/// A stored event.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EventStored {
+    /// What happened.
+    #[schema(examples("bought"))]
+    kind: &'static str,
+    /// The article, by its id.
+    article: String,
+    /// The order's id.
+    order: Option<String>,
+    /// What was paid or paid back, in the shop's currency.
+    value: Option<f64>,
+    /// When it happened.
+    #[schema(examples("2026-11-21T14:34:00Z"))]
+    time: String,
+    /// How it belongs to a suggestion: `ticket` or `window`; null if it does not.
+    attribution: Option<&'static str>,
+}
+
+impl From<StoredEvent> for EventStored {
+    fn from(StoredEvent { kind, article, order, value, at, attribution }: StoredEvent) -> Self {
+        Self {
+            kind: kind.as_str(),
+            article: article.to_string(),
+            order,
+            value: value.map(money),
+            time: calendar::moment(at.millis(), 1000, true),
+            attribution: attribution.map(Attribution::as_str),
+        }
+    }
+}
+
+/// How often a customer bought an article.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Purchase)]
+pub(crate) struct PurchaseBody {
+    /// The article, by its id.
+    article: String,
+    /// How often it was bought.
+    bought: u64,
+    /// How often it was returned.
+    returned: u64,
+    /// The latest of these events.
+    #[schema(examples("2026-11-21T14:34:00Z"))]
+    time: String,
+}
+
+impl From<Purchase> for PurchaseBody {
+    fn from(Purchase { article, bought, returned, at }: Purchase) -> Self {
+        let time = calendar::moment(at.millis(), 1000, true);
+        Self { article: article.to_string(), bought, returned, time }
+    }
+}

@@ -1,0 +1,346 @@
+//! Events: what customers and visitors did in the shop, whether it came from a suggestion, and what customers own since.
+//!
+//! A ticket names the suggestion that an event belongs to; without one, the database looks for what the customer was shown.
+
+use std::{collections::HashMap, time::Duration};
+
+use atelier_core::domain::{ArticleId, CustomerId, Timestamp};
+use atelier_files::{EventRow, FileError, Rows};
+
+use super::{
+    feedback::{ReportError, check_id, describe},
+    sql::{
+        acceptance::SuggestedArticle,
+        events::{Attribution, Event, EventKind, EventRecorded},
+        feedback::{FeedbackEvent, Recorded},
+    },
+};
+use crate::{
+    catalogue::changes::Copies,
+    completion::tickets::{Key, Ticket, TicketError, Tickets, of_caller},
+    config::EventTerms,
+    platform::{
+        db::{Conflict, Store, StoreError},
+        fault::Fault,
+    },
+    releases::LiveRelease,
+};
+
+const DAY: Duration = Duration::from_hours(24);
+const REST_OF_DAY: Duration = Duration::from_millis(24 * 60 * 60 * 1000 - 1);
+/// How far a caller's clock may be ahead.
+const AHEAD: Duration = Duration::from_mins(1);
+/// The longest order or visitor, in characters.
+const LONGEST: usize = 200;
+/// No single event is worth as much.
+const TOO_MUCH: f64 = 1e9;
+/// Rows of a file that are recorded in one transaction.
+const TOGETHER: usize = 500;
+/// The bad rows that are listed.
+const LISTED: usize = 20;
+
+/// Records events.
+#[derive(Clone, Copy)]
+#[expect(missing_debug_implementations, reason = "it holds a secret, which must not reach a log")]
+pub struct Recorder<'a> {
+    pub store: &'a Store,
+    pub tickets: &'a Tickets,
+    pub terms: EventTerms,
+    /// Of the service; a command has none.
+    pub copies: Option<Copies<'a>>,
+}
+
+/// The result of recording the rows of a file.
+#[derive(Debug, Default)]
+pub struct Summary {
+    pub recorded: u64,
+    /// Recorded before.
+    pub known: u64,
+    pub refused: u64,
+    /// The first refused rows, each with its line.
+    pub errors: Vec<(u64, String)>,
+}
+
+impl Recorder<'_> {
+    /// Records events in one transaction, and gives the result of each.
+    ///
+    /// # Errors
+    /// If the database fails; then none is recorded.
+    pub async fn record(
+        self,
+        reports: Vec<EventRow>,
+        now: Timestamp,
+    ) -> Result<Vec<Result<EventRecorded, ReportError>>, StoreError> {
+        let live = self.copies.and_then(|copies| copies.releases.current());
+        let (articles, types) = self.name_articles(live.as_deref(), &reports).await?;
+        let (mut events, mut refused) =
+            (Vec::with_capacity(reports.len()), Vec::with_capacity(reports.len()));
+        for (report, article) in reports.into_iter().zip(articles) {
+            match self.check(report, article, &types, live.as_deref(), now).await {
+                Ok(event) => {
+                    events.push(event);
+                    refused.push(None);
+                }
+                // The other events would fail, too.
+                Err(ReportError::Ticket(TicketError::Store(error))) => return Err(error),
+                Err(error) => refused.push(Some(error)),
+            }
+        }
+        let recorded = self.store.events().record(&events, self.terms.window).await?;
+        let mut recorded = events.iter().zip(recorded).map(|(event, result)| self.finish(event, result));
+        let result = |refused: Option<ReportError>| match refused {
+            Some(error) => Err(error),
+            None => recorded.next().expect("every other event has a result; this is a bug"),
+        };
+        let results: Vec<_> = refused.into_iter().map(result).collect();
+        if let Some(copies) = self.copies {
+            copies.releases.exposure().add_refused(results.iter().filter(|result| result.is_err()).count());
+        }
+        Ok(results)
+    }
+
+    /// Records the rows of a file in parts, up to `most`. What is recorded stays if a later part fails: sent again, it counts once.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or the database fails.
+    pub async fn record_rows(
+        self,
+        rows: &mut Rows<EventRow>,
+        most: u64,
+        now: Timestamp,
+        mut progress: impl FnMut(u64),
+    ) -> Result<Summary, RowsError> {
+        let (mut summary, mut left) = (Summary::default(), most);
+        loop {
+            let mut part = rows.next_rows(TOGETHER);
+            if part.is_empty() {
+                return Ok(summary);
+            }
+            let is_more = part.len() as u64 > left;
+            part.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+            left -= part.len() as u64;
+            let (mut lines, mut reports) = (Vec::with_capacity(part.len()), Vec::with_capacity(part.len()));
+            for row in part {
+                match row {
+                    Ok(row) => {
+                        lines.push(row.line);
+                        reports.push(row.value);
+                    }
+                    Err(error) if error.is_fatal() => {
+                        return Err(FileError::Interrupted { path: rows.path().to_owned(), error }.into());
+                    }
+                    Err(error) => summary.refuse(error.line, error.reason),
+                }
+            }
+            for (line, result) in lines.into_iter().zip(self.record(reports, now).await?) {
+                match result {
+                    Ok(EventRecorded { recorded: Recorded::Now, .. }) => summary.recorded += 1,
+                    Ok(_) => summary.known += 1,
+                    Err(ReportError::Fault(fault)) => {
+                        summary.refuse(line, format!("field \"{}\": {}", fault.field, fault.detail));
+                    }
+                    Err(error) => summary.refuse(line, error.to_string()),
+                }
+            }
+            if is_more {
+                return Err(RowsError::TooMany { most });
+            }
+            progress(rows.progress().0);
+        }
+    }
+
+    /// The articles of events that may name variants, and the types of those that the live release does not say.
+    async fn name_articles(
+        self,
+        live: Option<&LiveRelease>,
+        reports: &[EventRow],
+    ) -> Result<(Vec<ArticleId>, HashMap<ArticleId, String>), StoreError> {
+        if let Some(live) = live {
+            let articles = reports.iter().map(|report| live.article_id(&report.article));
+            return Ok((articles.collect(), HashMap::new()));
+        }
+        let ids: Vec<ArticleId> = reports.iter().map(|report| report.article.clone()).collect();
+        let named = self.store.articles().named(&ids).await?;
+        let articles: Vec<ArticleId> =
+            ids.into_iter().map(|id| named.get(&id).cloned().unwrap_or(id)).collect();
+        let of_tickets = articles.iter().zip(reports).filter(|(_, report)| report.ticket.is_some());
+        let of_tickets: Vec<ArticleId> = of_tickets.map(|(article, _)| article.clone()).collect();
+        let found = self.store.articles().get_many(&of_tickets).await?.into_iter();
+        Ok((articles, found.map(|article| (article.id.clone(), article.kind().to_owned())).collect()))
+    }
+
+    async fn check(
+        self,
+        report: EventRow,
+        article: ArticleId,
+        types: &HashMap<ArticleId, String>,
+        live: Option<&LiveRelease>,
+        now: Timestamp,
+    ) -> Result<Event, ReportError> {
+        let EventRow { id, kind, customer, visitor, consent, order, value, time, is_date, ticket, .. } =
+            report;
+        let kind: EventKind =
+            kind.parse().map_err(|reason| ReportError::Fault(Fault::new("kind", reason)))?;
+        let is_said = |text: &String| !text.trim().is_empty();
+        let (order, visitor) = (order.filter(is_said), visitor.filter(is_said));
+        let at = self.check_time(time, now).map_err(ReportError::Fault)?;
+        // What was bought on a day was bought after all that was seen on it.
+        let at = if is_date && kind.is_sale() { now.min(at + REST_OF_DAY) } else { at };
+        let checked = check_id(&id)
+            .and(check_line("order", order.as_deref()))
+            .and(check_visitor(visitor.as_deref()))
+            .and(value.map(thousandths).transpose());
+        let value = checked.map_err(ReportError::Fault)?;
+        let mut event =
+            Event { id, kind, customer, visitor: None, article, order, value, at, suggestion: None };
+        if let Some(ticket) = ticket {
+            event.suggestion = self.open(&ticket, &event, visitor.as_deref(), live).await?;
+            if let Some((_, article)) = &mut event.suggestion {
+                article.kind = article.kind.take().or_else(|| types.get(&event.article).cloned());
+            }
+        }
+        // What a caller does not let the shop keep is forgotten here.
+        event.visitor = visitor.filter(|_| consent && event.customer.is_none());
+        Ok(event)
+    }
+
+    fn check_time(self, time: Option<Timestamp>, now: Timestamp) -> Result<Timestamp, Fault> {
+        let Some(at) = time else { return Ok(now) };
+        if at > now + AHEAD {
+            return Err(Fault::new("time", "the time is in the future; check the clock and the time zone"));
+        }
+        if at + self.terms.late < now {
+            let days = self.terms.late.as_secs() / DAY.as_secs();
+            let detail = format!("events may be up to {days} days late, and this one is older");
+            return Err(Fault::new("time", detail));
+        }
+        Ok(at)
+    }
+
+    /// The suggestion that a ticket names. An expired one says nothing, nor does one that does not remember all of its
+    /// suggestions and not this one.
+    async fn open(
+        self,
+        id: &str,
+        event: &Event,
+        visitor: Option<&str>,
+        live: Option<&LiveRelease>,
+    ) -> Result<Option<(FeedbackEvent, SuggestedArticle)>, ReportError> {
+        let (ticket, key) = match self.tickets.open(id, event.at).await {
+            Ok(opened) => opened,
+            Err(TicketError::Expired { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let Some((slot, rank)) = find(&ticket, &key, &event.article) else {
+            if ticket.blanks.iter().any(|blank| blank.first.len() < blank.count) {
+                return Ok(None);
+            }
+            let detail = format!("{} was not suggested with this ticket; leave it out", event.article);
+            return Err(ReportError::Fault(Fault::new("ticket", detail)));
+        };
+        let number = |number: usize| u32::try_from(number).expect("a ticket is short; this is a bug");
+        let rules = ticket.rules_of(number(slot));
+        let article = SuggestedArticle { rules, ..describe(live, &ticket.release, &event.article) };
+        let completion_id = if ticket.is_shared {
+            // Without either, an event's own id tells who it is of.
+            let customer = event.customer.as_ref().map(CustomerId::as_str);
+            of_caller(id, &key, customer.or(visitor).unwrap_or(&event.id))
+        } else {
+            id.to_owned()
+        };
+        let feedback = FeedbackEvent {
+            kind: event.kind.of_suggestion(),
+            completion_id,
+            slot: number(slot),
+            article: event.article.clone(),
+            rank: number(rank),
+            release: ticket.release,
+            method: ticket.method,
+            arm: ticket.arm,
+            customer: event.customer.clone(),
+            at: event.at,
+            reason: None,
+        };
+        Ok(Some((feedback, article)))
+    }
+
+    /// Counts an event, and brings the customer's profile in memory up to date.
+    fn finish(
+        self,
+        event: &Event,
+        recorded: Result<EventRecorded, StoreError>,
+    ) -> Result<EventRecorded, ReportError> {
+        let recorded = recorded.map_err(|error| match error {
+            StoreError::Conflict(Conflict::UnknownCustomer) => {
+                ReportError::Fault(Fault::new("customer", error.to_string()))
+            }
+            error => error.into(),
+        })?;
+        let Some(copies) = self.copies else { return Ok(recorded) };
+        let exposure = copies.releases.exposure();
+        exposure.add_shop_event(event.kind, recorded);
+        if let (true, Some((_, article))) = (recorded.counts, &event.suggestion)
+            && recorded.attribution == Some(Attribution::Ticket)
+            && let Some(is_new) = article.is_new
+        {
+            exposure.add_event(event.kind.of_suggestion(), is_new);
+        }
+        if let Some(customer) = &event.customer
+            && recorded.recorded == Recorded::Now
+            && matches!(event.kind, EventKind::Bought | EventKind::Returned)
+        {
+            copies.profiles.forget(customer);
+        }
+        Ok(recorded)
+    }
+}
+
+/// Why the rows of a file were not all read.
+#[derive(Debug, thiserror::Error)]
+pub enum RowsError {
+    #[error("there are more than {most} lines (limits.bulk_rows)")]
+    TooMany { most: u64 },
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Summary {
+    fn refuse(&mut self, line: u64, reason: String) {
+        self.refused += 1;
+        if self.errors.len() < LISTED {
+            self.errors.push((line, reason));
+        }
+    }
+}
+
+/// The slot for which an article was suggested, and its rank. Of several slots it is the one where it ranks best.
+fn find(ticket: &Ticket, key: &Key, article: &ArticleId) -> Option<(usize, usize)> {
+    let mark = key.mark(article.as_str());
+    let found = ticket.blanks.iter().filter_map(|blank| Some((blank.slot, blank.rank_of(mark)?)));
+    found.min_by_key(|(_, rank)| *rank)
+}
+
+/// A visitor's id is short.
+pub fn check_visitor(visitor: Option<&str>) -> Result<(), Fault> {
+    check_line("visitor", visitor)
+}
+
+fn check_line(field: &str, text: Option<&str>) -> Result<(), Fault> {
+    let is_line = |text: &str| text.chars().count() <= LONGEST && !text.chars().any(char::is_control);
+    if text.is_none_or(is_line) {
+        return Ok(());
+    }
+    Err(Fault::new(field, format!("expected at most {LONGEST} characters, and no control characters")))
+}
+
+fn thousandths(value: f64) -> Result<i64, Fault> {
+    if !(0.0..TOO_MUCH).contains(&value) {
+        let detail = format!("a value is a number from 0 to below {TOO_MUCH:e}, found {value}");
+        return Err(Fault::new("value", detail));
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "it is small enough")]
+    let thousandths = (value * 1000.0).round() as i64;
+    Ok(thousandths)
+}

@@ -1,0 +1,133 @@
+//! Counts how often new articles are suggested, and the outcomes, next to articles that the release was trained with. The
+//! counts belong to this process and cost no query.
+
+use atelier_engine::catalogue::Catalogue;
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family},
+    registry::Registry,
+};
+
+use super::sql::{
+    events::{EventKind, EventRecorded},
+    feedback::{FeedbackKind, Recorded},
+};
+use crate::completion::Completion;
+
+/// Clones share the counts.
+#[derive(Debug, Clone)]
+pub struct Exposure {
+    suggestions: Family<ArticleLabels, Counter>,
+    events: Family<EventLabels, Counter>,
+    shop_events: Family<ShopEventLabels, Counter>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ArticleLabels {
+    article: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EventLabels {
+    event: &'static str,
+    article: &'static str,
+}
+
+/// The kind is empty in refused events, which may have none.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ShopEventLabels {
+    kind: &'static str,
+    result: &'static str,
+}
+
+const EVENTS: [FeedbackKind; 6] = [
+    FeedbackKind::Shown,
+    FeedbackKind::Accepted,
+    FeedbackKind::Rejected,
+    FeedbackKind::Bought,
+    FeedbackKind::Returned,
+    FeedbackKind::Kept,
+];
+
+impl Default for Exposure {
+    fn default() -> Self {
+        let exposure = Self {
+            suggestions: Family::default(),
+            events: Family::default(),
+            shop_events: Family::default(),
+        };
+        // Starting at zero, so that the first one shows as an increase.
+        for is_new in [false, true] {
+            exposure.add_suggestions(is_new, 0);
+            for kind in EVENTS {
+                exposure.add_events(kind, is_new, 0);
+            }
+        }
+        for kind in EventKind::ALL {
+            exposure.add_shop_events(kind.as_str(), "recorded", 0);
+        }
+        exposure.add_refused(0);
+        exposure
+    }
+}
+
+impl Exposure {
+    /// Adds the metrics to a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "suggestions",
+            "Suggestions in answers, of articles that the release was trained with (known) and of others (new)",
+            self.suggestions.clone(),
+        );
+        registry.register(
+            "feedback_events",
+            "Recorded events about suggestions of the live release, by the kind of article",
+            self.events.clone(),
+        );
+        registry.register(
+            "events",
+            "Events of customers and visitors, by kind and result (recorded, known or refused)",
+            self.shop_events.clone(),
+        );
+    }
+
+    pub(crate) fn add_completion(&self, completion: &Completion, catalogue: &Catalogue) {
+        let suggestions = completion.blanks.iter().flat_map(|blank| &blank.suggestions);
+        let (mut known, mut new) = (0, 0);
+        for suggestion in suggestions {
+            *(if catalogue.is_new(suggestion.index) { &mut new } else { &mut known }) += 1;
+        }
+        self.add_suggestions(false, known);
+        self.add_suggestions(true, new);
+    }
+
+    pub(crate) fn add_event(&self, kind: FeedbackKind, is_new: bool) {
+        self.add_events(kind, is_new, 1);
+    }
+
+    pub(crate) fn add_shop_event(&self, kind: EventKind, recorded: EventRecorded) {
+        let result = if recorded.recorded == Recorded::Now { "recorded" } else { "known" };
+        self.add_shop_events(kind.as_str(), result, 1);
+    }
+
+    pub(crate) fn add_refused(&self, count: usize) {
+        self.add_shop_events("", "refused", count as u64);
+    }
+
+    fn add_shop_events(&self, kind: &'static str, result: &'static str, count: u64) {
+        self.shop_events.get_or_create(&ShopEventLabels { kind, result }).inc_by(count);
+    }
+
+    fn add_suggestions(&self, is_new: bool, count: u64) {
+        self.suggestions.get_or_create(&ArticleLabels { article: label(is_new) }).inc_by(count);
+    }
+
+    fn add_events(&self, kind: FeedbackKind, is_new: bool, count: u64) {
+        let labels = EventLabels { event: kind.as_str(), article: label(is_new) };
+        self.events.get_or_create(&labels).inc_by(count);
+    }
+}
+
+fn label(is_new: bool) -> &'static str {
+    if is_new { "new" } else { "known" }
+}

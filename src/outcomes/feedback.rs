@@ -1,0 +1,520 @@
+//! Feedback on suggestions: which events count, acceptance per method, and accepted outfits as training data.
+//!
+//! An event names its completion. The release, the method and the arm follow from the completion's ticket, so a caller
+//! cannot credit another method by mistake. The ticket also says what was suggested, whichever release is live by now.
+
+use std::collections::BTreeMap;
+
+use atelier_core::{
+    domain::{ArticleId, CustomerId, Features, Outfit, Timestamp},
+    util::digest,
+};
+use atelier_files::AcceptedOutfit;
+use futures_util::{Stream, stream};
+
+use super::{
+    exposure::Exposure,
+    sql::{
+        acceptance::{CountedRules, SuggestedArticle, day_of},
+        feedback::{FeedbackEvent, FeedbackKind, Recorded, RefusalReason},
+    },
+};
+use crate::{
+    completion::tickets::{Blank, Key, Ticket, TicketError, Tickets, of_caller, read_recorded},
+    people::PersonId,
+    platform::{
+        db::{Conflict, Store, StoreError},
+        fault::Fault,
+    },
+    releases::{LiveRelease, Releases},
+};
+
+/// The longest id of an event, in characters.
+const MAX_EVENT_ID: usize = 256;
+/// The length of a suggestion's name in hexadecimal digits: enough to tell millions of suggestions apart.
+const NAME_LENGTH: usize = 16;
+/// Completions that are read together for the accepted outfits.
+const PAGE: u32 = 200;
+
+/// Something that happened to one suggested article.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The caller's own name for the event: sent again, the event counts once.
+    pub id: String,
+    pub completion_id: String,
+    pub kind: FeedbackKind,
+    pub slot: u32,
+    pub article: ArticleId,
+    /// Required for suggestions past those that the ticket remembers.
+    pub rank: Option<u32>,
+    pub customer: Option<CustomerId>,
+    /// Tells apart those who share a completion and are no customers. It is not stored.
+    pub visitor: Option<String>,
+    /// Whether a page says so. Its ids are others than those of the shop's programs.
+    pub from_page: bool,
+}
+
+/// Why an event was not recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    #[error("the event is invalid: {}", .0.detail)]
+    Fault(Fault),
+    #[error(transparent)]
+    Ticket(#[from] TicketError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// An event that its ticket confirms: its id, and what is stored.
+type Confirmed = (String, FeedbackEvent, SuggestedArticle);
+
+/// Records an event, once for its id.
+pub async fn record(
+    store: &Store,
+    releases: &Releases,
+    tickets: &Tickets,
+    report: Report,
+    now: Timestamp,
+) -> Result<Recorded, ReportError> {
+    let confirmed = confirm(store, releases, tickets, report, now).await?;
+    let (id, event, article) = &confirmed;
+    let recorded = store.feedback().record(id, event, article).await;
+    finish(releases, &confirmed, recorded)
+}
+
+/// Records events, each with its time, in one transaction; gives the result of each.
+///
+/// # Errors
+/// If the database fails; then none is recorded.
+pub async fn record_all(
+    store: &Store,
+    releases: &Releases,
+    tickets: &Tickets,
+    reports: impl IntoIterator<Item = (Report, Timestamp)>,
+) -> Result<Vec<Result<Recorded, ReportError>>, StoreError> {
+    let (mut events, mut refused) = (Vec::new(), Vec::new());
+    for (report, at) in reports {
+        match confirm(store, releases, tickets, report, at).await {
+            Ok(event) => {
+                events.push(event);
+                refused.push(None);
+            }
+            Err(error) => refused.push(Some(error)),
+        }
+    }
+    let recorded = store.feedback().record_all(&events).await?;
+    let mut recorded = events.iter().zip(recorded).map(|(event, result)| finish(releases, event, result));
+    let result = |refused: Option<ReportError>| match refused {
+        Some(error) => Err(error),
+        None => recorded.next().expect("every other event has a result; this is a bug"),
+    };
+    Ok(refused.into_iter().map(result).collect())
+}
+
+async fn confirm(
+    store: &Store,
+    releases: &Releases,
+    tickets: &Tickets,
+    mut report: Report,
+    now: Timestamp,
+) -> Result<Confirmed, ReportError> {
+    check_id(&report.id).map_err(ReportError::Fault)?;
+    if let Some(live) = releases.current() {
+        report.article = live.article_id(&report.article);
+    }
+    let (ticket, key) = tickets.open(&report.completion_id, now).await?;
+    let rank = find_rank(&ticket, &key, &report).map_err(ReportError::Fault)?;
+    if let Rank::Claimed(_) = rank
+        && store.articles().get(&report.article).await?.is_none()
+    {
+        let detail = format!("there is no article {}", report.article);
+        return Err(ReportError::Fault(Fault::new("article", detail)));
+    }
+    let article = SuggestedArticle {
+        rules: ticket.rules_of(report.slot),
+        ..describe(releases.current().as_deref(), &ticket.release, &report.article)
+    };
+    let id = if report.from_page { format!("page\n{}", report.id) } else { report.id };
+    let completion_id = if ticket.is_shared {
+        let customer = report.customer.as_ref().map(CustomerId::as_str);
+        // Without either, an event's own id tells who it is of.
+        of_caller(&report.completion_id, &key, customer.or(report.visitor.as_deref()).unwrap_or(&id))
+    } else {
+        report.completion_id
+    };
+    let event = FeedbackEvent {
+        kind: report.kind,
+        completion_id,
+        slot: report.slot,
+        article: report.article,
+        rank: rank.number(),
+        method: ticket.method,
+        release: ticket.release,
+        arm: ticket.arm,
+        customer: report.customer,
+        at: now,
+        reason: None,
+    };
+    Ok((id, event, article))
+}
+
+fn finish(
+    releases: &Releases,
+    (_, event, article): &Confirmed,
+    recorded: Result<Recorded, StoreError>,
+) -> Result<Recorded, ReportError> {
+    let recorded = recorded.map_err(|error| match error {
+        StoreError::Conflict(Conflict::UnknownCustomer) => {
+            ReportError::Fault(Fault::new("customer", error.to_string()))
+        }
+        error => error.into(),
+    })?;
+    count(releases.exposure(), recorded, event.kind, article);
+    Ok(recorded)
+}
+
+/// Counts an event that is not a repetition.
+fn count(exposure: &Exposure, recorded: Recorded, kind: FeedbackKind, article: &SuggestedArticle) {
+    if let (Recorded::Now, Some(is_new)) = (recorded, article.is_new) {
+        exposure.add_event(kind, is_new);
+    }
+}
+
+/// What the catalogue and the release know of a suggested article.
+pub(crate) fn describe(live: Option<&LiveRelease>, release: &str, article: &ArticleId) -> SuggestedArticle {
+    let Some(live) = live else { return SuggestedArticle::default() };
+    let place = live.catalogue.position_of(article.as_str());
+    let found = place.and_then(|place| live.catalogue.article(place));
+    let is_known =
+        |one: &LiveRelease| one.serving.release().vocabulary().index_of(article.as_str()).is_some();
+    SuggestedArticle {
+        kind: found.map(|article| article.kind().to_owned()),
+        is_new: live.find(release).map(|one| !is_known(one)),
+        rules: CountedRules::default(),
+    }
+}
+
+/// A page on which a person looks at suggestions.
+#[derive(Debug)]
+pub struct Viewing<'a> {
+    pub person: PersonId,
+    /// A known one.
+    pub customer: Option<&'a CustomerId>,
+    /// What tells the outfit from the customer's others of the day: when it was begun, or its number if it was opened again.
+    pub outfit: Option<i64>,
+    pub completion_id: &'a str,
+    pub live: &'a LiveRelease,
+    pub method: &'a str,
+    pub arm: Option<&'a str>,
+    pub at: Timestamp,
+}
+
+/// A suggestion on such a page.
+#[derive(Debug)]
+pub struct Seen {
+    pub slot: usize,
+    pub article: ArticleId,
+    pub rank: usize,
+}
+
+impl Viewing<'_> {
+    /// A short name for a suggestion. It is the same for the same person, customer, outfit and slot on the same day, whatever
+    /// else is in the outfit by then: what is suggested again counts as shown once.
+    pub fn name(&self, slot: usize, article: &ArticleId) -> String {
+        let Self { person, customer, outfit, live, method, at, .. } = self;
+        let day = day_of(*at);
+        let customer = customer.map_or("", CustomerId::as_str);
+        // No part contains a line break.
+        let all = [
+            &person.0.to_string(),
+            &day.to_string(),
+            customer,
+            live.name(),
+            method,
+            &slot.to_string(),
+            article.as_str(),
+            &outfit.map(|outfit| outfit.to_string()).unwrap_or_default(),
+        ];
+        let mut name = digest::sha256(all.join("\n").as_bytes());
+        name.truncate(NAME_LENGTH);
+        name
+    }
+}
+
+/// Records that a person saw suggestions.
+pub async fn record_shown(store: &Store, viewing: &Viewing<'_>, seen: &[Seen]) -> Result<(), StoreError> {
+    let ticket = read_recorded(viewing.completion_id);
+    let number =
+        |number: usize| u32::try_from(number).expect("an outfit and a page are short; this is a bug");
+    let event = |Seen { slot, article, rank }: &Seen| {
+        let event = FeedbackEvent {
+            kind: FeedbackKind::Shown,
+            completion_id: viewing.completion_id.to_owned(),
+            slot: number(*slot),
+            article: article.clone(),
+            rank: number(*rank),
+            release: viewing.live.name().to_owned(),
+            method: viewing.method.to_owned(),
+            arm: viewing.arm.map(str::to_owned),
+            customer: viewing.customer.cloned(),
+            at: viewing.at,
+            reason: None,
+        };
+        let article = SuggestedArticle {
+            rules: ticket.as_ref().map(|ticket| ticket.rules_of(event.slot)).unwrap_or_default(),
+            ..describe(Some(viewing.live), viewing.live.name(), &event.article)
+        };
+        (key_of(&viewing.name(*slot, &event.article), FeedbackKind::Shown), event, article)
+    };
+    let events: Vec<_> = seen.iter().map(event).collect();
+    for article in store.feedback().record_new(&events).await? {
+        count(&viewing.live.exposure, Recorded::Now, FeedbackKind::Shown, article);
+    }
+    Ok(())
+}
+
+/// Records what a person did with a suggestion, by its name. Does nothing if no suggestion of this article was shown under
+/// that name, or if it was first shown beside a piece that the `saved` outfit lacks: the accepted outfit would be one that
+/// nobody made.
+pub async fn judge(
+    store: &Store,
+    releases: &Releases,
+    name: &str,
+    article: &ArticleId,
+    saved: Option<&[Option<ArticleId>]>,
+    kind: FeedbackKind,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let shown = store.feedback().by_key(&key_of(name, FeedbackKind::Shown)).await?;
+    let is_beside_others = |shown: &FeedbackEvent| {
+        let seen = read_recorded(&shown.completion_id).and_then(|ticket| ticket.outfit).unwrap_or_default();
+        saved.is_some_and(|saved| seen.iter().any(|piece| piece.is_some() && !saved.contains(piece)))
+    };
+    if let Some(shown) = shown.filter(|shown| shown.article == *article && !is_beside_others(shown)) {
+        let judged = FeedbackEvent { kind, at: now, ..shown };
+        // Its suggestion is counted already, with the article.
+        let counted = SuggestedArticle::default();
+        let recorded = store.feedback().record(&key_of(name, kind), &judged, &counted).await?;
+        let article = describe(releases.current().as_deref(), &judged.release, article);
+        count(releases.exposure(), recorded, kind, &article);
+    }
+    Ok(())
+}
+
+/// Keeps why a suggestion was refused, by its name. False if it was not.
+pub async fn give_reason(
+    store: &Store,
+    name: &str,
+    reason: RefusalReason,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    store.feedback().give_reason(&key_of(name, FeedbackKind::Rejected), reason, now).await
+}
+
+/// Why a suggestion was refused, by its name. None if it was not.
+pub async fn reason_given(store: &Store, name: &str) -> Result<Option<Option<RefusalReason>>, StoreError> {
+    let event = store.feedback().by_key(&key_of(name, FeedbackKind::Rejected)).await?;
+    Ok(event.map(|event| event.reason))
+}
+
+/// Takes a refusal back, by the suggestion's name, and the article's other refusals by the same customer.
+pub async fn withdraw_refusal(
+    store: &Store,
+    name: &str,
+    customer: Option<&CustomerId>,
+    article: &ArticleId,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let key = key_of(name, FeedbackKind::Rejected);
+    store.feedback().withdraw_refusal(&key, customer, article, now).await
+}
+
+fn key_of(name: &str, kind: FeedbackKind) -> String {
+    format!("studio-{}-{name}", kind.as_str())
+}
+
+/// An event's id has 1 to 256 characters.
+pub fn check_id(id: &str) -> Result<(), Fault> {
+    let length = id.chars().count();
+    if (1..=MAX_EVENT_ID).contains(&length) {
+        return Ok(());
+    }
+    let detail = format!("an event's id has 1 to {MAX_EVENT_ID} characters, found {length}");
+    Err(Fault::new("id", detail))
+}
+
+/// The rank of a suggestion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rank {
+    /// The ticket says so.
+    Remembered(u32),
+    /// The caller says so, and the ticket does not contradict it: as many articles were suggested, and this one is neither
+    /// among those that it remembers nor in the outfit.
+    Claimed(u32),
+}
+
+impl Rank {
+    fn number(self) -> u32 {
+        let (Self::Remembered(rank) | Self::Claimed(rank)) = self;
+        rank
+    }
+}
+
+/// The rank at which the article was suggested for the slot.
+fn find_rank(ticket: &Ticket, key: &Key, report: &Report) -> Result<Rank, Fault> {
+    let article = &report.article;
+    let Some(blank) = ticket.blanks.iter().find(|blank| u32::try_from(blank.slot) == Ok(report.slot)) else {
+        let blanks: Vec<String> = ticket.blanks.iter().map(|blank| blank.slot.to_string()).collect();
+        let detail = format!(
+            "slot {} was not a blank of that completion; its blanks are {}",
+            report.slot,
+            blanks.join(", ")
+        );
+        return Err(Fault::new("slot", detail));
+    };
+    if report.rank == Some(0) {
+        return Err(Fault::new("rank", "a rank is 1 or more, found 0"));
+    }
+    let rank = blank.rank_of(key.mark(article.as_str()));
+    let rank = rank.map(|rank| u32::try_from(rank).expect("a ticket is short; this is a bug"));
+    let in_outfit = ticket.outfit.iter().flatten().flatten().any(|other| other == article);
+    match (rank, report.rank) {
+        (Some(rank), Some(said)) if rank != said => {
+            Err(Fault::new("rank", format!("{article:?} was suggested at rank {rank}, not {said}")))
+        }
+        (Some(rank), _) => Ok(Rank::Remembered(rank)),
+        (None, Some(said))
+            if (blank.first.len() + 1..=blank.count).contains(&(said as usize)) && !in_outfit =>
+        {
+            Ok(Rank::Claimed(said))
+        }
+        (None, _) => Err(Fault::new("article", not_suggested(article, blank))),
+    }
+}
+
+fn not_suggested(article: &ArticleId, Blank { slot, count, first, .. }: &Blank) -> String {
+    let remembered = first.len();
+    if remembered < *count {
+        format!(
+            "{article:?} is not among the first {remembered} suggestions for slot {slot}; if it was ranked lower, send its \
+             rank, from {} to {count}",
+            remembered + 1
+        )
+    } else {
+        format!("{article:?} was not suggested for slot {slot}")
+    }
+}
+
+/// The accepted outfits, in parts as needed. An outfit counts if it belongs to a known customer, and every blank has an accepted or
+/// bought article. Neither the completion's release nor the age of the ticket matters.
+pub fn accepted_outfits(
+    store: &Store,
+) -> impl Stream<Item = Result<Vec<AcceptedOutfit>, StoreError>> + Send + use<> {
+    let store = store.clone();
+    stream::try_unfold(Some(String::new()), move |after| {
+        let store = store.clone();
+        async move {
+            let Some(after) = after else { return Ok(None) };
+            let feedback = store.feedback();
+            let ids = feedback.accepted_completions(&after, PAGE).await?;
+            let mut outfits = Vec::new();
+            for id in &ids {
+                let Some(ticket) = read_recorded(id) else { continue };
+                outfits.extend(accepted_outfit(&ticket, &feedback.for_training(id).await?));
+            }
+            let more = ids.len() == PAGE as usize;
+            Ok(Some((outfits, ids.into_iter().last().filter(|_| more))))
+        }
+    })
+}
+
+/// The outfit that a completion's events, in the order of time, add up to.
+fn accepted_outfit(ticket: &Ticket, events: &[FeedbackEvent]) -> Option<AcceptedOutfit> {
+    let mut chosen: BTreeMap<usize, (&ArticleId, &CustomerId, Timestamp)> = BTreeMap::new();
+    for event in events {
+        let slot = event.slot as usize;
+        match (event.kind, &event.customer) {
+            (FeedbackKind::Accepted | FeedbackKind::Bought, Some(customer)) => {
+                chosen.insert(slot, (&event.article, customer, event.at));
+            }
+            (FeedbackKind::Rejected | FeedbackKind::Returned, _)
+                if chosen.get(&slot).is_some_and(|(id, ..)| **id == event.article) =>
+            {
+                chosen.remove(&slot);
+            }
+            _ => {}
+        }
+    }
+    let customer = chosen.values().next().map(|(_, customer, _)| CustomerId::clone(customer))?;
+    if chosen.values().any(|(_, other, _)| **other != customer) {
+        return None;
+    }
+    let time = chosen.values().map(|(.., at)| *at).max()?;
+    let visible = ticket.outfit.as_ref()?.iter().flatten().cloned().map(Some);
+    let filled =
+        ticket.blanks.iter().map(|blank| chosen.get(&blank.slot).map(|(id, ..)| ArticleId::clone(id)));
+    let articles = visible.chain(filled).collect::<Option<Vec<_>>>()?;
+    let outfit = Outfit::new(customer, articles, None, Features::default()).ok()?;
+    Some(AcceptedOutfit { outfit, time })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: FeedbackKind, slot: u32, article: &str, customer: Option<&str>) -> FeedbackEvent {
+        FeedbackEvent {
+            kind,
+            completion_id: "k".into(),
+            slot,
+            article: ArticleId::new(article).unwrap(),
+            rank: 1,
+            release: "demo".into(),
+            method: "gsu".into(),
+            arm: None,
+            customer: customer.map(|id| CustomerId::new(id).unwrap()),
+            at: Timestamp::from_millis(1),
+            reason: None,
+        }
+    }
+
+    #[test]
+    fn what_was_accepted_becomes_an_outfit() {
+        use FeedbackKind::{Accepted, Bought, Rejected, Shown};
+        let id = |id| Some(ArticleId::new(id).unwrap());
+        let blank =
+            |slot| Blank { slot, count: 2, first: Vec::new(), in_sets: Vec::new(), rules: Vec::new() };
+        let ticket = Ticket {
+            release: "demo".into(),
+            method: "gsu".into(),
+            arm: None,
+            at: Timestamp::from_millis(0),
+            is_shared: false,
+            held_out: false,
+            outfit: Some(vec![id("a"), None, id("b"), None]),
+            blanks: vec![blank(1), blank(3)],
+        };
+        let made = |events: &[FeedbackEvent]| {
+            accepted_outfit(&ticket, events).map(|AcceptedOutfit { outfit, .. }| {
+                let ids: Vec<_> = outfit.articles().iter().map(ToString::to_string).collect();
+                (outfit.customer.to_string(), ids.join(" "))
+            })
+        };
+        let whole = |articles: &str| Some(("x".to_owned(), articles.to_owned()));
+        let first = event(Accepted, 1, "c", Some("x"));
+        let second = event(Bought, 3, "f", Some("x"));
+        let shown = event(Shown, 3, "e", Some("x"));
+        assert_eq!(made(&[first.clone(), shown.clone()]), None, "a blank is left");
+        assert_eq!(made(&[first.clone(), shown, second.clone()]), whole("a b c f"));
+        let changed = event(Accepted, 1, "d", Some("x"));
+        assert_eq!(made(&[first.clone(), changed.clone(), second.clone()]), whole("a b d f"));
+        let rejected = event(Rejected, 1, "d", None);
+        assert_eq!(made(&[changed, rejected, second.clone()]), None);
+        let other = event(Bought, 3, "f", Some("y"));
+        assert_eq!(made(&[first.clone(), other]), None, "two customers have no outfit together");
+        let all = [first, event(Accepted, 3, "c", Some("x")), second];
+        assert_eq!(made(&all), whole("a b c f"));
+        let unknown = Ticket { outfit: None, ..ticket.clone() };
+        assert_eq!(accepted_outfit(&unknown, &all), None, "its own articles are not known");
+    }
+}

@@ -1,0 +1,5 @@
+//! The pages.
+
+pub(crate) mod acceptance;
+pub(crate) mod articles;
+mod row;

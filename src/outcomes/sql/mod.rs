@@ -1,0 +1,5 @@
+//! The statements.
+
+pub(crate) mod acceptance;
+pub(crate) mod events;
+pub(crate) mod feedback;

@@ -1,0 +1,412 @@
+//! `/outfits`: the stored outfits.
+
+use atelier_core::{
+    domain::{
+        ArticleId, CustomerId, OpenOutfit, Outfit, OutfitError, OutfitSize, Schema, Slot, Slots, Split,
+        Timestamp,
+    },
+    util::calendar,
+};
+use axum::{
+    extract::{Request, State},
+    http::{HeaderName, StatusCode, header},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa_axum::routes;
+
+use super::{
+    Change,
+    sql::saved_outfits::{Reply, SavedOutfit},
+};
+use crate::{
+    customers::features,
+    imports::api::bulk::{self, BulkQuery, ImportBody},
+    outfits,
+    people::{Scope, gate::Caller},
+    platform::{
+        db::{Name, Note, Put},
+        http::{
+            AppState, Finding, Kind, Problem,
+            extract::{Json, JsonText, MergePatch, Path, PathParameter, Query, parse_stored},
+            fault,
+            problem::value_or_finding,
+            routes::Routes,
+            schema::{ArticleIdSchema, CustomerIdSchema, FeaturesSchema, outfit_slots},
+        },
+    },
+};
+
+pub(crate) fn router() -> Routes {
+    Routes::new()
+        .scoped(Scope::Catalogue, routes!(save))
+        .scoped(Scope::Catalogue, routes!(get, patch, delete))
+        .streaming(Scope::Catalogue, routes!(import))
+}
+
+/// A stored outfit.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Outfit)]
+pub(crate) struct OutfitBody {
+    /// The id of the outfit.
+    #[schema(examples(17))]
+    id: i64,
+    /// Null for a draft without a customer.
+    #[schema(value_type = Option<CustomerIdSchema>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    customer: Option<String>,
+    /// Article ids, as many as the schema that was live allowed; their order carries no meaning. A draft has fewer, or nulls as blanks.
+    #[schema(value_type = Vec<Option<ArticleIdSchema>>)]
+    articles: Vec<Option<String>>,
+    /// Whether it has no customer, blanks or too few articles. Training and exports leave drafts out.
+    draft: bool,
+    /// Its name, which the customer sees if the outfit is shown to them.
+    #[schema(examples("Autumn office"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// For the shop's own people.
+    #[schema(examples("Try the boots in 38"))]
+    #[serde(skip_serializing_if = "String::is_empty")]
+    note: String,
+    /// The split of an imported outfit: `train`, `validation` or `test`.
+    #[schema(examples("train"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    split: Option<&'static str>,
+    /// Features of this outfit, such as the occasion, in contrast to the customer's.
+    #[schema(value_type = FeaturesSchema)]
+    features: Map<String, Value>,
+    /// `imported`, `saved`, or `accepted` from a suggestion.
+    #[schema(examples("saved"))]
+    origin: &'static str,
+    /// When it was stored first.
+    #[schema(examples("2026-11-21T14:34:00Z"))]
+    created_at: String,
+    /// When it was changed last.
+    #[schema(examples("2026-11-21T14:34:00Z"))]
+    changed_at: String,
+    /// When it was deleted in Studio, where it can be brought back for 30 days. Only an export has deleted outfits.
+    #[schema(examples("2026-11-21T14:34:00Z"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted_at: Option<String>,
+    /// When the customer's link expires, if there is one.
+    #[schema(examples("2026-12-05T14:34:00Z"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link_expires_at: Option<String>,
+    /// What the link says above the outfit.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    message: String,
+    /// What the customer answered there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    replies: Vec<ReplyBody>,
+}
+
+/// What a customer says about an outfit that they see by their link.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Reply)]
+struct ReplyBody {
+    /// When they answered.
+    #[schema(examples("2026-11-21T14:34:00Z"))]
+    at: String,
+    /// `likes`, `dislikes` or `asks`.
+    #[schema(examples("asks"))]
+    kind: &'static str,
+    /// The piece that they dislike.
+    #[schema(examples("a-00568"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    article: Option<String>,
+    /// What they wrote.
+    #[schema(examples("Is it warm?"))]
+    #[serde(skip_serializing_if = "String::is_empty")]
+    text: String,
+}
+
+impl From<Reply> for ReplyBody {
+    fn from(Reply { at, kind, article, text }: Reply) -> Self {
+        Self { at: calendar::moment(at, 1000, true), kind: kind.as_str(), article, text }
+    }
+}
+
+impl From<SavedOutfit> for OutfitBody {
+    fn from(saved: SavedOutfit) -> Self {
+        let OpenOutfit { customer, slots, features } = saved.outfit;
+        let time = |at: Timestamp| calendar::moment(at.millis(), 1000, true);
+        Self {
+            id: saved.seq,
+            customer: customer.map(|customer| customer.to_string()),
+            draft: saved.is_draft,
+            articles: slots.as_slice().iter().map(|slot| slot.article().map(ToString::to_string)).collect(),
+            name: saved.name.map(|name| name.to_string()),
+            note: saved.note.as_str().to_owned(),
+            split: saved.split.map(Split::as_str),
+            features: features::write(&features),
+            origin: saved.origin.as_str(),
+            created_at: time(saved.created_at),
+            changed_at: time(saved.changed_at),
+            deleted_at: saved.deleted_at.map(time),
+            link_expires_at: saved.link_until.map(time),
+            message: saved.message.as_str().to_owned(),
+            replies: saved.replies.into_iter().map(ReplyBody::from).collect(),
+        }
+    }
+}
+
+/// An outfit to store.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = OutfitSave, example = json!({
+    "customer": "c-000010", "articles": ["a-00134", "a-01243", "a-00568", "a-00259"],
+    "features": {"occasion": "office"},
+}))]
+struct OutfitSave {
+    /// Without it, the outfit is a draft that can be given to a customer later.
+    #[schema(value_type = Option<CustomerIdSchema>)]
+    customer: Option<String>,
+    #[schema(schema_with = outfit_slots)]
+    articles: Vec<Option<String>>,
+    /// A name, which the customer sees if the outfit is shown to them. Without it, the stored one stays.
+    #[schema(
+        examples("Autumn office"),
+        min_length = 1,
+        max_length = 128,
+        pattern = r"^[^\u0000-\u0020\u007F-\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000]([^\u0000-\u001F\u007F-\u009F]*[^\u0000-\u0020\u007F-\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000])?$"
+    )]
+    name: Option<String>,
+    /// A note for the shop's own people. Without it, the stored one stays.
+    #[schema(
+        examples("Try the boots in 38"),
+        max_length = 2000,
+        pattern = r"^([^\u0000-\u001F\u007F-\u009F]|\r?\n)*$"
+    )]
+    note: Option<String>,
+    /// Features of this outfit, such as the occasion, in contrast to the customer's.
+    #[serde(default)]
+    #[schema(value_type = FeaturesSchema)]
+    features: Map<String, Value>,
+}
+
+/// A stored outfit, and warnings about it.
+#[derive(Debug, Serialize, ToSchema)]
+struct OutfitStored {
+    #[serde(flatten)]
+    outfit: OutfitBody,
+    /// Features that the schema does not have. They are stored, but models do not see them.
+    warnings: Vec<Finding>,
+}
+
+/// Save an outfit
+///
+/// Outfits with the same customer, articles and features are the same outfit; it is stored once. With blanks, or without a customer,
+/// it is a draft. An imported outfit becomes a saved one.
+#[utoipa::path(post, path = "/outfits", operation_id = "saveOutfit",
+    tag = "outfits", request_body = OutfitSave, responses(
+    (status = 200, description = "The outfit already exists", body = OutfitStored),
+    (status = 201, description = "The outfit is new; Location has its path", body = OutfitStored,
+        headers(("location" = String, description = "The outfit's path"))),
+    (status = 409, description = "Somebody changed the outfit meanwhile"),
+))]
+async fn save(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    JsonText(text): JsonText,
+) -> Result<(StatusCode, [(HeaderName, String); 1], Json<OutfitStored>), Problem> {
+    let body: OutfitSave = parse_stored(&text)?;
+    let schema = state.schema();
+    let (save, warnings) = body.read(&schema)?;
+    let (seq, put) = outfits::save(&state.store, author, schema.outfit_size(), &save.outfit, state.now())
+        .await
+        .map_err(fault::problem)?;
+    let stored = find(&state, OutfitId(seq)).await?;
+    if save.name.is_some() || save.note.is_some() {
+        let change = Change { customer: None, name: save.name, note: save.note };
+        let (store, size) = (state.store.by(author), schema.outfit_size());
+        outfits::change(&store, &stored, change, size, state.now()).await.map_err(fault::problem)?;
+    }
+    let stored = find(&state, OutfitId(seq)).await?;
+    let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
+    let location = [(header::LOCATION, format!("/outfits/{seq}"))];
+    Ok((status, location, Json(OutfitStored { outfit: stored.into(), warnings })))
+}
+
+/// What a body asks to save.
+struct Save {
+    outfit: OpenOutfit,
+    name: Option<Name>,
+    note: Option<Note>,
+}
+
+impl OutfitSave {
+    fn read(self, schema: &Schema) -> Result<(Save, Vec<Finding>), Problem> {
+        let mut errors = Vec::new();
+        let customer = read_customer(self.customer, &mut errors);
+        let slot = |(place, id): (usize, &Option<String>)| match id {
+            None => Some(Slot::Blank),
+            Some(id) => {
+                let id = value_or_finding(ArticleId::new(id), || format!("/articles/{place}"), &mut errors);
+                id.map(Slot::Article)
+            }
+        };
+        let slots: Vec<Slot> = self.articles.iter().enumerate().filter_map(slot).collect();
+        let (name, note) = (read_name(self.name, &mut errors), read_note(self.note, &mut errors));
+        let read = features::read(self.features, schema, "/features").map_err(|wrong| errors.extend(wrong));
+        let (Ok(read), true) = (read, errors.is_empty()) else {
+            return Err(Problem::invalid(errors));
+        };
+        let slots = read_slots(slots, schema.outfit_size()).map_err(|error| {
+            let place = match &error {
+                OutfitError::Duplicate(twice) => {
+                    let last = self.articles.iter().rposition(|id| id.as_deref() == Some(twice.as_str()));
+                    format!("/articles/{}", last.unwrap_or_default())
+                }
+                _ => "/articles".to_owned(),
+            };
+            Problem::invalid(vec![Finding::at(place, error.to_string())])
+        })?;
+        let outfit = OpenOutfit { customer, slots, features: read.features };
+        Ok((Save { outfit, name, note }, read.warnings))
+    }
+}
+
+fn read_customer(text: Option<String>, errors: &mut Vec<Finding>) -> Option<CustomerId> {
+    text.and_then(|id| value_or_finding(CustomerId::new(&id), || "/customer".into(), errors))
+}
+
+fn read_name(text: Option<String>, errors: &mut Vec<Finding>) -> Option<Name> {
+    text.and_then(|name| value_or_finding(Name::new(name), || "/name".into(), errors))
+}
+
+fn read_note(text: Option<String>, errors: &mut Vec<Finding>) -> Option<Note> {
+    text.and_then(|note| value_or_finding(Note::new(&note), || "/note".into(), errors))
+}
+
+/// Without blanks it must be a whole outfit, so that a caller who forgot an article learns it.
+fn read_slots(slots: Vec<Slot>, size: OutfitSize) -> Result<Slots, OutfitError> {
+    if slots.contains(&Slot::Blank) {
+        size.check_slots(slots.len())?;
+    } else {
+        size.check(slots.len())?;
+    }
+    Slots::new(slots)
+}
+
+/// An outfit's id, a number that the service assigns.
+#[derive(Debug, Clone, Copy)]
+struct OutfitId(i64);
+
+impl PathParameter for OutfitId {
+    fn parse(text: &str) -> Result<Self, String> {
+        let id = text.parse().ok().filter(|id| *id > 0);
+        id.map(Self).ok_or_else(|| "an outfit's id is a whole number above 0".into())
+    }
+}
+
+/// One outfit
+#[utoipa::path(get, path = "/outfits/{id}", operation_id = "getOutfit", tag = "outfits",
+    params(("id" = i64, Path, description = "The outfit's id", minimum = 1, example = 17)),
+    responses(
+        (status = 200, description = "The outfit", body = OutfitBody),
+        (status = 404, description = "There is no such outfit"),
+    ),
+)]
+async fn get(State(state): State<AppState>, Path(id): Path<OutfitId>) -> Result<Json<OutfitBody>, Problem> {
+    Ok(Json(find(&state, id).await?.into()))
+}
+
+async fn find(state: &AppState, id: OutfitId) -> Result<SavedOutfit, Problem> {
+    let found = state.store.saved_outfits().get(id.0).await?;
+    found.filter(|saved| saved.deleted_at.is_none()).ok_or_else(|| unknown(id))
+}
+
+/// A change to an outfit: fields that are omitted or null stay.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = OutfitPatch, example = json!({"note": "Try the boots in 38"}))]
+struct OutfitChange {
+    /// The customer of an outfit that has none yet.
+    #[schema(value_type = Option<CustomerIdSchema>)]
+    customer: Option<String>,
+    /// A name, which the customer sees if the outfit is shown to them.
+    #[schema(examples("Autumn office"), min_length = 1, max_length = 128)]
+    name: Option<String>,
+    /// A note for the shop's own people.
+    #[schema(examples("Try the boots in 38"), max_length = 2000)]
+    note: Option<String>,
+}
+
+/// Change an outfit
+///
+/// Gives a draft to a customer, names it, or sets its note.
+#[utoipa::path(patch, path = "/outfits/{id}", operation_id = "patchOutfit", tag = "outfits",
+    params(("id" = i64, Path, description = "The outfit's id", minimum = 1, example = 17)),
+    request_body(content(
+        (OutfitChange = "application/merge-patch+json"),
+        (OutfitChange = "application/json"),
+    )),
+    responses(
+        (status = 200, description = "The outfit as it is now", body = OutfitBody),
+        (status = 404, description = "There is no such outfit"),
+        (status = 409, description = "The outfit was imported, the customer has it already, or somebody changed it meanwhile"),
+    ),
+)]
+async fn patch(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(id): Path<OutfitId>,
+    MergePatch(body): MergePatch<OutfitChange>,
+) -> Result<Json<OutfitBody>, Problem> {
+    let mut errors = Vec::new();
+    let change = Change {
+        customer: read_customer(body.customer, &mut errors),
+        name: read_name(body.name, &mut errors),
+        note: read_note(body.note, &mut errors),
+    };
+    if !errors.is_empty() {
+        return Err(Problem::invalid(errors));
+    }
+    let (saved, size) = (find(&state, id).await?, state.schema().outfit_size());
+    let store = state.store.by(author);
+    outfits::change(&store, &saved, change, size, state.now()).await.map_err(fault::problem)?;
+    Ok(Json(find(&state, id).await?.into()))
+}
+
+/// Delete an outfit
+///
+/// For good: only Studio can bring back what it deletes.
+#[utoipa::path(delete, path = "/outfits/{id}", operation_id = "deleteOutfit", tag = "outfits",
+    params(("id" = i64, Path, description = "The outfit's id", minimum = 1, example = 17)),
+    responses(
+        (status = 204, description = "The outfit is deleted"),
+        (status = 404, description = "There is no such outfit"),
+    ),
+)]
+async fn delete(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(id): Path<OutfitId>,
+) -> Result<StatusCode, Problem> {
+    let deleted = state.store.by(author).outfits().delete(id.0, state.now()).await?;
+    if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(unknown(id)) }
+}
+
+/// Import outfits
+///
+/// One outfit per line, `{"customer": …, "articles": […], "split": …, "features": {…}}`, in the format of
+/// `atelier export`. The customers and articles must exist. Either all outfits are stored or none.
+#[utoipa::path(post, path = "/outfits/bulk", operation_id = "importOutfits",
+    tag = "outfits", params(BulkQuery),
+    request_body(content = String, content_type = "application/x-ndjson", example =
+        "{\"customer\": \"c-000010\", \"articles\": [\"a-00134\", \"a-01243\", \"a-00568\", \"a-00259\"]}\n"),
+    responses((status = 200, description = "The outfits are stored", body = ImportBody)),
+)]
+async fn import(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Query(query): Query<BulkQuery>,
+    request: Request,
+) -> Result<Json<ImportBody>, Problem> {
+    bulk::import::<Outfit>(&state, author, query.skip_bad, request).await.map(Json)
+}
+
+fn unknown(id: OutfitId) -> Problem {
+    Problem::new(Kind::NotFound, format!("there is no outfit {}", id.0))
+}

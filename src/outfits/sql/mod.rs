@@ -1,0 +1,4 @@
+//! The statements.
+
+pub(crate) mod outfits;
+pub(crate) mod saved_outfits;

@@ -1,0 +1,214 @@
+//! API keys: of programs, with their scopes, and publishable ones of shops' pages.
+
+use std::{
+    sync::PoisonError,
+    time::{Duration, Instant},
+};
+
+use atelier_core::{domain::Timestamp, named};
+
+use super::{
+    Access, PageOrigin, Token, USE_INTERVAL,
+    rate::Sender,
+    sql::keys::{ApiKey, Publishable, SigningSecret},
+    uses::Used,
+};
+use crate::platform::db::{Name, StoreError, TokenHash};
+
+/// The start of each secret key, so that secret scanners find leaked ones.
+const PREFIX: &str = "atl_";
+/// The start of each publishable key, which those scanners leave alone.
+const PUBLISHABLE: &str = "atlp_";
+/// The start of the secret of a publishable key.
+const SIGNING: &str = "atls_";
+
+/// A key in plain text, which is shown once. Like a [`Token`] it has no `Debug` and never appears in a log.
+#[derive(Clone, PartialEq, Eq)]
+#[expect(missing_debug_implementations, reason = "a secret must reach no log")]
+pub struct Key(String);
+
+/// What a key is for.
+#[derive(Debug, Clone)]
+pub enum Opens {
+    /// Operations of these scopes, to a program that keeps the key secret.
+    Scopes(Vec<Scope>),
+    /// What product pages need, to pages of these origins. Their visitors can read the key.
+    Pages(Vec<PageOrigin>),
+}
+
+/// What a key may do. Scopes are independent: none includes another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    Complete,
+    Catalogue,
+    Feedback,
+    Events,
+    Rules,
+    Admin,
+    Metrics,
+}
+
+impl Key {
+    fn new(opens: &Opens, token: &Token) -> Self {
+        let prefix = if matches!(opens, Opens::Pages(_)) { PUBLISHABLE } else { PREFIX };
+        Self(format!("{prefix}{}", token.as_str()))
+    }
+
+    /// The key of a filled form in a session: see [`Token::of_form`].
+    pub fn of_form(session: &Token, form: &str, opens: &Opens) -> Self {
+        Self::new(opens, &Token::of_form(session, form))
+    }
+
+    /// Parses a key from a request. None if it does not have a key's form.
+    pub fn parse(text: &str) -> Option<Self> {
+        let token = text.strip_prefix(PREFIX).or_else(|| text.strip_prefix(PUBLISHABLE))?;
+        Token::parse(token).map(|_| Self(text.to_owned()))
+    }
+
+    pub fn is_publishable(&self) -> bool {
+        self.0.starts_with(PUBLISHABLE)
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn hash(&self) -> TokenHash {
+        TokenHash::new(&self.0)
+    }
+}
+
+impl Access {
+    /// Creates a key, with its record. The key itself is stored nowhere.
+    pub async fn issue_key(
+        &self,
+        label: &Name,
+        opens: &Opens,
+        lifetime: Option<Duration>,
+        now: Timestamp,
+    ) -> Result<(Key, ApiKey), StoreError> {
+        let key = Key::new(opens, &Token::draw());
+        let record = self.record_key(&key, label, opens, lifetime, now).await?;
+        Ok((key, record))
+    }
+
+    /// Like [`Access::issue_key`], for a key that may have been issued before.
+    pub async fn record_key(
+        &self,
+        key: &Key,
+        label: &Name,
+        opens: &Opens,
+        lifetime: Option<Duration>,
+        now: Timestamp,
+    ) -> Result<ApiKey, StoreError> {
+        let keys = self.store.api_keys();
+        if let Some(record) = keys.find_valid(&key.hash(), now).await? {
+            return Ok(record);
+        }
+        let (scopes, publishable) = match opens {
+            Opens::Scopes(scopes) => (scopes.iter().map(ToString::to_string).collect(), None),
+            Opens::Pages(origins) => {
+                let origins = origins.iter().map(ToString::to_string).collect();
+                let secret = SigningSecret(format!("{SIGNING}{}", Token::draw().as_str()));
+                (Vec::new(), Some(Publishable { origins, secret }))
+            }
+        };
+        let expires = lifetime.map(|lifetime| now + lifetime);
+        match keys.create(&key.hash(), label, &scopes, publishable.as_ref(), now, expires).await {
+            Ok(record) => Ok(record),
+            // The same form may have been faster.
+            Err(error) => keys.find_valid(&key.hash(), now).await?.ok_or(error),
+        }
+    }
+
+    /// A key's record, if the key is neither expired nor revoked. Reads the database each time; while that cannot be
+    /// reached, keys used in the last minutes stay valid.
+    pub async fn key(&self, key: &Key, now: Timestamp) -> Result<Option<ApiKey>, StoreError> {
+        let (keys, hash) = (self.store.api_keys(), key.hash());
+        let ask = keys.find_valid(&hash, now);
+        let cached = self.keys.get(&hash, Instant::now(), |_| self.store.soon(ask)).await?;
+        let Some(cached) = cached else { return Ok(None) };
+        let record = cached.value;
+        if record.is_expired(now) {
+            return Ok(None);
+        }
+        if cached.stale.is_none() && record.last_used_at.is_none_or(|last| last + USE_INTERVAL <= now) {
+            self.uses.note(Used::Key(record.id), now);
+        }
+        Ok(Some(record))
+    }
+
+    /// Counts a request of the sender, or returns how long to wait before the next.
+    pub fn check_rate(
+        &self,
+        sender: Sender,
+        count: u32,
+        per_second: u32,
+        now: Instant,
+    ) -> Result<(), Duration> {
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner).take(sender, count, per_second, now)
+    }
+}
+
+impl Scope {
+    pub const ALL: [Self; 7] = [
+        Self::Complete,
+        Self::Catalogue,
+        Self::Feedback,
+        Self::Events,
+        Self::Rules,
+        Self::Admin,
+        Self::Metrics,
+    ];
+
+    /// A description of what the scope allows.
+    pub fn opens(self) -> &'static str {
+        match self {
+            Self::Complete => "completions, comparisons, scores and the list of methods",
+            Self::Catalogue => "reading and changing articles, customers and outfits",
+            Self::Feedback => "sending feedback and reading its counts",
+            Self::Events => "sending events",
+            Self::Rules => "reading and changing rules and looks, and completions without rules",
+            Self::Admin => "activating releases and setting the routing",
+            Self::Metrics => "reading /metrics",
+        }
+    }
+}
+
+named!(
+    Scope,
+    "a scope is complete, catalogue, feedback, events, rules, admin or metrics",
+    Complete = "complete",
+    Catalogue = "catalogue",
+    Feedback = "feedback",
+    Events = "events",
+    Rules = "rules",
+    Admin = "admin",
+    Metrics = "metrics",
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_drawn_keys_parse() {
+        let key = Key::new(&Opens::Scopes(Vec::new()), &Token::draw());
+        assert!(key.as_str().starts_with("atl_") && key.as_str().len() == 68, "{}", key.as_str());
+        assert!(
+            !key.is_publishable() && Key::new(&Opens::Pages(Vec::new()), &Token::draw()).is_publishable()
+        );
+        assert!(Key::parse(key.as_str()).is_some_and(|read| read.hash() == key.hash()));
+        for text in ["", "atl_", "atl_x", &key.as_str()[4..], &key.as_str()[..67]] {
+            assert!(Key::parse(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn scopes_parse_from_their_text() {
+        for scope in Scope::ALL {
+            assert_eq!(scope.as_str().parse(), Ok(scope));
+        }
+        assert!("Complete".parse::<Scope>().is_err());
+    }
+}

@@ -1,0 +1,243 @@
+//! `/access/keys`: the API keys of programs, and publishable ones of shops' pages.
+
+use std::time::Duration;
+
+use askama::Template;
+use atelier_core::domain::Timestamp;
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{Html, IntoResponse, Redirect, Response},
+};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::{
+    ConfirmPage, Confirmed, Tab,
+    visitor::{Admin, Visitor},
+};
+use crate::{
+    people::{
+        Key, Opens, PageOrigin, RequireKey, Scope,
+        sql::keys::{ApiKey, KeyId},
+    },
+    platform::{
+        db::Name,
+        http::{AppState, Finding, Kind, Problem, extract::Path},
+        page::{
+            figures,
+            form::Form,
+            shell::{Page, Shell},
+        },
+    },
+};
+
+/// The lifetimes to choose from, in days.
+const LIFETIMES: [u64; 4] = [7, 30, 90, 365];
+
+#[derive(Template)]
+#[template(path = "people/access/keys.html")]
+struct KeysPage {
+    shell: Shell,
+    tab: Tab,
+    keys: Vec<KeyView>,
+    scopes: [Scope; 7],
+    lifetimes: [u64; 4],
+    rule: RequireKey,
+    /// What the form has.
+    typed: NewKey,
+    /// Another for each form.
+    form: Uuid,
+    refused: Option<String>,
+}
+
+struct KeyView {
+    id: i64,
+    label: String,
+    scopes: String,
+    /// Of a publishable key.
+    origins: Option<String>,
+    created: String,
+    expires: Option<String>,
+    used: Option<String>,
+    validity: Validity,
+}
+
+enum Validity {
+    Valid,
+    Expired,
+    Revoked(String),
+}
+
+impl KeyView {
+    fn is_valid(&self) -> bool {
+        matches!(self.validity, Validity::Valid)
+    }
+
+    fn new(key: &ApiKey, now: Timestamp) -> Self {
+        let validity = match key.revoked_at {
+            Some(at) => Validity::Revoked(figures::moment(at)),
+            None if key.is_expired(now) => Validity::Expired,
+            None => Validity::Valid,
+        };
+        Self {
+            id: key.id.0,
+            label: key.label.to_string(),
+            scopes: key.scopes.join(", "),
+            origins: key.publishable.as_ref().map(|publishable| publishable.origins.join(", ")),
+            created: figures::moment(key.created_at),
+            expires: key.expires_at.map(figures::moment),
+            used: key.last_used_at.map(figures::moment),
+            validity,
+        }
+    }
+}
+
+pub(super) async fn page(
+    Admin(visitor): Admin,
+    State(state): State<AppState>,
+) -> Result<Html<String>, Problem> {
+    let days = Some(LIFETIMES[2]);
+    let usual = NewKey { label: String::new(), scope: Vec::new(), origins: None, days, form: None };
+    keys_page(&state, &visitor, usual, None).await
+}
+
+async fn keys_page(
+    state: &AppState,
+    visitor: &Visitor,
+    typed: NewKey,
+    refused: Option<String>,
+) -> Result<Html<String>, Problem> {
+    let now = state.now();
+    let keys = state.store.api_keys().list().await?;
+    let page = KeysPage {
+        shell: visitor.shell(Page::Access),
+        tab: Tab::Keys,
+        keys: keys.iter().map(|key| KeyView::new(key, now)).collect(),
+        scopes: Scope::ALL,
+        lifetimes: LIFETIMES,
+        rule: state.access.rule(),
+        typed,
+        form: Uuid::new_v4(),
+        refused,
+    };
+    Ok(Html(page.render()?))
+}
+
+#[derive(Clone, Deserialize)]
+pub(super) struct NewKey {
+    label: String,
+    #[serde(default)]
+    scope: Vec<String>,
+    /// Of the form for publishable keys: what spaces separate.
+    origins: Option<String>,
+    /// Days until the key expires; none means never.
+    days: Option<u64>,
+    /// Names the form, so that one that is sent twice makes one key.
+    form: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "people/access/key.html")]
+struct KeyPage {
+    shell: Shell,
+    tab: Tab,
+    key: String,
+    /// Of a publishable key.
+    secret: Option<String>,
+    record: KeyView,
+}
+
+/// Creates a key and shows it once.
+pub(super) async fn create(
+    Admin(visitor): Admin,
+    State(state): State<AppState>,
+    Form(typed): Form<NewKey>,
+) -> Result<Response, Problem> {
+    let refuse = async |reason: String| {
+        let page = keys_page(&state, &visitor, typed.clone(), Some(reason)).await?;
+        Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+    };
+    let NewKey { label, scope, origins, days, form } = typed.clone();
+    let name = match Name::new(label.trim()) {
+        Ok(name) => name,
+        Err(error) => return refuse(error.to_string()).await,
+    };
+    let opens = match read_opens(&scope, origins.as_deref())? {
+        Ok(opens) => opens,
+        Err(reason) => return refuse(reason).await,
+    };
+    if let Some(days) = days.filter(|days| !LIFETIMES.contains(days)) {
+        let detail = format!("a key expires after one of {LIFETIMES:?} days, or never; found {days}");
+        return Err(Problem::invalid(vec![Finding::parameter("days", detail)]));
+    }
+    let now = state.now();
+    let lifetime = days.map(|days| Duration::from_hours(24 * days));
+    let access = state.access.by(visitor.author());
+    let form = form.unwrap_or_else(|| Uuid::new_v4().to_string());
+    let key = Key::of_form(&visitor.token, &format!("{form} {name} {opens:?} {days:?}"), &opens);
+    let record = access.record_key(&key, &name, &opens, lifetime, now).await?;
+    let page = KeyPage {
+        shell: visitor.shell(Page::Access),
+        tab: Tab::Keys,
+        key: key.as_str().to_owned(),
+        secret: record.publishable.as_ref().map(|publishable| publishable.secret.0.clone()),
+        record: KeyView::new(&record, now),
+    };
+    Ok(Html(page.render()?).into_response())
+}
+
+/// What the form's key is for, or why it is for nothing.
+fn read_opens(scopes: &[String], origins: Option<&str>) -> Result<Result<Opens, String>, Problem> {
+    if let Some(origins) = origins {
+        let origins: Result<Vec<PageOrigin>, String> = origins.split_whitespace().map(str::parse).collect();
+        return Ok(match origins {
+            Ok(origins) if origins.is_empty() => {
+                Err("a publishable key needs the origin of at least one site".to_owned())
+            }
+            origins => origins.map(Opens::Pages),
+        });
+    }
+    let scopes: Result<Vec<Scope>, String> = scopes.iter().map(|scope| scope.parse()).collect();
+    let scopes = scopes.map_err(|reason| Problem::invalid(vec![Finding::parameter("scope", reason)]))?;
+    if scopes.is_empty() {
+        return Ok(Err("a key needs at least one scope; choose what it may do".to_owned()));
+    }
+    Ok(Ok(Opens::Scopes(scopes)))
+}
+
+pub(super) async fn confirm_revoke(
+    Admin(visitor): Admin,
+    State(state): State<AppState>,
+    Path(id): Path<KeyId>,
+) -> Result<Html<String>, Problem> {
+    let key = find(&state, id).await?;
+    let page = ConfirmPage {
+        shell: visitor.shell(Page::Access),
+        tab: Tab::Keys,
+        title: format!("Revoke the key {}?", key.label),
+        consequence: "Requests with this key are refused with 401 at once. A revoked key cannot be restored; if a \
+                      program still needs one, create its new key first.",
+        refused: None,
+        button: "Revoke",
+        back: "/access/keys".to_owned(),
+    };
+    Ok(Html(page.render()?))
+}
+
+pub(super) async fn revoke(
+    Admin(visitor): Admin,
+    State(state): State<AppState>,
+    Path(id): Path<KeyId>,
+    Form(Confirmed {}): Form<Confirmed>,
+) -> Result<Redirect, Problem> {
+    find(&state, id).await?;
+    state.store.by(visitor.author()).api_keys().revoke(id, state.now()).await?;
+    Ok(Redirect::to("/access/keys"))
+}
+
+async fn find(state: &AppState, id: KeyId) -> Result<ApiKey, Problem> {
+    let keys = state.store.api_keys().list().await?;
+    let key = keys.into_iter().find(|key| key.id == id);
+    key.ok_or_else(|| Problem::new(Kind::NotFound, format!("there is no API key {}", id.0)))
+}

@@ -1,0 +1,70 @@
+//! `/access`: people and their roles, API keys, and the audit log of their changes.
+
+pub(crate) mod audit;
+mod keys;
+mod people;
+pub(crate) mod sign_in;
+pub(crate) mod visitor;
+
+use askama::Template;
+use axum::{Router, routing::get};
+use serde::Deserialize;
+
+use super::sql::{keys::KeyId, people::PersonId};
+use crate::platform::{
+    http::{AppState, extract::PathParameter},
+    page::shell::Shell,
+};
+
+pub(crate) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/access", get(self::people::page).post(self::people::create))
+        .route("/access/people/{id}", get(self::people::person_page).post(self::people::change))
+        .route("/access/people/{id}/disable", get(self::people::confirm_disable).post(self::people::disable))
+        .route("/access/keys", get(self::keys::page).post(self::keys::create))
+        .route("/access/keys/{id}/revoke", get(self::keys::confirm_revoke).post(self::keys::revoke))
+        .route("/access/audit", get(self::audit::page))
+}
+
+/// The pages under `/access`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tab {
+    People,
+    Keys,
+    Audit,
+}
+
+/// The page before an action that affects others.
+#[derive(Template)]
+#[template(path = "people/access/confirm.html")]
+struct ConfirmPage {
+    shell: Shell,
+    tab: Tab,
+    title: String,
+    consequence: &'static str,
+    /// Why the action failed, if it was tried.
+    refused: Option<String>,
+    button: &'static str,
+    back: String,
+}
+
+/// The empty form that confirms an action.
+#[derive(Deserialize)]
+struct Confirmed {}
+
+fn number(text: &str) -> Result<i64, String> {
+    let id = text.parse().ok().filter(|id| *id > 0);
+    id.ok_or_else(|| format!("an id is a whole number above 0, found {text:?}"))
+}
+
+impl PathParameter for PersonId {
+    fn parse(text: &str) -> Result<Self, String> {
+        number(text).map(Self)
+    }
+}
+
+impl PathParameter for KeyId {
+    fn parse(text: &str) -> Result<Self, String> {
+        number(text).map(Self)
+    }
+}

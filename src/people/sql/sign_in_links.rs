@@ -1,0 +1,81 @@
+//! Links that sign a person in once.
+
+use atelier_core::domain::Timestamp;
+use serde_json::json;
+use sqlx::AnyConnection;
+
+use super::people::{self, Person, PersonId};
+use crate::platform::db::{Entry, Store, StoreError, TokenHash};
+
+/// The sign-in links of a [`Store`].
+#[derive(Debug, Clone, Copy)]
+pub struct SignInLinks<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl Store {
+    pub fn sign_in_links(&self) -> SignInLinks<'_> {
+        SignInLinks { store: self }
+    }
+}
+
+impl SignInLinks<'_> {
+    /// Stores a link, which replaces the person's earlier one.
+    ///
+    /// # Errors
+    /// If there is no such person (`NotFound`), or the database fails.
+    pub async fn create(
+        self,
+        token: &TokenHash,
+        person: PersonId,
+        now: Timestamp,
+        expires_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        sqlx::query(
+            "insert into sign_in_links (token_hash, person_id, created_at, expires_at) values ($1, $2, $3, $4)
+             on conflict (person_id) do update set token_hash = excluded.token_hash,
+                created_at = excluded.created_at, expires_at = excluded.expires_at",
+        )
+        .bind(token.bytes())
+        .bind(person.0)
+        .bind(now.millis())
+        .bind(expires_at.millis())
+        .execute(&mut *transaction)
+        .await
+        .map_err(StoreError::for_missing_reference(StoreError::NotFound("person")))?;
+        let person = people::find(&mut transaction, person).await?;
+        let entry = Entry::new("person.link", person.name.as_str(), json!({}));
+        self.store.commit(transaction, &entry, now).await
+    }
+
+    /// The person of the link, unless it is used or expired, or the person is disabled.
+    pub async fn find_valid(self, token: &TokenHash, now: Timestamp) -> Result<Option<Person>, StoreError> {
+        Ok(sqlx::query_as(
+            "select people.id, name, role, people.created_at, signed_in_at, disabled_at
+             from sign_in_links join people on people.id = person_id
+             where token_hash = $1 and expires_at > $2 and disabled_at is null",
+        )
+        .bind(token.bytes())
+        .bind(now.millis())
+        .fetch_optional(self.store.readers()?)
+        .await?)
+    }
+}
+
+/// Uses the link up. False if it was used before, so that it signs in only once, or has expired.
+pub(crate) async fn take(
+    connection: &mut AnyConnection,
+    token: &TokenHash,
+    person: PersonId,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let done =
+        sqlx::query("delete from sign_in_links where token_hash = $1 and person_id = $2 and expires_at > $3")
+            .bind(token.bytes())
+            .bind(person.0)
+            .bind(now.millis())
+            .execute(connection)
+            .await?;
+    Ok(done.rows_affected() > 0)
+}

@@ -1,0 +1,193 @@
+//! Reading database URLs, and hiding their passwords.
+
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use sqlx::any::AnyConnectOptions;
+
+/// The database that a URL names.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Address {
+    Sqlite(PathBuf),
+    Postgres(String),
+}
+
+impl Address {
+    /// # Errors
+    /// Why the URL names no database.
+    pub(crate) fn parse(url: &str) -> Result<Self, String> {
+        if let Some(path) = url.strip_prefix("sqlite:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            if path.is_empty() || path == ":memory:" || path.contains('?') {
+                return Err("expected a file path after sqlite: and no parameters".into());
+            }
+            return Ok(Self::Sqlite(path.into()));
+        }
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            return Ok(Self::Postgres(url.into()));
+        }
+        Err("expected sqlite: or postgres:// at the beginning".into())
+    }
+}
+
+/// The URL without secrets: user, host, port and database, or only the scheme if the URL cannot be read.
+///
+/// Parameters may contain a password, so all are hidden. A `/`, `?` or `#` that was not encoded in a password moves the
+/// rest of the password behind the host, where an `@` gives it away.
+pub(crate) fn redact(url: &str) -> String {
+    let scheme = scheme(url);
+    let Ok(AnyConnectOptions { database_url: parsed, .. }) = AnyConnectOptions::from_str(url) else {
+        return scheme.into();
+    };
+    let misplaced = parsed.path().contains('@')
+        || parsed.fragment().is_some()
+        || parsed.query().is_some_and(|query| {
+            query.split('&').any(|pair| pair.split('=').next().is_some_and(|name| name.contains('@')))
+        });
+    if misplaced || parsed.cannot_be_a_base() {
+        return scheme.into();
+    }
+    let mut redacted = format!("{}://", parsed.scheme());
+    if !parsed.username().is_empty() {
+        redacted.push_str(parsed.username());
+        redacted.push('@');
+    }
+    redacted.push_str(parsed.host_str().unwrap_or_default());
+    if let Some(port) = parsed.port() {
+        write!(redacted, ":{port}").expect("writing to a String never fails; this is a bug");
+    }
+    redacted.push_str(parsed.path());
+    redacted
+}
+
+/// The parameters of a Postgres URL that sqlx supports, besides `options[…]`.
+const PARAMETERS: [&str; 18] = [
+    "sslmode",
+    "ssl-mode",
+    "sslrootcert",
+    "ssl-root-cert",
+    "ssl-ca",
+    "sslcert",
+    "ssl-cert",
+    "sslkey",
+    "ssl-key",
+    "statement-cache-capacity",
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "password",
+    "application_name",
+    "options",
+];
+
+/// Removes other parameters, and counts them. Their names are not shown: part of an unencoded password may be among
+/// them.
+pub(crate) fn remove_unknown_parameters(options: &mut AnyConnectOptions) -> usize {
+    let url = &mut options.database_url;
+    let given: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+    let is_supported = |name: &str| PARAMETERS.contains(&name) || name.starts_with("options[");
+    let supported: Vec<_> = given.iter().filter(|(name, _)| is_supported(name)).collect();
+    let removed = given.len() - supported.len();
+    if removed > 0 {
+        url.set_query(None);
+        // Even an empty list of pairs would leave a `?` behind.
+        if !supported.is_empty() {
+            url.query_pairs_mut().extend_pairs(supported);
+        }
+    }
+    removed
+}
+
+/// The text before the first colon, if it may be a scheme. A text without delimiters has no secret part.
+fn scheme(url: &str) -> &str {
+    let first = url.split(':').next().unwrap_or_default();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "+-._/".contains(c);
+    if first.chars().all(plain) { first } else { "" }
+}
+
+/// The file as a URL for sqlx, which decodes it.
+pub(crate) fn sqlite_url(path: &Path) -> Option<String> {
+    let mut url = String::from("sqlite://");
+    for byte in path.to_str()?.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte) {
+            url.push(char::from(byte));
+        } else {
+            write!(url, "%{byte:02x}").expect("writing to a String never fails; this is a bug");
+        }
+    }
+    Some(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_name_a_file_or_a_server() {
+        for (url, names) in [
+            ("sqlite:data/a.db", Address::Sqlite("data/a.db".into())),
+            ("sqlite:///var/a b.db", Address::Sqlite("/var/a b.db".into())),
+            ("postgres://h/d", Address::Postgres("postgres://h/d".into())),
+        ] {
+            assert_eq!(Address::parse(url), Ok(names));
+        }
+        for refused in ["sqlite:", "sqlite::memory:", "sqlite:a.db?mode=ro", "mysql://h/d", "atelier.db", ""]
+        {
+            assert!(Address::parse(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn unknown_parameters_are_removed() {
+        let remove = |url: &str| {
+            let mut options = AnyConnectOptions::from_str(url).unwrap();
+            (remove_unknown_parameters(&mut options), options.database_url.to_string())
+        };
+        for (url, count, kept) in [
+            ("postgres://u:p@h/d", 0, "postgres://u:p@h/d"),
+            ("postgres://u:p@h/d?sslmode=require", 0, "postgres://u:p@h/d?sslmode=require"),
+            ("postgres://h/d?channel_binding=x&apikey=secret", 2, "postgres://h/d"),
+            (
+                "postgres://h/d?x=secret&password=a%26b&options[a]=b",
+                1,
+                "postgres://h/d?password=a%26b&options%5Ba%5D=b",
+            ),
+        ] {
+            assert_eq!(remove(url), (count, kept.to_owned()));
+        }
+    }
+
+    #[test]
+    fn no_password_is_shown() {
+        for (url, expected) in [
+            ("postgres://ada:secret@db:5432/atelier", "postgres://ada@db:5432/atelier"),
+            ("postgresql://ada:s%40cret@db/atelier?x=1", "postgresql://ada@db/atelier"),
+            ("postgres://ada:sec@ret@db/atelier", "postgres://ada@db/atelier"),
+            ("postgres://ada@db/atelier", "postgres://ada@db/atelier"),
+            ("postgres://[::1]:5432", "postgres://[::1]:5432"),
+            ("postgres://%2Frun%2Fpostgres/atelier", "postgres://%2Frun%2Fpostgres/atelier"),
+            ("postgres:///atelier?host=/run/postgres", "postgres:///atelier"),
+            ("postgres://db/atelier?user=ada&password=secret", "postgres://db/atelier"),
+            ("postgres://localhost/d?user=u&password=sec@ret", "postgres://localhost/d"),
+            ("postgres://localhost/d?password=sec@ret/x@y&user=u", "postgres://localhost/d"),
+            // An `@` that was not encoded makes the rest ambiguous.
+            ("postgres://ada:sec/r@et@db/atelier?x=1", "postgres"),
+            ("postgres://ada:12/sec@db/atelier", "postgres"),
+            ("postgres://ada:12?sec@db/atelier", "postgres"),
+            ("postgres://ada:12#sec@db/atelier", "postgres"),
+            ("postgres://db:99999/atelier?password=secret", "postgres"),
+            ("postgres:ada:secret@db", "postgres"),
+            ("mysql://ada:secret@db/atelier", "mysql://ada@db/atelier"),
+            ("ada:secret@db/atelier", "ada"),
+            ("secret@db:5432/atelier", ""),
+            ("data/atelier.db", "data/atelier.db"),
+        ] {
+            assert_eq!(redact(url), expected, "{url}");
+        }
+    }
+}

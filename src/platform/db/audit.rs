@@ -1,0 +1,266 @@
+//! The log of changes and sign-ins. Entries are added and never changed, except that erasing a customer blanks the entries
+//! about them.
+//!
+//! Each function that makes a change writes its entry itself, in the same transaction, as the store's author
+//! ([`Store::by`]). So no change is stored without its entry.
+
+use std::net::IpAddr;
+
+use atelier_core::domain::{CustomerId, RuleName, Timestamp};
+use futures_util::Stream;
+use serde_json::{Map, Value};
+use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
+
+use super::{Store, StoreError, json, pages, record::Record, text::short_line};
+use crate::people::{KeyId, PersonId};
+
+/// The subject of entries about an erased customer.
+pub(crate) const ERASED: &str = "erased customer";
+/// The action of a visitor who could not sign in.
+pub const SIGN_IN_FAILED: &str = "sign-in.failed";
+
+/// The audit log of a [`Store`].
+#[derive(Debug, Clone, Copy)]
+pub struct Audit<'a> {
+    pub(crate) store: &'a Store,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuditEntry {
+    /// Numbers the entries of the log, and is the cursor of lists.
+    pub seq: i64,
+    pub at: Timestamp,
+    pub actor: Actor,
+    /// The address that the request came from. Behind a proxy it is the proxy's.
+    pub peer: Option<IpAddr>,
+    /// Such as `customer.put`.
+    pub action: String,
+    /// The object of the action, such as a customer's id.
+    pub subject: String,
+    /// The customer that the entry is about, until they are erased.
+    pub customer: Option<CustomerId>,
+    pub details: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Actor {
+    Person(PersonId),
+    Key(KeyId),
+    /// The service itself, or a program without a key on the same machine.
+    Service,
+    /// Someone who could not sign in.
+    Visitor,
+}
+
+/// Who makes a change, and the address that their request came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Author {
+    pub actor: Actor,
+    pub peer: Option<IpAddr>,
+}
+
+impl Author {
+    /// The service itself, or its operator at a terminal.
+    pub const SERVICE: Self = Self { actor: Actor::Service, peer: None };
+}
+
+/// What an entry says about a change. Its author is the store's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry<'a> {
+    pub action: &'a str,
+    pub subject: &'a str,
+    /// The customer that the entry is about; erasing them blanks it. So `subject` and `details` must not name another
+    /// customer, and the entry about an erasure must not name the erased one.
+    pub customer: Option<&'a CustomerId>,
+    /// A JSON object.
+    pub details: Value,
+}
+
+impl<'a> Entry<'a> {
+    /// An entry about no customer. The details are a JSON object.
+    pub fn new(action: &'a str, subject: &'a str, details: Value) -> Self {
+        Self { action, subject, customer: None, details }
+    }
+
+    pub fn about(self, customer: impl Into<Option<&'a CustomerId>>) -> Self {
+        Self { customer: customer.into(), ..self }
+    }
+
+    /// Writes the entry in the transaction of its change.
+    pub(crate) async fn write(
+        &self,
+        connection: &mut AnyConnection,
+        author: Author,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (person, key) = match author.actor {
+            Actor::Person(id) => (Some(id.0), None),
+            Actor::Key(id) => (None, Some(id.0)),
+            Actor::Service | Actor::Visitor => (None, None),
+        };
+        sqlx::query(
+            "insert into audit_log (at, person_id, key_id, action, subject, customer_id, details, peer)
+             values ($1, $2, $3, $4, $5, $6, $7, $8)",
+        )
+        .bind(now.millis())
+        .bind(person)
+        .bind(key)
+        .bind(short_line("an action", self.action)?)
+        .bind(short_line("a subject", self.subject)?)
+        .bind(self.customer.map(CustomerId::as_str))
+        .bind(json::text(&self.details))
+        .bind(author.peer.map(|peer| peer.to_string()))
+        .execute(connection)
+        .await?;
+        Ok(())
+    }
+}
+
+/// Selects entries.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// A prefix of the action: `customer.` selects all actions on customers.
+    pub action: String,
+    pub actor: Option<Actor>,
+}
+
+impl Audit<'_> {
+    /// Adds an entry about something that changes no data, such as a failed attempt. Changes write their own.
+    pub async fn append(self, entry: &Entry<'_>, now: Timestamp) -> Result<(), StoreError> {
+        self.store.commit(self.store.write().await?, entry, now).await
+    }
+
+    /// The entries about a customer, oldest first, read in parts as needed.
+    pub fn for_customer(
+        self,
+        customer: &CustomerId,
+    ) -> impl Stream<Item = Result<AuditEntry, StoreError>> + Send + use<> {
+        let sql = "select * from audit_log where customer_id = $1 and seq > $2 order by seq limit $3";
+        pages::for_customer(self.store, customer, sql, |row| row.try_get("seq"))
+    }
+
+    /// The latest `n` entries about a customer's outfit, or about one without a customer, newest first.
+    pub async fn for_outfit(
+        self,
+        customer: Option<&CustomerId>,
+        outfit: i64,
+        n: u32,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
+        let of_customer = "select * from audit_log
+             where customer_id = $1 and subject = $2 and substr(action, 1, 7) = 'outfit.'
+             order by seq desc limit $3";
+        let of_nobody = "select * from audit_log
+             where customer_id is null and $1 = '' and subject = $2 and substr(action, 1, 7) = 'outfit.'
+             order by seq desc limit $3";
+        Ok(sqlx::query_as(if customer.is_some() { of_customer } else { of_nobody })
+            .bind(customer.map_or("", CustomerId::as_str))
+            .bind(outfit.to_string())
+            .bind(i64::from(n))
+            .fetch_all(self.store.readers()?)
+            .await?)
+    }
+
+    /// The latest `n` changes of a rule, newest first.
+    pub async fn for_rule(self, name: &RuleName, n: u32) -> Result<Vec<AuditEntry>, StoreError> {
+        Ok(sqlx::query_as(
+            "select * from audit_log
+             where subject = $1 and action in ('rule.put', 'rule.delete') order by seq desc limit $2",
+        )
+        .bind(name.as_str())
+        .bind(i64::from(n))
+        .fetch_all(self.store.readers()?)
+        .await?)
+    }
+
+    /// The names of up to `n` rules that were deleted, the latest first.
+    pub async fn deleted_rules(self, n: u32) -> Result<Vec<String>, StoreError> {
+        Ok(sqlx::query_scalar(
+            "select subject from audit_log
+             where action in ('rule.put', 'rule.delete') and subject not in (select name from rules)
+             group by subject order by max(seq) desc limit $1",
+        )
+        .bind(i64::from(n))
+        .fetch_all(self.store.readers()?)
+        .await?)
+    }
+
+    /// Up to `n` entries, newest first, before the entry `before` if given.
+    pub async fn list(self, before: Option<i64>, n: u32) -> Result<Vec<AuditEntry>, StoreError> {
+        self.list_matching(&AuditFilter::default(), before, n).await
+    }
+
+    /// Like [`Audit::list`], for entries that match the filter.
+    pub async fn list_matching(
+        self,
+        filter: &AuditFilter,
+        before: Option<i64>,
+        n: u32,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
+        let (actor, id) = match filter.actor {
+            None => ("anyone", 0),
+            Some(Actor::Person(id)) => ("person", id.0),
+            Some(Actor::Key(id)) => ("key", id.0),
+            Some(Actor::Service) => ("service", 0),
+            Some(Actor::Visitor) => ("visitor", 0),
+        };
+        Ok(sqlx::query_as(
+            "select * from audit_log
+             where seq < $1 and substr(action, 1, length($3)) = $3
+                and case $4
+                    when 'person' then person_id = $5
+                    when 'key' then key_id = $5
+                    when 'service' then person_id is null and key_id is null and action <> $6
+                    when 'visitor' then action = $6
+                    else 1 = 1
+                end
+             order by seq desc limit $2",
+        )
+        .bind(before.unwrap_or(i64::MAX))
+        .bind(i64::from(n))
+        .bind(short_line("an action", &filter.action)?)
+        .bind(actor)
+        .bind(id)
+        .bind(SIGN_IN_FAILED)
+        .fetch_all(self.store.readers()?)
+        .await?)
+    }
+}
+
+/// Blanks subject, details and customer of every entry about the customer, and counts them.
+pub(crate) async fn erase_customer(
+    connection: &mut AnyConnection,
+    customer: &CustomerId,
+) -> Result<u64, StoreError> {
+    let blanked = sqlx::query(
+        "update audit_log set subject = $2, details = '{}', customer_id = null where customer_id = $1",
+    )
+    .bind(customer.as_str())
+    .bind(ERASED)
+    .execute(connection)
+    .await?;
+    Ok(blanked.rows_affected())
+}
+
+impl FromRow<'_, AnyRow> for AuditEntry {
+    fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
+        let seq = row.try_get("seq")?;
+        let row = Record::new(row, "audit_log", &seq);
+        let action: String = row.get("action")?;
+        let actor = match (row.get("person_id")?, row.get("key_id")?) {
+            (Some(id), _) => Actor::Person(PersonId(id)),
+            (None, Some(id)) => Actor::Key(KeyId(id)),
+            (None, None) if action == SIGN_IN_FAILED => Actor::Visitor,
+            (None, None) => Actor::Service,
+        };
+        Ok(Self {
+            seq,
+            at: row.time("at")?,
+            actor,
+            peer: row.parse_optional("peer", str::parse)?,
+            action,
+            subject: row.get("subject")?,
+            customer: row.parse_optional("customer_id", |id: String| CustomerId::new(id))?,
+            details: row.parse("details", json::parse)?,
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! Settings that all replicas share: the active release, the routing, the keys that sign tickets.
+
+use atelier_core::domain::{ExperimentName, Timestamp};
+use sqlx::AnyConnection;
+
+use super::{Entry, Named, Store, StoreError, documents, revisions};
+
+/// The settings of a [`Store`].
+#[derive(Debug, Clone, Copy)]
+pub struct Settings<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl Settings<'_> {
+    pub async fn get(self, name: &'static str) -> Result<Option<String>, StoreError> {
+        Ok(sqlx::query_scalar("select value from settings where name = $1")
+            .bind(name)
+            .fetch_optional(self.store.readers()?)
+            .await?)
+    }
+
+    /// Sets the value. The caller describes the change, because only it knows what the value means.
+    pub async fn set(
+        self,
+        name: &'static str,
+        value: &str,
+        entry: &Entry<'_>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.set_unless(name, value, entry, now, |_| None::<()>).await.map(drop)
+    }
+
+    /// The same, unless `refuse` says why not: it gets the experiments, which do not change meanwhile.
+    pub async fn set_unless<E>(
+        self,
+        name: &'static str,
+        value: &str,
+        entry: &Entry<'_>,
+        now: Timestamp,
+        refuse: impl FnOnce(Vec<Named<ExperimentName>>) -> Option<E>,
+    ) -> Result<Result<(), E>, StoreError> {
+        let mut transaction = self.store.write().await?;
+        if let Some(reason) = refuse(documents::in_turn(self.store, &mut transaction).await?) {
+            return Ok(Err(reason));
+        }
+        write(&mut transaction, name, value).await?;
+        entry.write(&mut transaction, self.store.author, now).await?;
+        revisions::increment(&mut transaction, revisions::SETTINGS).await?;
+        Ok(Ok(transaction.commit().await?))
+    }
+
+    /// The stored value; if there is none, stores this one. Replicas that start together get the same value.
+    pub async fn get_or_set(self, name: &'static str, value: &str) -> Result<String, StoreError> {
+        if let Some(stored) = self.get(name).await? {
+            return Ok(stored);
+        }
+        let mut transaction = self.store.write().await?;
+        sqlx::query("insert into settings (name, value) values ($1, $2) on conflict (name) do nothing")
+            .bind(name)
+            .bind(value)
+            .execute(&mut *transaction)
+            .await?;
+        let stored = sqlx::query_scalar("select value from settings where name = $1")
+            .bind(name)
+            .fetch_one(&mut *transaction)
+            .await?;
+        revisions::increment(&mut transaction, revisions::SETTINGS).await?;
+        transaction.commit().await?;
+        Ok(stored)
+    }
+
+    /// Replaces the value `old`. False if the setting has another value by now, as when another replica replaced it.
+    pub async fn replace(self, name: &'static str, old: &str, new: &str) -> Result<bool, StoreError> {
+        let statement = sqlx::query("update settings set value = $1 where name = $2 and value = $3")
+            .bind(new)
+            .bind(name)
+            .bind(old);
+        Ok(self.store.execute(statement).await? > 0)
+    }
+
+    /// A number that grows with every change of a setting.
+    pub async fn revision(self) -> Result<i64, StoreError> {
+        revisions::read(self.store, revisions::SETTINGS).await
+    }
+}
+
+pub(crate) async fn write(connection: &mut AnyConnection, name: &str, value: &str) -> Result<(), StoreError> {
+    sqlx::query(
+        "insert into settings (name, value) values ($1, $2)
+         on conflict (name) do update set value = excluded.value",
+    )
+    .bind(name)
+    .bind(value)
+    .execute(connection)
+    .await?;
+    Ok(())
+}

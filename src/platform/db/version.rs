@@ -1,0 +1,163 @@
+//! Versions of rows, by which a caller makes sure to change what it has read.
+
+use std::fmt;
+
+use atelier_core::domain::PatchError;
+use sha2::{Digest, Sha256};
+
+use super::{Put, StoreError};
+
+/// Identifies the contents of a row. A row that was deleted and added again has another version, unless it is the same
+/// in everything that is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version(String);
+
+impl Version {
+    /// `contents` are the columns that are read. They are part of the version because a row may be deleted and added
+    /// within the same millisecond.
+    pub(crate) fn new(created_at: i64, revision: i64, contents: &[&str]) -> Self {
+        let mut digest = Sha256::new();
+        digest.update(created_at.to_be_bytes());
+        digest.update(revision.to_be_bytes());
+        for text in contents {
+            digest.update(text.len().to_be_bytes());
+            digest.update(text);
+        }
+        Self(hex::encode(&digest.finalize()[..12]))
+    }
+
+    /// The version of a text that is in no table.
+    pub fn of_text(text: &[u8]) -> Self {
+        Self(hex::encode(&Sha256::digest(text)[..12]))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A row's value and version.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stored<T> {
+    pub value: T,
+    pub version: Version,
+}
+
+/// Versions that a caller names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Versions {
+    /// Whichever there is.
+    Any,
+    OneOf(Vec<String>),
+}
+
+impl Versions {
+    /// False if there is no row.
+    pub fn contain(&self, current: Option<&Version>) -> bool {
+        match (self, current) {
+            (_, None) => false,
+            (Self::Any, Some(_)) => true,
+            (Self::OneOf(versions), Some(current)) => versions.contains(&current.0),
+        }
+    }
+}
+
+/// What a caller expects of a row before it is changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// The row has one of these versions.
+    pub one_of: Option<Versions>,
+    /// The row has none of these versions.
+    pub none_of: Option<Versions>,
+}
+
+impl Expected {
+    /// Whether every row is fine, and so is none.
+    pub(crate) fn is_anything(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// # Errors
+    /// If the row has another version (`Differs`).
+    pub fn check(&self, current: Option<&Version>) -> Result<(), ChangeError> {
+        let allows = self.one_of.as_ref().is_none_or(|versions| versions.contain(current))
+            && self.none_of.as_ref().is_none_or(|versions| !versions.contain(current));
+        if allows { Ok(()) } else { Err(ChangeError::Differs(current.cloned())) }
+    }
+
+    /// Like [`Expected::check`], after a row was written. Another caller may have added it since it was looked for.
+    pub(crate) fn check_put(&self, put: Put, found: bool) -> Result<(), ChangeError> {
+        let added_by_another = !self.is_anything() && !found && put != Put::Added;
+        if added_by_another { Err(ChangeError::Differs(None)) } else { Ok(()) }
+    }
+}
+
+/// Why a row was not changed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ChangeError {
+    #[error("there is no such row")]
+    Missing,
+    /// The row's version, unless there is no row or another caller has just added it.
+    #[error("the row has another version than expected")]
+    Differs(Option<Version>),
+    #[error(transparent)]
+    Invalid(#[from] PatchError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl ChangeError {
+    /// The error of a change that takes every row.
+    pub fn into_store_error(self) -> StoreError {
+        match self {
+            Self::Store(error) => error,
+            Self::Invalid(error) => StoreError::Unfit { what: "the row", reason: error.to_string() },
+            error => unreachable!("every row is expected, but {error}; this is a bug"),
+        }
+    }
+}
+
+impl From<sqlx::Error> for ChangeError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_follows_from_all_that_tells_rows_apart() {
+        let version = Version::new(1, 1, &["coat", "{}"]);
+        assert_eq!(version, Version::new(1, 1, &["coat", "{}"]));
+        for other in [
+            Version::new(2, 1, &["coat", "{}"]),
+            Version::new(1, 2, &["coat", "{}"]),
+            Version::new(1, 1, &["coat", "{\"a\":1}"]),
+            Version::new(1, 1, &["coat{", "}"]),
+        ] {
+            assert_ne!(version, other);
+        }
+        assert_eq!(version.as_str().len(), 24);
+    }
+
+    #[test]
+    fn a_row_is_compared_with_what_is_expected() {
+        let current = Version::new(1, 1, &[]);
+        let named = || Some(Versions::OneOf(vec!["x".into(), current.to_string()]));
+        let other = || Some(Versions::OneOf(vec!["x".into()]));
+        let check = |one_of, none_of, row: Option<&Version>| Expected { one_of, none_of }.check(row).is_ok();
+        assert!(check(None, None, None) && check(None, None, Some(&current)));
+        assert!(check(named(), None, Some(&current)) && !check(other(), None, Some(&current)));
+        assert!(check(Some(Versions::Any), None, Some(&current)) && !check(Some(Versions::Any), None, None));
+        assert!(check(None, Some(Versions::Any), None) && !check(None, Some(Versions::Any), Some(&current)));
+        assert!(check(None, other(), Some(&current)) && !check(None, named(), Some(&current)));
+    }
+}

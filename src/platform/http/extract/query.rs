@@ -1,0 +1,154 @@
+//! The query of a request.
+
+use axum::{
+    extract::FromRequestParts,
+    http::{Uri, request::Parts},
+};
+use percent_encoding::percent_decode_str;
+use serde::de::DeserializeOwned;
+
+use crate::{
+    imports::jobs::FeedOptions,
+    platform::http::{Finding, Kind, Problem},
+};
+
+#[derive(Debug)]
+pub(crate) struct Query<T>(pub(crate) T);
+
+/// A query that also has conditions, each a parameter `where=attribute:value`.
+#[derive(Debug)]
+pub(crate) struct ConditionalQuery<T> {
+    pub(crate) query: T,
+    /// Attributes and values.
+    pub(crate) conditions: Vec<(String, String)>,
+}
+
+/// The most conditions: each is looked for in every row.
+const MOST_CONDITIONS: usize = 16;
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ConditionalQuery<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        let (conditions, others) = split(&parts.uri, "where")?;
+        let conditions = read_conditions(conditions)?;
+        Ok(Self { query: parse(&others, ", or `where`")?, conditions })
+    }
+}
+
+/// Attributes and values, each from a text `attribute:value`.
+pub(crate) fn read_conditions(texts: Vec<String>) -> Result<Vec<(String, String)>, Problem> {
+    let refuse = |detail| Problem::invalid(vec![Finding::parameter("where", detail)]);
+    if texts.len() > MOST_CONDITIONS {
+        let found = texts.len();
+        return Err(refuse(format!("at most {MOST_CONDITIONS} conditions can be given, found {found}")));
+    }
+    let condition = |text: String| match text.split_once(':') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err(refuse(format!("expected attribute:value, as in colour:navy, found {text:?}"))),
+    };
+    texts.into_iter().map(condition).collect()
+}
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        parse(read(&parts.uri)?, "").map(Self)
+    }
+}
+
+/// A query in which the parameter `map` may be repeated.
+#[derive(Debug)]
+pub(crate) struct FeedQuery(pub(crate) FeedOptions);
+
+impl<S: Send + Sync> FromRequestParts<S> for FeedQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        let (map, others) = split(&parts.uri, "map")?;
+        Ok(Self(FeedOptions { map, ..parse(&others, "")? }))
+    }
+}
+
+/// The values of a parameter that may be repeated, and the query of the others.
+fn split(uri: &Uri, repeated: &str) -> Result<(Vec<String>, String), Problem> {
+    let pairs = form_urlencoded::parse(read(uri)?.as_bytes());
+    let (found, others): (Vec<_>, Vec<_>) = pairs.partition(|(name, _)| name == repeated);
+    let others = form_urlencoded::Serializer::new(String::new()).extend_pairs(others).finish();
+    Ok((found.into_iter().map(|(_, value)| value.into_owned()).collect(), others))
+}
+
+/// The query of an address, with its percent-encoding.
+fn read(uri: &Uri) -> Result<&str, Problem> {
+    let query = uri.query().unwrap_or_default();
+    let refuse = |_| Problem::new(Kind::Malformed, "the query is not valid UTF-8 after percent-decoding");
+    percent_decode_str(query).decode_utf8().map(|_| query).map_err(refuse)
+}
+
+/// `others` is appended to the expected parameters: those that the extractor reads itself.
+fn parse<T: DeserializeOwned>(query: &str, others: &str) -> Result<T, Problem> {
+    let pairs = form_urlencoded::parse(query.as_bytes());
+    serde_path_to_error::deserialize(serde_urlencoded::Deserializer::new(pairs)).map_err(|error| {
+        let (path, mut detail) = (error.path().to_string(), error.inner().to_string());
+        if detail.starts_with("unknown field") {
+            detail += others;
+        }
+        let name = if path == "." { name_in(&detail).to_owned() } else { path };
+        Problem::invalid(vec![Finding::parameter(name, detail)])
+    })
+}
+
+/// The parameter that an error of serde about the whole query names, if it does.
+fn name_in(detail: &str) -> &str {
+    let rest = detail.strip_prefix("duplicate field `").or_else(|| detail.strip_prefix("missing field `"));
+    rest.and_then(|rest| rest.strip_suffix('`')).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Page {
+        n: Option<u32>,
+        search: Option<String>,
+    }
+
+    #[test]
+    fn errors_in_a_query_name_the_parameter() {
+        assert_eq!(
+            parse::<Page>("search=%C3%84rmel+50%25&n=3", "").unwrap(),
+            Page { n: Some(3), search: Some("Ärmel 50%".into()) }
+        );
+        let reject = |query| {
+            let problem = parse::<Page>(query, ", or `where`").unwrap_err();
+            let finding = &problem.shown_to_caller().2[0];
+            (finding.parameter.clone().unwrap(), finding.detail.clone())
+        };
+        assert_eq!(reject("n=-1"), ("n".into(), "invalid digit found in string".into()));
+        assert_eq!(reject("serach=x").1, "unknown field `serach`, expected `n` or `search`, or `where`");
+        assert_eq!(reject("n=1&n=2"), ("n".into(), "duplicate field `n`".into()));
+    }
+
+    #[test]
+    fn a_query_is_utf_8() {
+        let uri = |query: &str| format!("/articles?{query}").parse::<Uri>().unwrap();
+        for query in ["", "search=%C3%84rmel+50%25&n=3", "search=50%"] {
+            assert_eq!(read(&uri(query)).unwrap(), query);
+        }
+        for query in ["search=%ff", "%C3=1", "search=%C3&n=%84"] {
+            let problem = read(&uri(query)).unwrap_err();
+            let (kind, detail, _) = problem.shown_to_caller();
+            assert_eq!(
+                (kind, detail),
+                (Kind::Malformed, "the query is not valid UTF-8 after percent-decoding"),
+                "{query}"
+            );
+        }
+    }
+}

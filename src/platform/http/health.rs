@@ -1,0 +1,79 @@
+//! Health checks answer with what a background check saw last. They wait for neither the database nor a model, so a busy service
+//! does not look broken.
+
+use std::{
+    convert::Infallible,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use atelier_engine::inference::AskError;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::{AppState, Problem};
+use crate::platform::db::StoreError;
+
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// What is wrong, if anything is: with the database, and with the default method.
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    store: Mutex<Option<StoreError>>,
+    model: Mutex<Option<AskError>>,
+}
+
+impl Health {
+    /// What the last checks found.
+    pub(crate) fn check(&self) -> Result<(), Problem> {
+        if let Some(error) = lock(&self.store).clone() {
+            return Err(error.into());
+        }
+        lock(&self.model).clone().map_or(Ok(()), |error| Err(error.into()))
+    }
+}
+
+/// Locked only to read or replace it.
+fn lock<E>(found: &Mutex<Option<E>>) -> MutexGuard<'_, Option<E>> {
+    found.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Checks the database and the default method until the service ends. They do not wait for each other: a busy model may
+/// take seconds.
+pub(crate) async fn watch(state: AppState) -> Infallible {
+    let store = async {
+        let mut times = times();
+        loop {
+            times.tick().await;
+            let found = state.store.ping().await.err();
+            *lock(&state.health().store) = found;
+        }
+    };
+    let model = async {
+        let mut times = times();
+        loop {
+            times.tick().await;
+            let found = probe(&state).await.err();
+            *lock(&state.health().model) = found;
+        }
+    };
+    tokio::select! {
+        never = store => never,
+        never = model => never,
+    }
+}
+
+fn times() -> Interval {
+    let mut times = interval(PERIOD);
+    times.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    times
+}
+
+async fn probe(state: &AppState) -> Result<(), AskError> {
+    // A handler says that no release is live.
+    let Some(live) = state.releases.current() else { return Ok(()) };
+    match live.serving.probe(&live.rows, live.choose(None).method, state.times().deadline).await {
+        // A full queue means that the model answers: a load balancer must not remove a busy service.
+        Err(AskError::Full { .. }) => Ok(()),
+        answer => answer,
+    }
+}

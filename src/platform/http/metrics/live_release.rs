@@ -1,0 +1,79 @@
+//! Metrics of the live release, its queues and models, and of the database behind it.
+
+use std::{fmt, sync::Arc};
+
+use atelier_engine::inference::QueueState;
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{MetricType, gauge::ConstGauge},
+};
+
+use crate::releases::Releases;
+
+#[derive(Debug)]
+pub(crate) struct LiveReleaseCollector(pub(crate) Arc<Releases>);
+
+/// A gauge's name, its help text, and how to read its value.
+type Gauge = (&'static str, &'static str, fn(QueueState) -> usize);
+
+const QUEUE: [Gauge; 3] = [
+    ("queue_size", "Jobs waiting for a free model", |state| state.waiting),
+    ("queue_limit", "Maximum number of waiting jobs; more are rejected", |state| state.limit),
+    ("workers", "Worker threads, each with a copy of the model", |state| state.workers),
+];
+
+impl Collector for LiveReleaseCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let help = "Whether the database does not answer, and no request waits for it";
+        let gone = ConstGauge::new(i64::from(self.0.is_database_gone()));
+        gone.encode(encoder.encode_descriptor("database_breaker_open", help, None, MetricType::Gauge)?)?;
+        let Some(live) = self.0.current() else { return Ok(()) };
+        for (name, help, read) in QUEUE {
+            let mut gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for (method, state) in live.serving.queues() {
+                let labels = [("method", method.as_str())];
+                ConstGauge::new(read(state)).encode(gauge.encode_family(&labels)?)?;
+            }
+            if let Some(second) = live.second() {
+                for (method, state) in second.serving.queues() {
+                    let labels = [("method", method.as_str()), ("release", second.name())];
+                    ConstGauge::new(read(state)).encode(gauge.encode_family(&labels)?)?;
+                }
+            }
+        }
+        let help = "Whether the release that an experiment needs is loaded beside the live one";
+        let mut loaded = encoder.encode_descriptor("second_release_loaded", help, None, MetricType::Gauge)?;
+        if let Some(beside) = &live.beside {
+            let labels = [("release", &*beside.release), ("experiment", beside.experiment.as_str())];
+            ConstGauge::new(i64::from(beside.loaded.is_ok())).encode(loaded.encode_family(&labels)?)?;
+        }
+        let coverage = live.catalogue.coverage();
+        let help = "Articles that the live release was trained with (known), only the shop has (new), and the shop no longer has (retired)";
+        let mut articles = encoder.encode_descriptor("articles", help, None, MetricType::Gauge)?;
+        let counts =
+            [("known", coverage.both), ("new", coverage.only_catalogue), ("retired", coverage.only_release)];
+        for (state, count) in counts {
+            ConstGauge::new(count).encode(articles.encode_family(&[("state", state)])?)?;
+        }
+        let help = "Articles of the catalogue that the method can suggest";
+        let mut suggestible =
+            encoder.encode_descriptor("suggestible_articles", help, None, MetricType::Gauge)?;
+        for method in live.serving.methods() {
+            let known = live
+                .rows
+                .known(method)
+                .map_or(0, |known| known.count_common(live.catalogue.sets().present()));
+            let labels = [("method", method.as_str())];
+            ConstGauge::new(known).encode(suggestible.encode_family(&labels)?)?;
+        }
+        let help = "The live release's methods";
+        let mut models = encoder.encode_descriptor("model_info", help, None, MetricType::Gauge)?;
+        for method in live.serving.methods() {
+            let device = live.serving.device().as_str();
+            let labels = [("release", live.name()), ("method", method.as_str()), ("device", device)];
+            ConstGauge::new(1_u64).encode(models.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,296 @@
+//! `/openapi.json`: the parameters, bodies and answers of every route.
+//!
+//! Handlers describe their parameters, bodies and successful answers, and problems of their own. This module adds the
+//! problems that follow from an operation's shape: an operation with a body can fail because the body is malformed.
+
+use axum::{extract::State, response::Response};
+use serde_json::{Map, Value, json};
+use utoipa::{OpenApi, openapi};
+use utoipa_axum::routes;
+
+use super::{
+    AppState, KINDS, Kind, Problem, ProblemBody,
+    conditions::{ASK_AGAIN, Conditions, Document, ReadHeaders},
+    routes::{Deadline, Guards, Routes},
+    schema::{ConditionSchema, names},
+};
+use crate::{config::Limits, people::gate as keys};
+
+/// The document as text, for programs that make clients of it.
+pub(crate) fn simplified(document: &Value) -> Document {
+    let mut document = document.clone();
+    simplify(&mut document);
+    Document::new("application/json", document.to_string())
+}
+
+/// Completes the document: adds limits, keys and common problems to the handlers' descriptions.
+pub(crate) fn finish(document: &openapi::OpenApi, guards: &Guards, limits: Limits) -> Value {
+    let mut document = serde_json::to_value(document).expect("the document is plain JSON; this is a bug");
+    add_limits(&mut document, limits);
+    tighten(&mut document);
+    keys::describe(&mut document, guards);
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
+    for (path, item) in paths.into_iter().flatten() {
+        for (method, operation) in item.as_object_mut().into_iter().flatten() {
+            let deadline = guards[path][&method.to_ascii_uppercase()].deadline;
+            add_problems(
+                operation.as_object_mut().expect("an operation is an object; this is a bug"),
+                deadline,
+            );
+        }
+    }
+    document
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Atelier",
+        description = "Personalised outfit completion.\n\nEvery problem is `application/problem+json` (RFC \
+                       9457); /docs/problems explains each code. Ids in paths are percent-encoded: a slash \
+                       in an id is %2F. Every answer returns X-Request-ID, and a traceparent that was sent. HEAD works \
+                       wherever GET does. Bodies may have Content-Encoding: gzip.\n\nEach operation names the scope that its API key must have."
+    ),
+    servers(
+        (url = "/v1", description = "Stable: operations keep their meaning"),
+        (url = "/", description = "The same operations without a version"),
+    ),
+    components(schemas(ProblemBody, ConditionSchema)),
+    tags(
+        (name = "completion", description = "Which articles belong in an outfit"),
+        (name = "releases", description = "Releases, their methods, and routing"),
+        (name = "rules", description = "Rules that change what the models suggest"),
+        (name = "experiments", description = "Customers who are split between methods, sets of rules or releases"),
+        (name = "looks", description = "Outfits that the shop's editors publish, and looks for product pages"),
+        (name = "customers", description = "Customers and their features"),
+        (name = "articles", description = "The catalogue"),
+        (name = "outfits", description = "Stored outfits"),
+        (name = "imports", description = "Feeds: files that are imported in the background"),
+        (name = "feedback", description = "What happened to suggestions"),
+        (name = "events", description = "What customers and visitors did in the shop"),
+        (name = "agents", description = "What language models can do"),
+        (name = "service", description = "Health and measurements, for load balancers and operators"),
+        (name = "documents", description = "Documentation"),
+    )
+)]
+struct Atelier;
+
+/// The document's title and tags, without routes.
+pub(crate) fn empty_document() -> Routes {
+    Routes::with_document(Atelier::openapi())
+}
+
+pub(crate) fn router() -> Routes {
+    Routes::new().open(routes!(document))
+}
+
+/// This document
+#[utoipa::path(get, path = "/openapi.json", operation_id = "getOpenApiDocument", tag = "documents",
+    params(ReadHeaders),
+    responses(
+        (status = 200, description = "An OpenAPI 3.1 document", body = Object),
+        (status = 304, description = "The caller has this version"),
+        (status = 412, description = "The document has another version"),
+    ),
+)]
+async fn document(State(state): State<AppState>, conditions: Conditions) -> Result<Response, Problem> {
+    state.published().openapi.answer(ASK_AGAIN, &conditions)
+}
+
+/// Adds the limits, as `x-limits` and in the schemas.
+fn add_limits(document: &mut Value, limits: Limits) {
+    document["x-limits"] = serde_json::to_value(limits).expect("numbers are JSON; this is a bug");
+    for (list, most) in [
+        ("BatchBody/properties/items", limits.batch_items),
+        ("Compare/properties/methods", limits.columns),
+        ("Compare/properties/customers", limits.columns),
+        ("Events", limits.feedback_events),
+        ("Feedback", limits.feedback_events),
+    ] {
+        let list = document.pointer_mut(&format!("/components/schemas/{list}"));
+        list.expect("every limited list is in the document; this is a bug")["maxItems"] = most.into();
+    }
+    for operation in operations(document) {
+        let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
+        for parameter in parameters.into_iter().flatten() {
+            // One with a limit of its own is no page's.
+            if parameter["in"] == "query"
+                && parameter["name"] == "n"
+                && parameter["schema"]["maximum"].is_null()
+            {
+                parameter["schema"]["maximum"] = limits.page.into();
+                parameter["schema"]["minimum"] = 1.into();
+                parameter["schema"]["default"] = limits.page_default.into();
+            }
+        }
+    }
+}
+
+/// Adds rules that no attribute of a body's type can say.
+fn tighten(document: &mut Value) {
+    // A field with a default would be required in types that openapi-typescript makes for requests.
+    for body in ["Filters", "Price"] {
+        let fields = document["components"]["schemas"][body]["properties"].as_object_mut();
+        fields.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut).for_each(|field| {
+            field.remove("default");
+        });
+    }
+    for body in ["ArticlePut", "ArticlePatch"] {
+        document["components"]["schemas"][body]["propertyNames"] = names();
+    }
+    // utoipa repeats the item in each page.
+    for item in ["Article", "Customer", "Outfit"] {
+        document["components"]["schemas"][format!("Page_{item}")]["properties"]["items"]["items"] =
+            reference(item);
+    }
+}
+
+fn reference(schema: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{schema}")})
+}
+
+/// Says the same with keywords that openapi-generator ignores. Of a choice between types or objects it makes a class that
+/// takes and reads no plain value; of fields that are named beside others, a class that loses the others.
+fn simplify(document: &mut Value) {
+    name_other_types(document);
+    let schemas = &mut document["components"]["schemas"];
+    for (item, answer) in [("Item", "Completion"), ("FeedbackItem", "Taken")] {
+        let parts = [answer, "Problem"].map(|part| schemas[part]["properties"].as_object().cloned());
+        let item = schemas[item].as_object_mut().expect("every item is in the document; this is a bug");
+        item.remove("oneOf");
+        item.extend(Map::from_iter([
+            ("type".to_owned(), json!("object")),
+            ("properties".to_owned(), parts.into_iter().flatten().flatten().collect()),
+            ("if".to_owned(), json!({"required": ["code"]})),
+            ("then".to_owned(), reference("Problem")),
+            ("else".to_owned(), reference(answer)),
+        ]));
+    }
+    for body in ["ArticlePut", "ArticlePatch"] {
+        let body = schemas[body].as_object_mut().expect("every body is in the document; this is a bug");
+        let fields = body.remove("properties");
+        let fields = fields.as_ref().and_then(Value::as_object).into_iter().flatten();
+        let fields = fields.map(|(name, field)| (format!("^{name}$"), field.clone()));
+        body.insert("patternProperties".to_owned(), fields.collect());
+    }
+}
+
+/// A value of several types becomes one that has none of the others.
+fn name_other_types(schema: &mut Value) {
+    const TYPES: [&str; 6] = ["array", "boolean", "null", "number", "object", "string"];
+    match schema {
+        Value::Array(parts) => parts.iter_mut().for_each(name_other_types),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(name_other_types);
+            let Some(Value::Array(types)) = fields.get("type") else { return };
+            if types.iter().filter(|name| *name != "null").count() < 2 {
+                return;
+            }
+            let whole = types.contains(&json!("integer"));
+            let has = |name: &&str| types.contains(&json!(name)) || (whole && *name == "number");
+            let others: Vec<&str> = TYPES.into_iter().filter(|name| !has(name)).collect();
+            if whole {
+                fields.insert("multipleOf".to_owned(), 1.into());
+            }
+            fields.remove("type");
+            fields.insert("not".to_owned(), json!({"type": others}));
+        }
+        _ => {}
+    }
+}
+
+/// Every operation of every path.
+fn operations(document: &mut Value) -> impl Iterator<Item = &mut Map<String, Value>> {
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
+    let items = paths.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut);
+    items.flat_map(Map::values_mut).filter_map(Value::as_object_mut)
+}
+
+fn add_problems(operation: &mut Map<String, Value>, deadline: Deadline) {
+    let has = |place: &str| {
+        let parameters = operation.get("parameters").and_then(Value::as_array);
+        parameters.into_iter().flatten().any(|parameter| parameter["in"] == place)
+    };
+    let mut kinds = vec![Kind::Internal, Kind::Unavailable];
+    if deadline != Deadline::Unlimited {
+        kinds.push(Kind::Deadline);
+    }
+    if operation.contains_key("security") {
+        kinds.extend([Kind::Key, Kind::Scope, Kind::TooFast]);
+    }
+    if has("path") || has("query") {
+        kinds.extend([Kind::Malformed, Kind::Invalid]);
+    }
+    if has("header") {
+        kinds.push(Kind::Invalid);
+    }
+    if operation.contains_key("requestBody") {
+        kinds.extend([
+            Kind::Malformed,
+            Kind::TooSlow,
+            Kind::TooLarge,
+            Kind::UnsupportedMediaType,
+            Kind::Invalid,
+        ]);
+    }
+    let responses = operation.get_mut("responses").and_then(Value::as_object_mut);
+    let responses = responses.expect("every operation has responses; this is a bug");
+    for kind in kinds {
+        responses.entry(kind.status().to_string()).or_insert_with(|| response(kind));
+    }
+    // Handlers describe a problem only by its status and text; its body is added here.
+    for (status, described) in responses {
+        if let Some(kind) = KINDS.iter().find(|kind| kind.status().to_string() == *status) {
+            described["content"] = response(*kind)["content"].take();
+        }
+    }
+}
+
+fn response(kind: Kind) -> Value {
+    json!({
+        "description": kind.title(),
+        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_lists_its_problems() {
+        let (_, document, guards) = crate::app::routes().into_parts();
+        let mut document = finish(&document, &guards, Limits::default());
+        assert_eq!(document["openapi"], "3.1.0");
+        assert_eq!(document["x-limits"]["body_bytes"], 1 << 20);
+        let items = &document["components"]["schemas"]["BatchBody"]["properties"]["items"];
+        assert_eq!((&items["minItems"], &items["maxItems"]), (&json!(1), &json!(256)));
+        let put = &document["paths"]["/customers/{id}"]["put"]["responses"];
+        let statuses: Vec<&String> = put.as_object().unwrap().keys().collect();
+        assert_eq!(
+            statuses,
+            [
+                "200", "201", "400", "401", "403", "408", "412", "413", "415", "422", "429", "500", "503",
+                "504"
+            ]
+        );
+        let responses = |path: &str, method: &str| &document["paths"][path][method]["responses"];
+        assert!(responses("/articles", "get")["400"].is_object(), "a query that is not UTF-8");
+        assert!(responses("/articles/bulk", "post")["504"].is_object());
+        assert!(
+            responses("/releases/{name}/activate", "post")["504"].is_null(),
+            "it takes as long as it takes"
+        );
+        let schema = &put["422"]["content"]["application/problem+json"]["schema"]["$ref"];
+        assert_eq!(schema, "#/components/schemas/Problem");
+        let security = |path: &str, method: &str| document["paths"][path][method]["security"].clone();
+        assert_eq!(security("/routing", "get"), json!([{"bearer": ["complete"]}, {"header": ["complete"]}]));
+        assert_eq!(security("/routing", "put")[0], json!({"bearer": ["admin"]}));
+        assert_eq!(security("/metrics", "get")[1], json!({"header": ["metrics"]}));
+        assert_eq!(security("/readyz", "get"), Value::Null);
+        for operation in operations(&mut document) {
+            assert!(operation["summary"].as_str().is_some_and(|summary| !summary.is_empty()));
+            assert!(operation["tags"].as_array().is_some_and(|tags| tags.len() == 1), "{operation:?}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Keeps the threads that compute answers apart from those that move bytes. Requests that wait for a core would otherwise
+//! delay everyone's bytes, and health checks, which are answered at once.
+
+use std::{
+    future::pending,
+    io,
+    panic::resume_unwind,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use axum::{
+    body::{Body, HttpBody},
+    extract::Request,
+};
+use futures_util::{StreamExt, stream};
+use tokio::{
+    runtime::{Handle, Runtime},
+    sync::mpsc,
+    task::{JoinHandle, JoinSet},
+};
+
+use crate::platform::http::routes::VERSION;
+
+/// The longest body of a completion that computes little.
+const LITTLE: u64 = 16 << 10;
+/// With fewer other requests hardly anything else runs.
+const FEW: usize = 2;
+
+/// The threads of the connections. They end when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Connections(Option<Runtime>);
+
+impl Connections {
+    pub(crate) fn start() -> io::Result<Self> {
+        Ok(Self(Some(Runtime::new()?)))
+    }
+
+    pub(crate) async fn run(
+        &self,
+        serving: impl Future<Output = io::Result<()>> + Send + 'static,
+    ) -> io::Result<()> {
+        self.0.as_ref().expect("it is there until it is dropped; this is a bug").spawn(serving).await?
+    }
+}
+
+impl Drop for Connections {
+    fn drop(&mut self) {
+        // A runtime must not wait for its threads in another.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The runtime that computes.
+#[derive(Debug, Clone)]
+pub(crate) struct Work {
+    runtime: Handle,
+    running: Arc<AtomicUsize>,
+}
+
+/// A request that is being answered, until it is dropped.
+struct Running<'a> {
+    running: &'a AtomicUsize,
+    others: usize,
+}
+
+impl<'a> Running<'a> {
+    fn start(running: &'a AtomicUsize) -> Self {
+        Self { running, others: running.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A task that ends when this is dropped.
+struct Task<T>(JoinHandle<T>);
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// How much a request computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Amount {
+    /// A health check.
+    Nothing,
+    /// A completion: its model runs on threads of its own.
+    Little,
+    Much,
+}
+
+impl Amount {
+    pub(crate) fn of(request: &Request) -> Self {
+        let path = request.uri().path();
+        match path.strip_prefix(VERSION).unwrap_or(path) {
+            "/livez" | "/readyz" => Self::Nothing,
+            "/complete" if request.body().size_hint().upper().is_some_and(|most| most <= LITTLE) => {
+                Self::Little
+            }
+            _ => Self::Much,
+        }
+    }
+}
+
+impl Work {
+    /// The runtime of the caller.
+    pub(crate) fn here() -> Self {
+        Self { runtime: Handle::current(), running: Arc::default() }
+    }
+
+    /// Dropping the future ends the work. Little of it stays on the connection's thread while hardly anything else runs: to hand it
+    /// over and back wakes two threads.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        amount: Amount,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        if amount == Amount::Nothing {
+            return work.await;
+        }
+        let running = Running::start(&self.running);
+        if amount == Amount::Little && running.others < FEW {
+            return work.await;
+        }
+        let mut task = Task(self.runtime.spawn(work));
+        match (&mut task.0).await {
+            Ok(done) => done,
+            Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+            // The process ends.
+            Err(_) => pending().await,
+        }
+    }
+
+    /// The body, which is computed as it is sent, unless it is complete.
+    pub(crate) fn produce(&self, body: Body) -> Body {
+        if body.size_hint().exact().is_some() {
+            return body;
+        }
+        let (sender, receiver) = mpsc::channel(1);
+        let mut task = JoinSet::new();
+        let produce = async move {
+            let mut parts = body.into_data_stream();
+            while let Some(part) = parts.next().await {
+                if sender.send(part).await.is_err() {
+                    return;
+                }
+            }
+        };
+        task.spawn_on(produce, &self.runtime);
+        let parts = stream::unfold((receiver, task), async |(mut receiver, mut task)| {
+            let part = match receiver.recv().await {
+                Some(part) => part,
+                // A part must not be taken for the whole.
+                None => Err(axum::Error::new(task.join_next().await?.err()?)),
+            };
+            Some((part, (receiver, task)))
+        });
+        Body::from_stream(parts)
+    }
+}

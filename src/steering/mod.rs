@@ -1,0 +1,9 @@
+//! What merchandisers do to suggestions: rules, looks, the holdout, and previews.
+
+pub(crate) mod api;
+pub mod documents;
+pub mod holdout;
+pub mod looks;
+pub(crate) mod page;
+pub mod preview;
+pub mod rules;

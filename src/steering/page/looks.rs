@@ -1,0 +1,196 @@
+//! `/merchandising/looks`: what editors have published, in its order; and a saved outfit as a look.
+
+use askama::Template;
+use atelier_core::domain::{ArticleId, LookName};
+use axum::{
+    extract::State as Shared,
+    response::{Html, Redirect},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{LOOK, LOOKS as LIST, Tab, current, rule::shown};
+use crate::{
+    catalogue::page::article_view::{self, ArticleView},
+    people::page::visitor::{Merchandiser, Visitor},
+    platform::{
+        db::{ChangeError, Expected},
+        fault::ServiceError,
+        http::{AppState, Kind, Problem, uncancelled::uncancelled},
+        page::{
+            fault,
+            form::{self, Form, PageQuery},
+            pager::Pager,
+            shell::{Page, Shell},
+        },
+    },
+    steering::{
+        documents::{EditError, change as change_document, read_all},
+        looks::{Look, State},
+    },
+};
+
+const ON_A_PAGE: usize = 50;
+
+#[derive(Template)]
+#[template(path = "steering/looks.html")]
+struct LooksPage {
+    shell: Shell,
+    tab: Tab,
+    looks: Vec<LookView>,
+    pager: Pager,
+    zone: &'static str,
+}
+
+struct LookView {
+    name: String,
+    href: String,
+    title: String,
+    articles: Vec<ArticleView>,
+    /// What it is at this moment.
+    state: &'static str,
+    starts: Option<String>,
+    ends: Option<String>,
+    order: u32,
+    is_published: bool,
+}
+
+impl LookView {
+    fn new(name: &LookName, look: &Look, articles: Vec<ArticleView>, app: &AppState) -> Self {
+        let (now, moment) = (app.now(), |millis: i64| shown(app.zone, millis));
+        let window = look.window();
+        let is_published = look.state == State::Published;
+        let state = if is_published { "published" } else { "draft" };
+        Self {
+            name: name.to_string(),
+            href: form::address(LOOK, &[("name", name.as_str())]),
+            title: look.title.clone().unwrap_or_default(),
+            articles,
+            state: current(state, is_published, &window, now),
+            starts: look.starts_at.is_some().then(|| moment(window.start)),
+            ends: look.ends_at.is_some().then(|| moment(window.end)),
+            order: look.order,
+            is_published,
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct LooksQuery {
+    page: Option<usize>,
+}
+
+pub(super) async fn list(
+    Merchandiser(visitor): Merchandiser,
+    Shared(state): Shared<AppState>,
+    PageQuery(query): PageQuery<LooksQuery>,
+) -> Result<Html<String>, Problem> {
+    let mut looks = read_all::<Look>(&state.store).await?;
+    looks.sort_by(|(a, x), (b, y)| {
+        (x.state == State::Draft, x.order, a).cmp(&(y.state == State::Draft, y.order, b))
+    });
+    let count = looks.len();
+    let pager = Pager::new(query.page, count, ON_A_PAGE, false, &state.notation, |page| {
+        form::address(LIST, &LooksQuery { page: (page > 1).then_some(page) })
+    });
+    looks = looks.into_iter().skip(pager.first()).take(ON_A_PAGE).collect();
+    let named = looks.iter().flat_map(|(_, look)| &look.articles).filter_map(|id| ArticleId::new(id).ok());
+    let mut articles = load_articles(&state, named.collect()).await?.into_iter();
+    let view = |(name, look): &(LookName, Look)| {
+        LookView::new(name, look, articles.by_ref().take(look.articles.len()).collect(), &state)
+    };
+    let page = LooksPage {
+        shell: visitor.shell(Page::Merchandising),
+        tab: Tab::Looks,
+        looks: looks.iter().map(view).collect(),
+        pager,
+        zone: state.zone.name(),
+    };
+    Ok(Html(page.render()?))
+}
+
+/// Articles by their ids or those of variants.
+pub(super) async fn load_articles(
+    state: &AppState,
+    mut ids: Vec<ArticleId>,
+) -> Result<Vec<ArticleView>, Problem> {
+    let articles = state.store.articles().named(&ids).await?;
+    for id in &mut ids {
+        *id = articles.get(id).unwrap_or(id).clone();
+    }
+    article_view::load(state, &ids).await
+}
+
+#[derive(Deserialize)]
+pub(super) struct LookForm {
+    name: String,
+    state: Option<State>,
+    order: Option<u32>,
+}
+
+/// Publishes a look, takes it back, or gives it another place.
+pub(super) async fn change(
+    Merchandiser(visitor): Merchandiser,
+    Shared(state): Shared<AppState>,
+    Form(LookForm { name, state: next, order }): Form<LookForm>,
+) -> Result<Redirect, Problem> {
+    let gone =
+        || Problem::new(Kind::NotFound, format!("there is no look {name:?}; it may have been deleted"));
+    let look_name = LookName::new(&name).map_err(|_| gone())?;
+    let make = move |stored: Option<Value>| {
+        let look: Option<Look> = stored.and_then(|body| serde_json::from_value(body).ok());
+        let look = look.ok_or(())?;
+        Ok(Look { state: next.unwrap_or(look.state), order: order.unwrap_or(look.order), ..look })
+    };
+    store(state, &visitor, look_name, make).await.map_err(|problem| problem.unwrap_or_else(gone))
+}
+
+#[derive(Deserialize)]
+pub(super) struct PublishForm {
+    outfit: i64,
+}
+
+/// Publishes a saved outfit, or what it has become since then.
+pub(super) async fn publish(
+    Merchandiser(visitor): Merchandiser,
+    Shared(state): Shared<AppState>,
+    Form(PublishForm { outfit }): Form<PublishForm>,
+) -> Result<Redirect, Problem> {
+    let gone = || Problem::new(Kind::NotFound, format!("there is no outfit {outfit}"));
+    let saved = state.store.saved_outfits().get(outfit).await?;
+    let saved = saved.filter(|saved| saved.deleted_at.is_none()).ok_or_else(gone)?;
+    let name = LookName::new(format!("outfit-{outfit}")).expect("a number is a name; this is a bug");
+    let for_nobody = saved.outfit.customer.is_none();
+    let make = move |stored: Option<Value>| {
+        let look: Look = stored.and_then(|body| serde_json::from_value(body).ok()).unwrap_or_default();
+        Ok(Look {
+            articles: saved.outfit.slots.articles().map(ToString::to_string).collect(),
+            // A customer's outfit may be named after them.
+            title: look.title.or(saved.name.filter(|_| for_nobody).map(|name| name.to_string())),
+            state: State::Published,
+            ..look
+        })
+    };
+    store(state, &visitor, name, make).await.map_err(|problem| problem.unwrap_or_else(gone))
+}
+
+/// None is the error of a look that is not there.
+async fn store(
+    state: AppState,
+    visitor: &Visitor,
+    name: LookName,
+    make: impl FnOnce(Option<Value>) -> Result<Look, ()> + Send + 'static,
+) -> Result<Redirect, Option<Problem>> {
+    let author = visitor.author();
+    let changed = uncancelled(async move {
+        let store = state.store.by(author);
+        change_document((&store, &state.releases), &name, &Expected::default(), false, state.now(), make)
+            .await
+    });
+    match changed.await {
+        Ok(_) => Ok(Redirect::to(LIST)),
+        Err(EditError::Faults(faults)) => Err(Some(fault::problem(ServiceError::Faults(faults)))),
+        Err(EditError::Change(ChangeError::Store(error))) => Err(Some(error.into())),
+        Err(EditError::Change(_) | EditError::Refused(())) => Err(None),
+    }
+}

@@ -1,0 +1,62 @@
+//! `/merchandising`: the shop's people change what the models suggest.
+
+mod fields;
+mod form;
+mod look;
+mod looks;
+mod rule;
+mod rules;
+mod words;
+
+use atelier_core::domain::Timestamp;
+use axum::{
+    Router,
+    routing::{get, post},
+};
+
+use super::rules::Window;
+use crate::platform::{
+    db::{Expected, Versions},
+    http::AppState,
+};
+
+pub(crate) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/merchandising", get(self::rules::list))
+        .route("/merchandising/state", post(self::rules::set_state))
+        .route("/merchandising/holdout", post(self::rules::set_holdout))
+        .route(RULE, get(self::rule::page).post(self::rule::store))
+        .route("/merchandising/rule/delete", post(self::rule::delete))
+        .route(LOOKS, get(self::looks::list).post(self::looks::change))
+        .route(LOOK, get(self::look::page).post(self::look::store))
+        .route("/merchandising/looks/outfit", post(self::looks::publish))
+}
+
+const LIST: &str = "/merchandising";
+const RULE: &str = "/merchandising/rule";
+const LOOKS: &str = "/merchandising/looks";
+const LOOK: &str = "/merchandising/look";
+
+/// What is stored must have this version; none, if it is empty.
+fn expected(version: &str) -> Expected {
+    if version.is_empty() {
+        return Expected { one_of: None, none_of: Some(Versions::Any) };
+    }
+    Expected { one_of: Some(Versions::OneOf(vec![version.to_owned()])), none_of: None }
+}
+
+/// What a rule or a look is at this moment; `state` is its own word.
+fn current(state: &'static str, is_on: bool, window: &Window, now: Timestamp) -> &'static str {
+    match now.millis() {
+        now if is_on && now < window.start => "scheduled",
+        now if is_on && now >= window.end => "ended",
+        _ => state,
+    }
+}
+
+/// The pages under `/merchandising`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tab {
+    Rules,
+    Looks,
+}

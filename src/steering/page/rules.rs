@@ -1,0 +1,211 @@
+//! `/merchandising`: the shop's rules, and one click to turn one on or off.
+
+use askama::Template;
+use atelier_core::{domain::RuleName, util::notation::Notation};
+use axum::{
+    extract::State as Shared,
+    response::{Html, Redirect},
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    LIST, RULE, Tab, current,
+    rule::{details, lines, shown},
+    words::describe,
+};
+use crate::{
+    outcomes::acceptance::{Share, USUAL_DAYS, share},
+    people::page::visitor::Merchandiser,
+    platform::{
+        db::{ChangeError, Expected},
+        fault::ServiceError,
+        http::{AppState, Finding, Kind, Problem, uncancelled::uncancelled},
+        page::{
+            fault,
+            form::{Form, address},
+            shell::{Page, Shell},
+        },
+    },
+    steering::{
+        documents::{EditError, change, read_all},
+        holdout::{self, Holdout, RuleEffect},
+        rules::{Rule, State},
+    },
+};
+
+/// How many of the deleted rules the page names.
+const MOST_DELETED: u32 = 50;
+
+#[derive(Template)]
+#[template(path = "steering/rules.html")]
+struct RulesPage {
+    shell: Shell,
+    tab: Tab,
+    rules: Vec<RuleView>,
+    /// Whether some customers are, or were lately, answered without rules.
+    is_measured: bool,
+    /// The share of these customers, in percent.
+    held_out: f64,
+    days: u32,
+    /// The names of those that were deleted lately, and the addresses of their versions.
+    deleted: Vec<(String, String)>,
+    zone: &'static str,
+}
+
+struct RuleView {
+    name: String,
+    href: String,
+    /// What it does.
+    words: String,
+    /// What it is at this moment.
+    state: &'static str,
+    starts: Option<String>,
+    ends: Option<String>,
+    owner: String,
+    note: String,
+    priority: u32,
+    /// How many of the suggestions that it could change were accepted and bought, with it and without; empty without feedback.
+    effect: Vec<String>,
+    /// The state that one click leads to, and the button's words.
+    next: (&'static str, &'static str),
+}
+
+impl RuleView {
+    fn new(name: &RuleName, rule: Rule, effect: Option<&RuleEffect>, state: &AppState) -> Self {
+        let now = state.now();
+        let moment = |millis: i64| shown(state.zone, millis);
+        let words = describe(&rule, &state.notation);
+        let window = rule.window();
+        let next = if rule.state == State::Active { ("off", "Turn off") } else { ("active", "Turn on") };
+        Self {
+            name: name.to_string(),
+            href: address(RULE, &[("name", name.as_str())]),
+            words,
+            state: current(rule.state.as_str(), rule.state == State::Active, &window, now),
+            starts: rule.starts_at.is_some().then(|| moment(window.start)),
+            ends: rule.ends_at.is_some().then(|| moment(window.end)),
+            owner: rule.owner.unwrap_or_default(),
+            note: rule.note.unwrap_or_default(),
+            priority: rule.priority,
+            effect: effect.map_or_else(Vec::new, |effect| tell(effect, &state.notation)),
+            next,
+        }
+    }
+}
+
+fn tell(effect: &RuleEffect, notation: &Notation) -> Vec<String> {
+    let RuleEffect { with, without } = effect;
+    let figure = |verb, (hits, others): (u64, u64), gain: Option<Share>| {
+        let share =
+            |hits, of| share(hits, of).map_or_else(|| "–".into(), |share| notation.tenths(share.value));
+        let (one, other) = (share(hits, with.shown), share(others, without.shown));
+        let points = |share: f64| notation.tenths(share).replace(" %", "").replace('-', "−");
+        let gain = gain.map_or_else(String::new, |Share { value, low, high }| {
+            format!(": {} points ({} to {})", points(value), points(low), points(high))
+        });
+        format!("{one} {verb}, {other} without{gain}")
+    };
+    let [shown, held_out] = [with.shown, without.shown].map(|count| notation.count(count));
+    let mut lines = vec![
+        figure("accepted", (with.accepted, without.accepted), effect.of_acceptance()),
+        format!("{shown} suggestions, {held_out} without"),
+    ];
+    if with.bought + without.bought > 0 {
+        lines.insert(1, figure("bought", (with.bought, without.bought), effect.of_purchases()));
+    }
+    lines
+}
+
+pub(super) async fn list(
+    Merchandiser(visitor): Merchandiser,
+    Shared(state): Shared<AppState>,
+) -> Result<Html<String>, Problem> {
+    let rules = read_all(&state.store).await?;
+    let effects = holdout::effects(&state.store, USUAL_DAYS, state.now()).await?;
+    let holdout = Holdout::read(&state.store).await?;
+    let deleted = state.store.audit().deleted_rules(MOST_DELETED).await?.into_iter();
+    let page = RulesPage {
+        shell: visitor.shell(Page::Merchandising),
+        tab: Tab::Rules,
+        zone: state.zone.name(),
+        deleted: deleted.map(|name| (name.clone(), address(RULE, &[("name", name)]))).collect(),
+        is_measured: holdout.is_active() || !effects.is_empty(),
+        // 12.3 is not a binary fraction.
+        held_out: (holdout.share() * 1e4).round() / 100.0,
+        days: USUAL_DAYS,
+        rules: rules
+            .into_iter()
+            .map(|(name, rule)| RuleView::new(&name, rule, effects.get(&name.digest()), &state))
+            .collect(),
+    };
+    Ok(Html(page.render()?))
+}
+
+#[derive(Deserialize)]
+pub(super) struct HoldoutForm {
+    percent: f64,
+}
+
+pub(super) async fn set_holdout(
+    Merchandiser(visitor): Merchandiser,
+    Shared(state): Shared<AppState>,
+    Form(HoldoutForm { percent }): Form<HoldoutForm>,
+) -> Result<Redirect, Problem> {
+    let holdout = Holdout::new(percent / 100.0).map_err(|_| {
+        let detail = format!("a holdout is from 0 to 50 % of the customers, found {percent} %");
+        Problem::invalid(vec![Finding::parameter("percent", detail)])
+    })?;
+    let author = visitor.author();
+    uncancelled(async move { state.releases.hold_out(holdout, author, state.now()).await }).await?;
+    Ok(Redirect::to(LIST))
+}
+
+#[derive(Deserialize)]
+pub(super) struct StateForm {
+    name: String,
+    state: State,
+    /// The warnings that were shown.
+    #[serde(default)]
+    seen: String,
+}
+
+/// A rule with warnings is turned on only once they were shown.
+pub(super) async fn set_state(
+    Merchandiser(visitor): Merchandiser,
+    Shared(state): Shared<AppState>,
+    Form(StateForm { name, state: next, seen }): Form<StateForm>,
+) -> Result<Redirect, Problem> {
+    let gone =
+        || Problem::new(Kind::NotFound, format!("there is no rule {name:?}; it may have been deleted"));
+    let rule_name = RuleName::new(&name).map_err(|_| gone())?;
+    let change_it = async |is_trial: bool| {
+        let (state, author, name) = (state.clone(), visitor.author(), rule_name.clone());
+        uncancelled(async move {
+            let store = state.store.by(author);
+            let make = move |stored: Option<Value>| {
+                let rule: Option<Rule> = stored.and_then(|body| serde_json::from_value(body).ok());
+                rule.map(|rule| Rule { state: next, ..rule }).ok_or(())
+            };
+            let expected = Expected::default();
+            change((&store, &state.releases), &name, &expected, is_trial, state.now(), make).await
+        })
+        .await
+    };
+    let turns_on = next == State::Active;
+    let mut changed = change_it(turns_on).await;
+    if let Ok(checked) = changed.as_ref()
+        && turns_on
+    {
+        if details(checked).join("\n") != lines(&seen) {
+            return Ok(Redirect::to(&address(RULE, &[("name", name.as_str()), ("state", next.as_str())])));
+        }
+        changed = change_it(false).await;
+    }
+    match changed {
+        Ok(_) => Ok(Redirect::to(LIST)),
+        Err(EditError::Faults(faults)) => Err(fault::problem(ServiceError::Faults(faults))),
+        Err(EditError::Change(ChangeError::Store(error))) => Err(error.into()),
+        Err(EditError::Change(_) | EditError::Refused(())) => Err(gone()),
+    }
+}

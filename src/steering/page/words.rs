@@ -1,0 +1,124 @@
+//! A rule in words.
+
+use atelier_core::util::notation::Notation;
+
+use crate::steering::rules::{Conditions, Effect, Range, Rule, When};
+
+/// What a rule does, and to which requests.
+pub(super) fn describe(rule: &Rule, notation: &Notation) -> String {
+    let (articles, others) = (articles(&rule.articles, notation), articles(&rule.others, notation));
+    let factor = rule.factor.unwrap_or(1.0);
+    let (rank, least) = (rule.rank.unwrap_or(1), rule.least.unwrap_or(1));
+    let does = match rule.effect {
+        Effect::Exclude => format!("Never suggests {articles}."),
+        Effect::Boost | Effect::Bury => {
+            format!("Ranks {articles} as if they were {factor} times as likely.")
+        }
+        Effect::Pin => format!("Puts the likeliest of {articles} at rank {rank}."),
+        Effect::Quota => format!("Takes at least {least} of {articles} among the suggestions for a blank."),
+        Effect::Pair => {
+            format!("Where the outfit has one of {others}, puts the likeliest of {articles} first.")
+        }
+        Effect::NeverTogether => format!("Gives no outfit one of {articles} beside one of {others}."),
+    };
+    let requests = requests(&rule.when, notation);
+    let concerns = if requests.is_empty() {
+        "Concerns all requests.".to_owned()
+    } else {
+        format!("Concerns requests {}.", requests.join(", and "))
+    };
+    format!("{does} {concerns}")
+}
+
+fn articles(conditions: &Conditions, notation: &Notation) -> String {
+    let Conditions { types, ids, attributes, price, numbers, new } = conditions;
+    let mut all = Vec::new();
+    if !types.is_empty() {
+        all.push(format!("of type {}", any(types)));
+    }
+    match &ids[..] {
+        [] => {}
+        few if few.len() <= 5 => all.push(format!("named {}", any(few))),
+        many => all.push(format!("named in a list of {} from {}", many.len(), many[0])),
+    }
+    all.extend(attributes.iter().map(|(name, values)| format!("with {name} {}", any(values))));
+    if let Some(limits) = limits(*price, |price| notation.price(price, None)) {
+        all.push(format!("that cost {limits}"));
+    }
+    all.extend(numbers.iter().filter_map(|(name, range)| {
+        Some(format!("with {name} {}", limits(*range, |number| number.to_string())?))
+    }));
+    all.extend(
+        new.map(|new| if new { "new to the models" } else { "that the models were trained with" }.to_owned()),
+    );
+    if all.is_empty() { "all articles".to_owned() } else { format!("the articles {}", all.join(" and ")) }
+}
+
+fn requests(when: &When, notation: &Notation) -> Vec<String> {
+    let When { features, numbers, outfit, methods, stores } = when;
+    let mut all: Vec<String> =
+        features.iter().map(|(name, values)| format!("whose {name} is {}", any(values))).collect();
+    all.extend(numbers.iter().filter_map(|(name, range)| {
+        Some(format!("whose {name} is {}", limits(*range, |number| number.to_string())?))
+    }));
+    if !outfit.is_empty() {
+        all.push(format!("whose outfit has one of {}", articles(outfit, notation)));
+    }
+    if !methods.is_empty() {
+        let methods: Vec<String> = methods.iter().map(ToString::to_string).collect();
+        all.push(format!("to {}", any(&methods)));
+    }
+    if !stores.is_empty() {
+        all.push(format!("for the store {}", any(stores)));
+    }
+    all
+}
+
+/// `a, b or c`
+fn any(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [others @ .., last] => format!("{} or {last}", others.join(", ")),
+    }
+}
+
+fn limits(range: Range, write: impl Fn(f64) -> String) -> Option<String> {
+    Some(match (range.min.map(&write), range.max.map(&write)) {
+        (Some(min), Some(max)) => format!("from {min} to {max}"),
+        (Some(min), None) => format!("{min} or more"),
+        (None, Some(max)) => format!("{max} or less"),
+        (None, None) => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rules_are_told_in_words() {
+        let notation = Notation::new("EUR", "en").unwrap();
+        for (rule, words) in [
+            (
+                json!({"effect": "exclude", "articles": {"types": ["coat", "blazer"], "price": {"min": 20, "max": 50}}}),
+                "Never suggests the articles of type coat or blazer and that cost from €20 to €50. Concerns all requests.",
+            ),
+            (
+                json!({"effect": "boost", "factor": 2, "articles": {"attributes": {"brand": ["Linden"]}, "numbers": {"margin": {"min": 0.4}}},
+                    "when": {"features": {"gender": ["female"]}, "numbers": {"age": {"max": 30}}, "methods": ["match"]}}),
+                "Ranks the articles with brand Linden and with margin 0.4 or more as if they were 2 times as likely. Concerns \
+                 requests whose gender is female, and whose age is 30 or less, and to match.",
+            ),
+            (
+                json!({"effect": "pair", "articles": {"ids": ["a"]}, "others": {"new": true}, "when": {"stores": ["zurich"]}}),
+                "Where the outfit has one of the articles new to the models, puts the likeliest of the articles named a first. \
+                 Concerns requests for the store zurich.",
+            ),
+        ] {
+            assert_eq!(describe(&serde_json::from_value(rule).unwrap(), &notation), words);
+        }
+    }
+}

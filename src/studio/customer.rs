@@ -1,0 +1,160 @@
+//! A customer's page: sizes, notes, outfits, and what they bought and refused.
+
+use askama::Template;
+use atelier_core::domain::{ArticleId, CustomerId, Timestamp};
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{Html, IntoResponse, Redirect, Response},
+};
+use futures_util::TryStreamExt;
+use serde::Deserialize;
+
+use super::{
+    Content, Named, StudioPage, View,
+    saved::{self, OutfitCard, SavedQuery},
+    view::Refusal,
+};
+use crate::{
+    catalogue::page::article_view::{self, ArticleView},
+    customers::{
+        CustomerNote,
+        wording::{self, ProfileWord},
+    },
+    outcomes::FeedbackKind,
+    people::page::visitor::Stylist,
+    platform::{
+        db::Note,
+        http::{AppState, Finding, Kind, Problem},
+        page::{address::Address, form::Form, pager::Pager},
+    },
+};
+
+/// The latest outfits shown.
+const OUTFITS: u32 = 12;
+/// The latest purchases shown, and refusals on a page.
+const ARTICLES: u32 = 12;
+
+/// What is known of a customer besides their profile.
+pub(super) struct Known {
+    /// Gender and sizes: the features by which articles fit.
+    pub(super) sizes: Vec<ProfileWord>,
+    pub(super) notes: Vec<NoteView>,
+    pub(super) refused_note: Option<RefusedNote>,
+    pub(super) new_outfit: String,
+    pub(super) outfits: Vec<OutfitCard>,
+    /// Where there may be more.
+    pub(super) all_outfits: String,
+    pub(super) bought: Vec<(ArticleView, String)>,
+    /// Each with the form's value to take the refusal back.
+    pub(super) refused: Vec<(ArticleView, String, String)>,
+    pub(super) refused_pager: Pager,
+}
+
+/// A note that cannot be stored as it is; the form keeps it.
+pub(super) struct RefusedNote {
+    pub(super) typed: String,
+    pub(super) reason: String,
+}
+
+pub(super) struct NoteView {
+    pub(super) id: i64,
+    pub(super) author: String,
+    pub(super) at: String,
+    pub(super) note: String,
+}
+
+pub(super) async fn known(
+    state: &AppState,
+    Named { view, schema, customer, refusals, .. }: &Named,
+) -> Result<Known, Problem> {
+    let customer = customer.as_ref().expect("the customer is chosen; this is a bug");
+    let id = &customer.id;
+    let store = &state.store;
+    let outfits = store.saved_outfits().latest_for(id, OUTFITS).await?;
+    let notes: Vec<CustomerNote> = store.notes().for_customer(id).try_collect().await?;
+    let day = |at: Timestamp| state.notation.day(at.millis());
+    let note = |note: CustomerNote| NoteView {
+        id: note.id,
+        author: note.author,
+        at: day(note.at),
+        note: note.note.as_str().to_owned(),
+    };
+    let bought = store.feedback().latest(id, FeedbackKind::Bought, ARTICLES).await?;
+    let size = ARTICLES as usize;
+    let refused_pager = Pager::new(view.page, refusals.len(), size, false, &state.notation, |page| {
+        format!("{}#refused-title", view.with(|view| view.page = Some(page)).href())
+    });
+    let refused: Vec<_> = refusals.iter().skip(refused_pager.first()).take(size).cloned().collect();
+    let undone: Vec<String> =
+        refused.iter().map(|(article, _)| Refusal::of(article.clone()).to_string()).collect();
+    let refused = dated(state, refused).await?.into_iter().zip(undone);
+    Ok(Known {
+        sizes: wording::sizes(&customer.features, schema),
+        notes: notes.into_iter().rev().map(note).collect(),
+        refused_note: None,
+        new_outfit: view.new_outfit(state.now()).href(),
+        outfits: saved::cards(state, outfits, schema).await?,
+        all_outfits: SavedQuery::for_customer(id).href(1),
+        bought: dated(state, bought).await?,
+        refused: refused.map(|((article, day), undone)| (article, day, undone)).collect(),
+        refused_pager,
+    })
+}
+
+async fn dated(
+    state: &AppState,
+    events: Vec<(ArticleId, Timestamp)>,
+) -> Result<Vec<(ArticleView, String)>, Problem> {
+    let (ids, days): (Vec<ArticleId>, Vec<Timestamp>) = events.into_iter().unzip();
+    let days = days.into_iter().map(|at| state.notation.day(at.millis()));
+    Ok(article_view::load(state, &ids).await?.into_iter().zip(days).collect())
+}
+
+#[derive(Deserialize)]
+pub(super) struct NoteForm {
+    customer: String,
+    #[serde(default)]
+    note: String,
+    /// A note to delete instead.
+    deleted: Option<i64>,
+}
+
+/// Adds a note about a customer, or deletes one.
+pub(super) async fn note(
+    Stylist(visitor): Stylist,
+    State(state): State<AppState>,
+    Form(NoteForm { customer, note, deleted }): Form<NoteForm>,
+) -> Result<Response, Problem> {
+    let customer = CustomerId::new(customer)
+        .map_err(|error| Problem::invalid(vec![Finding::parameter("customer", error.to_string())]))?;
+    let store = state.store.by(visitor.author());
+    match deleted {
+        Some(id) if !store.notes().delete(id, state.now()).await? => {
+            return Err(Problem::new(Kind::NotFound, "the note is already gone"));
+        }
+        Some(_) => {}
+        None => {
+            let read = match Note::new(&note) {
+                Ok(read) if read.as_str().is_empty() => Err("write something, then add it".to_owned()),
+                Ok(read) => Ok(read),
+                Err(error) => Err(error.to_string()),
+            };
+            match read {
+                Ok(note) => store.notes().add(&customer, &note, visitor.person.id, state.now()).await?,
+                Err(reason) => {
+                    let view = View { customer: Some(customer), ..View::default() };
+                    let refused = RefusedNote { typed: note, reason };
+                    let mut page = StudioPage::new(&state, &visitor, view).await?;
+                    if let Content::Customer(known) = &mut page.content {
+                        known.refused_note = Some(refused);
+                    }
+                    let status = StatusCode::UNPROCESSABLE_ENTITY;
+                    return Ok((status, Html(page.render()?)).into_response());
+                }
+            }
+        }
+    }
+    let here = View { customer: Some(customer), ..View::default() }.href();
+    Ok(Redirect::to(&format!("{here}#notes-title")).into_response())
+}

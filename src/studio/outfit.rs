@@ -1,0 +1,615 @@
+//! `/studio/outfits/{id}`: a saved outfit, what happened to it, and the customer's link to it.
+
+use std::collections::HashMap;
+
+use askama::Template;
+use atelier_core::domain::{Article, ArticleId, CustomerId, OpenOutfit, Role, Schema, Timestamp, fold};
+use atelier_engine::catalogue::NoGos;
+use axum::{
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    response::{Html, IntoResponse, Redirect, Response},
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    View, saved,
+    suggest::{NOT_THEIR_SIZE, describe_variant},
+};
+use crate::{
+    catalogue::{
+        page::article_view::{self, ArticleView},
+        search,
+    },
+    customers::{page::CustomerViews, wording},
+    outfits::{self, Origin, Reply, ReplyKind, SavedOutfit},
+    people::{
+        Token,
+        page::{
+            audit::Names,
+            visitor::{Stylist, Visitor},
+        },
+    },
+    platform::{
+        db::{AuditEntry, Conflict, Name, Note, Store, StoreError},
+        fault::ServiceError,
+        http::{
+            AppState, Kind, Problem,
+            extract::{Path, PathParameter},
+            https::{Https, base_url},
+        },
+        page::{
+            address::Address,
+            fault,
+            form::{Form, PageQuery},
+            shell::{Page, Shell},
+        },
+    },
+};
+
+/// Entries of the history.
+const HISTORY: u32 = 50;
+/// Days after which a customer's link runs out, the usual number first.
+const DAYS: [u32; 3] = [14, 30, 90];
+
+#[derive(Template)]
+#[template(path = "studio/outfit.html")]
+struct OutfitPage {
+    shell: Shell,
+    title: String,
+    saved: SavedOutfit,
+    /// None for a blank. Each with what the customer needs of it, such as `M (TSH-1-M)`, or its id.
+    pieces: Vec<Option<(ArticleView, String)>>,
+    total: Option<String>,
+    /// The outfit's own features, such as the occasion.
+    own: String,
+    /// Who saved it, and when.
+    origin: String,
+    deleted: Option<String>,
+    customer: String,
+    /// What people call the customer.
+    label: String,
+    board: String,
+    link_until: Option<String>,
+    link_is_over: bool,
+    /// The customer's link, in the session that made it.
+    link: Option<String>,
+    /// What speaks against pieces for this customer.
+    unsuitable: Vec<String>,
+    history: Vec<Event>,
+    /// What the customer answered, the latest first.
+    replies: Vec<(String, String)>,
+    days: [u32; 3],
+    /// Whether this person may show it on product pages.
+    may_publish: bool,
+    notice: Notice,
+}
+
+/// What the page says about what was just done.
+#[derive(Default)]
+struct Notice {
+    is_saved: bool,
+    refused: Option<String>,
+    /// The refused form, whose fields keep what was typed.
+    typed: Option<ChangeForm>,
+    /// The outfit that is in the way of restoring this one.
+    same: Option<i64>,
+}
+
+struct Event {
+    at: String,
+    who: String,
+    what: String,
+}
+
+impl OutfitPage {
+    fn is_imported(&self) -> bool {
+        self.saved.origin == Origin::Imported
+    }
+
+    /// The form of this change, if it was refused.
+    fn typed(&self, change: Change) -> Option<&ChangeForm> {
+        self.notice.typed.as_ref().filter(|form| form.change == change)
+    }
+
+    fn name(&self) -> &str {
+        let saved = || self.saved.name.as_ref().map_or("", Name::as_str);
+        self.typed(Change::Words).map_or_else(saved, |form| &form.name)
+    }
+
+    fn note(&self) -> &str {
+        self.typed(Change::Words).map_or(self.saved.note.as_str(), |form| &form.note)
+    }
+
+    fn message(&self) -> &str {
+        self.typed(Change::Words).map_or(self.saved.message.as_str(), |form| &form.message)
+    }
+
+    /// The customer in the form that gives the draft to one, or copies it for another.
+    fn typed_customer(&self) -> &str {
+        let typed = self.typed(Change::Give).or_else(|| self.typed(Change::Copy));
+        typed.map_or("", |form| &form.customer)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OutfitId(i64);
+
+impl PathParameter for OutfitId {
+    fn parse(text: &str) -> Result<Self, String> {
+        let id = text.parse().ok().filter(|id| *id > 0);
+        id.map(Self).ok_or_else(|| "an outfit's id is a whole number above 0".into())
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct OutfitQuery {
+    saved: Option<String>,
+}
+
+pub(super) async fn page(
+    Stylist(visitor): Stylist,
+    State(state): State<AppState>,
+    Path(OutfitId(seq)): Path<OutfitId>,
+    Https(https): Https,
+    headers: HeaderMap,
+    PageQuery(OutfitQuery { saved }): PageQuery<OutfitQuery>,
+) -> Result<Response, Problem> {
+    let notice = Notice { is_saved: saved.is_some(), ..Notice::default() };
+    Ok(outfit_page(&state, &visitor, seq, &base_url(&headers, https), notice).await?.into_response())
+}
+
+async fn find(state: &AppState, seq: i64) -> Result<SavedOutfit, Problem> {
+    let found = state.store.saved_outfits().get(seq).await?;
+    found.ok_or_else(|| Problem::new(Kind::NotFound, format!("there is no outfit {seq}")))
+}
+
+async fn outfit_page(
+    state: &AppState,
+    visitor: &Visitor,
+    seq: i64,
+    base_url: &str,
+    notice: Notice,
+) -> Result<Html<String>, Problem> {
+    let saved = find(state, seq).await?;
+    let customer = &saved.outfit.customer;
+    let day = |at: Timestamp| state.notation.day(at.millis());
+    let (pieces, total) = pieces(state, &saved).await?;
+    let by = saved.author.as_ref().map(|author| format!(" by {author}")).unwrap_or_default();
+    let verb = if saved.origin == Origin::Imported { "Imported" } else { "Saved" };
+    let customers = CustomerViews::read(state, customer, &state.schema()).await?;
+    let page = OutfitPage {
+        shell: visitor.shell(Page::Studio),
+        title: saved::title(&saved),
+        total,
+        own: wording::line(&saved.outfit.features, &state.schema()),
+        origin: format!("{verb}{by} on {}", day(saved.created_at)),
+        deleted: saved.deleted_at.map(day),
+        customer: View { customer: customer.clone(), ..View::default() }.href(),
+        label: customer.as_ref().map(|id| customers.label(id)).unwrap_or_default(),
+        board: saved::board(&saved, state.now()),
+        link_until: saved.link_until.map(day),
+        link: link(state, visitor, &saved, base_url).await?,
+        link_is_over: saved.link_until.is_some_and(|until| until <= state.now()),
+        unsuitable: unsuitable(state, &saved, pieces.iter().flatten()).await?,
+        history: history(state, &saved).await?,
+        replies: replies(state, &saved, &pieces),
+        days: DAYS,
+        may_publish: visitor.person.role >= Role::Merchandiser && saved.outfit.slots.articles().count() > 1,
+        notice,
+        pieces: with_variants(state, &saved, pieces).await?,
+        saved,
+    };
+    Ok(Html(page.render()?))
+}
+
+/// The secret of a link. The database has only its digest, and the session that made it can make it again.
+fn link_token(visitor: &Visitor, seq: i64, until: Timestamp) -> Token {
+    Token::of_form(&visitor.token, &format!("link {seq} {}", until.millis()))
+}
+
+/// The customer's link, if it is open and this session made it.
+async fn link(
+    state: &AppState,
+    visitor: &Visitor,
+    saved: &SavedOutfit,
+    base_url: &str,
+) -> Result<Option<String>, Problem> {
+    let Some(until) = saved.link_until.filter(|until| *until > state.now()) else { return Ok(None) };
+    let token = link_token(visitor, saved.seq, until);
+    let shown = outfits::shared(&state.store, token.as_str()).await?;
+    let is_own = shown.is_some_and(|shown| shown.seq == saved.seq);
+    Ok(is_own.then(|| format!("{base_url}/shared/{}", token.as_str())))
+}
+
+/// What speaks against the pieces for the customer: a no-go, a size, or the stock. An imported outfit, or a deleted one, is
+/// only looked at.
+async fn unsuitable(
+    state: &AppState,
+    saved: &SavedOutfit,
+    pieces: impl Iterator<Item = &ArticleView>,
+) -> Result<Vec<String>, Problem> {
+    let Some(live) = state.releases.current() else { return Ok(Vec::new()) };
+    if saved.origin == Origin::Imported || saved.deleted_at.is_some() {
+        return Ok(Vec::new());
+    }
+    let Some(customer) = &saved.outfit.customer else { return Ok(Vec::new()) };
+    let Some(customer) = state.store.customers().get(customer).await? else { return Ok(Vec::new()) };
+    let (catalogue, features) = (&live.catalogue, &customer.features);
+    let length = catalogue.sets().present().length();
+    let no_gos = NoGos::new(live.serving.release().schema(), features);
+    let needs = catalogue.sets().supply().needs(features);
+    let no_gos = catalogue.sets().ruled_out(&no_gos).articles;
+    let unfit = catalogue.sets().supply().unfit(&needs, length).articles;
+    let sold_out = catalogue.sets().unavailable(Some(&needs));
+    let words = |piece: &ArticleView| {
+        let index = catalogue.position_of(&piece.id)?;
+        let reasons =
+            [(&no_gos, "is a no-go"), (&unfit, "does not fit"), (&sold_out, "is not in stock in their size")];
+        let found: Vec<String> = reasons
+            .into_iter()
+            .filter(|(articles, _)| articles.contains(index))
+            .map(|(_, words)| words.to_owned())
+            .collect();
+        (!found.is_empty()).then(|| format!("{} {}.", piece.name, wording::list(&found, "and")))
+    };
+    Ok(pieces.filter_map(words).collect())
+}
+
+/// The pieces with what somebody orders: the variant in the customer's size, or the article.
+async fn with_variants(
+    state: &AppState,
+    saved: &SavedOutfit,
+    pieces: Vec<Option<ArticleView>>,
+) -> Result<Vec<Option<(ArticleView, String)>>, Problem> {
+    let live = state.releases.current();
+    let customer = match &saved.outfit.customer {
+        Some(id) => state.store.customers().get(id).await?,
+        None => None,
+    };
+    let features = customer.map(|customer| customer.features).unwrap_or_default();
+    let variant = |id: &str| {
+        let catalogue = &live.as_ref()?.catalogue;
+        let supply = catalogue.sets().supply();
+        let (needs, position) = (supply.needs(&features), catalogue.position_of(id)?);
+        let choice = supply.wanted(&needs).choose(position, catalogue.article(position)?, None)?;
+        describe_variant(&choice)
+    };
+    let order = |piece: ArticleView| {
+        let words = match variant(&piece.id) {
+            Some(choice) if choice == NOT_THEIR_SIZE => format!("{}, {choice}", piece.id),
+            Some(choice) => choice,
+            None => piece.id.clone(),
+        };
+        (piece, words)
+    };
+    Ok(pieces.into_iter().map(|piece| piece.map(order)).collect())
+}
+
+/// The views, of removed articles as they were when the outfit was saved.
+pub(super) fn as_kept(views: Vec<ArticleView>, found: &[Article], kept: &[Article]) -> Vec<ArticleView> {
+    let view = |view: ArticleView| {
+        let is_there = found.iter().any(|article| article.id.as_str() == view.id);
+        let kept = kept.iter().find(|article| !is_there && article.id.as_str() == view.id);
+        kept.map_or(view, ArticleView::removed)
+    };
+    views.into_iter().map(view).collect()
+}
+
+/// The articles in their slots, and the sum of their prices.
+pub(super) async fn pieces(
+    state: &AppState,
+    SavedOutfit { outfit, pieces, .. }: &SavedOutfit,
+) -> Result<(Vec<Option<ArticleView>>, Option<String>), Problem> {
+    let ids: Vec<ArticleId> = outfit.slots.articles().cloned().collect();
+    let articles = state.store.articles().get_many(&ids).await?;
+    let total = article_view::total(&articles, &state.notation).filter(|_| articles.len() == ids.len());
+    let mut views =
+        as_kept(article_view::views(&ids, &articles, &state.notation), &articles, pieces).into_iter();
+    let slots = outfit.slots.as_slice().iter();
+    Ok((slots.map(|slot| slot.article().and_then(|_| views.next())).collect(), total))
+}
+
+fn replies(state: &AppState, saved: &SavedOutfit, pieces: &[Option<ArticleView>]) -> Vec<(String, String)> {
+    let name = |id: &String| {
+        let piece = pieces.iter().flatten().find(|piece| piece.id == *id);
+        piece.map_or_else(|| id.clone(), |piece| piece.name.clone())
+    };
+    let words = |reply: &Reply| {
+        let said = match (reply.kind, &reply.article) {
+            (ReplyKind::Likes, _) => "Likes it".to_owned(),
+            (ReplyKind::Dislikes, Some(article)) => format!("Dislikes {}", name(article)),
+            (ReplyKind::Dislikes, None) => "Dislikes it".to_owned(),
+            (ReplyKind::Asks, _) => "Asks".to_owned(),
+        };
+        let said = if reply.text.is_empty() { said } else { format!("{said}: {}", reply.text) };
+        (state.notation.minute(reply.at), said)
+    };
+    saved.replies.iter().rev().map(words).collect()
+}
+
+async fn history(state: &AppState, saved: &SavedOutfit) -> Result<Vec<Event>, Problem> {
+    let customer = saved.outfit.customer.as_ref();
+    let entries = state.store.audit().for_outfit(customer, saved.seq, HISTORY).await?;
+    let names = Names::read(&state.store).await?;
+    let articles_in = |entry: &AuditEntry| {
+        let lists =
+            ["added", "removed"].map(|list| entry.details.get(list).and_then(Value::as_array).cloned());
+        lists.into_iter().flatten().flatten().collect::<Vec<_>>()
+    };
+    let ids = entries.iter().flat_map(articles_in).filter_map(|id| ArticleId::new(id.as_str()?).ok());
+    let mut ids: Vec<ArticleId> = ids.collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let articles = article_view::load(state, &ids).await?;
+    let articles: HashMap<String, String> =
+        articles.into_iter().map(|article| (article.id, article.name)).collect();
+    let schema = state.schema();
+    let event = |entry: AuditEntry| Event {
+        at: state.notation.minute(entry.at.millis()),
+        who: names.get(entry.actor),
+        what: words(&entry, &articles, &schema),
+    };
+    Ok(entries.into_iter().map(event).collect())
+}
+
+fn words(entry: &AuditEntry, articles: &HashMap<String, String>, schema: &Schema) -> String {
+    let mut parts = Vec::new();
+    match entry.action.as_str() {
+        "outfit.save" => parts.push("saved".to_owned()),
+        "outfit.delete" => parts.push("deleted".to_owned()),
+        "outfit.restore" => parts.push("restored".to_owned()),
+        "outfit.share" => parts.push("made a link for the customer".to_owned()),
+        "outfit.withdraw" => parts.push("withdrew the link".to_owned()),
+        "outfit.reply" => parts.push("the customer replied".to_owned()),
+        "outfit.answer" => parts.push("marked the customer’s reply as done".to_owned()),
+        _ => {}
+    }
+    for list in ["added", "removed"] {
+        let ids = entry.details.get(list).and_then(Value::as_array);
+        let names: Vec<&str> = ids
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(|id| articles.get(id).map_or(id, String::as_str))
+            .collect();
+        if !names.is_empty() {
+            parts.push(format!("{list} {}", names.join(", ")));
+        }
+    }
+    match entry.details.get("name") {
+        Some(Value::String(name)) => parts.push(format!("named it “{name}”")),
+        Some(_) => parts.push("removed the name".to_owned()),
+        None => {}
+    }
+    if entry.details.contains_key("given") {
+        parts.push("gave it to the customer".to_owned());
+    }
+    for text in ["note", "message"] {
+        if entry.details.contains_key(text) {
+            parts.push(format!("changed the {text}"));
+        }
+    }
+    if let Some(Value::Array(names)) = entry.details.get("features") {
+        let labels: Vec<String> =
+            names.iter().filter_map(Value::as_str).map(|name| wording::label(name, schema)).collect();
+        parts.push(format!("changed the {}", wording::list(&labels, "and")));
+    }
+    if parts.is_empty() {
+        parts.push("changed the blanks or the order".to_owned());
+    }
+    let words = parts.join("; ");
+    words[..1].to_uppercase() + &words[1..]
+}
+
+#[derive(Deserialize)]
+pub(super) struct ChangeForm {
+    change: Change,
+    revision: i64,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    note: String,
+    /// The time of the latest reply on the page.
+    #[serde(default)]
+    seen: i64,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    customer: String,
+    days: Option<u32>,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Change {
+    /// The name and the note.
+    Words,
+    Delete,
+    Restore,
+    /// To the first customer of a draft that has none.
+    Give,
+    /// To another customer.
+    Copy,
+    Share,
+    /// Takes the customer's reply out of the queue.
+    Answer,
+    /// Withdraws the link.
+    Withdraw,
+}
+
+/// What follows a change.
+enum Next {
+    Go(String),
+    Stay(StatusCode, Notice),
+}
+
+impl Next {
+    fn refuse(status: StatusCode, reason: impl Into<String>) -> Self {
+        Self::Stay(status, Notice { refused: Some(reason.into()), ..Notice::default() })
+    }
+}
+
+pub(super) async fn change(
+    Stylist(visitor): Stylist,
+    State(state): State<AppState>,
+    Path(OutfitId(seq)): Path<OutfitId>,
+    Https(https): Https,
+    headers: HeaderMap,
+    Form(form): Form<ChangeForm>,
+) -> Result<Response, Problem> {
+    let (store, now) = (state.store.by(visitor.author()), state.now());
+    let saved = store.saved_outfits();
+    let next = match form.change {
+        Change::Words => change_words(&store, seq, &form, now).await?,
+        Change::Delete => {
+            saved.delete(seq, now).await?;
+            Next::Go(format!("/studio/outfits?deleted={seq}"))
+        }
+        Change::Restore => restore(&state, &store, seq, now).await?,
+        Change::Give => give(&state, &store, seq, &form, now).await?,
+        Change::Copy => copy(&state, &visitor, seq, &form.customer).await?,
+        Change::Share => {
+            let days = form.days.filter(|days| DAYS.contains(days)).unwrap_or(DAYS[0]);
+            outfits::share(&store, seq, days, now, |until| link_token(&visitor, seq, until)).await?;
+            Next::Go(format!("/studio/outfits/{seq}#share"))
+        }
+        Change::Answer => {
+            saved.answer(seq, Timestamp::from_millis(form.seen), now).await?;
+            Next::Go(format!("/studio/outfits/{seq}"))
+        }
+        Change::Withdraw => {
+            saved.set_link(seq, None, now).await?;
+            Next::Go(format!("/studio/outfits/{seq}"))
+        }
+    };
+    match next {
+        Next::Go(next) => Ok(Redirect::to(&next).into_response()),
+        Next::Stay(status, notice) => {
+            let notice = Notice { typed: Some(form), ..notice };
+            Ok((status, outfit_page(&state, &visitor, seq, &base_url(&headers, https), notice).await?)
+                .into_response())
+        }
+    }
+}
+
+async fn change_words(store: &Store, seq: i64, form: &ChangeForm, now: Timestamp) -> Result<Next, Problem> {
+    let invalid = StatusCode::UNPROCESSABLE_ENTITY;
+    let read =
+        || Ok::<_, String>((read_name(&form.name)?, read_note(&form.note)?, read_note(&form.message)?));
+    let (name, note, message) = match read() {
+        Ok(read) => read,
+        Err(reason) => return Ok(Next::refuse(invalid, reason)),
+    };
+    let edit = |saved: &mut SavedOutfit| (saved.name, saved.note, saved.message) = (name, note, message);
+    match store.saved_outfits().change(seq, form.revision, edit, now).await {
+        Ok(()) => Ok(Next::Go(format!("/studio/outfits/{seq}?saved=on"))),
+        Err(StoreError::Conflict(Conflict::OutfitChanged)) => Ok(Next::refuse(
+            StatusCode::CONFLICT,
+            "this outfit was changed after you opened it. The name and the note below are yours: save again to keep them",
+        )),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn restore(state: &AppState, store: &Store, seq: i64, now: Timestamp) -> Result<Next, Problem> {
+    let saved = store.saved_outfits();
+    match saved.restore(seq, now).await {
+        Ok(()) => Ok(Next::Go(format!("/studio/outfits/{seq}"))),
+        Err(StoreError::Conflict(conflict)) => {
+            let same = saved.same_as(&find(state, seq).await?.outfit).await?;
+            let notice = Notice { refused: Some(conflict.to_string()), same, ..Notice::default() };
+            Ok(Next::Stay(StatusCode::CONFLICT, notice))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn read_name(text: &str) -> Result<Option<Name>, String> {
+    let text = text.trim();
+    (!text.is_empty()).then(|| Name::new(text)).transpose().map_err(|error| error.to_string())
+}
+
+fn read_note(text: &str) -> Result<Note, String> {
+    Note::new(text).map_err(|error| error.to_string())
+}
+
+/// Gives a draft that has no customer to one, or says why not. What was suggested is accepted if that makes it complete.
+async fn give(
+    state: &AppState,
+    store: &Store,
+    seq: i64,
+    form: &ChangeForm,
+    now: Timestamp,
+) -> Result<Next, Problem> {
+    let customer = match find_one(state, form.customer.trim()).await? {
+        Ok(customer) => customer,
+        Err(reason) => return Ok(Next::refuse(StatusCode::UNPROCESSABLE_ENTITY, reason)),
+    };
+    let saved = SavedOutfit { revision: form.revision, ..find(state, seq).await? };
+    let given = OpenOutfit { customer: Some(customer.clone()), ..saved.outfit.clone() };
+    let change = outfits::Change { customer: Some(customer), ..outfits::Change::default() };
+    let size = state.schema().outfit_size();
+    match outfits::change(store, &saved, change, size, now).await {
+        Ok(()) => {}
+        Err(ServiceError::Faults(faults)) => {
+            return Ok(Next::refuse(StatusCode::UNPROCESSABLE_ENTITY, fault::words(&faults)));
+        }
+        Err(ServiceError::Store(StoreError::Conflict(conflict))) => {
+            return Ok(Next::refuse(StatusCode::CONFLICT, conflict.to_string()));
+        }
+        Err(error) => return Err(fault::problem(error)),
+    }
+    if !size.is_draft(&given) {
+        let slots: Vec<_> = given.slots.as_slice().iter().map(|slot| slot.article().cloned()).collect();
+        saved::count_accepted(state, &saved.suggested, &slots, now).await;
+    }
+    Ok(Next::Go(format!("/studio/outfits/{seq}")))
+}
+
+/// Saves the outfit for another customer, with its name unless that has the customer's id, or says why not.
+async fn copy(state: &AppState, visitor: &Visitor, seq: i64, customer: &str) -> Result<Next, Problem> {
+    let refuse = |reason: String| Ok(Next::refuse(StatusCode::UNPROCESSABLE_ENTITY, reason));
+    let saved = find(state, seq).await?;
+    let customer = match find_one(state, customer.trim()).await? {
+        Ok(customer) => customer,
+        Err(reason) => return refuse(reason),
+    };
+    if saved.outfit.customer.as_ref() == Some(&customer) {
+        return refuse(format!("{customer} already has this outfit; enter another customer"));
+    }
+    let owner = saved.outfit.customer.as_ref().map(|owner| fold(owner.as_str()));
+    let names_owner = |name: &Name| owner.as_ref().is_some_and(|owner| fold(name.as_str()).contains(owner));
+    let name = saved.name.filter(|name| !names_owner(name));
+    let outfit = OpenOutfit { customer: Some(customer), ..saved.outfit };
+    let (author, now) = (visitor.author(), state.now());
+    let copied = match outfits::save(&state.store, author, state.schema().outfit_size(), &outfit, now).await {
+        Ok((copied, _)) => copied,
+        Err(ServiceError::Faults(faults)) => return refuse(fault::words(&faults)),
+        Err(error) => return Err(fault::problem(error)),
+    };
+    let copy = find(state, copied).await?;
+    if copy.name.is_none() && copy.origin != Origin::Imported && name.is_some() {
+        let edit = |copy: &mut SavedOutfit| copy.name = name;
+        state.store.by(author).saved_outfits().change(copied, copy.revision, edit, now).await?;
+    }
+    Ok(Next::Go(format!("/studio/outfits/{copied}")))
+}
+
+/// The customer with this id, or the only one whom a search finds.
+async fn find_one(state: &AppState, text: &str) -> Result<Result<CustomerId, String>, Problem> {
+    if let Ok(id) = CustomerId::new(text)
+        && state.store.customers().get(&id).await?.is_some()
+    {
+        return Ok(Ok(id));
+    }
+    let found = search::customers(&state.store, &state.schema(), &state.synonyms, text, (0, 1)).await?;
+    Ok(match (found.count, found.rows.into_iter().next()) {
+        (1, Some(customer)) => Ok(customer.id),
+        (0, _) => Err(format!("there is no such customer: no id or profile contains “{text}”")),
+        (count, _) => {
+            Err(format!("{} customers match “{text}”; enter an id", state.notation.count(count as u64)))
+        }
+    })
+}
