@@ -12,7 +12,7 @@ use crate::platform::db::{
 /// As many articles as training gives a model of a customer.
 const MOST_PURCHASES: u32 = 500;
 
-/// The customers of a [`Store`](crate::platform::db::Store).
+/// The customers of a [`Store`].
 pub type Customers<'a> = Resources<'a, Customer>;
 
 impl Store {

@@ -1,6 +1,6 @@
 //! Extractors: the body as JSON, a parameter of the path, the query.
 //!
-//! They replace axum's extractors of the same names, because every rejection must be a [`Problem`] that locates
+//! They replace axum's extractors of the same names, because every rejection must be a [`Problem`](super::Problem) that locates
 //! the error in the request. They know no resource.
 
 mod body;
