@@ -267,9 +267,7 @@ async fn obey(
             });
             (result, may_keep)
         }
-        ("tools/list", _) => {
-            (json!({"tools": self::tools::list(&state.published().tools, scopes)}), may_keep)
-        }
+        ("tools/list", _) => (json!({"tools": tools::list(&state.published().tools, scopes)}), may_keep),
         ("tools/call", _) => (call(state, scopes, request, params).await?, Value::Null),
         _ => {
             let detail = format!("there is no method {method:?} in this revision");
@@ -301,7 +299,7 @@ async fn call(
         Some(Value::Object(arguments)) => arguments,
         Some(_) => return Err(refuse("params.arguments must be an object".to_owned())),
     };
-    let called = self::tools::call(state, scopes, &name, arguments).await;
+    let called = tools::call(state, scopes, &name, arguments).await;
     let called = called.ok_or_else(|| refuse(format!("there is no tool {name:?}; tools/list lists them")))?;
     // Older agents read only the text.
     let content = |text: String| json!([{"type": "text", "text": text}]);

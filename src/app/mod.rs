@@ -19,21 +19,24 @@ use tokio::net::TcpListener;
 use tracing::Instrument;
 
 use crate::{
+    agents, catalogue, completion, customers, experiments, imports, outcomes, outfits,
     people::gate::Gate,
     platform::{
+        self,
         http::{
-            AppState, Kind, Problem, Published, RequestId, compression, health, host,
+            AppState, Kind, METHODS, Problem, Published, RequestId, compression, health, host,
             https::is_https,
             metrics, openapi,
             peer::Peer,
-            problem, request_id,
+            probes, problem, request_id,
             routes::{Routes, VERSION},
             security,
-            serve::{Connections, Listener, Work},
+            serve::{self as server, Connections, Listener, Work},
             trace::{self, TraceParent},
         },
         page::docs,
     },
+    releases, steering,
 };
 
 /// Serves the application until `shutdown` completes, then lets the requests in progress finish.
@@ -48,7 +51,7 @@ pub async fn serve(
     let serving = async move {
         let listener = Listener { tcp: TcpListener::from_std(tcp)?, tls };
         tokio::select! {
-            served = crate::platform::http::serve::serve(listener, router, limits, work, shutdown) => served,
+            served = server::serve(listener, router, limits, work, shutdown) => served,
             never = health::watch(state) => match never {},
         }
     };
@@ -62,7 +65,7 @@ pub fn app(state: AppState) -> Router {
     state.publish(Published {
         openapi: openapi::simplified(&document),
         page: docs::render(&document, state.is_demo()),
-        tools: crate::agents::describe(&document),
+        tools: agents::describe(&document),
     });
     let gate = Gate::new(state.access.clone(), state.clock.clone(), state.limits, guards);
     let around = middleware::from_fn_with_state(Arc::new((state.clone(), gate)), around);
@@ -70,7 +73,7 @@ pub fn app(state: AppState) -> Router {
         .nest(VERSION, router.clone())
         .merge(router)
         .merge(pages::router())
-        .merge(crate::catalogue::page::pictures::router())
+        .merge(catalogue::page::pictures::router())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(state)
@@ -107,7 +110,7 @@ async fn around(State(outside): State<Arc<(AppState, Gate)>>, mut request: Reque
 /// answer its security headers and its line in the log.
 async fn answer(state: &AppState, gate: &Gate, mut request: Request, id: &RequestId, next: Next) -> Response {
     let begun = Instant::now();
-    let rendering = crate::platform::page::problem::Rendering::new(&mut request, state.is_demo());
+    let rendering = platform::page::problem::Rendering::new(&mut request, state.is_demo());
     let https = is_https(request.headers(), request.extensions());
     let answer = async {
         match host::check(&request) {
@@ -125,38 +128,38 @@ async fn answer(state: &AppState, gate: &Gate, mut request: Request, id: &Reques
 /// Every API route with its description. Routes cannot be added without one, so the document is complete.
 pub(crate) fn routes() -> Routes {
     openapi::empty_document()
-        .merge(crate::outcomes::api::acceptance::router())
-        .merge(crate::catalogue::api::router())
-        .merge(crate::completion::api::compare::router())
-        .merge(crate::completion::api::complete::router())
-        .merge(crate::releases::api::coverage::router())
-        .merge(crate::customers::api::router())
-        .merge(crate::platform::page::docs::router())
-        .merge(crate::outcomes::api::events::router())
-        .merge(crate::experiments::api::router())
-        .merge(crate::outcomes::api::feedback::router())
-        .merge(crate::imports::api::feeds::router())
-        .merge(crate::platform::http::probes::router())
-        .merge(crate::steering::api::holdout::router())
-        .merge(crate::imports::api::imports::router())
+        .merge(outcomes::api::acceptance::router())
+        .merge(catalogue::api::router())
+        .merge(completion::api::compare::router())
+        .merge(completion::api::complete::router())
+        .merge(releases::api::coverage::router())
+        .merge(customers::api::router())
+        .merge(docs::router())
+        .merge(outcomes::api::events::router())
+        .merge(experiments::api::router())
+        .merge(outcomes::api::feedback::router())
+        .merge(imports::api::feeds::router())
+        .merge(probes::router())
+        .merge(steering::api::holdout::router())
+        .merge(imports::api::imports::router())
         .merge(metrics::router())
         .merge(openapi::router())
-        .merge(crate::outfits::api::router())
-        .merge(crate::platform::page::problem::router())
-        .merge(crate::releases::api::releases::router())
-        .merge(crate::releases::api::routing::router())
-        .merge(crate::steering::api::rules::router())
-        .merge(crate::steering::api::looks::router())
-        .merge(crate::agents::router())
-        .merge(crate::completion::api::score::router())
-        .merge(crate::completion::api::similar::router())
-        .merge(crate::imports::api::sources::router())
+        .merge(outfits::api::router())
+        .merge(platform::page::problem::router())
+        .merge(releases::api::releases::router())
+        .merge(releases::api::routing::router())
+        .merge(steering::api::rules::router())
+        .merge(steering::api::looks::router())
+        .merge(agents::router())
+        .merge(completion::api::score::router())
+        .merge(completion::api::similar::router())
+        .merge(imports::api::sources::router())
 }
 
 async fn not_found(method: Method, uri: Uri) -> Response {
     // `OPTIONS *` asks about the service as a whole (RFC 9110, 9.3.7).
     if method == Method::OPTIONS && uri.path() == "*" {
-        return (StatusCode::NO_CONTENT, [(header::ALLOW, crate::platform::http::METHODS)]).into_response();
+        return (StatusCode::NO_CONTENT, [(header::ALLOW, METHODS)]).into_response();
     }
     Problem::new(Kind::NotFound, format!("no page or resource has the path {}", uri.path())).into_response()
 }

@@ -51,7 +51,7 @@ struct Cli {
     settings: Vec<String>,
     /// `serve` is the default verb, so its flags work without it.
     #[command(flatten, next_help_heading = "Options of serve")]
-    serve: self::serve::Serve,
+    serve: serve::Serve,
     #[command(subcommand)]
     verb: Option<Verb>,
 }
@@ -59,27 +59,27 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Serve the pages and the JSON API (the default).
-    Serve(self::serve::Serve),
+    Serve(serve::Serve),
     /// Complete outfits from files, without a service.
-    Complete(self::complete::Complete),
+    Complete(complete::Complete),
     /// Write the looks of every article to files, without a service.
-    Looks(self::looks::Looks),
+    Looks(looks::Looks),
     /// Import articles, customers, outfits and looks from files.
-    Import(self::import::Import),
+    Import(import::Import),
     /// Export articles, customers, outfits, looks and purchases to files.
-    Export(self::export::Export),
+    Export(export::Export),
     /// Fill an empty database with the demo world, print an API key for it, and serve it.
-    Demo(self::serve::Serve),
+    Demo(serve::Serve),
     /// Print a link that signs a person in once.
-    SignInLink(self::sign_in_link::SignInLink),
+    SignInLink(sign_in_link::SignInLink),
     /// Create, list and revoke API keys of programs.
-    Key(self::key::KeyCommand),
+    Key(key::KeyCommand),
     /// Create the database, or migrate it to this version, and exit. `serve` migrates it by itself.
     Migrate,
     /// Copy the database into a file while services use it. Not for Postgres.
-    Backup(self::backup::Backup),
+    Backup(backup::Backup),
     /// Replace the database with a backup. Stop all services first. Not for Postgres.
-    Restore(self::backup::Restore),
+    Restore(backup::Restore),
     /// Check whether the service at the configured address is ready.
     CheckHealth,
 }
@@ -140,7 +140,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
     }
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime's threads")?;
     cli.serve.set(&mut overrides);
-    let verb = cli.verb.unwrap_or_else(|| Verb::Serve(self::serve::Serve::default()));
+    let verb = cli.verb.unwrap_or_else(|| Verb::Serve(serve::Serve::default()));
     if let Some(ignored) = cli.serve.ignored_by(&verb) {
         Cli::command().error(ErrorKind::ArgumentConflict, ignored).exit();
     }
@@ -161,8 +161,8 @@ fn run(cli: Cli) -> Result<ExitCode> {
     let settings = Settings { config, origins };
     let ended = runtime.block_on(async {
         match verb {
-            Verb::Serve(_) => Box::pin(self::serve::run(settings, Content::OfDatabase)).await,
-            Verb::Demo(_) => Box::pin(self::serve::run(settings, Content::DemoWorld)).await,
+            Verb::Serve(_) => Box::pin(serve::run(settings, Content::OfDatabase)).await,
+            Verb::Demo(_) => Box::pin(serve::run(settings, Content::DemoWorld)).await,
             Verb::Complete(complete) => complete.run(settings).await,
             Verb::Looks(looks) => looks.run(settings).await,
             Verb::Import(import) => import.run(&settings).await,
@@ -177,9 +177,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
             }
             Verb::Backup(backup) => backup.run(&settings).await,
             Verb::Restore(restore) => restore.run(&settings).await,
-            Verb::CheckHealth => {
-                tokio::task::block_in_place(|| self::check_health::run(&settings.config.server))
-            }
+            Verb::CheckHealth => tokio::task::block_in_place(|| check_health::run(&settings.config.server)),
         }
     });
     // Its tasks hold models.

@@ -305,10 +305,10 @@ pub async fn complete(
 ) -> Result<Completion, CompletionError> {
     let mut prepared = Prepared::new(served, request)?;
     let alternatives =
-        request.explain.then(|| self::explain::alternatives(served.serving, request.method, &prepared));
+        request.explain.then(|| explain::alternatives(served.serving, request.method, &prepared));
     let explaining =
         (alternatives.as_ref().map_or(0, Vec::len) + usize::from(request.lift)) * prepared.blanks.len();
-    let follow_ups = explaining + self::joint::most_questions(&prepared, request.sets);
+    let follow_ups = explaining + joint::most_questions(&prepared, request.sets);
     let admission =
         if request.admitted { Admission::OfBatch { follow_ups } } else { Admission::New { follow_ups } };
     let first = questions(&prepared, request);
@@ -323,16 +323,16 @@ pub async fn complete(
         .zip(&prepared.blanks)
         .map(|(answer, blank)| read_answer(served, request, &prepared, blank, answer, &mut unmet))
         .collect();
-    warnings.extend(self::prepare::bounded(unmet));
+    warnings.extend(prepare::bounded(unmet));
     if request.lift {
         add_lift(&mut conversation, served, request, &prepared, &mut blanks).await?;
     }
     if let Some(alternatives) = alternatives {
         let schema = served.serving.release().schema();
-        self::explain::explain(&mut conversation, schema, &prepared, &alternatives, &mut blanks).await?;
+        explain::explain(&mut conversation, schema, &prepared, &alternatives, &mut blanks).await?;
     }
     let sets = if request.sets.most > 0 {
-        self::joint::fill(&mut conversation, served.catalogue, &prepared, request.sets).await?
+        joint::fill(&mut conversation, served.catalogue, &prepared, request.sets).await?
     } else {
         Vec::new()
     };
@@ -349,7 +349,7 @@ pub async fn score(
     deadline: Instant,
 ) -> Result<OutfitScore, CompletionError> {
     let prepared = Prepared::for_scoring(served, request)?;
-    self::score::score(served, request, prepared, deadline).await
+    score::score(served, request, prepared, deadline).await
 }
 
 /// The articles that a person may choose for the request's first blank, although its method cannot rank them, and how many
@@ -358,18 +358,18 @@ pub fn unranked(
     served: Served<'_>,
     request: &Request,
 ) -> Result<(Vec<Arc<PackedArticle>>, usize), CompletionError> {
-    let choosable = self::prepare::choosable(served, request)?;
+    let choosable = prepare::choosable(served, request)?;
     let mut unknown = Mask::clone(&choosable);
-    unknown.subtract(self::prepare::known(served, request.method));
+    unknown.subtract(prepare::known(served, request.method));
     let articles = unknown.iter().filter_map(|position| served.catalogue.article(position)).cloned();
     Ok((articles.collect(), choosable.count()))
 }
 
 fn questions(prepared: &Prepared, request: &Request) -> Vec<Question> {
     let named: Vec<u32> = prepared.placements_of.iter().flatten().copied().collect();
-    let question = |blank: &self::prepare::Blank| Question {
+    let question = |blank: &prepare::Blank| Question {
         admissible: Some(Arc::clone(&blank.admissible)),
-        k: self::diversity::pool(request.k, request.diversity),
+        k: diversity::pool(request.k, request.diversity),
         placements_of: named.clone(),
         only_admissible: !request.probability,
         // Counting ranks looks at every article, so it is done only if an article is named.
@@ -385,7 +385,7 @@ fn read_answer(
     served: Served<'_>,
     request: &Request,
     prepared: &Prepared,
-    blank: &self::prepare::Blank,
+    blank: &prepare::Blank,
     answer: Answer,
     warnings: &mut Vec<Warning>,
 ) -> Blank {
@@ -405,10 +405,10 @@ fn read_answer(
     };
     let pool = answer.top.into_iter().map(suggestion).collect();
     let suggestions = match &prepared.steer {
-        None => self::diversity::choose(pool, request.k, request.diversity, |suggestion| suggestion.share),
+        None => diversity::choose(pool, request.k, request.diversity, |suggestion| suggestion.share),
         Some(steer) => {
             let weight = |suggestion: &Suggestion| suggestion.share * steer.offset(suggestion.index).exp();
-            let chosen = self::diversity::choose(pool, request.k, request.diversity, weight);
+            let chosen = diversity::choose(pool, request.k, request.diversity, weight);
             let (placed, unmet) = steer.place(blank.slot, chosen, &answer.wanted, suggestion);
             warnings.extend(unmet);
             placed
@@ -473,7 +473,7 @@ async fn add_lift(
         if request.of_outfit.contains(&feature.name) { indices.clone() } else { Vec::new() }
     });
     let context: Context = own.collect::<Vec<_>>().into();
-    let question = |(blank, found): (&self::prepare::Blank, &Blank)| Question {
+    let question = |(blank, found): (&prepare::Blank, &Blank)| Question {
         context: context.clone(),
         ..prepared.question_about(blank, &found.suggestions)
     };

@@ -322,7 +322,7 @@ impl Config {
         let mut table = parse(path, &text)?;
         // The file is checked first, so that its mistakes are not blamed on a variable.
         let mut config = parse_table(&table).map_err(|(name, reason)| {
-            let origin = self::origins::file(path, &text, &name);
+            let origin = origins::file(path, &text, &name);
             ConfigError::Setting { name, origin, reason }
         })?;
         let mut origins = Origins::of_file(path, &text, &table);

@@ -71,7 +71,7 @@ pub struct Change {
 /// Changes a saved outfit in place.
 ///
 /// # Errors
-/// If it is another customer's already, or as [`SavedOutfits::change`](self::sql::saved_outfits::SavedOutfits::change).
+/// If it is another customer's already, or as [`SavedOutfits::change`](sql::saved_outfits::SavedOutfits::change).
 pub async fn change(
     store: &Store,
     saved: &SavedOutfit,

@@ -241,7 +241,7 @@ impl Access {
         tried: impl FnOnce(Option<Person>) -> Tried,
         now: Timestamp,
     ) -> Result<(Person, String), SignInError> {
-        if !self::password::is_possible(password) {
+        if !password::is_possible(password) {
             return Err(SignInError::Wrong);
         }
         self.throttle().check(counted, now).map_err(SignInError::TooMany)?;
@@ -267,7 +267,7 @@ impl Access {
 
     /// The hash of a new password.
     async fn hash(&self, password: &str, person: &Person) -> Result<String, SignInError> {
-        self::password::check_length(password)?;
+        password::check_length(password)?;
         let turn = self.line.turn(Caller::Known(person.name.key())).await?;
         Ok(turn.hash(password, person.name.as_str(), &self.shop).await?)
     }

@@ -548,8 +548,7 @@ impl Releases {
         if articles != live.articles {
             let before = (Arc::clone(&live.catalogue), Arc::clone(&live.rows));
             let changed =
-                self::catalogue::read_changes(&self.store, &live.serving, before, live.articles, articles)
-                    .await?;
+                catalogue::read_changes(&self.store, &live.serving, before, live.articles, articles).await?;
             (next.catalogue, next.rows) = match changed {
                 Some(changed) => changed,
                 None => self.read_catalogue(&live.serving).await?,
@@ -710,8 +709,8 @@ impl Releases {
         })
     }
 
-    async fn read_catalogue(&self, serving: &Arc<Serving>) -> Result<self::catalogue::Both, StoreError> {
-        self::catalogue::read(&self.store, Arc::clone(&self.currency), serving).await
+    async fn read_catalogue(&self, serving: &Arc<Serving>) -> Result<catalogue::Both, StoreError> {
+        catalogue::read(&self.store, Arc::clone(&self.currency), serving).await
     }
 
     async fn routing(&self) -> Result<Routing, StoreError> {

@@ -65,16 +65,13 @@ pub(crate) fn router() -> Router<AppState> {
     Router::new()
         .route("/studio", get(page))
         .route("/studio/feedback", post(feedback))
-        .route("/studio/outfits", get(self::saved::page).post(self::saved::save))
-        .route("/studio/outfits/{id}", get(self::outfit::page).post(self::outfit::change))
-        .route("/studio/articles/{id}", get(self::article::page))
-        .route("/studio/new-customer", get(self::profile_form::add).post(self::profile_form::save_new))
-        .route(
-            "/studio/customers/{id}",
-            get(self::profile_form::correct).post(self::profile_form::save_corrected),
-        )
-        .route("/studio/notes", post(self::customer::note))
-        .merge(self::shared::router())
+        .route("/studio/outfits", get(saved::page).post(saved::save))
+        .route("/studio/outfits/{id}", get(outfit::page).post(outfit::change))
+        .route("/studio/articles/{id}", get(article::page))
+        .route("/studio/new-customer", get(profile_form::add).post(profile_form::save_new))
+        .route("/studio/customers/{id}", get(profile_form::correct).post(profile_form::save_corrected))
+        .route("/studio/notes", post(customer::note))
+        .merge(shared::router())
 }
 
 /// The keys that static/atelier.js knows.
@@ -147,7 +144,7 @@ impl StudioPage {
         let content = match &named.customer {
             None if named.view.slots.is_empty() => find(state, visitor, &named).await?,
             Some(_) if named.view.slots.is_empty() => {
-                Content::Customer(self::customer::known(state, &named).await?)
+                Content::Customer(customer::known(state, &named).await?)
             }
             _ => Content::Outfit(Box::new(Desk::new(state, visitor, &named).await?)),
         };
@@ -230,7 +227,7 @@ impl Desk {
         let (Named { view, schema, .. }, profile) = (named, named.profile());
         let live = named.live.as_deref();
         let stores = live.map(|live| live.catalogue.sets().supply().stores()).unwrap_or_default();
-        let mut board = self::board::board(state, view, live).await?;
+        let mut board = board::board(state, view, live).await?;
         let (suggested, silent) = match answer(state, visitor, named, &mut board).await? {
             Ok(suggested) => (suggested, None),
             Err(reason) => (None, Some(reason)),
@@ -240,10 +237,10 @@ impl Desk {
         }
         Ok(Self {
             board,
-            purposes: self::what_if::purposes(view, schema),
-            pick: self::pick::pick(state, view, live, &profile).await?,
+            purposes: what_if::purposes(view, schema),
+            pick: pick::pick(state, view, live, &profile).await?,
             refused: refused(state, view).await?,
-            what_if: self::what_if::what_if(view, &profile, schema),
+            what_if: what_if::what_if(view, &profile, schema),
             fit: wording::fitting(&shown_features(view, profile, schema), schema),
             suggested,
             // A method that a stylist names is always one of the live release.
@@ -280,7 +277,7 @@ async fn answer(
     }
     let customer = customer.as_ref().map(|customer| &customer.id);
     let asker = Asker { person: visitor.person.id, customer, profile };
-    match self::suggest::suggest(state, live, view, asker, board).await {
+    match suggest::suggest(state, live, view, asker, board).await {
         Ok(suggested) => Ok(Ok(Some(suggested))),
         // The outfit and the filters stay on the page, so that they can be corrected.
         Err(ServiceError::Faults(faults)) => Ok(Err(fault::words(&faults))),
@@ -459,7 +456,7 @@ async fn find(
     let on_page = found.rows.iter().map(|customer| CustomerView::new(customer, schema));
     let found = FoundCustomers { on_page: on_page.collect(), pager };
     let queue = match &*view.find {
-        "" => Some(self::queue::queue(state, visitor.person.id, schema).await?),
+        "" => Some(queue::queue(state, visitor.person.id, schema).await?),
         _ => None,
     };
     Ok(Content::Find { found, queue, new_outfit: view.new_outfit(state.now()).href() })

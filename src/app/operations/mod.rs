@@ -1,7 +1,7 @@
 //! `/operations`: the service's load, acceptance, imports, its releases, experiments, and the default method.
 
 mod live;
-pub(crate) mod rows;
+mod rows;
 mod spark;
 
 use axum::{
@@ -9,41 +9,29 @@ use axum::{
     routing::{get, post},
 };
 
-use crate::platform::http::AppState;
+use crate::{experiments, imports, outcomes, platform::http::AppState, releases};
 
-pub(crate) fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new()
-        .route("/operations", get(self::live::page))
-        .route("/operations/acceptance", get(crate::outcomes::page::acceptance::page))
-        .route("/operations/acceptance.csv", get(crate::outcomes::page::acceptance::download))
-        .route("/operations/articles", get(crate::outcomes::page::articles::page))
-        .route("/operations/imports", get(crate::imports::page::imports::list))
-        .route("/operations/imports/{id}", get(crate::imports::page::imports::one))
-        .route(
-            "/operations/feeds",
-            get(crate::imports::page::feeds::page).post(crate::imports::page::feeds::store),
-        )
-        .route("/operations/feeds/{name}", get(crate::imports::page::feeds::edit))
-        .route("/operations/feeds/{name}/fetch", post(crate::imports::page::feeds::fetch))
-        .route("/operations/feeds/{name}/delete", post(crate::imports::page::feeds::delete))
-        .route("/operations/releases", get(crate::releases::page::releases::page))
+        .route("/operations", get(live::page))
+        .route("/operations/acceptance", get(outcomes::page::acceptance::page))
+        .route("/operations/acceptance.csv", get(outcomes::page::acceptance::download))
+        .route("/operations/articles", get(outcomes::page::articles::page))
+        .route("/operations/imports", get(imports::page::imports::list))
+        .route("/operations/imports/{id}", get(imports::page::imports::one))
+        .route("/operations/feeds", get(imports::page::feeds::page).post(imports::page::feeds::store))
+        .route("/operations/feeds/{name}", get(imports::page::feeds::edit))
+        .route("/operations/feeds/{name}/fetch", post(imports::page::feeds::fetch))
+        .route("/operations/feeds/{name}/delete", post(imports::page::feeds::delete))
+        .route("/operations/releases", get(releases::page::releases::page))
         .route(
             "/operations/releases/{name}",
-            get(crate::releases::page::releases::confirm).post(crate::releases::page::releases::activate),
+            get(releases::page::releases::confirm).post(releases::page::releases::activate),
         )
-        .route("/operations/releases/{name}/comparison", get(crate::releases::page::comparison::page))
-        .route("/operations/releases/{name}/comparison.csv", get(crate::releases::page::comparison::download))
-        .route(
-            "/operations/experiments",
-            get(crate::experiments::page::list).post(crate::experiments::page::store),
-        )
-        .route(
-            "/operations/experiments/{name}",
-            get(crate::experiments::page::one).post(crate::experiments::page::change),
-        )
-        .route(
-            "/operations/routing",
-            get(crate::releases::page::routing::page).post(crate::releases::page::routing::set),
-        )
-        .route("/operations/routing/change", get(crate::releases::page::routing::confirm))
+        .route("/operations/releases/{name}/comparison", get(releases::page::comparison::page))
+        .route("/operations/releases/{name}/comparison.csv", get(releases::page::comparison::download))
+        .route("/operations/experiments", get(experiments::page::list).post(experiments::page::store))
+        .route("/operations/experiments/{name}", get(experiments::page::one).post(experiments::page::change))
+        .route("/operations/routing", get(releases::page::routing::page).post(releases::page::routing::set))
+        .route("/operations/routing/change", get(releases::page::routing::confirm))
 }

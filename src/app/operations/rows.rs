@@ -17,34 +17,34 @@ use crate::{
 const MOST_ROUTES: usize = 40;
 
 /// A method of the live release.
-pub(crate) struct MethodRow {
-    pub(crate) method: Method,
-    pub(crate) is_default: bool,
-    pub(crate) parameters: String,
-    pub(crate) waiting: String,
-    pub(crate) limit: String,
-    pub(crate) copies: usize,
-    pub(crate) questions: String,
-    pub(crate) batch: String,
+pub(super) struct MethodRow {
+    pub(super) method: Method,
+    pub(super) is_default: bool,
+    pub(super) parameters: String,
+    pub(super) waiting: String,
+    pub(super) limit: String,
+    pub(super) copies: usize,
+    pub(super) questions: String,
+    pub(super) batch: String,
     /// Milliseconds: the 50th, 95th and 99th percentiles.
-    pub(crate) queued: [String; 3],
-    pub(crate) inferred: [String; 3],
+    pub(super) queued: [String; 3],
+    pub(super) inferred: [String; 3],
     /// Questions without an answer, by reason.
-    pub(crate) refused: Option<String>,
+    pub(super) refused: Option<String>,
 }
 
 /// The answers of one route with one status.
-pub(crate) struct RouteRow {
-    pub(crate) route: String,
-    pub(crate) status: String,
-    pub(crate) is_error: bool,
-    pub(crate) answers: String,
-    pub(crate) half: String,
-    pub(crate) most: String,
+pub(super) struct RouteRow {
+    pub(super) route: String,
+    pub(super) status: String,
+    pub(super) is_error: bool,
+    pub(super) answers: String,
+    pub(super) half: String,
+    pub(super) most: String,
 }
 
 /// In the methods' own order.
-pub(crate) fn method_rows(metrics: &EngineMetrics, live: &LiveRelease) -> Vec<MethodRow> {
+pub(super) fn method_rows(metrics: &EngineMetrics, live: &LiveRelease) -> Vec<MethodRow> {
     let default = live.choose(None).method;
     live.serving
         .queues()
@@ -91,7 +91,7 @@ fn refused(metrics: &EngineMetrics, method: Method) -> Option<String> {
 }
 
 /// The most frequent first, and the number of routes not shown.
-pub(crate) fn route_rows(requests: &[(RequestLabels, Distribution)]) -> (Vec<RouteRow>, usize) {
+pub(super) fn route_rows(requests: &[(RequestLabels, Distribution)]) -> (Vec<RouteRow>, usize) {
     let mut requests: Vec<_> = requests.iter().collect();
     requests.sort_by_key(|(_, took)| Reverse(took.count()));
     let others = requests.len().saturating_sub(MOST_ROUTES);
@@ -110,7 +110,7 @@ pub(crate) fn route_rows(requests: &[(RequestLabels, Distribution)]) -> (Vec<Rou
 }
 
 /// Seconds as milliseconds, with two digits: more would exceed the precision of the histogram.
-pub(crate) fn milliseconds(seconds: Option<Estimate>) -> String {
+pub(super) fn milliseconds(seconds: Option<Estimate>) -> String {
     match seconds {
         None => "–".to_owned(),
         Some(Estimate::About(seconds)) => {

@@ -129,7 +129,7 @@ impl Tickets {
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         // Leaves out what is needed least, if ids or names are so long that the whole would not fit.
         let mut id = String::new();
-        for parts in self::ticket::PARTS {
+        for parts in ticket::PARTS {
             let mut bytes = suggested.encode(&key, number, parts);
             let signature = key.sign(&bytes);
             bytes.extend(signature);
@@ -145,7 +145,7 @@ impl Tickets {
     pub async fn open(&self, id: &str, now: Timestamp) -> Result<(Ticket, Arc<Key>), TicketError> {
         let bytes = URL_SAFE_NO_PAD.decode(id).map_err(|_| TicketError::Unknown)?;
         let (body, signature) = split(&bytes).ok_or(TicketError::Unknown)?;
-        let key = self.find_key(self::ticket::key_id(body).ok_or(TicketError::Unknown)?, now).await?;
+        let key = self.find_key(ticket::key_id(body).ok_or(TicketError::Unknown)?, now).await?;
         if !key.has_signed(body, signature) {
             return Err(TicketError::Unknown);
         }

@@ -18,12 +18,12 @@ use crate::platform::{
 
 pub(crate) fn router() -> Router<AppState> {
     Router::new()
-        .route("/access", get(self::people::page).post(self::people::create))
-        .route("/access/people/{id}", get(self::people::person_page).post(self::people::change))
-        .route("/access/people/{id}/disable", get(self::people::confirm_disable).post(self::people::disable))
-        .route("/access/keys", get(self::keys::page).post(self::keys::create))
-        .route("/access/keys/{id}/revoke", get(self::keys::confirm_revoke).post(self::keys::revoke))
-        .route("/access/audit", get(self::audit::page))
+        .route("/access", get(people::page).post(people::create))
+        .route("/access/people/{id}", get(people::person_page).post(people::change))
+        .route("/access/people/{id}/disable", get(people::confirm_disable).post(people::disable))
+        .route("/access/keys", get(keys::page).post(keys::create))
+        .route("/access/keys/{id}/revoke", get(keys::confirm_revoke).post(keys::revoke))
+        .route("/access/audit", get(audit::page))
 }
 
 /// The pages under `/access`.

@@ -88,13 +88,13 @@ impl Store {
     /// If the database cannot be reached within ten seconds, belongs to a newer Atelier, or was migrated by other
     /// migrations.
     pub async fn open(url: &str) -> Result<Self, OpenError> {
-        self::connect::open(url, IfMissing::Create).await
+        connect::open(url, IfMissing::Create).await
     }
 
     /// Like [`Store::open`], but does not create a `SQLite` file: a mistyped path should be an error, not an empty
     /// database.
     pub async fn open_existing(url: &str) -> Result<Self, OpenError> {
-        self::connect::open(url, IfMissing::Refuse).await
+        connect::open(url, IfMissing::Refuse).await
     }
 
     /// The same database, for changes by this author. Without it, changes are the service's own.
@@ -189,7 +189,7 @@ impl Store {
     pub(crate) async fn write(&self) -> Result<Transaction<'static, Any>, StoreError> {
         self.probe.pass()?;
         let begun = match self.dialect {
-            Dialect::Sqlite => self::sqlite::begin(&self.writer).await,
+            Dialect::Sqlite => sqlite::begin(&self.writer).await,
             Dialect::Postgres => self.writer.begin().await,
         };
         begun.map_err(|error| match (self.dialect, error) {

@@ -22,14 +22,14 @@ use crate::platform::{
 
 pub(crate) fn router() -> Router<AppState> {
     Router::new()
-        .route("/merchandising", get(self::rules::list))
-        .route("/merchandising/state", post(self::rules::set_state))
-        .route("/merchandising/holdout", post(self::rules::set_holdout))
-        .route(RULE, get(self::rule::page).post(self::rule::store))
-        .route("/merchandising/rule/delete", post(self::rule::delete))
-        .route(LOOKS, get(self::looks::list).post(self::looks::change))
-        .route(LOOK, get(self::look::page).post(self::look::store))
-        .route("/merchandising/looks/outfit", post(self::looks::publish))
+        .route("/merchandising", get(rules::list))
+        .route("/merchandising/state", post(rules::set_state))
+        .route("/merchandising/holdout", post(rules::set_holdout))
+        .route(RULE, get(rule::page).post(rule::store))
+        .route("/merchandising/rule/delete", post(rule::delete))
+        .route(LOOKS, get(looks::list).post(looks::change))
+        .route(LOOK, get(look::page).post(look::store))
+        .route("/merchandising/looks/outfit", post(looks::publish))
 }
 
 const LIST: &str = "/merchandising";

@@ -29,22 +29,22 @@ use serde::{Deserialize, Serialize};
 use crate::{
     platform::{
         http::{AppState, Finding, Problem},
-        page::{form, shell::Shell},
+        page::{form, format, shell::Shell},
     },
     releases::LiveRelease,
 };
 
 pub(crate) fn router() -> Router<AppState> {
     Router::new()
-        .route("/evaluation", get(self::overview::page))
-        .route("/evaluation/table.csv", get(self::tables::download))
-        .route("/evaluation/segments", get(self::segments::page))
-        .route("/evaluation/cases", get(self::cases::page))
-        .route("/evaluation/cases.csv", get(self::cases::download))
-        .route("/evaluation/customers", get(self::customers::page))
-        .route("/evaluation/customers.csv", get(self::customers::download))
-        .route("/evaluation/results", get(self::results::page))
-        .route("/evaluation/results.csv", get(self::results::download))
+        .route("/evaluation", get(overview::page))
+        .route("/evaluation/table.csv", get(tables::download))
+        .route("/evaluation/segments", get(segments::page))
+        .route("/evaluation/cases", get(cases::page))
+        .route("/evaluation/cases.csv", get(cases::download))
+        .route("/evaluation/customers", get(customers::page))
+        .route("/evaluation/customers.csv", get(customers::download))
+        .route("/evaluation/results", get(results::page))
+        .route("/evaluation/results.csv", get(results::download))
 }
 
 /// The views, as the tabs above each of them.
@@ -242,13 +242,7 @@ impl Difference {
             () if metric.better(difference, 0.0) => ("good", "▲", "better"),
             () => ("bad", "▼", "worse"),
         };
-        let interval = crate::platform::page::format::interval(metric, low, high);
-        Self {
-            class,
-            sign,
-            words,
-            written: crate::platform::page::format::signed(metric, difference),
-            interval,
-        }
+        let interval = format::interval(metric, low, high);
+        Self { class, sign, words, written: format::signed(metric, difference), interval }
     }
 }

@@ -145,7 +145,7 @@ async fn download(
 ) -> Result<Response, Problem> {
     let (_, result) = read(&state, &mut view).await?;
     let columns = result.map(|result| result.comparison.columns).unwrap_or_default();
-    Ok(csv_file("side-by-side.csv", self::columns::csv(&view, &columns)))
+    Ok(csv_file("side-by-side.csv", columns::csv(&view, &columns)))
 }
 
 async fn download_similarity(
@@ -154,8 +154,7 @@ async fn download_similarity(
     mut view: View,
 ) -> Result<Response, Problem> {
     let (_, result) = read(&state, &mut view).await?;
-    let text =
-        result.map(|result| self::columns::similarity_csv(&view, &result.comparison)).unwrap_or_default();
+    let text = result.map(|result| columns::similarity_csv(&view, &result.comparison)).unwrap_or_default();
     Ok(csv_file("similarity.csv", text))
 }
 
@@ -176,7 +175,7 @@ async fn compare(
     let stored = own_features(state, view).await?;
     let own = stored.overridden_by(features(&view.own, &schema));
     let given = own.clone().overridden_by(features(&view.changed, &schema));
-    let comparison = self::columns::compare_columns(state, live, view, given).await?;
+    let comparison = columns::compare_columns(state, live, view, given).await?;
     Ok(Some(ComparedOutfit { comparison, own }))
 }
 
