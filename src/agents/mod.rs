@@ -9,6 +9,7 @@ mod tools;
 
 use std::borrow::Cow;
 
+use atelier_core::util::json_fields::read_present;
 use axum::{
     extract::State,
     http::{HeaderMap, HeaderName, StatusCode},
@@ -22,12 +23,12 @@ use utoipa::{
 };
 use utoipa_axum::routes;
 
-pub(crate) use self::tools::describe;
 use crate::{
     people::{Scope, gate::Scopes},
     platform::http::{AppState, Problem, RequestId, extract::Json, routes::Routes},
 };
-use atelier_core::util::json_fields::read_present;
+
+pub(crate) use self::tools::describe;
 
 /// The revision that says in each message what it is.
 const LATEST: &str = "2026-07-28";
@@ -169,7 +170,7 @@ async fn answer(
     let revision = read_revision(&headers, &method, &params);
     let is_latest = !matches!(revision, Ok(Revision::WithHandshake));
     let outcome = match revision {
-        Ok(revision) => obey(&state, (&scopes, &request), revision, &method, params).await,
+        Ok(revision) => apply(&state, (&scopes, &request), revision, &method, params).await,
         Err(failure) => Err(failure),
     };
     let status = outcome.as_ref().err().filter(|_| is_latest).map_or(StatusCode::OK, Failure::status);
@@ -236,7 +237,7 @@ fn differs(header: &HeaderName, part: &str) -> Failure {
     Failure::new(Failure::HEADER_MISMATCH, format!("the header {header} must be the message's {part}"))
 }
 
-async fn obey(
+async fn apply(
     state: &AppState,
     (scopes, request): (&Scopes, &RequestId),
     revision: Revision,

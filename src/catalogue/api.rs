@@ -26,6 +26,7 @@ use utoipa::{
 use utoipa_axum::routes;
 
 use super::sql::ArticleFilter;
+use crate::catalogue::resource::{self, Resource, Target};
 use crate::{
     imports::api::bulk::{ImportBody, TableQuery},
     people::{Scope, gate::Caller},
@@ -34,7 +35,7 @@ use crate::{
         conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders},
         extract::{ConditionalQuery, Json, MergePatch, Path, Query},
         paging::{self, ArticleQuery, Page},
-        resource::{self, Resource, Target, check_id},
+        resource::check_id,
         routes::Routes,
         schema::{
             ArticleIdSchema, ArticleTypeSchema, ConditionSchema, EmbeddingSchema, InStockSchema, PriceSchema,

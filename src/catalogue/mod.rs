@@ -3,6 +3,7 @@
 pub(crate) mod api;
 pub mod changes;
 pub(crate) mod page;
+pub(crate) mod resource;
 pub mod search;
 mod sql;
 

@@ -136,7 +136,7 @@ pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode
     let metrics = Metrics::new(&releases);
     let profiles = Profiles::new(store.clone(), config.profiles.keep());
     let limits = fit_open_files(config.limits);
-    tend(&mut background, &store, &releases, &tickets, &metrics, config.events.terms().kept);
+    start_background(&mut background, &store, &releases, &tickets, &metrics, config.events.terms().kept);
     let traces = Traces::new(config.telemetry.collector.as_ref());
     let parts = Parts {
         store: store.clone(),
@@ -360,7 +360,7 @@ async fn follow_replicas(releases: Arc<Releases>) {
 }
 
 /// Starts what runs in the background whatever is asked.
-fn tend(
+fn start_background(
     background: &mut JoinSet<()>,
     store: &Store,
     releases: &Arc<Releases>,

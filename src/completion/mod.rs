@@ -31,6 +31,18 @@ use std::{
     time::Instant,
 };
 
+use atelier_core::domain::{ArticleId, Features, Mask, Method, RuleDigest, RuleName, Timestamp};
+use atelier_engine::{
+    catalogue::{Catalogue, Choice, Needs},
+    inference::{self, Admission, Answer, Articles, AskError, Candidate, Context, Question, Serving},
+    packed_article::PackedArticle,
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use self::{conversation::Conversation, prepare::Prepared};
+use crate::{platform::fault::Fault, steering::rules::Rules};
+
 pub use self::{
     compare::{overlap, rank_biased_overlap},
     conversation::Cost,
@@ -44,17 +56,6 @@ pub use self::{
     score::{ArticleScore, OutfitScore},
     steer::MovedBy,
 };
-
-use self::{conversation::Conversation, prepare::Prepared};
-use crate::{platform::fault::Fault, steering::rules::Rules};
-use atelier_core::domain::{ArticleId, Features, Mask, Method, RuleDigest, RuleName, Timestamp};
-use atelier_engine::{
-    catalogue::{Catalogue, Choice, Needs},
-    inference::{self, Admission, Answer, Articles, AskError, Candidate, Context, Question, Serving},
-    packed_article::PackedArticle,
-};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 /// Most suggestions for one blank.
 pub const MAX_K: usize = 250;
@@ -263,7 +264,6 @@ impl Suggestion {
 
 /// The rank of an article that the request named.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
-#[schema(as = Standing)]
 pub struct Placement {
     /// Among all articles that the filters admit.
     pub rank: usize,

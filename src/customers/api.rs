@@ -23,6 +23,7 @@ use super::{
     features,
     sql::{notes::CustomerNote, personal_data::PersonalData},
 };
+use crate::catalogue::resource::{self, Resource, Target};
 use crate::{
     catalogue::search,
     experiments::api::CustomerArmBody,
@@ -40,7 +41,7 @@ use crate::{
             conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders},
             extract::{Json, MergePatch, Path, Query},
             paging::{self, Page, SearchQuery},
-            resource::{self, Resource, Target, check_id},
+            resource::check_id,
             routes::Routes,
             schema::{CustomerIdSchema, FeaturesSchema, free_object},
         },

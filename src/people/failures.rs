@@ -9,7 +9,7 @@ use std::{collections::HashMap, net::IpAddr, time::Duration};
 use atelier_core::domain::Timestamp;
 use serde_json::json;
 
-use super::{background::Background, sql::people::PersonId};
+use super::{PersonId, background::Background};
 use crate::platform::db::{Actor, Author, Entry, Name, SIGN_IN_FAILED, Store};
 
 /// The most accounts and addresses a minute. The attempts on others are one entry.

@@ -21,9 +21,11 @@ pub(crate) mod visitors;
 
 pub(crate) use self::sql::people::find as find_person;
 
+pub use crate::platform::db::{KeyId, PersonId};
+
 pub use self::sql::{
-    keys::{ApiKey, ApiKeys, KeyId, Publishable, SigningSecret},
-    people::{People, Person, PersonId},
+    keys::{ApiKey, ApiKeys, Publishable, SigningSecret},
+    people::{People, Person},
     sessions::{NewSession, Proof, Session, Sessions},
     sign_in_links::SignInLinks,
 };

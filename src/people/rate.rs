@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::sql::keys::KeyId;
+use super::KeyId;
 
 /// Whose requests are counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

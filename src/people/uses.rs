@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 
 use atelier_core::domain::Timestamp;
 
-use super::{background::Background, sql::keys::KeyId};
+use super::{KeyId, background::Background};
 use crate::platform::db::{Store, StoreError, TokenHash};
 
 /// The most uses that wait, so that a locked database does not fill the memory. Others are dropped: they are noted with the

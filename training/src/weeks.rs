@@ -377,7 +377,7 @@ impl Weeks {
         let values = series.iter().flat_map(|series| &series.points).map(|&(_, value)| value);
         let y = Scale::around(values);
         let chart = line_chart(&LineChart {
-            title: "Accepted suggestions by week",
+            title: "Received suggestions by week",
             about: "A slot is accepted if its article is among the five suggested ones of its type.",
             x: ("week", Scale::Linear { from: 1.0, to: real(self.size.weeks.max(2)) }, |week| {
                 if week.fract() == 0.0 { week.to_string() } else { String::new() }
@@ -385,6 +385,6 @@ impl Weeks {
             y: ("accepted (%)", y, |value| ((value * 1e3).round() / 1e3).to_string()),
             series,
         });
-        draw_alone("Accepted suggestions by week, with weekly refresh and without", &[chart])
+        draw_alone("Received suggestions by week, with weekly refresh and without", &[chart])
     }
 }

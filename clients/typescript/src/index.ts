@@ -235,7 +235,7 @@ export class Client {
     }
   }
 
-  async #import<T = t.Brought>(table: string, rows: Rows, { skipBad, mode }: ImportOptions): Promise<T> {
+  async #import<T = t.Received>(table: string, rows: Rows, { skipBad, mode }: ImportOptions): Promise<T> {
     const query = { skip_bad: skipBad, mode };
     const headers = { "Content-Type": "application/x-ndjson" };
     return this.#json("POST", at(table, "bulk"), { query, headers, body: await lines(rows), patient: true });

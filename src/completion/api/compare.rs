@@ -3,6 +3,7 @@
 use std::{mem::take, time::Duration};
 
 use atelier_core::domain::{ArticleId, CustomerId, Method};
+use atelier_core::util::json_fields::{read_object, read_optional_integer, read_present};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -16,6 +17,7 @@ use super::complete::{
 use crate::{
     completion::{
         Placement, Request, Warning,
+        api::timing::TimingBody,
         comparison::{self, Column, Comparison, Pair, Subjects},
     },
     people::{Scope, gate::Scopes},
@@ -30,12 +32,10 @@ use crate::{
             schema::{
                 ArticleIdSchema, CustomerIdSchema, FeaturesSchema, MethodNameSchema, field_names, slots,
             },
-            timing::TimingBody,
         },
     },
     releases::LiveRelease,
 };
-use atelier_core::util::json_fields::{read_object, read_optional_integer, read_present};
 
 pub(crate) fn router() -> Routes {
     Routes::new().scoped(Scope::Complete, routes!(compare))

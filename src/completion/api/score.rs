@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use atelier_core::domain::Method;
+use atelier_core::util::json_fields::read_present;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -12,7 +13,9 @@ use utoipa_axum::routes;
 use super::complete::CompleteBody;
 use crate::{
     catalogue::api::ArticleBody,
-    completion::{ArticleScore, Filters, OutfitScore, Warning, asking::score_outfit},
+    completion::{
+        ArticleScore, Filters, OutfitScore, Warning, api::timing::TimingBody, asking::score_outfit,
+    },
     people::Scope,
     platform::http::{
         AppState, Problem,
@@ -20,11 +23,9 @@ use crate::{
         fault,
         routes::Routes,
         schema::{CustomerIdSchema, FeaturesSchema, MethodNameSchema, scored_ids},
-        timing::TimingBody,
     },
     releases::LiveRelease,
 };
-use atelier_core::util::json_fields::read_present;
 
 pub(crate) fn router() -> Routes {
     Routes::new().scoped(Scope::Complete, routes!(score))

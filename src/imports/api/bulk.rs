@@ -63,7 +63,7 @@ pub(crate) enum Mode {
 
 /// The result of an import.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Brought)]
+#[schema(as = Received)]
 pub(crate) struct ImportBody {
     /// Number of new lines.
     added: u64,

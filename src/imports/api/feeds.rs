@@ -1,8 +1,8 @@
 //! `/feeds`: files of a table, which are imported in the background.
 
 use axum::{
-    extract::{Request, State},
-    http::{StatusCode, header},
+    extract::{FromRequestParts, Request, State},
+    http::{StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
 use utoipa_axum::routes;
@@ -13,7 +13,7 @@ use crate::{
     people::{Scope, gate::Caller},
     platform::http::{
         AppState, Finding, Kind, Problem,
-        extract::{FeedQuery, Incoming, Json, Path, PathParameter, check_media_type},
+        extract::{Incoming, Json, Path, PathParameter, check_media_type, parse_query, split},
         routes::Routes,
         schema::BytesSchema,
         spool::spool,
@@ -81,5 +81,18 @@ pub(crate) fn refuse(error: StartError) -> Problem {
         StartError::Busy => Problem::new(Kind::Conflict, "the feed is being fetched; see its imports"),
         StartError::Stopping => Problem::new(Kind::Stopping, "the service is stopping; send the feed again"),
         StartError::Store(error) => error.into(),
+    }
+}
+
+/// A query in which the parameter `map` may be repeated.
+#[derive(Debug)]
+struct FeedQuery(FeedOptions);
+
+impl<S: Send + Sync> FromRequestParts<S> for FeedQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        let (map, others) = split(&parts.uri, "map")?;
+        Ok(Self(FeedOptions { map, ..parse_query(&others, "")? }))
     }
 }

@@ -26,7 +26,6 @@ use crate::{
     platform::http::{
         AppState, Finding, Kind, Problem, ProblemBody, RequestId,
         extract::{Incoming, Json, JsonText, Query, check_media_type, from_value, parse, parse_list},
-        fault,
         problem::value_or_finding,
         routes::Routes,
         schema::{ArticleIdSchema, CustomerIdSchema},
@@ -108,7 +107,7 @@ impl EventBody {
 
 /// A recorded event.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = EventTaken)]
+#[schema(as = EventReceipt)]
 struct RecordedEvent {
     /// The event's id.
     #[schema(examples("order-10001/1"))]
@@ -125,7 +124,7 @@ struct RecordedEvent {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 enum EventItem {
-    Taken(RecordedEvent),
+    Receipt(RecordedEvent),
     Problem(ProblemBody),
 }
 
@@ -166,10 +165,10 @@ async fn record(
     let item = |read: Result<EventRow, Problem>| {
         let result = read.and_then(|event| {
             let result = recorded.next().expect("every event has a result; this is a bug");
-            result.map(|result| RecordedEvent::new(event.id, result)).map_err(fault::event_problem)
+            result.map(|result| RecordedEvent::new(event.id, result)).map_err(super::event_problem)
         });
         match result {
-            Ok(event) => EventItem::Taken(event),
+            Ok(event) => EventItem::Receipt(event),
             Err(problem) => EventItem::Problem(problem.into_item(&request)),
         }
     };

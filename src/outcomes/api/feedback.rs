@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use atelier_core::util::json_fields::{read_integer, read_optional_integer};
 use atelier_core::{
     domain::{ArticleId, Outfit, Timestamp},
     util::calendar,
@@ -48,7 +49,6 @@ use crate::{
         },
     },
 };
-use atelier_core::util::json_fields::{read_integer, read_optional_integer};
 
 pub(crate) fn router() -> Routes {
     Routes::new()
@@ -68,7 +68,7 @@ struct FeedbackBody(Vec<EventBody>);
 
 /// A recorded event.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Taken)]
+#[schema(as = Accepted)]
 struct RecordedEvent {
     /// The event's id.
     #[schema(examples("order-17/a-00973"))]
@@ -180,7 +180,7 @@ async fn record_all(
         for report in part {
             let result = report.and_then(|(report, _)| {
                 let result = recorded.next().expect("every report has a result; this is a bug");
-                result.map(|recorded| RecordedEvent::new(report.id, recorded)).map_err(fault::event_problem)
+                result.map(|recorded| RecordedEvent::new(report.id, recorded)).map_err(super::event_problem)
             });
             items.push(match result {
                 Ok(event) => FeedbackItem::Recorded(event),
@@ -201,7 +201,7 @@ async fn record(
     let report = body.read(state, reader).await?;
     let id = report.id.clone();
     let recorded = feedback::record(&state.store, &state.releases, &state.tickets, report, now).await;
-    let recorded = recorded.map_err(fault::event_problem)?;
+    let recorded = recorded.map_err(super::event_problem)?;
     Ok(RecordedEvent::new(id, recorded))
 }
 

@@ -3,3 +3,15 @@
 pub(crate) mod acceptance;
 pub(crate) mod events;
 pub(crate) mod feedback;
+
+use super::feedback::ReportError;
+use crate::platform::http::{Problem, fault};
+
+/// The problem of an event that was not recorded.
+fn event_problem(error: ReportError) -> Problem {
+    match error {
+        ReportError::Fault(wrong) => Problem::invalid(vec![fault::finding(wrong)]),
+        ReportError::Ticket(error) => error.into(),
+        ReportError::Store(error) => error.into(),
+    }
+}

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Tab, visitor::Admin};
 use crate::{
-    people::sql::{keys::KeyId, people::PersonId},
+    people::{KeyId, PersonId},
     platform::{
         db::{Actor, AuditEntry, AuditFilter, Store, StoreError},
         http::{AppState, Finding, Problem},

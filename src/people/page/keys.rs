@@ -17,12 +17,9 @@ use super::{
     visitor::{Admin, Visitor},
 };
 use crate::{
-    people::{
-        Key, Opens, PageOrigin, RequireKey, Scope,
-        sql::keys::{ApiKey, KeyId},
-    },
+    people::{Key, Opens, PageOrigin, RequireKey, Scope, sql::keys::ApiKey},
     platform::{
-        db::Name,
+        db::{KeyId, Name},
         http::{AppState, Finding, Kind, Problem, extract::Path},
         page::{
             figures,

@@ -10,7 +10,7 @@ use askama::Template;
 use axum::{Router, routing::get};
 use serde::Deserialize;
 
-use super::sql::{keys::KeyId, people::PersonId};
+use super::{KeyId, PersonId};
 use crate::platform::{
     http::{AppState, extract::PathParameter},
     page::shell::Shell,

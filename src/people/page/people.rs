@@ -15,10 +15,7 @@ use super::{
     visitor::{Admin, Visitor},
 };
 use crate::{
-    people::{
-        LINK, Token,
-        sql::people::{Person, PersonId},
-    },
+    people::{LINK, Person, PersonId, Token},
     platform::{
         db::{Conflict, Name, StoreError},
         http::{

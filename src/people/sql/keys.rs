@@ -6,16 +6,13 @@ use atelier_core::domain::Timestamp;
 use serde_json::json;
 use sqlx::{FromRow, Row, any::AnyRow};
 
-use crate::platform::db::{Entry, Name, Store, StoreError, TokenHash, json, record::Record};
+use crate::platform::db::{Entry, KeyId, Name, Store, StoreError, TokenHash, json, record::Record};
 
 /// The API keys of a [`Store`].
 #[derive(Debug, Clone, Copy)]
 pub struct ApiKeys<'a> {
     pub(crate) store: &'a Store,
 }
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeyId(pub i64);
 
 /// A key's record, without the key itself.
 #[derive(Debug, Clone, PartialEq, Eq)]

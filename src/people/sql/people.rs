@@ -5,16 +5,13 @@ use serde_json::json;
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
 use super::sessions::{self, Proof};
-use crate::platform::db::{Conflict, Entry, Name, Store, StoreError, record::Record};
+use crate::platform::db::{Conflict, Entry, Name, PersonId, Store, StoreError, record::Record};
 
 /// The people of a [`Store`].
 #[derive(Debug, Clone, Copy)]
 pub struct People<'a> {
     pub(crate) store: &'a Store,
 }
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PersonId(pub i64);
 
 /// A person with an account. The password's hash is not part of it, so that nothing shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]

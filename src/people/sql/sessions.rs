@@ -5,9 +5,10 @@ use serde_json::json;
 use sqlx::{AnyConnection, FromRow, any::AnyRow};
 
 use super::{
-    people::{self, Person, PersonId},
+    people::{self, Person},
     sign_in_links,
 };
+use crate::people::PersonId;
 use crate::platform::db::{Actor, Author, Entry, Store, StoreError, TokenHash, record::Record};
 
 /// The sessions of a [`Store`].

@@ -4,7 +4,8 @@ use atelier_core::domain::Timestamp;
 use serde_json::json;
 use sqlx::AnyConnection;
 
-use super::people::{self, Person, PersonId};
+use super::people::{self, Person};
+use crate::people::PersonId;
 use crate::platform::db::{Entry, Store, StoreError, TokenHash};
 
 /// The sign-in links of a [`Store`].

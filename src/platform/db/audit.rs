@@ -12,7 +12,6 @@ use serde_json::{Map, Value};
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
 use super::{Store, StoreError, json, pages, record::Record, text::short_line};
-use crate::people::{KeyId, PersonId};
 
 /// The subject of entries about an erased customer.
 pub(crate) const ERASED: &str = "erased customer";
@@ -41,6 +40,12 @@ pub struct AuditEntry {
     pub customer: Option<CustomerId>,
     pub details: Map<String, Value>,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PersonId(pub i64);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyId(pub i64);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Actor {

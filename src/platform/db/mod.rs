@@ -39,7 +39,7 @@ use atelier_core::domain::Timestamp;
 use sqlx::{Any, AnyPool, SqlSafeStr, Transaction, any::AnyArguments, query::Query};
 
 pub use self::{
-    audit::{Actor, Audit, AuditEntry, AuditFilter, Author, Entry, SIGN_IN_FAILED},
+    audit::{Actor, Audit, AuditEntry, AuditFilter, Author, Entry, KeyId, PersonId, SIGN_IN_FAILED},
     backup::{BackupError, back_up, restore},
     documents::{Consequence, DocumentName, Documents, Named, NewDocument},
     error::{Conflict, StoreError},

@@ -3,10 +3,7 @@
 use atelier_core::util::json_pointer::step;
 
 use super::{Finding, Problem};
-use crate::{
-    outcomes::feedback::ReportError,
-    platform::fault::{Fault, ServiceError},
-};
+use crate::platform::fault::{Fault, ServiceError};
 
 pub(crate) fn problem(error: ServiceError) -> Problem {
     match error {
@@ -27,15 +24,6 @@ pub(crate) fn query_problem(error: ServiceError) -> Problem {
             Problem::invalid(faults.into_iter().map(parameter).collect())
         }
         error => problem(error),
-    }
-}
-
-/// The problem of an event that was not recorded.
-pub(crate) fn event_problem(error: ReportError) -> Problem {
-    match error {
-        ReportError::Fault(fault) => Problem::invalid(vec![finding(fault)]),
-        ReportError::Ticket(error) => error.into(),
-        ReportError::Store(error) => error.into(),
     }
 }
 

@@ -26,7 +26,6 @@ pub(crate) mod source;
 pub(crate) mod spool;
 mod state;
 pub(crate) mod streams;
-pub(crate) mod timing;
 pub(crate) mod tls;
 pub(crate) mod trace;
 pub(crate) mod uncancelled;

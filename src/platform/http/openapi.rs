@@ -154,7 +154,7 @@ fn reference(schema: &str) -> Value {
 fn simplify(document: &mut Value) {
     name_other_types(document);
     let schemas = &mut document["components"]["schemas"];
-    for (item, answer) in [("Item", "Completion"), ("FeedbackItem", "Taken")] {
+    for (item, answer) in [("Item", "Completion"), ("FeedbackItem", "Accepted")] {
         let parts = [answer, "Problem"].map(|part| schemas[part]["properties"].as_object().cloned());
         let item = schemas[item].as_object_mut().expect("every item is in the document; this is a bug");
         item.remove("oneOf");

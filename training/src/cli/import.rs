@@ -9,7 +9,7 @@ use clap::Args;
 use indicatif::HumanCount;
 
 use super::progress::bar;
-use crate::import::{Import as Plan, Imported, Taken, Unknown, WINDOW};
+use crate::import::{Import as Plan, Imported, Received, Unknown, WINDOW};
 
 #[derive(Debug, Args)]
 pub(super) struct Import {
@@ -155,7 +155,7 @@ impl Import {
 ///
 /// # Errors
 /// If there is no outfit.
-fn print_taken(taken: &Taken, OutfitSize { least, most }: OutfitSize) -> Result<()> {
+fn print_taken(taken: &Received, OutfitSize { least, most }: OutfitSize) -> Result<()> {
     let count = |count: usize| HumanCount(count as u64);
     let days = WINDOW.as_secs() / 86_400;
     eprintln!(

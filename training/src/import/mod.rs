@@ -23,7 +23,7 @@ use atelier_files::{
     TableColumns, Writer,
 };
 
-pub use self::orders::{Taken, Unknown, WINDOW};
+pub use self::orders::{Received, Unknown, WINDOW};
 
 use crate::{
     files::NewFolder,
@@ -86,7 +86,7 @@ pub struct Imported {
     /// How many training outfits the customer of a validation outfit has on average, if they became a feature.
     pub outfits_per_customer: Option<f64>,
     /// What was taken of the orders, if outfits were made from them.
-    pub taken: Option<Taken>,
+    pub taken: Option<Received>,
     /// If outfits were split by time, and any has one.
     pub period: Option<Period>,
 }
@@ -212,7 +212,7 @@ impl Import<'_> {
         checker: &mut Checker,
         tell: &mut dyn FnMut(&'static str, u64, u64),
         resized: &mut impl FnMut(Outfit) -> Result<Option<Outfit>, String>,
-    ) -> Result<(Vec<Dated>, Option<Taken>, Option<Period>)> {
+    ) -> Result<(Vec<Dated>, Option<Received>, Option<Period>)> {
         let mut made = Vec::new();
         take_rows(outfits, checker, tell, &mut *resized, |(row, outfit)| {
             made.push((by_time.times.get(row).copied().flatten(), outfit));
@@ -260,7 +260,7 @@ impl Import<'_> {
         made: &mut Vec<Dated>,
         known: &orders::Known,
         tell: &mut dyn FnMut(&'static str, u64, u64),
-    ) -> Result<Option<Taken>> {
+    ) -> Result<Option<Received>> {
         let Some(path) = self.orders else { return Ok(None) };
         let (lines, size) =
             (atelier_files::read_as(path, self.schema, self.dialect)?, self.schema.outfit_size());

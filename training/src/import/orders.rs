@@ -23,7 +23,7 @@ const SEED: u64 = 1;
 
 /// What was taken of orders, and what was left out.
 #[derive(Debug, Clone, Default)]
-pub struct Taken {
+pub struct Received {
     pub lines: u64,
     pub orders: usize,
     pub outfits: usize,
@@ -118,8 +118,8 @@ pub(super) fn read(
     checker: &mut Checker,
     share: Option<f64>,
     tell: &mut dyn FnMut(&'static str, u64, u64),
-) -> Result<(Vec<(Timestamp, Outfit)>, Taken)> {
-    let mut taken = Taken::default();
+) -> Result<(Vec<(Timestamp, Outfit)>, Received)> {
+    let mut taken = Received::default();
     let baskets = read_baskets(lines, known, checker, &mut taken, tell)?;
     let mut sets = join(baskets, size, &mut taken);
     let mut before = HashSet::new();
@@ -157,7 +157,7 @@ fn read_baskets(
     lines: Rows<OrderLine>,
     known: &Known,
     checker: &mut Checker,
-    taken: &mut Taken,
+    taken: &mut Received,
     tell: &mut dyn FnMut(&'static str, u64, u64),
 ) -> Result<Vec<Basket>> {
     let mut baskets: Vec<Basket> = Vec::new();
@@ -219,7 +219,7 @@ fn read_baskets(
 
 /// Joins orders of too few articles with those beside them, and leaves out what is still too small. The sets are in the order
 /// of their last orders.
-fn join(baskets: Vec<Basket>, size: OutfitSize, taken: &mut Taken) -> Vec<Basket> {
+fn join(baskets: Vec<Basket>, size: OutfitSize, taken: &mut Received) -> Vec<Basket> {
     let mut by_customer: HashMap<CustomerId, Vec<Basket>> = HashMap::new();
     for basket in baskets {
         by_customer.entry(basket.customer.clone()).or_default().push(basket);
@@ -266,7 +266,7 @@ fn validation_begins(sets: &[Basket], share: f64) -> Result<Timestamp> {
     }
 }
 
-fn count_refills(sets: &[Basket], known: &Known, taken: &mut Taken) {
+fn count_refills(sets: &[Basket], known: &Known, taken: &mut Received) {
     let mut by_type: BTreeMap<&str, usize> = BTreeMap::new();
     for set in sets {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

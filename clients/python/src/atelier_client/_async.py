@@ -221,7 +221,7 @@ class AsyncClient:
 
     async def import_articles(
         self, rows: AsyncRows, *, mode: Literal["replace", "merge", "delete"] = "replace", skip_bad: bool = False
-    ) -> t.Brought:
+    ) -> t.Received:
         """Stores articles while they are read, all or none."""
         return await self._import("articles", rows, mode=mode, skip_bad=skip_bad)
 
@@ -267,7 +267,7 @@ class AsyncClient:
 
     async def import_customers(
         self, rows: AsyncRows, *, mode: Literal["replace", "merge", "delete"] = "replace", skip_bad: bool = False
-    ) -> t.Brought:
+    ) -> t.Received:
         """Stores customers while they are read, all or none."""
         return await self._import("customers", rows, mode=mode, skip_bad=skip_bad)
 
@@ -287,7 +287,7 @@ class AsyncClient:
     async def delete_outfit(self, id: int) -> None:
         await self.request("DELETE", at("outfits", id))
 
-    async def import_outfits(self, rows: AsyncRows, *, skip_bad: bool = False) -> t.Brought:
+    async def import_outfits(self, rows: AsyncRows, *, skip_bad: bool = False) -> t.Received:
         """Stores outfits while they are read, all or none."""
         return await self._import("outfits", rows, skip_bad=skip_bad)
 

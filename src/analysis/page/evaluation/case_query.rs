@@ -6,7 +6,7 @@ use atelier_core::domain::{CustomerId, Method};
 use atelier_engine::evaluation::{By, Lead, Ranks, Selection, Versus};
 use serde::{Deserialize, Serialize};
 
-use super::{Lack, not_evaluated};
+use super::{Shortfall, not_evaluated};
 use crate::{
     platform::{
         db::{Store, StoreError},
@@ -177,8 +177,8 @@ impl CaseView {
     pub(super) async fn read(
         state: &AppState,
         parameters: CaseParameters,
-    ) -> Result<Result<Self, Lack>, Problem> {
-        let Some(live) = state.releases.current() else { return Ok(Err(Lack::of_release())) };
+    ) -> Result<Result<Self, Shortfall>, Problem> {
+        let Some(live) = state.releases.current() else { return Ok(Err(Shortfall::of_release())) };
         let ranks = match live.evaluation.ranks().await {
             Ok(ranks) => ranks,
             Err(error) => return Ok(Err(error.into())),

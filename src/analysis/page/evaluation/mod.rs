@@ -82,7 +82,7 @@ impl Tab {
 }
 
 /// Why a view has no data.
-struct Lack {
+struct Shortfall {
     title: &'static str,
     detail: String,
     /// Whether the release lacks the file, so that training could add it.
@@ -95,10 +95,10 @@ struct Lack {
 struct LackPage {
     shell: Shell,
     tab: Tab,
-    lack: Lack,
+    lack: Shortfall,
 }
 
-impl Lack {
+impl Shortfall {
     fn of_release() -> Self {
         let detail =
             "An admin can activate one under Operations; its evaluation then appears here".to_owned();
@@ -110,7 +110,7 @@ impl Lack {
     }
 }
 
-impl From<EvaluationError> for Lack {
+impl From<EvaluationError> for Shortfall {
     fn from(error: EvaluationError) -> Self {
         let (title, missing) = match &error {
             EvaluationError::Missing { file, .. } if *file == RANKS => {
@@ -129,8 +129,8 @@ impl From<EvaluationError> for Lack {
 }
 
 /// The live release with its figures.
-async fn read_figures(state: &AppState) -> Result<(Arc<LiveRelease>, Arc<Figures>), Lack> {
-    let live = state.releases.current().ok_or_else(Lack::of_release)?;
+async fn read_figures(state: &AppState) -> Result<(Arc<LiveRelease>, Arc<Figures>), Shortfall> {
+    let live = state.releases.current().ok_or_else(Shortfall::of_release)?;
     let figures = live.evaluation.figures().await?;
     Ok((live, figures))
 }

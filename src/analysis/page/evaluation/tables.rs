@@ -8,7 +8,8 @@ use axum::{extract::State, response::Response};
 use serde::Deserialize;
 
 use super::{
-    Choice, ChoiceQuery, Lack, known_type, new_articles, overview::POINTS, read_figures, segments, table_one,
+    Choice, ChoiceQuery, Shortfall, known_type, new_articles, overview::POINTS, read_figures, segments,
+    table_one,
 };
 use crate::{
     people::page::visitor::Analyst,
@@ -46,7 +47,7 @@ pub(super) async fn download(
     PageQuery(query): PageQuery<ChoiceQuery>,
 ) -> Result<Response, Problem> {
     state.live_release()?;
-    let lack = |lack: Lack| Problem::new(Kind::NotFound, lack.detail);
+    let lack = |lack: Shortfall| Problem::new(Kind::NotFound, lack.detail);
     let (live, figures) = read_figures(&state).await.map_err(lack)?;
     let choice = Choice::new(&query, &figures)?;
     let (name, lines) = match of {

@@ -15,6 +15,7 @@ use crate::{
     catalogue::api::{ArticleBody, PUBLIC_OF_VARIANTS, Public, Selection},
     completion::{
         self, Blank, Cause, MovedBy, Suggestion, Variants, Warning,
+        api::timing::TimingBody,
         asking::{Resolved, Suggestions},
     },
     customers::features,
@@ -22,7 +23,6 @@ use crate::{
     platform::http::{
         AppState, Finding, Problem,
         schema::{FeaturesSchema, VariantSchema},
-        timing::TimingBody,
     },
     releases::LiveRelease,
     steering::rules::Effect,

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use atelier_core::util::json_fields::{read_integer, read_object, read_optional_integer, read_present};
 use atelier_core::{
     domain::{ArticleId, ArticlePatch, CustomerId, Features, MAX_SLOTS, Method},
     util::json_pointer::step,
@@ -26,7 +27,6 @@ use crate::{
     },
     releases::LiveRelease,
 };
-use atelier_core::util::json_fields::{read_integer, read_object, read_optional_integer, read_present};
 
 /// Number of suggestions if the request has no `k`.
 pub(crate) const DEFAULT_K: usize = 5;

@@ -26,14 +26,13 @@ pub(crate) use self::{
     },
 };
 use crate::{
-    completion::asking::suggest,
+    completion::{api::timing::TimingBody, asking::suggest},
     people::{Scope, gate::Scopes},
     platform::http::{
         AppState, Finding, Problem, ProblemBody, RequestId,
         extract::{Json, JsonText, parse},
         fault,
         routes::Routes,
-        timing::TimingBody,
     },
 };
 

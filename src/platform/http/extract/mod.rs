@@ -12,5 +12,5 @@ pub(crate) use self::{
     body::{Incoming, check_media_type},
     json::{Json, JsonText, MergePatch, from_value, parse, parse_list, parse_stored},
     path::{Path, PathParameter, ReleaseName},
-    query::{ConditionalQuery, FeedQuery, Query, read_conditions},
+    query::{ConditionalQuery, Query, parse as parse_query, read_conditions, split},
 };

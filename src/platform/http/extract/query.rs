@@ -7,10 +7,7 @@ use axum::{
 use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
 
-use crate::{
-    imports::jobs::FeedOptions,
-    platform::http::{Finding, Kind, Problem},
-};
+use crate::platform::http::{Finding, Kind, Problem};
 
 #[derive(Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
@@ -60,21 +57,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// A query in which the parameter `map` may be repeated.
-#[derive(Debug)]
-pub(crate) struct FeedQuery(pub(crate) FeedOptions);
-
-impl<S: Send + Sync> FromRequestParts<S> for FeedQuery {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        let (map, others) = split(&parts.uri, "map")?;
-        Ok(Self(FeedOptions { map, ..parse(&others, "")? }))
-    }
-}
-
 /// The values of a parameter that may be repeated, and the query of the others.
-fn split(uri: &Uri, repeated: &str) -> Result<(Vec<String>, String), Problem> {
+pub(crate) fn split(uri: &Uri, repeated: &str) -> Result<(Vec<String>, String), Problem> {
     let pairs = form_urlencoded::parse(read(uri)?.as_bytes());
     let (found, others): (Vec<_>, Vec<_>) = pairs.partition(|(name, _)| name == repeated);
     let others = form_urlencoded::Serializer::new(String::new()).extend_pairs(others).finish();
@@ -89,7 +73,7 @@ fn read(uri: &Uri) -> Result<&str, Problem> {
 }
 
 /// `others` is appended to the expected parameters: those that the extractor reads itself.
-fn parse<T: DeserializeOwned>(query: &str, others: &str) -> Result<T, Problem> {
+pub(crate) fn parse<T: DeserializeOwned>(query: &str, others: &str) -> Result<T, Problem> {
     let pairs = form_urlencoded::parse(query.as_bytes());
     serde_path_to_error::deserialize(serde_urlencoded::Deserializer::new(pairs)).map_err(|error| {
         let (path, mut detail) = (error.path().to_string(), error.inner().to_string());

@@ -22,7 +22,7 @@ pub use self::{
     kind::{KINDS, Kind},
 };
 use super::RequestId;
-use crate::{completion::tickets::TicketError, platform::db::StoreError};
+use crate::platform::db::StoreError;
 
 /// The detail of a problem whose cause is only for the log.
 const IN_THE_LOG: &str = "the log has the cause under this request's id";
@@ -131,17 +131,6 @@ impl From<StoreError> for Problem {
             | StoreError::Damaged { .. }
             | StoreError::Other(_) => Self::inside(Kind::Internal, error),
         }
-    }
-}
-
-impl From<TicketError> for Problem {
-    fn from(error: TicketError) -> Self {
-        let kind = match error {
-            TicketError::Unknown => Kind::NotFound,
-            TicketError::Expired { .. } => Kind::Expired,
-            TicketError::Store(error) => return error.into(),
-        };
-        Self::new(kind, error.to_string())
     }
 }
 

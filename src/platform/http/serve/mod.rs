@@ -116,7 +116,7 @@ pub(crate) async fn serve(
         tokio::select! {
             accepted = listener.accept(), if open.has_room() => open.accept(accepted).await,
             () = &mut shutdown => break,
-            () = open.tend() => {}
+            () = open.wait() => {}
         }
     }
     ending.send_replace(Stage::Farewell);
@@ -125,7 +125,7 @@ pub(crate) async fn serve(
         tokio::select! {
             accepted = listener.accept(), if open.has_room() => open.accept(accepted).await,
             () = sleep_until(farewell) => break,
-            () = open.tend() => {}
+            () = open.wait() => {}
         }
     }
     // Connections that the kernel has already accepted must not be lost. The kernel is asked itself: tokio may not have
@@ -140,13 +140,13 @@ pub(crate) async fn serve(
     while !open.tasks.is_empty() {
         tokio::select! {
             () = sleep_until(last_call) => break,
-            () = open.tend() => {}
+            () = open.wait() => {}
         }
     }
     ending.send_replace(Stage::End);
     open.limits.transfer_ms = open.limits.transfer_ms.min(LAST_TRANSFER_MS);
     while !open.tasks.is_empty() {
-        open.tend().await;
+        open.wait().await;
     }
     Ok(())
 }
@@ -191,7 +191,7 @@ impl Open {
     }
 
     /// Waits until a connection has ended, or until it is time to look for slow callers.
-    async fn tend(&mut self) {
+    async fn wait(&mut self) {
         tokio::select! {
             Some(ended) = self.tasks.join_next_with_id() => self.forget(ended),
             _ = self.sweep.tick() => self.cut_slow(),

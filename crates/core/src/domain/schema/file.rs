@@ -173,10 +173,10 @@ impl Schema {
     /// The text with another size of outfits.
     pub fn source_with(&self, OutfitSize { least, most }: OutfitSize) -> String {
         #[derive(Deserialize)]
-        struct Said {
+        struct Declared {
             outfit: Spanned<OutfitSize>,
         }
-        let said: Said = toml::from_str(&self.source).expect("its text says the size; this is a bug");
+        let said: Declared = toml::from_str(&self.source).expect("its text says the size; this is a bug");
         let mut source = self.source.clone();
         source.replace_range(said.outfit.span(), &format!("{{least = {least}, most = {most}}}"));
         // A table of its own is no value to replace.
