@@ -14,6 +14,7 @@ use std::{
 
 use atelier::{
     app as web,
+    app::Parts,
     catalogue::search::Synonyms,
     completion::tickets::Tickets,
     config::{self, Limits},
@@ -21,7 +22,7 @@ use atelier::{
     people::{Access, RequireKey},
     platform::{
         db::Store,
-        http::{AppState, CrossOrigins, Metrics, Parts},
+        http::{AppState, CrossOrigins},
     },
     releases::Releases,
     telemetry::Traces,
@@ -131,7 +132,6 @@ async fn start(url: &str) -> AppState {
         limits: Limits::default(),
         tickets: Tickets::start(&store, terms, || [7; 32], Timestamp::from_millis(1)).await.unwrap(),
         events: config::Events::default().terms(),
-        metrics: Metrics::new(&releases),
         access: Access::new(store.clone()).require_key(RequireKey::Never),
         cross_origins: CrossOrigins::default(),
         trusted_proxies: config::Networks::default(),

@@ -23,8 +23,7 @@ fn table() -> Vec<(String, usize)> {
 }
 
 /// Imports that still go down the table, to be opened: from a folder, and into which.
-const DOWNWARDS: [(&str, &[&str]); 8] = [
-    ("platform", &["people", "releases", "catalogue", "customers", "completion", "outcomes", "imports"]),
+const DOWNWARDS: [(&str, &[&str]); 7] = [
     ("releases", &["catalogue", "completion", "outcomes", "steering", "experiments", "analysis"]),
     ("catalogue", &["customers", "imports"]),
     ("customers", &["completion", "outcomes", "experiments", "imports", "outfits", "studio"]),

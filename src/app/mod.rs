@@ -2,8 +2,13 @@
 //!
 //! Each feature has its `router()`s, of routes for programs and of pages.
 
+mod health;
 pub(crate) mod operations;
 mod pages;
+mod probes;
+mod state;
+
+pub use self::state::Parts;
 
 use std::{io, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
@@ -20,15 +25,15 @@ use tracing::Instrument;
 
 use crate::{
     agents, catalogue, completion, customers, experiments, imports, outcomes, outfits,
-    people::gate::Gate,
+    people::gate::{self, Gate},
     platform::{
         self,
         http::{
-            AppState, Kind, METHODS, Problem, Published, RequestId, compression, health, host,
+            AppState, Kind, METHODS, Problem, Published, RequestId, compression, host,
             https::is_https,
             metrics, openapi,
             peer::Peer,
-            probes, problem, request_id,
+            problem, request_id,
             routes::{Routes, VERSION},
             security,
             serve::{self as server, Connections, Listener, Work},
@@ -61,13 +66,14 @@ pub async fn serve(
 /// The application without a listener, so that a test can bind its own.
 pub fn app(state: AppState) -> Router {
     let (router, document, guards) = routes().into_parts();
-    let document = openapi::finish(&document, &guards, state.limits);
+    let mut document = openapi::finish(&document, &guards, state.limits);
+    gate::describe(&mut document, &guards);
     state.publish(Published {
         openapi: openapi::simplified(&document),
         page: docs::render(&document, state.is_demo()),
         tools: agents::describe(&document),
     });
-    let gate = Gate::new(state.access.clone(), state.clock.clone(), state.limits, guards);
+    let gate = Gate::new(state.access().clone(), state.clock.clone(), state.limits, guards);
     let around = middleware::from_fn_with_state(Arc::new((state.clone(), gate)), around);
     Router::new()
         .nest(VERSION, router.clone())
@@ -88,7 +94,8 @@ async fn around(State(outside): State<Arc<(AppState, Gate)>>, mut request: Reque
     let parent = TraceParent::from_caller(&mut request);
     let id = request_id::assign(&mut request);
     Peer::see_through(&state.trusted_proxies, &mut request);
-    let cross_origin = state.cross_origins.answer(&request, gate.is_for_pages(&request));
+    let cross_origin =
+        state.cross_origins.answer(&request, gate.is_for_pages(&request), gate::has_publishable_key);
     let accepted = compression::accepted(request.headers());
     let run = |request| {
         let span = request_id::span(&request);

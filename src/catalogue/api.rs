@@ -26,8 +26,8 @@ use utoipa::{
 use utoipa_axum::routes;
 
 use super::sql::ArticleFilter;
-use crate::catalogue::resource::{self, Resource, Target};
 use crate::{
+    catalogue::resource::{self, Resource, Target},
     imports::api::bulk::{ImportBody, TableQuery},
     people::{Scope, gate::Caller},
     platform::http::{

@@ -10,13 +10,6 @@ use axum::{
 };
 use serde::Serialize;
 
-use crate::platform::http::{
-    AppState, Finding, Problem,
-    conditions::{Conditions, differs, etag},
-    extract::{Json, Path, PathParameter, Query},
-    resource::{put_answer, read_answer},
-    uncancelled::uncancelled,
-};
 use crate::{
     catalogue::changes::{self, Copied, Copies},
     imports::{
@@ -24,7 +17,16 @@ use crate::{
         api::bulk::{self, ImportBody, Mode, TableQuery},
     },
     people::gate::Caller,
-    platform::db::{ChangeError, Stored},
+    platform::{
+        db::{ChangeError, Stored},
+        http::{
+            AppState, Finding, Problem,
+            conditions::{Conditions, differs, etag},
+            extract::{Json, Path, PathParameter, Query},
+            resource::{put_answer, read_answer},
+            uncancelled::uncancelled,
+        },
+    },
     releases::LiveRelease,
 };
 
@@ -78,7 +80,7 @@ pub(crate) async fn put<R: Resource>(
         let store = state.store.by(author);
         let put = store.resources().put_expected(&value, &expected, state.now()).await;
         let (put, version) = finish::<R, _>(&state, value.id(), put).await?;
-        let body = value.stored(warnings, state.releases.current().as_deref());
+        let body = value.stored(warnings, state.releases().current().as_deref());
         Ok(put_answer(put, &version, body))
     })
     .await
@@ -93,7 +95,7 @@ pub(crate) async fn patch<R: Resource>(
         let store = state.store.by(author);
         let patched = store.resources::<R>().patch(&patch, &expected, state.now()).await;
         let Stored { value, version } = finish::<R, _>(&state, R::target(&patch), patched).await?;
-        let body = value.stored(warnings, state.releases.current().as_deref());
+        let body = value.stored(warnings, state.releases().current().as_deref());
         Ok((etag(&version), Json(body)).into_response())
     })
     .await
@@ -133,7 +135,7 @@ async fn finish<R: Resource, T>(
     id: &R::Id,
     changed: Result<T, ChangeError>,
 ) -> Result<T, Problem> {
-    let copies = Copies { profiles: &state.profiles, releases: &state.releases };
+    let copies = Copies { profiles: state.profiles(), releases: state.releases() };
     changes::finish::<R, T>(copies, id, changed).await.map_err(|error| match error {
         ChangeError::Missing => R::unknown(id),
         ChangeError::Differs(current) => differs(current.as_ref()),

@@ -18,7 +18,10 @@ use futures_util::{Stream, StreamExt, TryStreamExt};
 
 use crate::{
     customers::wording,
-    platform::db::{Store, StoreError},
+    platform::{
+        db::{Store, StoreError},
+        http::AppState,
+    },
     releases::ServedSchema,
 };
 
@@ -466,6 +469,12 @@ fn forms(token: &str, types: &HashSet<String>, synonyms: &Synonyms) -> Vec<Strin
     let same = synonyms.same(&own).unwrap_or_default().iter().filter(is_same);
     let others: Vec<String> = same.chain(synonyms.kinds(&own)).cloned().collect();
     std::iter::once(own).chain(others).collect()
+}
+
+impl AppState {
+    pub(crate) fn synonyms(&self) -> &Synonyms {
+        self.part()
+    }
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ use super::{
     tls::{read_tls, reload_on_hangup, warn_without_tls},
 };
 use crate::{
-    app as web,
+    app::{self as web, Parts},
     catalogue::search::Synonyms,
     completion::tickets::Tickets,
     config::{self, Config, Models, Origins, Overrides},
@@ -44,7 +44,7 @@ use crate::{
     people::{Access, Key, RequireKey},
     platform::{
         db::{Store, StoreError},
-        http::{AppState, CrossOrigins, Metrics, Parts, SAMPLED, serve::Listener},
+        http::{AppState, CrossOrigins, SAMPLED, serve::Listener},
     },
     releases::{self as live_release, ActivateError, Releases},
     telemetry::Traces,
@@ -133,10 +133,8 @@ pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode
     }
     announce(config.server.scheme(), listening, &access, key).await?;
     background.spawn(follow_replicas(Arc::clone(&releases)));
-    let metrics = Metrics::new(&releases);
     let profiles = Profiles::new(store.clone(), config.profiles.keep());
     let limits = fit_open_files(config.limits);
-    start_background(&mut background, &store, &releases, &tickets, &metrics, config.events.terms().kept);
     let traces = Traces::new(config.telemetry.collector.as_ref());
     let parts = Parts {
         store: store.clone(),
@@ -145,7 +143,6 @@ pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode
         limits,
         tickets,
         events: config.events.terms(),
-        metrics,
         access,
         cross_origins: CrossOrigins::new(config.access.cross_origins()),
         trusted_proxies: config.server.trusted_proxies(),
@@ -161,6 +158,7 @@ pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode
     };
     let access = parts.access.clone();
     let state = AppState::new(parts);
+    start_background(&mut background, &state, config.events.terms().kept);
     background.spawn(state.jobs().clone().watch());
     background.spawn(state.feeds().clone().follow());
     let jobs = state.jobs().clone();
@@ -360,20 +358,13 @@ async fn follow_replicas(releases: Arc<Releases>) {
 }
 
 /// Starts what runs in the background whatever is asked.
-fn start_background(
-    background: &mut JoinSet<()>,
-    store: &Store,
-    releases: &Arc<Releases>,
-    tickets: &Tickets,
-    metrics: &Metrics,
-    events_kept: Duration,
-) {
-    background.spawn(watch_experiments(store.clone(), Arc::clone(releases)));
-    background.spawn(renew_ticket_keys(tickets.clone()));
-    background.spawn(sample_metrics(metrics.clone()));
+fn start_background(background: &mut JoinSet<()>, state: &AppState, events_kept: Duration) {
+    background.spawn(watch_experiments(state.store.clone(), Arc::clone(state.releases())));
+    background.spawn(renew_ticket_keys(state.tickets().clone()));
+    background.spawn(sample_metrics(state.clone()));
     background.spawn(return_memory_periodically());
-    background.spawn(store.clone().complete_erasures());
-    background.spawn(remove_what_is_old(store.clone(), events_kept));
+    background.spawn(state.store.clone().complete_erasures());
+    background.spawn(remove_what_is_old(state.store.clone(), events_kept));
 }
 
 /// Stops experiments that are beyond their limits.
@@ -414,9 +405,9 @@ async fn remove_what_is_old(store: Store, events_kept: Duration) {
 }
 
 /// Records the last quarter of an hour for the operations page.
-async fn sample_metrics(metrics: Metrics) {
+async fn sample_metrics(state: AppState) {
     loop {
-        metrics.sample(SystemTime::now().into());
+        state.metrics.sample(SystemTime::now().into(), state.releases().waiting());
         tokio::time::sleep(SAMPLED).await;
     }
 }

@@ -13,7 +13,10 @@ use super::{
 use crate::{
     completion,
     customers::profiles::Profiles,
-    platform::fault::{Fault, Field, ServiceError},
+    platform::{
+        fault::{Fault, Field, ServiceError},
+        http::AppState,
+    },
     releases::{LiveRelease, routing::Choice},
 };
 
@@ -230,5 +233,13 @@ impl From<completion::CompletionError> for ServiceError {
             completion::CompletionError::Faults(faults) => Self::Faults(faults),
             completion::CompletionError::Ask(error) => Self::Ask(error),
         }
+    }
+}
+
+impl AppState {
+    /// The times of a question that is asked now.
+    pub(crate) fn times(&self) -> Times {
+        let begun = Instant::now();
+        Times { now: self.now(), begun, deadline: begun + self.limits.deadline() }
     }
 }

@@ -5,6 +5,7 @@
 //! `asking` and `comparison` read the profile, and only `api` knows HTTP.
 
 mod admissible;
+pub(crate) mod answers;
 pub(crate) mod api;
 pub mod asking;
 mod budget;
@@ -41,7 +42,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use self::{conversation::Conversation, prepare::Prepared};
-use crate::{platform::fault::Fault, steering::rules::Rules};
+use crate::{
+    platform::{fault::Fault, page::address::PageFilters},
+    steering::rules::Rules,
+};
 
 pub use self::{
     compare::{overlap, rank_biased_overlap},
@@ -163,6 +167,23 @@ pub struct Filters {
     pub store: Option<String>,
     /// Leaves out what the customer never wears.
     pub no_gos: bool,
+}
+
+impl PageFilters {
+    pub(crate) fn filters(&self, types: BTreeMap<usize, Vec<String>>) -> Filters {
+        Filters {
+            types,
+            exclude: self.exclude.clone(),
+            least_price: self.least_price,
+            most_price: self.most_price,
+            most_total: self.most_total,
+            fit: !self.unfit,
+            in_stock: !self.sold_out,
+            store: self.store.clone().filter(|_| !self.sold_out),
+            no_gos: !self.no_gos,
+            ..Filters::default()
+        }
+    }
 }
 
 impl Filters {

@@ -23,9 +23,11 @@ use super::{
     features,
     sql::{notes::CustomerNote, personal_data::PersonalData},
 };
-use crate::catalogue::resource::{self, Resource, Target};
 use crate::{
-    catalogue::search,
+    catalogue::{
+        resource::{self, Resource, Target},
+        search,
+    },
     experiments::api::CustomerArmBody,
     imports::api::bulk::{ImportBody, TableQuery},
     outcomes::api::{
@@ -95,7 +97,7 @@ async fn list(
     let after = paging::cursor(query.cursor.as_deref(), |id| CustomerId::new(id).ok())?;
     let (store, schema) = (&state.store, state.schema());
     let (words, after) = (&query.search, after.as_ref());
-    let found = search::customers_after(store, schema, &state.synonyms, words, after, n + 1);
+    let found = search::customers_after(store, schema, state.synonyms(), words, after, n + 1);
     Page::collect(found, n, |customer| customer.id.to_string(), CustomerBody::from).await.map(Json)
 }
 

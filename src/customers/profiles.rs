@@ -16,6 +16,7 @@ use crate::{
     platform::{
         cache::Cache,
         db::{Resource, Store, StoreError},
+        http::AppState,
     },
     telemetry::timed,
 };
@@ -69,6 +70,12 @@ impl Profiles {
     /// Drops all profiles.
     pub fn forget_all(&self) {
         self.cache.forget_all();
+    }
+}
+
+impl AppState {
+    pub(crate) fn profiles(&self) -> &Profiles {
+        self.part()
     }
 }
 

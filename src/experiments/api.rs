@@ -191,7 +191,7 @@ async fn change(
         let store = state.store.by(author);
         let make = |stored| make(stored).map_err(EditError::Refused);
         let changed =
-            experiments::change((&store, &state.releases), &name, &expected, state.now(), make).await;
+            experiments::change((&store, state.releases()), &name, &expected, state.now(), make).await;
         let changed = changed.map_err(|error| refusal(error, &name))?;
         Ok(put_answer(changed.put, &changed.version, shown(changed.document)))
     })
@@ -413,7 +413,7 @@ async fn figures(
             })
             .collect(),
         decision: DecisionBody { state: found.decision.as_str(), winner },
-        second_release: SecondRelease::find(&state.releases, &experiment).await.map(SecondReleaseBody::from),
+        second_release: SecondRelease::find(state.releases(), &experiment).await.map(SecondReleaseBody::from),
     };
     Ok(Json(body).into_response())
 }

@@ -212,10 +212,10 @@ async fn list_page(
     wrong: Option<String>,
 ) -> Result<Html<String>, Problem> {
     let all = read_all::<Experiment>(&state.store).await?;
-    let live = state.releases.current();
+    let live = state.releases().current();
     let methods = live.as_ref().map(|live| live.serving.methods().collect());
     let listed =
-        list_releases(&state.releases).await.map_err(|error| Problem::inside(Kind::Internal, error))?;
+        list_releases(state.releases()).await.map_err(|error| Problem::inside(Kind::Internal, error))?;
     let is_live = |name: &str| live.as_ref().is_some_and(|live| live.name() == name);
     let others = listed.into_iter().filter(|listed| listed.refused().is_none() && !is_live(&listed.name));
     let page = ListPage {
@@ -367,7 +367,7 @@ async fn change_it(
             let stored = stored.and_then(|body| serde_json::from_value(body).ok());
             make(stored).ok_or(EditError::Refused(()))
         };
-        experiments::change((&store, &state.releases), &own, &expected, state.now(), make).await
+        experiments::change((&store, state.releases()), &own, &expected, state.now(), make).await
     });
     Ok(match changed.await {
         Ok(_) => Ok(()),
@@ -413,7 +413,7 @@ async fn one_page(
         version: version.to_string(),
         days: format!("{:.1}", found.days),
         limits: limits_in_words(&experiment.stop_if),
-        second: second_in_words(SecondRelease::find(&state.releases, &experiment).await),
+        second: second_in_words(SecondRelease::find(state.releases(), &experiment).await),
         decision: conclude(found.decision, &experiment),
         arms: arms.map(|(arm, sums)| ArmRow::new(arm, sums, notation)).collect(),
         differences: found

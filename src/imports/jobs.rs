@@ -43,7 +43,10 @@ use super::{
 };
 use crate::{
     customers::profiles::Profiles,
-    platform::db::{Author, Counts, Store, StoreError},
+    platform::{
+        db::{Author, Counts, Store, StoreError},
+        http::AppState,
+    },
     releases::{Releases, coverage::Census},
 };
 
@@ -783,5 +786,12 @@ impl JobResult {
             ),
             _ => {}
         }
+    }
+}
+
+impl AppState {
+    /// The feeds that are imported in the background.
+    pub fn jobs(&self) -> &Jobs {
+        self.part()
     }
 }

@@ -10,8 +10,6 @@ pub mod load;
 pub(crate) mod page;
 mod sql;
 
-pub(crate) use self::sql::import::overtake;
-
 pub use self::sql::{
     feeds::{Feed, FeedSeen, FeedSource, Feeds},
     import::{Import, Outcome},

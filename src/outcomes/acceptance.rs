@@ -210,6 +210,14 @@ pub struct Share {
     pub high: f64,
 }
 
+impl Share {
+    /// `25.0 % (4.6 to 69.9)`
+    pub(crate) fn in_words(self) -> String {
+        let [value, low, high] = [self.value, self.low, self.high].map(|share| 100.0 * share);
+        format!("{value:.1} % ({low:.1} to {high:.1})")
+    }
+}
+
 /// Wilson's score interval: unlike the usual one it stays within 0 and 1, and says something where nothing
 /// or everything was accepted.
 pub fn share(hits: u64, of: u64) -> Option<Share> {

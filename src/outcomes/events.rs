@@ -22,6 +22,7 @@ use crate::{
     platform::{
         db::{Conflict, Store, StoreError},
         fault::Fault,
+        http::AppState,
     },
     releases::LiveRelease,
 };
@@ -343,4 +344,12 @@ fn thousandths(value: f64) -> Result<i64, Fault> {
     #[expect(clippy::cast_possible_truncation, reason = "it is small enough")]
     let thousandths = (value * 1000.0).round() as i64;
     Ok(thousandths)
+}
+
+impl AppState {
+    /// Records events of the shop.
+    pub(crate) fn recorder(&self) -> Recorder<'_> {
+        let copies = Copies { profiles: self.profiles(), releases: self.releases() };
+        Recorder { store: &self.store, tickets: self.tickets(), terms: *self.part(), copies: Some(copies) }
+    }
 }

@@ -5,10 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier_core::{domain::Timestamp, named};
+use atelier_core::domain::Timestamp;
 
 use super::{
-    Access, PageOrigin, Token, USE_INTERVAL,
+    Access, PageOrigin, Scope, Token, USE_INTERVAL,
     rate::Sender,
     sql::keys::{ApiKey, Publishable, SigningSecret},
     uses::Used,
@@ -34,18 +34,6 @@ pub enum Opens {
     Scopes(Vec<Scope>),
     /// What product pages need, to pages of these origins. Their visitors can read the key.
     Pages(Vec<PageOrigin>),
-}
-
-/// What a key may do. Scopes are independent: none includes another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
-    Complete,
-    Catalogue,
-    Feedback,
-    Events,
-    Rules,
-    Admin,
-    Metrics,
 }
 
 impl Key {
@@ -149,43 +137,6 @@ impl Access {
         self.rates.lock().unwrap_or_else(PoisonError::into_inner).take(sender, count, per_second, now)
     }
 }
-
-impl Scope {
-    pub const ALL: [Self; 7] = [
-        Self::Complete,
-        Self::Catalogue,
-        Self::Feedback,
-        Self::Events,
-        Self::Rules,
-        Self::Admin,
-        Self::Metrics,
-    ];
-
-    /// A description of what the scope allows.
-    pub fn opens(self) -> &'static str {
-        match self {
-            Self::Complete => "completions, comparisons, scores and the list of methods",
-            Self::Catalogue => "reading and changing articles, customers and outfits",
-            Self::Feedback => "sending feedback and reading its counts",
-            Self::Events => "sending events",
-            Self::Rules => "reading and changing rules and looks, and completions without rules",
-            Self::Admin => "activating releases and setting the routing",
-            Self::Metrics => "reading /metrics",
-        }
-    }
-}
-
-named!(
-    Scope,
-    "a scope is complete, catalogue, feedback, events, rules, admin or metrics",
-    Complete = "complete",
-    Catalogue = "catalogue",
-    Feedback = "feedback",
-    Events = "events",
-    Rules = "rules",
-    Admin = "admin",
-    Metrics = "metrics",
-);
 
 #[cfg(test)]
 mod tests {

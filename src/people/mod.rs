@@ -15,13 +15,16 @@ mod rate;
 mod signed;
 mod sql;
 mod throttle;
-mod token;
 mod uses;
 pub(crate) mod visitors;
 
 pub(crate) use self::sql::people::find as find_person;
 
-pub use crate::platform::db::{KeyId, PersonId};
+pub use crate::platform::{
+    db::{KeyId, PersonId},
+    scope::Scope,
+    token::Token,
+};
 
 pub use self::sql::{
     keys::{ApiKey, ApiKeys, Publishable, SigningSecret},
@@ -49,17 +52,17 @@ use crate::{
     platform::{
         cache::Cache,
         db::{Author, Name, Store, StoreError, TokenHash},
+        http::AppState,
     },
 };
 
 pub use self::{
-    key::{Key, Opens, Scope},
+    key::{Key, Opens},
     line::QueueFull,
     page_origin::PageOrigin,
     password::PasswordError,
     rate::Sender,
     signed::{SignedError, read_signed},
-    token::Token,
 };
 
 /// How long a sign-in link is valid.
@@ -415,5 +418,16 @@ impl Access {
 
     fn throttle(&self) -> std::sync::MutexGuard<'_, Throttle> {
         self.throttle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AppState {
+    pub fn access(&self) -> &Access {
+        self.part()
+    }
+
+    /// Whether this is the demo, which says so on every page.
+    pub(crate) fn is_demo(&self) -> bool {
+        self.access().rule() == RequireKey::Demo
     }
 }

@@ -28,7 +28,7 @@ pub(crate) async fn drop_unknown(
     customer: Option<CustomerId>,
 ) -> Result<Option<CustomerId>, Problem> {
     match (reader, customer) {
-        (Reader::Visitors(_), Some(id)) => Ok(state.profiles.get(&id, Instant::now()).await?.map(|_| id)),
+        (Reader::Visitors(_), Some(id)) => Ok(state.profiles().get(&id, Instant::now()).await?.map(|_| id)),
         (_, customer) => Ok(customer),
     }
 }

@@ -1,7 +1,9 @@
-//! What every feature stands on. It knows no feature.
+//! The ground under all features. It knows none of them.
 
 pub(crate) mod cache;
 pub mod db;
 pub mod fault;
 pub mod http;
 pub(crate) mod page;
+pub(crate) mod scope;
+pub(crate) mod token;

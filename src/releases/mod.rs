@@ -8,6 +8,7 @@ pub mod administration;
 pub(crate) mod api;
 mod catalogue;
 pub mod coverage;
+mod metrics;
 pub mod packed_release;
 pub(crate) mod page;
 pub mod release_folder;
@@ -47,6 +48,7 @@ use crate::{
     platform::{
         db::{Author, Entry, Revisions, Store, StoreError},
         fault::{Fault, Field},
+        http::{AppState, Kind, Problem},
     },
     steering::{documents::read_all, holdout::Holdout, looks::Looks, rules::Rules},
 };
@@ -779,5 +781,24 @@ impl Deref for ServedSchema {
             Some(live) => live.serving.release().schema(),
             None => &DEFAULT,
         }
+    }
+}
+
+impl AppState {
+    pub fn releases(&self) -> &Arc<Releases> {
+        self.part()
+    }
+
+    /// The live release, for one request to keep while it runs.
+    pub(crate) fn live_release(&self) -> Result<Arc<LiveRelease>, Problem> {
+        self.releases().current().ok_or_else(|| {
+            let detail = "no release is live; make one with atelier-training, put it into the models folder and \
+                          activate it";
+            Problem::new(Kind::NoRelease, detail)
+        })
+    }
+
+    pub(crate) fn schema(&self) -> ServedSchema {
+        self.releases().schema()
     }
 }

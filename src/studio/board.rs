@@ -111,7 +111,7 @@ impl Board {
         let schema = live.serving.release().schema();
         let request = Request { filters: view.filters(), ..Request::new(view.slots.clone(), Method::None) };
         let question = super::question(view, profile.clone(), schema, true, request);
-        let score = match score_outfit(live, &state.profiles, question, state.times()).await {
+        let score = match score_outfit(live, state.profiles(), question, state.times()).await {
             Ok((_, score)) => score,
             // An outfit with articles outside the release is shown without placements.
             Err(ServiceError::Faults(_)) => return Ok(()),

@@ -184,7 +184,7 @@ impl Named {
             None => None,
         };
         let known = customer.as_ref().map(|customer| &customer.id);
-        let live = state.releases.current().map(|live| live.answering(view.method, known));
+        let live = state.releases().current().map(|live| live.answering(view.method, known));
         let schema = ServedSchema::from(live.clone());
         view.size = schema.outfit_size();
         view.saved = confirm_saved(state, &view, &schema).await?;
@@ -245,7 +245,7 @@ impl Desk {
             suggested,
             // A method that a stylist names is always one of the live release.
             methods: state
-                .releases
+                .releases()
                 .current()
                 .map(|live| live.serving.methods().collect())
                 .unwrap_or_default(),
@@ -449,7 +449,7 @@ async fn find(
 ) -> Result<Content, Problem> {
     let skip = view.page.unwrap_or(1).saturating_sub(1).saturating_mul(FOUND).min(MOST_SKIPPED);
     let page = (skip, FOUND);
-    let found = search::customers(&state.store, schema, &state.synonyms, &view.find, page).await?;
+    let found = search::customers(&state.store, schema, state.synonyms(), &view.find, page).await?;
     let pager = Pager::new(view.page, found.count, FOUND, found.is_cut, &state.notation, |page| {
         view.with(|view| view.page = Some(page)).href()
     });
@@ -504,7 +504,7 @@ async fn feedback(
         (Some(refused), None, None) => {
             let refusal: Refusal = parse("refused", &refused)?;
             let Refusal { slot, name, article } = &refusal;
-            judge(&store, &state.releases, name, article, None, FeedbackKind::Rejected, now).await?;
+            judge(&store, state.releases(), name, article, None, FeedbackKind::Rejected, now).await?;
             let is_remembered = match customer.filter(|_| !view.trial) {
                 Some(id) => state.store.customers().get(id).await?.is_some(),
                 None => false,

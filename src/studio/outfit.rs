@@ -230,7 +230,7 @@ async fn unsuitable(
     saved: &SavedOutfit,
     pieces: impl Iterator<Item = &ArticleView>,
 ) -> Result<Vec<String>, Problem> {
-    let Some(live) = state.releases.current() else { return Ok(Vec::new()) };
+    let Some(live) = state.releases().current() else { return Ok(Vec::new()) };
     if saved.origin == Origin::Imported || saved.deleted_at.is_some() {
         return Ok(Vec::new());
     }
@@ -263,7 +263,7 @@ async fn with_variants(
     saved: &SavedOutfit,
     pieces: Vec<Option<ArticleView>>,
 ) -> Result<Vec<Option<(ArticleView, String)>>, Problem> {
-    let live = state.releases.current();
+    let live = state.releases().current();
     let customer = match &saved.outfit.customer {
         Some(id) => state.store.customers().get(id).await?,
         None => None,
@@ -604,7 +604,7 @@ async fn find_one(state: &AppState, text: &str) -> Result<Result<CustomerId, Str
     {
         return Ok(Ok(id));
     }
-    let found = search::customers(&state.store, &state.schema(), &state.synonyms, text, (0, 1)).await?;
+    let found = search::customers(&state.store, &state.schema(), state.synonyms(), text, (0, 1)).await?;
     Ok(match (found.count, found.rows.into_iter().next()) {
         (1, Some(customer)) => Ok(customer.id),
         (0, _) => Err(format!("there is no such customer: no id or profile contains “{text}”")),

@@ -85,7 +85,7 @@ pub(super) async fn pick(
     let is_search = !words.is_empty();
     let types = live.map(|live| live.catalogue.sets().types()).unwrap_or_default();
     let found = if is_search || live.is_none() {
-        search::articles(&state.store, &state.synonyms, words, &types).await?
+        search::articles(&state.store, state.synonyms(), words, &types).await?
     } else {
         search::Found::default()
     };
@@ -208,7 +208,7 @@ async fn hiding(
     let now = state.now();
     let count = async |view: &View, rules: Option<Timestamp>| {
         let question = listing(live, view, profile, slot, (Some(ids.to_vec()), rules));
-        match asking::unranked(live, &state.profiles, question, state.times()).await {
+        match asking::unranked(live, state.profiles(), question, state.times()).await {
             Ok((_, length)) => Ok(length),
             Err(ServiceError::Faults(_)) => Ok(shown),
             Err(error) => Err(fault::problem(error)),
@@ -295,7 +295,7 @@ async fn ranked(
         (Some(similar), None) => Some(similar.to_vec()),
         (None, found) => found,
     };
-    let (profiles, times) = (&state.profiles, state.times());
+    let (profiles, times) = (state.profiles(), state.times());
     let question = listing(live, view, profile, slot, (only, Some(times.now)));
     let (unranked, length) = asking::unranked(live, profiles, question.clone(), times).await?;
     let known = length - unranked.len();

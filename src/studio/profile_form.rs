@@ -195,7 +195,7 @@ async fn save(
     }
     let customer = Customer { id: id.clone(), features };
     let (store, now) = (state.store.by(visitor.author()), state.now());
-    let (profiles, releases) = (state.profiles.clone(), Arc::clone(&state.releases));
+    let (profiles, releases) = (state.profiles().clone(), Arc::clone(state.releases()));
     let saved = uncancelled(async move {
         let put = store.customers().put_expected(&customer, &expected, now).await;
         let copies = Copies { profiles: &profiles, releases: &releases };

@@ -319,7 +319,7 @@ pub(super) async fn count_accepted(
         if let Some(Some(article)) = slots.get(*slot) {
             // The outfit is saved by now, so a failure here is none of the stylist's.
             if let Err(error) =
-                judge(&state.store, &state.releases, name, article, Some(slots), FeedbackKind::Accepted, now)
+                judge(&state.store, state.releases(), name, article, Some(slots), FeedbackKind::Accepted, now)
                     .await
             {
                 warn!(%error, "a suggestion that a stylist used is not counted as accepted");

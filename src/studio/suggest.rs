@@ -165,7 +165,7 @@ pub(super) async fn suggest(
     };
     let question = super::question(view, profile.clone(), schema, true, request);
     let Suggestions { question, completion, ticket } =
-        asking::suggest(live, &state.profiles, &state.tickets, question, times).await?;
+        asking::suggest(live, state.profiles(), state.tickets(), question, times).await?;
     if let (None, [], Some(blank)) = (shown, &completion.sets[..], completion.blanks.first()) {
         let first = view.asking(blank.slot, &BTreeMap::new());
         return Box::pin(suggest(state, live, &first, asker, board)).await;
@@ -181,7 +181,7 @@ pub(super) async fn suggest(
             Request { k: BEFORE, filters: view.filters(), rules, ..Request::new(request.outfit, method) };
         // Who is in an arm is in it again: what was changed does not decide.
         let unchanged = super::question(view, profile.clone(), schema, false, plain);
-        Some(asking::complete_outfit(live, &state.profiles, unchanged, times).await?.1)
+        Some(asking::complete_outfit(live, state.profiles(), unchanged, times).await?.1)
     };
     let viewing = Viewing {
         person: asker.person,

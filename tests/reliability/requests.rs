@@ -6,6 +6,7 @@ use std::{path::Path, sync::Arc, time::SystemTime};
 use anyhow::{Result, ensure};
 use atelier::{
     app as web,
+    app::Parts,
     catalogue::search::Synonyms,
     completion::tickets::Tickets,
     config::{
@@ -16,7 +17,7 @@ use atelier::{
     people::{Access, RequireKey, Token},
     platform::{
         db::{Name, Store},
-        http::{AppState, CrossOrigins, Metrics, Parts},
+        http::{AppState, CrossOrigins},
     },
     releases::Releases,
     telemetry::Traces,
@@ -201,7 +202,6 @@ async fn router(demo: &Path, folder: &Path) -> Result<(Router, Token)> {
         limits: Limits::default(),
         tickets: Tickets::start(&store, terms, || [7; 32], Timestamp::from_millis(1)).await?,
         events: EventSettings::default().terms(),
-        metrics: Metrics::new(&offers),
         access,
         cross_origins: CrossOrigins::default(),
         trusted_proxies: Networks::default(),

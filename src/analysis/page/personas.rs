@@ -96,7 +96,7 @@ async fn page(
         outfit: query.outfit,
         content: Content::NoRelease,
     };
-    if let Some(live) = state.releases.current() {
+    if let Some(live) = state.releases().current() {
         live.name().clone_into(&mut page.release);
         page.methods = live.personas.methods();
         page.method = method(query.method, &page.methods)?;

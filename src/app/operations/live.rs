@@ -56,7 +56,7 @@ pub(super) async fn page(
     Analyst(visitor): Analyst,
     State(state): State<AppState>,
 ) -> Result<Html<String>, Problem> {
-    let (requests, live) = (state.metrics.requests(), state.releases.current());
+    let (requests, live) = (state.metrics.requests(), state.releases().current());
     let now = state.clock.now();
     let (routes, others) = route_rows(&requests);
     let page = LivePage {
@@ -70,7 +70,7 @@ pub(super) async fn page(
         sparks: sparks(&state.metrics.moments()),
         methods: live
             .as_ref()
-            .map(|live| method_rows(state.releases.engine().metrics(), live))
+            .map(|live| method_rows(state.releases().engine().metrics(), live))
             .unwrap_or_default(),
         routes,
         others,
@@ -126,14 +126,14 @@ fn runs(state: &AppState, live: Option<&LiveRelease>, now: Timestamp) -> Vec<(&'
     let mut runs = vec![
         ("Atelier", env!("CARGO_PKG_VERSION").to_owned()),
         ("Database", state.store.kind().to_owned()),
-        ("ONNX Runtime", state.releases.engine().onnx_runtime().to_owned()),
+        ("ONNX Runtime", state.releases().engine().onnx_runtime().to_owned()),
     ];
     if let Some(live) = live {
         let device = live.serving.device();
         let note = live.serving.device_note();
         runs.push(("Device", note.map_or_else(|| device.to_string(), |note| format!("{device} ({note})"))));
     }
-    let keys = match state.access.rule() {
+    let keys = match state.access().rule() {
         RequireKey::Always => "required",
         RequireKey::Never => "not required",
         RequireKey::Demo => "not required in the demo",

@@ -173,7 +173,7 @@ pub(crate) async fn answer(
     let (subjects, mut request) = body.read(&live, state.limits.columns as usize)?;
     request.live = said;
     request.rules = rules;
-    let comparison = comparison::compare(&live, &state.profiles, &subjects, &request, times)
+    let comparison = comparison::compare(&live, state.profiles(), &subjects, &request, times)
         .await
         .map_err(|error| locate_customer(error, one_customer))?;
     Ok(ComparisonBody::new(&live, &request, comparison, &shown, times.begun.elapsed()))

@@ -118,7 +118,7 @@ pub(crate) async fn answer(state: &AppState, body: ScoreBody) -> Result<ScoredBo
     let mut question = body.read(&live)?;
     question.request.filters = Filters::everything();
     let (resolved, score) =
-        score_outfit(&live, &state.profiles, question, times).await.map_err(fault::problem)?;
+        score_outfit(&live, state.profiles(), question, times).await.map_err(fault::problem)?;
     Ok(ScoredBody::new(&live, resolved.request.method, score, times.begun.elapsed()))
 }
 

@@ -147,8 +147,8 @@ async fn find(
     shown: &Shown,
 ) -> Result<(SimilarBody, Version), Problem> {
     let times = state.times();
-    let found = similar::find(live, &state.profiles, wanted, times).await.map_err(fault::query_problem)?;
-    let completion_id = found.issue_ticket(&state.tickets, live, times);
+    let found = similar::find(live, state.profiles(), wanted, times).await.map_err(fault::query_problem)?;
+    let completion_id = found.issue_ticket(state.tickets(), live, times);
     let Similar { articles, variants, warnings, .. } = found;
     let items = articles.into_iter().map(|(article, rules)| ItemBody {
         variant: shown.variant(&variants, &article),

@@ -27,7 +27,10 @@ pub use self::{
 };
 use crate::{
     config::TicketTerms,
-    platform::db::{Store, StoreError},
+    platform::{
+        db::{Store, StoreError},
+        http::AppState,
+    },
 };
 
 /// The name of the setting that holds the keys.
@@ -203,4 +206,11 @@ pub fn read_recorded(id: &str) -> Option<Ticket> {
 /// A ticket's bytes without the signature, and the signature.
 fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     bytes.split_at_checked(bytes.len().wrapping_sub(SIGNATURE))
+}
+
+impl AppState {
+    /// Issue and open completion ids.
+    pub fn tickets(&self) -> &Tickets {
+        self.part()
+    }
 }

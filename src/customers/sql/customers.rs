@@ -5,8 +5,11 @@ use std::collections::{HashMap, HashSet};
 use atelier_core::domain::{Customer, CustomerId, CustomerPatch, FeatureValue, PatchError};
 use sqlx::{AnyConnection, AssertSqlSafe};
 
-use crate::platform::db::{
-    Conflict, Resource, Resources, Store, StoreError, connect::Dialect, json, pages, search, upsert,
+use crate::{
+    outcomes::forget_caller,
+    platform::db::{
+        Conflict, Resource, Resources, Store, StoreError, connect::Dialect, json, pages, search, upsert,
+    },
 };
 
 /// As many articles as training gives a model of a customer.
@@ -123,6 +126,10 @@ impl Resource for Customer {
 
     fn owner(id: &CustomerId) -> Option<&CustomerId> {
         Some(id)
+    }
+
+    async fn forget(connection: &mut AnyConnection, customer: &CustomerId) -> Result<(), StoreError> {
+        forget_caller(connection, customer).await
     }
 }
 

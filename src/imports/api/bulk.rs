@@ -93,7 +93,7 @@ pub(crate) async fn import<T: Importable>(
     check_media_type(request.headers(), MEDIA_TYPES[0], |found| MEDIA_TYPES.contains(&found))?;
     let file = spool(Incoming::new(request, state.limits.bulk_bytes, state.limits)).await?;
     let mut import = state.store.by(author).import(state.now()).await?;
-    let mut census = state.releases.current().map(|live| Census::new(Arc::clone(live.serving.release())));
+    let mut census = state.releases().current().map(|live| Census::new(Arc::clone(live.serving.release())));
     let read = read::<T>(state, &mut import, file, census.as_mut()).await;
     let read = read.and_then(|(counts, report)| {
         if may_commit(&report, skip_bad) { Ok((counts, report)) } else { Err(refusal(&report)) }
@@ -108,9 +108,9 @@ pub(crate) async fn import<T: Importable>(
     let state = state.clone();
     uncancelled(async move {
         let committed = import.commit().await;
-        state.profiles.forget_all();
+        state.profiles().forget_all();
         committed?;
-        state.releases.apply_change().await;
+        state.releases().apply_change().await;
         Ok::<_, StoreError>(())
     })
     .await?;

@@ -3,6 +3,7 @@
 //! Each replica looks every second which feeds are due, and fetches those whose lease it gets. A fetch is a job
 //! (`import::jobs`), even if nothing comes of it. A source's secrets go to its own server only.
 
+pub(crate) mod metrics;
 mod schedule;
 
 use std::{
@@ -37,6 +38,7 @@ use super::{
 use crate::platform::{
     db::{Author, ChangeError, Expected, Put, Store, StoreError, Version},
     fault::Fault,
+    http::AppState,
 };
 
 /// How often a replica looks for feeds that are due, and how often it renews a lease.
@@ -370,5 +372,12 @@ pub fn stored_address(source: &FeedSource) -> Option<Address> {
     match &source.authorization {
         Some(value) => address.with_authorization(value),
         None => Some(address),
+    }
+}
+
+impl AppState {
+    /// The feeds that the service fetches by itself.
+    pub fn feeds(&self) -> &Feeds {
+        self.part()
     }
 }

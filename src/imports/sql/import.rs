@@ -6,16 +6,13 @@
 
 use std::{
     borrow::Borrow,
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fs::{File, TryLockError},
     io,
     time::Duration,
 };
 
-use atelier_core::{
-    domain::{Article, ArticleId, Customer, CustomerId, Outfit, Timestamp},
-    util::digest::sha256,
-};
+use atelier_core::domain::{Article, ArticleId, Customer, CustomerId, Outfit, Timestamp};
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 use sqlx::{
@@ -33,6 +30,7 @@ use crate::{
         Counts, Entry, Resource, Store, StoreError,
         connect::Dialect,
         json,
+        overtaking::{WRITING, overtaken},
         pages::{self, PARSED_TOGETHER},
         resource::{ResourceRow, by_id, remove},
         revisions::{self, Changed},
@@ -44,9 +42,6 @@ use crate::{
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 /// The key of the advisory lock that an import holds on Postgres: "atel" in ASCII.
 const LOCK: i64 = 0x6174_656c;
-/// That of the lock that a slice holds, and that changes of articles and customers share. A slice would not see that a change
-/// which is not yet committed is about its row. One write runs at a time on `SQLite`.
-const TURN: i64 = LOCK + 1;
 /// Rows that are cleaned up in one transaction. Others get as much time between two of them.
 const STEP: u64 = 2000;
 
@@ -478,7 +473,7 @@ impl Lock {
                 // A stricter level, which may be the server's default, would show the database from before the wait.
                 let mut transaction =
                     self.connection().begin_with("begin isolation level read committed").await?;
-                let turn = sqlx::query("select pg_advisory_xact_lock($1)").bind(TURN);
+                let turn = sqlx::query("select pg_advisory_xact_lock($1)").bind(WRITING);
                 turn.execute(&mut *transaction).await?;
                 Ok(transaction)
             }
@@ -653,54 +648,6 @@ fn without_unfit<Row>(
         }
         row => Some(row),
     })
-}
-
-/// Notes that a row is changed by a request, which a running import then leaves alone.
-pub(crate) async fn overtake(
-    connection: &mut AnyConnection,
-    dialect: Dialect,
-    table: &'static str,
-    id: &str,
-) -> Result<(), StoreError> {
-    let running = match dialect {
-        Dialect::Sqlite => sqlx::query_scalar("select number from running_import"),
-        Dialect::Postgres => {
-            sqlx::query_scalar("select number from running_import, pg_advisory_xact_lock_shared($1)")
-                .bind(TURN)
-        }
-    };
-    let number: i64 = running.fetch_one(&mut *connection).await?;
-    if number % 2 == 1 {
-        sqlx::query("insert into import_skips (row_hash) values ($1) on conflict do nothing")
-            .bind(row_hash(table, id))
-            .execute(connection)
-            .await?;
-    }
-    Ok(())
-}
-
-/// Those of the ids that were changed by requests since the import began.
-async fn overtaken<'i>(
-    connection: &mut AnyConnection,
-    dialect: Dialect,
-    table: &'static str,
-    ids: &[&'i str],
-) -> Result<HashSet<&'i str>, StoreError> {
-    let any: Option<i64> = sqlx::query_scalar("select cast(1 as bigint) from import_skips limit 1")
-        .fetch_optional(&mut *connection)
-        .await?;
-    if any.is_none() {
-        return Ok(HashSet::new());
-    }
-    let by_hash: HashMap<String, &str> = ids.iter().map(|id| (row_hash(table, id), *id)).collect();
-    let hashes: Vec<&str> = by_hash.keys().map(String::as_str).collect();
-    let select = "select row_hash from import_skips where row_hash in";
-    let found: Vec<(String,)> = pages::lock_by_ids(connection, dialect, select, &hashes).await?;
-    Ok(found.iter().filter_map(|(hash,)| by_hash.get(hash).copied()).collect())
-}
-
-fn row_hash(table: &str, id: &str) -> String {
-    sha256(format!("{table}\0{id}").as_bytes())
 }
 
 impl std::fmt::Debug for Import {

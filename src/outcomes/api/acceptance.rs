@@ -153,7 +153,7 @@ async fn get(
     let only = CountedOnly { release, method, arm, article_type: r#type, slot: slot.map(u32::from) };
     let by = query.by.map_or(Ok(By::Day), |by| by.parse()).map_err(refuse)?;
     let days = DaysQuery { days: query.days }.read()?;
-    let schema = state.releases.schema();
+    let schema = state.releases().schema();
     let found = acceptance::acceptance(&state.store, &schema, &by, &only, days, state.now()).await?;
     let item = |(value, outcomes): (String, Outcomes)| AcceptanceItem { value, outcomes: outcomes.into() };
     Ok(Json(AcceptanceBody { items: found.rows.into_iter().map(item).collect(), total: found.total.into() }))

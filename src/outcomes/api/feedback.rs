@@ -147,7 +147,7 @@ const EVENTS_EACH: u32 = 5;
 fn check_pace(state: &AppState, reader: &Reader, peer: Option<IpAddr>, count: u32) -> Result<(), Problem> {
     let (Reader::Visitors(_), Some(address)) = (reader, peer) else { return Ok(()) };
     let rate = state.limits.address_rate.saturating_mul(EVENTS_EACH).max(MOST_OF_A_PAGE);
-    let counted = state.access.check_rate(Sender::of_events(address), count, rate, Instant::now());
+    let counted = state.access().check_rate(Sender::of_events(address), count, rate, Instant::now());
     counted.map_err(|wait| refuse_rate("this address", rate, "events", wait))
 }
 
@@ -175,7 +175,7 @@ async fn record_all(
             return Ok(items);
         }
         let good = part.iter().flatten().cloned();
-        let recorded = feedback::record_all(&state.store, &state.releases, &state.tickets, good).await?;
+        let recorded = feedback::record_all(&state.store, state.releases(), state.tickets(), good).await?;
         let mut recorded = recorded.into_iter();
         for report in part {
             let result = report.and_then(|(report, _)| {
@@ -200,7 +200,7 @@ async fn record(
 ) -> Result<RecordedEvent, Problem> {
     let report = body.read(state, reader).await?;
     let id = report.id.clone();
-    let recorded = feedback::record(&state.store, &state.releases, &state.tickets, report, now).await;
+    let recorded = feedback::record(&state.store, state.releases(), state.tickets(), report, now).await;
     let recorded = recorded.map_err(super::event_problem)?;
     Ok(RecordedEvent::new(id, recorded))
 }
@@ -369,7 +369,7 @@ impl From<FeedbackCounts> for CountBody {
     (status = 200, description = "The outfits", body = BytesSchema, content_type = "application/x-ndjson"),
 ))]
 async fn accepted(State(state): State<AppState>) -> Response {
-    let schema = state.releases.schema();
+    let schema = state.releases().schema();
     let pages = feedback::accepted_outfits(&state.store).map_ok(move |page| {
         let fits = |outfit: &Outfit| schema.outfit_size().check(outfit.articles().len()).is_ok();
         let outfits = page.into_iter().map(|accepted| accepted.outfit).filter(fits);

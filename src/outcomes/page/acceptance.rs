@@ -95,7 +95,7 @@ impl AcceptanceQuery {
         if !PERIODS.contains(&days) {
             return Err(refuse("days", format!("a period has 7, 30 or 90 days, found {days}")));
         }
-        let schema = state.releases.schema();
+        let schema = state.releases().schema();
         let found =
             acceptance::acceptance(&state.store, &schema, &by, &self.only(), days, state.now()).await?;
         Ok((by, days, found))
@@ -156,7 +156,7 @@ pub(crate) async fn page(
             *slot = place(slot);
         }
     }
-    let schema = state.releases.schema();
+    let schema = state.releases().schema();
     let choice = |by: By| (by.to_string(), by.label(&schema));
     let label = by.label(&schema);
     let today = day_of(state.now());
@@ -262,7 +262,7 @@ fn draw_days(days: RangeInclusive<i64>, rows: &[(String, Outcomes)]) -> String {
         else {
             continue;
         };
-        let says = format!("{date}: {} of {}", figures::share(share), figures::count(outcomes.shown));
+        let says = format!("{date}: {} of {}", share.in_words(), figures::count(outcomes.shown));
         series.marked.push(Mark { point: series.points.len(), says });
         series.points.push((number(day), share.value));
         series.band.push((number(day), share.low, share.high));
@@ -292,7 +292,7 @@ fn draw_values(label: &str, rows: &[(String, Outcomes)]) -> String {
             name: value.clone(),
             note: format!("{} shown", figures::count(outcomes.shown)),
             dots: vec![Some(Whisker { at: share.value, low: share.low, high: share.high })],
-            says: vec![format!("{value}: {}", figures::share(share))],
+            says: vec![format!("{value}: {}", share.in_words())],
         })
     };
     let rows: Vec<WhiskerRow> = rows.iter().filter_map(row).take(MOST_DRAWN).collect();

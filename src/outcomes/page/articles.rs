@@ -45,7 +45,7 @@ pub(crate) async fn page(
     Analyst(visitor): Analyst,
     State(state): State<AppState>,
 ) -> Result<Html<String>, Problem> {
-    let coverage = match state.releases.current() {
+    let coverage = match state.releases().current() {
         Some(live) => {
             let report = coverage::report(&state.store, &live).await?;
             Some(CoverageView::new(live.name(), report, &state.notation))

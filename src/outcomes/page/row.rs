@@ -2,12 +2,9 @@
 
 use atelier_core::util::notation::Notation;
 
-use crate::{
-    outcomes::{
-        Outcomes, Sales,
-        acceptance::{money, share},
-    },
-    platform::page::figures,
+use crate::outcomes::{
+    Outcomes, Sales,
+    acceptance::{Share, money, share},
 };
 
 /// Outcomes of suggestions.
@@ -35,7 +32,7 @@ impl OutcomesRow {
             counts: [shown, accepted, rejected, sold.bought].map(count),
             then: then(sold),
             in_window: [count(in_window.bought), returned, kept, revenue],
-            acceptance: share(accepted, shown).map_or_else(|| "–".to_owned(), figures::share),
+            acceptance: share(accepted, shown).map_or_else(|| "–".to_owned(), Share::in_words),
         }
     }
 }

@@ -113,7 +113,7 @@ async fn keys_page(
         keys: keys.iter().map(|key| KeyView::new(key, now)).collect(),
         scopes: Scope::ALL,
         lifetimes: LIFETIMES,
-        rule: state.access.rule(),
+        rule: state.access().rule(),
         typed,
         form: Uuid::new_v4(),
         refused,
@@ -170,7 +170,7 @@ pub(super) async fn create(
     }
     let now = state.now();
     let lifetime = days.map(|days| Duration::from_hours(24 * days));
-    let access = state.access.by(visitor.author());
+    let access = state.access().by(visitor.author());
     let form = form.unwrap_or_else(|| Uuid::new_v4().to_string());
     let key = Key::of_form(&visitor.token, &format!("{form} {name} {opens:?} {days:?}"), &opens);
     let record = access.record_key(&key, &name, &opens, lifetime, now).await?;

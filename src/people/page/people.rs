@@ -102,7 +102,7 @@ pub(super) async fn create(
     };
     let form = form.unwrap_or_else(|| Uuid::new_v4().to_string());
     let link = Token::of_form(&visitor.token, &format!("{form} {name} {role}"));
-    let (access, author, now) = (state.access.clone(), visitor.author(), state.now());
+    let (access, author, now) = (state.access().clone(), visitor.author(), state.now());
     let added = uncancelled({
         let (store, access, link) = (state.store.by(author), access.by(author), link.clone());
         async move {
@@ -140,7 +140,7 @@ async fn create_link(
     person: &Person,
     base_url: &str,
 ) -> Result<Response, Problem> {
-    let token = state.access.by(visitor.author()).link(person.id, state.now()).await?;
+    let token = state.access().by(visitor.author()).link(person.id, state.now()).await?;
     link_page(visitor, person, &token, base_url)
 }
 

@@ -75,7 +75,7 @@ async fn sign_in(
     Https(https): Https,
     OpenForm(Credentials { name, password, next }): OpenForm<Credentials>,
 ) -> Result<Response, Problem> {
-    match state.access.by(author).sign_in(&name, &password, device.as_ref(), state.now()).await {
+    match state.access().by(author).sign_in(&name, &password, device.as_ref(), state.now()).await {
         Ok(token) => signed_in(&state, &token, https, destination(&next)).await,
         Err(error) => refuse(&state, error, name, next),
     }
@@ -112,7 +112,7 @@ async fn link(State(state): State<AppState>, Path(link): Path<String>) -> Result
 }
 
 async fn find_holder(state: &AppState, link: &str) -> Result<Person, SignInError> {
-    state.access.holder(&parse_link(link)?, state.now()).await
+    state.access().holder(&parse_link(link)?, state.now()).await
 }
 
 fn link_page(
@@ -148,7 +148,7 @@ async fn enter(
     OpenForm(Entry { link, password }): OpenForm<Entry>,
 ) -> Result<Response, Problem> {
     let password = (!password.is_empty()).then_some(password);
-    let access = state.access.by(author).of_shop(&host);
+    let access = state.access().by(author).of_shop(&host);
     let entered = match parse_link(&link) {
         Ok(link) => access.enter(&link, password.as_deref(), state.now()).await,
         Err(error) => Err(error),
@@ -185,7 +185,7 @@ async fn password_page(
     visitor: &Visitor,
     refused: Option<String>,
 ) -> Result<Html<String>, Problem> {
-    let has_password = state.access.has_password(visitor.person.id).await?;
+    let has_password = state.access().has_password(visitor.person.id).await?;
     let (shell, name) = (visitor.plain_shell(), visitor.person.name.to_string());
     Ok(Html(PasswordPage { shell, name, has_password, refused }.render()?))
 }
@@ -204,7 +204,7 @@ async fn change_password(
     Form(NewPassword { old, password }): Form<NewPassword>,
 ) -> Result<Response, Problem> {
     let visitor = visitor.ok_or_else(signed_out)?;
-    let access = state.access.by(visitor.author()).of_shop(&visitor.host);
+    let access = state.access().by(visitor.author()).of_shop(&visitor.host);
     match access.change_password(&visitor.person, &old, &password, state.now()).await {
         Ok(token) => signed_in(&state, &token, https, destination("")).await,
         Err(error @ (SignInError::OldPassword | SignInError::Password(_))) => {
@@ -225,14 +225,14 @@ async fn sign_out(
     Form(Nothing {}): Form<Nothing>,
 ) -> Result<Response, Problem> {
     if let Some(visitor) = visitor {
-        state.access.by(visitor.author()).sign_out(&visitor.token, state.now()).await?;
+        state.access().by(visitor.author()).sign_out(&visitor.token, state.now()).await?;
     }
     Ok(([(header::SET_COOKIE, cookie(None, https))], Redirect::to("/sign-in")).into_response())
 }
 
 async fn signed_in(state: &AppState, token: &Token, https: bool, to: &str) -> Result<Response, Problem> {
-    let cookie = cookie(Some((token, state.access.lifetimes())), https);
-    let device = state.access.device(token, state.now()).await?;
+    let cookie = cookie(Some((token, state.access().lifetimes())), https);
+    let device = state.access().device(token, state.now()).await?;
     let device = device.map(|device| [(header::SET_COOKIE, device_cookie(&device, https))]);
     let answer = (AppendHeaders([(header::SET_COOKIE, cookie)]), device.map(AppendHeaders), Redirect::to(to));
     Ok(answer.into_response())

@@ -5,7 +5,7 @@ use std::{convert::Infallible, net::IpAddr, time::Duration};
 use atelier_core::domain::Role;
 use axum::{
     extract::FromRequestParts,
-    http::{Extensions, HeaderMap, HeaderName, Method, header, request::Parts},
+    http::{HeaderMap, HeaderName, Method, header, request::Parts},
     response::{IntoResponse, Redirect, Response},
 };
 
@@ -14,15 +14,13 @@ use crate::{
     platform::{
         db::{Actor, Author},
         http::{AppState, Kind, Problem, https::is_https, peer::Peer},
-        page::shell::{Frame, Page, Shell, SignedIn},
+        page::{
+            session::{COOKIE, HOST_COOKIE, read_cookie, token},
+            shell::{Frame, Page, Shell, SignedIn},
+        },
     },
 };
 
-/// The cookie that holds a session's token.
-const COOKIE: &str = "atelier_session";
-/// Over https. Browsers accept this name only from the host itself and over https, so neither another host of the
-/// domain nor anyone on the network can plant a session.
-const HOST_COOKIE: &str = "__Host-atelier_session";
 /// The cookies of a device that has signed in with a password, which sign-outs leave there.
 const DEVICE_COOKIE: &str = "atelier_device";
 const HOST_DEVICE_COOKIE: &str = "__Host-atelier_device";
@@ -122,7 +120,7 @@ impl FromRequestParts<AppState> for Guest {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
         let Some(token) = token(&parts.headers, &parts.extensions) else { return Ok(Self(None)) };
-        let session = state.access.session(&token, state.now()).await?;
+        let session = state.access().session(&token, state.now()).await?;
         let peer = Peer::ip(&parts.extensions);
         let demo = state.is_demo();
         let host = read_host(&parts.headers);
@@ -152,19 +150,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Stranger {
     }
 }
 
-/// The session's token in the browser's cookies.
-pub(crate) fn token(headers: &HeaderMap, extensions: &Extensions) -> Option<Token> {
-    read_cookie(headers, if is_https(headers, extensions) { HOST_COOKIE } else { COOKIE })
-}
-
 fn read_host(headers: &HeaderMap) -> String {
     headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned()
-}
-
-fn read_cookie(headers: &HeaderMap, expected: &str) -> Option<Token> {
-    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find_map(|(name, value)| (name == expected).then(|| Token::parse(value)).flatten())
 }
 
 /// The `Set-Cookie` value that keeps a session, or ends it without a token.

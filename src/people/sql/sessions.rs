@@ -8,8 +8,10 @@ use super::{
     people::{self, Person},
     sign_in_links,
 };
-use crate::people::PersonId;
-use crate::platform::db::{Actor, Author, Entry, Store, StoreError, TokenHash, record::Record};
+use crate::{
+    people::PersonId,
+    platform::db::{Actor, Author, Entry, Store, StoreError, TokenHash, record::Record},
+};
 
 /// The sessions of a [`Store`].
 #[derive(Debug, Clone, Copy)]

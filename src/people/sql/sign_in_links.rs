@@ -5,8 +5,10 @@ use serde_json::json;
 use sqlx::AnyConnection;
 
 use super::people::{self, Person};
-use crate::people::PersonId;
-use crate::platform::db::{Entry, Store, StoreError, TokenHash};
+use crate::{
+    people::PersonId,
+    platform::db::{Entry, Store, StoreError, TokenHash},
+};
 
 /// The sign-in links of a [`Store`].
 #[derive(Debug, Clone, Copy)]

@@ -19,6 +19,7 @@ mod growth;
 pub(crate) mod json;
 mod migrate;
 mod open_error;
+pub(crate) mod overtaking;
 pub(crate) mod pages;
 mod postgres;
 mod probe;

@@ -15,6 +15,7 @@ use super::{
     ChangeError, Entry, Expected, Put, Store, StoreError, Stored, Version,
     audit::{self, ERASED},
     connect::Dialect,
+    overtaking,
     pages::{self, PART},
     revisions::{self, Changed},
     search, upsert,
@@ -61,6 +62,13 @@ pub trait Resource: Clone + Send + Sync + 'static {
     fn apply(patch: &Self::Patch, stored: Option<Self>) -> Result<Self, PatchError>;
     /// The customer whose data a row is.
     fn owner(id: &Self::Id) -> Option<&CustomerId>;
+    /// Removes what names the customer in rows that stay.
+    fn forget(
+        _connection: &mut AnyConnection,
+        _customer: &CustomerId,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        async { Ok(()) }
+    }
     /// The ids of the values that some of these ids are aliases of: an article's, by its variant's.
     fn aliases(
         _store: &Store,
@@ -205,7 +213,7 @@ impl<'a, R: Resource> Resources<'a, R> {
     ) -> Result<(Put, Version), ChangeError> {
         let row = ResourceRow::new(value, self.store.row_bytes, now.millis(), 0)?;
         let mut transaction = self.begin(Some(Change::Value(value))).await?;
-        crate::imports::overtake(&mut transaction, self.store.dialect, R::TABLE, value.id().borrow()).await?;
+        overtaking::overtake(&mut transaction, self.store.dialect, R::TABLE, value.id().borrow()).await?;
         let mut found = false;
         if !expected.is_anything() {
             let current = self.lock(&mut transaction, value.id()).await?;
@@ -230,7 +238,7 @@ impl<'a, R: Resource> Resources<'a, R> {
         let mut transaction = self.begin(Some(Change::Patch(patch))).await?;
         let aliases = R::aliases(self.store, &mut transaction, &[R::target(patch)]).await?;
         let id = aliases.get::<R::Id>(R::target(patch)).unwrap_or_else(|| R::target(patch));
-        crate::imports::overtake(&mut transaction, self.store.dialect, R::TABLE, id.borrow()).await?;
+        overtaking::overtake(&mut transaction, self.store.dialect, R::TABLE, id.borrow()).await?;
         let stored = self.lock(&mut transaction, id).await?.ok_or(ChangeError::Missing)?;
         expected.check(Some(&stored.version))?;
         let value = R::apply(patch, Some(stored.value))?;
@@ -260,7 +268,7 @@ impl<'a, R: Resource> Resources<'a, R> {
         now: Timestamp,
     ) -> Result<bool, ChangeError> {
         let mut transaction = self.begin(None).await?;
-        crate::imports::overtake(&mut transaction, self.store.dialect, R::TABLE, id.borrow()).await?;
+        overtaking::overtake(&mut transaction, self.store.dialect, R::TABLE, id.borrow()).await?;
         if !expected.is_anything()
             && let Some(stored) = self.lock(&mut transaction, id).await?
         {
@@ -351,7 +359,7 @@ pub(crate) async fn remove<R: Resource>(
     let visible = sqlx::query(AssertSqlSafe(sql)).bind(id.borrow()).fetch_optional(&mut *connection);
     let found = visible.await?.is_some();
     if let Some(customer) = R::owner(id) {
-        crate::outcomes::forget_caller(connection, customer).await?;
+        R::forget(connection, customer).await?;
     }
     // A running import's row, too. The foreign keys of outfits, notes and feedback events do the rest.
     let sql = format!("delete from {} where id = $1", R::TABLE);

@@ -11,7 +11,6 @@ use axum::{
 };
 
 use super::{Kind, Problem};
-use crate::people::gate::has_publishable_key;
 
 /// Of all routes; a path that does not take one says so when it is asked.
 pub(crate) const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
@@ -49,14 +48,20 @@ impl CrossOrigins {
     }
 
     /// What the answer says about pages of other sites; nothing if none may call.
-    pub(crate) fn answer(&self, request: &Request, is_for_pages: bool) -> Option<CrossOrigin> {
+    /// `has_key`: whether a page's key is sent.
+    pub(crate) fn answer(
+        &self,
+        request: &Request,
+        is_for_pages: bool,
+        has_key: impl FnOnce(&HeaderMap) -> bool,
+    ) -> Option<CrossOrigin> {
         if self.0.is_empty() && !is_for_pages {
             return None;
         }
         let origin = request.headers().get(header::ORIGIN);
         let asks_first = request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-        let by_key = is_for_pages && (asks_first || has_publishable_key(request.headers()));
+        let by_key = is_for_pages && (asks_first || has_key(request.headers()));
         let is_admitted = |origin: &&HeaderValue| by_key || self.names(origin);
         Some(CrossOrigin { admitted: origin.filter(is_admitted).cloned(), asks_first })
     }

@@ -1,20 +1,17 @@
 //! Shared by all routes: the state, problems, extractors, keys, metrics, and serving connections.
 
-mod answers;
 pub(crate) mod compression;
 pub(crate) mod conditions;
 mod cors;
 mod error;
 pub(crate) mod extract;
 pub(crate) mod fault;
-pub(crate) mod health;
 pub(crate) mod host;
 pub(crate) mod https;
 pub(crate) mod metrics;
 pub(crate) mod openapi;
 pub(crate) mod paging;
 pub(crate) mod peer;
-pub(crate) mod probes;
 pub(crate) mod problem;
 pub(crate) mod request_id;
 pub(crate) mod resource;
@@ -35,6 +32,6 @@ pub use self::{
     metrics::{Metrics, SAMPLED},
     problem::{Finding, KINDS, Kind, Problem, ProblemBody},
     request_id::RequestId,
-    state::{AppState, Parts},
+    state::{AppState, Ground},
 };
 pub(crate) use self::{cors::METHODS, state::Published};

@@ -14,7 +14,7 @@ use super::{
     routes::{Deadline, Guards, Routes},
     schema::{ConditionSchema, names},
 };
-use crate::{config::Limits, people::gate as keys};
+use crate::config::Limits;
 
 /// The document as text, for programs that make clients of it.
 pub(crate) fn simplified(document: &Value) -> Document {
@@ -28,7 +28,6 @@ pub(crate) fn finish(document: &openapi::OpenApi, guards: &Guards, limits: Limit
     let mut document = serde_json::to_value(document).expect("the document is plain JSON; this is a bug");
     add_limits(&mut document, limits);
     tighten(&mut document);
-    keys::describe(&mut document, guards);
     let paths = document.get_mut("paths").and_then(Value::as_object_mut);
     for (path, item) in paths.into_iter().flatten() {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {

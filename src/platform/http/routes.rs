@@ -8,7 +8,7 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 use super::AppState;
-use crate::people::Scope;
+use crate::platform::scope::Scope;
 
 /// Every API route is at its path, and at its path after this.
 pub(crate) const VERSION: &str = "/v1";

@@ -1,56 +1,40 @@
 //! The state that all handlers share.
 
 use std::{
+    any::type_name,
     ops::Deref,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
-    time::Instant,
 };
 
 use atelier_core::{
     domain::Timestamp,
-    util::{clock::Clock, fetch::Reach, notation::Notation, zone::Zone},
+    util::{clock::Clock, notation::Notation, zone::Zone},
 };
-use atelier_files::NotWorn;
-use axum::extract::FromRef;
+use axum::{extract::FromRef, http::Extensions};
 
-use super::{CrossOrigins, Kind, Metrics, Problem, answers::Answers, conditions::Document, health::Health};
+use super::{CrossOrigins, Metrics, conditions::Document};
 use crate::{
-    catalogue::{changes::Copies, search::Synonyms},
-    completion::{asking::Times, tickets::Tickets},
-    config::{EventTerms, Limits, Networks, TRANSFER_BYTES},
-    customers::profiles::Profiles,
-    imports::{
-        feeds::{Feeds, FetchLimits},
-        jobs::Jobs,
-    },
-    outcomes::events::Recorder,
-    people::{Access, RequireKey},
+    config::{Limits, Networks},
     platform::db::Store,
-    releases::{LiveRelease, Releases, ServedSchema},
     telemetry::Traces,
 };
 
 /// The state that all handlers share. Every request clones it more than once, so it is one pointer.
+///
+/// Each feature adds methods that find its own part.
 #[derive(Clone)]
 #[expect(missing_debug_implementations, reason = "it holds a secret, which must not reach a log")]
 pub struct AppState(Arc<Shared>);
 
-/// The fields of the state.
+/// What every feature uses.
 #[expect(missing_debug_implementations, reason = "it holds a secret, which must not reach a log")]
-pub struct Parts {
+pub struct Ground {
     pub store: Store,
-    pub profiles: Profiles,
-    pub releases: Arc<Releases>,
     pub limits: Limits,
-    /// Issues and opens completion ids.
-    pub tickets: Tickets,
-    /// For how long events matter.
-    pub events: EventTerms,
     pub metrics: Metrics,
-    pub access: Access,
     /// Sites whose pages may call the service.
     pub cross_origins: CrossOrigins,
     /// Proxies whose word about their caller counts.
@@ -61,24 +45,12 @@ pub struct Parts {
     pub notation: Notation,
     /// In which people write times of rules.
     pub zone: Zone,
-    /// Words that searches take as the same.
-    pub synonyms: Synonyms,
-    /// What product feeds have and nobody wears.
-    pub not_worn: NotWorn,
-    /// The attributes of articles that answers to publishable keys have.
-    pub public_attributes: Arc<[String]>,
-    /// Which servers may be asked for feeds.
-    pub feed_reach: Reach,
-    /// Names this process where replicas agree on who does something.
-    pub process: String,
 }
 
 struct Shared {
-    parts: Parts,
-    jobs: Jobs,
-    feeds: Feeds,
-    health: Health,
-    answers: Answers,
+    ground: Ground,
+    /// The parts of features, by their types.
+    parts: Extensions,
     published: OnceLock<Published>,
     /// The service was told to stop.
     stopping: AtomicBool,
@@ -92,46 +64,24 @@ pub(crate) struct Published {
 }
 
 impl Deref for AppState {
-    type Target = Parts;
+    type Target = Ground;
 
-    fn deref(&self) -> &Parts {
-        &self.0.parts
+    fn deref(&self) -> &Ground {
+        &self.0.ground
     }
 }
 
 impl AppState {
-    pub fn new(parts: Parts) -> Self {
-        let jobs = Jobs::new(
-            parts.store.clone(),
-            Arc::clone(&parts.releases),
-            parts.profiles.clone(),
-            parts.clock.clone(),
-            parts.not_worn.clone(),
-            parts.limits.bulk_rows,
-        );
-        let fetching = FetchLimits {
-            reach: parts.feed_reach,
-            bytes: parts.limits.bulk_bytes,
-            within: parts.limits.stream(),
-            stall_bytes: TRANSFER_BYTES as u64,
-            stall: parts.limits.transfer(),
-        };
-        let feeds = Feeds::new(
-            parts.store.clone(),
-            jobs.clone(),
-            parts.clock.clone(),
-            fetching,
-            parts.process.clone(),
-        );
-        Self(Arc::new(Shared {
-            parts,
-            jobs,
-            feeds,
-            health: Health::default(),
-            answers: Answers::default(),
-            published: OnceLock::new(),
-            stopping: AtomicBool::new(false),
-        }))
+    /// `app` puts it together: see `app::Parts`.
+    pub(crate) fn of(ground: Ground, parts: Extensions) -> Self {
+        let (published, stopping) = (OnceLock::new(), AtomicBool::new(false));
+        Self(Arc::new(Shared { ground, parts, published, stopping }))
+    }
+
+    /// A feature's part, for its own methods.
+    pub(crate) fn part<T: Send + Sync + 'static>(&self) -> &T {
+        let part = self.0.parts.get();
+        part.unwrap_or_else(|| panic!("app puts {} into the state; this is a bug", type_name::<T>()))
     }
 
     /// From now on `/readyz` tells load balancers to send new requests elsewhere.
@@ -143,24 +93,6 @@ impl AppState {
         self.0.stopping.load(Ordering::Relaxed)
     }
 
-    /// The feeds that are imported in the background.
-    pub fn jobs(&self) -> &Jobs {
-        &self.0.jobs
-    }
-
-    /// The feeds that the service fetches by itself.
-    pub fn feeds(&self) -> &Feeds {
-        &self.0.feeds
-    }
-
-    pub(crate) fn health(&self) -> &Health {
-        &self.0.health
-    }
-
-    pub(crate) fn answers(&self) -> &Answers {
-        &self.0.answers
-    }
-
     pub(crate) fn publish(&self, published: Published) {
         // A second router makes the same.
         let _ = self.0.published.set(published);
@@ -170,38 +102,8 @@ impl AppState {
         self.0.published.get().expect("the router publishes them; this is a bug")
     }
 
-    /// Whether this is the demo, which says so on every page.
-    pub(crate) fn is_demo(&self) -> bool {
-        self.access.rule() == RequireKey::Demo
-    }
-
-    /// The live release, for one request to keep while it runs.
-    pub(crate) fn live_release(&self) -> Result<Arc<LiveRelease>, Problem> {
-        self.releases.current().ok_or_else(|| {
-            let detail = "no release is live; make one with atelier-training, put it into the models folder and \
-                          activate it";
-            Problem::new(Kind::NoRelease, detail)
-        })
-    }
-
-    pub(crate) fn schema(&self) -> ServedSchema {
-        self.releases.schema()
-    }
-
-    /// Records events of the shop.
-    pub(crate) fn recorder(&self) -> Recorder<'_> {
-        let copies = Copies { profiles: &self.profiles, releases: &self.releases };
-        Recorder { store: &self.store, tickets: &self.tickets, terms: self.events, copies: Some(copies) }
-    }
-
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now().into()
-    }
-
-    /// The times of a question that is asked now.
-    pub(crate) fn times(&self) -> Times {
-        let begun = Instant::now();
-        Times { now: self.now(), begun, deadline: begun + self.limits.deadline() }
     }
 }
 

@@ -8,7 +8,7 @@ use atelier_core::domain::{
     ArticleId, CustomerId, FeatureValue, Features, Kind, Method, OutfitSize, Schema, parse_price,
 };
 
-use crate::{completion::Filters, platform::http::Finding};
+use crate::platform::http::Finding;
 
 /// In place of a feature's value: the feature counts as unknown.
 pub(crate) const NOT_GIVEN: &str = "(not given)";
@@ -263,23 +263,6 @@ pub(crate) struct PageFilters {
     pub(crate) sold_out: bool,
     /// Includes what the customer never wears.
     pub(crate) no_gos: bool,
-}
-
-impl PageFilters {
-    pub(crate) fn filters(&self, types: BTreeMap<usize, Vec<String>>) -> Filters {
-        Filters {
-            types,
-            exclude: self.exclude.clone(),
-            least_price: self.least_price,
-            most_price: self.most_price,
-            most_total: self.most_total,
-            fit: !self.unfit,
-            in_stock: !self.sold_out,
-            store: self.store.clone().filter(|_| !self.sold_out),
-            no_gos: !self.no_gos,
-            ..Filters::default()
-        }
-    }
 }
 
 /// Features for the encoder, which reports values that do not fit the schema.

@@ -6,14 +6,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::outcomes::acceptance::Share;
-
-/// `25.0 % (4.6 to 69.9)`
-pub(crate) fn share(share: Share) -> String {
-    let [value, low, high] = [share.value, share.low, share.high].map(|share| 100.0 * share);
-    format!("{value:.1} % ({low:.1} to {high:.1})")
-}
-
 /// The text of a CSV file as a download.
 pub(crate) fn csv_file(name: &str, text: String) -> Response {
     let disposition = format!("attachment; filename=\"{}\"", name.replace(['"', '\\'], "_"));

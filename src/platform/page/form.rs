@@ -8,12 +8,12 @@ use axum::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{
-    people::page::visitor,
-    platform::http::{
+use crate::platform::{
+    http::{
         AppState, Finding, Kind, Problem,
         extract::{Incoming, check_media_type},
     },
+    page::session,
 };
 
 /// The longest body of a form.
@@ -52,7 +52,7 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Form<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
-        let session = visitor::token(request.headers(), request.extensions());
+        let session = session::token(request.headers(), request.extensions());
         let body = read(request, MAX_BYTES, state).await?;
         let field =
             |wanted| form_urlencoded::parse(&body).find(|(name, _)| name == wanted).map(|(_, value)| value);

@@ -15,4 +15,5 @@ pub(crate) mod format;
 pub(crate) mod operations;
 pub(crate) mod pager;
 pub(crate) mod problem;
+pub(crate) mod session;
 pub(crate) mod shell;

@@ -149,9 +149,9 @@ struct ReleaseBody {
 ))]
 async fn releases(State(state): State<AppState>) -> Result<Json<ReleasesBody>, Problem> {
     let listed =
-        list_releases(&state.releases).await.map_err(|error| Problem::inside(Kind::Internal, error))?;
+        list_releases(state.releases()).await.map_err(|error| Problem::inside(Kind::Internal, error))?;
     let releases = listed.into_iter().map(ReleaseBody::new).collect();
-    let active = state.releases.current().map(|live| live.name().to_owned());
+    let active = state.releases().current().map(|live| live.name().to_owned());
     Ok(Json(ReleasesBody { active, releases }))
 }
 
@@ -204,10 +204,10 @@ async fn add(
         return Err(Problem::invalid(vec![Finding::parameter(SHA256, detail)]));
     }
     let (sha256, most) = (sha256.to_ascii_lowercase(), state.limits.release_bytes);
-    let file = spool_to(state.releases.make_file(), Incoming::new(request, most, state.limits)).await?;
+    let file = spool_to(state.releases().make_file(), Incoming::new(request, most, state.limits)).await?;
     let added = uncancelled(async move {
         let packed = Packed { file, sha256, most };
-        administration::add(&state.releases, &state.store, author, packed, state.now()).await
+        administration::add(state.releases(), &state.store, author, packed, state.now()).await
     })
     .await?;
     Ok((StatusCode::CREATED, Json(ReleaseBody::new(added))))
@@ -247,7 +247,7 @@ async fn activate(
     Query(ActivateQuery { force }): Query<ActivateQuery>,
 ) -> Result<Json<MethodsBody>, Problem> {
     let live = uncancelled(async move {
-        administration::activate(&state.releases, &state.store, author, &name, force, state.now()).await
+        administration::activate(state.releases(), &state.store, author, &name, force, state.now()).await
     })
     .await?;
     Ok(Json(MethodsBody::new(&live)))

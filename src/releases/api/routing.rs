@@ -56,6 +56,6 @@ async fn route(
     if let Some(wrong) = check_routing(routing, &live) {
         return Err(fault::problem(wrong.into()));
     }
-    uncancelled(async move { state.releases.route(routing, author, state.now()).await }).await?;
+    uncancelled(async move { state.releases().route(routing, author, state.now()).await }).await?;
     Ok(Json(body))
 }

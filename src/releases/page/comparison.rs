@@ -106,7 +106,7 @@ pub(crate) async fn page(
 /// The live release, and the comparison with it or why there is none.
 async fn read(state: &AppState, name: &str) -> Result<(Arc<LiveRelease>, Result<Compared, String>), Problem> {
     let live = state.live_release()?;
-    let stored = read_evaluation(&state.releases, name).await.ok_or_else(|| {
+    let stored = read_evaluation(state.releases(), name).await.ok_or_else(|| {
         Problem::new(Kind::NotFound, format!("there is no release {name:?} in the models folder"))
     })?;
     let compared = match stored {

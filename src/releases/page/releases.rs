@@ -110,7 +110,7 @@ pub(crate) async fn page(
     Analyst(visitor): Analyst,
     State(state): State<AppState>,
 ) -> Result<Html<String>, Problem> {
-    let active = state.releases.current().map(|live| live.name().to_owned());
+    let active = state.releases().current().map(|live| live.name().to_owned());
     let view = |listed: Listed| {
         let active = active.as_ref() == Some(&listed.name);
         ReleaseView::new(listed, active)
@@ -186,7 +186,7 @@ pub(crate) async fn confirm(
 }
 
 async fn listed(state: &AppState) -> Result<Vec<Listed>, Problem> {
-    list_releases(&state.releases).await.map_err(|error| Problem::inside(Kind::Internal, error))
+    list_releases(state.releases()).await.map_err(|error| Problem::inside(Kind::Internal, error))
 }
 
 async fn release_page(
@@ -202,7 +202,7 @@ async fn release_page(
             format!("there is no release {name:?} in the models folder"),
         ));
     };
-    let live = state.releases.current();
+    let live = state.releases().current();
     let changes = match (&live, &listed.manifest) {
         (Some(live), Ok(manifest)) => changes(live, manifest),
         _ => Vec::new(),
@@ -270,7 +270,7 @@ pub(crate) async fn activate(
     Path(ReleaseName(name)): Path<ReleaseName>,
     Form(Confirmed { before, force }): Form<Confirmed>,
 ) -> Result<Response, Problem> {
-    let now = state.releases.current().map(|live| live.name().to_owned()).unwrap_or_default();
+    let now = state.releases().current().map(|live| live.name().to_owned()).unwrap_or_default();
     // A double click: the first one has done it.
     if now == name && now != before {
         return Ok(Redirect::to("/operations/releases").into_response());
@@ -284,7 +284,7 @@ pub(crate) async fn activate(
     let (author, now) = (visitor.author(), state.now());
     let (its_state, its_name) = (state.clone(), name.clone());
     let activated = uncancelled(async move {
-        administration::activate(&its_state.releases, &its_state.store, author, &its_name, force, now).await
+        administration::activate(its_state.releases(), &its_state.store, author, &its_name, force, now).await
     })
     .await;
     match activated {

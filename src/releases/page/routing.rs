@@ -130,7 +130,7 @@ pub(crate) async fn set(
         return refuse(&state, &visitor, proposal, wrong.to_owned(), StatusCode::CONFLICT);
     }
     let author = visitor.author();
-    uncancelled(async move { state.releases.route(routing, author, state.now()).await }).await?;
+    uncancelled(async move { state.releases().route(routing, author, state.now()).await }).await?;
     Ok(Redirect::to("/operations/routing").into_response())
 }
 

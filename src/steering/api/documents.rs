@@ -70,7 +70,7 @@ impl<D: JsonDocument> Edit<D> {
         uncancelled(async move {
             let store = state.store.by(author);
             let changed =
-                change((&store, &state.releases), &name, &expected, is_trial, state.now(), make).await;
+                change((&store, state.releases()), &name, &expected, is_trial, state.now(), make).await;
             changed.map_err(|error| match error {
                 EditError::Refused(problem) => problem,
                 EditError::Faults(faults) => fault::problem(ServiceError::Faults(faults)),
@@ -86,7 +86,7 @@ impl<D: JsonDocument> Edit<D> {
             let store = state.store.by(author);
             let deleted = store.documents().delete(&name, &expected, state.now()).await;
             let deleted = delete_answer(deleted, || D::unknown(&name))?;
-            state.releases.apply_change().await;
+            state.releases().apply_change().await;
             Ok(deleted)
         })
         .await

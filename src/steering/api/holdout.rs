@@ -50,6 +50,6 @@ async fn put(
 ) -> Result<Json<HoldoutBody>, Problem> {
     let holdout =
         Holdout::new(body.share).map_err(|wrong| fault::problem(ServiceError::Faults(vec![wrong])))?;
-    uncancelled(async move { state.releases.hold_out(holdout, author, state.now()).await }).await?;
+    uncancelled(async move { state.releases().hold_out(holdout, author, state.now()).await }).await?;
     Ok(Json(body))
 }

@@ -374,12 +374,12 @@ async fn find(
     shown: &Shown,
 ) -> Result<(LooksBody, Version), Problem> {
     let times = state.times();
-    let found = looks::complete(live, &state.profiles, wanted, times).await.map_err(fault::query_problem)?;
+    let found = looks::complete(live, state.profiles(), wanted, times).await.map_err(fault::query_problem)?;
     let mut body = LooksBody::new(live, &found, shown);
     // Each answer has other completion ids.
     let version = Version::of_text(&to_json(&body)?);
     for (body, look) in body.looks.iter_mut().zip(&found.looks) {
-        body.completion_id = found.issue_ticket(look, &state.tickets, live, times);
+        body.completion_id = found.issue_ticket(look, state.tickets(), live, times);
     }
     Ok((body, version))
 }

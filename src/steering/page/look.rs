@@ -89,7 +89,7 @@ pub(super) async fn page(
     let stored = state.store.looks().get(&look_name).await?.ok_or_else(gone)?;
     let look: Look =
         serde_json::from_value(stored.value.body).map_err(|error| Problem::inside(Kind::Internal, error))?;
-    let reviewed = state.releases.current().map(|live| review(&look, &live.catalogue).1);
+    let reviewed = state.releases().current().map(|live| review(&look, &live.catalogue).1);
     let (form, unwritable) = match write(&look, state.zone) {
         Ok(form) => (form, None),
         Err(field) => (Fields::default(), Some(field)),
@@ -146,7 +146,7 @@ pub(super) async fn store(
             let (state, author, expected) = (state.clone(), visitor.author(), expected(&version));
             let changed = uncancelled(async move {
                 let (store, make) = (state.store.by(author), |_| Ok::<_, Infallible>(look));
-                let releases = &state.releases;
+                let releases = state.releases();
                 change((&store, releases), &look_name, &expected, false, state.now(), make).await
             });
             match changed.await {

@@ -184,7 +184,7 @@ async fn store(
     let author = visitor.author();
     let changed = uncancelled(async move {
         let store = state.store.by(author);
-        change_document((&store, &state.releases), &name, &Expected::default(), false, state.now(), make)
+        change_document((&store, state.releases()), &name, &Expected::default(), false, state.now(), make)
             .await
     });
     match changed.await {

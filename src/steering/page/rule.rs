@@ -128,8 +128,8 @@ impl PreviewView {
 impl Checked {
     async fn new(changed: &Changed<Rule>, name: &RuleName, state: &AppState) -> Result<Self, Problem> {
         let mut shown = None;
-        if let Some(live) = state.releases.current() {
-            match preview(&live, &state.profiles, (name, &changed.document), state.times()).await {
+        if let Some(live) = state.releases().current() {
+            match preview(&live, state.profiles(), (name, &changed.document), state.times()).await {
                 Ok(found) => shown = Some(PreviewView::new(&found, &live, state)),
                 // A rule can be stored while the models have no time.
                 Err(ServiceError::Ask(_)) => {}
@@ -209,7 +209,7 @@ pub(super) async fn page(
     if next.is_some() {
         let make = |_| Ok(rule);
         let (store, expected) = (&state.store, Expected::default());
-        let trial = change((store, &state.releases), &rule_name, &expected, true, state.now(), make);
+        let trial = change((store, state.releases()), &rule_name, &expected, true, state.now(), make);
         match trial.await {
             Ok(checked) => edited.checked = Some(Checked::new(&checked, &rule_name, &state).await?),
             Err(error) => edited.wrong = reasons(error)?,
@@ -334,7 +334,7 @@ pub(super) async fn store(
         uncancelled(async move {
             let make = |_| Ok(rule);
             let store = state.store.by(author);
-            change((&store, &state.releases), &name, &expected, is_trial, state.now(), make).await
+            change((&store, state.releases()), &name, &expected, is_trial, state.now(), make).await
         })
         .await
     };
@@ -380,7 +380,7 @@ pub(super) async fn delete(
     let expected = Expected { one_of: Some(Versions::OneOf(vec![version])), none_of: None };
     let deleted = uncancelled(async move {
         let deleted = state.store.by(author).rules().delete(&name, &expected, state.now()).await?;
-        state.releases.apply_change().await;
+        state.releases().apply_change().await;
         Ok(deleted)
     });
     match deleted.await {

@@ -157,7 +157,7 @@ pub(super) async fn set_holdout(
         Problem::invalid(vec![Finding::parameter("percent", detail)])
     })?;
     let author = visitor.author();
-    uncancelled(async move { state.releases.hold_out(holdout, author, state.now()).await }).await?;
+    uncancelled(async move { state.releases().hold_out(holdout, author, state.now()).await }).await?;
     Ok(Redirect::to(LIST))
 }
 
@@ -188,7 +188,7 @@ pub(super) async fn set_state(
                 rule.map(|rule| Rule { state: next, ..rule }).ok_or(())
             };
             let expected = Expected::default();
-            change((&store, &state.releases), &name, &expected, is_trial, state.now(), make).await
+            change((&store, state.releases()), &name, &expected, is_trial, state.now(), make).await
         })
         .await
     };

@@ -182,8 +182,8 @@ async fn the_longest_name_fits_the_frame(Demo(service): Demo) {
     let now = SystemTime::now().into();
     let name = Name::new("N".repeat(128)).unwrap();
     let person = service.store.people().create(&name, Role::Admin, now).await.unwrap();
-    let link = service.state.access.link(person.id, now).await.unwrap();
-    let session = service.state.access.enter(&link, None, now).await.unwrap();
+    let link = service.state.access().link(person.id, now).await.unwrap();
+    let session = service.state.access().enter(&link, None, now).await.unwrap();
     let window = Window::open(Eyes { width: 320, ..Eyes::default() }).await;
     let cookie = json!({"name": "atelier_session", "value": session.as_str(), "url": service.url});
     window.chromium("Network.setCookie", &cookie).await;
@@ -210,7 +210,7 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
         let now = SystemTime::now().into();
         service
             .state
-            .access
+            .access()
             .issue_key(&label, &Opens::Scopes(vec![Scope::Catalogue]), None, now)
             .await
             .unwrap();

@@ -41,7 +41,7 @@ async fn a_new_person_signs_in_by_a_link_shown_once(service: Service) {
     let html = added.text().await.unwrap();
     let link = between(&html, "aria-label=\"Sign-in link\">", "</pre>").to_owned();
     let token = link.strip_prefix(&format!("{}/sign-in/", service.url)).expect("it leads here");
-    let person = service.state.access.holder(&Token::parse(token).unwrap(), now()).await.unwrap();
+    let person = service.state.access().holder(&Token::parse(token).unwrap(), now()).await.unwrap();
     assert_eq!((person.name.as_str(), person.role), ("Çiğdem <Ö>", Role::Analyst));
 
     let list = admin.page("/access").await;
@@ -56,7 +56,7 @@ async fn a_new_person_signs_in_by_a_link_shown_once(service: Service) {
     let page = format!("/access/people/{}", person.id.0);
     let html = admin.post(&page, &[("change", "link")]).await.text().await.unwrap();
     assert!(html.contains("signs them in once, within 24 hours"), "{html}");
-    assert!(service.state.access.holder(&Token::parse(token).unwrap(), now()).await.is_err());
+    assert!(service.state.access().holder(&Token::parse(token).unwrap(), now()).await.is_err());
 }
 
 #[apply(on_sqlite)]
@@ -189,7 +189,7 @@ async fn an_admin_ends_the_sessions_of_anyone(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     let (laptop, phone) = (service.signed_in(Role::Stylist).await, service.signed_in(Role::Stylist).await);
     let id = id_of(&service, "Some stylist").await;
-    let link = service.state.access.link(id, now()).await.unwrap();
+    let link = service.state.access().link(id, now()).await.unwrap();
     let page = format!("/access/people/{}", id.0);
     assert!(admin.page(&page).await.contains("Sign out everywhere"));
     let ended = admin.post(&page, &[("change", "sign-out")]).await;
@@ -200,7 +200,7 @@ async fn an_admin_ends_the_sessions_of_anyone(service: Service) {
         assert_eq!(refused.status(), 401);
         assert!(refused.text().await.unwrap().contains("href=\"/sign-in?next="));
     }
-    assert!(service.state.access.holder(&link, now()).await.is_err(), "a link does not sign in again");
+    assert!(service.state.access().holder(&link, now()).await.is_err(), "a link does not sign in again");
     assert_eq!(admin.get("/access").await.status(), 200, "other people stay signed in");
     assert_eq!(service.signed_in(Role::Stylist).await.get("/studio").await.status(), 200);
     let me = Actor::Person(id_of(&service, "Some admin").await);
@@ -215,7 +215,7 @@ async fn an_admin_ends_the_sessions_of_anyone(service: Service) {
 async fn a_disabled_account_comes_back_without_its_sessions(service: Service) {
     let (admin, bo) = (service.signed_in(Role::Admin).await, service.signed_in(Role::Stylist).await);
     let id = id_of(&service, "Some stylist").await;
-    let link = service.state.access.link(id, now()).await.unwrap();
+    let link = service.state.access().link(id, now()).await.unwrap();
     let page = format!("/access/people/{}", id.0);
     assert_eq!(admin.post(&format!("{page}/disable"), &[]).await.status(), 303);
     assert_eq!(admin.post(&page, &[("change", "enable")]).await.status(), 303);
@@ -318,7 +318,7 @@ async fn the_audit_log_is_complete_and_paged(service: Service) {
     let label = Name::new("Shop").unwrap();
     let (_, key) = service
         .state
-        .access
+        .access()
         .issue_key(&label, &Opens::Scopes(vec![Scope::Catalogue]), None, now())
         .await
         .unwrap();

@@ -235,7 +235,7 @@ async fn an_ended_session_opens_nothing(Demo(service): Demo, db: TestDatabase) {
         let form = browser.post("/access", &[("name", "Mallory"), ("role", "admin")]).await;
         assert_eq!(form.status(), 401, "{why}");
     };
-    let person = service.state.access.session(&browser.session, now).await.unwrap().unwrap().person;
+    let person = service.state.access().session(&browser.session, now).await.unwrap().unwrap().person;
 
     let made_up = Token::parse(&"ab".repeat(32)).unwrap();
     closed(&Browser { session: made_up.clone(), ..service.signed_in(Role::Admin).await }, "made up").await;

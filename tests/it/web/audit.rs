@@ -264,7 +264,7 @@ async fn log(service: &Service) -> Vec<(String, String, Actor, Value)> {
 #[apply(contract)]
 async fn signing_in_and_out_are_entries_with_the_peer(service: Service) {
     let ada = service.store.people().create(&Name::new("Ada").unwrap(), Role::Stylist, now()).await.unwrap();
-    let link = service.state.access.link(ada.id, now()).await.unwrap();
+    let link = service.state.access().link(ada.id, now()).await.unwrap();
     let entered = send(&service, "/sign-in/link", &[("link", link.as_str()), ("password", PASSWORD)]).await;
     assert_eq!(entered.status(), 303);
     let wrong = send(&service, "/sign-in", &[("name", "ada"), ("password", "a horse in Basle")]).await;
@@ -295,8 +295,8 @@ async fn signing_in_and_out_are_entries_with_the_peer(service: Service) {
 #[apply(on_sqlite)]
 async fn a_wrong_old_password_is_an_entry_of_the_person(service: Service) {
     let ada = service.store.people().create(&Name::new("Ada").unwrap(), Role::Admin, now()).await.unwrap();
-    let link = service.state.access.link(ada.id, now()).await.unwrap();
-    let session = service.state.access.enter(&link, Some(PASSWORD), now()).await.unwrap();
+    let link = service.state.access().link(ada.id, now()).await.unwrap();
+    let session = service.state.access().enter(&link, Some(PASSWORD), now()).await.unwrap();
     let browser = Browser { session, ..service.signed_in(Role::Stylist).await };
     let fields = [("old", "a horse in Basle"), ("password", "an alpaca at the lake")];
     assert_eq!(browser.post("/password", &fields).await.status(), 422);

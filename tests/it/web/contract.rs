@@ -379,7 +379,7 @@ async fn pages_of_named_sites_may_call_with_a_key(service: Service) {
     let (label, now) = (Name::new("Page").unwrap(), SystemTime::now().into());
     let (key, _) = service
         .state
-        .access
+        .access()
         .issue_key(&label, &Opens::Scopes(vec![Scope::Catalogue]), None, now)
         .await
         .unwrap();

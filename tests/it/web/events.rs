@@ -5,7 +5,7 @@ use std::{
 
 use atelier::{
     completion::tickets::{Suggested, SuggestedFor},
-    config::Limits,
+    config::{self, Limits},
     outcomes::events::Recorder,
 };
 use atelier_core::{
@@ -96,7 +96,7 @@ async fn each_event_has_its_own_answer(service: Service) {
 #[apply(on_sqlite)]
 async fn a_ticket_makes_an_event_feedback(service: Service) {
     service.put("/customers/c", &json!({"features": {}})).await;
-    let ticket = service.state.tickets.issue(&suggested("gsu", None));
+    let ticket = service.state.tickets().issue(&suggested("gsu", None));
     let event = |id: &str, kind: &str| json!({"id": id, "kind": kind, "article": "a-7", "customer": "c", "order": "7", "value": 64.5, "ticket": ticket});
     let mut returned = event("4", "returned");
     returned.as_object_mut().unwrap().remove("ticket");
@@ -135,7 +135,7 @@ async fn a_ticket_makes_an_event_feedback(service: Service) {
         ..suggested("gsu", None)
     };
     let mut expired = event("7", "viewed");
-    expired["ticket"] = service.state.tickets.issue(&old).into();
+    expired["ticket"] = service.state.tickets().issue(&old).into();
     let answers = send(&service, &json!([other, made_up, expired])).await;
     assert_eq!(answers[0]["errors"][0]["pointer"], "/ticket", "{answers:?}");
     assert_eq!(answers[1]["status"], 404);
@@ -159,7 +159,7 @@ async fn a_batch_is_read_as_it_happened(service: Service) {
     for customer in ["c", "d"] {
         service.put(&format!("/customers/{customer}"), &json!({"features": {}})).await;
     }
-    let ticket = service.state.tickets.issue(&suggested("gsu", None));
+    let ticket = service.state.tickets().issue(&suggested("gsu", None));
     let viewed = json!({"id": "1", "kind": "viewed", "article": "a-7", "customer": "c", "ticket": ticket});
     let bought =
         json!({"id": "2", "kind": "bought", "article": "a-7", "customer": "c", "order": "", "value": 10.0});
@@ -339,7 +339,7 @@ async fn a_stream_has_a_limit_of_lines(db: TestDatabase) {
 #[apply(on_sqlite)]
 async fn a_purchase_with_a_date_alone_belongs_to_what_was_seen_that_day(service: Service) {
     service.put("/customers/c", &json!({"features": {}})).await;
-    let ticket = service.state.tickets.issue(&suggested("gsu", None));
+    let ticket = service.state.tickets().issue(&suggested("gsu", None));
     let viewed = json!({"id": "1", "kind": "viewed", "article": "a-7", "customer": "c", "ticket": ticket});
     let bought = |id: &str, date: &str| json!({"id": id, "kind": "bought", "article": "a-7", "customer": "c", "order": id, "value": 10, "time": date});
     let today = &rfc3339(SystemTime::now())[..10];
@@ -367,13 +367,17 @@ async fn a_purchase_with_a_date_alone_belongs_to_what_was_seen_that_day(service:
 async fn events_of_files_count_for_the_articles_type(Demo(service): Demo) {
     let mut about = suggested("gsu", None);
     about.blanks[0].articles = vec![ArticleId::new("a-00134").unwrap()];
-    let ticket = service.state.tickets.issue(&about);
+    let ticket = service.state.tickets().issue(&about);
     let row = json!({"id": "1", "kind": "added", "article": "a-00134", "ticket": ticket});
     let Value::Object(row) = row else { unreachable!() };
     let (row, _) = EventRow::from_fields(row, &Schema::default_schema()).unwrap();
     let state = &service.state;
-    let recorder =
-        Recorder { store: &service.store, tickets: &state.tickets, terms: state.events, copies: None };
+    let recorder = Recorder {
+        store: &service.store,
+        tickets: state.tickets(),
+        terms: config::Events::default().terms(),
+        copies: None,
+    };
     let result = recorder.record(vec![row], SystemTime::now().into()).await.unwrap().remove(0).unwrap();
     assert!(result.counts);
     let by_type = service.json("/feedback/acceptance?by=type").await;
@@ -391,7 +395,7 @@ async fn an_article_that_two_slots_suggest_counts_where_it_ranks_best(service: S
     let blank = |slot, articles| SuggestedFor { slot, articles, in_sets: Vec::new(), rules: Vec::new() };
     about.outfit = vec![None, None];
     about.blanks = vec![blank(0, vec![article("a-3"), article("a-7")]), blank(1, vec![article("a-7")])];
-    let ticket = service.state.tickets.issue(&about);
+    let ticket = service.state.tickets().issue(&about);
     send(&service, &json!({"id": "1", "kind": "added", "article": "a-7", "customer": "c", "ticket": ticket}))
         .await;
     let export = service.json("/customers/c/export").await;
@@ -407,7 +411,7 @@ async fn a_shared_look_is_shown_once_to_each_visitor(db: TestDatabase) {
     for customer in ["erika-4711", "d"] {
         service.put(&format!("/customers/{customer}"), &json!({"features": {}})).await;
     }
-    let ticket = service.state.tickets.issue(&Suggested { is_shared: true, ..suggested("look", None) });
+    let ticket = service.state.tickets().issue(&Suggested { is_shared: true, ..suggested("look", None) });
     let shown = |id: &str, who: Value| {
         let mut event =
             json!({"id": id, "completion_id": ticket, "kind": "shown", "slot": 1, "article": "a-7"});

@@ -248,7 +248,7 @@ async fn react(service: &Service, all: &[String], accepts: usize) {
     for (number, customer) in all.iter().enumerate() {
         let arm = if number % 2 == 0 { "autumn/today" } else { "autumn/new" };
         for completion in 0..2 {
-            let ticket = service.state.tickets.issue(&suggested("gsu", Some(arm)));
+            let ticket = service.state.tickets().issue(&suggested("gsu", Some(arm)));
             let event = |kind: &str, article: &str| {
                 json!({"id": format!("{customer} {completion} {kind} {article}"), "completion_id": ticket, "kind": kind, "slot": 1,
                     "article": article, "customer": customer})
@@ -296,7 +296,7 @@ async fn a_purchase_that_is_reported_twice_is_one(Demo(service): Demo) {
     service.put(AUTUMN, &json!({"arms": arms(), "state": "running"})).await;
     let all = customers(2);
     for (number, customer) in all.iter().enumerate() {
-        let ticket = service.state.tickets.issue(&suggested("gsu", Some("autumn/new")));
+        let ticket = service.state.tickets().issue(&suggested("gsu", Some("autumn/new")));
         let feedback = |kind: &str| {
             json!({"id": format!("{customer} {kind}"), "completion_id": ticket, "kind": kind, "slot": 1, "article": "a-7",
                 "customer": customer})
@@ -422,7 +422,7 @@ async fn a_broken_split_shows_before_anything_else(Demo(service): Demo) {
         if number % 2 == 1 && number % 6 != 1 {
             continue;
         }
-        let ticket = service.state.tickets.issue(&suggested("gsu", Some(arm)));
+        let ticket = service.state.tickets().issue(&suggested("gsu", Some(arm)));
         feedback.push(json!({"id": format!("{number}"), "completion_id": ticket, "kind": "shown", "slot": 1, "article": "a-7",
             "customer": customer}));
     }

@@ -31,7 +31,7 @@ pub fn suggested(method: &str, arm: Option<&str>) -> Suggested {
 }
 
 fn completion(service: &Service) -> String {
-    service.state.tickets.issue(&suggested("gsu", None))
+    service.state.tickets().issue(&suggested("gsu", None))
 }
 
 pub fn event(completion: &str, id: &str, kind: &str) -> Value {
@@ -151,7 +151,7 @@ async fn counts_have_intervals(service: Service) {
     // Other programs report the same.
     events.push(event(&last, "b-1", "bought"));
     events.push(event(&last, "a-1", "accepted"));
-    let other = service.state.tickets.issue(&suggested("none", Some("autumn/none")));
+    let other = service.state.tickets().issue(&suggested("none", Some("autumn/none")));
     events.push(event(&other, "r-0", "rejected"));
     assert_eq!(report(&service, &Value::Array(events)).await.0, 200);
     let counts = service.json("/feedback/counts").await;
@@ -218,7 +218,7 @@ async fn long_completion_ids_are_kept(service: Service) {
             blanks: (visible..8).map(blank).collect(),
             ..suggested("gsu", None)
         };
-        let id = service.state.tickets.issue(&suggested);
+        let id = service.state.tickets().issue(&suggested);
         assert!(id.len() <= 2400, "{}", id.len());
         let body = json!({"id": format!("e-{number}"), "completion_id": id, "kind": "shown", "slot": 7,
                           "article": "a-019"});

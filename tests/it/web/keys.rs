@@ -24,7 +24,7 @@ fn now() -> Timestamp {
 async fn issue(service: &Service, scopes: &[Scope]) -> (String, ApiKey) {
     let label = Name::new("Shop").unwrap();
     let (key, kept) =
-        service.state.access.issue_key(&label, &Opens::Scopes(scopes.to_vec()), None, now()).await.unwrap();
+        service.state.access().issue_key(&label, &Opens::Scopes(scopes.to_vec()), None, now()).await.unwrap();
     (key.as_str().to_owned(), kept)
 }
 
@@ -259,7 +259,7 @@ async fn a_wrong_key_is_refused_wherever_it_is_sent(service: Service) {
 
 #[apply(on_sqlite)]
 async fn a_key_ends_when_it_expires_or_is_revoked(Guarded(service): Guarded) {
-    let access = &service.state.access;
+    let access = service.state.access();
     let (label, hour) = (Name::new("Shop").unwrap(), Duration::from_hours(1));
     let (short, kept) =
         access.issue_key(&label, &Opens::Scopes(Scope::ALL.to_vec()), Some(hour), now()).await.unwrap();
@@ -327,7 +327,7 @@ async fn changes_are_audited_with_the_key(Demo(service): Demo) {
 
 #[apply(on_sqlite)]
 async fn use_is_recorded_once_a_minute(Guarded(service): Guarded) {
-    let access = &service.state.access;
+    let access = service.state.access();
     let (key, kept) = access
         .issue_key(&Name::new("Shop").unwrap(), &Opens::Scopes(Vec::new()), None, Timestamp::from_millis(0))
         .await

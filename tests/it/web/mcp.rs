@@ -19,7 +19,7 @@ const LATEST: &str = "2026-07-28";
 async fn issue(service: &Service, scopes: &[Scope]) -> String {
     let now = SystemTime::now().into();
     let (label, opens) = (Name::new("Agent").unwrap(), Opens::Scopes(scopes.to_vec()));
-    service.state.access.issue_key(&label, &opens, None, now).await.unwrap().0.as_str().to_owned()
+    service.state.access().issue_key(&label, &opens, None, now).await.unwrap().0.as_str().to_owned()
 }
 
 /// A message as clients of the older revisions send it.

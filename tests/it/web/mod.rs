@@ -70,6 +70,7 @@ use std::{
 
 use atelier::{
     app as web,
+    app::Parts,
     catalogue::search::Synonyms,
     completion::tickets::Tickets,
     config::{self, Limits},
@@ -77,7 +78,7 @@ use atelier::{
     people::{Access, RequireKey, Token},
     platform::{
         db::{AuditEntry, Name, Store},
-        http::{AppState, CrossOrigins, Metrics, Parts},
+        http::{AppState, CrossOrigins},
     },
     releases::Releases,
     telemetry::Traces,
@@ -217,7 +218,6 @@ impl Service {
         let now = SystemTime::now().into();
         let terms = config::Tickets::default().terms();
         let tickets = Tickets::start(&store, terms, draw_key, now).await.unwrap();
-        let metrics = Metrics::new(&offers);
         let access = Access::new(store.clone()).require_key(rule);
         let profiles = Profiles::new(store.clone(), config::Profiles::default().keep());
         let offers_too = Arc::clone(&offers);
@@ -228,7 +228,6 @@ impl Service {
             limits,
             tickets,
             events: config::Events::default().terms(),
-            metrics,
             access,
             cross_origins: CrossOrigins::new([FRIEND.to_owned()]),
             // Most tests call from 127.0.0.1.
@@ -261,7 +260,7 @@ impl Service {
             Some((person, _)) => person,
             None => self.store.people().create(&name, role, now).await.unwrap(),
         };
-        let access = &self.state.access;
+        let access = self.state.access();
         let link = access.link(person.id, now).await.unwrap();
         let session = access.enter(&link, None, now).await.unwrap();
         Browser { url: self.url.clone(), http: browser(), session }

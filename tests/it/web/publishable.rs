@@ -28,7 +28,7 @@ fn now() -> Timestamp {
 pub async fn publish(service: &Service, origin: &str) -> (String, ApiKey) {
     let opens = Opens::Pages(vec![origin.parse().unwrap()]);
     let label = Name::new("Shop").unwrap();
-    let (key, record) = service.state.access.issue_key(&label, &opens, None, now()).await.unwrap();
+    let (key, record) = service.state.access().issue_key(&label, &opens, None, now()).await.unwrap();
     (key.as_str().to_owned(), record)
 }
 

@@ -566,7 +566,7 @@ async fn only_a_key_for_rules_asks_without_them(Guarded(service): Guarded) {
         let now = std::time::SystemTime::now().into();
         service
             .state
-            .access
+            .access()
             .issue_key(&Name::new("k").unwrap(), &Opens::Scopes(scopes.to_vec()), None, now)
             .await
             .unwrap()

@@ -44,8 +44,8 @@ async fn get(service: &Service, path: &str, cookie: &str) -> Response {
 
 #[apply(on_sqlite)]
 async fn a_link_signs_in_once_and_sets_a_password(service: Service) {
-    let admin = service.state.access.without_password(now()).await.unwrap().unwrap();
-    let link = format!("/sign-in/{}", service.state.access.link(admin.id, now()).await.unwrap().as_str());
+    let admin = service.state.access().without_password(now()).await.unwrap().unwrap();
+    let link = format!("/sign-in/{}", service.state.access().link(admin.id, now()).await.unwrap().as_str());
 
     // The link survives a mail program that opens it first, and a refused password.
     for _ in 0..2 {
@@ -72,8 +72,8 @@ async fn a_link_signs_in_once_and_sets_a_password(service: Service) {
         assert_eq!(page.status(), 404);
         assert!(page.text().await.unwrap().contains("<h1>Sign in</h1>"), "the person can sign in otherwise");
     }
-    assert!(service.state.access.without_password(now()).await.unwrap().is_none());
-    assert!(service.state.access.sign_in("Admin", PASSWORD, None, now()).await.is_ok());
+    assert!(service.state.access().without_password(now()).await.unwrap().is_none());
+    assert!(service.state.access().sign_in("Admin", PASSWORD, None, now()).await.is_ok());
 }
 
 #[apply(on_sqlite)]
@@ -146,8 +146,8 @@ async fn a_new_password_asks_for_the_old_one(service: Service) {
     assert_eq!(send(&service, "/sign-in", &fields).await.status(), 303);
 
     // A link replaces a forgotten password, and ends the sessions too.
-    let id = service.state.access.session(&continued.session, now()).await.unwrap().unwrap().person.id;
-    let link = service.state.access.link(id, now()).await.unwrap();
+    let id = service.state.access().session(&continued.session, now()).await.unwrap().unwrap().person.id;
+    let link = service.state.access().link(id, now()).await.unwrap();
     let entered = send(&service, "/sign-in/link", &[("link", link.as_str()), ("password", PASSWORD)]).await;
     assert_eq!(entered.status(), 303);
     assert_eq!(continued.get("/studio").await.status(), 303);
@@ -169,7 +169,7 @@ async fn a_session_does_not_help_to_guess_the_password(service: Service) {
     // A stranger can cause this, too. A link does not wait.
     let name = Name::new("Some stylist").unwrap();
     let id = service.store.people().find_with_password(&name).await.unwrap().unwrap().0.id;
-    let link = service.state.access.link(id, now()).await.unwrap();
+    let link = service.state.access().link(id, now()).await.unwrap();
     assert_eq!(send(&service, "/sign-in/link", &[("link", link.as_str())]).await.status(), 303);
 }
 
@@ -224,14 +224,14 @@ async fn easy_passwords_are_refused(service: Service) {
         assert!(html.contains("role=\"alert\">") && html.contains(reason), "{password}: {html}");
         assert!(!html.contains(password), "a password is not shown");
     }
-    let id = service.state.access.session(&ada.session, now()).await.unwrap().unwrap().person.id;
-    let link = service.state.access.link(id, now()).await.unwrap();
+    let id = service.state.access().session(&ada.session, now()).await.unwrap().unwrap().person.id;
+    let link = service.state.access().link(id, now()).await.unwrap();
     let refused =
         send(&service, "/sign-in/link", &[("link", link.as_str()), ("password", "password1234")]).await;
     assert_eq!(refused.status(), 422);
     let html = refused.text().await.unwrap();
     assert!(html.contains("too easy to guess") && html.contains("Welcome, Some stylist"), "{html}");
-    assert!(service.state.access.holder(&link, now()).await.is_ok(), "the link is not wasted");
+    assert!(service.state.access().holder(&link, now()).await.is_ok(), "the link is not wasted");
 
     let (mut ada, mut old) = (ada, "");
     for password in
@@ -266,7 +266,7 @@ async fn occupy_line(service: &Service) -> Vec<impl Future<Output = ()> + use<>>
     let mut line = Vec::new();
     let fill = |line: &mut Vec<_>| {
         for number in 0.. {
-            let access = service.state.access.by(Author { actor: Actor::Visitor, peer });
+            let access = service.state.access().by(Author { actor: Actor::Visitor, peer });
             let mut waiting = Box::pin(async move {
                 let _ = access.sign_in(&format!("waiting {number}"), "a wrong password", None, now()).await;
             });
@@ -400,14 +400,14 @@ async fn a_known_device_comes_before_strangers(service: Service) {
     // After a new password the devices of before are strangers.
     let id = service
         .state
-        .access
+        .access()
         .session(&service.signed_in(Role::Stylist).await.session, now())
         .await
         .unwrap()
         .unwrap()
         .person
         .id;
-    let page = service.state.access.link(id, now()).await.unwrap();
+    let page = service.state.access().link(id, now()).await.unwrap();
     let entered = send(&service, "/sign-in/link", &[("link", page.as_str()), ("password", NEXT)]).await;
     let second = device(&entered);
     assert_eq!(try_on(&first, "Some stylist", NEXT).await, 429);
@@ -449,7 +449,7 @@ async fn parallel_attempts_count_one_by_one(service: Service) {
 
 #[apply(contract)]
 async fn a_link_expires_and_a_newer_one_replaces_it(service: Service) {
-    let access = &service.state.access;
+    let access = service.state.access();
     let ada = service.store.people().create(&Name::new("Ada").unwrap(), Role::Stylist, now()).await.unwrap();
     let old = access.link(ada.id, now()).await.unwrap();
     let new = access.link(ada.id, now()).await.unwrap();
@@ -540,7 +540,7 @@ async fn get_over_https(service: &Service, path: &str, cookie: &str) -> Response
 async fn over_https_the_cookie_belongs_to_the_host(service: Service) {
     let plain = service.signed_in(Role::Stylist).await;
     let admin = service.store.people().create(&Name::new("Ada").unwrap(), Role::Admin, now()).await.unwrap();
-    let link = service.state.access.link(admin.id, now()).await.unwrap();
+    let link = service.state.access().link(admin.id, now()).await.unwrap();
     let form = |body: String| {
         let request = browser().post(format!("{}/sign-in/link", service.url)).body(body);
         let request = request.header("content-type", "application/x-www-form-urlencoded");
@@ -604,8 +604,8 @@ async fn private_answers_are_stored_nowhere(Demo(service): Demo) {
 
 #[apply(on_sqlite)]
 async fn a_links_address_stays_secret(service: Service) {
-    let admin = service.state.access.without_password(now()).await.unwrap().unwrap();
-    let link = service.state.access.link(admin.id, now()).await.unwrap();
+    let admin = service.state.access().without_password(now()).await.unwrap().unwrap();
+    let link = service.state.access().link(admin.id, now()).await.unwrap();
     // With a character too many, as copied from a sentence, it is a problem page and still a secret.
     for (path, status) in
         [(format!("/sign-in/{}", link.as_str()), 200), (format!("/sign-in/{}.", link.as_str()), 404)]
@@ -621,7 +621,7 @@ async fn a_links_address_stays_secret(service: Service) {
     }
     let posted = send(&service, &format!("/sign-in/{}", link.as_str()), &[("password", "")]).await;
     assert_eq!(posted.status(), 405, "the form sends the token in its body");
-    assert!(service.state.access.holder(&link, now()).await.is_ok());
+    assert!(service.state.access().holder(&link, now()).await.is_ok());
 }
 
 #[apply(on_sqlite)]
@@ -647,7 +647,7 @@ async fn every_answer_has_security_headers(service: Service) {
 
 #[apply(contract)]
 async fn the_first_admin_is_created_once(service: Service) {
-    let access = &service.state.access;
+    let access = service.state.access();
     let both = tokio::join!(access.without_password(now()), access.without_password(now()));
     assert_eq!(both.0.unwrap().unwrap(), both.1.unwrap().unwrap());
     assert_eq!(service.store.people().list().await.unwrap().len(), 1);

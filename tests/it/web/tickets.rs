@@ -242,7 +242,7 @@ async fn tickets_name_no_customer_and_no_suggestion(Demo(service): Demo) {
 
 #[apply(on_sqlite)]
 async fn changed_tickets_are_refused(service: Service) {
-    let id = service.state.tickets.issue(&suggested("gsu", None));
+    let id = service.state.tickets().issue(&suggested("gsu", None));
     assert_eq!(report(&service, &event(&id, "e", "shown")).await.0, 200);
     let flipped = |place: usize| {
         let mut changed = id.clone().into_bytes();
@@ -264,7 +264,7 @@ async fn changed_tickets_are_refused(service: Service) {
 async fn tickets_expire(service: Service) {
     let now: Timestamp = service.state.clock.now().into();
     let days_ago = |days: i64| Timestamp::from_millis(now.millis() - days * 24 * 60 * 60 * 1000);
-    let issued = |at| service.state.tickets.issue(&Suggested { at, ..suggested("gsu", None) });
+    let issued = |at| service.state.tickets().issue(&Suggested { at, ..suggested("gsu", None) });
     // The last was made by a replica whose clock is ahead.
     for (id, at) in [("e-89", days_ago(89)), ("e-0", now + Duration::from_secs(30))] {
         assert_eq!(report(&service, &event(&issued(at), id, "shown")).await.0, 200, "{id}");
@@ -287,16 +287,16 @@ async fn keys_rotate_on_all_replicas(db: TestDatabase) {
         keys.iter().map(|key| key["id"].as_u64().unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(stored().await, [1], "two starts made one key");
-    let first = one.state.tickets.issue(&suggested("gsu", None));
+    let first = one.state.tickets().issue(&suggested("gsu", None));
     // Both find that it is time for another key.
     let at = now + DAY * 31;
-    let (a, b) = tokio::join!(one.state.tickets.refresh(at), other.state.tickets.refresh(at));
+    let (a, b) = tokio::join!(one.state.tickets().refresh(at), other.state.tickets().refresh(at));
     a.unwrap();
     b.unwrap();
     assert_eq!(stored().await, [1, 2]);
-    one.state.tickets.refresh(at + DAY * 31).await.unwrap();
+    one.state.tickets().refresh(at + DAY * 31).await.unwrap();
     assert_eq!(stored().await, [1, 2, 3]);
-    let third = one.state.tickets.issue(&suggested("gsu", None));
+    let third = one.state.tickets().issue(&suggested("gsu", None));
     assert_eq!(
         report(&other, &event(&third, "e-3", "shown")).await.0,
         200,
@@ -305,7 +305,7 @@ async fn keys_rotate_on_all_replicas(db: TestDatabase) {
     assert_eq!(report(&other, &event(&first, "e-1", "shown")).await.0, 200, "the old key still opens");
 
     // Long after the last ticket of the first keys.
-    one.state.tickets.refresh(now + DAY * 130).await.unwrap();
+    one.state.tickets().refresh(now + DAY * 130).await.unwrap();
     assert_eq!(stored().await, [2, 3, 4]);
     let (status, problem) = report(&one, &event(&first, "late", "shown")).await;
     assert_eq!((status, &problem["code"]), (410, &json!("completion-expired")), "{problem}");
@@ -331,7 +331,7 @@ async fn any_method_name_can_be_counted(service: Service) {
         }],
         ..suggested(&name, Some("autumn/β"))
     };
-    let mut bought = event(&service.state.tickets.issue(&ticket), "e", "bought");
+    let mut bought = event(&service.state.tickets().issue(&ticket), "e", "bought");
     bought["customer"] = CUSTOMER.into();
     let (status, taken) = report(&service, &bought).await;
     assert_eq!(status, 200, "{taken}");

@@ -27,7 +27,7 @@ async fn long_unused(db: &TestDatabase, service: &Service) -> (Key, Browser) {
     let label = Name::new("Shop").unwrap();
     let (key, _) = service
         .state
-        .access
+        .access()
         .issue_key(&label, &Opens::Scopes(vec![Scope::Catalogue]), None, now())
         .await
         .unwrap();
@@ -84,9 +84,9 @@ async fn a_sweep_that_fails_fails_no_sign_in(db: TestDatabase) {
     for sql in refuse_deleting_sessions(db.kind) {
         sqlx::raw_sql(*sql).execute(&mut raw).await.unwrap();
     }
-    let link = service.state.access.link(person, now()).await.unwrap();
-    let session = service.state.access.enter(&link, None, now()).await.unwrap();
-    assert!(service.state.access.session(&session, now()).await.unwrap().is_some());
+    let link = service.state.access().link(person, now()).await.unwrap();
+    let session = service.state.access().enter(&link, None, now()).await.unwrap();
+    assert!(service.state.access().session(&session, now()).await.unwrap().is_some());
 
     sqlx::raw_sql(match db.kind {
         Kind::Sqlite => "drop trigger keep_sessions",

@@ -178,7 +178,7 @@ impl CaseView {
         state: &AppState,
         parameters: CaseParameters,
     ) -> Result<Result<Self, Shortfall>, Problem> {
-        let Some(live) = state.releases.current() else { return Ok(Err(Shortfall::of_release())) };
+        let Some(live) = state.releases().current() else { return Ok(Err(Shortfall::of_release())) };
         let ranks = match live.evaluation.ranks().await {
             Ok(ranks) => ranks,
             Err(error) => return Ok(Err(error.into())),

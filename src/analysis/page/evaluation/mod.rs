@@ -130,7 +130,7 @@ impl From<EvaluationError> for Shortfall {
 
 /// The live release with its figures.
 async fn read_figures(state: &AppState) -> Result<(Arc<LiveRelease>, Arc<Figures>), Shortfall> {
-    let live = state.releases.current().ok_or_else(Shortfall::of_release)?;
+    let live = state.releases().current().ok_or_else(Shortfall::of_release)?;
     let figures = live.evaluation.figures().await?;
     Ok((live, figures))
 }

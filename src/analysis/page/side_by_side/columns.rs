@@ -31,7 +31,7 @@ pub(super) async fn compare_columns(
     let subjects = Subjects { methods, customers: view.customers.clone() };
     let times = state.times();
     let request = Request { rules: Some(times.now), ..request(view, given) };
-    compare(live, &state.profiles, &subjects, &request, times).await.map_err(fault::problem)
+    compare(live, state.profiles(), &subjects, &request, times).await.map_err(fault::problem)
 }
 
 fn request(view: &View, given: Features) -> Request {

@@ -126,7 +126,7 @@ async fn read(
     state: &AppState,
     view: &mut View,
 ) -> Result<(Option<Arc<LiveRelease>>, Option<ComparedOutfit>), Problem> {
-    let live = state.releases.current();
+    let live = state.releases().current();
     if let Some(live) = &live {
         view.leave_out_what_is_gone(live);
     }

@@ -81,7 +81,7 @@ pub(crate) async fn complete_outfit(
     question.request.live = said;
     question.request.rules = rules;
     let suggestions =
-        suggest(&live, &state.profiles, &state.tickets, question, times).await.map_err(fault::problem)?;
+        suggest(&live, state.profiles(), state.tickets(), question, times).await.map_err(fault::problem)?;
     Ok(CompletionBody::new(&live, suggestions, &shown, times.begun.elapsed()))
 }
 

@@ -4,8 +4,6 @@
 //! read when `/metrics` is requested. Labels are route templates and the service's own names, never text from a
 //! request: a customer's id must not get into a time series, and callers must not be able to create series.
 
-mod feeds;
-mod live_release;
 mod process;
 mod recent;
 
@@ -19,21 +17,18 @@ use axum::{
 };
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
-    metrics::{family::Family, gauge::Gauge},
     registry::{Registry, Unit},
 };
 use utoipa_axum::routes;
 
 pub use self::recent::SAMPLED;
-use self::{
-    feeds::FeedCollector, live_release::LiveReleaseCollector, process::ProcessCollector, recent::Recent,
-};
+use self::{process::ProcessCollector, recent::Recent};
 pub(crate) use self::{process::Usage, recent::Moment};
 use super::{
     AppState, Kind, Problem,
     routes::{Routes, matched},
 };
-use crate::{people::Scope, releases::Releases};
+use crate::platform::scope::Scope;
 
 pub(crate) fn router() -> Routes {
     Routes::new().scoped(Scope::Metrics, routes!(metrics))
@@ -51,7 +46,6 @@ const SECONDS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 pub struct Metrics {
     registry: Arc<Registry>,
     requests: Histograms<RequestLabels>,
-    releases: Arc<Releases>,
     recent: Arc<Recent>,
 }
 
@@ -64,7 +58,8 @@ pub(crate) struct RequestLabels {
 }
 
 impl Metrics {
-    pub fn new(releases: &Arc<Releases>) -> Self {
+    /// `register` adds what features measure.
+    pub(crate) fn new(register: impl FnOnce(&mut Registry)) -> Self {
         let mut registry = Registry::default();
         let requests = Histograms::new(SECONDS);
         let ours = registry.sub_registry_with_prefix("atelier");
@@ -74,17 +69,9 @@ impl Metrics {
             Unit::Seconds,
             requests.clone(),
         );
-        releases.engine().metrics().register(ours);
-        releases.exposure().register(ours);
-        ours.register_collector(Box::new(LiveReleaseCollector(Arc::clone(releases))));
-        let build =
-            [("version", env!("CARGO_PKG_VERSION")), ("onnx_runtime", releases.engine().onnx_runtime())];
-        let running = Family::<Vec<(&'static str, &'static str)>, Gauge>::default();
-        running.get_or_create(&build.to_vec()).set(1);
-        ours.register("build_info", "The running version", running);
+        register(ours);
         registry.register_collector(Box::new(ProcessCollector));
-        let releases = Arc::clone(releases);
-        Self { registry: Arc::new(registry), requests, releases, recent: Arc::default() }
+        Self { registry: Arc::new(registry), requests, recent: Arc::default() }
     }
 
     /// Durations of requests in seconds, by method, route and status.
@@ -103,10 +90,7 @@ impl Metrics {
 ))]
 async fn metrics(State(state): State<AppState>, headers: HeaderMap) -> Result<Response, Problem> {
     let mut body = String::new();
-    let mut feeds = Registry::with_prefix("atelier");
-    feeds.register_collector(Box::new(FeedCollector(state.feeds().clone())));
     text::encode_registry(&mut body, &state.metrics.registry)
-        .and_then(|()| text::encode_registry(&mut body, &feeds))
         .and_then(|()| text::encode_eof(&mut body))
         .map_err(|error| Problem::inside(Kind::Internal, error))?;
     let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());

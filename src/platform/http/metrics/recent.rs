@@ -46,13 +46,9 @@ pub(crate) struct Moment {
 }
 
 impl Metrics {
-    /// Takes a sample. Call it every [`SAMPLED`].
-    pub fn sample(&self, now: Timestamp) {
+    /// Takes a sample, with the jobs that wait for a model. Call it every [`SAMPLED`].
+    pub fn sample(&self, now: Timestamp, waiting: usize) {
         let answered = self.requests.total(|labels| !MONITORING.contains(&labels.route.as_str()));
-        let live = self.releases.current();
-        let second = live.as_ref().and_then(|live| live.second());
-        let queues = live.iter().chain(second).flat_map(|release| release.serving.queues());
-        let waiting = queues.map(|(_, queue)| queue.waiting).sum();
         let sample = Sample { at: now, answered, waiting };
         let mut samples = self.recent.0.lock().unwrap_or_else(PoisonError::into_inner);
         if samples.len() == KEPT {

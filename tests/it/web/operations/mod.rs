@@ -104,7 +104,7 @@ async fn curves_show_the_last_quarter_of_an_hour(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     let metrics = &service.state.metrics;
     let second = |second: i64| Timestamp::from_millis(1000 * second);
-    metrics.sample(second(0));
+    metrics.sample(second(0), 0);
     assert!(admin.page("/operations").await.contains("The curves start a few seconds after the service."));
     for _ in 0..10 {
         service.get("/articles").await;
@@ -112,17 +112,17 @@ async fn curves_show_the_last_quarter_of_an_hour(service: Service) {
         service.get("/livez").await;
         service.get("/metrics").await;
     }
-    metrics.sample(second(5));
+    metrics.sample(second(5), 0);
     let html = admin.page("/operations").await;
     assert!(html.contains("Answers a second: 2.0 now, 2.0 at most"), "{html}");
-    metrics.sample(second(10));
+    metrics.sample(second(10), 0);
     let html = admin.page("/operations").await;
     assert!(html.contains("Answers a second: 0.0 now, 2.0 at most"), "{html}");
     assert!(html.contains("Waiting for a model: 0 now, 0 at most"), "{html}");
     assert!(html.contains("p95 latency (ms): – now,"), "{html}");
     // Only the last quarter of an hour is kept.
     for at in 3..400 {
-        metrics.sample(second(5 * at));
+        metrics.sample(second(5 * at), 0);
     }
     let html = admin.page("/operations").await;
     assert!(html.contains("Answers a second: 0.0 now, 0.0 at most"), "{html}");
@@ -135,7 +135,7 @@ async fn curves_show_the_last_quarter_of_an_hour(service: Service) {
 async fn pages_stay_small(Demo(service): Demo) {
     let admin = service.signed_in(Role::Admin).await;
     for at in 0..200 {
-        service.state.metrics.sample(Timestamp::from_millis(5000 * at));
+        service.state.metrics.sample(Timestamp::from_millis(5000 * at), 0);
     }
     // Every route with a few statuses.
     let document = service.json("/openapi.json").await;

@@ -9,7 +9,7 @@ use prometheus_client::{
     registry::Unit,
 };
 
-use crate::imports::feeds::Feeds;
+use super::Feeds;
 
 #[derive(Debug)]
 pub(crate) struct FeedCollector(pub(crate) Feeds);

@@ -3,15 +3,17 @@
 
 use std::{
     convert::Infallible,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use atelier_engine::inference::AskError;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::{AppState, Problem};
-use crate::platform::db::StoreError;
+use crate::platform::{
+    db::StoreError,
+    http::{AppState, Problem},
+};
 
 const PERIOD: Duration = Duration::from_secs(1);
 
@@ -45,7 +47,7 @@ pub(crate) async fn watch(state: AppState) -> Infallible {
         loop {
             times.tick().await;
             let found = state.store.ping().await.err();
-            *lock(&state.health().store) = found;
+            *lock(&state.part::<Arc<Health>>().store) = found;
         }
     };
     let model = async {
@@ -53,7 +55,7 @@ pub(crate) async fn watch(state: AppState) -> Infallible {
         loop {
             times.tick().await;
             let found = probe(&state).await.err();
-            *lock(&state.health().model) = found;
+            *lock(&state.part::<Arc<Health>>().model) = found;
         }
     };
     tokio::select! {
@@ -70,7 +72,7 @@ fn times() -> Interval {
 
 async fn probe(state: &AppState) -> Result<(), AskError> {
     // A handler says that no release is live.
-    let Some(live) = state.releases.current() else { return Ok(()) };
+    let Some(live) = state.releases().current() else { return Ok(()) };
     match live.serving.probe(&live.rows, live.choose(None).method, state.times().deadline).await {
         // A full queue means that the model answers: a load balancer must not remove a busy service.
         Err(AskError::Full { .. }) => Ok(()),

@@ -1,12 +1,15 @@
 //! Health checks for load balancers and operators.
 
+use std::sync::Arc;
+
 use atelier_engine::catalogue::Coverage;
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use super::{AppState, Kind, Problem, extract::Json, routes::Routes};
+use super::health::Health;
+use crate::platform::http::{AppState, Kind, Problem, extract::Json, routes::Routes};
 
 pub(crate) fn router() -> Routes {
     Routes::new().open(routes!(livez)).open(routes!(readyz))
@@ -97,14 +100,14 @@ async fn readyz(State(state): State<AppState>) -> Result<Json<Ready>, Problem> {
             "the database does not answer: requests that need it are refused without waiting (breaker open)";
         return Err(Problem::new(Kind::Unavailable, detail));
     }
-    state.health().check()?;
+    state.part::<Arc<Health>>().check()?;
     let live = state.live_release()?;
     let Coverage { both, only_catalogue, only_release } = live.catalogue.coverage();
     Ok(Json(Ready {
         status: "ready",
         demo: state.is_demo(),
         database: state.store.kind(),
-        onnx_runtime: state.releases.engine().onnx_runtime(),
+        onnx_runtime: state.releases().engine().onnx_runtime(),
         release: live.name().to_owned(),
         device: live.serving.device().as_str(),
         articles: CoverageBody { both, only_in_catalogue: only_catalogue, only_in_release: only_release },

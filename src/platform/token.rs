@@ -24,7 +24,7 @@ impl Token {
 
     /// What a device keeps that has signed in with this password. As hard to guess as the salt of the stored hash, and another
     /// one after a new password.
-    pub(super) fn of_device(password_hash: &str) -> Self {
+    pub(crate) fn of_device(password_hash: &str) -> Self {
         Self(hex::encode(Sha256::digest(format!("a device with the password {password_hash}"))))
     }
 

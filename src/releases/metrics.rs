@@ -6,13 +6,38 @@ use atelier_engine::inference::QueueState;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric},
-    metrics::{MetricType, gauge::ConstGauge},
+    metrics::{
+        MetricType,
+        family::Family,
+        gauge::{ConstGauge, Gauge as SetGauge},
+    },
+    registry::Registry,
 };
 
-use crate::releases::Releases;
+use super::Releases;
 
 #[derive(Debug)]
-pub(crate) struct LiveReleaseCollector(pub(crate) Arc<Releases>);
+struct LiveReleaseCollector(Arc<Releases>);
+
+impl Releases {
+    pub(crate) fn register(self: &Arc<Self>, registry: &mut Registry) {
+        self.engine().metrics().register(registry);
+        self.exposure().register(registry);
+        registry.register_collector(Box::new(LiveReleaseCollector(Arc::clone(self))));
+        let build = [("version", env!("CARGO_PKG_VERSION")), ("onnx_runtime", self.engine().onnx_runtime())];
+        let running = Family::<Vec<(&'static str, &'static str)>, SetGauge>::default();
+        running.get_or_create(&build.to_vec()).set(1);
+        registry.register("build_info", "The running version", running);
+    }
+
+    /// The jobs that wait for a model.
+    pub fn waiting(&self) -> usize {
+        let live = self.current();
+        let second = live.as_ref().and_then(|live| live.second());
+        let queues = live.iter().chain(second).flat_map(|release| release.serving.queues());
+        queues.map(|(_, queue)| queue.waiting).sum()
+    }
+}
 
 /// A gauge's name, its help text, and how to read its value.
 type Gauge = (&'static str, &'static str, fn(QueueState) -> usize);

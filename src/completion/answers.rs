@@ -11,11 +11,13 @@ use axum::{
     response::Response,
 };
 
-use super::{
-    Problem,
-    conditions::{Conditions, Document},
+use crate::{
+    platform::http::{
+        AppState, Problem,
+        conditions::{Conditions, Document},
+    },
+    releases::LiveRelease,
 };
-use crate::releases::LiveRelease;
 
 /// The bytes of answers after which the older half is dropped.
 const MOST_BYTES: usize = 32 << 20;
@@ -104,5 +106,11 @@ impl Kept {
             self.old = std::mem::take(&mut self.young);
             self.bytes = 0;
         }
+    }
+}
+
+impl AppState {
+    pub(crate) fn answers(&self) -> &Answers {
+        self.part::<Arc<Answers>>()
     }
 }

@@ -1,0 +1,110 @@
+//! Puts the state of the handlers together, from the parts of all features.
+
+use std::sync::Arc;
+
+use atelier_core::util::{clock::Clock, fetch::Reach, notation::Notation, zone::Zone};
+use atelier_files::NotWorn;
+use axum::http::Extensions;
+
+use super::health::Health;
+use crate::{
+    catalogue::search::Synonyms,
+    completion::{answers::Answers, api::PublicAttributes, tickets::Tickets},
+    config::{EventTerms, Limits, Networks, TRANSFER_BYTES},
+    customers::profiles::Profiles,
+    imports::{
+        feeds::{Feeds, FetchLimits, metrics::FeedCollector},
+        jobs::Jobs,
+    },
+    people::Access,
+    platform::{
+        db::Store,
+        http::{AppState, CrossOrigins, Ground, Metrics},
+    },
+    releases::Releases,
+    telemetry::Traces,
+};
+
+/// What the owner of a service chooses or opens.
+#[expect(missing_debug_implementations, reason = "it holds a secret, which must not reach a log")]
+pub struct Parts {
+    pub store: Store,
+    pub profiles: Profiles,
+    pub releases: Arc<Releases>,
+    pub limits: Limits,
+    /// Issues and opens completion ids.
+    pub tickets: Tickets,
+    /// For how long events matter.
+    pub events: EventTerms,
+    pub access: Access,
+    /// Sites whose pages may call the service.
+    pub cross_origins: CrossOrigins,
+    /// Proxies whose word about their caller counts.
+    pub trusted_proxies: Networks,
+    pub traces: Traces,
+    pub clock: Clock,
+    /// How pages write prices and dates.
+    pub notation: Notation,
+    /// In which people write times of rules.
+    pub zone: Zone,
+    /// Words that searches take as the same.
+    pub synonyms: Synonyms,
+    /// What product feeds have and nobody wears.
+    pub not_worn: NotWorn,
+    /// The attributes of articles that answers to publishable keys have.
+    pub public_attributes: Arc<[String]>,
+    /// Which servers may be asked for feeds.
+    pub feed_reach: Reach,
+    /// Names this process where replicas agree on who does something.
+    pub process: String,
+}
+
+impl AppState {
+    pub fn new(parts: Parts) -> Self {
+        let Parts { store, profiles, releases, limits, clock, .. } = parts;
+        let jobs = Jobs::new(
+            store.clone(),
+            Arc::clone(&releases),
+            profiles.clone(),
+            clock.clone(),
+            parts.not_worn,
+            limits.bulk_rows,
+        );
+        let fetching = FetchLimits {
+            reach: parts.feed_reach,
+            bytes: limits.bulk_bytes,
+            within: limits.stream(),
+            stall_bytes: TRANSFER_BYTES as u64,
+            stall: limits.transfer(),
+        };
+        let feeds = Feeds::new(store.clone(), jobs.clone(), clock.clone(), fetching, parts.process);
+        let metrics = Metrics::new(|registry| {
+            releases.register(registry);
+            registry.register_collector(Box::new(FeedCollector(feeds.clone())));
+        });
+        let mut features = Extensions::new();
+        features.insert(parts.access);
+        features.insert(releases);
+        features.insert(profiles);
+        features.insert(parts.synonyms);
+        features.insert(parts.tickets);
+        features.insert(Arc::new(Answers::default()));
+        features.insert(PublicAttributes(parts.public_attributes));
+        features.insert(parts.events);
+        features.insert(jobs);
+        features.insert(feeds);
+        features.insert(Arc::new(Health::default()));
+        let ground = Ground {
+            store,
+            limits,
+            metrics,
+            cross_origins: parts.cross_origins,
+            trusted_proxies: parts.trusted_proxies,
+            traces: parts.traces,
+            clock,
+            notation: parts.notation,
+            zone: parts.zone,
+        };
+        Self::of(ground, features)
+    }
+}

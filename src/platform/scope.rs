@@ -1,0 +1,52 @@
+//! What keys may do, which every route names.
+
+use atelier_core::named;
+
+/// What a key may do. Scopes are independent: none includes another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    Complete,
+    Catalogue,
+    Feedback,
+    Events,
+    Rules,
+    Admin,
+    Metrics,
+}
+
+impl Scope {
+    pub const ALL: [Self; 7] = [
+        Self::Complete,
+        Self::Catalogue,
+        Self::Feedback,
+        Self::Events,
+        Self::Rules,
+        Self::Admin,
+        Self::Metrics,
+    ];
+
+    /// A description of what the scope allows.
+    pub fn opens(self) -> &'static str {
+        match self {
+            Self::Complete => "completions, comparisons, scores and the list of methods",
+            Self::Catalogue => "reading and changing articles, customers and outfits",
+            Self::Feedback => "sending feedback and reading its counts",
+            Self::Events => "sending events",
+            Self::Rules => "reading and changing rules and looks, and completions without rules",
+            Self::Admin => "activating releases and setting the routing",
+            Self::Metrics => "reading /metrics",
+        }
+    }
+}
+
+named!(
+    Scope,
+    "a scope is complete, catalogue, feedback, events, rules, admin or metrics",
+    Complete = "complete",
+    Catalogue = "catalogue",
+    Feedback = "feedback",
+    Events = "events",
+    Rules = "rules",
+    Admin = "admin",
+    Metrics = "metrics",
+);
