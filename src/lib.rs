@@ -17,6 +17,7 @@ pub mod outcomes;
 pub mod outfits;
 pub mod people;
 pub mod platform;
+pub mod privacy;
 pub mod releases;
 pub mod steering;
 pub mod studio;

@@ -26,7 +26,7 @@ fn table() -> Vec<(String, usize)> {
 const DOWNWARDS: [(&str, &[&str]); 7] = [
     ("releases", &["catalogue", "completion", "outcomes", "steering", "experiments", "analysis"]),
     ("catalogue", &["customers", "imports"]),
-    ("customers", &["completion", "outcomes", "experiments", "imports", "outfits", "studio"]),
+    ("customers", &["completion", "imports"]),
     ("completion", &["outcomes", "steering"]),
     ("outcomes", &["experiments"]),
     ("imports", &["outfits"]),

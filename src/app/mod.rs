@@ -41,7 +41,7 @@ use crate::{
         },
         page::docs,
     },
-    releases, steering,
+    privacy, releases, steering,
 };
 
 /// Serves the application until `shutdown` completes, then lets the requests in progress finish.
@@ -152,6 +152,7 @@ pub(crate) fn routes() -> Routes {
         .merge(metrics::router())
         .merge(openapi::router())
         .merge(outfits::api::router())
+        .merge(privacy::router())
         .merge(platform::page::problem::router())
         .merge(releases::api::releases::router())
         .merge(releases::api::routing::router())

@@ -1,4 +1,4 @@
-//! Profiles, notes, export and erasure.
+//! Profiles, notes and erasure.
 
 pub(crate) mod api;
 pub(crate) mod features;
@@ -13,5 +13,4 @@ pub(crate) use self::sql::customers::customer_id;
 pub use self::sql::{
     customers::Customers,
     notes::{CustomerNote, Notes},
-    personal_data::{PERSONAL_TABLES, PersonalData},
 };

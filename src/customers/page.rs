@@ -5,12 +5,9 @@ use std::collections::{HashMap, HashSet};
 use atelier_core::domain::{Customer, CustomerId, PHOTO, Schema};
 
 use super::wording::{self, ProfileWord};
-use crate::{
-    platform::{
-        http::{AppState, Problem},
-        page::address::Address,
-    },
-    studio,
+use crate::platform::{
+    http::{AppState, Problem},
+    page::form,
 };
 
 #[derive(Clone)]
@@ -37,7 +34,7 @@ impl CustomerView {
 
     /// One who is not in the database.
     fn unknown(id: &CustomerId) -> Self {
-        let href = studio::View { customer: Some(id.clone()), ..studio::View::default() }.href();
+        let href = form::address("/studio", &[("customer", id.as_str())]);
         Self { id: id.to_string(), name: None, photo: None, words: Vec::new(), href }
     }
 

@@ -2,8 +2,6 @@
 
 use atelier_core::domain::{Feature, FeatureValue, Features, Kind, Schema};
 
-use crate::outcomes::RefusalReason;
-
 /// One feature in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileWord {
@@ -153,16 +151,6 @@ pub fn value_words(feature: &Feature, value: &FeatureValue) -> String {
             format!("{number} {unit}")
         }
         (FeatureValue::Number(number), _) => number.to_string(),
-    }
-}
-
-/// Why a suggestion was refused, as a stylist says it.
-pub fn refusal_reason(reason: RefusalReason) -> &'static str {
-    match reason {
-        RefusalReason::TooDear => "Too expensive",
-        RefusalReason::HasOne => "Has one",
-        RefusalReason::Colour => "Colour",
-        RefusalReason::Style => "Not their style",
     }
 }
 

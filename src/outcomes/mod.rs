@@ -7,8 +7,7 @@ pub mod exposure;
 pub mod feedback;
 pub(crate) mod page;
 mod sql;
-
-pub(crate) use self::sql::feedback::forget_caller;
+mod wording;
 
 pub use self::sql::{
     acceptance::{

@@ -2,8 +2,8 @@
 
 use atelier_core::{
     domain::{
-        ArticleId, CustomerId, OpenOutfit, Outfit, OutfitError, OutfitSize, Schema, Slot, Slots, Split,
-        Timestamp,
+        ArticleId, Customer, CustomerId, OpenOutfit, Outfit, OutfitError, OutfitSize, Schema, Slot, Slots,
+        Split, Timestamp,
     },
     util::calendar,
 };
@@ -13,7 +13,7 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
 use super::{
@@ -21,6 +21,7 @@ use super::{
     sql::saved_outfits::{Reply, SavedOutfit},
 };
 use crate::{
+    catalogue::resource::Resource,
     customers::features,
     imports::api::bulk::{self, BulkQuery, ImportBody},
     outfits,
@@ -31,6 +32,7 @@ use crate::{
             AppState, Finding, Kind, Problem,
             extract::{Json, JsonText, MergePatch, Path, PathParameter, Query, parse_stored},
             fault,
+            paging::{self, Page},
             problem::value_or_finding,
             routes::Routes,
             schema::{ArticleIdSchema, CustomerIdSchema, FeaturesSchema, outfit_slots},
@@ -41,6 +43,7 @@ use crate::{
 pub(crate) fn router() -> Routes {
     Routes::new()
         .scoped(Scope::Catalogue, routes!(save))
+        .scoped(Scope::Catalogue, routes!(list_of))
         .scoped(Scope::Catalogue, routes!(get, patch, delete))
         .streaming(Scope::Catalogue, routes!(import))
 }
@@ -409,4 +412,44 @@ async fn import(
 
 fn unknown(id: OutfitId) -> Problem {
     Problem::new(Kind::NotFound, format!("there is no outfit {}", id.0))
+}
+
+/// The query for a page of outfits.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct OutfitsQuery {
+    /// Drafts too, whose articles have nulls as blanks.
+    #[serde(default)]
+    drafts: bool,
+    /// `next_cursor` of the previous page; without it, the first page.
+    #[param(pattern = "^[0-9]{1,18}$")]
+    cursor: Option<String>,
+    /// Maximum number of items.
+    n: Option<u32>,
+}
+
+/// A customer's outfits
+///
+/// In the order in which they were stored.
+#[utoipa::path(get, path = "/customers/{id}/outfits", operation_id = "listCustomerOutfits", tag = "customers",
+    params(("id" = CustomerIdSchema, Path, description = "The customer's id", example = "c-000010"), OutfitsQuery),
+    responses(
+        (status = 200, description = "A page of outfits", body = Page<OutfitBody>),
+        (status = 404, description = "There is no such customer"),
+    ),
+)]
+async fn list_of(
+    State(state): State<AppState>,
+    Path(id): Path<CustomerId>,
+    Query(query): Query<OutfitsQuery>,
+) -> Result<Json<Page<OutfitBody>>, Problem> {
+    let n = paging::size(query.n, state.limits)?;
+    let after = paging::cursor(query.cursor.as_deref(), |seq| seq.parse().ok())?;
+    let found = state.store.saved_outfits().for_customer(&id, query.drafts, after.unwrap_or(0), n + 1);
+    let page = Page::collect(found, n, |record| record.seq.to_string(), OutfitBody::from).await?;
+    if page.items.is_empty() && state.store.customers().get(&id).await?.is_none() {
+        return Err(Customer::unknown(&id));
+    }
+    Ok(Json(page))
 }

@@ -2,14 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use atelier_core::domain::{Customer, CustomerId, CustomerPatch, FeatureValue, PatchError};
+use atelier_core::domain::{Customer, CustomerId, CustomerPatch, FeatureValue, PatchError, Timestamp};
 use sqlx::{AnyConnection, AssertSqlSafe};
 
-use crate::{
-    outcomes::forget_caller,
-    platform::db::{
-        Conflict, Resource, Resources, Store, StoreError, connect::Dialect, json, pages, search, upsert,
-    },
+use crate::platform::db::{
+    Conflict, Resource, Resources, Store, StoreError, connect::Dialect, json, pages, search, upsert,
 };
 
 /// As many articles as training gives a model of a customer.
@@ -25,6 +22,11 @@ impl Store {
 }
 
 impl Customers<'_> {
+    /// Erases the customer: see [`Customers::delete_expected`].
+    pub async fn erase(self, id: &CustomerId, now: Timestamp) -> Result<bool, StoreError> {
+        self.delete(id, now).await
+    }
+
     /// Up to `n` customers after the first `skip`, in the byte order of their ids.
     pub async fn page(self, skip: usize, n: usize) -> Result<Vec<Customer>, StoreError> {
         let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
@@ -129,7 +131,15 @@ impl Resource for Customer {
     }
 
     async fn forget(connection: &mut AnyConnection, customer: &CustomerId) -> Result<(), StoreError> {
-        forget_caller(connection, customer).await
+        // A completion that customers share keeps its id, without the customer's digest: a dot and 16 digits.
+        sqlx::query(
+            "update feedback_events set completion_id = substr(completion_id, 1, length(completion_id) - 17)
+             where customer_id = $1 and completion_id like '%.________________'",
+        )
+        .bind(customer.as_str())
+        .execute(connection)
+        .await?;
+        Ok(())
     }
 }
 

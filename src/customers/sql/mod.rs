@@ -3,4 +3,3 @@
 pub(crate) mod customers;
 mod erasures;
 pub(crate) mod notes;
-pub(crate) mod personal_data;

@@ -182,7 +182,7 @@ pub(crate) async fn page(
             .collect(),
         reasons: reasons
             .into_iter()
-            .map(|(reason, count)| (wording::refusal_reason(reason), notation.count(count)))
+            .map(|(reason, count)| (reason.in_words(), notation.count(count)))
             .collect(),
         shell: visitor.shell(Page::Operations),
         tab: Tab::Acceptance,

@@ -520,21 +520,6 @@ fn hash(key: &str) -> [u8; 32] {
     Sha256::digest(key).into()
 }
 
-/// Removes the customer's digest, a dot and 16 digits, from the ids of completions that customers share.
-pub(crate) async fn forget_caller(
-    connection: &mut AnyConnection,
-    customer: &CustomerId,
-) -> Result<(), StoreError> {
-    sqlx::query(
-        "update feedback_events set completion_id = substr(completion_id, 1, length(completion_id) - 17)
-         where customer_id = $1 and completion_id like '%.________________'",
-    )
-    .bind(customer.as_str())
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
 /// Whether the shop's event of this kind counts for the suggestion already, within the window.
 async fn is_sold_in_window(
     connection: &mut AnyConnection,

@@ -6,9 +6,9 @@ use std::{
 };
 
 use atelier::{
-    customers::{PERSONAL_TABLES, PersonalData},
     outcomes::{Event, EventKind, FeedbackEvent, FeedbackKind, Recorded, SuggestedArticle},
     platform::db::{AuditFilter, Conflict, Entry, Note, Store, StoreError, TokenHash},
+    privacy::{PERSONAL_TABLES, PersonalData},
 };
 use atelier_core::domain::{Customer, Features, Role};
 use futures_util::StreamExt;
@@ -77,7 +77,7 @@ async fn every_table_about_customers_is_exported_and_erased(db: TestDatabase) {
     .await
     .unwrap();
     tables.sort();
-    assert_eq!(tables, PERSONAL_TABLES, "add the table to store/personal_data.rs");
+    assert_eq!(tables, PERSONAL_TABLES, "add the table to src/privacy/sql.rs");
 
     let data = store.customers().personal_data(&customer_id(ERASED)).await.unwrap().expect("the customer");
     // Naming all fields makes a new one an error here.

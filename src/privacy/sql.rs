@@ -7,8 +7,8 @@ use atelier_core::domain::{Customer, CustomerId, Timestamp};
 use futures_util::{StreamExt, stream::BoxStream};
 use sqlx::Row;
 
-use super::{customers::Customers, notes::CustomerNote};
 use crate::{
+    customers::{CustomerNote, Customers},
     experiments::ArmCustomer,
     outcomes::{FeedbackEvent, Purchase, StoredEvent},
     outfits::{SavedOutfit, select},
@@ -81,10 +81,5 @@ impl Customers<'_> {
             arms: store.experiment_counts().for_customer(id).boxed(),
             audit: store.audit().for_customer(id).boxed(),
         }))
-    }
-
-    /// Erases the customer: see [`Customers::delete_expected`].
-    pub async fn erase(self, id: &CustomerId, now: Timestamp) -> Result<bool, StoreError> {
-        self.delete(id, now).await
     }
 }
