@@ -26,7 +26,7 @@ use crate::{
     platform::{
         db::Note,
         http::{AppState, Finding, Kind, Problem},
-        page::{address::Address, form::Form, pager::Pager},
+        page::{Address, Form, Pager},
     },
 };
 

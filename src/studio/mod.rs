@@ -50,13 +50,7 @@ use crate::{
     platform::{
         fault::ServiceError,
         http::{AppState, Finding, Kind, Problem},
-        page::{
-            address::{self, Address},
-            fault,
-            form::Form,
-            pager::Pager,
-            shell::{Page, Shell},
-        },
+        page::{Address, Form, Page, Pager, Shell, address, fault},
     },
     releases::{LiveRelease, ServedSchema},
 };

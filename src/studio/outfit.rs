@@ -39,12 +39,7 @@ use crate::{
             extract::{Path, PathParameter},
             https::{Https, base_url},
         },
-        page::{
-            address::Address,
-            fault,
-            form::{Form, PageQuery},
-            shell::{Page, Shell},
-        },
+        page::{Address, Form, Page, PageQuery, Shell, fault},
     },
 };
 

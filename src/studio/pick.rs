@@ -18,7 +18,7 @@ use crate::{
     platform::{
         fault::ServiceError,
         http::{AppState, Problem},
-        page::{address::Address, fault, pager::Pager},
+        page::{Address, Pager, fault},
     },
     releases::LiveRelease,
 };

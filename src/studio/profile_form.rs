@@ -22,9 +22,8 @@ use crate::{
         db::{ChangeError, Expected, Stored, Versions},
         http::{AppState, Kind, Problem, extract::Path, uncancelled::uncancelled},
         page::{
+            Form, Page, Shell,
             address::{self, Address, FeatureWords, Parameter},
-            form::Form,
-            shell::{Page, Shell},
         },
     },
 };

@@ -29,13 +29,7 @@ use crate::{
         db::{Conflict, Put, Store, StoreError},
         fault::ServiceError,
         http::{AppState, Problem},
-        page::{
-            address::{self, Address},
-            fault,
-            form::{self, Form, PageQuery},
-            pager::Pager,
-            shell::{Page, Shell},
-        },
+        page::{Address, Form, Page, PageQuery, Pager, Shell, address, fault, form},
     },
 };
 

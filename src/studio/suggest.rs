@@ -33,7 +33,7 @@ use crate::{
         fault::ServiceError,
         http::AppState,
         page::{
-            address::Address,
+            Address,
             figures::{likelier, times},
         },
     },

@@ -21,11 +21,7 @@ use crate::{
     platform::{
         db::{KeyId, Name},
         http::{AppState, Finding, Kind, Problem, extract::Path},
-        page::{
-            figures,
-            form::Form,
-            shell::{Page, Shell},
-        },
+        page::{Form, Page, Shell, figures},
     },
 };
 
@@ -36,58 +32,14 @@ const LIFETIMES: [u64; 4] = [7, 30, 90, 365];
 #[template(path = "people/access/keys.html")]
 struct KeysPage {
     shell: Shell,
-    tab: Tab,
-    keys: Vec<KeyView>,
-    scopes: [Scope; 7],
-    lifetimes: [u64; 4],
+    keys: Vec<ApiKey>,
+    now: Timestamp,
     rule: RequireKey,
     /// What the form has.
     typed: NewKey,
     /// Another for each form.
     form: Uuid,
     refused: Option<String>,
-}
-
-struct KeyView {
-    id: i64,
-    label: String,
-    scopes: String,
-    /// Of a publishable key.
-    origins: Option<String>,
-    created: String,
-    expires: Option<String>,
-    used: Option<String>,
-    validity: Validity,
-}
-
-enum Validity {
-    Valid,
-    Expired,
-    Revoked(String),
-}
-
-impl KeyView {
-    fn is_valid(&self) -> bool {
-        matches!(self.validity, Validity::Valid)
-    }
-
-    fn new(key: &ApiKey, now: Timestamp) -> Self {
-        let validity = match key.revoked_at {
-            Some(at) => Validity::Revoked(figures::moment(at)),
-            None if key.is_expired(now) => Validity::Expired,
-            None => Validity::Valid,
-        };
-        Self {
-            id: key.id.0,
-            label: key.label.to_string(),
-            scopes: key.scopes.join(", "),
-            origins: key.publishable.as_ref().map(|publishable| publishable.origins.join(", ")),
-            created: figures::moment(key.created_at),
-            expires: key.expires_at.map(figures::moment),
-            used: key.last_used_at.map(figures::moment),
-            validity,
-        }
-    }
 }
 
 pub(super) async fn page(
@@ -105,14 +57,10 @@ async fn keys_page(
     typed: NewKey,
     refused: Option<String>,
 ) -> Result<Html<String>, Problem> {
-    let now = state.now();
-    let keys = state.store.api_keys().list().await?;
     let page = KeysPage {
         shell: visitor.shell(Page::Access),
-        tab: Tab::Keys,
-        keys: keys.iter().map(|key| KeyView::new(key, now)).collect(),
-        scopes: Scope::ALL,
-        lifetimes: LIFETIMES,
+        keys: state.store.api_keys().list().await?,
+        now: state.now(),
         rule: state.access.rule(),
         typed,
         form: Uuid::new_v4(),
@@ -138,11 +86,8 @@ pub(super) struct NewKey {
 #[template(path = "people/access/key.html")]
 struct KeyPage {
     shell: Shell,
-    tab: Tab,
-    key: String,
-    /// Of a publishable key.
-    secret: Option<String>,
-    record: KeyView,
+    key: Key,
+    record: ApiKey,
 }
 
 /// Creates a key and shows it once.
@@ -174,13 +119,7 @@ pub(super) async fn create(
     let form = form.unwrap_or_else(|| Uuid::new_v4().to_string());
     let key = Key::of_form(&visitor.token, &format!("{form} {name} {opens:?} {days:?}"), &opens);
     let record = access.record_key(&key, &name, &opens, lifetime, now).await?;
-    let page = KeyPage {
-        shell: visitor.shell(Page::Access),
-        tab: Tab::Keys,
-        key: key.as_str().to_owned(),
-        secret: record.publishable.as_ref().map(|publishable| publishable.secret.0.clone()),
-        record: KeyView::new(&record, now),
-    };
+    let page = KeyPage { shell: visitor.shell(Page::Access), key, record };
     Ok(Html(page.render()?).into_response())
 }
 

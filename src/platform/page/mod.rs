@@ -16,3 +16,10 @@ pub(crate) mod operations;
 pub(crate) mod pager;
 pub(crate) mod problem;
 pub(crate) mod shell;
+
+pub(crate) use self::{
+    address::Address,
+    form::{Form, OpenForm, PageQuery},
+    pager::Pager,
+    shell::{Page, Shell},
+};

@@ -24,12 +24,9 @@ use crate::{
     platform::{
         http::{AppState, Kind, Problem},
         page::{
+            Page, PageQuery, Pager, Shell,
             address::{Address, PageFilters},
-            figures,
-            form::PageQuery,
-            format,
-            pager::Pager,
-            shell::{Page, Shell},
+            figures, format,
         },
     },
 };

@@ -19,11 +19,9 @@ use crate::{
     platform::{
         http::{AppState, Problem},
         page::{
+            Page, PageQuery, Pager, Shell,
             figures::{csv_file, number},
-            form::PageQuery,
             format,
-            pager::Pager,
-            shell::{Page, Shell},
         },
     },
 };

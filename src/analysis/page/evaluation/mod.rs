@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     platform::{
         http::{AppState, Finding, Problem},
-        page::{form, format, shell::Shell},
+        page::{Shell, form, format},
     },
     releases::LiveRelease,
 };

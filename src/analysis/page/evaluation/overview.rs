@@ -19,11 +19,7 @@ use crate::{
     people::page::visitor::Analyst,
     platform::{
         http::{AppState, Problem},
-        page::{
-            form::PageQuery,
-            format,
-            shell::{Page, Shell},
-        },
+        page::{Page, PageQuery, Shell, format},
     },
 };
 

@@ -17,12 +17,7 @@ use crate::{
     people::page::visitor::Analyst,
     platform::{
         http::{AppState, Finding, Problem},
-        page::{
-            figures::csv_file,
-            form::PageQuery,
-            format,
-            shell::{Page, Shell},
-        },
+        page::{Page, PageQuery, Shell, figures::csv_file, format},
     },
 };
 

@@ -14,11 +14,7 @@ use crate::{
     people::page::visitor::Analyst,
     platform::{
         http::{AppState, Finding, Problem},
-        page::{
-            form::PageQuery,
-            format,
-            shell::{Page, Shell},
-        },
+        page::{Page, PageQuery, Shell, format},
     },
 };
 

@@ -16,8 +16,8 @@ use crate::{
     platform::{
         http::{AppState, Kind, Problem},
         page::{
+            PageQuery,
             figures::{csv_file, number},
-            form::PageQuery,
         },
     },
 };

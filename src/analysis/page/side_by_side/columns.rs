@@ -15,7 +15,7 @@ use crate::{
     customers::page::{CustomerView, CustomerViews},
     platform::{
         http::{AppState, Problem},
-        page::{address::Address, fault, figures::number},
+        page::{Address, fault, figures::number},
     },
     releases::LiveRelease,
 };
