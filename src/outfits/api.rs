@@ -291,7 +291,7 @@ fn read_slots(slots: Vec<Slot>, size: OutfitSize) -> Result<Slots, OutfitError> 
 
 /// An outfit's id, a number that the service assigns.
 #[derive(Debug, Clone, Copy)]
-struct OutfitId(i64);
+pub(crate) struct OutfitId(pub(crate) i64);
 
 impl PathParameter for OutfitId {
     fn parse(text: &str) -> Result<Self, String> {

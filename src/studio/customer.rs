@@ -39,7 +39,8 @@ const ARTICLES: u32 = 12;
 pub(super) struct Known {
     /// Gender and sizes: the features by which articles fit.
     pub(super) sizes: Vec<ProfileWord>,
-    pub(super) notes: Vec<NoteView>,
+    /// The latest first, each with its day.
+    pub(super) notes: Vec<(CustomerNote, String)>,
     pub(super) refused_note: Option<RefusedNote>,
     pub(super) new_outfit: String,
     pub(super) outfits: Vec<OutfitCard>,
@@ -57,13 +58,6 @@ pub(super) struct RefusedNote {
     pub(super) reason: String,
 }
 
-pub(super) struct NoteView {
-    pub(super) id: i64,
-    pub(super) author: String,
-    pub(super) at: String,
-    pub(super) note: String,
-}
-
 pub(super) async fn known(
     state: &AppState,
     Named { view, schema, customer, refusals, .. }: &Named,
@@ -73,12 +67,9 @@ pub(super) async fn known(
     let store = &state.store;
     let outfits = store.saved_outfits().latest_for(id, OUTFITS).await?;
     let notes: Vec<CustomerNote> = store.notes().for_customer(id).try_collect().await?;
-    let day = |at: Timestamp| state.notation.day(at.millis());
-    let note = |note: CustomerNote| NoteView {
-        id: note.id,
-        author: note.author,
-        at: day(note.at),
-        note: note.note.as_str().to_owned(),
+    let dated_note = |note: CustomerNote| {
+        let day = state.notation.day(note.at.millis());
+        (note, day)
     };
     let bought = store.feedback().latest(id, FeedbackKind::Bought, ARTICLES).await?;
     let size = ARTICLES as usize;
@@ -91,7 +82,7 @@ pub(super) async fn known(
     let refused = dated(state, refused).await?.into_iter().zip(undone);
     Ok(Known {
         sizes: wording::sizes(&customer.features, schema),
-        notes: notes.into_iter().rev().map(note).collect(),
+        notes: notes.into_iter().rev().map(dated_note).collect(),
         refused_note: None,
         new_outfit: view.new_outfit(state.now()).href(),
         outfits: saved::cards(state, outfits, schema).await?,

@@ -15,11 +15,13 @@ pub(crate) mod format;
 pub(crate) mod operations;
 pub(crate) mod pager;
 pub(crate) mod problem;
+mod refused;
 pub(crate) mod shell;
 
 pub(crate) use self::{
     address::Address,
     form::{Form, OpenForm, PageQuery},
     pager::Pager,
+    refused::Refused,
     shell::{Page, Shell},
 };
