@@ -4,7 +4,6 @@ use askama::Template;
 use atelier_core::domain::{ArticleId, CustomerId, Timestamp};
 use axum::{
     extract::State,
-    http::StatusCode,
     response::{Html, IntoResponse, Redirect, Response},
 };
 use futures_util::TryStreamExt;
@@ -22,11 +21,11 @@ use crate::{
         wording::{self, ProfileWord},
     },
     outcomes::FeedbackKind,
-    people::page::visitor::Stylist,
+    people::page::visitor::{Stylist, Visitor},
     platform::{
         db::Note,
         http::{AppState, Finding, Kind, Problem},
-        page::{Address, Form, Pager},
+        page::{Address, Form, Pager, Refused},
     },
 };
 
@@ -41,7 +40,8 @@ pub(super) struct Known {
     pub(super) sizes: Vec<ProfileWord>,
     /// The latest first, each with its day.
     pub(super) notes: Vec<(CustomerNote, String)>,
-    pub(super) refused_note: Option<RefusedNote>,
+    /// A note that cannot be stored as it is, which the form keeps, and why.
+    pub(super) refused_note: Option<(String, String)>,
     pub(super) new_outfit: String,
     pub(super) outfits: Vec<OutfitCard>,
     /// Where there may be more.
@@ -50,12 +50,6 @@ pub(super) struct Known {
     /// Each with the form's value to take the refusal back.
     pub(super) refused: Vec<(ArticleView, String, String)>,
     pub(super) refused_pager: Pager,
-}
-
-/// A note that cannot be stored as it is; the form keeps it.
-pub(super) struct RefusedNote {
-    pub(super) typed: String,
-    pub(super) reason: String,
 }
 
 pub(super) async fn known(
@@ -119,33 +113,34 @@ pub(super) async fn note(
 ) -> Result<Response, Problem> {
     let customer = CustomerId::new(customer)
         .map_err(|error| Problem::invalid(vec![Finding::parameter("customer", error.to_string())]))?;
-    let store = state.store.by(visitor.author());
-    match deleted {
-        Some(id) if !store.notes().delete(id, state.now()).await? => {
-            return Err(Problem::new(Kind::NotFound, "the note is already gone"));
-        }
-        Some(_) => {}
-        None => {
-            let read = match Note::new(&note) {
-                Ok(read) if read.as_str().is_empty() => Err("write something, then add it".to_owned()),
-                Ok(read) => Ok(read),
-                Err(error) => Err(error.to_string()),
-            };
-            match read {
-                Ok(note) => store.notes().add(&customer, &note, visitor.person.id, state.now()).await?,
-                Err(reason) => {
-                    let view = View { customer: Some(customer), ..View::default() };
-                    let refused = RefusedNote { typed: note, reason };
-                    let mut page = StudioPage::new(&state, &visitor, view).await?;
-                    if let Content::Customer(known) = &mut page.content {
-                        known.refused_note = Some(refused);
-                    }
-                    let status = StatusCode::UNPROCESSABLE_ENTITY;
-                    return Ok((status, Html(page.render()?)).into_response());
-                }
-            }
-        }
+    let view = View { customer: Some(customer.clone()), ..View::default() };
+    let Err(refused) = change_notes(&state, &visitor, &customer, &note, deleted).await else {
+        return Ok(Redirect::to(&format!("{}#notes-title", view.href())).into_response());
+    };
+    let (status, reason) = refused.for_form()?;
+    let mut page = StudioPage::new(&state, &visitor, view).await?;
+    if let Content::Customer(known) = &mut page.content {
+        known.refused_note = Some((note, reason));
     }
-    let here = View { customer: Some(customer), ..View::default() }.href();
-    Ok(Redirect::to(&format!("{here}#notes-title")).into_response())
+    Ok((status, Html(page.render()?)).into_response())
+}
+
+async fn change_notes(
+    state: &AppState,
+    visitor: &Visitor,
+    customer: &CustomerId,
+    note: &str,
+    deleted: Option<i64>,
+) -> Result<(), Refused> {
+    let store = state.store.by(visitor.author());
+    if let Some(id) = deleted {
+        let is_deleted = store.notes().delete(id, state.now()).await?;
+        let gone = || Problem::new(Kind::NotFound, "the note is already gone").into();
+        return is_deleted.then_some(()).ok_or_else(gone);
+    }
+    let note = Note::new(note).map_err(Refused::invalid)?;
+    if note.as_str().is_empty() {
+        return Err(Refused::invalid("write something, then add it"));
+    }
+    Ok(store.notes().add(customer, &note, visitor.person.id, state.now()).await?)
 }

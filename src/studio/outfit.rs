@@ -461,10 +461,7 @@ async fn apply(state: &AppState, visitor: &Visitor, seq: i64, form: &ChangeForm)
             saved.delete(seq, now).await?;
             format!("/studio/outfits?deleted={seq}")
         }
-        Change::Restore => match saved.restore(seq, now).await {
-            Err(StoreError::Conflict(conflict)) => return Err(Refused::conflict(conflict)),
-            restored => restored.map(|()| next)?,
-        },
+        Change::Restore => saved.restore(seq, now).await.map(|()| next)?,
         Change::Give => give(state, &store, seq, form, now).await.map(|()| next)?,
         Change::Copy => copy(state, visitor, seq, &form.customer).await?,
         Change::Share => {

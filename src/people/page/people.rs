@@ -24,7 +24,7 @@ use crate::{
             https::{Https, base_url},
             uncancelled::uncancelled,
         },
-        page::{Form, Page, Shell, figures},
+        page::{Form, Page, Refused, Shell, figures},
     },
 };
 
@@ -264,15 +264,11 @@ pub(super) async fn disable(
 ) -> Result<Response, Problem> {
     let person = find(&state, id).await?;
     let store = state.store.by(visitor.author());
-    match store.people().set_disabled(id, true, state.now()).await {
-        Ok(()) => {}
-        Err(error @ StoreError::Conflict(Conflict::LastAdmin)) => {
-            let page = show_disable(&person, &visitor, Some(error.to_string()))?;
-            return Ok((StatusCode::CONFLICT, page).into_response());
-        }
-        Err(error) => return Err(error.into()),
-    }
-    Ok(Redirect::to("/access").into_response())
+    let Err(error) = store.people().set_disabled(id, true, state.now()).await else {
+        return Ok(Redirect::to("/access").into_response());
+    };
+    let (status, reason) = Refused::from(error).for_form()?;
+    Ok((status, show_disable(&person, &visitor, Some(reason))?).into_response())
 }
 
 async fn find(state: &AppState, id: PersonId) -> Result<Person, Problem> {

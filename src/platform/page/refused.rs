@@ -42,7 +42,10 @@ impl From<Problem> for Refused {
 
 impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
-        Self::Problem(error.into())
+        match error {
+            StoreError::Conflict(conflict) => Self::conflict(conflict),
+            error => Self::Problem(error.into()),
+        }
     }
 }
 
@@ -50,8 +53,8 @@ impl From<ServiceError> for Refused {
     fn from(error: ServiceError) -> Self {
         match error {
             ServiceError::Faults(faults) => Self::invalid(fault::words(&faults)),
-            ServiceError::Store(StoreError::Conflict(conflict)) => Self::conflict(conflict),
-            error => Self::Problem(fault::problem(error)),
+            ServiceError::Store(error) => error.into(),
+            ServiceError::Ask(error) => Self::Problem(error.into()),
         }
     }
 }
