@@ -215,15 +215,12 @@ async fn save(
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<OutfitStored>), Problem> {
     let body: OutfitSave = parse_stored(&text)?;
     let schema = state.schema();
-    let (save, warnings) = body.read(&schema)?;
-    let (seq, put) = outfits::save(&state.store, author, schema.outfit_size(), &save.outfit, state.now())
-        .await
-        .map_err(fault::problem)?;
-    let stored = find(&state, OutfitId(seq)).await?;
-    if save.name.is_some() || save.note.is_some() {
-        let change = Change { customer: None, name: save.name, note: save.note };
-        let (store, size) = (state.store.by(author), schema.outfit_size());
-        outfits::change(&store, &stored, change, size, state.now()).await.map_err(fault::problem)?;
+    let (outfit, words, warnings) = body.read(&schema)?;
+    let (size, now) = (schema.outfit_size(), state.now());
+    let (seq, put) = outfits::save(&state.store, author, size, &outfit, now).await.map_err(fault::problem)?;
+    if words.name.is_some() || words.note.is_some() {
+        let (store, stored) = (state.store.by(author), find(&state, OutfitId(seq)).await?);
+        outfits::change(&store, &stored, words, size, now).await.map_err(fault::problem)?;
     }
     let stored = find(&state, OutfitId(seq)).await?;
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
@@ -231,15 +228,9 @@ async fn save(
     Ok((status, location, Json(OutfitStored { outfit: stored.into(), warnings })))
 }
 
-/// What a body asks to save.
-struct Save {
-    outfit: OpenOutfit,
-    name: Option<Name>,
-    note: Option<Note>,
-}
-
 impl OutfitSave {
-    fn read(self, schema: &Schema) -> Result<(Save, Vec<Finding>), Problem> {
+    /// The outfit, its name and note, and warnings.
+    fn read(self, schema: &Schema) -> Result<(OpenOutfit, Change, Vec<Finding>), Problem> {
         let mut errors = Vec::new();
         let customer = read_customer(self.customer, &mut errors);
         let slot = |(place, id): (usize, &Option<String>)| match id {
@@ -251,6 +242,7 @@ impl OutfitSave {
         };
         let slots: Vec<Slot> = self.articles.iter().enumerate().filter_map(slot).collect();
         let (name, note) = (read_name(self.name, &mut errors), read_note(self.note, &mut errors));
+        let words = Change { customer: None, name, note };
         let read = features::read(self.features, schema, "/features").map_err(|wrong| errors.extend(wrong));
         let (Ok(read), true) = (read, errors.is_empty()) else {
             return Err(Problem::invalid(errors));
@@ -266,7 +258,7 @@ impl OutfitSave {
             Problem::invalid(vec![Finding::at(place, error.to_string())])
         })?;
         let outfit = OpenOutfit { customer, slots, features: read.features };
-        Ok((Save { outfit, name, note }, read.warnings))
+        Ok((outfit, words, read.warnings))
     }
 }
 
@@ -294,7 +286,7 @@ fn read_slots(slots: Vec<Slot>, size: OutfitSize) -> Result<Slots, OutfitError> 
 
 /// An outfit's id, a number that the service assigns.
 #[derive(Debug, Clone, Copy)]
-struct OutfitId(i64);
+pub(crate) struct OutfitId(pub(crate) i64);
 
 impl PathParameter for OutfitId {
     fn parse(text: &str) -> Result<Self, String> {

@@ -11,7 +11,7 @@ use crate::{
     people::page::visitor::Stylist,
     platform::{
         http::{AppState, Kind, Problem, extract::Path},
-        page::shell::{Page, Shell},
+        page::{Page, Shell},
     },
 };
 

@@ -12,7 +12,7 @@ use crate::{
     platform::{
         fault::ServiceError,
         http::{AppState, Problem},
-        page::{address::Address, fault},
+        page::{Address, fault},
     },
     releases::LiveRelease,
 };

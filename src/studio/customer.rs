@@ -4,7 +4,6 @@ use askama::Template;
 use atelier_core::domain::{ArticleId, CustomerId, Timestamp};
 use axum::{
     extract::State,
-    http::StatusCode,
     response::{Html, IntoResponse, Redirect, Response},
 };
 use futures_util::TryStreamExt;
@@ -22,11 +21,11 @@ use crate::{
         wording::{self, ProfileWord},
     },
     outcomes::FeedbackKind,
-    people::page::visitor::Stylist,
+    people::page::visitor::{Stylist, Visitor},
     platform::{
         db::Note,
         http::{AppState, Finding, Kind, Problem},
-        page::{address::Address, form::Form, pager::Pager},
+        page::{Address, Form, Pager, Refused},
     },
 };
 
@@ -39,8 +38,10 @@ const ARTICLES: u32 = 12;
 pub(super) struct Known {
     /// Gender and sizes: the features by which articles fit.
     pub(super) sizes: Vec<ProfileWord>,
-    pub(super) notes: Vec<NoteView>,
-    pub(super) refused_note: Option<RefusedNote>,
+    /// The latest first, each with its day.
+    pub(super) notes: Vec<(CustomerNote, String)>,
+    /// A note that cannot be stored as it is, which the form keeps, and why.
+    pub(super) refused_note: Option<(String, String)>,
     pub(super) new_outfit: String,
     pub(super) outfits: Vec<OutfitCard>,
     /// Where there may be more.
@@ -49,19 +50,6 @@ pub(super) struct Known {
     /// Each with the form's value to take the refusal back.
     pub(super) refused: Vec<(ArticleView, String, String)>,
     pub(super) refused_pager: Pager,
-}
-
-/// A note that cannot be stored as it is; the form keeps it.
-pub(super) struct RefusedNote {
-    pub(super) typed: String,
-    pub(super) reason: String,
-}
-
-pub(super) struct NoteView {
-    pub(super) id: i64,
-    pub(super) author: String,
-    pub(super) at: String,
-    pub(super) note: String,
 }
 
 pub(super) async fn known(
@@ -73,12 +61,9 @@ pub(super) async fn known(
     let store = &state.store;
     let outfits = store.saved_outfits().latest_for(id, OUTFITS).await?;
     let notes: Vec<CustomerNote> = store.notes().for_customer(id).try_collect().await?;
-    let day = |at: Timestamp| state.notation.day(at.millis());
-    let note = |note: CustomerNote| NoteView {
-        id: note.id,
-        author: note.author,
-        at: day(note.at),
-        note: note.note.as_str().to_owned(),
+    let dated_note = |note: CustomerNote| {
+        let day = state.notation.day(note.at.millis());
+        (note, day)
     };
     let bought = store.feedback().latest(id, FeedbackKind::Bought, ARTICLES).await?;
     let size = ARTICLES as usize;
@@ -91,7 +76,7 @@ pub(super) async fn known(
     let refused = dated(state, refused).await?.into_iter().zip(undone);
     Ok(Known {
         sizes: wording::sizes(&customer.features, schema),
-        notes: notes.into_iter().rev().map(note).collect(),
+        notes: notes.into_iter().rev().map(dated_note).collect(),
         refused_note: None,
         new_outfit: view.new_outfit(state.now()).href(),
         outfits: saved::cards(state, outfits, schema).await?,
@@ -128,33 +113,34 @@ pub(super) async fn note(
 ) -> Result<Response, Problem> {
     let customer = CustomerId::new(customer)
         .map_err(|error| Problem::invalid(vec![Finding::parameter("customer", error.to_string())]))?;
-    let store = state.store.by(visitor.author());
-    match deleted {
-        Some(id) if !store.notes().delete(id, state.now()).await? => {
-            return Err(Problem::new(Kind::NotFound, "the note is already gone"));
-        }
-        Some(_) => {}
-        None => {
-            let read = match Note::new(&note) {
-                Ok(read) if read.as_str().is_empty() => Err("write something, then add it".to_owned()),
-                Ok(read) => Ok(read),
-                Err(error) => Err(error.to_string()),
-            };
-            match read {
-                Ok(note) => store.notes().add(&customer, &note, visitor.person.id, state.now()).await?,
-                Err(reason) => {
-                    let view = View { customer: Some(customer), ..View::default() };
-                    let refused = RefusedNote { typed: note, reason };
-                    let mut page = StudioPage::new(&state, &visitor, view).await?;
-                    if let Content::Customer(known) = &mut page.content {
-                        known.refused_note = Some(refused);
-                    }
-                    let status = StatusCode::UNPROCESSABLE_ENTITY;
-                    return Ok((status, Html(page.render()?)).into_response());
-                }
-            }
-        }
+    let view = View { customer: Some(customer.clone()), ..View::default() };
+    let Err(refused) = change_notes(&state, &visitor, &customer, &note, deleted).await else {
+        return Ok(Redirect::to(&format!("{}#notes-title", view.href())).into_response());
+    };
+    let (status, reason) = refused.for_form()?;
+    let mut page = StudioPage::new(&state, &visitor, view).await?;
+    if let Content::Customer(known) = &mut page.content {
+        known.refused_note = Some((note, reason));
     }
-    let here = View { customer: Some(customer), ..View::default() }.href();
-    Ok(Redirect::to(&format!("{here}#notes-title")).into_response())
+    Ok((status, Html(page.render()?)).into_response())
+}
+
+async fn change_notes(
+    state: &AppState,
+    visitor: &Visitor,
+    customer: &CustomerId,
+    note: &str,
+    deleted: Option<i64>,
+) -> Result<(), Refused> {
+    let store = state.store.by(visitor.author());
+    if let Some(id) = deleted {
+        let is_deleted = store.notes().delete(id, state.now()).await?;
+        let gone = || Problem::new(Kind::NotFound, "the note is already gone").into();
+        return is_deleted.then_some(()).ok_or_else(gone);
+    }
+    let note = Note::new(note).map_err(Refused::invalid)?;
+    if note.as_str().is_empty() {
+        return Err(Refused::invalid("write something, then add it"));
+    }
+    Ok(store.notes().add(customer, &note, visitor.person.id, state.now()).await?)
 }

@@ -50,13 +50,7 @@ use crate::{
     platform::{
         fault::ServiceError,
         http::{AppState, Finding, Kind, Problem},
-        page::{
-            address::{self, Address},
-            fault,
-            form::Form,
-            pager::Pager,
-            shell::{Page, Shell},
-        },
+        page::{Address, Form, Page, Pager, Shell, address, fault},
     },
     releases::{LiveRelease, ServedSchema},
 };
@@ -99,7 +93,8 @@ struct StudioPage {
 enum Content {
     /// The queue is there until a search narrows the customers.
     Find {
-        found: FoundCustomers,
+        customers: Vec<CustomerView>,
+        pager: Pager,
         queue: Option<Queue>,
         /// The address of an outfit without a customer.
         new_outfit: String,
@@ -436,11 +431,6 @@ const FOUND: usize = 12;
 /// The most customers before such a page.
 const MOST_SKIPPED: usize = 10_000_000;
 
-struct FoundCustomers {
-    on_page: Vec<CustomerView>,
-    pager: Pager,
-}
-
 /// The customers whose id or profile has every word, and without words the queue.
 async fn find(
     state: &AppState,
@@ -453,13 +443,12 @@ async fn find(
     let pager = Pager::new(view.page, found.count, FOUND, found.is_cut, &state.notation, |page| {
         view.with(|view| view.page = Some(page)).href()
     });
-    let on_page = found.rows.iter().map(|customer| CustomerView::new(customer, schema));
-    let found = FoundCustomers { on_page: on_page.collect(), pager };
+    let customers = found.rows.iter().map(|customer| CustomerView::new(customer, schema)).collect();
     let queue = match &*view.find {
         "" => Some(queue::queue(state, visitor.person.id, schema).await?),
         _ => None,
     };
-    Ok(Content::Find { found, queue, new_outfit: view.new_outfit(state.now()).href() })
+    Ok(Content::Find { customers, pager, queue, new_outfit: view.new_outfit(state.now()).href() })
 }
 
 #[derive(Deserialize)]

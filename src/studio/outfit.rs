@@ -7,7 +7,7 @@ use atelier_core::domain::{Article, ArticleId, CustomerId, OpenOutfit, Role, Sch
 use atelier_engine::catalogue::NoGos;
 use axum::{
     extract::State,
-    http::{HeaderMap, StatusCode},
+    http::HeaderMap,
     response::{Html, IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
@@ -23,7 +23,7 @@ use crate::{
         search,
     },
     customers::{page::CustomerViews, wording},
-    outfits::{self, Origin, Reply, ReplyKind, SavedOutfit},
+    outfits::{self, Origin, Reply, ReplyKind, SavedOutfit, api::OutfitId},
     people::{
         Token,
         page::{
@@ -33,18 +33,12 @@ use crate::{
     },
     platform::{
         db::{AuditEntry, Conflict, Name, Note, Store, StoreError},
-        fault::ServiceError,
         http::{
             AppState, Kind, Problem,
-            extract::{Path, PathParameter},
+            extract::Path,
             https::{Https, base_url},
         },
-        page::{
-            address::Address,
-            fault,
-            form::{Form, PageQuery},
-            shell::{Page, Shell},
-        },
+        page::{Address, Form, Page, PageQuery, Refused, Shell},
     },
 };
 
@@ -57,7 +51,6 @@ const DAYS: [u32; 3] = [14, 30, 90];
 #[template(path = "studio/outfit.html")]
 struct OutfitPage {
     shell: Shell,
-    title: String,
     saved: SavedOutfit,
     /// None for a blank. Each with what the customer needs of it, such as `M (TSH-1-M)`, or its id.
     pieces: Vec<Option<(ArticleView, String)>>,
@@ -67,20 +60,16 @@ struct OutfitPage {
     /// Who saved it, and when.
     origin: String,
     deleted: Option<String>,
-    customer: String,
-    /// What people call the customer.
-    label: String,
+    /// The customer's page, and what people call them.
+    customer: Option<(String, String)>,
     board: String,
-    link_until: Option<String>,
-    link_is_over: bool,
-    /// The customer's link, in the session that made it.
-    link: Option<String>,
+    link: Option<SharedLink>,
     /// What speaks against pieces for this customer.
     unsuitable: Vec<String>,
-    history: Vec<Event>,
+    /// What happened, with when and who.
+    history: Vec<(String, String, String)>,
     /// What the customer answered, the latest first.
     replies: Vec<(String, String)>,
-    days: [u32; 3],
     /// Whether this person may show it on product pages.
     may_publish: bool,
     notice: Notice,
@@ -97,10 +86,12 @@ struct Notice {
     same: Option<i64>,
 }
 
-struct Event {
-    at: String,
-    who: String,
-    what: String,
+/// The customer's link, which may have run out.
+struct SharedLink {
+    until: String,
+    is_over: bool,
+    /// In the session that made it.
+    url: Option<String>,
 }
 
 impl OutfitPage {
@@ -130,16 +121,6 @@ impl OutfitPage {
     fn typed_customer(&self) -> &str {
         let typed = self.typed(Change::Give).or_else(|| self.typed(Change::Copy));
         typed.map_or("", |form| &form.customer)
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) struct OutfitId(i64);
-
-impl PathParameter for OutfitId {
-    fn parse(text: &str) -> Result<Self, String> {
-        let id = text.parse().ok().filter(|id| *id > 0);
-        id.map(Self).ok_or_else(|| "an outfit's id is a whole number above 0".into())
     }
 }
 
@@ -179,23 +160,28 @@ async fn outfit_page(
     let by = saved.author.as_ref().map(|author| format!(" by {author}")).unwrap_or_default();
     let verb = if saved.origin == Origin::Imported { "Imported" } else { "Saved" };
     let customers = CustomerViews::read(state, customer, &state.schema()).await?;
+    let named = |id: &CustomerId| {
+        (View { customer: Some(id.clone()), ..View::default() }.href(), customers.label(id))
+    };
     let page = OutfitPage {
         shell: visitor.shell(Page::Studio),
-        title: saved::title(&saved),
         total,
         own: wording::line(&saved.outfit.features, &state.schema()),
         origin: format!("{verb}{by} on {}", day(saved.created_at)),
         deleted: saved.deleted_at.map(day),
-        customer: View { customer: customer.clone(), ..View::default() }.href(),
-        label: customer.as_ref().map(|id| customers.label(id)).unwrap_or_default(),
+        customer: customer.as_ref().map(named),
         board: saved::board(&saved, state.now()),
-        link_until: saved.link_until.map(day),
-        link: link(state, visitor, &saved, base_url).await?,
-        link_is_over: saved.link_until.is_some_and(|until| until <= state.now()),
+        link: match saved.link_until {
+            Some(until) => Some(SharedLink {
+                until: day(until),
+                is_over: until <= state.now(),
+                url: link_url(state, visitor, (saved.seq, until), base_url).await?,
+            }),
+            None => None,
+        },
         unsuitable: unsuitable(state, &saved, pieces.iter().flatten()).await?,
         history: history(state, &saved).await?,
         replies: replies(state, &saved, &pieces),
-        days: DAYS,
         may_publish: visitor.person.role >= Role::Merchandiser && saved.outfit.slots.articles().count() > 1,
         notice,
         pieces: with_variants(state, &saved, pieces).await?,
@@ -209,17 +195,19 @@ fn link_token(visitor: &Visitor, seq: i64, until: Timestamp) -> Token {
     Token::of_form(&visitor.token, &format!("link {seq} {}", until.millis()))
 }
 
-/// The customer's link, if it is open and this session made it.
-async fn link(
+/// The address of an outfit's link, if it is open and this session made it.
+async fn link_url(
     state: &AppState,
     visitor: &Visitor,
-    saved: &SavedOutfit,
+    (seq, until): (i64, Timestamp),
     base_url: &str,
 ) -> Result<Option<String>, Problem> {
-    let Some(until) = saved.link_until.filter(|until| *until > state.now()) else { return Ok(None) };
-    let token = link_token(visitor, saved.seq, until);
+    if until <= state.now() {
+        return Ok(None);
+    }
+    let token = link_token(visitor, seq, until);
     let shown = outfits::shared(&state.store, token.as_str()).await?;
-    let is_own = shown.is_some_and(|shown| shown.seq == saved.seq);
+    let is_own = shown.is_some_and(|shown| shown.seq == seq);
     Ok(is_own.then(|| format!("{base_url}/shared/{}", token.as_str())))
 }
 
@@ -329,7 +317,7 @@ fn replies(state: &AppState, saved: &SavedOutfit, pieces: &[Option<ArticleView>]
     saved.replies.iter().rev().map(words).collect()
 }
 
-async fn history(state: &AppState, saved: &SavedOutfit) -> Result<Vec<Event>, Problem> {
+async fn history(state: &AppState, saved: &SavedOutfit) -> Result<Vec<(String, String, String)>, Problem> {
     let customer = saved.outfit.customer.as_ref();
     let entries = state.store.audit().for_outfit(customer, saved.seq, HISTORY).await?;
     let names = Names::read(&state.store).await?;
@@ -346,10 +334,8 @@ async fn history(state: &AppState, saved: &SavedOutfit) -> Result<Vec<Event>, Pr
     let articles: HashMap<String, String> =
         articles.into_iter().map(|article| (article.id, article.name)).collect();
     let schema = state.schema();
-    let event = |entry: AuditEntry| Event {
-        at: state.notation.minute(entry.at.millis()),
-        who: names.get(entry.actor),
-        what: words(&entry, &articles, &schema),
+    let event = |entry: AuditEntry| {
+        (state.notation.minute(entry.at.millis()), names.get(entry.actor), words(&entry, &articles, &schema))
     };
     Ok(entries.into_iter().map(event).collect())
 }
@@ -439,18 +425,6 @@ enum Change {
     Withdraw,
 }
 
-/// What follows a change.
-enum Next {
-    Go(String),
-    Stay(StatusCode, Notice),
-}
-
-impl Next {
-    fn refuse(status: StatusCode, reason: impl Into<String>) -> Self {
-        Self::Stay(status, Notice { refused: Some(reason.into()), ..Notice::default() })
-    }
-}
-
 pub(super) async fn change(
     Stylist(visitor): Stylist,
     State(state): State<AppState>,
@@ -459,157 +433,121 @@ pub(super) async fn change(
     headers: HeaderMap,
     Form(form): Form<ChangeForm>,
 ) -> Result<Response, Problem> {
+    let refused = match apply(&state, &visitor, seq, &form).await {
+        Ok(next) => return Ok(Redirect::to(&next).into_response()),
+        Err(refused) => refused,
+    };
+    let (status, reason) = refused.for_form()?;
+    let same = match form.change {
+        Change::Restore => state.store.saved_outfits().same_as(&find(&state, seq).await?.outfit).await?,
+        _ => None,
+    };
+    let notice = Notice { is_saved: false, refused: Some(reason), typed: Some(form), same };
+    let page = outfit_page(&state, &visitor, seq, &base_url(&headers, https), notice).await?;
+    Ok((status, page).into_response())
+}
+
+/// Changes the outfit. Returns the page that follows.
+async fn apply(state: &AppState, visitor: &Visitor, seq: i64, form: &ChangeForm) -> Result<String, Refused> {
     let (store, now) = (state.store.by(visitor.author()), state.now());
     let saved = store.saved_outfits();
-    let next = match form.change {
-        Change::Words => change_words(&store, seq, &form, now).await?,
+    let next = format!("/studio/outfits/{seq}");
+    Ok(match form.change {
+        Change::Words => {
+            change_words(&store, seq, form, now).await?;
+            next + "?saved=on"
+        }
         Change::Delete => {
             saved.delete(seq, now).await?;
-            Next::Go(format!("/studio/outfits?deleted={seq}"))
+            format!("/studio/outfits?deleted={seq}")
         }
-        Change::Restore => restore(&state, &store, seq, now).await?,
-        Change::Give => give(&state, &store, seq, &form, now).await?,
-        Change::Copy => copy(&state, &visitor, seq, &form.customer).await?,
+        Change::Restore => saved.restore(seq, now).await.map(|()| next)?,
+        Change::Give => give(state, &store, seq, form, now).await.map(|()| next)?,
+        Change::Copy => copy(state, visitor, seq, &form.customer).await?,
         Change::Share => {
             let days = form.days.filter(|days| DAYS.contains(days)).unwrap_or(DAYS[0]);
-            outfits::share(&store, seq, days, now, |until| link_token(&visitor, seq, until)).await?;
-            Next::Go(format!("/studio/outfits/{seq}#share"))
+            outfits::share(&store, seq, days, now, |until| link_token(visitor, seq, until)).await?;
+            next + "#share"
         }
-        Change::Answer => {
-            saved.answer(seq, Timestamp::from_millis(form.seen), now).await?;
-            Next::Go(format!("/studio/outfits/{seq}"))
-        }
-        Change::Withdraw => {
-            saved.set_link(seq, None, now).await?;
-            Next::Go(format!("/studio/outfits/{seq}"))
-        }
-    };
-    match next {
-        Next::Go(next) => Ok(Redirect::to(&next).into_response()),
-        Next::Stay(status, notice) => {
-            let notice = Notice { typed: Some(form), ..notice };
-            Ok((status, outfit_page(&state, &visitor, seq, &base_url(&headers, https), notice).await?)
-                .into_response())
-        }
-    }
+        Change::Answer => saved.answer(seq, Timestamp::from_millis(form.seen), now).await.map(|()| next)?,
+        Change::Withdraw => saved.set_link(seq, None, now).await.map(|()| next)?,
+    })
 }
 
-async fn change_words(store: &Store, seq: i64, form: &ChangeForm, now: Timestamp) -> Result<Next, Problem> {
-    let invalid = StatusCode::UNPROCESSABLE_ENTITY;
-    let read =
-        || Ok::<_, String>((read_name(&form.name)?, read_note(&form.note)?, read_note(&form.message)?));
-    let (name, note, message) = match read() {
-        Ok(read) => read,
-        Err(reason) => return Ok(Next::refuse(invalid, reason)),
-    };
+async fn change_words(store: &Store, seq: i64, form: &ChangeForm, now: Timestamp) -> Result<(), Refused> {
+    let name = form.name.trim();
+    let name = (!name.is_empty()).then(|| Name::new(name)).transpose().map_err(Refused::invalid)?;
+    let note = Note::new(&form.note).map_err(Refused::invalid)?;
+    let message = Note::new(&form.message).map_err(Refused::invalid)?;
     let edit = |saved: &mut SavedOutfit| (saved.name, saved.note, saved.message) = (name, note, message);
     match store.saved_outfits().change(seq, form.revision, edit, now).await {
-        Ok(()) => Ok(Next::Go(format!("/studio/outfits/{seq}?saved=on"))),
-        Err(StoreError::Conflict(Conflict::OutfitChanged)) => Ok(Next::refuse(
-            StatusCode::CONFLICT,
+        Err(StoreError::Conflict(Conflict::OutfitChanged)) => Err(Refused::conflict(
             "this outfit was changed after you opened it. The name and the note below are yours: save again to keep them",
         )),
-        Err(error) => Err(error.into()),
+        changed => Ok(changed?),
     }
 }
 
-async fn restore(state: &AppState, store: &Store, seq: i64, now: Timestamp) -> Result<Next, Problem> {
-    let saved = store.saved_outfits();
-    match saved.restore(seq, now).await {
-        Ok(()) => Ok(Next::Go(format!("/studio/outfits/{seq}"))),
-        Err(StoreError::Conflict(conflict)) => {
-            let same = saved.same_as(&find(state, seq).await?.outfit).await?;
-            let notice = Notice { refused: Some(conflict.to_string()), same, ..Notice::default() };
-            Ok(Next::Stay(StatusCode::CONFLICT, notice))
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn read_name(text: &str) -> Result<Option<Name>, String> {
-    let text = text.trim();
-    (!text.is_empty()).then(|| Name::new(text)).transpose().map_err(|error| error.to_string())
-}
-
-fn read_note(text: &str) -> Result<Note, String> {
-    Note::new(text).map_err(|error| error.to_string())
-}
-
-/// Gives a draft that has no customer to one, or says why not. What was suggested is accepted if that makes it complete.
+/// Gives a draft that has no customer to one. What was suggested is accepted if that makes it complete.
 async fn give(
     state: &AppState,
     store: &Store,
     seq: i64,
     form: &ChangeForm,
     now: Timestamp,
-) -> Result<Next, Problem> {
-    let customer = match find_one(state, form.customer.trim()).await? {
-        Ok(customer) => customer,
-        Err(reason) => return Ok(Next::refuse(StatusCode::UNPROCESSABLE_ENTITY, reason)),
-    };
+) -> Result<(), Refused> {
+    let customer = find_one(state, form.customer.trim()).await?;
     let saved = SavedOutfit { revision: form.revision, ..find(state, seq).await? };
     let given = OpenOutfit { customer: Some(customer.clone()), ..saved.outfit.clone() };
     let change = outfits::Change { customer: Some(customer), ..outfits::Change::default() };
     let size = state.schema().outfit_size();
-    match outfits::change(store, &saved, change, size, now).await {
-        Ok(()) => {}
-        Err(ServiceError::Faults(faults)) => {
-            return Ok(Next::refuse(StatusCode::UNPROCESSABLE_ENTITY, fault::words(&faults)));
-        }
-        Err(ServiceError::Store(StoreError::Conflict(conflict))) => {
-            return Ok(Next::refuse(StatusCode::CONFLICT, conflict.to_string()));
-        }
-        Err(error) => return Err(fault::problem(error)),
-    }
+    outfits::change(store, &saved, change, size, now).await?;
     if !size.is_draft(&given) {
         let slots: Vec<_> = given.slots.as_slice().iter().map(|slot| slot.article().cloned()).collect();
         saved::count_accepted(state, &saved.suggested, &slots, now).await;
     }
-    Ok(Next::Go(format!("/studio/outfits/{seq}")))
+    Ok(())
 }
 
-/// Saves the outfit for another customer, with its name unless that has the customer's id, or says why not.
-async fn copy(state: &AppState, visitor: &Visitor, seq: i64, customer: &str) -> Result<Next, Problem> {
-    let refuse = |reason: String| Ok(Next::refuse(StatusCode::UNPROCESSABLE_ENTITY, reason));
+/// Saves the outfit for another customer, with its name unless that has the customer's id. Returns the copy's page.
+async fn copy(state: &AppState, visitor: &Visitor, seq: i64, customer: &str) -> Result<String, Refused> {
     let saved = find(state, seq).await?;
-    let customer = match find_one(state, customer.trim()).await? {
-        Ok(customer) => customer,
-        Err(reason) => return refuse(reason),
-    };
+    let customer = find_one(state, customer.trim()).await?;
     if saved.outfit.customer.as_ref() == Some(&customer) {
-        return refuse(format!("{customer} already has this outfit; enter another customer"));
+        let reason = format!("{customer} already has this outfit; enter another customer");
+        return Err(Refused::invalid(reason));
     }
     let owner = saved.outfit.customer.as_ref().map(|owner| fold(owner.as_str()));
     let names_owner = |name: &Name| owner.as_ref().is_some_and(|owner| fold(name.as_str()).contains(owner));
     let name = saved.name.filter(|name| !names_owner(name));
     let outfit = OpenOutfit { customer: Some(customer), ..saved.outfit };
     let (author, now) = (visitor.author(), state.now());
-    let copied = match outfits::save(&state.store, author, state.schema().outfit_size(), &outfit, now).await {
-        Ok((copied, _)) => copied,
-        Err(ServiceError::Faults(faults)) => return refuse(fault::words(&faults)),
-        Err(error) => return Err(fault::problem(error)),
-    };
+    let size = state.schema().outfit_size();
+    let (copied, _) = outfits::save(&state.store, author, size, &outfit, now).await?;
     let copy = find(state, copied).await?;
     if copy.name.is_none() && copy.origin != Origin::Imported && name.is_some() {
         let edit = |copy: &mut SavedOutfit| copy.name = name;
         state.store.by(author).saved_outfits().change(copied, copy.revision, edit, now).await?;
     }
-    Ok(Next::Go(format!("/studio/outfits/{copied}")))
+    Ok(format!("/studio/outfits/{copied}"))
 }
 
 /// The customer with this id, or the only one whom a search finds.
-async fn find_one(state: &AppState, text: &str) -> Result<Result<CustomerId, String>, Problem> {
+async fn find_one(state: &AppState, text: &str) -> Result<CustomerId, Refused> {
     if let Ok(id) = CustomerId::new(text)
         && state.store.customers().get(&id).await?.is_some()
     {
-        return Ok(Ok(id));
+        return Ok(id);
     }
     let found = search::customers(&state.store, &state.schema(), state.synonyms(), text, (0, 1)).await?;
-    Ok(match (found.count, found.rows.into_iter().next()) {
+    match (found.count, found.rows.into_iter().next()) {
         (1, Some(customer)) => Ok(customer.id),
-        (0, _) => Err(format!("there is no such customer: no id or profile contains “{text}”")),
-        (count, _) => {
-            Err(format!("{} customers match “{text}”; enter an id", state.notation.count(count as u64)))
+        (0, _) => {
+            Err(Refused::invalid(format!("there is no such customer: no id or profile contains “{text}”")))
         }
-    })
+        (count, _) => {
+            let count = state.notation.count(count as u64);
+            Err(Refused::invalid(format!("{count} customers match “{text}”; enter an id")))
+        }
+    }
 }

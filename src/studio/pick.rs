@@ -18,7 +18,7 @@ use crate::{
     platform::{
         fault::ServiceError,
         http::{AppState, Problem},
-        page::{address::Address, fault, pager::Pager},
+        page::{Address, Pager, fault},
     },
     releases::LiveRelease,
 };
@@ -76,9 +76,9 @@ pub(super) async fn pick(
     live: Option<&LiveRelease>,
     profile: &Features,
 ) -> Result<Option<Pick>, Problem> {
-    let Some(slot) = view.pick.filter(|slot| *slot < view.slots.len()) else { return Ok(None) };
-    let words = view.search.trim();
-    let example = view.similar.as_ref().zip(live).and_then(|(id, live)| {
+    let Some(slot) = view.pick.slot.filter(|slot| *slot < view.slots.len()) else { return Ok(None) };
+    let words = view.pick.search.trim();
+    let example = view.pick.similar.as_ref().zip(live).and_then(|(id, live)| {
         let index = live.catalogue.position_of(id.as_str())?;
         Some(live.catalogue.any_article(index)?.unpack())
     });
@@ -167,7 +167,7 @@ fn facets(live: &LiveRelease, view: &View, slot: usize) -> Vec<Facet> {
     let types = Facet { field: "type".to_owned(), label: "Type".to_owned(), values: types.collect() };
     let others = live.catalogue.sets().facets().into_iter().filter(|(_, values)| values.len() <= MOST_VALUES);
     let others = others.map(|(attribute, values)| {
-        let chosen = view.by.get(attribute);
+        let chosen = view.pick.by.get(attribute);
         let value =
             |value: &str| (value.to_owned(), spaced(value), chosen.is_some_and(|chosen| chosen == value));
         let values = values.into_iter().map(value).collect();
@@ -203,7 +203,7 @@ async fn hiding(
         }),
         ("over the budget", "Ignore the budget", |view, _| view.filter.most_total = None),
         ("of other types", "Search all types", |view, slot| drop(view.types.remove(&slot))),
-        ("without the chosen values", "Search all values", |view, _| view.by.clear()),
+        ("without the chosen values", "Search all values", |view, _| view.pick.by.clear()),
     ];
     let now = state.now();
     let count = async |view: &View, rules: Option<Timestamp>| {
@@ -344,7 +344,7 @@ fn listing(
     let mut filters = view.filters();
     let kind = view.types.get(&slot).cloned();
     filters.types = kind.into_iter().map(|kind| (index, vec![kind])).collect();
-    (filters.only, filters.words) = (only, view.by.clone());
+    (filters.only, filters.words) = (only, view.pick.by.clone());
     let request = Request { filters, rules, ..Request::new(outfit, Method::None) };
     super::question(view, profile.clone(), live.serving.release().schema(), true, request)
 }

@@ -6,7 +6,6 @@ use askama::Template;
 use atelier_core::domain::{Customer, CustomerId, Features, Schema};
 use axum::{
     extract::State,
-    http::StatusCode,
     response::{Html, IntoResponse, Redirect, Response},
 };
 
@@ -22,9 +21,8 @@ use crate::{
         db::{ChangeError, Expected, Stored, Versions},
         http::{AppState, Kind, Problem, extract::Path, uncancelled::uncancelled},
         page::{
+            Form, Page, Refused, Shell,
             address::{self, Address, FeatureWords, Parameter},
-            form::Form,
-            shell::{Page, Shell},
         },
     },
 };
@@ -136,14 +134,12 @@ pub(super) async fn save_new(
     Form(pairs): Form<Vec<(String, String)>>,
 ) -> Result<Response, Problem> {
     let typed = read(&pairs)?;
-    let id = match CustomerId::new(typed.id.trim()) {
-        Ok(id) => id,
-        Err(error) => {
-            return refuse(&state, &visitor, "", typed, StatusCode::UNPROCESSABLE_ENTITY, error.to_string());
-        }
-    };
     let expected = Expected { none_of: Some(Versions::Any), ..Expected::default() };
-    save(&state, &visitor, "", (id, Features::default()), typed, expected).await
+    let saved = match CustomerId::new(typed.id.trim()) {
+        Ok(id) => save(&state, &visitor, (id, Features::default()), &typed, expected).await,
+        Err(error) => Err(Refused::invalid(error)),
+    };
+    answer(&state, &visitor, "", typed, saved)
 }
 
 pub(super) async fn save_corrected(
@@ -156,7 +152,8 @@ pub(super) async fn save_corrected(
     let before = find(&state, &id).await?.value.features;
     let one_of = Some(Versions::OneOf(vec![typed.version.clone()]));
     let expected = Expected { one_of, ..Expected::default() };
-    save(&state, &visitor, id.as_str(), (id.clone(), before), typed, expected).await
+    let saved = save(&state, &visitor, (id.clone(), before), &typed, expected).await;
+    answer(&state, &visitor, id.as_str(), typed, saved)
 }
 
 fn read(pairs: &[(String, String)]) -> Result<Typed, Problem> {
@@ -173,15 +170,34 @@ fn read(pairs: &[(String, String)]) -> Result<Typed, Problem> {
     Ok(Typed { id: field("id"), version: field("version"), words })
 }
 
+/// The customer's page, or the form with why it was not taken.
+fn answer(
+    state: &AppState,
+    visitor: &Visitor,
+    id: &str,
+    typed: Typed,
+    saved: Result<CustomerId, Refused>,
+) -> Result<Response, Problem> {
+    match saved {
+        Ok(id) => {
+            let view = View { customer: Some(id), ..View::default() };
+            Ok(Redirect::to(&view.href()).into_response())
+        }
+        Err(refused) => {
+            let (status, reason) = refused.for_form()?;
+            Ok((status, show(state, visitor, id, typed, Some(reason))?).into_response())
+        }
+    }
+}
+
 /// Stores the profile. What the form has no field for stays as it was.
 async fn save(
     state: &AppState,
     visitor: &Visitor,
-    shown: &str,
     (id, before): (CustomerId, Features),
-    typed: Typed,
+    typed: &Typed,
     expected: Expected,
-) -> Result<Response, Problem> {
+) -> Result<CustomerId, Refused> {
     let schema = state.schema();
     let mut features = before;
     for name in fields(&schema) {
@@ -190,9 +206,9 @@ async fn save(
     let features = features.overridden_by(address::features(&typed.words, &schema));
     if let Err(errors) = schema.encode(&features) {
         let reasons: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        let status = StatusCode::UNPROCESSABLE_ENTITY;
-        return refuse(state, visitor, shown, typed, status, reasons.join("; "));
+        return Err(Refused::invalid(reasons.join("; ")));
     }
+    let is_new = expected.none_of.is_some();
     let customer = Customer { id: id.clone(), features };
     let (store, now) = (state.store.by(visitor.author()), state.now());
     let (profiles, releases) = (state.profiles().clone(), Arc::clone(state.releases()));
@@ -201,34 +217,21 @@ async fn save(
         let copies = Copies { profiles: &profiles, releases: &releases };
         changes::finish::<Customer, _>(copies, &customer.id, put).await
     });
-    let reason = match saved.await {
-        Ok(_) => {
-            let view = View { customer: Some(id), ..View::default() };
-            return Ok(Redirect::to(&view.href()).into_response());
+    match saved.await {
+        Ok(_) => Ok(id),
+        Err(ChangeError::Differs(_)) if is_new => {
+            Err(Refused::conflict(format!("there is already a customer {id}")))
         }
-        Err(ChangeError::Differs(_)) if shown.is_empty() => format!("there is already a customer {id}"),
-        Err(ChangeError::Differs(_)) => {
-            "a colleague changed this profile after you opened it; open it again, then correct it".to_owned()
-        }
-        Err(ChangeError::Store(error)) => return Err(error.into()),
-        Err(error) => error.to_string(),
-    };
-    refuse(state, visitor, shown, typed, StatusCode::CONFLICT, reason)
+        Err(ChangeError::Differs(_)) => Err(Refused::conflict(
+            "a colleague changed this profile after you opened it; open it again, then correct it",
+        )),
+        Err(ChangeError::Store(error)) => Err(error.into()),
+        Err(error) => Err(Refused::conflict(error)),
+    }
 }
 
 /// The names of the form's features.
 fn fields(schema: &Schema) -> Vec<&str> {
     let of_customers = schema.features().iter().filter(|feature| !feature.of_outfit);
     of_customers.map(|feature| feature.name.as_str()).chain(schema.for_people()).collect()
-}
-
-fn refuse(
-    state: &AppState,
-    visitor: &Visitor,
-    id: &str,
-    typed: Typed,
-    status: StatusCode,
-    reason: String,
-) -> Result<Response, Problem> {
-    Ok((status, show(state, visitor, id, typed, Some(reason))?).into_response())
 }

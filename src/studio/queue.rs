@@ -24,17 +24,12 @@ pub(super) struct Queue {
     pub(super) replies: u64,
     /// How many drafts they have.
     pub(super) count: u64,
-    /// Customers who refused suggestions since their last outfit.
-    pub(super) refused: Vec<Waiting>,
+    /// Customers who refused suggestions since their last outfit; each with why they are next.
+    pub(super) refused: Vec<(CustomerView, String)>,
     /// Customers whose last outfit is the oldest.
-    pub(super) longest: Vec<Waiting>,
+    pub(super) longest: Vec<(CustomerView, String)>,
     /// Customers without a saved outfit, the newest first.
-    pub(super) never: Vec<Waiting>,
-}
-
-pub(super) struct Waiting {
-    pub(super) customer: CustomerView,
-    pub(super) why: String,
+    pub(super) never: Vec<(CustomerView, String)>,
 }
 
 impl Queue {
@@ -76,12 +71,12 @@ async fn waiting(
     state: &AppState,
     found: Vec<(CustomerId, String)>,
     schema: &Schema,
-) -> Result<Vec<Waiting>, Problem> {
+) -> Result<Vec<(CustomerView, String)>, Problem> {
     let ids: Vec<CustomerId> = found.iter().map(|(id, _)| id.clone()).collect();
     let customers = state.store.customers().get_many(&ids).await?;
     let one = |(id, why): (CustomerId, String)| {
         let customer = customers.iter().find(|customer| customer.id == id)?;
-        Some(Waiting { customer: CustomerView::new(customer, schema), why })
+        Some((CustomerView::new(customer, schema), why))
     };
     Ok(found.into_iter().filter_map(one).collect())
 }

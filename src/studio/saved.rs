@@ -6,7 +6,6 @@ use askama::Template;
 use atelier_core::domain::{Article, ArticleId, CustomerId, OpenOutfit, Schema, Slot, Slots, Timestamp};
 use axum::{
     extract::State,
-    http::StatusCode,
     response::{Html, IntoResponse, Redirect, Response},
 };
 use serde::{Deserialize, Serialize};
@@ -26,16 +25,10 @@ use crate::{
     outfits::{self, Origin, SavedFilter, SavedOutfit},
     people::page::visitor::{Stylist, Visitor},
     platform::{
-        db::{Conflict, Put, Store, StoreError},
+        db::{Conflict, Put, StoreError},
         fault::ServiceError,
         http::{AppState, Problem},
-        page::{
-            address::{self, Address},
-            fault,
-            form::{self, Form, PageQuery},
-            pager::Pager,
-            shell::{Page, Shell},
-        },
+        page::{Address, Form, Page, PageQuery, Pager, Refused, Shell, address, form},
     },
 };
 
@@ -135,13 +128,9 @@ pub(super) async fn page(
 
 /// A saved outfit in a list.
 pub(super) struct OutfitCard {
-    pub(super) title: String,
-    /// Its page.
-    pub(super) href: String,
+    pub(super) saved: SavedOutfit,
     /// The board with it.
     pub(super) board: String,
-    pub(super) is_imported: bool,
-    pub(super) is_draft: bool,
     /// None for a blank.
     pub(super) articles: Vec<Option<ArticleView>>,
     /// Empty of a draft that is not for anybody yet.
@@ -167,7 +156,7 @@ pub(super) async fn cards(
     let mut articles = outfit::as_kept(views, &found, &kept).into_iter();
     let customers = outfits.iter().filter_map(|saved| saved.outfit.customer.as_ref());
     let customers = CustomerViews::read(state, customers, schema).await?;
-    let card = |saved: &SavedOutfit| {
+    let card = |saved: SavedOutfit| {
         let slots = saved.outfit.slots.as_slice().iter();
         let own = wording::line(&saved.outfit.features, schema);
         let day = state.notation.day(saved.changed_at.millis());
@@ -176,17 +165,14 @@ pub(super) async fn cards(
         OutfitCard {
             link: saved.link_until.filter(|until| *until > state.now()).map(date),
             deleted: saved.deleted_at.map(date),
-            title: title(saved),
-            href: format!("/studio/outfits/{}", saved.seq),
-            board: board(saved, state.now()),
-            is_imported: saved.origin == Origin::Imported,
-            is_draft: saved.is_draft,
+            board: board(&saved, state.now()),
             articles: slots.map(|slot| slot.article().and_then(|_| articles.next())).collect(),
             customer: saved.outfit.customer.as_ref().map(|id| customers.label(id)).unwrap_or_default(),
             about: about.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(" · "),
+            saved,
         }
     };
-    Ok(outfits.iter().map(card).collect())
+    Ok(outfits.into_iter().map(card).collect())
 }
 
 pub(super) fn title(saved: &SavedOutfit) -> String {
@@ -219,28 +205,9 @@ pub(super) struct SaveForm {
 
 /// Why an outfit was not saved; the board says so.
 pub(super) struct Unsaved {
-    status: StatusCode,
     pub(super) reason: String,
     /// The outfit that is the same.
     pub(super) same: Option<i64>,
-}
-
-impl Unsaved {
-    fn invalid(reason: impl Into<String>) -> Self {
-        Self { status: StatusCode::UNPROCESSABLE_ENTITY, reason: reason.into(), same: None }
-    }
-
-    /// What a stylist can do something about.
-    async fn new(store: &Store, error: ServiceError, outfit: &OpenOutfit) -> Result<Self, Problem> {
-        match error {
-            ServiceError::Faults(faults) => Ok(Self::invalid(fault::words(&faults))),
-            ServiceError::Store(StoreError::Conflict(conflict)) => {
-                let same = store.saved_outfits().same_as(outfit).await?;
-                Ok(Self { status: StatusCode::CONFLICT, reason: conflict.to_string(), same })
-            }
-            error => Err(fault::problem(error)),
-        }
-    }
 }
 
 /// Saves the outfit or draft, which may have no customer yet. What was suggested is accepted once the outfit is complete.
@@ -253,7 +220,7 @@ pub(super) async fn save(
     let schema = state.schema();
     let outfit = match read(&view, &schema) {
         Ok(outfit) => outfit,
-        Err(reason) => return refuse(&state, &visitor, view, Unsaved::invalid(reason)).await,
+        Err(reason) => return refuse(&state, &visitor, view, Refused::invalid(reason), None).await,
     };
     let (store, author, now) = (&state.store, visitor.author(), state.now());
     let size = schema.outfit_size();
@@ -271,8 +238,8 @@ pub(super) async fn save(
     };
     let (seq, is_own) = match saved {
         Ok((seq, _)) if another.is_some() && view.edited.is_some_and(|edited| edited.seq == seq) => {
-            let unsaved = Unsaved::invalid("this is still the same outfit; change it, then save another");
-            return refuse(&state, &visitor, view, unsaved).await;
+            let refused = Refused::invalid("this is still the same outfit; change it, then save another");
+            return refuse(&state, &visitor, view, refused, None).await;
         }
         Ok(saved) => saved,
         // The board says so, and offers to save another.
@@ -280,8 +247,13 @@ pub(super) async fn save(
             return Ok(Redirect::to(&view.href()).into_response());
         }
         Err(error) => {
-            let unsaved = Unsaved::new(store, error, &outfit).await?;
-            return refuse(&state, &visitor, view, unsaved).await;
+            let same = match error {
+                ServiceError::Store(StoreError::Conflict(_)) => {
+                    store.saved_outfits().same_as(&outfit).await?
+                }
+                _ => None,
+            };
+            return refuse(&state, &visitor, view, error.into(), same).await;
         }
     };
     if is_own {
@@ -298,12 +270,13 @@ async fn refuse(
     state: &AppState,
     visitor: &Visitor,
     view: View,
-    unsaved: Unsaved,
+    refused: Refused,
+    same: Option<i64>,
 ) -> Result<Response, Problem> {
-    let status = unsaved.status;
+    let (status, reason) = refused.for_form()?;
     let mut page = StudioPage::new(state, visitor, view).await?;
     if let Content::Outfit(desk) = &mut page.content {
-        desk.unsaved = Some(unsaved);
+        desk.unsaved = Some(Unsaved { reason, same });
     }
     Ok((status, Html(page.render()?)).into_response())
 }

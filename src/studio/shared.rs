@@ -22,7 +22,7 @@ use crate::{
     platform::{
         db::{Name, Note},
         http::{AppState, Kind, Problem},
-        page::form::{OpenForm, PageQuery},
+        page::{OpenForm, PageQuery},
     },
 };
 

@@ -32,10 +32,7 @@ use crate::{
     platform::{
         fault::ServiceError,
         http::AppState,
-        page::{
-            address::Address,
-            figures::{likelier, times},
-        },
+        page::{Address, figures::likelier},
     },
     releases::LiveRelease,
 };
@@ -92,35 +89,21 @@ pub(super) struct SuggestionView {
     pub(super) share: String,
     /// The length of the bar, in percent of the longest.
     pub(super) bar: String,
-    pub(super) lift: Option<Lift>,
-    pub(super) reasons: Vec<ReasonView>,
-    /// The change of rank against the stored profile.
-    pub(super) moved: Option<Moved>,
+    /// How much likelier it is than for an unknown customer.
+    pub(super) lift: Option<f64>,
+    /// Each in words, such as `because their fit is slim`, with its factor.
+    pub(super) reasons: Vec<(String, f64)>,
+    /// The change of rank against the stored profile, with its class: `good`, `bad` or `quiet`.
+    pub(super) moved: Option<(String, &'static str)>,
     /// The outfit with this article.
     pub(super) href: String,
     /// The form's value to refuse it.
     pub(super) refused: Refusal,
 }
 
-pub(super) struct ReasonView {
-    pub(super) band: &'static str,
-    /// `because their fit is slim`
-    pub(super) words: String,
-    pub(super) factor: String,
-    pub(super) speaks_for: bool,
-}
-
-/// How much likelier it is than for an unknown customer.
-pub(super) struct Lift {
-    /// None if it is about as likely.
-    pub(super) words: Option<&'static str>,
-    pub(super) factor: String,
-}
-
-pub(super) struct Moved {
-    pub(super) words: String,
-    /// `good`, `bad` or nothing.
-    pub(super) class: &'static str,
+/// What is said of a lift without asking; nothing if it is about as likely.
+pub(super) fn notable(lift: f64) -> Option<&'static str> {
+    (!(1.0 / NOTABLE..NOTABLE).contains(&lift)).then(|| likelier(lift))
 }
 
 pub(super) struct SetView {
@@ -305,10 +288,7 @@ impl Renderer<'_> {
             variant: self.variants.get(&suggestion.article.id).and_then(describe_variant),
             share: self.notation.percent(suggestion.share),
             bar: format!("{:.1}", if most > 0.0 { 100.0 * suggestion.share / most } else { 0.0 }),
-            lift: suggestion.lift.map(|lift| Lift {
-                words: (!(1.0 / NOTABLE..NOTABLE).contains(&lift)).then(|| likelier(lift)),
-                factor: times(lift),
-            }),
+            lift: suggestion.lift,
             reasons: suggestion.reasons.iter().flatten().map(|reason| self.reason(reason)).collect(),
             moved: before.as_ref().map(|before| moved(before, &suggestion.article.id, rank)),
             href: self.filled(self.view, blank.slot, &suggestion.article.id).href(),
@@ -348,7 +328,7 @@ impl Renderer<'_> {
         }
     }
 
-    fn reason(&self, reason: &Reason) -> ReasonView {
+    fn reason(&self, reason: &Reason) -> (String, f64) {
         let words = match &reason.cause {
             Cause::Feature { name, value } => {
                 let words = self.schema.feature(name).map_or_else(
@@ -373,22 +353,17 @@ impl Renderer<'_> {
                 format!("because stylists put it with {names}, in {count} {outfits}")
             }
         };
-        ReasonView {
-            band: likelier(reason.factor),
-            words,
-            factor: times(reason.factor),
-            speaks_for: reason.factor > 1.0,
-        }
+        (words, reason.factor)
     }
 }
 
-fn moved(before: &HashMap<ArticleId, usize>, article: &ArticleId, rank: usize) -> Moved {
+fn moved(before: &HashMap<ArticleId, usize>, article: &ArticleId, rank: usize) -> (String, &'static str) {
     match before.get(article) {
-        None if before.len() < BEFORE => Moved { words: "was excluded".into(), class: "good" },
-        None => Moved { words: format!("new, was below {BEFORE}"), class: "good" },
-        Some(&before) if before > rank => Moved { words: format!("▲ from {before}"), class: "good" },
-        Some(&before) if before < rank => Moved { words: format!("▼ from {before}"), class: "bad" },
-        Some(_) => Moved { words: "unchanged".into(), class: "quiet" },
+        None if before.len() < BEFORE => ("was excluded".into(), "good"),
+        None => (format!("new, was below {BEFORE}"), "good"),
+        Some(&before) if before > rank => (format!("▲ from {before}"), "good"),
+        Some(&before) if before < rank => (format!("▼ from {before}"), "bad"),
+        Some(_) => ("unchanged".into(), "quiet"),
     }
 }
 
@@ -400,7 +375,7 @@ mod tests {
     fn moved_suggestions_show_the_rank_before() {
         let id = |name: &str| ArticleId::new(name).unwrap();
         let before = HashMap::from([(id("a"), 1), (id("b"), 2), (id("c"), 3)]);
-        let words = |name: &str, rank| moved(&before, &id(name), rank).words;
+        let words = |name: &str, rank| moved(&before, &id(name), rank).0;
         assert_eq!([words("b", 1), words("a", 2), words("c", 3)], ["▲ from 2", "▼ from 1", "unchanged"]);
         assert_eq!(words("d", 1), "was excluded");
     }

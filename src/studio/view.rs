@@ -58,13 +58,7 @@ pub(crate) struct View {
     pub(crate) changed: FeatureWords,
     /// The feature whose value is being chosen.
     pub(crate) changing: Option<String>,
-    /// The slot to search an article for, and the words of the search.
-    pub(crate) pick: Option<usize>,
-    pub(crate) search: String,
-    /// The only value of an attribute that the search admits, by the attribute.
-    pub(crate) by: BTreeMap<String, String>,
-    /// The article that what is searched for is like.
-    pub(crate) similar: Option<ArticleId>,
+    pub(crate) pick: Picking,
     /// The page of what a search found, from 1.
     pub(crate) page: Option<usize>,
     /// The combinations that were seen. Beside an idea that was used, those that were seen with it.
@@ -79,6 +73,18 @@ pub(crate) struct View {
     pub(crate) refused_before: Vec<ArticleId>,
     /// The parts of an old link that no longer work, and were left out; not part of the address.
     pub(crate) ignored: Vec<String>,
+}
+
+/// The search for an article.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Picking {
+    /// The slot that the article is for; none if nothing is searched for.
+    pub(super) slot: Option<usize>,
+    pub(super) search: String,
+    /// The only value of an attribute that the search admits, by the attribute.
+    pub(super) by: BTreeMap<String, String>,
+    /// The article that what is searched for is like.
+    pub(super) similar: Option<ArticleId>,
 }
 
 /// A saved outfit in the revision that was read: `17.2`.
@@ -155,7 +161,7 @@ parameters!(View, "/studio":
     "left_out" => left_out,
     "own." => own,
     "if." => changed,
-    "by." => by,
+    "by." => pick.by,
     "method" => method,
     "k" => k,
     "price_min" => filter.least_price,
@@ -168,9 +174,9 @@ parameters!(View, "/studio":
     "varied" => varied,
     "trial" => trial,
     "changing" => changing,
-    "pick" => pick,
-    "search" => search,
-    "similar" => similar,
+    "pick" => pick.slot,
+    "search" => pick.search,
+    "similar" => pick.similar,
     "skipped_sets" => skipped_sets,
     "page" => page,
     "find" => find,
@@ -249,13 +255,13 @@ impl View {
     pub(super) fn picking(&self, slot: usize) -> Self {
         self.with(|view| {
             view.close_pick();
-            view.pick = Some(slot);
+            view.pick.slot = Some(slot);
         })
     }
 
     /// With a search for articles like this one, for a slot.
     pub(super) fn like(&self, slot: usize, article: &str) -> Self {
-        self.picking(slot).with(|view| view.similar = ArticleId::new(article).ok())
+        self.picking(slot).with(|view| view.pick.similar = ArticleId::new(article).ok())
     }
 
     pub(super) fn with_best_sets(&self) -> Self {
@@ -283,8 +289,7 @@ impl View {
 
     /// Ends the search for an article.
     pub(super) fn close_pick(&mut self) {
-        (self.pick, self.page, self.similar) = (None, None, None);
-        (self.search, self.by) = (String::new(), BTreeMap::new());
+        (self.pick, self.page) = (Picking::default(), None);
     }
 
     /// With an article that was suggested, under the suggestion's name. The blank's type is kept for `regenerated`.

@@ -5,7 +5,7 @@ use atelier_core::domain::{Feature, FeatureValue, Features, Kind, Schema};
 use super::View;
 use crate::{
     customers::wording::{self, spaced, value_words},
-    platform::page::address::{self, Address},
+    platform::page::{Address, address},
 };
 
 pub(super) struct WhatIf {

@@ -27,10 +27,7 @@ use crate::{
     people::page::visitor::Stylist,
     platform::{
         http::{AppState, Finding, Kind, Problem},
-        page::{
-            form::PageQuery,
-            shell::{Page, Shell},
-        },
+        page::{Page, PageQuery, Shell},
     },
     releases::LiveRelease,
 };

@@ -12,7 +12,11 @@ use futures_util::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use sqlx::{Any, AnyConnection, AssertSqlSafe, FromRow, Row, Transaction, any::AnyRow};
+use sqlx::{
+    Any, AnyConnection, AssertSqlSafe, FromRow, Row,
+    any::{AnyArguments, AnyRow},
+    query::Query,
+};
 
 use super::outfits::{Origin, OutfitRow, digest, features_text, parse_slot, salted_digest, slot_ids};
 use crate::{
@@ -395,29 +399,23 @@ impl SavedOutfits<'_> {
     /// # Errors
     /// If there is no such outfit (`NotFound`), it was imported (`Conflict`), or the database fails.
     pub async fn delete(self, seq: i64, now: Timestamp) -> Result<(), StoreError> {
-        let mut transaction = self.store.write().await?;
-        let outfit = self.lock(&mut transaction, seq).await?;
-        if outfit.origin == Origin::Imported {
-            return Err(StoreError::Conflict(Conflict::ImportedOutfit));
-        }
-        if outfit.deleted_at.is_some() {
-            return Ok(());
-        }
-        // A number is used once, so no other outfit has this digest.
-        let digest = Sha256::new_with_prefix(own_digest(&outfit.outfit, seq)?)
-            .chain_update("deleted")
-            .chain_update(seq.to_be_bytes());
-        sqlx::query(
-            "update outfits set deleted_at = $2, digest = $3, link_hash = null, link_expires_at = null,
-                revision = revision + 1
-             where seq = $1",
-        )
-        .bind(seq)
-        .bind(now.millis())
-        .bind(&digest.finalize()[..])
-        .execute(&mut *transaction)
-        .await?;
-        self.commit(transaction, "outfit.delete", &outfit, now).await
+        self.update(seq, "outfit.delete", now, |outfit| {
+            if outfit.origin == Origin::Imported {
+                return Err(StoreError::Conflict(Conflict::ImportedOutfit));
+            }
+            // A number is used once, so no other outfit has this digest.
+            let digest = Sha256::new_with_prefix(own_digest(&outfit.outfit, seq)?)
+                .chain_update("deleted")
+                .chain_update(seq.to_be_bytes());
+            let update = sqlx::query(
+                "update outfits set deleted_at = $2, digest = $3, link_hash = null, link_expires_at = null,
+                    revision = revision + 1
+                 where seq = $1",
+            );
+            let update = update.bind(seq).bind(now.millis()).bind(digest.finalize().to_vec());
+            Ok(outfit.deleted_at.is_none().then_some(update))
+        })
+        .await
     }
 
     /// Removes for good what was deleted longer than [`KEPT`] ago, and counts it.
@@ -431,19 +429,14 @@ impl SavedOutfits<'_> {
     /// # Errors
     /// If there is no such outfit (`NotFound`), it was saved again meanwhile (`Conflict`), or the database fails.
     pub async fn restore(self, seq: i64, now: Timestamp) -> Result<(), StoreError> {
-        let mut transaction = self.store.write().await?;
-        let outfit = self.lock(&mut transaction, seq).await?;
-        if outfit.deleted_at.is_none() {
-            return Ok(());
-        }
-        sqlx::query(
-            "update outfits set deleted_at = null, digest = $2, revision = revision + 1 where seq = $1",
-        )
-        .bind(seq)
-        .bind(&own_digest(&outfit.outfit, seq)?[..])
-        .execute(&mut *transaction)
-        .await?;
-        self.commit(transaction, "outfit.restore", &outfit, now).await
+        self.update(seq, "outfit.restore", now, |outfit| {
+            let update = sqlx::query(
+                "update outfits set deleted_at = null, digest = $2, revision = revision + 1 where seq = $1",
+            );
+            let update = update.bind(seq).bind(own_digest(&outfit.outfit, seq)?.to_vec());
+            Ok(outfit.deleted_at.is_some().then_some(update))
+        })
+        .await
     }
 
     /// Keeps what the customer says about an outfit, for the stylists' queue.
@@ -451,40 +444,30 @@ impl SavedOutfits<'_> {
     /// # Errors
     /// If there is no such outfit, or it is deleted (`NotFound`), or the database fails.
     pub async fn reply(self, seq: i64, reply: Reply, now: Timestamp) -> Result<(), StoreError> {
-        let mut transaction = self.store.write().await?;
-        let outfit = self.lock(&mut transaction, seq).await?;
-        if outfit.deleted_at.is_some() {
-            return Err(StoreError::NotFound("outfit"));
-        }
-        let mut replies = outfit.replies.clone();
-        let is_same = |last: &Reply| Reply { at: reply.at, ..last.clone() } == reply;
-        // A double click sends a reply twice.
-        if replies.last().is_some_and(is_same) {
-            return Ok(());
-        }
-        replies.push(reply);
-        let first = replies.len().saturating_sub(REPLIES);
-        sqlx::query("update outfits set replies = $2, replied_at = $3 where seq = $1")
-            .bind(seq)
-            .bind(json::text(&&replies[first..]))
-            .bind(now.millis())
-            .execute(&mut *transaction)
-            .await?;
-        self.commit(transaction, "outfit.reply", &outfit, now).await
+        self.update(seq, "outfit.reply", now, |outfit| {
+            if outfit.deleted_at.is_some() {
+                return Err(StoreError::NotFound("outfit"));
+            }
+            // A double click sends a reply twice.
+            if outfit.replies.last().is_some_and(|last| Reply { at: reply.at, ..last.clone() } == reply) {
+                return Ok(None);
+            }
+            let mut replies = outfit.replies.clone();
+            replies.push(reply);
+            let first = replies.len().saturating_sub(REPLIES);
+            let update = sqlx::query("update outfits set replies = $2, replied_at = $3 where seq = $1");
+            Ok(Some(update.bind(seq).bind(json::text(&&replies[first..])).bind(now.millis())))
+        })
+        .await
     }
 
     /// Takes the outfit out of the queue of replies, unless another one came after `seen`.
     pub async fn answer(self, seq: i64, seen: Timestamp, now: Timestamp) -> Result<(), StoreError> {
-        let mut transaction = self.store.write().await?;
-        let outfit = self.lock(&mut transaction, seq).await?;
-        if outfit.replied_at != Some(seen) {
-            return Ok(());
-        }
-        sqlx::query("update outfits set replied_at = null where seq = $1")
-            .bind(seq)
-            .execute(&mut *transaction)
-            .await?;
-        self.commit(transaction, "outfit.answer", &outfit, now).await
+        self.update(seq, "outfit.answer", now, |outfit| {
+            let update = sqlx::query("update outfits set replied_at = null where seq = $1").bind(seq);
+            Ok((outfit.replied_at == Some(seen)).then_some(update))
+        })
+        .await
     }
 
     /// Sets the customer's link, which replaces an earlier one, or withdraws it.
@@ -497,22 +480,19 @@ impl SavedOutfits<'_> {
         link: Option<(&TokenHash, Timestamp)>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let mut transaction = self.store.write().await?;
-        let outfit = self.lock(&mut transaction, seq).await?;
-        if outfit.deleted_at.is_some() {
-            return Err(StoreError::NotFound("outfit"));
-        }
-        if link.is_none() && outfit.link_until.is_none() {
-            return Ok(());
-        }
-        sqlx::query("update outfits set link_hash = $2, link_expires_at = $3 where seq = $1")
-            .bind(seq)
-            .bind(link.map(|(hash, _)| hash.bytes()))
-            .bind(link.map(|(_, until)| until.millis()))
-            .execute(&mut *transaction)
-            .await?;
         let action = if link.is_some() { "outfit.share" } else { "outfit.withdraw" };
-        self.commit(transaction, action, &outfit, now).await
+        self.update(seq, action, now, |outfit| {
+            if outfit.deleted_at.is_some() {
+                return Err(StoreError::NotFound("outfit"));
+            }
+            let update =
+                sqlx::query("update outfits set link_hash = $2, link_expires_at = $3 where seq = $1")
+                    .bind(seq)
+                    .bind(link.map(|(hash, _)| hash.bytes().to_vec()))
+                    .bind(link.map(|(_, until)| until.millis()));
+            Ok((link.is_some() || outfit.link_until.is_some()).then_some(update))
+        })
+        .await
     }
 
     /// Reads an outfit that no other transaction changes before this one ends.
@@ -522,15 +502,20 @@ impl SavedOutfits<'_> {
         found.ok_or(StoreError::NotFound("outfit"))
     }
 
-    /// Commits a change with its entry, which has no details.
-    async fn commit(
+    /// Changes an outfit by a statement, if there is one, and keeps that in the audit log.
+    async fn update(
         self,
-        transaction: Transaction<'_, Any>,
+        seq: i64,
         action: &str,
-        outfit: &SavedOutfit,
         now: Timestamp,
+        statement: impl FnOnce(&SavedOutfit) -> Result<Option<Query<'static, Any, AnyArguments>>, StoreError>
+        + Send,
     ) -> Result<(), StoreError> {
-        let subject = outfit.seq.to_string();
+        let mut transaction = self.store.write().await?;
+        let outfit = self.lock(&mut transaction, seq).await?;
+        let Some(statement) = statement(&outfit)? else { return Ok(()) };
+        statement.execute(&mut *transaction).await?;
+        let subject = seq.to_string();
         let entry = Entry::new(action, &subject, json!({})).about(outfit.outfit.customer.as_ref());
         self.store.commit(transaction, &entry, now).await
     }

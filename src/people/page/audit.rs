@@ -11,11 +11,7 @@ use crate::{
     platform::{
         db::{Actor, AuditEntry, AuditFilter, Store, StoreError},
         http::{AppState, Finding, Problem},
-        page::{
-            figures,
-            form::{self, PageQuery},
-            shell::{Page, Shell},
-        },
+        page::{Page, PageQuery, Shell, figures, form},
     },
 };
 
@@ -26,29 +22,14 @@ const PAGE: u32 = 50;
 #[template(path = "people/access/audit.html")]
 struct AuditPage {
     shell: Shell,
-    tab: Tab,
-    action: String,
-    actor: String,
-    /// The values for `actor`, each with its name.
-    actors: Vec<(String, String)>,
-    entries: Vec<EntryView>,
-    /// Whether this is the first page.
-    newest: bool,
+    query: AuditQuery,
+    names: Names,
+    entries: Vec<AuditEntry>,
     /// The address of the next page.
     older: Option<String>,
 }
 
-struct EntryView {
-    at: String,
-    actor: String,
-    /// The address that the request came from; empty if there was no request.
-    peer: String,
-    action: String,
-    subject: String,
-    details: Vec<(String, String)>,
-}
-
-#[derive(Deserialize, Serialize)]
+#[derive(Clone, Deserialize, Serialize)]
 pub(super) struct AuditQuery {
     #[serde(default)]
     action: String,
@@ -60,28 +41,19 @@ pub(super) struct AuditQuery {
 pub(super) async fn page(
     Admin(visitor): Admin,
     State(state): State<AppState>,
-    PageQuery(AuditQuery { action, actor, before }): PageQuery<AuditQuery>,
+    PageQuery(query): PageQuery<AuditQuery>,
 ) -> Result<Html<String>, Problem> {
     let names = Names::read(&state.store).await?;
-    let filter = AuditFilter { action: action.trim().to_owned(), actor: parse_actor(&actor)? };
-    let mut entries = state.store.audit().list_matching(&filter, before, PAGE + 1).await?;
+    let query = AuditQuery { action: query.action.trim().to_owned(), ..query };
+    let filter = AuditFilter { action: query.action.clone(), actor: parse_actor(&query.actor)? };
+    let mut entries = state.store.audit().list_matching(&filter, query.before, PAGE + 1).await?;
     let more = entries.len() > PAGE as usize;
     entries.truncate(PAGE as usize);
-    let older = entries.last().filter(|_| more).map(|last| {
-        let (action, actor) = (filter.action.clone(), actor.clone());
-        form::address("/access/audit", &AuditQuery { action, actor, before: Some(last.seq) })
-    });
-    let page = AuditPage {
-        shell: visitor.shell(Page::Access),
-        tab: Tab::Audit,
-        action: filter.action,
-        actor,
-        entries: entries.into_iter().map(|entry| EntryView::new(entry, &names)).collect(),
-        actors: names.0,
-        newest: before.is_none(),
-        older,
-    };
-    Ok(Html(page.render()?))
+    let older = entries
+        .last()
+        .filter(|_| more)
+        .map(|last| form::address("/access/audit", &AuditQuery { before: Some(last.seq), ..query.clone() }));
+    Ok(Html(AuditPage { shell: visitor.shell(Page::Access), query, names, entries, older }.render()?))
 }
 
 /// Parses `person-3`, `key-5`, `service` or `visitor`; an empty text means any actor.
@@ -134,26 +106,16 @@ fn actor_text(actor: Actor) -> String {
     }
 }
 
-impl EntryView {
-    fn new(entry: AuditEntry, names: &Names) -> Self {
-        let mut details = entry.details;
-        let change = match (details.remove("before"), details.remove("after")) {
-            (None, None) => None,
-            (before, after) => {
-                let words = |value: Option<Value>| words(&value.unwrap_or_default());
-                Some((String::new(), format!("{} → {}", words(before), words(after))))
-            }
-        };
-        let others = details.into_iter().map(|(name, value)| (name, words(&value)));
-        Self {
-            at: figures::moment(entry.at),
-            actor: names.get(entry.actor),
-            peer: entry.peer.map(|peer| peer.to_string()).unwrap_or_default(),
-            action: entry.action,
-            subject: entry.subject,
-            details: change.into_iter().chain(others).collect(),
-        }
-    }
+/// What changed, then the other details with their names.
+fn details(entry: &AuditEntry) -> Vec<(&str, String)> {
+    const CHANGE: [&str; 2] = ["before", "after"];
+    let (changed, others): (Vec<_>, Vec<_>) =
+        entry.details.iter().partition(|(name, _)| CHANGE.contains(&name.as_str()));
+    let [before, after] =
+        CHANGE.map(|name| entry.details.get(name).map_or_else(|| words(&Value::Null), words));
+    let change = (!changed.is_empty()).then(|| ("", format!("{before} → {after}")));
+    let others = others.into_iter().map(|(name, value)| (name.as_str(), words(value)));
+    change.into_iter().chain(others).collect()
 }
 
 fn words(value: &Value) -> String {

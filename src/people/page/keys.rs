@@ -6,7 +6,6 @@ use askama::Template;
 use atelier_core::domain::Timestamp;
 use axum::{
     extract::State,
-    http::StatusCode,
     response::{Html, IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
@@ -21,11 +20,7 @@ use crate::{
     platform::{
         db::{KeyId, Name},
         http::{AppState, Finding, Kind, Problem, extract::Path},
-        page::{
-            figures,
-            form::Form,
-            shell::{Page, Shell},
-        },
+        page::{Form, Page, Refused, Shell, figures},
     },
 };
 
@@ -36,58 +31,14 @@ const LIFETIMES: [u64; 4] = [7, 30, 90, 365];
 #[template(path = "people/access/keys.html")]
 struct KeysPage {
     shell: Shell,
-    tab: Tab,
-    keys: Vec<KeyView>,
-    scopes: [Scope; 7],
-    lifetimes: [u64; 4],
+    keys: Vec<ApiKey>,
+    now: Timestamp,
     rule: RequireKey,
     /// What the form has.
     typed: NewKey,
     /// Another for each form.
     form: Uuid,
     refused: Option<String>,
-}
-
-struct KeyView {
-    id: i64,
-    label: String,
-    scopes: String,
-    /// Of a publishable key.
-    origins: Option<String>,
-    created: String,
-    expires: Option<String>,
-    used: Option<String>,
-    validity: Validity,
-}
-
-enum Validity {
-    Valid,
-    Expired,
-    Revoked(String),
-}
-
-impl KeyView {
-    fn is_valid(&self) -> bool {
-        matches!(self.validity, Validity::Valid)
-    }
-
-    fn new(key: &ApiKey, now: Timestamp) -> Self {
-        let validity = match key.revoked_at {
-            Some(at) => Validity::Revoked(figures::moment(at)),
-            None if key.is_expired(now) => Validity::Expired,
-            None => Validity::Valid,
-        };
-        Self {
-            id: key.id.0,
-            label: key.label.to_string(),
-            scopes: key.scopes.join(", "),
-            origins: key.publishable.as_ref().map(|publishable| publishable.origins.join(", ")),
-            created: figures::moment(key.created_at),
-            expires: key.expires_at.map(figures::moment),
-            used: key.last_used_at.map(figures::moment),
-            validity,
-        }
-    }
 }
 
 pub(super) async fn page(
@@ -105,14 +56,10 @@ async fn keys_page(
     typed: NewKey,
     refused: Option<String>,
 ) -> Result<Html<String>, Problem> {
-    let now = state.now();
-    let keys = state.store.api_keys().list().await?;
     let page = KeysPage {
         shell: visitor.shell(Page::Access),
-        tab: Tab::Keys,
-        keys: keys.iter().map(|key| KeyView::new(key, now)).collect(),
-        scopes: Scope::ALL,
-        lifetimes: LIFETIMES,
+        keys: state.store.api_keys().list().await?,
+        now: state.now(),
         rule: state.access().rule(),
         typed,
         form: Uuid::new_v4(),
@@ -138,11 +85,8 @@ pub(super) struct NewKey {
 #[template(path = "people/access/key.html")]
 struct KeyPage {
     shell: Shell,
-    tab: Tab,
-    key: String,
-    /// Of a publishable key.
-    secret: Option<String>,
-    record: KeyView,
+    key: Key,
+    record: ApiKey,
 }
 
 /// Creates a key and shows it once.
@@ -151,56 +95,50 @@ pub(super) async fn create(
     State(state): State<AppState>,
     Form(typed): Form<NewKey>,
 ) -> Result<Response, Problem> {
-    let refuse = async |reason: String| {
-        let page = keys_page(&state, &visitor, typed.clone(), Some(reason)).await?;
-        Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
-    };
-    let NewKey { label, scope, origins, days, form } = typed.clone();
-    let name = match Name::new(label.trim()) {
-        Ok(name) => name,
-        Err(error) => return refuse(error.to_string()).await,
-    };
-    let opens = match read_opens(&scope, origins.as_deref())? {
-        Ok(opens) => opens,
-        Err(reason) => return refuse(reason).await,
-    };
-    if let Some(days) = days.filter(|days| !LIFETIMES.contains(days)) {
-        let detail = format!("a key expires after one of {LIFETIMES:?} days, or never; found {days}");
-        return Err(Problem::invalid(vec![Finding::parameter("days", detail)]));
+    match issue(&state, &visitor, typed.clone()).await {
+        Ok((key, record)) => {
+            let page = KeyPage { shell: visitor.shell(Page::Access), key, record };
+            Ok(Html(page.render()?).into_response())
+        }
+        Err(refused) => {
+            let (status, reason) = refused.for_form()?;
+            Ok((status, keys_page(&state, &visitor, typed, Some(reason)).await?).into_response())
+        }
     }
-    let now = state.now();
-    let lifetime = days.map(|days| Duration::from_hours(24 * days));
-    let access = state.access().by(visitor.author());
-    let form = form.unwrap_or_else(|| Uuid::new_v4().to_string());
-    let key = Key::of_form(&visitor.token, &format!("{form} {name} {opens:?} {days:?}"), &opens);
-    let record = access.record_key(&key, &name, &opens, lifetime, now).await?;
-    let page = KeyPage {
-        shell: visitor.shell(Page::Access),
-        tab: Tab::Keys,
-        key: key.as_str().to_owned(),
-        secret: record.publishable.as_ref().map(|publishable| publishable.secret.0.clone()),
-        record: KeyView::new(&record, now),
-    };
-    Ok(Html(page.render()?).into_response())
 }
 
-/// What the form's key is for, or why it is for nothing.
-fn read_opens(scopes: &[String], origins: Option<&str>) -> Result<Result<Opens, String>, Problem> {
+async fn issue(state: &AppState, visitor: &Visitor, typed: NewKey) -> Result<(Key, ApiKey), Refused> {
+    let NewKey { label, scope, origins, days, form } = typed;
+    let name = Name::new(label.trim()).map_err(Refused::invalid)?;
+    let opens = read_opens(&scope, origins.as_deref())?;
+    if let Some(days) = days.filter(|days| !LIFETIMES.contains(days)) {
+        let detail = format!("a key expires after one of {LIFETIMES:?} days, or never; found {days}");
+        return Err(Problem::invalid(vec![Finding::parameter("days", detail)]).into());
+    }
+    let lifetime = days.map(|days| Duration::from_hours(24 * days));
+    let form = form.unwrap_or_else(|| Uuid::new_v4().to_string());
+    let key = Key::of_form(&visitor.token, &format!("{form} {name} {opens:?} {days:?}"), &opens);
+    let access = state.access().by(visitor.author());
+    let record = access.record_key(&key, &name, &opens, lifetime, state.now()).await?;
+    Ok((key, record))
+}
+
+/// What the form's key is for.
+fn read_opens(scopes: &[String], origins: Option<&str>) -> Result<Opens, Refused> {
     if let Some(origins) = origins {
         let origins: Result<Vec<PageOrigin>, String> = origins.split_whitespace().map(str::parse).collect();
-        return Ok(match origins {
-            Ok(origins) if origins.is_empty() => {
-                Err("a publishable key needs the origin of at least one site".to_owned())
-            }
-            origins => origins.map(Opens::Pages),
-        });
+        let origins = origins.map_err(Refused::invalid)?;
+        if origins.is_empty() {
+            return Err(Refused::invalid("a publishable key needs the origin of at least one site"));
+        }
+        return Ok(Opens::Pages(origins));
     }
     let scopes: Result<Vec<Scope>, String> = scopes.iter().map(|scope| scope.parse()).collect();
     let scopes = scopes.map_err(|reason| Problem::invalid(vec![Finding::parameter("scope", reason)]))?;
     if scopes.is_empty() {
-        return Ok(Err("a key needs at least one scope; choose what it may do".to_owned()));
+        return Err(Refused::invalid("a key needs at least one scope; choose what it may do"));
     }
-    Ok(Ok(Opens::Scopes(scopes)))
+    Ok(Opens::Scopes(scopes))
 }
 
 pub(super) async fn confirm_revoke(

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::{KeyId, PersonId};
 use crate::platform::{
     http::{AppState, extract::PathParameter},
-    page::shell::Shell,
+    page::Shell,
 };
 
 pub(crate) fn router() -> Router<AppState> {

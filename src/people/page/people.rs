@@ -24,11 +24,7 @@ use crate::{
             https::{Https, base_url},
             uncancelled::uncancelled,
         },
-        page::{
-            figures,
-            form::Form,
-            shell::{Page, Shell},
-        },
+        page::{Form, Page, Refused, Shell, figures},
     },
 };
 
@@ -36,11 +32,9 @@ use crate::{
 #[template(path = "people/access.html")]
 struct PeoplePage {
     shell: Shell,
-    tab: Tab,
     people: Vec<Person>,
     /// Who is signed in.
     own: PersonId,
-    roles: [Role; 4],
     /// The name and the role in the form, and why adding them failed.
     name: String,
     role: Role,
@@ -64,10 +58,8 @@ async fn people_page(
 ) -> Result<Html<String>, Problem> {
     let page = PeoplePage {
         shell: visitor.shell(Page::Access),
-        tab: Tab::People,
         people: state.store.people().list().await?,
         own: visitor.person.id,
-        roles: Role::ALL,
         name,
         role,
         form: Uuid::new_v4(),
@@ -127,30 +119,15 @@ pub(super) async fn create(
 #[template(path = "people/access/link.html")]
 struct LinkPage<'a> {
     shell: Shell,
-    tab: Tab,
     person: &'a Person,
     link: String,
-    hours: u64,
-}
-
-/// Creates a person's sign-in link, which replaces any earlier one, and shows it once.
-async fn create_link(
-    state: &AppState,
-    visitor: &Visitor,
-    person: &Person,
-    base_url: &str,
-) -> Result<Response, Problem> {
-    let token = state.access().by(visitor.author()).link(person.id, state.now()).await?;
-    link_page(visitor, person, &token, base_url)
 }
 
 fn link_page(visitor: &Visitor, person: &Person, token: &Token, base_url: &str) -> Result<Response, Problem> {
     let page = LinkPage {
         shell: visitor.shell(Page::Access),
-        tab: Tab::People,
         person,
         link: format!("{base_url}/sign-in/{}", token.as_str()),
-        hours: LINK.as_secs() / 3600,
     };
     Ok(Html(page.render()?).into_response())
 }
@@ -159,10 +136,8 @@ fn link_page(visitor: &Visitor, person: &Person, token: &Token, base_url: &str) 
 #[template(path = "people/access/person.html")]
 struct PersonPage<'a> {
     shell: Shell,
-    tab: Tab,
     person: &'a Person,
     own: PersonId,
-    roles: [Role; 4],
     /// The name in the form.
     name: String,
     /// Why the change failed, if it was tried.
@@ -178,8 +153,7 @@ fn show_person(
     let (shell, own) = (visitor.shell(Page::Access), visitor.person.id);
     let (refused, typed) = refused.unzip();
     let name = typed.flatten().unwrap_or_else(|| person.name.to_string());
-    let page = PersonPage { shell, tab: Tab::People, person, own, roles: Role::ALL, name, refused };
-    Ok(Html(page.render()?))
+    Ok(Html(PersonPage { shell, person, own, name, refused }.render()?))
 }
 
 pub(super) async fn person_page(
@@ -229,7 +203,10 @@ pub(super) async fn change(
             let detail = format!("{} is disabled, so a link would not work; enable them first", person.name);
             return Err(Problem::new(Kind::Conflict, detail));
         }
-        Change::Link => return create_link(&state, &visitor, &person, &base_url(&headers, https)).await,
+        Change::Link => {
+            let token = state.access().by(visitor.author()).link(id, now).await?;
+            return link_page(&visitor, &person, &token, &base_url(&headers, https));
+        }
         Change::SignOut => store.sessions().end_all(id, now).await,
         Change::Enable => people.set_disabled(id, false, now).await,
         Change::Role => people.set_role(id, parse_role(role.as_deref().unwrap_or_default())?, now).await,
@@ -287,15 +264,11 @@ pub(super) async fn disable(
 ) -> Result<Response, Problem> {
     let person = find(&state, id).await?;
     let store = state.store.by(visitor.author());
-    match store.people().set_disabled(id, true, state.now()).await {
-        Ok(()) => {}
-        Err(error @ StoreError::Conflict(Conflict::LastAdmin)) => {
-            let page = show_disable(&person, &visitor, Some(error.to_string()))?;
-            return Ok((StatusCode::CONFLICT, page).into_response());
-        }
-        Err(error) => return Err(error.into()),
-    }
-    Ok(Redirect::to("/access").into_response())
+    let Err(error) = store.people().set_disabled(id, true, state.now()).await else {
+        return Ok(Redirect::to("/access").into_response());
+    };
+    let (status, reason) = Refused::from(error).for_form()?;
+    Ok((status, show_disable(&person, &visitor, Some(reason))?).into_response())
 }
 
 async fn find(state: &AppState, id: PersonId) -> Result<Person, Problem> {

@@ -16,10 +16,7 @@ use crate::{
     people::{SignInError, Token, sql::people::Person},
     platform::{
         http::{AppState, Kind, Problem, https::Https},
-        page::{
-            form::{Form, OpenForm, PageQuery},
-            shell::{Page, Shell},
-        },
+        page::{Form, OpenForm, Page, PageQuery, Shell},
     },
 };
 

@@ -71,9 +71,9 @@ impl ApiKeys<'_> {
         expires_at: Option<Timestamp>,
     ) -> Result<ApiKey, StoreError> {
         let mut transaction = self.store.write().await?;
-        let id: i64 = sqlx::query_scalar(
+        let key: ApiKey = sqlx::query_as(
             "insert into api_keys (token_hash, label, scopes, created_at, expires_at, origins, signing_secret)
-             values ($1, $2, $3, $4, $5, $6, $7) returning id",
+             values ($1, $2, $3, $4, $5, $6, $7) returning *",
         )
         .bind(token.bytes())
         .bind(label.as_str())
@@ -86,21 +86,12 @@ impl ApiKeys<'_> {
         .await?;
         let days = expires_at.map(|end| (end.millis() - now.millis()) / 86_400_000);
         let details = match publishable {
-            None => json!({"key": id, "scopes": scopes, "days": days}),
-            Some(Publishable { origins, .. }) => json!({"key": id, "origins": origins, "days": days}),
+            None => json!({"key": key.id.0, "scopes": scopes, "days": days}),
+            Some(Publishable { origins, .. }) => json!({"key": key.id.0, "origins": origins, "days": days}),
         };
         let entry = Entry::new("key.create", label.as_str(), details);
         self.store.commit(transaction, &entry, now).await?;
-        Ok(ApiKey {
-            id: KeyId(id),
-            label: label.clone(),
-            scopes: scopes.to_vec(),
-            publishable: publishable.cloned(),
-            created_at: now,
-            expires_at,
-            last_used_at: None,
-            revoked_at: None,
-        })
+        Ok(key)
     }
 
     /// The key with this token, unless it is expired or revoked.

@@ -45,8 +45,8 @@ impl People<'_> {
     /// If another person has that name in any case (`Conflict`), or the database fails.
     pub async fn create(self, name: &Name, role: Role, now: Timestamp) -> Result<Person, StoreError> {
         let mut transaction = self.store.write().await?;
-        let id = sqlx::query_scalar(
-            "insert into people (name, name_key, role, created_at) values ($1, $2, $3, $4) returning id",
+        let person = sqlx::query_as(
+            "insert into people (name, name_key, role, created_at) values ($1, $2, $3, $4) returning *",
         )
         .bind(name.as_str())
         .bind(name.key())
@@ -56,14 +56,7 @@ impl People<'_> {
         .await?;
         let entry = Entry::new("person.create", name.as_str(), json!({"role": role.as_str()}));
         self.store.commit(transaction, &entry, now).await?;
-        Ok(Person {
-            id: PersonId(id),
-            name: name.clone(),
-            role,
-            created_at: now,
-            disabled_at: None,
-            signed_in_at: None,
-        })
+        Ok(person)
     }
 
     pub async fn get(self, id: PersonId) -> Result<Option<Person>, StoreError> {

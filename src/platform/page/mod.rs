@@ -15,5 +15,14 @@ pub(crate) mod format;
 pub(crate) mod operations;
 pub(crate) mod pager;
 pub(crate) mod problem;
+mod refused;
 pub(crate) mod session;
 pub(crate) mod shell;
+
+pub(crate) use self::{
+    address::Address,
+    form::{Form, OpenForm, PageQuery},
+    pager::Pager,
+    refused::Refused,
+    shell::{Page, Shell},
+};

@@ -24,12 +24,9 @@ use crate::{
     platform::{
         http::{AppState, Kind, Problem},
         page::{
+            Page, PageQuery, Pager, Shell,
             address::{Address, PageFilters},
-            figures,
-            form::PageQuery,
-            format,
-            pager::Pager,
-            shell::{Page, Shell},
+            figures, format,
         },
     },
 };
@@ -41,14 +38,11 @@ const SIZE: usize = 12;
 #[template(path = "analysis/evaluation/cases.html")]
 struct CasesPage {
     shell: Shell,
-    tab: Tab,
     query: CaseQuery,
     pager: Pager,
     cases: Vec<ShownCase>,
     /// The address of the same cases as a file.
     csv: String,
-    bys: [By; 2],
-    leads: [Lead; 3],
 }
 
 /// A case as the page shows it.
@@ -76,15 +70,15 @@ pub(super) async fn page(
     State(state): State<AppState>,
     PageQuery(parameters): PageQuery<CaseParameters>,
 ) -> Result<Html<String>, Problem> {
-    let (shell, tab) = (visitor.shell(Page::Evaluation), Tab::Cases);
+    let shell = visitor.shell(Page::Evaluation);
     let view = match CaseView::read(&state, parameters).await? {
         Ok(view) => view,
-        Err(lack) => return lack.page(shell, tab),
+        Err(lack) => return lack.page(shell, Tab::Cases),
     };
     let found = find(&view.ranks, &view.query, &view.known);
     let query = &view.query;
     let pager = Pager::new(query.page(), found.len(), SIZE, false, &state.notation, |page| {
-        query.link(tab.path(), page)
+        query.link(Tab::Cases.path(), page)
     });
     let on_page = pager.part_of(&found);
     let customers = on_page.iter().map(|found| view.ranks.case(found.row).customer);
@@ -92,12 +86,9 @@ pub(super) async fn page(
     let cases = on_page.iter().map(|case| ShownCase::new(*case, &view, &customers, &state.notation));
     let page = CasesPage {
         shell,
-        tab,
         cases: cases.collect(),
         pager,
         csv: query.link("/evaluation/cases.csv", 1),
-        bys: By::ALL,
-        leads: Lead::ALL,
         query: view.query,
     };
     Ok(Html(page.render()?))

@@ -2,7 +2,7 @@
 
 use askama::Template;
 use atelier_core::util::csv::Lines;
-use atelier_engine::evaluation::{By, CustomerDifference, Lead};
+use atelier_engine::evaluation::CustomerDifference;
 use axum::{
     extract::State,
     response::{Html, Response},
@@ -19,11 +19,9 @@ use crate::{
     platform::{
         http::{AppState, Problem},
         page::{
+            Page, PageQuery, Pager, Shell,
             figures::{csv_file, number},
-            form::PageQuery,
             format,
-            pager::Pager,
-            shell::{Page, Shell},
         },
     },
 };
@@ -33,27 +31,13 @@ const SIZE: usize = 30;
 
 #[derive(Template)]
 #[template(path = "analysis/evaluation/customers.html")]
-struct CustomersPage {
+struct CustomersPage<'a> {
     shell: Shell,
-    tab: Tab,
     query: CaseQuery,
     pager: Pager,
     /// The address of the same customers as a file.
     csv: String,
-    customers: Vec<Row>,
-    bys: [By; 2],
-    leads: [Lead; 3],
-}
-
-struct Row {
-    customer: CustomerView,
-    /// The beginning of their profile; empty if they are not in the database.
-    who: String,
-    cases: u32,
-    difference: String,
-    apart: String,
-    /// The address of their cases.
-    link: String,
+    customers: Vec<(CustomerView, CustomerDifference<'a>)>,
 }
 
 pub(super) async fn page(
@@ -61,23 +45,21 @@ pub(super) async fn page(
     State(state): State<AppState>,
     PageQuery(parameters): PageQuery<CaseParameters>,
 ) -> Result<Html<String>, Problem> {
-    let (shell, tab) = (visitor.shell(Page::Evaluation), Tab::Customers);
+    let shell = visitor.shell(Page::Evaluation);
     let CaseView { live, ranks, query, known } = match CaseView::read(&state, parameters).await? {
         Ok(view) => view,
-        Err(lack) => return lack.page(shell, tab),
+        Err(lack) => return lack.page(shell, Tab::Customers),
     };
     let found = ranks.customers_by_difference(query.versus, query.selection(&known));
     let pager = Pager::new(query.page(), found.len(), SIZE, false, &state.notation, |page| {
-        query.link(tab.path(), page)
+        query.link(Tab::Customers.path(), page)
     });
     let on_page = pager.part_of(&found);
     let ids = on_page.iter().map(|difference| difference.customer);
     let views = CustomerViews::read(&state, ids, live.serving.release().schema()).await?;
-    let row =
-        |difference: &CustomerDifference<'_>| Row::new(*difference, &query, views.view(difference.customer));
-    let customers = on_page.iter().map(row).collect();
+    let customers = on_page.iter().map(|found| (views.view(found.customer), *found)).collect();
     let csv = query.link("/evaluation/customers.csv", 1);
-    let page = CustomersPage { shell, tab, query, pager, csv, customers, bys: By::ALL, leads: Lead::ALL };
+    let page = CustomersPage { shell, query, pager, csv, customers };
     Ok(Html(page.render()?))
 }
 
@@ -97,21 +79,11 @@ pub(super) async fn download(
     Ok(csv_file(&name, lines.into_text()))
 }
 
-impl Row {
-    fn new(difference: CustomerDifference<'_>, query: &CaseQuery, view: CustomerView) -> Self {
-        let CustomerDifference { customer, cases, difference } = difference;
-        Self {
-            who: short_profile(&view),
-            customer: view,
-            cases,
-            difference: format::sign(difference, &format!("{:.3}", difference.abs())),
-            apart: cases::difference_in_words(query.versus, difference),
-            link: query.customer_link(Tab::Cases.path(), customer),
-        }
-    }
+fn signed(difference: f64) -> String {
+    format::sign(difference, &format!("{:.3}", difference.abs()))
 }
 
-/// The first six features of a profile, to fit one line.
+/// The first six features of a profile, to fit one line; none of a customer who is not in the database.
 fn short_profile(customer: &CustomerView) -> String {
     let words = customer.words.iter().take(6).map(|word| word.words.as_str());
     words.collect::<Vec<_>>().join(", ")

@@ -1,38 +1,34 @@
 //! The question that Studio and most shops ask: which article of a known type. Shows the default method, and those that do
 //! better.
 
-use atelier_core::{domain::Method, drawing::chart};
+use atelier_core::domain::Method;
 use atelier_engine::evaluation::{Figure, Figures, Interval, Metric, TypeScores};
 
-use super::series_kind;
 use crate::platform::page::format;
 
 #[derive(Debug)]
 pub(super) struct KnownType {
     pub(super) words: Vec<String>,
     /// Methods, then baselines; the best first.
-    pub(super) groups: [Vec<KnownTypeRow>; 2],
+    pub(super) groups: [Vec<Scored>; 2],
+    /// The default method.
+    pub(super) default: Method,
 }
 
-#[derive(Debug)]
-pub(super) struct KnownTypeRow {
-    pub(super) name: String,
-    pub(super) mark: String,
-    pub(super) is_default: bool,
-    /// Recall at 1 and 5, MRR and cross-entropy, each with its standard error.
-    pub(super) cells: [(String, String); 4],
-}
+/// The name of a method or a baseline, and its figures.
+type Scored = (String, Option<Method>, TypeScores);
 
-/// The columns.
+/// The columns, of which each figure has its standard error.
 pub(super) const COLUMNS: [Metric; 4] =
     [Metric::RecallAt1, Metric::RecallAt5, Metric::Mrr, Metric::CrossEntropy];
 
-pub(super) fn figures_of(scores: &TypeScores) -> [Figure; 4] {
-    [scores.recall_at_1, scores.recall_at_5, scores.mrr, scores.cross_entropy]
+pub(super) fn figures_of(scores: &TypeScores) -> [(Metric, Figure); 4] {
+    let figures = [scores.recall_at_1, scores.recall_at_5, scores.mrr, scores.cross_entropy];
+    std::array::from_fn(|column| (COLUMNS[column], figures[column]))
 }
 
 /// Methods and baselines with their figures, the errors over outfits; the best first.
-pub(super) fn sorted(figures: &Figures) -> [Vec<(String, Option<Method>, TypeScores)>; 2] {
+pub(super) fn sorted(figures: &Figures) -> [Vec<Scored>; 2] {
     let methods = figures.evaluations.iter().filter_map(|evaluation| {
         let method = evaluation.about.method;
         let result = figures.comparison.methods.iter().find(|result| result.method == method)?;
@@ -53,16 +49,7 @@ impl KnownType {
         let groups = sorted(figures);
         let own = groups[0].iter().find(|(_, method, _)| *method == Some(default))?.2;
         let words = words(&groups, default, &own, figures);
-        let row = |(name, method, scores): (String, Option<Method>, TypeScores)| {
-            let mut columns = COLUMNS.into_iter().zip(figures_of(&scores));
-            let cells = [(); 4].map(|()| {
-                let (metric, figure) = columns.next().expect("as many columns as figures; this is a bug");
-                (format::figure(metric, figure.mean), format::error(metric, figure))
-            });
-            let mark = method.map_or_else(String::new, |method| chart::mark(series_kind(method)));
-            KnownTypeRow { name, mark, is_default: method == Some(default), cells }
-        };
-        Some(Self { words, groups: groups.map(|group| group.into_iter().map(row).collect()) })
+        Some(Self { words, groups, default })
     }
 }
 
@@ -74,12 +61,7 @@ fn ahead(one: &TypeScores, other: &TypeScores) -> Interval {
     Interval::new(one.recall_at_1.mean - other.recall_at_1.mean, apart.sqrt())
 }
 
-fn words(
-    groups: &[Vec<(String, Option<Method>, TypeScores)>; 2],
-    default: Method,
-    own: &TypeScores,
-    figures: &Figures,
-) -> Vec<String> {
+fn words(groups: &[Vec<Scored>; 2], default: Method, own: &TypeScores, figures: &Figures) -> Vec<String> {
     let share = |figure: Figure| format::with_unit(Metric::RecallAt1, figure.mean);
     let first = format!(
         "{default} is the default method. It puts the missing article first in {} of the slots, and among the first five in {}.",

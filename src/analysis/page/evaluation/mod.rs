@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     platform::{
         http::{AppState, Finding, Problem},
-        page::{form, format, shell::Shell},
+        page::{Shell, form, format},
     },
     releases::LiveRelease,
 };
@@ -152,16 +152,7 @@ struct Choice {
     /// In the methods' own order.
     chosen: Vec<Method>,
     metric: Metric,
-    methods: Vec<MethodOption>,
-}
-
-/// A method to choose.
-#[derive(Debug)]
-struct MethodOption {
-    method: Method,
-    /// Its mark in charts.
-    mark: String,
-    chosen: bool,
+    methods: Vec<Method>,
 }
 
 impl Choice {
@@ -179,13 +170,7 @@ impl Choice {
         if chosen.is_empty() {
             chosen.clone_from(&evaluated);
         }
-        let option = |&method: &Method| MethodOption {
-            method,
-            mark: chart::mark(series_kind(method)),
-            chosen: chosen.contains(&method),
-        };
-        let methods = evaluated.iter().map(option).collect();
-        Ok(Self { chosen, metric: query.metric.unwrap_or(Metric::CrossEntropy), methods })
+        Ok(Self { chosen, metric: query.metric.unwrap_or(Metric::CrossEntropy), methods: evaluated })
     }
 
     /// The choice as a query.
@@ -198,6 +183,11 @@ impl Choice {
 fn series_kind(method: Method) -> usize {
     let of_name = || method.as_str().bytes().map(usize::from).sum();
     Method::ALL.iter().position(|other| *other == method).unwrap_or_else(of_name)
+}
+
+/// A method's mark in charts.
+fn mark(method: Method) -> String {
+    chart::mark(series_kind(method))
 }
 
 fn not_evaluated(parameter: &str, method: Method, evaluated: &[Method]) -> Finding {

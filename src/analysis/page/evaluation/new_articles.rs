@@ -1,8 +1,6 @@
 //! How well the methods suggest articles that no training outfit has.
 
-use atelier_engine::evaluation::{
-    Answered, Comparison, Figure, MethodResult, Metric, NewArticles, NewBaseline,
-};
+use atelier_engine::evaluation::{Answered, Comparison, MethodResult, NewArticles, NewBaseline};
 
 use crate::platform::page::format;
 
@@ -13,19 +11,10 @@ pub(super) struct NewArticlesTable {
     pub(super) slots: String,
     /// Their share of all slots, if a method can suggest new articles.
     pub(super) share: Option<String>,
-    /// Methods, then baselines.
-    pub(super) groups: [Vec<NewArticlesRow>; 2],
+    /// Methods, then baselines; each with its share of the probability, if it is a method.
+    pub(super) groups: [Vec<(String, Answered, String)>; 2],
     /// The methods that cannot suggest new articles.
     pub(super) closed: Vec<String>,
-}
-
-#[derive(Debug)]
-pub(super) struct NewArticlesRow {
-    pub(super) name: String,
-    /// Recall at 1 and 5, mean rank and cross-entropy among all articles; the same within the type.
-    pub(super) cells: Vec<String>,
-    /// Of the probability, for methods.
-    pub(super) share: String,
 }
 
 /// The methods that can suggest new articles.
@@ -42,33 +31,14 @@ impl NewArticlesTable {
         let answered =
             open().map(|(_, figures)| figures.new).chain(baselines.iter().map(|one| one.new)).next()?;
         let closed = results.iter().filter(|result| result.new_articles.is_none()).map(MethodResult::name);
-        let methods = open().map(|(name, figures)| {
-            NewArticlesRow::new(name, &figures.new, format::percent(figures.shares.of_probability.mean))
-        });
-        let of_baseline =
-            |baseline: &NewBaseline| NewArticlesRow::new(baseline.name.clone(), &baseline.new, String::new());
+        let methods = open()
+            .map(|(name, figures)| (name, figures.new, format::percent(figures.shares.of_probability.mean)));
+        let of_baseline = |baseline: &NewBaseline| (baseline.name.clone(), baseline.new, String::new());
         Some(Self {
             slots: format::count(answered.any.slots),
             share: open().next().map(|(_, figures)| format::percent(figures.shares.of_answers.mean)),
             groups: [methods.collect(), baselines.iter().map(of_baseline).collect()],
             closed: closed.collect(),
         })
-    }
-}
-
-impl NewArticlesRow {
-    fn new(name: String, Answered { any, told_type }: &Answered, share: String) -> Self {
-        let recall = |figure: Figure| format::figure(Metric::RecallAt1, figure.mean);
-        let rank = |figure: Figure| format!("{:.1}", figure.mean);
-        let entropy = |figure: Figure| format::figure(Metric::CrossEntropy, figure.mean);
-        let cells = [any, told_type].into_iter().flat_map(|scores| {
-            [
-                recall(scores.recall_at_1),
-                recall(scores.recall_at_5),
-                rank(scores.mean_rank),
-                entropy(scores.cross_entropy),
-            ]
-        });
-        Self { name, cells: cells.collect(), share }
     }
 }

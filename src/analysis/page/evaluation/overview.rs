@@ -1,5 +1,7 @@
 //! `/evaluation`: Table 1, recall curves, calibration, and the significance of the methods' differences.
 
+use std::sync::Arc;
+
 use askama::Template;
 use atelier_core::{
     domain::Method,
@@ -19,11 +21,7 @@ use crate::{
     people::page::visitor::Analyst,
     platform::{
         http::{AppState, Problem},
-        page::{
-            form::PageQuery,
-            format,
-            shell::{Page, Shell},
-        },
+        page::{Page, PageQuery, Shell, format},
     },
 };
 
@@ -31,12 +29,8 @@ use crate::{
 #[template(path = "analysis/evaluation/index.html")]
 struct OverviewPage {
     shell: Shell,
-    tab: Tab,
     release: String,
-    data: String,
-    outfits: String,
-    slots: String,
-    draws: u64,
+    figures: Arc<Figures>,
     known_type: Option<KnownType>,
     /// What the files of the tables have in their addresses.
     query: String,
@@ -57,34 +51,25 @@ struct Curves {
     above: Option<Drawn>,
 }
 
-/// One method's reliability.
-struct Calibrated {
-    method: Method,
-    svg: String,
-    error: String,
-}
+/// A method, its reliability as an SVG, and its expected error.
+type Calibrated = (Method, String, String);
 
 pub(super) async fn page(
     Analyst(visitor): Analyst,
     State(state): State<AppState>,
     PageQuery(query): PageQuery<ChoiceQuery>,
 ) -> Result<Html<String>, Problem> {
-    let (shell, tab) = (visitor.shell(Page::Evaluation), Tab::Overview);
+    let shell = visitor.shell(Page::Evaluation);
     let (live, figures) = match read_figures(&state).await {
         Ok(found) => found,
-        Err(lack) => return lack.page(shell, tab),
+        Err(lack) => return lack.page(shell, Tab::Overview),
     };
     let ranks = live.evaluation.ranks().await;
     let choice = Choice::new(&query, &figures)?;
     let comparison = &figures.comparison;
     let (calibration, bins) = calibration(&choice, &figures);
     let page = OverviewPage {
-        tab,
         release: live.name().to_owned(),
-        data: comparison.data.clone(),
-        outfits: format::count(comparison.outfits),
-        slots: format::count(comparison.slots),
-        draws: comparison.draws,
         known_type: KnownType::new(&figures, live.default_method()),
         query: choice.query(),
         table: TableOne::new(&figures),
@@ -98,6 +83,7 @@ pub(super) async fn page(
         matrix: Matrix::new(&choice, comparison),
         choice,
         shell,
+        figures,
     };
     Ok(Html(page.render()?))
 }
@@ -208,17 +194,16 @@ fn calibration(choice: &Choice, figures: &Figures) -> (Vec<Calibrated>, Numbers)
         let (sure, right) = (100.0 * confidence, 100.0 * accuracy);
         format!("{sure:.0} % sure, {right:.0} % right, {}", format::count(*slots))
     };
-    let calibrated = calibrations.iter().map(|&(method, calibration)| Calibrated {
-        method,
-        svg: reliability(&Reliability {
+    let calibrated = calibrations.iter().map(|&(method, calibration)| {
+        let svg = reliability(&Reliability {
             title: &format!("Calibration of {method}"),
             about: "How often the first suggestion was the missing article, against the method's confidence.",
             kind: series_kind(method),
             bins: calibration.bins.iter().map(|bin| (bin.confidence, bin.accuracy)).collect(),
             says: calibration.bins.iter().map(says).collect(),
             most: (most * 10.0).ceil() / 10.0,
-        }),
-        error: format!("{:.2}", 100.0 * calibration.expected_error),
+        });
+        (method, svg, format!("{:.2}", 100.0 * calibration.expected_error))
     });
     let cell = |Bin { confidence, accuracy, .. }: &Bin| {
         format!("{:.1} → {:.1}", 100.0 * confidence, 100.0 * accuracy)
@@ -240,14 +225,8 @@ fn calibration(choice: &Choice, figures: &Figures) -> (Vec<Calibrated>, Numbers)
 #[derive(Debug)]
 struct Matrix {
     methods: Vec<Method>,
-    rows: Vec<(Method, Vec<Option<Cell>>)>,
-}
-
-/// The row's figure minus the column's, and p.
-#[derive(Debug)]
-struct Cell {
-    difference: Difference,
-    p: String,
+    /// Each cell is the row's figure minus the column's, and p.
+    rows: Vec<(Method, Vec<Option<(Difference, String)>>)>,
 }
 
 impl Matrix {
@@ -256,7 +235,7 @@ impl Matrix {
             let found = comparison.difference(choice.metric, row, column)?;
             let p = format::p(found.p, comparison.draws);
             let ends = [found.difference, found.low, found.high];
-            Some(Cell { difference: Difference::new(choice.metric, found.is_significant(), ends), p })
+            Some((Difference::new(choice.metric, found.is_significant(), ends), p))
         };
         let methods = choice.chosen.clone();
         let rows =

@@ -17,12 +17,7 @@ use crate::{
     people::page::visitor::Analyst,
     platform::{
         http::{AppState, Finding, Problem},
-        page::{
-            figures::csv_file,
-            form::PageQuery,
-            format,
-            shell::{Page, Shell},
-        },
+        page::{Page, PageQuery, Shell, figures::csv_file, format},
     },
 };
 
@@ -30,19 +25,8 @@ use crate::{
 #[template(path = "analysis/evaluation/results.html")]
 struct ResultsPage {
     shell: Shell,
-    tab: Tab,
-    results: Vec<ResultView>,
-}
-
-struct ResultView {
-    data: &'static str,
-    outfits: String,
-    slots: String,
-    /// The number of slots that the oracle answered.
-    bounded: Option<String>,
-    /// Whether the live release was evaluated on another data set of this name.
-    is_other: bool,
-    table: TableOne,
+    /// Each with its table, and whether the live release was evaluated on another data set of this name.
+    results: Vec<(&'static Published, TableOne, bool)>,
 }
 
 pub(super) async fn page(
@@ -56,16 +40,10 @@ pub(super) async fn page(
             own.data == published.data && (own.outfits, own.slots) != (published.outfits, published.slots)
         })
     };
-    let results = Published::all().iter().map(|published| ResultView {
-        data: &published.data,
-        outfits: format::count(published.outfits),
-        slots: format::count(published.slots),
-        bounded: published.bounds.map(|bounds| format::count(bounds.known.slots)),
-        is_other: is_other(published),
-        table: TableOne::from_published(published),
-    });
-    let page =
-        ResultsPage { shell: visitor.shell(Page::Evaluation), tab: Tab::Results, results: results.collect() };
+    let results = Published::all()
+        .iter()
+        .map(|published| (published, TableOne::from_published(published), is_other(published)));
+    let page = ResultsPage { shell: visitor.shell(Page::Evaluation), results: results.collect() };
     Ok(Html(page.render()?))
 }
 

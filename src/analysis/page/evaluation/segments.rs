@@ -14,11 +14,7 @@ use crate::{
     people::page::visitor::Analyst,
     platform::{
         http::{AppState, Finding, Problem},
-        page::{
-            form::PageQuery,
-            format,
-            shell::{Page, Shell},
-        },
+        page::{Page, PageQuery, Shell, format},
     },
 };
 
@@ -31,23 +27,15 @@ const MOST_SPOTS: usize = 240;
 #[template(path = "analysis/evaluation/segments.html")]
 struct SegmentsPage {
     shell: Shell,
-    tab: Tab,
     release: String,
     choice: Choice,
-    features: Vec<FeatureOption>,
+    /// Each feature's name and label, and whether it is shown.
+    features: Vec<(String, String, bool)>,
     /// The metric and the feature.
     heading: String,
     drawn: Option<Drawn>,
     /// What the table's file has in its address.
     query: String,
-    small: u64,
-    least: u64,
-}
-
-struct FeatureOption {
-    name: String,
-    label: String,
-    chosen: bool,
 }
 
 pub(super) async fn page(
@@ -55,29 +43,23 @@ pub(super) async fn page(
     State(state): State<AppState>,
     PageQuery(query): PageQuery<ChoiceQuery>,
 ) -> Result<Html<String>, Problem> {
-    let (shell, tab) = (visitor.shell(Page::Evaluation), Tab::Segments);
+    let shell = visitor.shell(Page::Evaluation);
     let (live, figures) = match read_figures(&state).await {
         Ok(found) => found,
-        Err(lack) => return lack.page(shell, tab),
+        Err(lack) => return lack.page(shell, Tab::Segments),
     };
     let choice = Choice::new(&query, &figures)?;
     let by = feature(&query, &figures)?;
     let schema = live.serving.release().schema();
-    let features = figures.features().into_iter().map(|name| FeatureOption {
-        name: name.to_owned(),
-        label: label(name, schema),
-        chosen: by == Some(name),
-    });
+    let features = figures.features().into_iter();
+    let features = features.map(|name| (name.to_owned(), label(name, schema), by == Some(name)));
     let page = SegmentsPage {
-        tab,
         release: live.name().to_owned(),
         features: features.collect(),
         heading: by.map_or_else(String::new, |by| heading(choice.metric, &label(by, schema))),
         drawn: by.map(|by| draw(by, &label(by, schema), &choice, &figures)),
         query: choice.query(),
         choice,
-        small: SMALL,
-        least: LEAST_SLOTS,
         shell,
     };
     Ok(Html(page.render()?))

@@ -1,11 +1,11 @@
 //! Table 1: the release's methods beside the paper's and beside simple baselines.
 
-use atelier_core::{domain::Method, drawing::chart};
+use atelier_core::domain::Method;
 use atelier_engine::evaluation::{
     Baseline, Bounds, Figure, Figures, MethodResult, Metric, PAPER, PaperRow, Published, Scores,
 };
 
-use super::series_kind;
+use super::mark;
 use crate::platform::page::format;
 
 /// The rows of the table.
@@ -90,7 +90,7 @@ impl TableOneRow {
         };
         Self {
             name: result.name(),
-            mark: chart::mark(series_kind(result.method)),
+            mark: mark(result.method),
             ours: METRICS.map(cell).into(),
             parameters: format::count(result.parameters),
             paper: if result.attributes { Vec::new() } else { paper(result.method) },

@@ -16,8 +16,8 @@ use crate::{
     platform::{
         http::{AppState, Kind, Problem},
         page::{
+            PageQuery,
             figures::{csv_file, number},
-            form::PageQuery,
         },
     },
 };
@@ -94,7 +94,10 @@ pub(super) fn table(first: &[&str], metrics: &[Metric], rows: &[Row]) -> Lines {
 
 fn known_types(figures: &Figures, default: Method) -> Lines {
     let row = |(name, method, scores): (String, Option<Method>, TypeScores)| {
-        (vec![name, (method == Some(default)).to_string()], known_type::figures_of(&scores).to_vec())
+        (
+            vec![name, (method == Some(default)).to_string()],
+            known_type::figures_of(&scores).map(|(_, figure)| figure).to_vec(),
+        )
     };
     let rows: Vec<Row> = known_type::sorted(figures).into_iter().flatten().map(row).collect();
     table(&["name", "default"], &known_type::COLUMNS, &rows)

@@ -15,7 +15,7 @@ use crate::{
     customers::page::{CustomerView, CustomerViews},
     platform::{
         http::{AppState, Problem},
-        page::{address::Address, fault, figures::number},
+        page::{Address, fault, figures::number},
     },
     releases::LiveRelease,
 };
@@ -91,8 +91,7 @@ pub(super) struct CellView {
 }
 
 pub(super) struct PairView {
-    pub(super) one: String,
-    pub(super) other: String,
+    pub(super) titles: [String; 2],
     pub(super) overlap: String,
     pub(super) rank_biased_overlap: String,
 }
@@ -120,14 +119,16 @@ impl Compared {
                 best: best.is_some() && rank(truth.as_ref()) == best,
             }
         };
+        let title = |index: usize| title(view, &columns[index], |id| customers.label(id));
+        let pair_view = |pair: &Pair| PairView {
+            titles: pair.columns.map(title),
+            overlap: notation.percent(pair.overlap),
+            rank_biased_overlap: format!("{:.2}", pair.rank_biased_overlap),
+        };
         Self {
             admissible: admissible(columns, notation),
             columns: columns.iter().zip(&placements).enumerate().map(column_view).collect(),
-            pairs: comparison
-                .pairs
-                .iter()
-                .map(|pair| PairView::new(view, columns, *pair, customers, notation))
-                .collect(),
+            pairs: comparison.pairs.iter().map(pair_view).collect(),
             rows: columns.iter().map(|column| column.blank.suggestions.len()).max().unwrap_or_default(),
         }
     }
@@ -199,25 +200,6 @@ fn describe_placement((_, placement): &Followed, notation: &Notation) -> String 
         }
         Some(_) => "filtered out".into(),
         None => "not in this release".into(),
-    }
-}
-
-impl PairView {
-    fn new(
-        view: &View,
-        columns: &[Column],
-        pair: Pair,
-        customers: &CustomerViews,
-        notation: &Notation,
-    ) -> Self {
-        let name = |id: &CustomerId| customers.label(id);
-        let [one, other] = pair.columns.map(|index| title(view, &columns[index], name));
-        Self {
-            one,
-            other,
-            overlap: notation.percent(pair.overlap),
-            rank_biased_overlap: format!("{:.2}", pair.rank_biased_overlap),
-        }
     }
 }
 

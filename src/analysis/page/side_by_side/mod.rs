@@ -28,9 +28,9 @@ use crate::{
     platform::{
         http::{AppState, Problem},
         page::{
+            Page, Shell,
             address::{Address, features, values},
             figures::csv_file,
-            shell::{Page, Shell},
         },
     },
     releases::LiveRelease,
