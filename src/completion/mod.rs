@@ -41,7 +41,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use self::{conversation::Conversation, prepare::Prepared};
-use crate::{platform::fault::Fault, steering::rules::Rules};
+use crate::{platform::fault::Fault, releases::routing::Route, steering::rules::Rules};
 
 pub use self::{
     compare::{overlap, rank_biased_overlap},
@@ -64,7 +64,7 @@ pub const MAX_K: usize = 250;
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Request {
-    /// The customer's profile. What is wrong with it is a warning.
+    /// The customer's profile, which `asking` reads unless the caller did. What is wrong with it is a warning.
     pub stored: Option<Arc<Stored>>,
     /// The features that the caller sent, if any; they win over the profile. What is wrong with them is a fault.
     pub given: Option<Features>,
@@ -103,6 +103,11 @@ pub struct Request {
 }
 
 impl Request {
+    /// A plain question to what answers.
+    pub fn routed(outfit: Vec<Option<ArticleId>>, route: &Route) -> Self {
+        Self { without_rules: Arc::clone(&route.without_rules), ..Self::new(outfit, route.method) }
+    }
+
     /// A plain question to one method: one suggestion for each blank, the default filters, nothing else.
     pub fn new(outfit: Vec<Option<ArticleId>>, method: Method) -> Self {
         Self {

@@ -102,7 +102,7 @@ impl MethodsBody {
             release: live.name().to_owned(),
             device: serving.device().as_str(),
             device_note: serving.device_note().map(ToOwned::to_owned),
-            default_method: live.choose(None).method,
+            default_method: live.default_method(),
             methods: sorted.into_iter().zip(serving.queues()).map(body).collect(),
         }
     }

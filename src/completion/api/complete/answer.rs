@@ -24,7 +24,7 @@ use crate::{
         AppState, Finding, Problem,
         schema::{FeaturesSchema, VariantSchema},
     },
-    releases::LiveRelease,
+    releases::routing::Route,
     steering::rules::Effect,
 };
 
@@ -283,8 +283,9 @@ struct PlacedBody {
 }
 
 impl CompletionBody {
-    pub(super) fn new(live: &LiveRelease, answer: Suggestions, shown: &Shown, took: Duration) -> Self {
-        let Suggestions { question: Resolved { request, arm, held_out, .. }, completion, ticket } = answer;
+    pub(super) fn new(route: Route, answer: Suggestions, shown: &Shown, took: Duration) -> Self {
+        let Suggestions { question: Resolved { request, held_out, .. }, completion, ticket } = answer;
+        let Route { live, method, arm, .. } = route;
         let variants = &completion.variants;
         let set = |set: completion::OutfitSet| SetBody {
             probability: set.log_probability.exp(),
@@ -302,7 +303,7 @@ impl CompletionBody {
         Self {
             completion_id: ticket,
             release: live.name().to_owned(),
-            method: request.method.to_string(),
+            method: method.to_string(),
             arm,
             held_out,
             device: live.serving.device().as_str(),
