@@ -4,7 +4,6 @@
 //!
 //! Only `api` and `page` know HTTP.
 
-pub mod administration;
 pub(crate) mod api;
 mod catalogue;
 pub mod coverage;
@@ -28,7 +27,7 @@ use atelier_core::domain::{
 };
 use atelier_engine::{
     catalogue::{Catalogue, Coverage},
-    evaluation::Evaluation,
+    evaluation::{Evaluation, Stored},
     inference::{Articles, Engine, LoadError, Serving},
     release::ReleaseError,
 };
@@ -333,11 +332,6 @@ impl Releases {
         self.current().into()
     }
 
-    /// The folder of a release, live or not.
-    pub(super) fn find(&self, name: &str) -> Option<PathBuf> {
-        self.folder.find(name)
-    }
-
     /// See [`Store::is_gone`].
     pub fn is_database_gone(&self) -> bool {
         self.store.is_gone()
@@ -362,17 +356,22 @@ impl Releases {
         &self.sample
     }
 
-    /// The releases in the folder, by name. Reads their manifests, so it blocks.
-    pub fn list(&self) -> io::Result<Vec<Listed>> {
-        self.folder.list()
+    /// The releases in the folder, by name.
+    pub async fn list(&self) -> io::Result<Vec<Listed>> {
+        self.in_folder(ReleaseFolder::list).await
+    }
+
+    /// The evaluation of a release in the folder, as it was measured before it was brought here. None if there is no such release.
+    pub async fn read_evaluation(&self, name: &str) -> Option<Result<Stored, ReleaseError>> {
+        let release = self.folder.find(name)?;
+        Some(self.in_folder(move |_| Stored::read(&release)).await)
     }
 
     /// About how many bytes of memory it takes to load a release beside the live one.
     pub async fn estimate_memory(&self, name: &str) -> Result<u64, ReleaseError> {
         let articles = self.current().map_or(0, |live| live.catalogue.index().len());
-        let (folder, name) = (Arc::clone(&self.folder), name.to_owned());
-        let estimate = task::spawn_blocking(move || folder.estimate_memory(&name, articles));
-        estimate.await.expect("reading a manifest does not panic; this is a bug")
+        let name = name.to_owned();
+        self.in_folder(move |folder| folder.estimate_memory(&name, articles)).await
     }
 
     /// A file for a packed release. Blocks.
@@ -389,24 +388,61 @@ impl Releases {
         }
     }
 
-    /// Adds a packed release to the folder if it can be loaded. Serves nothing else than before.
+    /// Adds a packed release to the folder if it can be loaded. Serves nothing else than before. One that cannot be served has an entry
+    /// in the audit log.
     pub async fn add(&self, packed: Packed, author: Author, now: Timestamp) -> Result<Listed, AddError> {
-        let folder = Arc::clone(&self.folder);
-        let (unpacked, sha256) = blocking(move || Ok((folder.unpack(&packed)?, packed.sha256))).await?;
+        let added = self.try_to_add(packed, author, now).await;
+        if let Err(AddError::Refused { name, reason }) = &added {
+            self.log_refusal(name, reason, author, now).await?;
+        }
+        added
+    }
+
+    async fn log_refusal(
+        &self,
+        name: &str,
+        reason: &str,
+        author: Author,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let entry = Entry::new("release.refused", name, json!({"reason": reason}));
+        self.store.by(author).audit().append(&entry, now).await
+    }
+
+    async fn try_to_add(&self, packed: Packed, author: Author, now: Timestamp) -> Result<Listed, AddError> {
+        let unpack =
+            move |folder: &ReleaseFolder| Ok::<_, AddError>((folder.unpack(&packed)?, packed.sha256));
+        let (unpacked, sha256) = self.in_folder(unpack).await?;
         // One release is loaded at a time, so that there is memory for it.
         let _changing = self.changing.lock().await;
-        let (folder, engine) = (Arc::clone(&self.folder), self.engine.clone());
-        let unpacked = blocking(move || folder.try_out(&engine, &unpacked).map(|()| unpacked)).await?;
+        let engine = self.engine.clone();
+        let try_out = move |folder: &ReleaseFolder| folder.try_out(&engine, &unpacked).map(|()| unpacked);
+        let unpacked = self.in_folder(try_out).await?;
         // First, so that no release is there without its entry.
         let entry = Entry::new("release.add", &unpacked.name, json!({"sha256": sha256}));
         self.store.by(author).audit().append(&entry, now).await?;
-        let folder = Arc::clone(&self.folder);
-        blocking(move || folder.take(&unpacked)).await
+        self.in_folder(move |folder| folder.take(&unpacked)).await
     }
 
     /// Loads a release beside the live one, then replaces it. All replicas follow. A release of too few articles of the
-    /// catalogue must be forced.
+    /// catalogue must be forced. One that cannot be served has an entry in the audit log too.
     pub async fn activate(
+        &self,
+        name: &str,
+        force: bool,
+        author: Author,
+        now: Timestamp,
+    ) -> Result<Arc<LiveRelease>, ActivateError> {
+        let activated = self.try_to_activate(name, force, author, now).await;
+        match &activated {
+            // Without the database there is no entry either.
+            Ok(_) | Err(ActivateError::Store(_)) => {}
+            Err(refused) => self.log_refusal(name, &refused.to_string(), author, now).await?,
+        }
+        activated
+    }
+
+    async fn try_to_activate(
         &self,
         name: &str,
         force: bool,
@@ -541,7 +577,8 @@ impl Releases {
         if let Some(reason) = known.failed(name) {
             return Ok(Err(reason.clone()));
         }
-        let reason = match self.find_refusal(name).await {
+        let its_name = name.to_owned();
+        let reason = match self.in_folder(move |folder| folder.find_refusal(&its_name)).await {
             Some(reason) => reason,
             None => match self.load(name).await {
                 Ok(next) => {
@@ -641,11 +678,14 @@ impl Releases {
         self.set_current(next, known)
     }
 
-    /// Why loading the release would fail as it did before, if it would.
-    async fn find_refusal(&self, name: &str) -> Option<String> {
-        let (folder, name) = (Arc::clone(&self.folder), name.to_owned());
-        let refusal = task::spawn_blocking(move || folder.find_refusal(&name));
-        refusal.await.expect("reading a manifest does not panic; this is a bug")
+    /// Reads or writes files, or loads them, which blocks.
+    async fn in_folder<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&ReleaseFolder) -> T + Send + 'static,
+    ) -> T {
+        let folder = Arc::clone(&self.folder);
+        let work = task::spawn_blocking(move || work(&folder));
+        work.await.expect("work in the folder of releases does not panic; this is a bug")
     }
 
     async fn load(&self, name: &str) -> Result<LiveRelease, ActivateError> {
@@ -653,10 +693,9 @@ impl Releases {
         let Some(release) = self.folder.find(name) else {
             return Err(ActivateError::NoRelease { name: name.to_owned(), folder });
         };
-        let (folder, engine, name) = (Arc::clone(&self.folder), self.engine.clone(), name.to_owned());
+        let (engine, name) = (self.engine.clone(), name.to_owned());
         // Reading and trying the models takes seconds of a core.
-        let load = task::spawn_blocking(move || folder.load(&engine, &name, &release));
-        let serving = load.await.expect("loading does not panic; this is a bug")?;
+        let serving = self.in_folder(move |folder| folder.load(&engine, &name, &release)).await?;
         Ok(self.prepare(Arc::new(serving)).await?)
     }
 
@@ -717,12 +756,6 @@ impl Releases {
         drop(old);
         live
     }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, AddError> + Send + 'static,
-) -> Result<T, AddError> {
-    task::spawn_blocking(work).await.expect("adding a release does not panic; this is a bug")
 }
 
 /// Compiling many rules for a large catalogue takes all cores for some time.

@@ -9,6 +9,7 @@ use atelier_core::domain::{CustomerId, Method, RuleName};
 use serde::{Deserialize, Serialize};
 
 use super::LiveRelease;
+use crate::platform::fault::Fault;
 
 /// The routing as an admin set it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +45,12 @@ impl fmt::Display for Routing {
 }
 
 impl Routing {
+    /// What is wrong with it, for the release that is being served.
+    pub fn check(self, live: &LiveRelease) -> Option<Fault> {
+        let method = self.default_method.filter(|method| !live.serving.has(*method))?;
+        Some(Fault::new("default_method", format!("the release {} has no method {method}", live.name())))
+    }
+
     /// Falls back to `release_default`. `has` tells which methods the release has; a method that was set for another
     /// release and is missing from this one is skipped.
     pub fn default_method(self, release_default: Method, has: impl Fn(Method) -> bool) -> Method {

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
-use super::complete::{MovedByBody, Shown, VariantBody};
+use super::complete::{Shown, VariantBody};
 use crate::{
     catalogue::api::ArticleBody,
     completion::{
-        Warning,
+        MovedBy, Warning,
         similar::{self, Similar, Wanted},
     },
     people::{Scope, gate::Reader, visitors::query_customer},
@@ -65,7 +65,7 @@ struct ItemBody {
     variant: VariantBody,
     /// The shop's rules that moved it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    rules: Vec<MovedByBody>,
+    rules: Vec<MovedBy>,
 }
 
 /// The most articles of an answer to a page.
@@ -146,7 +146,7 @@ async fn find(
     let items = articles.into_iter().map(|(article, rules)| ItemBody {
         variant: shown.variant(&variants, &article),
         article: shown.article(article),
-        rules: rules.into_iter().filter(|_| !shown.is_public()).map(MovedByBody::from).collect(),
+        rules: if shown.is_public() { Vec::new() } else { rules },
     });
     let warnings = if shown.is_public() { Vec::new() } else { warnings };
     let mut body = SimilarBody { completion_id: String::new(), items: items.collect(), warnings };

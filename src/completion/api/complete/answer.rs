@@ -25,7 +25,6 @@ use crate::{
         schema::{FeaturesSchema, VariantSchema},
     },
     releases::routing::Route,
-    steering::rules::Effect,
 };
 
 /// What an answer has of each suggestion.
@@ -160,19 +159,7 @@ pub(crate) struct SuggestionBody {
     reasons: Option<Vec<ReasonBody>>,
     /// The shop's rules that moved it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    rules: Vec<MovedByBody>,
-}
-
-/// A rule that moved a suggestion.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = MovedBy)]
-pub(crate) struct MovedByBody {
-    /// The name of the rule.
-    #[schema(examples("new-season"))]
-    name: String,
-    effect: Effect,
-    /// Its rank by the model alone, among the articles that the filters admit.
-    rank_before: usize,
+    rules: Vec<MovedBy>,
 }
 
 impl ReasonBody {
@@ -192,12 +179,6 @@ impl ReasonBody {
             Cause::Outfits { slots, count } => body.outfits = Some(OutfitsBody { count, slots }),
         }
         body
-    }
-}
-
-impl From<MovedBy> for MovedByBody {
-    fn from(MovedBy { name, effect, rank_before }: MovedBy) -> Self {
-        Self { name: name.to_string(), effect, rank_before }
     }
 }
 
@@ -343,7 +324,7 @@ pub(crate) fn suggestion_bodies(
         share: suggestion.share,
         lift: suggestion.lift,
         reasons: suggestion.reasons.map(|reasons| reasons.into_iter().map(reason).collect()),
-        rules: suggestion.rules.into_iter().map(MovedByBody::from).collect(),
+        rules: suggestion.rules,
     };
     (1..).zip(suggestions).map(suggestion).collect()
 }

@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 
 use self::{answer::CompletionBody, body::Routed};
 pub(crate) use self::{
-    answer::{MovedByBody, ReasonBody, Shown, SuggestionBody, VariantBody, suggestion_bodies},
+    answer::{ReasonBody, Shown, SuggestionBody, VariantBody, suggestion_bodies},
     body::{
         CompleteBody, DEFAULT_K, FiltersBody, LiveBody, Offer, applies, read_features, read_live, read_outfit,
     },
