@@ -167,7 +167,7 @@ impl Tool {
             }
             Does::Complete { explain } => {
                 let body = CompleteBody { explain, ..read(arguments)? };
-                shorten(&complete_outfit(state, scopes, body, false).await?)
+                shorten(&complete_outfit(state, scopes, body).await?)
             }
             Does::Looks => {
                 let id = take_id(&mut arguments)?;

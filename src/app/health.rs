@@ -73,7 +73,7 @@ fn times() -> Interval {
 async fn probe(state: &AppState) -> Result<(), AskError> {
     // A handler says that no release is live.
     let Some(live) = state.releases().current() else { return Ok(()) };
-    match live.serving.probe(&live.rows, live.choose(None).method, state.times().deadline).await {
+    match live.serving.probe(&live.rows, live.default_method(), state.times().deadline).await {
         // A full queue means that the model answers: a load balancer must not remove a busy service.
         Err(AskError::Full { .. }) => Ok(()),
         answer => answer,

@@ -126,18 +126,17 @@ impl Looks {
         let find = |article: u32| {
             let wanted = Wanted {
                 article,
-                customer: None,
                 n: self.n,
                 most_total: self.total_max,
                 store: self.store.clone(),
                 explain: false,
             };
-            let (live, profiles) = (Arc::clone(live), profiles.clone());
+            let (route, profiles) = (Arc::clone(live).route(None, None), profiles.clone());
             async move {
                 let asked = Instant::now();
                 let times = Times { now, begun: asked, deadline: asked + PATIENCE };
                 // On another thread, because preparing questions takes as long as the answers.
-                let found = tokio::spawn(async move { complete(&live, &profiles, &wanted, times).await });
+                let found = tokio::spawn(async move { complete(&route, &profiles, &wanted, times).await });
                 let found = found.await.expect("completing does not panic; this is a bug");
                 let found = found.map_err(|error| match error {
                     ServiceError::Faults(faults) => anyhow!("{}", faults[0].detail),

@@ -1,13 +1,15 @@
-//! Suggests articles or scores an outfit: looks up the customer's profile and the method, asks the models, and issues the
-//! ticket for feedback.
+//! Suggests articles or scores an outfit: looks up the customer's profile, asks the models of the request's route, and issues
+//! the ticket for feedback.
 
 use std::{sync::Arc, time::Instant};
 
-use atelier_core::domain::{ArticleId, CustomerId, Features, Method, Timestamp};
+use atelier_core::domain::{ArticleId, CustomerId, Features, Timestamp};
 use atelier_engine::packed_article::PackedArticle;
 
 use super::{
-    Blank, Completion, OutfitScore, Request, Stored, Warning, complete, score,
+    Blank, Completion, CompletionError, OutfitScore, Request, Stored, Warning, complete,
+    sample::Sampled,
+    score,
     tickets::{Suggested, SuggestedFor, Tickets},
 };
 use crate::{
@@ -17,20 +19,8 @@ use crate::{
         fault::{Fault, Field, ServiceError},
         http::AppState,
     },
-    releases::{LiveRelease, routing::Choice},
+    releases::{LiveRelease, routing::Route},
 };
-
-/// A question in the caller's terms.
-#[derive(Debug, Clone)]
-pub struct Question {
-    pub customer: Option<CustomerId>,
-    /// The routing decides if the caller names no method.
-    pub method: Option<Method>,
-    /// The profile, if the caller has read it already.
-    pub profile: Option<Features>,
-    /// `stored` and `method` are filled in from the profile and the routing.
-    pub request: Request,
-}
 
 /// When a question was asked, by the clock and for measuring, and when its answer comes too late.
 #[derive(Debug, Clone, Copy)]
@@ -40,12 +30,10 @@ pub struct Times {
     pub deadline: Instant,
 }
 
-/// A question that has its profile and its method.
+/// A request that has its profile.
 #[derive(Debug, Clone)]
 pub struct Resolved {
     pub request: Request,
-    /// The experiment's arm, if one chose the method.
-    pub arm: Option<String>,
     /// Whether the shop's rules do not apply because the customer is in the holdout.
     pub held_out: bool,
     /// Set if the profile may be out of date.
@@ -62,27 +50,29 @@ pub struct Suggestions {
 
 /// Completes an outfit, and issues the ticket for feedback.
 pub async fn suggest(
-    live: &LiveRelease,
+    route: &Route,
     profiles: &Profiles,
     tickets: &Tickets,
-    question: Question,
+    request: Request,
     times: Times,
 ) -> Result<Suggestions, ServiceError> {
-    let turn = live.sample.takes(times.now).filter(|_| can_be_kept(live, &question.request));
-    let sampled = turn.map(|turn| (Question { profile: None, ..question.clone() }, turn));
-    let question = resolve(live, profiles, question, times.begun).await?;
+    let live = &*route.live;
+    let turn = live.sample.takes(times.now).filter(|_| can_be_kept(live, &request));
+    let sampled = turn.map(|turn| (Sampled::new(route, &request), turn));
+    let question = resolve(route, profiles, request, times.begun).await?;
     let completion = complete(live.served(), &question.request, times.deadline).await;
-    let watched = question.arm.as_deref().and_then(|arm| Some((arm, live.experiments.limits_of(arm)?)));
+    let watched = route.arm.as_deref().and_then(|arm| Some((arm, live.experiments.limits_of(arm)?)));
     if let Some((arm, limits)) = watched
-        && !matches!(completion, Err(completion::CompletionError::Faults(_)))
+        && !matches!(completion, Err(CompletionError::Faults(_)))
     {
         live.guard.observe(arm, limits, times.begun.elapsed(), completion.as_ref().ok());
     }
-    let completion = with_warning(completion?, &question);
+    let mut completion = completion?;
+    completion.warnings.extend(question.stale.clone());
     if let Some((sampled, turn)) = sampled {
         live.sample.add(sampled, turn, times.now);
     }
-    let ticket = issue_ticket(live, tickets, &question, &completion, times.now);
+    let ticket = issue_ticket(route, tickets, &question, &completion, times.now);
     live.exposure.add_completion(&completion, &live.catalogue);
     Ok(Suggestions { question, completion, ticket })
 }
@@ -97,68 +87,60 @@ fn can_be_kept(live: &LiveRelease, request: &Request) -> bool {
 
 /// Completes an outfit that no feedback is given on, and that counts for no experiment.
 pub async fn complete_outfit(
-    live: &LiveRelease,
+    route: &Route,
     profiles: &Profiles,
-    question: Question,
+    request: Request,
     times: Times,
-) -> Result<(Resolved, Completion), ServiceError> {
-    let question = resolve(live, profiles, question, times.begun).await?;
-    let completion = complete(live.served(), &question.request, times.deadline).await?;
-    let completion = with_warning(completion, &question);
-    Ok((question, completion))
-}
-
-fn with_warning(mut completion: Completion, question: &Resolved) -> Completion {
-    completion.warnings.extend(question.stale.clone());
-    completion
+) -> Result<Completion, ServiceError> {
+    let question = resolve(route, profiles, request, times.begun).await?;
+    let mut completion = complete(route.live.served(), &question.request, times.deadline).await?;
+    completion.warnings.extend(question.stale);
+    Ok(completion)
 }
 
 /// The articles that a person may choose for the outfit's first blank, although the method cannot rank them, and how many
 /// pass the filters with them.
 pub async fn unranked(
-    live: &LiveRelease,
+    route: &Route,
     profiles: &Profiles,
-    question: Question,
+    request: Request,
     times: Times,
 ) -> Result<(Vec<Arc<PackedArticle>>, usize), ServiceError> {
-    let question = resolve(live, profiles, question, times.begun).await?;
-    Ok(completion::unranked(live.served(), &question.request)?)
+    let question = resolve(route, profiles, request, times.begun).await?;
+    Ok(completion::unranked(route.live.served(), &question.request)?)
 }
 
 /// Scores an outfit.
 pub async fn score_outfit(
-    live: &LiveRelease,
+    route: &Route,
     profiles: &Profiles,
-    question: Question,
+    request: Request,
     times: Times,
-) -> Result<(Resolved, OutfitScore), ServiceError> {
-    let question = resolve(live, profiles, question, times.begun).await?;
-    let mut scored = score(live.served(), &question.request, times.deadline).await?;
-    scored.warnings.extend(question.stale.clone());
-    Ok((question, scored))
+) -> Result<OutfitScore, ServiceError> {
+    let question = resolve(route, profiles, request, times.begun).await?;
+    let mut scored = score(route.live.served(), &question.request, times.deadline).await?;
+    scored.warnings.extend(question.stale);
+    Ok(scored)
 }
 
-/// Reads the profile and chooses the method.
+/// Reads the profile, unless the caller did, and decides whether the shop's rules apply.
 pub(crate) async fn resolve(
-    live: &LiveRelease,
+    route: &Route,
     profiles: &Profiles,
-    question: Question,
+    mut request: Request,
     now: Instant,
 ) -> Result<Resolved, ServiceError> {
-    let Question { customer, method, profile, request } = question;
-    let (stored, stale) = match (profile, &customer) {
-        (Some(profile), _) => (Some(Arc::new(profile.into())), None),
-        (None, Some(id)) => stored_features(profiles, id, None, &request, now).await?,
-        (None, None) => (None, None),
-    };
-    let Choice { method, arm, without_rules } = live.choose_unless(method, customer.as_ref());
+    let (holdout, mut stale) = (&route.live.holdout, None);
+    let customer = route.customer.as_ref();
+    if let (None, Some(id)) = (&request.stored, customer) {
+        (request.stored, stale) = stored_features(profiles, id, None, &request, now).await?;
+    }
     // Without some rules, the others' effects are not those that the holdout measures.
-    let is_measured = customer.is_some() && live.holdout.is_active() && without_rules.is_empty();
-    let counted = request.rules.filter(|_| is_measured);
-    let held_out = counted.is_some() && customer.is_some_and(|customer| live.holdout.has(&customer));
-    let rules = request.rules.filter(|_| !held_out);
-    let request = Request { stored, method, rules, counted, without_rules, ..request };
-    Ok(Resolved { request, arm, held_out, stale })
+    let is_measured = customer.is_some() && holdout.is_active() && request.without_rules.is_empty();
+    request.counted = request.rules.filter(|_| is_measured);
+    let held_out = request.counted.is_some() && customer.is_some_and(|customer| holdout.has(customer));
+    request.rules = request.rules.filter(|_| !held_out);
+    Ok(Resolved { request, held_out, stale })
 }
 
 /// A stored customer's features, with a warning if the database could not confirm them, or if the features that come
@@ -192,7 +174,7 @@ pub async fn stored_features(
 
 /// Signs the id of a completion.
 fn issue_ticket(
-    live: &LiveRelease,
+    route: &Route,
     tickets: &Tickets,
     question: &Resolved,
     completion: &Completion,
@@ -205,7 +187,7 @@ fn issue_ticket(
     // A basket holds variants, maybe two of an article, which an outfit has once.
     let mut outfit: Vec<Option<ArticleId>> = Vec::with_capacity(question.request.outfit.len());
     for slot in &question.request.outfit {
-        let article = slot.as_ref().and_then(|id| live.known_article_id(id));
+        let article = slot.as_ref().and_then(|id| route.live.known_article_id(id));
         let is_there = article.is_some() && outfit.contains(&article);
         outfit.push(article.filter(|_| !is_there));
     }
@@ -216,9 +198,9 @@ fn issue_ticket(
         rules: blank.counted.clone(),
     };
     tickets.issue(&Suggested {
-        release: live.name().to_owned(),
-        method: question.request.method.to_string(),
-        arm: question.arm.clone(),
+        release: route.live.name().to_owned(),
+        method: route.method.to_string(),
+        arm: route.arm.clone(),
         at: now,
         is_shared: false,
         held_out: question.held_out,
@@ -227,11 +209,11 @@ fn issue_ticket(
     })
 }
 
-impl From<completion::CompletionError> for ServiceError {
-    fn from(error: completion::CompletionError) -> Self {
+impl From<CompletionError> for ServiceError {
+    fn from(error: CompletionError) -> Self {
         match error {
-            completion::CompletionError::Faults(faults) => Self::Faults(faults),
-            completion::CompletionError::Ask(error) => Self::Ask(error),
+            CompletionError::Faults(faults) => Self::Faults(faults),
+            CompletionError::Ask(error) => Self::Ask(error),
         }
     }
 }

@@ -82,7 +82,7 @@ impl Subjects {
         }
         if methods.is_empty() && faults.is_empty() {
             methods = if several_customers {
-                vec![live.choose(None).method]
+                vec![live.default_method()]
             } else {
                 live.serving.methods().collect()
             };

@@ -6,10 +6,8 @@ use atelier_core::domain::Method;
 use atelier_engine::inference::{Admission, AskError, Question};
 
 use super::{
-    Completion, CompletionError, Cost, Request, Served, choose_variants,
-    conversation::Conversation,
-    prepare::{Prepared, bounded},
-    questions, read_answer, suggested,
+    Completion, CompletionError, Cost, Request, Served, conversation::Conversation, prepare::Prepared,
+    questions, read_answers,
 };
 use crate::platform::fault::Fault;
 
@@ -51,20 +49,9 @@ pub async fn complete_many(
     };
     let mut answers = answers.into_iter();
     for (position, mut prepared, _) in asked {
-        let (mut personas, mut steps, mut blanks) = (None, None, Vec::with_capacity(prepared.blanks.len()));
-        let mut unmet = Vec::new();
-        for blank in &prepared.blanks {
-            let mut answer = answers.next().expect("an answer a question; this is a bug");
-            personas = personas.or(answer.personas.take());
-            steps = steps.or(answer.steps);
-            blanks.push(read_answer(served, &requests[position], &prepared, blank, answer, &mut unmet));
-        }
-        let mut warnings = std::mem::take(&mut prepared.warnings);
-        warnings.extend(bounded(unmet));
-        let needs = &prepared.reading.needs;
-        let variants = choose_variants(served, &requests[position], needs, suggested(&blanks, &[]));
-        outcomes[position] =
-            Some(Ok(Completion { blanks, sets: Vec::new(), variants, warnings, personas, steps, cost }));
+        let mut completion = read_answers(served, &requests[position], &mut prepared, &mut answers);
+        completion.add_variants(served, &requests[position], &prepared);
+        outcomes[position] = Some(Ok(Completion { cost, ..completion }));
     }
     Ok(outcomes.into_iter().map(|outcome| outcome.expect("each has one; this is a bug")).collect())
 }

@@ -44,6 +44,7 @@ use utoipa::ToSchema;
 use self::{conversation::Conversation, prepare::Prepared};
 use crate::{
     platform::{fault::Fault, page::address::PageFilters},
+    releases::routing::Route,
     steering::rules::Rules,
 };
 
@@ -57,7 +58,7 @@ pub use self::{
     offered::Offered,
     prepare::Warning,
     reading::Stored,
-    score::{ArticleScore, OutfitScore},
+    score::{ArticleScore, OutfitScore, score},
     steer::MovedBy,
 };
 
@@ -68,7 +69,7 @@ pub const MAX_K: usize = 250;
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Request {
-    /// The customer's profile. What is wrong with it is a warning.
+    /// The customer's profile, which `asking` reads unless the caller did. What is wrong with it is a warning.
     pub stored: Option<Arc<Stored>>,
     /// The features that the caller sent, if any; they win over the profile. What is wrong with them is a fault.
     pub given: Option<Features>,
@@ -107,6 +108,11 @@ pub struct Request {
 }
 
 impl Request {
+    /// A plain question to what answers.
+    pub fn routed(outfit: Vec<Option<ArticleId>>, route: &Route) -> Self {
+        Self { without_rules: Arc::clone(&route.without_rules), ..Self::new(outfit, route.method) }
+    }
+
     /// A plain question to one method: one suggestion for each blank, the default filters, nothing else.
     pub fn new(outfit: Vec<Option<ArticleId>>, method: Method) -> Self {
         Self {
@@ -335,42 +341,21 @@ pub async fn complete(
     let first = questions(&prepared, request);
     let (mut conversation, answers) =
         Conversation::open(served.serving, request.method, deadline, admission, first).await?;
-    let (personas, steps) =
-        answers.first().map_or((None, None), |answer| (answer.personas.clone(), answer.steps));
-    let mut warnings = std::mem::take(&mut prepared.warnings);
-    let mut unmet = Vec::new();
-    let mut blanks: Vec<Blank> = answers
-        .into_iter()
-        .zip(&prepared.blanks)
-        .map(|(answer, blank)| read_answer(served, request, &prepared, blank, answer, &mut unmet))
-        .collect();
-    warnings.extend(prepare::bounded(unmet));
+    let mut completion = read_answers(served, request, &mut prepared, &mut answers.into_iter());
+    let blanks = &mut completion.blanks;
     if request.lift {
-        add_lift(&mut conversation, served, request, &prepared, &mut blanks).await?;
+        add_lift(&mut conversation, served, request, &prepared, blanks).await?;
     }
     if let Some(alternatives) = alternatives {
         let schema = served.serving.release().schema();
-        explain::explain(&mut conversation, schema, &prepared, &alternatives, &mut blanks).await?;
+        explain::explain(&mut conversation, schema, &prepared, &alternatives, blanks).await?;
     }
-    let sets = if request.sets.most > 0 {
-        joint::fill(&mut conversation, served.catalogue, &prepared, request.sets).await?
-    } else {
-        Vec::new()
-    };
-    let variants = choose_variants(served, request, &prepared.reading.needs, suggested(&blanks, &sets));
-    let cost = conversation.cost();
-    Ok(Completion { blanks, sets, variants, warnings, personas, steps, cost })
-}
-
-/// Scores how well the articles of an outfit go together for a customer. Each is ranked among the articles of its type that
-/// pass the filters, and those of the outfit.
-pub async fn score(
-    served: Served<'_>,
-    request: &Request,
-    deadline: Instant,
-) -> Result<OutfitScore, CompletionError> {
-    let prepared = Prepared::for_scoring(served, request)?;
-    score::score(served, request, prepared, deadline).await
+    if request.sets.most > 0 {
+        completion.sets = joint::fill(&mut conversation, served.catalogue, &prepared, request.sets).await?;
+    }
+    completion.add_variants(served, request, &prepared);
+    completion.cost = conversation.cost();
+    Ok(completion)
 }
 
 /// The articles that a person may choose for the request's first blank, although its method cannot rank them, and how many
@@ -399,6 +384,27 @@ fn questions(prepared: &Prepared, request: &Request) -> Vec<Question> {
         ..prepared.question(blank)
     };
     prepared.blanks.iter().map(question).collect()
+}
+
+/// Turns the answers to a request's questions into suggestions for its blanks.
+fn read_answers(
+    served: Served<'_>,
+    request: &Request,
+    prepared: &mut Prepared,
+    answers: &mut impl Iterator<Item = Answer>,
+) -> Completion {
+    let (mut personas, mut steps, mut unmet) = (None, None, Vec::new());
+    let mut warnings = std::mem::take(&mut prepared.warnings);
+    let mut blanks = Vec::with_capacity(prepared.blanks.len());
+    for blank in &prepared.blanks {
+        let mut answer = answers.next().expect("an answer a question; this is a bug");
+        personas = personas.or(answer.personas.take());
+        steps = steps.or(answer.steps);
+        blanks.push(read_answer(served, request, prepared, blank, answer, &mut unmet));
+    }
+    warnings.extend(prepare::bounded(unmet));
+    let (sets, variants, cost) = (Vec::new(), Variants::new(), Cost::default());
+    Completion { blanks, sets, variants, warnings, personas, steps, cost }
 }
 
 /// Turns an answer's indices into articles, and puts them where rules want them.
@@ -456,10 +462,14 @@ fn read_answer(
     }
 }
 
-/// What is suggested, alone and in sets.
-fn suggested<'c>(blanks: &'c [Blank], sets: &'c [OutfitSet]) -> impl Iterator<Item = &'c Arc<PackedArticle>> {
-    let alone = blanks.iter().flat_map(|blank| &blank.suggestions).map(|suggestion| &suggestion.article);
-    alone.chain(sets.iter().flat_map(|set| &set.articles).map(|(_, article)| article))
+impl Completion {
+    /// Adds the variants of what is suggested, alone and in sets.
+    fn add_variants(&mut self, served: Served<'_>, request: &Request, prepared: &Prepared) {
+        let alone = self.blanks.iter().flat_map(|blank| &blank.suggestions);
+        let alone = alone.map(|suggestion| &suggestion.article);
+        let all = alone.chain(self.sets.iter().flat_map(|set| &set.articles).map(|(_, article)| article));
+        self.variants = choose_variants(served, request, &prepared.reading.needs, all);
+    }
 }
 
 fn choose_variants<'b>(

@@ -14,9 +14,10 @@ use std::{
     time::Duration,
 };
 
-use atelier_core::domain::{CustomerId, Timestamp};
+use atelier_core::domain::{CustomerId, Method, Timestamp};
 
-use super::asking::Question;
+use super::Request;
+use crate::releases::routing::Route;
 
 /// The most questions.
 const MOST: usize = 300;
@@ -26,9 +27,25 @@ const EVERY: Duration = Duration::from_secs(5);
 /// The longest that one is kept.
 const KEPT: Duration = Duration::from_hours(24);
 
+/// A question without the customer's profile.
+#[derive(Debug, Clone)]
+pub(crate) struct Sampled {
+    pub(crate) customer: Option<CustomerId>,
+    /// The method that the caller named.
+    pub(crate) named: Option<Method>,
+    pub(crate) request: Request,
+}
+
+impl Sampled {
+    pub(crate) fn new(route: &Route, request: &Request) -> Self {
+        let request = Request { stored: None, ..request.clone() };
+        Self { customer: route.customer.clone(), named: route.named, request }
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct Sample {
-    questions: Mutex<VecDeque<(Timestamp, Question)>>,
+    questions: Mutex<VecDeque<(Timestamp, Sampled)>>,
     /// When the next one is taken, in milliseconds since 1970.
     next: AtomicI64,
     /// How often a customer was forgotten.
@@ -46,7 +63,7 @@ impl Sample {
         is_time.then(|| Turn(self.forgotten.load(Ordering::Acquire)))
     }
 
-    pub(crate) fn add(&self, question: Question, Turn(forgotten): Turn, now: Timestamp) {
+    pub(crate) fn add(&self, question: Sampled, Turn(forgotten): Turn, now: Timestamp) {
         let mut questions = self.lock();
         if self.forgotten.load(Ordering::Acquire) != forgotten {
             return;
@@ -61,7 +78,7 @@ impl Sample {
     }
 
     /// The questions, the latest first.
-    pub(crate) fn list(&self, now: Timestamp) -> Vec<Question> {
+    pub(crate) fn list(&self, now: Timestamp) -> Vec<Sampled> {
         let mut questions = self.lock();
         questions.retain(|(asked, _)| *asked + KEPT > now);
         questions.iter().rev().map(|(_, question)| question.clone()).collect()
@@ -74,21 +91,18 @@ impl Sample {
         self.forgotten.fetch_add(1, Ordering::Release);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<(Timestamp, Question)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<(Timestamp, Sampled)>> {
         self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use atelier_core::domain::Method;
-
     use super::*;
-    use crate::completion::Request;
 
-    fn question(customer: u64) -> Question {
+    fn question(customer: u64) -> Sampled {
         let customer = Some(CustomerId::new(format!("c-{customer}")).unwrap());
-        Question { customer, method: None, profile: None, request: Request::new(vec![None], Method::Match) }
+        Sampled { customer, named: None, request: Request::new(vec![None], Method::Match) }
     }
 
     #[test]

@@ -37,12 +37,14 @@ pub struct ArticleScore {
     pub article: Arc<PackedArticle>,
 }
 
-pub(super) async fn score(
+/// Scores how well the articles of an outfit go together for a customer. Each is ranked among the articles of its type that
+/// pass the filters, and those of the outfit.
+pub async fn score(
     served: Served<'_>,
     request: &Request,
-    mut prepared: Prepared,
     deadline: Instant,
 ) -> Result<OutfitScore, CompletionError> {
+    let mut prepared = Prepared::for_scoring(served, request)?;
     let catalogue = served.catalogue;
     let mut scored = Vec::new();
     let mut questions = Vec::new();

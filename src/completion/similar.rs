@@ -6,24 +6,27 @@ use std::{
     sync::Arc,
 };
 
-use atelier_core::domain::{Article, CustomerId, Method};
+use atelier_core::domain::Article;
 use atelier_engine::packed_article::PackedArticle;
 use rayon::prelude::*;
 use tokio::task;
 
 use super::{
     Filters, MovedBy, Offered, Request, Variants, Warning,
-    asking::{Question, Times, resolve},
+    asking::{Times, resolve},
     tickets::{Suggested, SuggestedFor, Tickets},
 };
-use crate::{customers::profiles::Profiles, platform::fault::ServiceError, releases::LiveRelease};
+use crate::{
+    customers::profiles::Profiles,
+    platform::fault::ServiceError,
+    releases::{LiveRelease, routing::Route},
+};
 
 /// Which similar articles a caller wants.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     /// The position of what they are similar to.
     pub article: u32,
-    pub customer: Option<CustomerId>,
     /// Only what is in stock in this store.
     pub store: Option<String>,
     pub n: usize,
@@ -63,11 +66,12 @@ impl Similar {
 
 /// The most similar articles that the shop may offer the customer: what is in stock, fits, is no no-go, and passes the shop's rules.
 pub async fn find(
-    live: &Arc<LiveRelease>,
+    route: &Route,
     profiles: &Profiles,
     wanted: Wanted,
     times: Times,
 ) -> Result<Similar, ServiceError> {
+    let live = Arc::clone(&route.live);
     let packed = live.catalogue.any_article(wanted.article);
     let packed = Arc::clone(packed.expect("the caller found it; this is a bug"));
     let request = Request {
@@ -75,11 +79,9 @@ pub async fn find(
         filters: Filters { store: wanted.store, ..Filters::default() },
         rules: Some(times.now),
         // Rules on outfits say nothing of what takes the article's place.
-        ..Request::new(Vec::new(), Method::None)
+        ..Request::routed(Vec::new(), route)
     };
-    let question = Question { customer: wanted.customer, method: None, profile: None, request };
-    let resolved = resolve(live, profiles, question, times.begun).await?;
-    let live = Arc::clone(live);
+    let resolved = resolve(route, profiles, request, times.begun).await?;
     // Looking at thousands of articles takes milliseconds of all cores.
     let ranking = task::spawn_blocking(move || {
         let offered = Offered::new(live.served(), &resolved.request)?;

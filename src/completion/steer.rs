@@ -7,6 +7,8 @@ use std::{collections::HashSet, sync::Arc};
 
 use atelier_core::domain::{Mask, Method, RuleDigest, RuleName, Timestamp};
 use atelier_engine::inference::{Candidate, Offsets, Shown, Steering};
+use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
 
 use super::{
     Request, Suggestion, Warning,
@@ -26,12 +28,19 @@ pub(super) struct Steer {
 }
 
 /// A rule that moved a suggestion.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct MovedBy {
+    /// The name of the rule.
+    #[serde(serialize_with = "write_name")]
+    #[schema(value_type = String, examples("new-season"))]
     pub name: RuleName,
     pub effect: Effect,
-    /// Its rank by the model alone, among the articles that pass the filters.
+    /// Its rank by the model alone, among the articles that the filters admit.
     pub rank_before: usize,
+}
+
+fn write_name<S: Serializer>(name: &RuleName, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(name.as_str())
 }
 
 /// A request to which the shop's rules apply.

@@ -33,7 +33,6 @@ use crate::{
             shell::{Page, Shell},
         },
     },
-    releases::administration::list_releases,
     steering::documents::{EditError, read_all},
 };
 
@@ -214,8 +213,7 @@ async fn list_page(
     let all = read_all::<Experiment>(&state.store).await?;
     let live = state.releases().current();
     let methods = live.as_ref().map(|live| live.serving.methods().collect());
-    let listed =
-        list_releases(state.releases()).await.map_err(|error| Problem::inside(Kind::Internal, error))?;
+    let listed = state.releases().list().await.map_err(|error| Problem::inside(Kind::Internal, error))?;
     let is_live = |name: &str| live.as_ref().is_some_and(|live| live.name() == name);
     let others = listed.into_iter().filter(|listed| listed.refused().is_none() && !is_live(&listed.name));
     let page = ListPage {

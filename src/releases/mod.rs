@@ -4,7 +4,6 @@
 //!
 //! Only `api` and `page` know HTTP.
 
-pub mod administration;
 pub(crate) mod api;
 mod catalogue;
 pub mod coverage;
@@ -29,7 +28,7 @@ use atelier_core::domain::{
 };
 use atelier_engine::{
     catalogue::{Catalogue, Coverage},
-    evaluation::Evaluation,
+    evaluation::{Evaluation, Stored},
     inference::{Articles, Engine, LoadError, Serving},
     release::ReleaseError,
 };
@@ -38,7 +37,7 @@ use tokio::{sync::Mutex, task};
 
 use self::{
     release_folder::{AddError, Listed, Packed, ReleaseFolder},
-    routing::{Choice, Routing},
+    routing::{Route, Routing},
 };
 use crate::{
     analysis::personas::Personas,
@@ -110,38 +109,28 @@ impl LiveRelease {
         }
     }
 
-    /// The release that answers: the one beside it if the customer is in an arm that has it, and the request names no method.
-    pub fn answering(self: Arc<Self>, named: Option<Method>, customer: Option<&CustomerId>) -> Arc<Self> {
-        let (Some(second), None, Some(customer)) = (self.second(), named, customer) else { return self };
-        let arm = self.experiments.choose(customer, || self.holdout.has(customer));
-        match arm.and_then(|arm| arm.release.as_deref()) {
-            Some(release) if release == second.name() => Arc::clone(second),
-            _ => self,
-        }
-    }
-
-    /// The named method, or the one that the routing chooses.
-    pub fn choose_unless(&self, named: Option<Method>, customer: Option<&CustomerId>) -> Choice {
-        named.map_or_else(|| self.choose(customer), Choice::from)
-    }
-
     /// The method that answers without an experiment.
     pub fn default_method(&self) -> Method {
         let default = self.serving.release().manifest().default_method;
         self.routing.default_method(default, |method| self.serving.has(method))
     }
 
-    /// Chooses the method for a request that names none.
-    pub fn choose(&self, customer: Option<&CustomerId>) -> Choice {
-        let chosen =
-            customer.and_then(|customer| self.experiments.choose(customer, || self.holdout.has(customer)));
-        // What only the live release answers is in no arm that has another one.
-        let has = |arm: &&Chosen| arm.release.as_deref().is_none_or(|release| release == self.name());
-        let Some(Chosen { label, method, without_rules, .. }) = chosen.filter(has).cloned() else {
-            return self.default_method().into();
+    /// What answers a request: the method that it names, or the release and the method of the customer's arm. Chooses the arm, so it is
+    /// called once for a request.
+    pub fn route(self: Arc<Self>, named: Option<Method>, customer: Option<CustomerId>) -> Route {
+        let customer_of_arm = customer.as_ref().filter(|_| named.is_none());
+        let chosen = customer_of_arm
+            .and_then(|customer| self.experiments.choose(customer, || self.holdout.has(customer)))
+            // What only the live release answers is in no arm that has another one.
+            .filter(|arm| arm.release.as_deref().is_none_or(|release| self.find(release).is_some()));
+        let Some(Chosen { label, release, method, without_rules }) = chosen.cloned() else {
+            let method = named.unwrap_or_else(|| self.default_method());
+            return Route { live: self, customer, named, method, arm: None, without_rules: Arc::default() };
         };
-        let method = method.unwrap_or_else(|| self.default_method());
-        Choice { method, arm: Some(label), without_rules }
+        let second = self.second().filter(|second| release.as_deref() == Some(second.name())).cloned();
+        let live = second.unwrap_or(self);
+        let method = method.unwrap_or_else(|| live.default_method());
+        Route { live, customer, named, method, arm: Some(label), without_rules }
     }
 
     /// The methods that can suggest articles that they were not trained with.
@@ -271,13 +260,41 @@ pub struct Releases {
     /// Locked only to clone or replace the pointer.
     current: RwLock<Option<Arc<LiveRelease>>>,
     /// Allows one change at a time, as each starts from the result of the one before.
-    changing: Mutex<Failed>,
-    /// The release that was loaded last for an experiment that starts or is shipped. Who changes the experiment holds it.
-    waiting: RwLock<Weak<LiveRelease>>,
+    changing: Mutex<Known>,
 }
 
-/// The releases that failed to load here although another replica may serve them: why, and the time of the next attempt.
-type Failed = HashMap<String, (String, Instant)>;
+/// The releases that were loaded here, or should have been, by name.
+#[derive(Debug, Default)]
+struct Known(HashMap<String, State>);
+
+#[derive(Debug)]
+enum State {
+    /// For as long as something holds it: requests as the live one or the one beside it, or the change of an experiment that needs it.
+    Loaded(Weak<LiveRelease>),
+    /// It failed to load although another replica may serve it.
+    Failed { reason: String, retry: Instant },
+}
+
+impl Known {
+    fn find(&self, name: &str) -> Option<Arc<LiveRelease>> {
+        match self.0.get(name)? {
+            State::Loaded(loaded) => loaded.upgrade(),
+            State::Failed { .. } => None,
+        }
+    }
+
+    fn add(&mut self, loaded: &Arc<LiveRelease>) {
+        self.0.insert(loaded.name().to_owned(), State::Loaded(Arc::downgrade(loaded)));
+    }
+
+    /// Why it failed to load, if it is too early to try again.
+    fn failed(&self, name: &str) -> Option<&String> {
+        match self.0.get(name)? {
+            State::Failed { reason, retry } => (Instant::now() < *retry).then_some(reason),
+            State::Loaded(_) => None,
+        }
+    }
+}
 
 /// The wait before loading a failed release again: its folder may still be copying.
 const RETRY: Duration = Duration::from_secs(30);
@@ -300,7 +317,6 @@ impl Releases {
             least_known: 0.5,
             current: RwLock::new(None),
             changing: Mutex::default(),
-            waiting: RwLock::default(),
         }
     }
 
@@ -316,11 +332,6 @@ impl Releases {
     /// The live release's schema, or the default one without a live release.
     pub fn schema(&self) -> ServedSchema {
         self.current().into()
-    }
-
-    /// The folder of a release, live or not.
-    pub(super) fn find(&self, name: &str) -> Option<PathBuf> {
-        self.folder.find(name)
     }
 
     /// See [`Store::is_gone`].
@@ -347,17 +358,22 @@ impl Releases {
         &self.sample
     }
 
-    /// The releases in the folder, by name. Reads their manifests, so it blocks.
-    pub fn list(&self) -> io::Result<Vec<Listed>> {
-        self.folder.list()
+    /// The releases in the folder, by name.
+    pub async fn list(&self) -> io::Result<Vec<Listed>> {
+        self.in_folder(ReleaseFolder::list).await
+    }
+
+    /// The evaluation of a release in the folder, as it was measured before it was brought here. None if there is no such release.
+    pub async fn read_evaluation(&self, name: &str) -> Option<Result<Stored, ReleaseError>> {
+        let release = self.folder.find(name)?;
+        Some(self.in_folder(move |_| Stored::read(&release)).await)
     }
 
     /// About how many bytes of memory it takes to load a release beside the live one.
     pub async fn estimate_memory(&self, name: &str) -> Result<u64, ReleaseError> {
         let articles = self.current().map_or(0, |live| live.catalogue.index().len());
-        let (folder, name) = (Arc::clone(&self.folder), name.to_owned());
-        let estimate = task::spawn_blocking(move || folder.estimate_memory(&name, articles));
-        estimate.await.expect("reading a manifest does not panic; this is a bug")
+        let name = name.to_owned();
+        self.in_folder(move |folder| folder.estimate_memory(&name, articles)).await
     }
 
     /// A file for a packed release. Blocks.
@@ -374,23 +390,44 @@ impl Releases {
         }
     }
 
-    /// Adds a packed release to the folder if it can be loaded. Serves nothing else than before.
+    /// Adds a packed release to the folder if it can be loaded. Serves nothing else than before. One that cannot be served has an entry
+    /// in the audit log.
     pub async fn add(&self, packed: Packed, author: Author, now: Timestamp) -> Result<Listed, AddError> {
-        let folder = Arc::clone(&self.folder);
-        let (unpacked, sha256) = blocking(move || Ok((folder.unpack(&packed)?, packed.sha256))).await?;
+        let added = self.try_to_add(packed, author, now).await;
+        if let Err(AddError::Refused { name, reason }) = &added {
+            self.log_refusal(name, reason, author, now).await?;
+        }
+        added
+    }
+
+    async fn log_refusal(
+        &self,
+        name: &str,
+        reason: &str,
+        author: Author,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let entry = Entry::new("release.refused", name, json!({"reason": reason}));
+        self.store.by(author).audit().append(&entry, now).await
+    }
+
+    async fn try_to_add(&self, packed: Packed, author: Author, now: Timestamp) -> Result<Listed, AddError> {
+        let unpack =
+            move |folder: &ReleaseFolder| Ok::<_, AddError>((folder.unpack(&packed)?, packed.sha256));
+        let (unpacked, sha256) = self.in_folder(unpack).await?;
         // One release is loaded at a time, so that there is memory for it.
         let _changing = self.changing.lock().await;
-        let (folder, engine) = (Arc::clone(&self.folder), self.engine.clone());
-        let unpacked = blocking(move || folder.try_out(&engine, &unpacked).map(|()| unpacked)).await?;
+        let engine = self.engine.clone();
+        let try_out = move |folder: &ReleaseFolder| folder.try_out(&engine, &unpacked).map(|()| unpacked);
+        let unpacked = self.in_folder(try_out).await?;
         // First, so that no release is there without its entry.
         let entry = Entry::new("release.add", &unpacked.name, json!({"sha256": sha256}));
         self.store.by(author).audit().append(&entry, now).await?;
-        let folder = Arc::clone(&self.folder);
-        blocking(move || folder.take(&unpacked)).await
+        self.in_folder(move |folder| folder.take(&unpacked)).await
     }
 
     /// Loads a release beside the live one, then replaces it. All replicas follow. A release of too few articles of the
-    /// catalogue must be forced.
+    /// catalogue must be forced. One that cannot be served has an entry in the audit log too.
     pub async fn activate(
         &self,
         name: &str,
@@ -398,14 +435,30 @@ impl Releases {
         author: Author,
         now: Timestamp,
     ) -> Result<Arc<LiveRelease>, ActivateError> {
-        let _changing = self.changing.lock().await;
+        let activated = self.try_to_activate(name, force, author, now).await;
+        match &activated {
+            // Without the database there is no entry either.
+            Ok(_) | Err(ActivateError::Store(_)) => {}
+            Err(refused) => self.log_refusal(name, &refused.to_string(), author, now).await?,
+        }
+        activated
+    }
+
+    async fn try_to_activate(
+        &self,
+        name: &str,
+        force: bool,
+        author: Author,
+        now: Timestamp,
+    ) -> Result<Arc<LiveRelease>, ActivateError> {
+        let mut known = self.changing.lock().await;
         let before = self.current().map(|live| live.name().to_owned());
         // Before it is loaded, so that there are never three.
         let experiments = self.store.experiments().list().await?.into_iter().map(|stored| stored.value);
         if let Some(experiment) = compares_releases(experiments.collect()) {
             return Err(ActivateError::Compared { experiment });
         }
-        let next = self.prepare(self.load(name).await?).await?;
+        let next = self.load(name).await?;
         if let (Some(figures), false) = (next.shortfall(self.least_known), force) {
             return Err(ActivateError::CoversLittle { name: name.to_owned(), figures });
         }
@@ -413,30 +466,22 @@ impl Releases {
         let settings = self.store.by(author);
         let set = settings.settings().set_unless(RELEASE, name, &entry, now, compares_releases).await?;
         set.map_err(|experiment| ActivateError::Compared { experiment })?;
-        Ok(self.serve_both(next))
+        Ok(self.serve_both(next, &mut known))
     }
 
     /// Loads a release for an experiment that starts or is shipped, by the checks of an activation. It is served once the experiment
     /// is stored, unless it is dropped before. One that is shipped may cover less of the catalogue by now: it answers already.
     pub async fn load_beside(&self, name: &str, is_shipped: bool) -> Result<Arc<LiveRelease>, ActivateError> {
-        let _changing = self.changing.lock().await;
-        let loaded = match self.find_loaded(name) {
+        let mut known = self.changing.lock().await;
+        let loaded = match known.find(name) {
             Some(loaded) => loaded,
-            None => Arc::new(self.prepare(self.load(name).await?).await?),
+            None => Arc::new(self.load(name).await?),
         };
         if let (Some(figures), false) = (loaded.shortfall(self.least_known), is_shipped) {
             return Err(ActivateError::CoversLittle { name: name.to_owned(), figures });
         }
-        *self.waiting.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&loaded);
+        known.add(&loaded);
         Ok(loaded)
-    }
-
-    /// A release that is loaded: live, beside the live one, or waiting for its experiment.
-    fn find_loaded(&self, name: &str) -> Option<Arc<LiveRelease>> {
-        let current = self.current();
-        let second = current.as_ref().and_then(|live| live.second().cloned());
-        let waiting = self.waiting.read().unwrap_or_else(PoisonError::into_inner).upgrade();
-        [current, second, waiting].into_iter().flatten().find(|loaded| loaded.name() == name)
     }
 
     /// Whether another replica activated a release that this one does not serve.
@@ -447,22 +492,22 @@ impl Releases {
 
     /// Serves a release in this process only, and none beside it, for programs that ask without a customer.
     pub async fn serve_alone(&self, name: &str) -> Result<Arc<LiveRelease>, ActivateError> {
-        let _changing = self.changing.lock().await;
-        Ok(self.set_current(self.prepare(self.load(name).await?).await?))
+        let mut known = self.changing.lock().await;
+        Ok(self.set_current(self.load(name).await?, &mut known))
     }
 
     /// Like [`Releases::activate`], for this process only.
     pub async fn serve(&self, name: &str) -> Result<Arc<LiveRelease>, ActivateError> {
-        let mut failed = self.changing.lock().await;
-        let next = self.prepare(self.load(name).await?).await?;
-        Ok(self.finish(next, &mut failed).await?)
+        let mut known = self.changing.lock().await;
+        let next = self.load(name).await?;
+        Ok(self.finish(next, &mut known).await?)
     }
 
     /// Serves a loaded release.
     pub async fn serve_loaded(&self, serving: Arc<Serving>) -> Result<Arc<LiveRelease>, StoreError> {
-        let mut failed = self.changing.lock().await;
+        let mut known = self.changing.lock().await;
         let next = self.prepare(serving).await?;
-        self.finish(next, &mut failed).await
+        self.finish(next, &mut known).await
     }
 
     /// Sets the routing. All replicas follow.
@@ -496,45 +541,65 @@ impl Releases {
     /// Rereads what changed in the database since the live release was built. Called periodically, for changes by other
     /// replicas and for those that could not be read before.
     pub async fn refresh(&self) -> Result<(), StoreError> {
-        let mut failed = self.changing.lock().await;
+        let mut known = self.changing.lock().await;
         let Revisions { articles, settings, looks, setting: activated } =
             self.store.revisions(RELEASE).await?;
-        let (now, current) = (Instant::now(), self.current());
-        let is_due = |failed: &Failed, name: &str| failed.get(name).is_none_or(|(_, retry)| now >= *retry);
+        let (revisions, current) = ((articles, settings, looks), self.current());
         let is_current = |name: &String| current.as_ref().is_some_and(|live| live.name() == name);
-        if let Some(name) = activated.filter(|name| !is_current(name)) {
+        if let Some(name) = activated.filter(|name| !is_current(name))
             // It was beside the live one if an experiment was shipped.
-            let loaded = self
-                .find_loaded(&name)
-                .map(|loaded| LiveRelease { beside: None, ..LiveRelease::clone(&loaded) });
-            let next = match loaded {
-                Some(loaded) => Some(self.update(&loaded, (articles, settings, looks)).await?),
-                None if is_due(&failed, &name) && !self.refuses(&name).await => {
-                    match self.load(&name).await {
-                        Ok(serving) => Some(self.prepare(serving).await?),
-                        Err(error) => {
-                            tracing::error!(release = name, %error, "cannot serve a release that another replica activated");
-                            failed.insert(name, (error.to_string(), Instant::now() + RETRY));
-                            None
-                        }
-                    }
-                }
-                None => None,
-            };
-            if let Some(next) = next {
-                return self.finish(next, &mut failed).await.map(drop);
-            }
+            && let Ok(next) = self.obtain(&name, "another replica activated it", revisions, &mut known).await?
+        {
+            return self.finish(next, &mut known).await.map(drop);
         }
         let Some(live) = current else { return Ok(()) };
         let is_missed = live
             .beside
             .as_ref()
-            .is_some_and(|beside| beside.loaded.is_err() && is_due(&failed, &beside.release));
-        if live.is_up_to_date((articles, settings, looks)) && !is_missed {
+            .is_some_and(|beside| beside.loaded.is_err() && known.failed(&beside.release).is_none());
+        if live.is_up_to_date(revisions) && !is_missed {
             return Ok(());
         }
-        let next = self.update(&live, (articles, settings, looks)).await?;
-        self.finish(next, &mut failed).await.map(drop)
+        let next = self.update(&live, revisions).await?;
+        self.finish(next, &mut known).await.map(drop)
+    }
+
+    /// A release that is loaded, with what has changed in the database since up to these revisions, or that is loaded now. The inner error
+    /// says why it cannot be loaded; `why` is what needs it, for the log.
+    async fn obtain(
+        &self,
+        name: &str,
+        why: &str,
+        revisions: (i64, i64, i64),
+        known: &mut Known,
+    ) -> Result<Result<LiveRelease, String>, StoreError> {
+        if let Some(loaded) = known.find(name) {
+            return Ok(Ok(self.update(&loaded, revisions).await?));
+        }
+        if let Some(reason) = known.failed(name) {
+            return Ok(Err(reason.clone()));
+        }
+        let its_name = name.to_owned();
+        let reason = match self.in_folder(move |folder| folder.find_refusal(&its_name)).await {
+            Some(reason) => reason,
+            None => match self.load(name).await {
+                Ok(next) => {
+                    tracing::info!(release = name, why, "loaded a release");
+                    return Ok(Ok(next));
+                }
+                Err(ActivateError::Store(error)) => return Err(error),
+                Err(error) => {
+                    tracing::error!(
+                        release = name, why, %error,
+                        "cannot load a release; the live one answers here, and an experiment that needs the other has no customers"
+                    );
+                    error.to_string()
+                }
+            },
+        };
+        let failed = State::Failed { reason: reason.clone(), retry: Instant::now() + RETRY };
+        known.0.insert(name.to_owned(), failed);
+        Ok(Err(reason))
     }
 
     /// The release with what has changed in the database since, up to these revisions of articles, settings and looks.
@@ -580,24 +645,21 @@ impl Releases {
     }
 
     /// Serves the release, with the one beside it that an experiment needs.
-    async fn finish(
-        &self,
-        mut next: LiveRelease,
-        failed: &mut Failed,
-    ) -> Result<Arc<LiveRelease>, StoreError> {
-        let needed = next.experiments.second_release(next.name());
-        next.beside = match needed.map(|(release, experiment)| (release.to_owned(), experiment.clone())) {
-            None => None,
-            Some((release, experiment)) => {
-                let loaded = self.follow_beside(&release, &experiment, &next, failed).await?;
-                Some(Beside { release, experiment, loaded })
-            }
-        };
-        Ok(self.serve_both(next))
+    async fn finish(&self, mut next: LiveRelease, known: &mut Known) -> Result<Arc<LiveRelease>, StoreError> {
+        next.beside = None;
+        let experiments = Arc::clone(&next.experiments);
+        if let Some((release, experiment)) = experiments.second_release(next.name()) {
+            let why = format!("the experiment {experiment} needs it beside the live release");
+            let revisions = (next.articles, next.settings, next.looks_revision);
+            let loaded = self.obtain(release, &why, revisions, known).await?.map(Arc::new);
+            next.beside =
+                Some(Beside { release: release.to_owned(), experiment: experiment.clone(), loaded });
+        }
+        Ok(self.serve_both(next, known))
     }
 
     /// Serves the release, and the one beside it if there is one.
-    fn serve_both(&self, mut next: LiveRelease) -> Arc<LiveRelease> {
+    fn serve_both(&self, mut next: LiveRelease, known: &mut Known) -> Arc<LiveRelease> {
         let has = |release: Option<&str>, method: Option<Method>| {
             let release = release.map_or(Some(&next), |release| next.find(release));
             release.is_some_and(|release| method.is_none_or(|method| release.serving.has(method)))
@@ -613,67 +675,30 @@ impl Releases {
                 beside: None,
                 ..LiveRelease::clone(second)
             });
+            known.add(second);
         }
-        self.set_current(next)
+        self.set_current(next, known)
     }
 
-    /// The release that an experiment needs besides the next live one, with what has changed since; or why it is not loaded.
-    async fn follow_beside(
+    /// Reads or writes files, or loads them, which blocks.
+    async fn in_folder<T: Send + 'static>(
         &self,
-        name: &str,
-        experiment: &ExperimentName,
-        next: &LiveRelease,
-        failed: &mut Failed,
-    ) -> Result<Result<Arc<LiveRelease>, String>, StoreError> {
-        if let Some(loaded) = self.find_loaded(name) {
-            let revisions = (next.articles, next.settings, next.looks_revision);
-            return Ok(Ok(Arc::new(self.update(&loaded, revisions).await?)));
-        }
-        let before = failed.get(name).cloned();
-        if let Some((reason, retry)) = before {
-            if Instant::now() < retry {
-                return Ok(Err(reason));
-            }
-            if self.refuses(name).await {
-                failed.insert(name.to_owned(), (reason.clone(), Instant::now() + RETRY));
-                return Ok(Err(reason));
-            }
-        }
-        match self.load(name).await {
-            Ok(serving) => {
-                failed.remove(name);
-                tracing::info!(release = name, %experiment, "loaded beside the live release");
-                Ok(Ok(Arc::new(self.prepare(serving).await?)))
-            }
-            Err(ActivateError::Store(error)) => Err(error),
-            Err(error) => {
-                tracing::error!(
-                    release = name, %experiment, %error,
-                    "cannot load a release beside the live one; the experiment has no customers here, and the live release answers them"
-                );
-                let reason = error.to_string();
-                failed.insert(name.to_owned(), (reason.clone(), Instant::now() + RETRY));
-                Ok(Err(reason))
-            }
-        }
+        work: impl FnOnce(&ReleaseFolder) -> T + Send + 'static,
+    ) -> T {
+        let folder = Arc::clone(&self.folder);
+        let work = task::spawn_blocking(move || work(&folder));
+        work.await.expect("work in the folder of releases does not panic; this is a bug")
     }
 
-    /// Whether loading the release would fail as it did before.
-    async fn refuses(&self, name: &str) -> bool {
-        let (folder, name) = (Arc::clone(&self.folder), name.to_owned());
-        let refuses = task::spawn_blocking(move || folder.refuses(&name));
-        refuses.await.expect("reading a manifest does not panic; this is a bug")
-    }
-
-    async fn load(&self, name: &str) -> Result<Arc<Serving>, ActivateError> {
+    async fn load(&self, name: &str) -> Result<LiveRelease, ActivateError> {
         let folder = self.folder.path().to_owned();
         let Some(release) = self.folder.find(name) else {
             return Err(ActivateError::NoRelease { name: name.to_owned(), folder });
         };
-        let (folder, engine, name) = (Arc::clone(&self.folder), self.engine.clone(), name.to_owned());
+        let (engine, name) = (self.engine.clone(), name.to_owned());
         // Reading and trying the models takes seconds of a core.
-        let load = task::spawn_blocking(move || folder.load(&engine, &name, &release));
-        Ok(Arc::new(load.await.expect("loading does not panic; this is a bug")?))
+        let serving = self.in_folder(move |folder| folder.load(&engine, &name, &release)).await?;
+        Ok(self.prepare(Arc::new(serving)).await?)
     }
 
     async fn prepare(&self, serving: Arc<Serving>) -> Result<LiveRelease, StoreError> {
@@ -724,20 +749,15 @@ impl Releases {
         }))
     }
 
-    fn set_current(&self, live: LiveRelease) -> Arc<LiveRelease> {
+    fn set_current(&self, live: LiveRelease, known: &mut Known) -> Arc<LiveRelease> {
         let live = Arc::new(live);
+        known.add(&live);
         warn(self.current().as_deref(), &live);
         let old = self.current.write().unwrap_or_else(PoisonError::into_inner).replace(Arc::clone(&live));
         // Dropped outside the lock: this may free the old models.
         drop(old);
         live
     }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, AddError> + Send + 'static,
-) -> Result<T, AddError> {
-    task::spawn_blocking(work).await.expect("adding a release does not panic; this is a bug")
 }
 
 /// Compiling many rules for a large catalogue takes all cores for some time.

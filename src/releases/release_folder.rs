@@ -128,12 +128,12 @@ impl ReleaseFolder {
         (plain && release.join(MANIFEST).is_file()).then_some(release)
     }
 
-    /// Whether loading would fail again, as its files are the same as when it failed.
-    pub(crate) fn refuses(&self, name: &str) -> bool {
-        glance(&self.path.join(name)).is_ok_and(|(_, state)| {
-            let all = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-            all.get(name).is_some_and(|loaded| loaded.for_good && loaded.state == state)
-        })
+    /// Why loading would fail again, if its files are the same as when it failed for good.
+    pub(crate) fn find_refusal(&self, name: &str) -> Option<String> {
+        let (_, state) = glance(&self.path.join(name)).ok()?;
+        let all = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let loaded = all.get(name).filter(|loaded| loaded.for_good && loaded.state == state)?;
+        loaded.refused.clone()
     }
 
     /// Loads a release, and remembers how that ended.

@@ -1,12 +1,15 @@
 //! Chooses the method for requests that name none: the release's default, another default set by an admin, or that of an arm of an
 //! experiment, by customer.
 //!
-//! Pure: a setting comes in, a choice goes out. The store keeps the setting.
+//! The store keeps the setting; the live release chooses the [`Route`] of each request.
 
 use std::{fmt, sync::Arc};
 
-use atelier_core::domain::{Method, RuleName};
+use atelier_core::domain::{CustomerId, Method, RuleName};
 use serde::{Deserialize, Serialize};
+
+use super::LiveRelease;
+use crate::platform::fault::Fault;
 
 /// The routing as an admin set it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,19 +19,19 @@ pub struct Routing {
     pub default_method: Option<Method>,
 }
 
-/// The chosen method, and the experiment's arm if the experiment decided.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+/// Who asks, and what answers.
+#[derive(Debug, Clone)]
+pub struct Route {
+    pub live: Arc<LiveRelease>,
+    pub customer: Option<CustomerId>,
+    /// The method that the caller names.
+    pub named: Option<Method>,
+    /// The method that answers.
     pub method: Method,
+    /// The experiment's arm, if an experiment decided.
     pub arm: Option<String>,
     /// The rules that do not apply in the arm.
     pub without_rules: Arc<[RuleName]>,
-}
-
-impl From<Method> for Choice {
-    fn from(method: Method) -> Self {
-        Self { method, arm: None, without_rules: Arc::default() }
-    }
 }
 
 /// For pages and the audit log.
@@ -42,6 +45,12 @@ impl fmt::Display for Routing {
 }
 
 impl Routing {
+    /// What is wrong with it, for the release that is being served.
+    pub fn check(self, live: &LiveRelease) -> Option<Fault> {
+        let method = self.default_method.filter(|method| !live.serving.has(*method))?;
+        Some(Fault::new("default_method", format!("the release {} has no method {method}", live.name())))
+    }
+
     /// Falls back to `release_default`. `has` tells which methods the release has; a method that was set for another
     /// release and is missing from this one is skipped.
     pub fn default_method(self, release_default: Method, has: impl Fn(Method) -> bool) -> Method {

@@ -12,12 +12,12 @@ use super::rules::Rule;
 use crate::{
     completion::{
         Blank, Completion, Request, Served, Sets,
-        asking::{Question, Resolved, Times, resolve},
+        asking::{Times, resolve},
         complete_many,
     },
     customers::profiles::Profiles,
     platform::fault::ServiceError,
-    releases::LiveRelease,
+    releases::{LiveRelease, routing::Route},
 };
 
 /// What a rule would change.
@@ -51,8 +51,13 @@ pub async fn preview(
             live.sample.forget(id);
             continue;
         }
-        match resolve(live, profiles, plain(question, times), times.begun).await {
-            Ok(Resolved { request, .. }) => asked.entry(request.method).or_default().push(request),
+        let mut route = Arc::clone(live).route(question.named, question.customer);
+        if !Arc::ptr_eq(&route.live, live) {
+            // Who is in an arm of another release.
+            route = Arc::clone(live).route(Some(live.default_method()), route.customer);
+        }
+        match resolve(&route, profiles, plain(question.request, &route, times), times.begun).await {
+            Ok(resolved) => asked.entry(route.method).or_default().push(resolved.request),
             Err(ServiceError::Faults(_)) => {}
             Err(error) => return Err(error),
         }
@@ -76,8 +81,10 @@ pub async fn preview(
 }
 
 /// The same question for the lists of its blanks alone.
-fn plain(question: Question, times: Times) -> Question {
-    let request = Request {
+fn plain(request: Request, route: &Route, times: Times) -> Request {
+    Request {
+        method: route.method,
+        without_rules: Arc::clone(&route.without_rules),
         probability: true,
         rules: Some(times.now),
         lift: false,
@@ -86,9 +93,8 @@ fn plain(question: Question, times: Times) -> Question {
         placements_of: Vec::new(),
         skip_unknown: true,
         admitted: false,
-        ..question.request
-    };
-    Question { request, ..question }
+        ..request
+    }
 }
 
 #[derive(Debug, Default)]

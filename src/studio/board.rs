@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use atelier_core::domain::{Article, ArticleId, Features, Method};
+use atelier_core::domain::{Article, ArticleId, Features};
 
 use super::View;
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
         http::{AppState, Problem},
         page::{Address, fault},
     },
-    releases::LiveRelease,
+    releases::{LiveRelease, routing::Route},
 };
 
 /// Ranks up to this one are good, however much likelier the first is.
@@ -104,15 +104,15 @@ impl Board {
     pub(super) async fn score(
         &mut self,
         state: &AppState,
-        live: &LiveRelease,
+        route: &Route,
         view: &View,
         profile: &Features,
     ) -> Result<(), Problem> {
-        let schema = live.serving.release().schema();
-        let request = Request { filters: view.filters(), ..Request::new(view.slots.clone(), Method::None) };
-        let question = super::question(view, profile.clone(), schema, true, request);
-        let score = match score_outfit(live, state.profiles(), question, state.times()).await {
-            Ok((_, score)) => score,
+        let schema = route.live.serving.release().schema();
+        let request = Request { filters: view.filters(), ..Request::routed(view.slots.clone(), route) };
+        let request = super::question(view, profile.clone(), schema, true, request);
+        let score = match score_outfit(route, state.profiles(), request, state.times()).await {
+            Ok(score) => score,
             // An outfit with articles outside the release is shown without placements.
             Err(ServiceError::Faults(_)) => return Ok(()),
             Err(error) => return Err(fault::problem(error)),

@@ -39,7 +39,7 @@ use self::{
 };
 use crate::{
     catalogue::{page::article_view, search},
-    completion::{Request, asking::Question},
+    completion::Request,
     customers::{page::CustomerView, wording},
     outcomes::{
         FeedbackKind, RefusalReason,
@@ -52,7 +52,7 @@ use crate::{
         http::{AppState, Finding, Kind, Problem},
         page::{Address, Form, Page, Pager, Shell, address, fault},
     },
-    releases::{LiveRelease, ServedSchema},
+    releases::{LiveRelease, ServedSchema, routing::Route},
 };
 
 pub(crate) fn router() -> Router<AppState> {
@@ -153,7 +153,8 @@ impl StudioPage {
 struct Named {
     /// Without what is gone.
     view: View,
-    live: Option<Arc<LiveRelease>>,
+    /// What answers; None without a live release.
+    route: Option<Route>,
     schema: ServedSchema,
     customer: Option<Customer>,
     /// What they refused of the catalogue, the latest first.
@@ -178,9 +179,15 @@ impl Named {
             Some(id) => state.store.customers().get(id).await?,
             None => None,
         };
-        let known = customer.as_ref().map(|customer| &customer.id);
-        let live = state.releases().current().map(|live| live.answering(view.method, known));
-        let schema = ServedSchema::from(live.clone());
+        let live = state.releases().current();
+        if let Some(live) = &live
+            && let Some(method) = view.method.take_if(|method| !live.serving.has(*method))
+        {
+            view.ignored.push(format!("the method {method}"));
+        }
+        let known = customer.as_ref().map(|customer| customer.id.clone());
+        let route = live.map(|live| live.route(view.method, known));
+        let schema = ServedSchema::from(route.as_ref().map(|route| Arc::clone(&route.live)));
         view.size = schema.outfit_size();
         view.saved = confirm_saved(state, &view, &schema).await?;
         let kept = kept(state, &mut view, &schema).await?;
@@ -188,14 +195,14 @@ impl Named {
             Some(customer) => state.store.feedback().refused_by(&customer.id).await?,
             None => Vec::new(),
         };
-        if let Some(live) = &live {
+        if let Some(Route { live, .. }) = &route {
             leave_out_what_is_gone(&mut view, live);
             refusals.retain(|(article, _)| live.catalogue.position_of(article.as_str()).is_some());
         }
         view.refused_before = refusals.iter().map(|(article, _)| article.clone()).collect();
         // Links from Side by side name them.
         view.filter.exclude.retain(|article| !view.refused_before.contains(article));
-        Ok(Self { view, live, schema, customer, refusals, kept })
+        Ok(Self { view, route, schema, customer, refusals, kept })
     }
 
     /// The customer's stored features.
@@ -220,7 +227,8 @@ impl Desk {
 
     async fn new(state: &AppState, visitor: &Visitor, named: &Named) -> Result<Self, Problem> {
         let (Named { view, schema, .. }, profile) = (named, named.profile());
-        let live = named.live.as_deref();
+        let route = named.route.as_ref();
+        let live = route.map(|route| &*route.live);
         let stores = live.map(|live| live.catalogue.sets().supply().stores()).unwrap_or_default();
         let mut board = board::board(state, view, live).await?;
         let (suggested, silent) = match answer(state, visitor, named, &mut board).await? {
@@ -233,7 +241,7 @@ impl Desk {
         Ok(Self {
             board,
             purposes: what_if::purposes(view, schema),
-            pick: pick::pick(state, view, live, &profile).await?,
+            pick: pick::pick(state, view, route, &profile).await?,
             refused: refused(state, view).await?,
             what_if: what_if::what_if(view, &profile, schema),
             fit: wording::fitting(&shown_features(view, profile, schema), schema),
@@ -260,19 +268,19 @@ async fn answer(
     board: &mut Board,
 ) -> Result<Result<Option<Suggested>, String>, Problem> {
     let (Named { view, customer, .. }, profile) = (named, &named.profile());
-    let Some(live) = &named.live else {
+    let Some(route) = &named.route else {
         let reason = "No release is live, so there are no suggestions. An admin can activate one.";
         return Ok(if view.blanks() > 0 { Err(reason.to_owned()) } else { Ok(None) });
     };
     if view.is_whole() {
-        board.score(state, live, view, profile).await?;
+        board.score(state, route, view, profile).await?;
     }
     if view.blanks() == 0 {
         return Ok(Ok(None));
     }
     let customer = customer.as_ref().map(|customer| &customer.id);
     let asker = Asker { person: visitor.person.id, customer, profile };
-    match suggest::suggest(state, live, view, asker, board).await {
+    match suggest::suggest(state, route, view, asker, board).await {
         Ok(suggested) => Ok(Ok(Some(suggested))),
         // The outfit and the filters stay on the page, so that they can be corrected.
         Err(ServiceError::Faults(faults)) => Ok(Err(fault::words(&faults))),
@@ -285,9 +293,6 @@ fn leave_out_what_is_gone(view: &mut View, live: &LiveRelease) {
     let catalogue = &live.catalogue;
     view.filter.exclude.retain(|id| catalogue.position_of(id.as_str()).is_some());
     view.left_out.retain(|refusal| catalogue.position_of(refusal.article.as_str()).is_some());
-    if let Some(method) = view.method.take_if(|method| !live.serving.has(*method)) {
-        view.ignored.push(format!("the method {method}"));
-    }
     let ignored = &mut view.ignored;
     // All pieces of a stored outfit stay, so that saving it loses none.
     if view.edited.is_none() && view.slots.len() > view.size.most {
@@ -390,10 +395,9 @@ fn question(
     schema: &Schema,
     with_changes: bool,
     request: Request,
-) -> Question {
+) -> Request {
     let (profile, given) = override_features(view, profile, schema, with_changes);
-    let request = Request { given: Some(given), ..request };
-    Question { customer: view.customer.clone(), method: view.method, profile: Some(profile), request }
+    Request { stored: Some(Arc::new(profile.into())), given: Some(given), ..request }
 }
 
 /// The profile with the features that the address changes.

@@ -3,24 +3,20 @@
 
 use std::collections::HashMap;
 
-use atelier_core::domain::{Article, ArticleId, FeatureValue, Features, Method, Timestamp};
+use atelier_core::domain::{Article, ArticleId, FeatureValue, Features, Timestamp};
 use atelier_engine::catalogue::NoGos;
 
 use super::{View, board::mark};
 use crate::{
     catalogue::{page::article_view::ArticleView, search},
-    completion::{
-        Request,
-        asking::{self, Question},
-        similar::similar,
-    },
+    completion::{Request, asking, similar::similar},
     customers::wording::spaced,
     platform::{
         fault::ServiceError,
         http::{AppState, Problem},
         page::{Address, Pager, fault},
     },
-    releases::LiveRelease,
+    releases::{LiveRelease, routing::Route},
 };
 
 /// Articles on a page.
@@ -73,11 +69,12 @@ struct Listed {
 pub(super) async fn pick(
     state: &AppState,
     view: &View,
-    live: Option<&LiveRelease>,
+    route: Option<&Route>,
     profile: &Features,
 ) -> Result<Option<Pick>, Problem> {
     let Some(slot) = view.pick.slot.filter(|slot| *slot < view.slots.len()) else { return Ok(None) };
     let words = view.pick.search.trim();
+    let live = route.map(|route| &*route.live);
     let example = view.pick.similar.as_ref().zip(live).and_then(|(id, live)| {
         let index = live.catalogue.position_of(id.as_str())?;
         Some(live.catalogue.any_article(index)?.unpack())
@@ -93,20 +90,20 @@ pub(super) async fn pick(
     let mut found_articles = found.rows;
     found_articles.retain(|article| !in_outfit(&article.id));
     let (mut fault, mut hidden_by) = (None, Vec::new());
-    let listed = if let Some(live) = live {
+    let listed = if let Some(route) = route {
         let similar = example.as_ref().map(|article| {
-            let found = similar(live, article).into_iter();
-            let ids = found.filter_map(|(at, _)| Some(live.catalogue.article(at)?.id.clone()));
+            let found = similar(&route.live, article).into_iter();
+            let ids = found.filter_map(|(at, _)| Some(route.live.catalogue.article(at)?.id.clone()));
             ids.collect::<Vec<ArticleId>>()
         });
         let found_ids = is_search.then(|| found_articles.into_iter().map(|article| article.id));
         let found_ids: Option<Vec<ArticleId>> = found_ids.map(Iterator::collect);
         let matching = found_ids.as_ref().map_or(0, Vec::len);
-        match ranked(state, live, view, profile, slot, (similar.as_deref(), found_ids.clone())).await {
+        match ranked(state, route, view, profile, slot, (similar.as_deref(), found_ids.clone())).await {
             Ok(listed) => {
                 if let Some(ids) = found_ids.filter(|_| similar.is_none() && matching > listed.length) {
                     let found = Found { ids: &ids, shown: listed.length };
-                    hidden_by = hiding(state, live, view, profile, slot, found).await?;
+                    hidden_by = hiding(state, route, view, profile, slot, found).await?;
                 }
                 Listed { is_cut: found.is_cut, ..listed }
             }
@@ -186,7 +183,7 @@ struct Found<'a> {
 /// Which filters hide articles that were found: each that hides some by itself, and all together.
 async fn hiding(
     state: &AppState,
-    live: &LiveRelease,
+    route: &Route,
     view: &View,
     profile: &Features,
     slot: usize,
@@ -207,8 +204,8 @@ async fn hiding(
     ];
     let now = state.now();
     let count = async |view: &View, rules: Option<Timestamp>| {
-        let question = listing(live, view, profile, slot, (Some(ids.to_vec()), rules));
-        match asking::unranked(live, state.profiles(), question, state.times()).await {
+        let request = listing(route, view, profile, slot, (Some(ids.to_vec()), rules));
+        match asking::unranked(route, state.profiles(), request, state.times()).await {
             Ok((_, length)) => Ok(length),
             Err(ServiceError::Faults(_)) => Ok(shown),
             Err(error) => Err(fault::problem(error)),
@@ -230,7 +227,8 @@ async fn hiding(
         named += hidden;
         if hidden > 0 {
             let mut words = words(hidden, why);
-            let no_gos = if why == "as no-gos" { no_gos_of(live, view, profile, ids) } else { Vec::new() };
+            let no_gos =
+                if why == "as no-gos" { no_gos_of(&route.live, view, profile, ids) } else { Vec::new() };
             if !no_gos.is_empty() {
                 words = format!("{words} ({})", no_gos.join(", "));
             }
@@ -279,7 +277,7 @@ fn no_gos_of(live: &LiveRelease, view: &View, profile: &Features, ids: &[Article
 /// the most similar first. `found` are the only ones if words were searched for.
 async fn ranked(
     state: &AppState,
-    live: &LiveRelease,
+    route: &Route,
     view: &View,
     profile: &Features,
     slot: usize,
@@ -296,8 +294,8 @@ async fn ranked(
         (None, found) => found,
     };
     let (profiles, times) = (state.profiles(), state.times());
-    let question = listing(live, view, profile, slot, (only, Some(times.now)));
-    let (unranked, length) = asking::unranked(live, profiles, question.clone(), times).await?;
+    let mut request = listing(route, view, profile, slot, (only, Some(times.now)));
+    let (unranked, length) = asking::unranked(route, profiles, request.clone(), times).await?;
     let known = length - unranked.len();
     let first = first_on_page(view, length);
     // Beside an example, the order is not the method's.
@@ -305,9 +303,8 @@ async fn ranked(
     let (mut articles, mut skip) = (Vec::new(), first);
     // A method may refuse a type of which it can rank nothing.
     if k > 0 && (similar.is_some() || first < known) {
-        let mut question = question;
-        (question.request.k, question.request.most) = (k, k);
-        let (_, completion) = asking::complete_outfit(live, profiles, question, times).await?;
+        (request.k, request.most) = (k, k);
+        let completion = asking::complete_outfit(route, profiles, request, times).await?;
         let found = completion.blanks.into_iter().flat_map(|blank| blank.suggestions);
         articles.extend(found.map(|suggestion| suggestion.article));
     } else {
@@ -324,12 +321,12 @@ async fn ranked(
 
 /// The question that lists the articles for a slot.
 fn listing(
-    live: &LiveRelease,
+    route: &Route,
     view: &View,
     profile: &Features,
     slot: usize,
     (only, rules): (Option<Vec<ArticleId>>, Option<Timestamp>),
-) -> Question {
+) -> Request {
     // The other blanks are left out: only this slot is being filled.
     let mut outfit: Vec<Option<ArticleId>> = Vec::new();
     let mut index = 0;
@@ -345,6 +342,6 @@ fn listing(
     let kind = view.types.get(&slot).cloned();
     filters.types = kind.into_iter().map(|kind| (index, vec![kind])).collect();
     (filters.only, filters.words) = (only, view.pick.by.clone());
-    let request = Request { filters, rules, ..Request::new(outfit, Method::None) };
-    super::question(view, profile.clone(), live.serving.release().schema(), true, request)
+    let request = Request { filters, rules, ..Request::routed(outfit, route) };
+    super::question(view, profile.clone(), route.live.serving.release().schema(), true, request)
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use atelier_core::{
-    domain::{Article, ArticleId, CustomerId, Features, Method, Schema},
+    domain::{Article, ArticleId, CustomerId, Features, Schema},
     util::notation::Notation,
 };
 use atelier_engine::catalogue::Choice;
@@ -24,7 +24,7 @@ use crate::{
     catalogue::page::article_view::{self, ArticleView},
     completion::{
         Blank, Cause, Completion, MAX_SETS, OutfitSet, Reason, Request, Sets, Suggestion, Variants,
-        asking::{self, Resolved, Suggestions},
+        asking::{self, Suggestions},
     },
     customers::wording::{self, spaced},
     outcomes::feedback::{Seen, Viewing, record_shown},
@@ -34,7 +34,7 @@ use crate::{
         http::AppState,
         page::{Address, figures::likelier},
     },
-    releases::LiveRelease,
+    releases::{LiveRelease, routing::Route},
 };
 
 /// The length of the list before a change, in which earlier ranks are looked up.
@@ -125,12 +125,12 @@ pub(super) struct Asker<'a> {
 /// What it returns is recorded as shown, unless the outfit was opened to look at.
 pub(super) async fn suggest(
     state: &AppState,
-    live: &LiveRelease,
+    route: &Route,
     view: &View,
     asker: Asker<'_>,
     board: &Board,
 ) -> Result<Suggested, ServiceError> {
-    let profile = asker.profile;
+    let (profile, live) = (asker.profile, &*route.live);
     let times = state.times();
     let schema = live.serving.release().schema();
     let shown = view.shown_blank();
@@ -144,27 +144,29 @@ pub(super) async fn suggest(
         explain: shown.is_some(),
         sets: Sets { most: if shown.is_some() { 0 } else { MAX_SETS }, distinct: true },
         rules: Some(times.now),
-        ..Request::new(view.slots.clone(), Method::None)
+        ..Request::routed(view.slots.clone(), route)
     };
-    let question = super::question(view, profile.clone(), schema, true, request);
-    let Suggestions { question, completion, ticket } =
-        asking::suggest(live, state.profiles(), state.tickets(), question, times).await?;
+    let request = super::question(view, profile.clone(), schema, true, request);
+    let Suggestions { completion, ticket, .. } =
+        asking::suggest(route, state.profiles(), state.tickets(), request, times).await?;
     if let (None, [], Some(blank)) = (shown, &completion.sets[..], completion.blanks.first()) {
         let first = view.asking(blank.slot, &BTreeMap::new());
-        return Box::pin(suggest(state, live, &first, asker, board)).await;
+        return Box::pin(suggest(state, route, &first, asker, board)).await;
     }
-    let Resolved { request, arm, .. } = question;
-    let method = request.method;
+    let Route { method, arm, .. } = route;
     // Varied lists are not comparable: they differ for other reasons than the change.
     let before = if view.changed.is_empty() || view.varied {
         None
     } else {
         let rules = Some(times.now);
-        let plain =
-            Request { k: BEFORE, filters: view.filters(), rules, ..Request::new(request.outfit, method) };
-        // Who is in an arm is in it again: what was changed does not decide.
+        let plain = Request {
+            k: BEFORE,
+            filters: view.filters(),
+            rules,
+            ..Request::routed(view.slots.clone(), route)
+        };
         let unchanged = super::question(view, profile.clone(), schema, false, plain);
-        Some(asking::complete_outfit(live, state.profiles(), unchanged, times).await?.1)
+        Some(asking::complete_outfit(route, state.profiles(), unchanged, times).await?)
     };
     let viewing = Viewing {
         person: asker.person,

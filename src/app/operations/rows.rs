@@ -45,7 +45,7 @@ pub(super) struct RouteRow {
 
 /// In the methods' own order.
 pub(super) fn method_rows(metrics: &EngineMetrics, live: &LiveRelease) -> Vec<MethodRow> {
-    let default = live.choose(None).method;
+    let default = live.default_method();
     live.serving
         .queues()
         .map(|(method, queue)| method_row(metrics, live, method, queue, method == default))

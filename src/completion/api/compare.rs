@@ -192,38 +192,32 @@ fn locate_customer(error: ServiceError, one_customer: bool) -> Problem {
 }
 
 impl CompareBody {
-    fn read(self, live: &LiveRelease, limit: usize) -> Result<(Subjects, Request), Problem> {
+    fn read(mut self, live: &LiveRelease, limit: usize) -> Result<(Subjects, Request), Problem> {
         let mut findings = Vec::new();
-        let request = self.read_request(live, &mut findings);
-        let methods = self.read_methods(&mut findings);
-        let customers = self.read_customers(&mut findings);
-        let several = !self.customers.is_empty();
-        match Subjects::new(live, methods, customers, several, limit) {
-            Ok(subjects) if findings.is_empty() => return Ok((subjects, request)),
-            Ok(_) => {}
-            Err(faults) => findings.extend(faults.into_iter().map(fault::finding)),
-        }
-        Err(Problem::invalid(findings))
-    }
-
-    /// The request of all columns.
-    fn read_request(&self, live: &LiveRelease, findings: &mut Vec<Finding>) -> Request {
-        let outfit = read_outfit(&self.outfit, live, findings);
+        let outfit = read_outfit(&self.outfit, &mut findings);
         if self.outfit.iter().filter(|slot| slot.is_none()).count() > 1 {
             findings.push(Finding::at("/outfit", "expected one blank, found several"));
         }
         let true_article = self.true_article.as_deref().map(ArticleId::new).transpose();
-        let true_article = value_or_finding(true_article, || "/true_article".into(), findings).flatten();
-        Request {
-            given: read_features(self.features.clone(), live, findings),
+        let true_article = value_or_finding(true_article, || "/true_article".into(), &mut findings).flatten();
+        let given = read_features(self.features.take(), live, &mut findings);
+        let filters = take(&mut self.filters).read(&mut findings);
+        let methods = self.read_methods(&mut findings);
+        let customers = self.read_customers(&mut findings);
+        let subjects = Subjects::new(live, methods, customers, !self.customers.is_empty(), limit);
+        let subjects = subjects.map_err(|faults| findings.extend(faults.into_iter().map(fault::finding)));
+        let (Ok(subjects), []) = (subjects, &findings[..]) else { return Err(Problem::invalid(findings)) };
+        let request = Request {
+            given,
             k: self.k.unwrap_or(DEFAULT_K),
-            filters: self.filters.clone().read(findings),
+            filters,
             explain: self.explain,
             skip_unknown: self.skip_unknown,
             probability: self.probability,
             placements_of: true_article.into_iter().collect(),
-            ..Request::new(outfit, Method::None)
-        }
+            ..Request::new(outfit, live.default_method())
+        };
+        Ok((subjects, request))
     }
 
     /// The methods with their indices in the list.

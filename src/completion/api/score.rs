@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use atelier_core::domain::Method;
 use atelier_core::util::json_fields::read_present;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -14,7 +13,7 @@ use super::complete::CompleteBody;
 use crate::{
     catalogue::api::ArticleBody,
     completion::{
-        ArticleScore, Filters, OutfitScore, Warning, api::timing::TimingBody, asking::score_outfit,
+        ArticleScore, Filters, OutfitScore, Request, Warning, api::timing::TimingBody, asking::score_outfit,
     },
     people::Scope,
     platform::http::{
@@ -24,7 +23,7 @@ use crate::{
         routes::Routes,
         schema::{CustomerIdSchema, FeaturesSchema, MethodNameSchema, scored_ids},
     },
-    releases::LiveRelease,
+    releases::routing::Route,
 };
 
 pub(crate) fn router() -> Routes {
@@ -113,13 +112,10 @@ async fn score(
 
 pub(crate) async fn answer(state: &AppState, body: ScoreBody) -> Result<ScoredBody, Problem> {
     let times = state.times();
-    let body = body.into_completion();
-    let live = body.answering(state.live_release()?);
-    let mut question = body.read(&live)?;
-    question.request.filters = Filters::everything();
-    let (resolved, score) =
-        score_outfit(&live, state.profiles(), question, times).await.map_err(fault::problem)?;
-    Ok(ScoredBody::new(&live, resolved.request.method, score, times.begun.elapsed()))
+    let (route, request) = body.into_completion().route(state.live_release()?).read(times.now)?;
+    let request = Request { filters: Filters::everything(), ..request };
+    let score = score_outfit(&route, state.profiles(), request, times).await.map_err(fault::problem)?;
+    Ok(ScoredBody::new(&route, score, times.begun.elapsed()))
 }
 
 impl ScoreBody {
@@ -136,7 +132,7 @@ impl ScoreBody {
 }
 
 impl ScoredBody {
-    fn new(live: &LiveRelease, method: Method, score: OutfitScore, took: Duration) -> Self {
+    fn new(Route { live, method, .. }: &Route, score: OutfitScore, took: Duration) -> Self {
         let article = |score: ArticleScore| ArticleScoreBody {
             slot: score.slot,
             article: score.article.into(),

@@ -1,18 +1,16 @@
 //! `/articles/{id}/similar`: what a product page shows beside an article.
 
-use std::sync::Arc;
-
 use atelier_core::domain::ArticleId;
 use axum::{extract::State, response::Response};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
-use super::complete::{MovedByBody, Shown, VariantBody};
+use super::complete::{Shown, VariantBody};
 use crate::{
     catalogue::api::ArticleBody,
     completion::{
-        Warning,
+        MovedBy, Warning,
         similar::{self, Similar, Wanted},
     },
     people::{Scope, gate::Reader, visitors::query_customer},
@@ -27,7 +25,7 @@ use crate::{
             schema::{ArticleIdSchema, CustomerIdSchema},
         },
     },
-    releases::LiveRelease,
+    releases::{LiveRelease, routing::Route},
     steering::api::looks::{is_known, to_json},
 };
 
@@ -67,7 +65,7 @@ struct ItemBody {
     variant: VariantBody,
     /// The shop's rules that moved it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    rules: Vec<MovedByBody>,
+    rules: Vec<MovedBy>,
 }
 
 /// The most articles of an answer to a page.
@@ -97,11 +95,11 @@ async fn similar(
     Query(query): Query<SimilarQuery>,
     conditions: Conditions,
 ) -> Result<Response, Problem> {
-    let (live, shown, wanted) = question(&state, &reader, &id, query).await?;
-    let is_for_all = wanted.customer.is_none() && is_known(&live, wanted.store.as_deref());
+    let (route, shown, wanted) = question(&state, &reader, &id, query).await?;
+    let is_for_all = route.customer.is_none() && is_known(&route.live, wanted.store.as_deref());
     let key = is_for_all.then(|| format!("similar {} {wanted:?}", shown.is_public()));
-    let make = answer(&state, &live, wanted, &shown);
-    state.answers().answer(&live, key, state.now(), &conditions, make).await
+    let make = answer(&state, &route, wanted, &shown);
+    state.answers().answer(&route.live, key, state.now(), &conditions, make).await
 }
 
 async fn question(
@@ -109,15 +107,15 @@ async fn question(
     reader: &Reader,
     id: &ArticleId,
     query: SimilarQuery,
-) -> Result<(Arc<LiveRelease>, Shown, Wanted), Problem> {
+) -> Result<(Route, Shown, Wanted), Problem> {
     let n = paging::size(query.n, state.limits)? as usize;
     let shown = Shown::to(reader, state, query.store.as_deref());
     // A page asks for a row of cards.
     let n = if shown.is_public() { n.min(MOST_OF_A_PAGE) } else { n };
     let customer = query_customer(state, reader, query.customer.as_deref()).await?;
-    let live = state.live_release()?.answering(None, customer.as_ref());
-    let article = find_article(&live, id)?;
-    Ok((live, shown, Wanted { article, customer, store: query.store, n }))
+    let route = state.live_release()?.route(None, customer);
+    let article = find_article(&route.live, id)?;
+    Ok((route, shown, Wanted { article, store: query.store, n }))
 }
 
 /// The answer to a program, which is not kept.
@@ -126,34 +124,29 @@ pub(crate) async fn find_fresh(
     id: &ArticleId,
     query: SimilarQuery,
 ) -> Result<SimilarBody, Problem> {
-    let (live, shown, wanted) = question(state, &Reader::Program, id, query).await?;
-    find(state, &live, wanted, &shown).await.map(|(body, _)| body)
+    let (route, shown, wanted) = question(state, &Reader::Program, id, query).await?;
+    find(state, &route, wanted, &shown).await.map(|(body, _)| body)
 }
 
-async fn answer(
-    state: &AppState,
-    live: &Arc<LiveRelease>,
-    wanted: Wanted,
-    shown: &Shown,
-) -> Result<Document, Problem> {
-    let (body, version) = find(state, live, wanted, shown).await?;
+async fn answer(state: &AppState, route: &Route, wanted: Wanted, shown: &Shown) -> Result<Document, Problem> {
+    let (body, version) = find(state, route, wanted, shown).await?;
     Ok(Document::of_version("application/json", to_json(&body)?, version))
 }
 
 async fn find(
     state: &AppState,
-    live: &Arc<LiveRelease>,
+    route: &Route,
     wanted: Wanted,
     shown: &Shown,
 ) -> Result<(SimilarBody, Version), Problem> {
     let times = state.times();
-    let found = similar::find(live, state.profiles(), wanted, times).await.map_err(fault::query_problem)?;
-    let completion_id = found.issue_ticket(state.tickets(), live, times);
+    let found = similar::find(route, state.profiles(), wanted, times).await.map_err(fault::query_problem)?;
+    let completion_id = found.issue_ticket(state.tickets(), &route.live, times);
     let Similar { articles, variants, warnings, .. } = found;
     let items = articles.into_iter().map(|(article, rules)| ItemBody {
         variant: shown.variant(&variants, &article),
         article: shown.article(article),
-        rules: rules.into_iter().filter(|_| !shown.is_public()).map(MovedByBody::from).collect(),
+        rules: if shown.is_public() { Vec::new() } else { rules },
     });
     let warnings = if shown.is_public() { Vec::new() } else { warnings };
     let mut body = SimilarBody { completion_id: String::new(), items: items.collect(), warnings };

@@ -23,7 +23,6 @@ use crate::{
     },
     releases::{
         LiveRelease,
-        administration::{self, list_releases},
         release_folder::{Listed, Packed},
     },
 };
@@ -102,7 +101,7 @@ impl MethodsBody {
             release: live.name().to_owned(),
             device: serving.device().as_str(),
             device_note: serving.device_note().map(ToOwned::to_owned),
-            default_method: live.choose(None).method,
+            default_method: live.default_method(),
             methods: sorted.into_iter().zip(serving.queues()).map(body).collect(),
         }
     }
@@ -148,8 +147,7 @@ struct ReleaseBody {
     (status = 200, description = "The releases", body = ReleasesBody),
 ))]
 async fn releases(State(state): State<AppState>) -> Result<Json<ReleasesBody>, Problem> {
-    let listed =
-        list_releases(state.releases()).await.map_err(|error| Problem::inside(Kind::Internal, error))?;
+    let listed = state.releases().list().await.map_err(|error| Problem::inside(Kind::Internal, error))?;
     let releases = listed.into_iter().map(ReleaseBody::new).collect();
     let active = state.releases().current().map(|live| live.name().to_owned());
     Ok(Json(ReleasesBody { active, releases }))
@@ -207,7 +205,7 @@ async fn add(
     let file = spool_to(state.releases().make_file(), Incoming::new(request, most, state.limits)).await?;
     let added = uncancelled(async move {
         let packed = Packed { file, sha256, most };
-        administration::add(state.releases(), &state.store, author, packed, state.now()).await
+        state.releases().add(packed, author, state.now()).await
     })
     .await?;
     Ok((StatusCode::CREATED, Json(ReleaseBody::new(added))))
@@ -246,9 +244,7 @@ async fn activate(
     Path(ReleaseName(name)): Path<ReleaseName>,
     Query(ActivateQuery { force }): Query<ActivateQuery>,
 ) -> Result<Json<MethodsBody>, Problem> {
-    let live = uncancelled(async move {
-        administration::activate(state.releases(), &state.store, author, &name, force, state.now()).await
-    })
-    .await?;
+    let live = uncancelled(async move { state.releases().activate(&name, force, author, state.now()).await })
+        .await?;
     Ok(Json(MethodsBody::new(&live)))
 }

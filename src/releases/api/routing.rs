@@ -12,7 +12,7 @@ use crate::{
         AppState, Problem, extract::Json, fault, routes::Routes, schema::MethodNameSchema,
         uncancelled::uncancelled,
     },
-    releases::{administration::check_routing, routing::Routing},
+    releases::routing::Routing,
 };
 
 pub(crate) fn router() -> Routes {
@@ -53,7 +53,7 @@ async fn route(
 ) -> Result<Json<RoutingBody>, Problem> {
     let live = state.live_release()?;
     let routing = Routing { default_method: body.default_method };
-    if let Some(wrong) = check_routing(routing, &live) {
+    if let Some(wrong) = routing.check(&live) {
         return Err(fault::problem(wrong.into()));
     }
     uncancelled(async move { state.releases().route(routing, author, state.now()).await }).await?;

@@ -34,7 +34,7 @@ use crate::{
             shell::{Page, Shell},
         },
     },
-    releases::{LiveRelease, administration::read_evaluation},
+    releases::LiveRelease,
 };
 
 /// The types and cases that are shown at each end.
@@ -106,7 +106,7 @@ pub(crate) async fn page(
 /// The live release, and the comparison with it or why there is none.
 async fn read(state: &AppState, name: &str) -> Result<(Arc<LiveRelease>, Result<Compared, String>), Problem> {
     let live = state.live_release()?;
-    let stored = read_evaluation(state.releases(), name).await.ok_or_else(|| {
+    let stored = state.releases().read_evaluation(name).await.ok_or_else(|| {
         Problem::new(Kind::NotFound, format!("there is no release {name:?} in the models folder"))
     })?;
     let compared = match stored {

@@ -30,11 +30,7 @@ use crate::{
             shell::{Page, Shell},
         },
     },
-    releases::{
-        ActivateError, LiveRelease,
-        administration::{self, list_releases},
-        release_folder::Listed,
-    },
+    releases::{ActivateError, LiveRelease, release_folder::Listed},
 };
 
 #[derive(Template)]
@@ -186,7 +182,7 @@ pub(crate) async fn confirm(
 }
 
 async fn listed(state: &AppState) -> Result<Vec<Listed>, Problem> {
-    list_releases(state.releases()).await.map_err(|error| Problem::inside(Kind::Internal, error))
+    state.releases().list().await.map_err(|error| Problem::inside(Kind::Internal, error))
 }
 
 async fn release_page(
@@ -283,10 +279,8 @@ pub(crate) async fn activate(
     }
     let (author, now) = (visitor.author(), state.now());
     let (its_state, its_name) = (state.clone(), name.clone());
-    let activated = uncancelled(async move {
-        administration::activate(its_state.releases(), &its_state.store, author, &its_name, force, now).await
-    })
-    .await;
+    let activated =
+        uncancelled(async move { its_state.releases().activate(&its_name, force, author, now).await }).await;
     match activated {
         Ok(_) => Ok(Redirect::to("/operations/releases").into_response()),
         Err(

@@ -19,7 +19,7 @@ use crate::{
             shell::{Page, Shell},
         },
     },
-    releases::{LiveRelease, administration::check_routing, routing::Routing},
+    releases::{LiveRelease, routing::Routing},
 };
 
 #[derive(Template)]
@@ -157,6 +157,6 @@ impl Proposal {
         let default_method =
             default.map(str::parse::<Method>).transpose().map_err(|error| error.to_string())?;
         let routing = Routing { default_method };
-        check_routing(routing, live).map_or(Ok(routing), |fault| Err(fault.detail))
+        routing.check(live).map_or(Ok(routing), |fault| Err(fault.detail))
     }
 }

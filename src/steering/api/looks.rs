@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use atelier_core::domain::{ArticleId, CustomerId, LookName};
+use atelier_core::domain::{ArticleId, LookName};
 use axum::{extract::State, http::StatusCode, response::Response};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ use crate::{
             schema::{ArticleIdSchema, CursorSchema, CustomerIdSchema},
         },
     },
-    releases::LiveRelease,
+    releases::{LiveRelease, routing::Route},
     steering::{
         documents::Changed,
         looks::{self, Found, FoundLook, Look, MOST, Wanted},
@@ -324,13 +324,14 @@ async fn complete(
     Query(query): Query<LooksQuery>,
     conditions: Conditions,
 ) -> Result<Response, Problem> {
-    let (live, shown, wanted) = question(&state, &reader, &id, query).await?;
+    let (route, shown, wanted) = question(&state, &reader, &id, query).await?;
     // Made-up limits and stores would displace what others ask for.
-    let is_for_all =
-        wanted.customer.is_none() && wanted.most_total.is_none() && is_known(&live, wanted.store.as_deref());
+    let is_for_all = route.customer.is_none()
+        && wanted.most_total.is_none()
+        && is_known(&route.live, wanted.store.as_deref());
     let key = is_for_all.then(|| format!("looks {} {wanted:?}", shown.is_public()));
-    let make = answer(&state, &live, &wanted, &shown);
-    state.answers().answer(&live, key, state.now(), &conditions, make).await
+    let make = answer(&state, &route, &wanted, &shown);
+    state.answers().answer(&route.live, key, state.now(), &conditions, make).await
 }
 
 async fn question(
@@ -338,13 +339,16 @@ async fn question(
     reader: &Reader,
     id: &ArticleId,
     query: LooksQuery,
-) -> Result<(Arc<LiveRelease>, Shown, Wanted), Problem> {
+) -> Result<(Route, Shown, Wanted), Problem> {
     let live = state.live_release()?;
     let shown = Shown::to(reader, state, query.store.as_deref());
-    let customer = query_customer(state, reader, query.customer.as_deref()).await;
-    let live = live.answering(None, customer.as_ref().ok().and_then(Option::as_ref));
-    let wanted = query.read(find_article(&live, id), customer, &shown)?;
-    Ok((live, shown, wanted))
+    let (customer, refused) = match query_customer(state, reader, query.customer.as_deref()).await {
+        Ok(customer) => (customer, None),
+        Err(refused) => (None, Some(refused)),
+    };
+    let route = live.route(None, customer);
+    let wanted = query.read(find_article(&route.live, id), refused, &shown)?;
+    Ok((route, shown, wanted))
 }
 
 /// The answer to a program, which is not kept.
@@ -353,33 +357,34 @@ pub(crate) async fn find_fresh(
     id: &ArticleId,
     query: LooksQuery,
 ) -> Result<LooksBody, Problem> {
-    let (live, shown, wanted) = question(state, &Reader::Program, id, query).await?;
-    find(state, &live, &wanted, &shown).await.map(|(body, _)| body)
+    let (route, shown, wanted) = question(state, &Reader::Program, id, query).await?;
+    find(state, &route, &wanted, &shown).await.map(|(body, _)| body)
 }
 
 async fn answer(
     state: &AppState,
-    live: &Arc<LiveRelease>,
+    route: &Route,
     wanted: &Wanted,
     shown: &Shown,
 ) -> Result<Document, Problem> {
-    let (body, version) = find(state, live, wanted, shown).await?;
+    let (body, version) = find(state, route, wanted, shown).await?;
     Ok(Document::of_version("application/json", to_json(&body)?, version))
 }
 
 async fn find(
     state: &AppState,
-    live: &Arc<LiveRelease>,
+    route: &Route,
     wanted: &Wanted,
     shown: &Shown,
 ) -> Result<(LooksBody, Version), Problem> {
     let times = state.times();
-    let found = looks::complete(live, state.profiles(), wanted, times).await.map_err(fault::query_problem)?;
-    let mut body = LooksBody::new(live, &found, shown);
+    let found =
+        looks::complete(route, state.profiles(), wanted, times).await.map_err(fault::query_problem)?;
+    let mut body = LooksBody::new(route, &found, shown);
     // Each answer has other completion ids.
     let version = Version::of_text(&to_json(&body)?);
     for (body, look) in body.looks.iter_mut().zip(&found.looks) {
-        body.completion_id = found.issue_ticket(look, state.tickets(), live, times);
+        body.completion_id = found.issue_ticket(look, state.tickets(), route, times);
     }
     Ok((body, version))
 }
@@ -394,11 +399,11 @@ pub(crate) fn to_json(body: &impl Serialize) -> Result<Vec<u8>, Problem> {
 }
 
 impl LooksQuery {
-    /// What is wrong with the query comes first.
+    /// What is wrong with the query comes first, then why the customer was refused.
     fn read(
         self,
         article: Result<u32, Problem>,
-        customer: Result<Option<CustomerId>, Problem>,
+        refused: Option<Problem>,
         shown: &Shown,
     ) -> Result<Wanted, Problem> {
         let refuse = |name, detail: String| Err(Problem::invalid(vec![Finding::parameter(name, detail)]));
@@ -419,10 +424,11 @@ impl LooksQuery {
             let detail = "a limit would tell prices, which shop.public_attributes does not have";
             return refuse("total_max", detail.to_owned());
         }
-        let customer = customer?;
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
         Ok(Wanted {
             article: article?,
-            customer,
             n,
             most_total: self.total_max,
             store: self.store,
@@ -432,11 +438,11 @@ impl LooksQuery {
 }
 
 impl LooksBody {
-    fn new(live: &LiveRelease, found: &Found, shown: &Shown) -> Self {
+    fn new(route: &Route, found: &Found, shown: &Shown) -> Self {
         Self {
-            release: live.name().to_owned(),
-            method: found.question.request.method.to_string(),
-            arm: found.question.arm.clone().filter(|_| !shown.is_public()),
+            release: route.live.name().to_owned(),
+            method: route.method.to_string(),
+            arm: route.arm.clone().filter(|_| !shown.is_public()),
             looks: found.looks.iter().map(|look| LookBody::new(look, &found.variants, shown)).collect(),
             warnings: if shown.is_public() { Vec::new() } else { found.warnings.clone() },
         }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use atelier_core::domain::{ArticleId, CustomerId, Method};
+use atelier_core::domain::ArticleId;
 use atelier_engine::{catalogue::Choice, packed_article::PackedArticle};
 use serde::Deserialize;
 
@@ -11,12 +11,12 @@ use crate::{
     completion::{
         self, CompletionError, Filters, MAX_SETS, Offered, OutfitSet, Reason, Request, Sets, Variants,
         Warning,
-        asking::{Question, Resolved, Times, resolve},
+        asking::{Resolved, Times, resolve},
         tickets::{Suggested, SuggestedFor, Tickets},
     },
     customers::profiles::Profiles,
     platform::fault::ServiceError,
-    releases::LiveRelease,
+    releases::{LiveRelease, routing::Route},
 };
 
 /// The most looks of an answer.
@@ -33,7 +33,6 @@ const PUBLISHED: &str = "look";
 pub struct Wanted {
     /// The position of the article, which the shop has.
     pub article: u32,
-    pub customer: Option<CustomerId>,
     pub n: usize,
     /// The most that a look costs.
     pub most_total: Option<f64>,
@@ -76,19 +75,19 @@ pub struct Piece {
 
 /// The published looks first, then outfits of the model, each with other articles.
 pub async fn complete(
-    live: &LiveRelease,
+    route: &Route,
     profiles: &Profiles,
     wanted: &Wanted,
     times: Times,
 ) -> Result<Found, ServiceError> {
+    let live = &*route.live;
     let anchor = live.catalogue.any_article(wanted.article).expect("the caller found it; this is a bug");
     let request = Request {
         filters: Filters { store: wanted.store.clone(), ..Filters::default() },
         rules: Some(times.now),
-        ..Request::new(vec![Some(anchor.id.clone())], Method::None)
+        ..Request::routed(vec![Some(anchor.id.clone())], route)
     };
-    let question = Question { customer: wanted.customer.clone(), method: None, profile: None, request };
-    let question = resolve(live, profiles, question, times.begun).await?;
+    let question = resolve(route, profiles, request, times.begun).await?;
     let offered = Offered::new(live.served(), &question.request)?;
     let search = Search { live, wanted, request: &question.request, offered: &offered, times };
     // Each takes as long as a whole outfit.
@@ -121,14 +120,8 @@ pub async fn complete(
 
 impl Found {
     /// Signs the id of a look, for feedback on its pieces.
-    pub fn issue_ticket(
-        &self,
-        look: &FoundLook,
-        tickets: &Tickets,
-        live: &LiveRelease,
-        times: Times,
-    ) -> String {
-        let Resolved { request, arm, held_out, .. } = &self.question;
+    pub fn issue_ticket(&self, look: &FoundLook, tickets: &Tickets, route: &Route, times: Times) -> String {
+        let Resolved { request, held_out, .. } = &self.question;
         let anchor = request.outfit.first().and_then(Option::as_ref);
         let is_anchor = |piece: &Piece| anchor == Some(&piece.article.id);
         let pieces = || look.pieces.iter();
@@ -141,9 +134,9 @@ impl Found {
             });
         let method = if look.published.is_some() { PUBLISHED } else { request.method.as_str() };
         tickets.issue(&Suggested {
-            release: live.name().to_owned(),
+            release: route.live.name().to_owned(),
             method: method.to_owned(),
-            arm: arm.clone().filter(|_| look.published.is_none()),
+            arm: route.arm.clone().filter(|_| look.published.is_none()),
             at: times.now,
             is_shared: request.stored.is_none(),
             held_out: *held_out,

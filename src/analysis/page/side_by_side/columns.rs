@@ -27,14 +27,14 @@ pub(super) async fn compare_columns(
     given: Features,
 ) -> Result<Comparison, Problem> {
     let has = |method| live.serving.has(method);
-    let methods = view.methods(has, live.choose(None).method);
+    let methods = view.methods(has, live.default_method());
     let subjects = Subjects { methods, customers: view.customers.clone() };
     let times = state.times();
-    let request = Request { rules: Some(times.now), ..request(view, given) };
+    let request = Request { rules: Some(times.now), ..request(live, view, given) };
     compare(live, state.profiles(), &subjects, &request, times).await.map_err(fault::problem)
 }
 
-fn request(view: &View, given: Features) -> Request {
+fn request(live: &LiveRelease, view: &View, given: Features) -> Request {
     let blank = view.slots.iter().position(Option::is_none).unwrap_or_default();
     let types = view.kind.iter().map(|kind| (blank, vec![kind.clone()])).collect();
     Request {
@@ -42,7 +42,7 @@ fn request(view: &View, given: Features) -> Request {
         k: view.k(),
         filters: view.filter.filters(types),
         placements_of: view.truth.iter().chain(&view.mark).cloned().collect(),
-        ..Request::new(view.slots.clone(), Method::None)
+        ..Request::new(view.slots.clone(), live.default_method())
     }
 }
 

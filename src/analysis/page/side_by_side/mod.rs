@@ -99,7 +99,7 @@ async fn page(
         None => None,
     };
     let has = |method| live.as_ref().is_some_and(|live| live.serving.has(method));
-    let chosen = live.as_ref().map(|live| view.methods(has, live.choose(None).method)).unwrap_or_default();
+    let chosen = live.as_ref().map(|live| view.methods(has, live.default_method())).unwrap_or_default();
     let all = live.as_ref().map(|live| live.serving.methods().collect::<Vec<_>>()).unwrap_or_default();
     let types = live.as_ref().map(|live| live.catalogue.sets().types()).unwrap_or_default();
     let page = SideBySidePage {

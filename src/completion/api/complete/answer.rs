@@ -24,8 +24,7 @@ use crate::{
         AppState, Finding, Problem,
         schema::{FeaturesSchema, VariantSchema},
     },
-    releases::LiveRelease,
-    steering::rules::Effect,
+    releases::routing::Route,
 };
 
 /// What an answer has of each suggestion.
@@ -160,19 +159,7 @@ pub(crate) struct SuggestionBody {
     reasons: Option<Vec<ReasonBody>>,
     /// The shop's rules that moved it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    rules: Vec<MovedByBody>,
-}
-
-/// A rule that moved a suggestion.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = MovedBy)]
-pub(crate) struct MovedByBody {
-    /// The name of the rule.
-    #[schema(examples("new-season"))]
-    name: String,
-    effect: Effect,
-    /// Its rank by the model alone, among the articles that the filters admit.
-    rank_before: usize,
+    rules: Vec<MovedBy>,
 }
 
 impl ReasonBody {
@@ -192,12 +179,6 @@ impl ReasonBody {
             Cause::Outfits { slots, count } => body.outfits = Some(OutfitsBody { count, slots }),
         }
         body
-    }
-}
-
-impl From<MovedBy> for MovedByBody {
-    fn from(MovedBy { name, effect, rank_before }: MovedBy) -> Self {
-        Self { name: name.to_string(), effect, rank_before }
     }
 }
 
@@ -283,8 +264,9 @@ struct PlacedBody {
 }
 
 impl CompletionBody {
-    pub(super) fn new(live: &LiveRelease, answer: Suggestions, shown: &Shown, took: Duration) -> Self {
-        let Suggestions { question: Resolved { request, arm, held_out, .. }, completion, ticket } = answer;
+    pub(super) fn new(route: Route, answer: Suggestions, shown: &Shown, took: Duration) -> Self {
+        let Suggestions { question: Resolved { request, held_out, .. }, completion, ticket } = answer;
+        let Route { live, method, arm, .. } = route;
         let variants = &completion.variants;
         let set = |set: completion::OutfitSet| SetBody {
             probability: set.log_probability.exp(),
@@ -302,7 +284,7 @@ impl CompletionBody {
         Self {
             completion_id: ticket,
             release: live.name().to_owned(),
-            method: request.method.to_string(),
+            method: method.to_string(),
             arm,
             held_out,
             device: live.serving.device().as_str(),
@@ -342,7 +324,7 @@ pub(crate) fn suggestion_bodies(
         share: suggestion.share,
         lift: suggestion.lift,
         reasons: suggestion.reasons.map(|reasons| reasons.into_iter().map(reason).collect()),
-        rules: suggestion.rules.into_iter().map(MovedByBody::from).collect(),
+        rules: suggestion.rules,
     };
     (1..).zip(suggestions).map(suggestion).collect()
 }

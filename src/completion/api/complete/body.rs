@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use atelier_core::util::json_fields::{read_integer, read_object, read_optional_integer, read_present};
 use atelier_core::{
-    domain::{ArticleId, ArticlePatch, CustomerId, Features, MAX_SLOTS, Method},
+    domain::{ArticleId, ArticlePatch, CustomerId, Features, MAX_SLOTS, Method, Timestamp},
     util::json_pointer::step,
 };
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
-    completion::{Filters, MAX_K, MAX_SETS, Request, Sets, asking::Question},
+    completion::{Filters, MAX_K, MAX_SETS, Request, Sets},
     customers::features,
     platform::{
         fault::ServiceError,
@@ -25,7 +25,7 @@ use crate::{
             },
         },
     },
-    releases::LiveRelease,
+    releases::{LiveRelease, routing::Route},
 };
 
 /// Number of suggestions if the request has no `k`.
@@ -209,55 +209,64 @@ impl CompleteBody {
         blanks * (k + self.sets)
     }
 
-    /// The release that answers.
-    pub(crate) fn answering(&self, live: Arc<LiveRelease>) -> Arc<LiveRelease> {
-        if live.second().is_none() || self.method.is_some() {
-            return live;
-        }
-        let customer = self.customer.as_deref().and_then(|customer| CustomerId::new(customer).ok());
-        live.answering(None, customer.as_ref())
-    }
-
-    /// The release and the method that will answer, and about how many questions it is asked. None if the request is bad.
-    pub(super) fn estimate(&self, live: &Arc<LiveRelease>) -> Option<(String, Method, usize)> {
-        let method = self.method.as_deref().map(str::parse).transpose().ok()?;
-        let customer = self.customer.as_deref().map(CustomerId::new).transpose().ok()?;
-        let blanks = self.outfit.iter().filter(|slot| slot.is_none()).count().clamp(1, MAX_SLOTS);
-        let again =
-            usize::from(self.lift) + if self.explain { 1 + self.outfit.len().min(MAX_SLOTS) } else { 0 };
-        let questions = blanks * (1 + again + self.sets.min(MAX_SETS));
-        let live = Arc::clone(live).answering(method, customer.as_ref());
-        Some((live.name().to_owned(), live.choose_unless(method, customer.as_ref()).method, questions))
-    }
-
-    pub(crate) fn read(self, live: &LiveRelease) -> Result<Question, Problem> {
+    /// What answers the request, chosen once. What is wrong with the customer and the method is found with the rest.
+    pub(crate) fn route(self, live: Arc<LiveRelease>) -> Routed {
         let mut findings = Vec::new();
         let customer = self.customer.as_deref().map(CustomerId::new).transpose();
         let customer = value_or_finding(customer, || "/customer".into(), &mut findings).flatten();
         let method = self.method.as_deref().map(str::parse::<Method>).transpose();
         let method = value_or_finding(method, || "/method".into(), &mut findings).flatten();
-        let outfit = read_outfit(&self.outfit, live, &mut findings);
-        let filters = self.filters.read(&mut findings);
-        if self.sets > MAX_SETS {
-            findings.push(Finding::at("/sets", format!("sets are 0 to {MAX_SETS}, found {}", self.sets)));
+        Routed { route: live.route(method, customer), body: self, findings }
+    }
+}
+
+/// A request, and what answers it.
+pub(crate) struct Routed {
+    pub(super) body: CompleteBody,
+    pub(super) route: Route,
+    findings: Vec<Finding>,
+}
+
+impl Routed {
+    /// About how many questions the method is asked. None if the request is bad.
+    pub(super) fn estimate(&self) -> Option<usize> {
+        let body = &self.body;
+        let blanks = body.outfit.iter().filter(|slot| slot.is_none()).count().clamp(1, MAX_SLOTS);
+        let again =
+            usize::from(body.lift) + if body.explain { 1 + body.outfit.len().min(MAX_SLOTS) } else { 0 };
+        self.findings.is_empty().then(|| blanks * (1 + again + body.sets.min(MAX_SETS)))
+    }
+
+    /// The question, and the route to ask it on. `now` is when it is asked.
+    pub(crate) fn read(self, now: Timestamp) -> Result<(Route, Request), Problem> {
+        let Self { body, mut route, mut findings } = self;
+        let said;
+        (route.live, said) = read_live(body.live, route.live)?;
+        let live = &*route.live;
+        let outfit = read_outfit(&body.outfit, &mut findings);
+        let filters = body.filters.read(&mut findings);
+        if body.sets > MAX_SETS {
+            findings.push(Finding::at("/sets", format!("sets are 0 to {MAX_SETS}, found {}", body.sets)));
         }
-        let given = read_features(self.features, live, &mut findings);
+        let given = read_features(body.features, live, &mut findings);
         if !findings.is_empty() {
             return Err(Problem::invalid(findings));
         }
         let request = Request {
             given,
-            k: self.k.unwrap_or(DEFAULT_K),
+            k: body.k.unwrap_or(DEFAULT_K),
             filters,
-            diversity: self.diversity,
-            probability: self.probability,
-            lift: self.lift,
-            explain: self.explain,
-            sets: Sets { most: self.sets, distinct: self.distinct_sets },
-            skip_unknown: self.skip_unknown,
-            ..Request::new(outfit, Method::None)
+            diversity: body.diversity,
+            probability: body.probability,
+            lift: body.lift,
+            explain: body.explain,
+            sets: Sets { most: body.sets, distinct: body.distinct_sets },
+            skip_unknown: body.skip_unknown,
+            live: said,
+            rules: body.rules.then_some(now),
+            ..Request::routed(outfit, &route)
         };
-        Ok(Question { customer, method, profile: None, request })
+        Ok((route, request))
     }
 }
 
@@ -290,16 +299,8 @@ impl FiltersBody {
     }
 }
 
-/// Only checks the ids; the completion checks that the articles exist.
-pub(crate) fn read_outfit(
-    slots: &[Option<String>],
-    live: &LiveRelease,
-    findings: &mut Vec<Finding>,
-) -> Vec<Option<ArticleId>> {
-    if let Err(error) = live.serving.release().schema().outfit_size().check_slots(slots.len()) {
-        findings.push(Finding::at("/outfit", error.to_string()));
-        return Vec::new();
-    }
+/// Only checks the ids; the completion checks the size, and that the articles exist.
+pub(crate) fn read_outfit(slots: &[Option<String>], findings: &mut Vec<Finding>) -> Vec<Option<ArticleId>> {
     let slot = |(index, id): (usize, &Option<String>)| {
         let id = id.as_deref().map(ArticleId::new).transpose();
         value_or_finding(id, || format!("/outfit/{index}"), findings).flatten()

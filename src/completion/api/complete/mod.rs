@@ -5,8 +5,8 @@ mod body;
 
 use std::{
     collections::BTreeMap,
-    mem::take,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
 };
 
 use atelier_core::domain::Method;
@@ -18,9 +18,9 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use self::answer::CompletionBody;
+use self::{answer::CompletionBody, body::Routed};
 pub(crate) use self::{
-    answer::{MovedByBody, ReasonBody, Shown, SuggestionBody, VariantBody, suggestion_bodies},
+    answer::{ReasonBody, Shown, SuggestionBody, VariantBody, suggestion_bodies},
     body::{
         CompleteBody, DEFAULT_K, FiltersBody, LiveBody, Offer, applies, read_features, read_live, read_outfit,
     },
@@ -34,6 +34,7 @@ use crate::{
         fault,
         routes::Routes,
     },
+    releases::routing::Route,
 };
 
 pub(crate) fn router() -> Routes {
@@ -57,32 +58,35 @@ async fn complete(
     scopes: Scopes,
     Json(body): Json<CompleteBody>,
 ) -> Result<(TimingBody, Json<CompletionBody>), Problem> {
-    let completion = complete_outfit(&state, &scopes, body, false).await?;
+    let completion = complete_outfit(&state, &scopes, body).await?;
     Ok((completion.timing, Json(completion)))
 }
 
-/// `admitted` says that the queue has room for it already.
 pub(crate) async fn complete_outfit(
     state: &AppState,
     scopes: &Scopes,
-    mut body: CompleteBody,
+    body: CompleteBody,
+) -> Result<CompletionBody, Problem> {
+    complete_routed(state, scopes, body.route(state.live_release()?), false).await
+}
+
+/// `admitted` says that the queue has room for it already.
+async fn complete_routed(
+    state: &AppState,
+    scopes: &Scopes,
+    mut routed: Routed,
     admitted: bool,
 ) -> Result<CompletionBody, Problem> {
-    if !body.rules {
+    if !routed.body.rules {
         scopes.require(Scope::Rules, "`rules: false`")?;
     }
     let times = state.times();
-    let rules = body.rules.then_some(times.now);
-    let live = body.answering(state.live_release()?);
-    let (live, said) = read_live(take(&mut body.live), live)?;
-    let shown = Shown::new(body.fields.take())?;
-    let mut question = body.read(&live)?;
-    question.request.admitted = admitted;
-    question.request.live = said;
-    question.request.rules = rules;
+    let shown = Shown::new(routed.body.fields.take())?;
+    let (route, mut request) = routed.read(times.now)?;
+    request.admitted = admitted;
     let suggestions =
-        suggest(&live, state.profiles(), state.tickets(), question, times).await.map_err(fault::problem)?;
-    Ok(CompletionBody::new(&live, suggestions, &shown, times.begun.elapsed()))
+        suggest(&route, state.profiles(), state.tickets(), request, times).await.map_err(fault::problem)?;
+    Ok(CompletionBody::new(route, suggestions, &shown, times.begun.elapsed()))
 }
 
 /// About how many questions of a batch are asked at the same time, of how many items at most. Fewer would wait for their turn
@@ -142,7 +146,9 @@ async fn batch(
     }
     let items: Vec<_> = body.items.iter().map(|item| parse::<CompleteBody>(item.get().as_bytes())).collect();
     check_size(&items, state.limits.batch_suggestions as usize)?;
-    let (questions, admitted) = admit(&state, &items)?;
+    let live = state.live_release()?;
+    let items: Vec<_> = items.into_iter().map(|item| Ok(item?.route(Arc::clone(&live)))).collect();
+    let (questions, admitted) = admit(&items, state.times().deadline)?;
     let at_a_time = (QUESTIONS_AT_A_TIME * items.len() / questions.max(1)).clamp(1, ITEMS_AT_A_TIME);
     let item = |item| complete_item(&state, (&request, &scopes), &admitted, item);
     let items = stream::iter(items).map(item).buffered(at_a_time);
@@ -163,18 +169,20 @@ fn refuse_early(state: &AppState, items: &[Box<RawValue>]) -> Result<(), Problem
 type Admitted = BTreeMap<(String, Method), Mutex<Reservation>>;
 
 /// About how many questions the items ask, and their room.
-fn admit(state: &AppState, items: &[Result<CompleteBody, Problem>]) -> Result<(usize, Admitted), Problem> {
-    let (live, mut questions) = (state.live_release()?, BTreeMap::new());
-    for (release, method, more) in items.iter().flatten().filter_map(|item| item.estimate(&live)) {
-        *questions.entry((release, method)).or_insert(0) += more;
+fn admit(items: &[Result<Routed, Problem>], deadline: Instant) -> Result<(usize, Admitted), Problem> {
+    let mut asked = BTreeMap::new();
+    for item in items.iter().flatten() {
+        let Routed { route, .. } = item;
+        let (_, questions) = asked.entry((route.live.name(), route.method)).or_insert((&route.live, 0));
+        *questions += item.estimate().unwrap_or(0);
     }
-    let (all, deadline) = (questions.values().sum(), state.times().deadline);
-    let mut admitted = Admitted::new();
-    for ((release, method), count) in questions {
+    let (mut all, mut admitted) = (0, Admitted::new());
+    for ((release, method), (live, questions)) in asked {
+        all += questions;
         // An item whose method the release lacks fails singly.
-        if let Some(found) = live.find(&release).filter(|found| found.serving.has(method)) {
-            let reservation = found.serving.reserve(method, count, deadline)?;
-            admitted.insert((release, method), Mutex::new(reservation));
+        if questions > 0 && live.serving.has(method) {
+            let reservation = live.serving.reserve(method, questions, deadline)?;
+            admitted.insert((release.to_owned(), method), Mutex::new(reservation));
         }
     }
     Ok((all, admitted))
@@ -196,17 +204,18 @@ async fn complete_item(
     state: &AppState,
     (request, scopes): (&RequestId, &Scopes),
     admitted: &Admitted,
-    item: Result<CompleteBody, Problem>,
+    item: Result<Routed, Problem>,
 ) -> BatchItem {
     let result = match item {
-        Ok(body) => {
-            let estimate = state.live_release().ok().and_then(|live| body.estimate(&live));
-            let reserved = estimate
-                .and_then(|(release, method, count)| Some((admitted.get(&(release, method))?, count)));
+        Ok(item) => {
+            let Route { live, method, .. } = &item.route;
+            let reserved = item
+                .estimate()
+                .and_then(|count| Some((admitted.get(&(live.name().to_owned(), *method))?, count)));
             if let Some((reservation, count)) = reserved {
                 reservation.lock().unwrap_or_else(PoisonError::into_inner).spend(count);
             }
-            complete_outfit(state, scopes, body, reserved.is_some()).await
+            complete_routed(state, scopes, item, reserved.is_some()).await
         }
         Err(problem) => Err(problem),
     };
