@@ -1,10 +1,10 @@
-//! What `/articles` and `/customers` have in common: reading, putting, patching, deleting and importing.
+//! What `/articles` and `/customers` have in common: reading, putting, patching and deleting.
 
 use std::fmt;
 
 use atelier_core::domain::{PatchError, Schema};
 use axum::{
-    extract::{Request, State},
+    extract::State,
     http::StatusCode,
     response::{IntoResponse, Response},
 };
@@ -13,27 +13,19 @@ use serde::Serialize;
 use crate::platform::http::{
     AppState, Finding, Problem,
     conditions::{Conditions, differs, etag},
-    extract::{Json, Path, PathParameter, Query},
+    extract::{Json, Path, PathParameter},
     resource::{put_answer, read_answer},
     uncancelled::uncancelled,
 };
 use crate::{
     catalogue::changes::{self, Copied, Copies},
-    imports::{
-        Importable,
-        api::bulk::{self, ImportBody, Mode, TableQuery},
-    },
     people::gate::Caller,
     platform::db::{ChangeError, Stored},
     releases::LiveRelease,
 };
 
 /// A resource with bodies.
-pub(crate) trait Resource:
-    Copied<Id: PathParameter + fmt::Debug, Patch: Importable> + Importable
-{
-    /// A line of a stream that deletes.
-    type Deletion: Importable;
+pub(crate) trait Resource: Copied<Id: PathParameter + fmt::Debug> {
     /// The body of an answer.
     type Body: From<Self> + Serialize;
     /// The body of an answer to a change, with warnings.
@@ -109,23 +101,6 @@ pub(crate) async fn delete<R: Resource>(
         if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(R::unknown(&id)) }
     })
     .await
-}
-
-pub(crate) async fn import<R: Resource>(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Query(TableQuery { skip_bad, mode }): Query<TableQuery>,
-    request: Request,
-) -> Result<Json<ImportBody>, Problem> {
-    let imported = match mode {
-        Mode::Replace => bulk::import::<R>(&state, author, skip_bad, request).await,
-        Mode::Merge => bulk::import::<R::Patch>(&state, author, skip_bad, request).await,
-        Mode::Delete => {
-            let deleted = bulk::import::<R::Deletion>(&state, author, skip_bad, request).await;
-            deleted.map(ImportBody::of_deletions)
-        }
-    };
-    imported.map(Json)
 }
 
 async fn finish<R: Resource, T>(

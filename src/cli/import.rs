@@ -3,11 +3,11 @@
 //! It prints a line for each file as it is read, and the result at the end: until then the database is unchanged.
 
 use std::{
-    cell::RefCell,
     fs,
+    future::pending,
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Instant, SystemTime},
 };
 
@@ -27,7 +27,7 @@ use crate::{
     config::Config,
     imports::{
         Mirrored,
-        load::{Change, End, Imported, Options, Outcome, Step, load_files},
+        load::{Change, End, FeedTable, Imported, Opened, Options, Outcome, Step},
     },
     outcomes::events::{Recorder, Summary},
     platform::db::{Counts, Store},
@@ -161,8 +161,10 @@ impl Import {
             return events().await;
         }
         let tell = show_steps(|line| eprintln!("{line}"));
+        let opened = Opened::files(&files, &schema, &options, now)?;
+        let import = store.import(now).await?;
         let Outcome { report, end } =
-            load_files(store, &files, &schema, options.clone(), census.as_mut(), now, tell).await?;
+            opened.import(import, &options, census.as_mut(), &tell, pending(), |_, _, _| {}).await?;
         for line in report.findings() {
             eprintln!("{line}");
         }
@@ -175,7 +177,7 @@ impl Import {
                 for (table, Counts { added, changed, unchanged }) in tables {
                     let [added, changed, unchanged] = [added, changed, unchanged].map(HumanCount);
                     let retired = match retired {
-                        Some(Mirrored::Retired(retired)) if table == Article::NAME => {
+                        Some(Mirrored::Retired(retired)) if table == FeedTable::Articles => {
                             format!(", {} retired", HumanCount(retired))
                         }
                         _ => String::new(),
@@ -277,23 +279,24 @@ async fn record_events(
 }
 
 /// Shows a bar for each file while it is read, and tells a line at its end.
-pub(super) fn show_steps(tell: impl Fn(&str)) -> impl Fn(Step<'_>) {
-    let running = RefCell::new(None);
-    move |step| match step {
-        Step::Begins { path, total } => {
-            running.replace(Some((Progress::new(path, total), Instant::now())));
-        }
-        Step::Read(read) => {
-            if let Some((bar, _)) = &*running.borrow() {
-                bar.set(read);
+pub(super) fn show_steps(tell: impl Fn(&str) + Send + Sync) -> impl Fn(Step<'_>) + Send + Sync {
+    let running = Mutex::new(None);
+    move |step| {
+        let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
+        match step {
+            Step::Begins { path, total } => *running = Some((Progress::new(path, total), Instant::now())),
+            Step::Read(read) => {
+                if let Some((bar, _)) = &*running {
+                    bar.set(read);
+                }
             }
-        }
-        Step::Ended { path, good, bad } => {
-            let (bar, began) = running.take().expect("it began; this is a bug");
-            bar.finish();
-            let but = if bad > 0 { format!(", {} bad", HumanCount(bad)) } else { String::new() };
-            let (rows, seconds) = (count_rows(good + bad), began.elapsed().as_secs_f64());
-            tell(&format!("{}: {rows} read{but}, in {seconds:.1} s", path.display()));
+            Step::Ended { path, good, bad } => {
+                let (bar, began) = running.take().expect("it began; this is a bug");
+                bar.finish();
+                let but = if bad > 0 { format!(", {} bad", HumanCount(bad)) } else { String::new() };
+                let (rows, seconds) = (count_rows(good + bad), began.elapsed().as_secs_f64());
+                tell(&format!("{}: {rows} read{but}, in {seconds:.1} s", path.display()));
+            }
         }
     }
 }

@@ -6,7 +6,6 @@ use atelier_core::{
     domain::{Customer, CustomerId, CustomerPatch, PatchError, Schema},
     util::calendar,
 };
-use atelier_files::Deletion;
 use axum::{
     body::Body,
     extract::{Request, State},
@@ -27,7 +26,10 @@ use crate::catalogue::resource::{self, Resource, Target};
 use crate::{
     catalogue::search,
     experiments::api::CustomerArmBody,
-    imports::api::bulk::{ImportBody, TableQuery},
+    imports::{
+        api::bulk::{self, ImportBody, TableQuery},
+        load::FeedTable,
+    },
     outcomes::api::{
         events::{EventStored, PurchaseBody},
         feedback::FeedbackStored,
@@ -194,7 +196,6 @@ async fn patch(
 }
 
 impl Resource for Customer {
-    type Deletion = Deletion<CustomerId>;
     type Body = CustomerBody;
     type StoredBody = CustomerStored;
     type PutBody = CustomerPut;
@@ -443,10 +444,10 @@ async fn outfits(
     responses((status = 200, description = "The customers are stored", body = ImportBody)),
 )]
 async fn import(
-    state: State<AppState>,
-    caller: Caller,
-    query: Query<TableQuery>,
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Query(query): Query<TableQuery>,
     request: Request,
 ) -> Result<Json<ImportBody>, Problem> {
-    resource::import::<Customer>(state, caller, query, request).await
+    bulk::import(state, author, FeedTable::Customers, query, request).await
 }

@@ -33,9 +33,10 @@ use tokio::{
 };
 use utoipa::{IntoParams, ToSchema};
 
+pub use super::load::FeedTable;
 use super::{
     ImportError, Mirrored,
-    load::{Change, End, Imported, Opened, Options, Outcome, Step, fill},
+    load::{Change, End, Imported, Opened, Options, Outcome, Step, describe_bad},
     sql::{
         import::Import,
         imports::{ImportId, ImportState, Progress},
@@ -107,24 +108,6 @@ named!(
     Merge = "merge",
     Mirror = "mirror",
     Delete = "delete",
-);
-
-/// The table that a feed's rows belong to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum FeedTable {
-    #[default]
-    Articles,
-    Customers,
-    Outfits,
-}
-
-named!(
-    FeedTable,
-    "a table is articles, customers or outfits",
-    Articles = "articles",
-    Customers = "customers",
-    Outfits = "outfits",
 );
 
 /// How a feed is read and stored.
@@ -427,7 +410,7 @@ impl Jobs {
             Ok(_) => {}
         }
         let (schema, now) = (self.0.releases.schema(), self.0.clock.now().into());
-        Opened::table(table.as_str(), file, Path::new(&feed.0), &schema, options, now)
+        Opened::table(table, file, Path::new(&feed.0), &schema, options, now)
             .map_err(|error| describe(&error))
     }
 
@@ -638,7 +621,6 @@ async fn import_file(
         Step::Ended { .. } => {}
     };
     let mut waiting = stop.clone();
-    let counted = if table == FeedTable::Articles { census.as_mut() } else { None };
     let stopping = async move { stopped(&mut waiting).await == Stop::Cancelled };
     // A process that is killed after the commit leaves what it has done.
     let note = |import: &mut Import, report: &Report, imported: &Imported| {
@@ -646,8 +628,8 @@ async fn import_file(
         result.count(imported, options.change);
         import.note_result(id, &json!(result));
     };
-    let filled = fill(import, opened, &options, counted, tell, stopping, note).await;
-    let Outcome { report, end } = match filled {
+    let done = opened.import(import, &options, census.as_mut(), &tell, stopping, note).await;
+    let Outcome { report, end } = match done {
         Ok(outcome) => outcome,
         Err(error) => return failed(describe(&error)),
     };
@@ -659,13 +641,7 @@ async fn import_file(
         }
         End::Cancelled => return stopped_early(stop.borrow().unwrap_or(Stop::Cancelled)),
         End::Refused => {
-            let Report { good, bad, .. } = report;
-            let skip = if good > 0 {
-                format!(", or store the {good} good ones with skip_bad=true")
-            } else {
-                String::new()
-            };
-            result.failure = Some(format!("{bad} of {} rows are bad; fix them{skip}", good + bad));
+            result.failure = Some(describe_bad(&report, "rows", "skip_bad=true"));
             ImportState::Failed
         }
         End::TooManyMissing { missing, before } => {
@@ -769,12 +745,11 @@ impl JobResult {
     }
 
     fn count(&mut self, imported: &Imported, change: Change) {
-        for (_, Counts { added, changed, unchanged }) in imported.tables.iter().copied() {
-            if change == Change::Delete {
-                (self.deleted, self.absent) = (changed, unchanged);
-            } else {
-                (self.added, self.changed, self.unchanged) = (added, changed, unchanged);
-            }
+        let Counts { added, changed, unchanged } = imported.counts();
+        if change == Change::Delete {
+            (self.deleted, self.absent) = (changed, unchanged);
+        } else {
+            (self.added, self.changed, self.unchanged) = (added, changed, unchanged);
         }
         match imported.retired {
             Some(Mirrored::Retired(retired)) => self.retired = retired,

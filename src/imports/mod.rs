@@ -1,7 +1,7 @@
-//! Stores the rows of a file, for `atelier import`, the bulk routes and feeds.
+//! Stores the rows of files, for `atelier import`, the demo, the bulk routes and feeds.
 //!
-//! It reads checked rows from `files` and adds them to a [`Import`], which the caller commits or drops. [`load`] does all of
-//! that for whole files, and [`jobs`] runs it in the background.
+//! All of them come through [`load::Opened`], which opens files and stores their checked rows, all or none. [`jobs`] does that in
+//! the background.
 
 pub(crate) mod api;
 pub mod feeds;
@@ -18,12 +18,13 @@ pub use self::sql::{
     imports::{ImportId, ImportRecord, ImportState, Imports, Progress},
 };
 
-use std::{ops::RangeInclusive, time::Duration};
+use std::{ops::RangeInclusive, pin::Pin, time::Duration};
 
 use atelier_core::domain::{Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, Outfit};
 use atelier_files::{Checked, Checker, Deletion, FileError, Report, Rows, Table};
 use tokio::time::{Instant, sleep_until};
 
+use self::load::Step;
 use crate::{
     platform::db::{Counts, StoreError},
     releases::coverage::Census,
@@ -50,18 +51,46 @@ pub enum ImportError {
     Store(#[from] StoreError),
 }
 
-/// Reads, checks and stores a table. The checker reports bad rows, and the census, if there is one, what a release does not
-/// know of articles. `on_progress` gets the amount that was read, in the unit of [`Rows::progress`].
-///
-/// Parsing blocks, so this needs a runtime with several threads.
-pub async fn import_table<T: Importable>(
+/// Where an import's steps are told.
+type Tell<'a> = &'a (dyn Fn(Step<'_>) + Send + Sync);
+
+/// Rows that are read from a file, whatever their table and what they do to stored ones.
+trait Load: Send {
+    /// Reads, checks and stores the rows. The checker reports bad rows, and the census, if there is one, what a release does not
+    /// know of articles.
+    ///
+    /// Parsing blocks, so this needs a runtime with several threads.
+    fn load<'a>(
+        self: Box<Self>,
+        import: &'a mut Import,
+        checker: &'a mut Checker,
+        census: Option<&'a mut Census>,
+        tell: Tell<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<Counts, ImportError>> + Send + 'a>>;
+}
+
+impl<T: Importable> Load for Rows<T> {
+    fn load<'a>(
+        self: Box<Self>,
+        import: &'a mut Import,
+        checker: &'a mut Checker,
+        census: Option<&'a mut Census>,
+        tell: Tell<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<Counts, ImportError>> + Send + 'a>> {
+        Box::pin(import_table(import, checker, *self, census, tell))
+    }
+}
+
+async fn import_table<T: Importable>(
     import: &mut Import,
     checker: &mut Checker,
     rows: Rows<T>,
     mut census: Option<&mut Census>,
-    on_progress: impl Fn(u64),
+    tell: Tell<'_>,
 ) -> Result<Counts, ImportError> {
-    let bad_before = checker.report().bad;
+    let path = rows.path().to_owned();
+    let Report { good, bad, .. } = *checker.report();
+    tell(Step::Begins { path: &path, total: rows.progress().1 });
     let mut read = checker.check(rows);
     let mut counts = Counts::default();
     let (mut most, mut free_until) = (*SLICE.start(), Instant::now());
@@ -87,10 +116,12 @@ pub async fn import_table<T: Importable>(
         for (place, reason) in merged.refused {
             read.refuse(lines[place], reason);
         }
-        on_progress(read.progress().0);
+        tell(Step::Read(read.progress().0));
     }
     drop(read);
-    import.leave_out(T::NAME, checker.report().bad - bad_before);
+    let report = checker.report();
+    tell(Step::Ended { path: &path, good: report.good - good, bad: report.bad - bad });
+    import.leave_out(T::NAME, report.bad - bad);
     Ok(counts)
 }
 
@@ -120,7 +151,7 @@ pub enum Mirrored {
 
 /// Retires the articles that the read files do not have, not even in a bad row, up to `percent` of those that there are. Call it
 /// after the articles were imported.
-pub async fn mirror(import: &mut Import, checker: &mut Checker, percent: u8) -> Result<Mirrored, StoreError> {
+async fn mirror(import: &mut Import, checker: &mut Checker, percent: u8) -> Result<Mirrored, StoreError> {
     for (article, variant) in checker.bad_variants() {
         import.keep_variant(article, variant).await?;
     }
@@ -142,15 +173,12 @@ pub async fn mirror(import: &mut Import, checker: &mut Checker, percent: u8) -> 
 }
 
 /// Whether an import is committed: all rows are good, or the bad ones may be skipped and some are good.
-pub fn may_commit(report: &Report, skip_bad: bool) -> bool {
+fn may_commit(report: &Report, skip_bad: bool) -> bool {
     report.bad == 0 || (skip_bad && report.good > 0)
 }
 
 /// A table that can be imported.
-pub trait Importable: Table + Send + Sync {
-    /// Whether its rows refer to rows of other tables.
-    const REFERS: bool = false;
-
+trait Importable: Table + Send + Sync + 'static {
     fn put(import: &mut Import, rows: &[Self]) -> impl Future<Output = Result<Outcome, StoreError>> + Send;
 
     /// Only articles have something that a release may not know.
@@ -208,8 +236,6 @@ fn count_deleted<T>(deleted: u64, rows: &[T]) -> Outcome {
 }
 
 impl Importable for Outfit {
-    const REFERS: bool = true;
-
     async fn put(import: &mut Import, rows: &[Self]) -> Result<Outcome, StoreError> {
         import.outfits(rows).await
     }

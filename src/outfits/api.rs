@@ -2,8 +2,7 @@
 
 use atelier_core::{
     domain::{
-        ArticleId, CustomerId, OpenOutfit, Outfit, OutfitError, OutfitSize, Schema, Slot, Slots, Split,
-        Timestamp,
+        ArticleId, CustomerId, OpenOutfit, OutfitError, OutfitSize, Schema, Slot, Slots, Split, Timestamp,
     },
     util::calendar,
 };
@@ -22,7 +21,10 @@ use super::{
 };
 use crate::{
     customers::features,
-    imports::api::bulk::{self, BulkQuery, ImportBody},
+    imports::{
+        api::bulk::{self, BulkQuery, ImportBody},
+        load::FeedTable,
+    },
     outfits,
     people::{Scope, gate::Caller},
     platform::{
@@ -404,7 +406,7 @@ async fn import(
     Query(query): Query<BulkQuery>,
     request: Request,
 ) -> Result<Json<ImportBody>, Problem> {
-    bulk::import::<Outfit>(&state, author, query.skip_bad, request).await.map(Json)
+    bulk::import(state, author, FeedTable::Outfits, query, request).await
 }
 
 fn unknown(id: OutfitId) -> Problem {

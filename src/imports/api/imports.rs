@@ -3,7 +3,6 @@
 use atelier_core::{domain::Timestamp, util::calendar};
 use axum::{extract::State, http::StatusCode};
 use serde::Serialize;
-use serde_json::from_value;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
@@ -75,32 +74,29 @@ struct ProgressBody {
 impl JobBody {
     pub(crate) async fn find(state: &AppState, id: ImportId) -> Result<Self, Problem> {
         let found = state.store.imports().get(id).await?;
-        Self::new(found.ok_or_else(|| unknown(id))?)
+        found.map(Self::from).ok_or_else(|| {
+            let detail = format!("there is no import {}; the last thirty of each table are kept", id.0);
+            Problem::new(Kind::NotFound, detail)
+        })
     }
+}
 
-    fn new(record: ImportRecord) -> Result<Self, Problem> {
-        let damaged = |error| Problem::inside(Kind::Internal, error);
+impl From<ImportRecord> for JobBody {
+    fn from(record: ImportRecord) -> Self {
         let time = |at: Timestamp| calendar::moment(at.millis(), 1000, true);
-        Ok(Self {
+        Self {
             id: record.id.0,
             feed: record.feed,
-            options: from_value(record.options).map_err(damaged)?,
+            options: record.options,
             started_by: record.key.or(record.person),
             state: record.state.as_str(),
             created_at: time(record.created_at),
             started_at: record.started_at.map(time),
             ended_at: record.ended_at.map(time),
             progress: ProgressBody { read: record.progress.read, total: record.progress.total },
-            result: record.result.map(from_value).transpose().map_err(damaged)?,
-        })
+            result: record.result,
+        }
     }
-}
-
-fn unknown(id: ImportId) -> Problem {
-    Problem::new(
-        Kind::NotFound,
-        format!("there is no import {}; the last thirty of each table are kept", id.0),
-    )
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -117,13 +113,10 @@ struct ImportsBody {
 ))]
 async fn list(State(state): State<AppState>) -> Result<Json<ImportsBody>, Problem> {
     let imports = state.store.imports().list().await?.into_iter().map(|record| {
-        let mut body = JobBody::new(record)?;
-        if let Some(result) = &mut body.result {
-            (result.errors, result.notes) = (None, None);
-        }
-        Ok(body)
+        let result = record.result.map(|result| JobResult { errors: None, notes: None, ..result });
+        JobBody::from(ImportRecord { result, ..record })
     });
-    Ok(Json(ImportsBody { imports: imports.collect::<Result<_, Problem>>()? }))
+    Ok(Json(ImportsBody { imports: imports.collect() }))
 }
 
 /// One import
