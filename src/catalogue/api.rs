@@ -25,7 +25,10 @@ use utoipa::{
 use utoipa_axum::routes;
 
 use super::sql::ArticleFilter;
-use crate::catalogue::resource::{self, Resource, Target};
+use super::{
+    changes::Copies,
+    resource::{self, Resource, Target},
+};
 use crate::{
     imports::{
         api::bulk::{self, ImportBody, TableQuery},
@@ -488,6 +491,10 @@ impl Resource for Article {
             PatchError::Untyped(id) => Self::unknown(&id),
             PatchError::Article(error) => refuse(&error),
         }
+    }
+
+    async fn refresh(copies: Copies<'_>, _: &ArticleId) {
+        copies.refresh_articles().await;
     }
 
     fn stored(self, _: Vec<Finding>, live: Option<&LiveRelease>) -> ArticleStored {

@@ -18,14 +18,14 @@ use crate::platform::http::{
     uncancelled::uncancelled,
 };
 use crate::{
-    catalogue::changes::{self, Copied, Copies},
+    catalogue::changes::Copies,
     people::gate::Caller,
-    platform::db::{ChangeError, Stored},
+    platform::db::{self, ChangeError, Stored},
     releases::LiveRelease,
 };
 
 /// A resource with bodies.
-pub(crate) trait Resource: Copied<Id: PathParameter + fmt::Debug> {
+pub(crate) trait Resource: db::Resource<Id: PathParameter + fmt::Debug> {
     /// The body of an answer.
     type Body: From<Self> + Serialize;
     /// The body of an answer to a change, with warnings.
@@ -45,6 +45,8 @@ pub(crate) trait Resource: Copied<Id: PathParameter + fmt::Debug> {
     ) -> Result<(Self::Patch, Vec<Finding>), Problem>;
     /// The problem of a patch that cannot be applied.
     fn refuse(error: PatchError) -> Problem;
+    /// Brings the copy in memory of the value with this id up to date.
+    fn refresh(copies: Copies<'_>, id: &Self::Id) -> impl Future<Output = ()> + Send;
     /// Adds warnings about what the live release does not know.
     fn stored(self, warnings: Vec<Finding>, live: Option<&LiveRelease>) -> Self::StoredBody;
 }
@@ -103,13 +105,14 @@ pub(crate) async fn delete<R: Resource>(
     .await
 }
 
+/// Brings the copy of the value with this id up to date, also after an error, because the value may have been stored.
 async fn finish<R: Resource, T>(
     state: &AppState,
     id: &R::Id,
     changed: Result<T, ChangeError>,
 ) -> Result<T, Problem> {
-    let copies = Copies { profiles: &state.profiles, releases: &state.releases };
-    changes::finish::<R, T>(copies, id, changed).await.map_err(|error| match error {
+    R::refresh(state.copies(), id).await;
+    changed.map_err(|error| match error {
         ChangeError::Missing => R::unknown(id),
         ChangeError::Differs(current) => differs(current.as_ref()),
         ChangeError::Invalid(error) => R::refuse(error),

@@ -22,9 +22,12 @@ use super::{
     features,
     sql::{notes::CustomerNote, personal_data::PersonalData},
 };
-use crate::catalogue::resource::{self, Resource, Target};
 use crate::{
-    catalogue::search,
+    catalogue::{
+        changes::Copies,
+        resource::{self, Resource, Target},
+        search,
+    },
     experiments::api::CustomerArmBody,
     imports::{
         api::bulk::{self, ImportBody, TableQuery},
@@ -226,6 +229,10 @@ impl Resource for Customer {
 
     fn refuse(error: PatchError) -> Problem {
         Problem::invalid(vec![Finding::at("", error.to_string())])
+    }
+
+    async fn refresh(copies: Copies<'_>, id: &CustomerId) {
+        copies.forget_customer(id);
     }
 
     fn stored(self, warnings: Vec<Finding>, _: Option<&LiveRelease>) -> CustomerStored {

@@ -35,8 +35,9 @@ use utoipa::{IntoParams, ToSchema};
 
 pub use super::load::FeedTable;
 use super::{
-    ImportError, Mirrored,
+    ImportError, LONGEST, Mirrored,
     load::{Change, End, Imported, Opened, Options, Outcome, Step, describe_bad},
+    shortened,
     sql::{
         import::Import,
         imports::{ImportId, ImportState, Progress},
@@ -58,9 +59,8 @@ const TRY: Duration = Duration::from_secs(1);
 const STOPPING: Duration = Duration::from_secs(2);
 /// The most jobs of a replica: each keeps a file.
 const MOST: usize = 16;
-/// How many rows of a kind of error a result quotes, and the most characters of a text.
+/// How many rows of a kind of error a result quotes.
 const QUOTED: usize = 5;
-const LONGEST: usize = 1000;
 /// By default at most this percentage of the catalogue may vanish at once.
 const MIRROR_LIMIT: u8 = 20;
 
@@ -203,6 +203,7 @@ impl FeedOptions {
             dialect: Dialect { delimiter, encoding, map, not_worn: not_worn.clone() },
             most_rows,
             mirror: (*mode == Mode::Mirror).then(|| self.mirror_limit.unwrap_or(MIRROR_LIMIT)),
+            plain_lines: false,
         })
     }
 }
@@ -342,7 +343,7 @@ struct Job {
 
 /// Where a job's file comes from.
 enum Source {
-    Opened(Box<Opened>),
+    Opened(Opened),
     /// From elsewhere, while the job is there already. None if it is the file that was read before.
     Fetched(Pin<Box<dyn Future<Output = Result<Option<File>, String>> + Send>>),
 }
@@ -379,7 +380,7 @@ impl Jobs {
         let read = options.read(&self.0.not_worn, Some(self.0.rows)).map_err(StartError::Options)?;
         let length = file.metadata().map_or(0, |metadata| metadata.len());
         let opened = tokio::task::block_in_place(|| self.open(feed, options.table, &read, file));
-        let source = Source::Opened(Box::new(opened.map_err(StartError::File)?));
+        let source = Source::Opened(opened.map_err(StartError::File)?);
         self.spawn(author, feed, options, read, (length, source)).await.map(|(id, _)| id)
     }
 
@@ -538,7 +539,7 @@ impl Jobs {
     async fn work(&self, job: Job, source: Source, gauge: Arc<Gauge>) -> (ImportState, JobResult) {
         let (shared, mut stop) = (&*self.0, job.stop.clone());
         let fetched = match source {
-            Source::Opened(opened) => Ok(Some(*opened)),
+            Source::Opened(opened) => Ok(Some(opened)),
             Source::Fetched(file) => tokio::select! {
                 file = file => file.and_then(|file| {
                     // What a server sends may be no feed, and nobody's business.
@@ -707,10 +708,7 @@ impl JobResult {
     fn new(table: FeedTable, report: &Report, census: Option<Census>) -> Self {
         // Of customers nothing is kept that an erasure would have to find.
         let quote = |text: &str| {
-            let mut text =
-                if table == FeedTable::Articles { name_parameters(text) } else { without_values(text) };
-            abbreviate(&mut text, LONGEST);
-            text
+            shortened(if table == FeedTable::Articles { name_parameters(text) } else { without_values(text) })
         };
         let line = |error: &RowError| LineError { line: error.line, detail: quote(&error.reason) };
         let kind = |bad: &BadRows| ErrorKind {
@@ -724,10 +722,7 @@ impl JobResult {
             let all = if *rows > 1 { format!(" ({rows} rows in all)") } else { String::new() };
             format!("{unit} {line}: {}{all}", quote(&warning.to_string()))
         };
-        let unknown = census.into_iter().flat_map(Census::into_warnings).map(|mut text| {
-            abbreviate(&mut text, LONGEST);
-            text
-        });
+        let unknown = census.into_iter().flat_map(Census::into_warnings).map(shortened);
         let notes = report
             .unread
             .iter()

@@ -15,7 +15,7 @@ use atelier_files::{Checker, Deletion, Dialect, FileError, Files, InputFormat, R
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Import, ImportError, Importable, Load, Mirrored, Tell, may_commit, mirror};
+use super::{Import, ImportError, Importable, Load, Mirrored, Tell, import_table, may_commit, mirror};
 use crate::{platform::db::Counts, releases::coverage::Census};
 
 /// The result of an import.
@@ -95,6 +95,8 @@ pub struct Options {
     pub change: Change,
     /// The format of the articles, or of a single file; `None` if it shows.
     pub format: Option<InputFormat>,
+    /// Read JSON Lines as they are, neither compressed nor in another encoding.
+    pub plain_lines: bool,
     pub dialect: Dialect,
     /// Retire articles that the file lacks, up to this percentage of the catalogue.
     pub mirror: Option<u8>,
@@ -130,10 +132,9 @@ pub enum Step<'a> {
 
 /// The files of an import, in the order in which they refer to each other. All are opened before the first row is stored, so that a
 /// wrong header in the last file is reported at once.
-#[derive(Default)]
 #[expect(missing_debug_implementations, reason = "readers of rows have none")]
 pub struct Opened {
-    tables: Vec<(FeedTable, Box<dyn Load>)>,
+    tables: Vec<(FeedTable, Load)>,
     retired: Vec<ArticleId>,
 }
 
@@ -143,20 +144,12 @@ struct Source<'a> {
     path: &'a Path,
     schema: &'a Schema,
     options: &'a Options,
-    format: SourceFormat,
+    format: Option<InputFormat>,
     now: Timestamp,
 }
 
-/// How an open file is read.
-enum SourceFormat {
-    /// `None` if it shows.
-    Any(Option<InputFormat>),
-    /// JSON Lines, neither compressed nor in another encoding.
-    PlainLines,
-}
-
 impl Source<'_> {
-    fn open(self, table: FeedTable) -> Result<(FeedTable, Box<dyn Load>), FileError> {
+    fn open(self, table: FeedTable) -> Result<(FeedTable, Load), FileError> {
         let rows = match (table, self.options.change) {
             (FeedTable::Articles, Change::Replace) => self.rows::<Article>(),
             (FeedTable::Articles, Change::Merge) => self.rows::<ArticlePatch>(),
@@ -169,19 +162,18 @@ impl Source<'_> {
         Ok((table, rows?))
     }
 
-    fn rows<T: Importable>(self) -> Result<Box<dyn Load>, FileError> {
+    fn rows<T: Importable>(self) -> Result<Load, FileError> {
         let Self { file, path, schema, options, format, now } = self;
-        let rows = match format {
-            SourceFormat::Any(format) => {
-                atelier_files::read_open::<T>(file, path, schema, format, now, &options.dialect)?
-            }
-            SourceFormat::PlainLines => {
-                let refuse = |source| FileError::Open { path: path.to_owned(), source };
-                let length = file.metadata().map_err(refuse)?.len();
-                atelier_files::read_json_lines(file, length, path, schema)?
-            }
+        let rows = if options.plain_lines {
+            let refuse = |source| FileError::Open { path: path.to_owned(), source };
+            let length = file.metadata().map_err(refuse)?.len();
+            atelier_files::read_json_lines::<T>(file, length, path, schema)?
+        } else {
+            atelier_files::read_open(file, path, schema, format, now, &options.dialect)?
         };
-        Ok(Box::new(rows))
+        Ok(Box::new(move |import, checker, census, tell| {
+            Box::pin(import_table(import, checker, rows, census, tell))
+        }))
     }
 }
 
@@ -194,7 +186,7 @@ impl Opened {
     ) -> Result<Self, ImportError> {
         let open = |table, path: &Option<PathBuf>, format| {
             let Some(path) = path else { return Ok(None) };
-            let (file, format) = (atelier_files::open(path)?, SourceFormat::Any(format));
+            let file = atelier_files::open(path)?;
             Source { file, path, schema, options, format, now }.open(table).map(Some)
         };
         let (articles, customers, outfits) = FileError::together(
@@ -219,22 +211,8 @@ impl Opened {
         options: &Options,
         now: Timestamp,
     ) -> Result<Self, ImportError> {
-        let format = SourceFormat::Any(options.format);
-        let opened = Source { file, path, schema, options, format, now }.open(table)?;
+        let opened = Source { file, path, schema, options, format: options.format, now }.open(table)?;
         options.dialect.check_used().map_err(ImportError::Mapping)?;
-        Ok(Self { tables: vec![opened], retired: Vec::new() })
-    }
-
-    /// The lines of a request's body.
-    pub fn body(
-        table: FeedTable,
-        file: File,
-        schema: &Schema,
-        options: &Options,
-        now: Timestamp,
-    ) -> Result<Self, ImportError> {
-        let (path, format) = (Path::new("the body"), SourceFormat::PlainLines);
-        let opened = Source { file, path, schema, options, format, now }.open(table)?;
         Ok(Self { tables: vec![opened], retired: Vec::new() })
     }
 
@@ -296,8 +274,8 @@ impl Opened {
         tell: Tell<'_>,
     ) -> Result<Imported, ImportError> {
         let mut imported = Imported::default();
-        for (table, rows) in self.tables {
-            let counts = rows.load(import, checker, census.as_deref_mut(), tell).await?;
+        for (table, load) in self.tables {
+            let counts = load(import, checker, census.as_deref_mut(), tell).await?;
             imported.tables.push((table, counts));
             if let (FeedTable::Articles, Some(percent)) = (table, options.mirror) {
                 let mirrored = mirror(import, checker, percent).await?;

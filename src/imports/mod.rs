@@ -18,10 +18,14 @@ pub use self::sql::{
     imports::{ImportId, ImportRecord, ImportState, Imports, Progress},
 };
 
-use std::{ops::RangeInclusive, pin::Pin, time::Duration};
+use std::{ops::RangeInclusive, time::Duration};
 
-use atelier_core::domain::{Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, Outfit};
+use atelier_core::{
+    domain::{Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, Outfit},
+    util::text::abbreviate,
+};
 use atelier_files::{Checked, Checker, Deletion, FileError, Report, Rows, Table};
+use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep_until};
 
 use self::load::Step;
@@ -39,6 +43,14 @@ const STORING: RangeInclusive<Duration> = Duration::from_millis(200)..=Duration:
 /// whether it has ended.
 const FREE: Duration = Duration::from_millis(100);
 
+/// The most characters of a text in an answer, which may quote a cell.
+const LONGEST: usize = 1000;
+
+fn shortened(mut text: String) -> String {
+    abbreviate(&mut text, LONGEST);
+    text
+}
+
 /// Why a table could not be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
@@ -54,32 +66,19 @@ pub enum ImportError {
 /// Where an import's steps are told.
 type Tell<'a> = &'a (dyn Fn(Step<'_>) + Send + Sync);
 
-/// Rows that are read from a file, whatever their table and what they do to stored ones.
-trait Load: Send {
-    /// Reads, checks and stores the rows. The checker reports bad rows, and the census, if there is one, what a release does not
-    /// know of articles.
-    ///
-    /// Parsing blocks, so this needs a runtime with several threads.
-    fn load<'a>(
-        self: Box<Self>,
-        import: &'a mut Import,
-        checker: &'a mut Checker,
-        census: Option<&'a mut Census>,
-        tell: Tell<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<Counts, ImportError>> + Send + 'a>>;
-}
-
-impl<T: Importable> Load for Rows<T> {
-    fn load<'a>(
-        self: Box<Self>,
-        import: &'a mut Import,
-        checker: &'a mut Checker,
-        census: Option<&'a mut Census>,
-        tell: Tell<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<Counts, ImportError>> + Send + 'a>> {
-        Box::pin(import_table(import, checker, *self, census, tell))
-    }
-}
+/// Reads, checks and stores the rows of an open file, whatever their table and what they do to stored ones. The checker reports bad
+/// rows, and the census, if there is one, what a release does not know of articles.
+///
+/// Parsing blocks, so this needs a runtime with several threads.
+type Load = Box<
+    dyn for<'a> FnOnce(
+            &'a mut Import,
+            &'a mut Checker,
+            Option<&'a mut Census>,
+            Tell<'a>,
+        ) -> BoxFuture<'a, Result<Counts, ImportError>>
+        + Send,
+>;
 
 async fn import_table<T: Importable>(
     import: &mut Import,

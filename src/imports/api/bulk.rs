@@ -3,9 +3,8 @@
 //! The stream first goes to a nameless temporary file, and from there into the database. A caller that sends slowly or stops does
 //! not block other imports, and the table is never in memory.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
-use atelier_core::util::text::abbreviate;
 use atelier_files::{CountedWarning, FileError, Report};
 use axum::extract::Request;
 use serde::{Deserialize, Serialize};
@@ -16,6 +15,7 @@ use crate::{
     imports::{
         ImportError,
         load::{Change, End, FeedTable, Imported, Opened, Options, Outcome, describe_bad},
+        shortened,
     },
     platform::{
         db::{Author, Counts},
@@ -28,9 +28,6 @@ use crate::{
     },
     releases::coverage::Census,
 };
-
-/// The most characters of a warning.
-const WARNING_LENGTH: usize = 1000;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -95,8 +92,10 @@ pub(crate) async fn import(
     check_media_type(request.headers(), MEDIA_TYPES[0], |found| MEDIA_TYPES.contains(&found))?;
     let file = spool(Incoming::new(request, state.limits.bulk_bytes, state.limits)).await?;
     let TableQuery { skip_bad, mode: change } = query.into();
-    let options = Options { skip_bad, change, most_rows: Some(state.limits.bulk_rows), ..Options::default() };
-    let opened = Opened::body(table, file, &state.schema(), &options, state.now()).map_err(refuse)?;
+    let most_rows = Some(state.limits.bulk_rows);
+    let options = Options { skip_bad, change, most_rows, plain_lines: true, ..Options::default() };
+    let path = Path::new("the body");
+    let opened = Opened::table(table, file, path, &state.schema(), &options, state.now()).map_err(refuse)?;
     let import = state.store.by(author).import(state.now()).await?;
     let mut census = state.releases.current().map(|live| Census::new(Arc::clone(live.serving.release())));
     // The caller hangs up where this is dropped.
@@ -147,15 +146,10 @@ impl ImportBody {
         let warning = |noted: &CountedWarning| {
             let others =
                 if noted.rows > 1 { format!(" ({} lines in all)", noted.rows) } else { String::new() };
-            let mut warning = noted.warning.to_string();
-            // It may quote a cell.
-            abbreviate(&mut warning, WARNING_LENGTH);
-            Finding::line(noted.line, warning + &others)
+            Finding::line(noted.line, shortened(noted.warning.to_string()) + &others)
         };
-        let unknown = census.into_iter().flat_map(Census::into_warnings).map(|mut warning| {
-            abbreviate(&mut warning, WARNING_LENGTH);
-            Finding::general(warning)
-        });
+        let unknown = census.into_iter().flat_map(Census::into_warnings);
+        let unknown = unknown.map(|warning| Finding::general(shortened(warning)));
         let body = Self {
             bad: report.bad,
             errors: errors(report),

@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 use crate::{
     imports::{
         jobs::{FeedOptions, JobResult},
-        sql::imports::{ImportId, ImportRecord},
+        sql::imports::{ImportId, ImportRecord, Progress},
     },
     people::Scope,
     platform::http::{
@@ -56,19 +56,9 @@ pub(crate) struct JobBody {
     /// When it ended; null until then.
     #[schema(examples("2026-11-21T14:34:20Z"))]
     ended_at: Option<String>,
-    progress: ProgressBody,
+    progress: Progress,
     /// Null until it has ended.
     result: Option<JobResult>,
-}
-
-/// How much of the file was read, and all of it: bytes, or rows in Parquet.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ImportProgress)]
-struct ProgressBody {
-    /// Bytes of the file that were read.
-    read: u64,
-    /// Bytes of the file.
-    total: u64,
 }
 
 impl JobBody {
@@ -93,7 +83,7 @@ impl From<ImportRecord> for JobBody {
             created_at: time(record.created_at),
             started_at: record.started_at.map(time),
             ended_at: record.ended_at.map(time),
-            progress: ProgressBody { read: record.progress.read, total: record.progress.total },
+            progress: record.progress,
             result: record.result,
         }
     }

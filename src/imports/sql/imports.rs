@@ -5,8 +5,10 @@
 use std::time::Duration;
 
 use atelier_core::{domain::Timestamp, named};
+use serde::Serialize;
 use serde_json::Value;
 use sqlx::{AnyConnection, AssertSqlSafe, FromRow, Row, any::AnyRow};
+use utoipa::ToSchema;
 
 use crate::{
     imports::jobs::{FeedOptions, JobResult},
@@ -50,10 +52,13 @@ pub struct ImportRecord {
     pub result: Option<JobResult>,
 }
 
-/// How much of a file was read, and the total: bytes, or rows in Parquet.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// How much of the file was read, and all of it: bytes, or rows in Parquet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ImportProgress)]
 pub struct Progress {
+    /// Bytes of the file that were read.
     pub read: u64,
+    /// Bytes of the file.
     pub total: u64,
 }
 

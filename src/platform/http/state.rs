@@ -190,8 +190,13 @@ impl AppState {
 
     /// Records events of the shop.
     pub(crate) fn recorder(&self) -> Recorder<'_> {
-        let copies = Copies { profiles: &self.profiles, releases: &self.releases };
-        Recorder { store: &self.store, tickets: &self.tickets, terms: self.events, copies: Some(copies) }
+        let copies = Some(self.copies());
+        Recorder { store: &self.store, tickets: &self.tickets, terms: self.events, copies }
+    }
+
+    /// What changes of articles and customers bring up to date.
+    pub(crate) fn copies(&self) -> Copies<'_> {
+        Copies { profiles: &self.profiles, releases: &self.releases }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
