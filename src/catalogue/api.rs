@@ -7,7 +7,6 @@ use atelier_core::{
     util::json_pointer::step,
 };
 use atelier_engine::packed_article::PackedArticle;
-use atelier_files::Deletion;
 use axum::{
     extract::{Request, State},
     http::StatusCode,
@@ -26,9 +25,15 @@ use utoipa::{
 use utoipa_axum::routes;
 
 use super::sql::ArticleFilter;
+use super::{
+    changes::Copies,
+    resource::{self, Resource, Target},
+};
 use crate::{
-    catalogue::resource::{self, Resource, Target},
-    imports::api::bulk::{ImportBody, TableQuery},
+    imports::{
+        api::bulk::{self, ImportBody, TableQuery},
+        load::FeedTable,
+    },
     people::{Scope, gate::Caller},
     platform::http::{
         AppState, Finding, Kind, Problem,
@@ -439,16 +444,15 @@ async fn delete(target: Target<ArticleId>) -> Result<StatusCode, Problem> {
     responses((status = 200, description = "The articles are stored", body = ImportBody)),
 )]
 async fn import(
-    state: State<AppState>,
-    caller: Caller,
-    query: Query<TableQuery>,
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Query(query): Query<TableQuery>,
     request: Request,
 ) -> Result<Json<ImportBody>, Problem> {
-    resource::import::<Article>(state, caller, query, request).await
+    bulk::import(state, author, FeedTable::Articles, query, request).await
 }
 
 impl Resource for Article {
-    type Deletion = Deletion<ArticleId>;
     type Body = ArticleBody;
     type StoredBody = ArticleStored;
     type PutBody = Map<String, Value>;
@@ -487,6 +491,10 @@ impl Resource for Article {
             PatchError::Untyped(id) => Self::unknown(&id),
             PatchError::Article(error) => refuse(&error),
         }
+    }
+
+    async fn refresh(copies: Copies<'_>, _: &ArticleId) {
+        copies.refresh_articles().await;
     }
 
     fn stored(self, _: Vec<Finding>, live: Option<&LiveRelease>) -> ArticleStored {

@@ -1,28 +1,24 @@
-//! What `/articles` and `/customers` have in common: reading, putting, patching, deleting and importing.
+//! What `/articles` and `/customers` have in common: reading, putting, patching and deleting.
 
 use std::fmt;
 
 use atelier_core::domain::{PatchError, Schema};
 use axum::{
-    extract::{Request, State},
+    extract::State,
     http::StatusCode,
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
 
 use crate::{
-    catalogue::changes::{self, Copied, Copies},
-    imports::{
-        Importable,
-        api::bulk::{self, ImportBody, Mode, TableQuery},
-    },
+    catalogue::changes::Copies,
     people::gate::Caller,
     platform::{
-        db::{ChangeError, Stored},
+        db::{self, ChangeError, Stored},
         http::{
             AppState, Finding, Problem,
             conditions::{Conditions, differs, etag},
-            extract::{Json, Path, PathParameter, Query},
+            extract::{Json, Path, PathParameter},
             resource::{put_answer, read_answer},
             uncancelled::uncancelled,
         },
@@ -31,11 +27,7 @@ use crate::{
 };
 
 /// A resource with bodies.
-pub(crate) trait Resource:
-    Copied<Id: PathParameter + fmt::Debug, Patch: Importable> + Importable
-{
-    /// A line of a stream that deletes.
-    type Deletion: Importable;
+pub(crate) trait Resource: db::Resource<Id: PathParameter + fmt::Debug> {
     /// The body of an answer.
     type Body: From<Self> + Serialize;
     /// The body of an answer to a change, with warnings.
@@ -55,6 +47,8 @@ pub(crate) trait Resource:
     ) -> Result<(Self::Patch, Vec<Finding>), Problem>;
     /// The problem of a patch that cannot be applied.
     fn refuse(error: PatchError) -> Problem;
+    /// Brings the copy in memory of the value with this id up to date.
+    fn refresh(copies: Copies<'_>, id: &Self::Id) -> impl Future<Output = ()> + Send;
     /// Adds warnings about what the live release does not know.
     fn stored(self, warnings: Vec<Finding>, live: Option<&LiveRelease>) -> Self::StoredBody;
 }
@@ -113,30 +107,14 @@ pub(crate) async fn delete<R: Resource>(
     .await
 }
 
-pub(crate) async fn import<R: Resource>(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Query(TableQuery { skip_bad, mode }): Query<TableQuery>,
-    request: Request,
-) -> Result<Json<ImportBody>, Problem> {
-    let imported = match mode {
-        Mode::Replace => bulk::import::<R>(&state, author, skip_bad, request).await,
-        Mode::Merge => bulk::import::<R::Patch>(&state, author, skip_bad, request).await,
-        Mode::Delete => {
-            let deleted = bulk::import::<R::Deletion>(&state, author, skip_bad, request).await;
-            deleted.map(ImportBody::of_deletions)
-        }
-    };
-    imported.map(Json)
-}
-
+/// Brings the copy of the value with this id up to date, also after an error, because the value may have been stored.
 async fn finish<R: Resource, T>(
     state: &AppState,
     id: &R::Id,
     changed: Result<T, ChangeError>,
 ) -> Result<T, Problem> {
-    let copies = Copies { profiles: state.profiles(), releases: state.releases() };
-    changes::finish::<R, T>(copies, id, changed).await.map_err(|error| match error {
+    R::refresh(state.copies(), id).await;
+    changed.map_err(|error| match error {
         ChangeError::Missing => R::unknown(id),
         ChangeError::Differs(current) => differs(current.as_ref()),
         ChangeError::Invalid(error) => R::refuse(error),

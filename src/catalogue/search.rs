@@ -30,23 +30,9 @@ const COUNTED: usize = 1_000;
 /// A search reads at most this many rows for each `COUNTED` results.
 const MOST_READ: usize = 20_000;
 
-/// What was found, in the order of ids.
+/// What was found, or a page of it, in the order of ids.
 #[derive(Debug)]
 pub struct Found<T> {
-    pub rows: Vec<T>,
-    /// Whether there may be more.
-    pub is_cut: bool,
-}
-
-impl<T> Default for Found<T> {
-    fn default() -> Self {
-        Self { rows: Vec::new(), is_cut: false }
-    }
-}
-
-/// A page of a search.
-#[derive(Debug)]
-pub struct FoundPage<T> {
     pub rows: Vec<T>,
     /// How many were found.
     pub count: usize,
@@ -62,21 +48,19 @@ pub async fn customers(
     synonyms: &Synonyms,
     text: &str,
     (skip, n): (usize, usize),
-) -> Result<FoundPage<Customer>, StoreError> {
+) -> Result<Found<Customer>, StoreError> {
     let search = Search::for_customers(text, schema, synonyms);
+    // No further than the last page.
+    let skip_in = |count: usize| skip.min(count.saturating_sub(1) / n * n);
     if search.0.is_empty() {
         let count = usize::try_from(store.customers().count().await?).unwrap_or(usize::MAX);
-        let rows = store.customers().page(skip.min(count.saturating_sub(1) / n * n), n).await?;
-        return Ok(FoundPage { rows, count, is_cut: false });
+        return Ok(Found { rows: store.customers().page(skip_in(count), n).await?, count, is_cut: false });
     }
     let fit = |customer: &Customer| search.fit_customer(schema, customer);
     let most = (skip + n).max(COUNTED) + 1;
-    let Found { rows, is_cut } =
-        collect(store.customers().with_words(&search.groups(), None), fit, most).await?;
-    let count = rows.len();
-    let skip = skip.min(count.saturating_sub(1) / n * n);
-    let rows = rows.into_iter().skip(skip).take(n).collect();
-    Ok(FoundPage { rows, count, is_cut })
+    let found = collect(store.customers().with_words(&search.groups(), None), fit, most).await?;
+    let rows = found.rows.into_iter().skip(skip_in(found.count)).take(n).collect();
+    Ok(Found { rows, ..found })
 }
 
 /// The customers after the id `after` whose profile has every word as a whole one, read in parts of up to `part` rows.
@@ -207,8 +191,8 @@ async fn collect<T>(
         }
     }
     let rows = if whole.is_empty() { beginnings } else { whole };
-    let is_cut = read == most_read || rows.len() == most;
-    Ok(Found { rows, is_cut })
+    let count = rows.len();
+    Ok(Found { rows, count, is_cut: read == most_read || count == most })
 }
 
 /// The words of a search.

@@ -33,7 +33,6 @@ use crate::{
         Filters, MAX_K, MAX_VARIED,
         offline::{BATCH, CountedWarning, Done, Job, Profiles, Share, Wanted, complete_part, find_parts},
     },
-    config::Overrides,
     steering::{
         documents::read_all,
         holdout::Holdout,
@@ -78,7 +77,7 @@ pub(super) struct Complete {
     #[arg(long, default_value_t = 0.0)]
     diversity: f64,
     #[command(flatten)]
-    models: ModelFlags,
+    pub(super) models: ModelFlags,
 }
 
 #[derive(Debug, Args)]
@@ -104,10 +103,6 @@ struct FilterFlags {
 }
 
 impl Complete {
-    pub(super) fn set(&self, overrides: &mut Overrides) {
-        self.models.set(overrides);
-    }
-
     pub(super) async fn run(self, settings: Settings) -> Result<ExitCode> {
         self.check()?;
         let parts = find_parts(&self.input, self.share)?;
@@ -169,15 +164,14 @@ impl Complete {
     async fn job(&self, all: &Settings) -> Result<Job> {
         let models = all.load_models(|notice| eprintln!("{notice}"))?;
         let config = &all.config;
-        let cores = inference::available_cores();
-        let workers = if config.engine.workers == 0 { cores } else { config.engine.workers };
+        let engine = all.engine();
+        let workers = engine.workers;
         let batch = match models {
             Models::Local(_) => config.engine.batch.max(BATCH),
             // The model server may not accept larger batches.
             Models::Remote(_) => config.engine.batch,
         };
-        let settings =
-            inference::Settings { workers, batch, queue: Job::queue(workers), ..config.engine.settings() };
+        let settings = inference::Settings { batch, queue: Job::queue(workers), ..engine };
         let folder = config.models.folder.join(&config.models.release);
         let loaded = Engine::new(models, settings).load(&folder);
         let serving =

@@ -1,13 +1,13 @@
 //! The demo world, for `atelier demo`, and for `atelier serve` where no database is named.
 
-use std::{path::Path, time::SystemTime};
+use std::{future::pending, path::Path, time::SystemTime};
 
 use anyhow::{Result, bail};
 use atelier_files::{Files, read_folder_schema};
 
 use super::import::show_steps;
 use crate::{
-    imports::load::{End, Outcome, load_files_if_empty},
+    imports::load::{End, Opened, Options, Outcome},
     people::{Access, Key, Opens, Scope},
     platform::db::{Name, Store},
 };
@@ -16,7 +16,7 @@ use crate::{
 pub(super) async fn fill_and_issue_key(
     store: &Store,
     folder: &Path,
-    tell: impl Fn(&str),
+    tell: impl Fn(&str) + Send + Sync,
 ) -> Result<Option<Key>> {
     if fill_if_empty(store, folder, &tell).await? {
         let label = Name::new("demo").expect("it is a name; this is a bug");
@@ -35,7 +35,11 @@ pub(super) async fn fill_and_issue_key(
 
 /// Fills an empty database with a release's data files. A release need not have any. Bad rows are left out. False if there
 /// was nothing to do.
-pub(super) async fn fill_if_empty(store: &Store, folder: &Path, tell: impl Fn(&str)) -> Result<bool> {
+pub(super) async fn fill_if_empty(
+    store: &Store,
+    folder: &Path,
+    tell: impl Fn(&str) + Send + Sync,
+) -> Result<bool> {
     if !folder.is_dir() {
         return Ok(false);
     }
@@ -44,8 +48,17 @@ pub(super) async fn fill_if_empty(store: &Store, folder: &Path, tell: impl Fn(&s
         return Ok(false);
     }
     let (schema, now) = (read_folder_schema(folder)?, SystemTime::now().into());
-    let loaded = load_files_if_empty(store, &files, &schema, now, show_steps(&tell)).await?;
-    let Some(Outcome { report, end }) = loaded else { return Ok(false) };
+    let options = Options { skip_bad: true, ..Options::default() };
+    let opened = Opened::files(&files, &schema, &options, now)?;
+    let mut import = store.import(now).await?;
+    // Within the import, so only one of two services that start together fills the database.
+    if !import.is_empty().await? {
+        import.abandon().await?;
+        return Ok(false);
+    }
+    let steps = show_steps(&tell);
+    let Outcome { report, end } =
+        opened.import(import, &options, None, &steps, pending(), |_, _, _| {}).await?;
     match end {
         End::Imported(_) => {
             for bad in &report.errors {

@@ -3,11 +3,11 @@
 //! It prints a line for each file as it is read, and the result at the end: until then the database is unchanged.
 
 use std::{
-    cell::RefCell,
     fs,
+    future::pending,
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Instant, SystemTime},
 };
 
@@ -27,7 +27,7 @@ use crate::{
     config::Config,
     imports::{
         Mirrored,
-        load::{Change, End, Imported, Options, Outcome, Step, load_files},
+        load::{Change, End, FeedTable, Imported, Opened, Options, Outcome, Step},
     },
     outcomes::events::{Recorder, Summary},
     platform::db::{Counts, Store},
@@ -138,10 +138,6 @@ impl Import {
             mirror: self.mirror.then_some(self.mirror_limit),
             ..Options::default()
         };
-        let mut census = match files.articles {
-            Some(_) => served_release(settings, store).await?.map(Census::new),
-            None => None,
-        };
         let now = SystemTime::now().into();
         let read = |path| read_looks(path, &schema, &options.dialect, self.skip_bad);
         let looks = files.looks.as_ref().map(read).transpose()?;
@@ -149,67 +145,92 @@ impl Import {
         if let Some((_, looks)) = &looks {
             store_all(store, looks, "", true, now).await.context("nothing was imported")?;
         }
-        let events = async || match &self.events {
+        let imported = if files.is_empty() {
+            Some((Report::default(), Imported::default()))
+        } else {
+            import_files(settings, store, &files, &schema, &options, now).await?
+        };
+        let Some((report, imported)) = imported else { return Ok(ExitCode::FAILURE) };
+        eprintln!("imported into {store}:");
+        print_tables(&imported);
+        store_looks(store, looks, now).await?;
+        print_left_out(&report, &imported);
+        match &self.events {
             Some(path) => {
                 record_events(settings, store, path, &schema, &options.dialect, self.skip_bad, now).await
             }
             None => Ok(ExitCode::SUCCESS),
+        }
+    }
+}
+
+/// Imports the tables and prints what is wrong with them. None if they were refused.
+async fn import_files(
+    settings: &Settings,
+    store: &Store,
+    files: &Files,
+    schema: &Schema,
+    options: &Options,
+    now: Timestamp,
+) -> Result<Option<(Report, Imported)>> {
+    let mut census = match files.articles {
+        Some(_) => served_release(settings, store).await?.map(Census::new),
+        None => None,
+    };
+    let tell = show_steps(|line| eprintln!("{line}"));
+    let opened = Opened::files(files, schema, options, now)?;
+    let import = store.import(now).await?;
+    let Outcome { report, end } =
+        opened.import(import, options, census.as_mut(), &tell, pending(), |_, _, _| {}).await?;
+    for line in report.findings() {
+        eprintln!("{line}");
+    }
+    for warning in census.map(Census::into_warnings).unwrap_or_default() {
+        eprintln!("note: {warning}");
+    }
+    match end {
+        End::Imported(imported) => return Ok(Some((report, imported))),
+        End::Refused => eprintln!("{}", refusal(&report)),
+        End::TooManyMissing { missing, before } => {
+            eprintln!("{}", too_many_missing(missing, before, options.mirror.unwrap_or_default()));
+        }
+        End::Stopped(error) => return Err(error).context("nothing was imported"),
+        End::Cancelled => unreachable!("only jobs are cancelled; this is a bug"),
+    }
+    Ok(None)
+}
+
+fn print_tables(Imported { tables, retired }: &Imported) {
+    for (table, counts) in tables {
+        let retired = match retired {
+            Some(Mirrored::Retired(retired)) if *table == FeedTable::Articles => {
+                format!(", {} retired", HumanCount(*retired))
+            }
+            _ => String::new(),
         };
-        if files.is_empty() {
-            eprintln!("imported into {store}:");
-            store_looks(store, looks, now).await?;
-            return events().await;
-        }
-        let tell = show_steps(|line| eprintln!("{line}"));
-        let Outcome { report, end } =
-            load_files(store, &files, &schema, options.clone(), census.as_mut(), now, tell).await?;
-        for line in report.findings() {
-            eprintln!("{line}");
-        }
-        for warning in census.map(Census::into_warnings).unwrap_or_default() {
-            eprintln!("note: {warning}");
-        }
-        match end {
-            End::Imported(Imported { tables, retired }) => {
-                eprintln!("imported into {store}:");
-                for (table, Counts { added, changed, unchanged }) in tables {
-                    let [added, changed, unchanged] = [added, changed, unchanged].map(HumanCount);
-                    let retired = match retired {
-                        Some(Mirrored::Retired(retired)) if table == Article::NAME => {
-                            format!(", {} retired", HumanCount(retired))
-                        }
-                        _ => String::new(),
-                    };
-                    eprintln!("  {table}: {added} new, {changed} changed, {unchanged} unchanged{retired}");
-                }
-                store_looks(store, looks, now).await?;
-                if retired == Some(Mirrored::BadRows) {
-                    eprintln!(
-                        "no article was retired, because the id of a bad row cannot be read; fix it and import again"
-                    );
-                }
-                if report.left_out > 0 {
-                    eprintln!(
-                        "left out, because they are not for sale, not wearable or the parents of variants: {}",
-                        HumanCount(report.left_out)
-                    );
-                }
-                if report.bad > 0 {
-                    eprintln!("skipped: {} bad {}", HumanCount(report.bad), row_or_rows(report.bad));
-                }
-                events().await
-            }
-            End::Refused => {
-                eprintln!("{}", refusal(&report));
-                Ok(ExitCode::FAILURE)
-            }
-            End::TooManyMissing { missing, before } => {
-                eprintln!("{}", too_many_missing(missing, before, self.mirror_limit));
-                Ok(ExitCode::FAILURE)
-            }
-            End::Stopped(error) => Err(error).context("nothing was imported"),
-            End::Cancelled => unreachable!("only jobs are cancelled; this is a bug"),
-        }
+        eprintln!("  {table}: {}{retired}", describe_counts(*counts));
+    }
+}
+
+fn describe_counts(Counts { added, changed, unchanged }: Counts) -> String {
+    let [added, changed, unchanged] = [added, changed, unchanged].map(HumanCount);
+    format!("{added} new, {changed} changed, {unchanged} unchanged")
+}
+
+fn print_left_out(report: &Report, imported: &Imported) {
+    if imported.retired == Some(Mirrored::BadRows) {
+        eprintln!(
+            "no article was retired, because the id of a bad row cannot be read; fix it and import again"
+        );
+    }
+    if report.left_out > 0 {
+        eprintln!(
+            "left out, because they are not for sale, not wearable or the parents of variants: {}",
+            HumanCount(report.left_out)
+        );
+    }
+    if report.bad > 0 {
+        eprintln!("skipped: {} bad {}", HumanCount(report.bad), row_or_rows(report.bad));
     }
 }
 
@@ -244,9 +265,7 @@ async fn store_looks(
 ) -> Result<()> {
     let Some((path, looks)) = looks else { return Ok(()) };
     let file = path.file_name().unwrap_or_default().to_string_lossy();
-    let Counts { added, changed, unchanged } = store_all(store, &looks, &file, false, now).await?;
-    let [added, changed, unchanged] = [added, changed, unchanged].map(HumanCount);
-    eprintln!("  looks: {added} new, {changed} changed, {unchanged} unchanged");
+    eprintln!("  looks: {}", describe_counts(store_all(store, &looks, &file, false, now).await?));
     Ok(())
 }
 
@@ -277,23 +296,24 @@ async fn record_events(
 }
 
 /// Shows a bar for each file while it is read, and tells a line at its end.
-pub(super) fn show_steps(tell: impl Fn(&str)) -> impl Fn(Step<'_>) {
-    let running = RefCell::new(None);
-    move |step| match step {
-        Step::Begins { path, total } => {
-            running.replace(Some((Progress::new(path, total), Instant::now())));
-        }
-        Step::Read(read) => {
-            if let Some((bar, _)) = &*running.borrow() {
-                bar.set(read);
+pub(super) fn show_steps(tell: impl Fn(&str) + Send + Sync) -> impl Fn(Step<'_>) + Send + Sync {
+    let running = Mutex::new(None);
+    move |step| {
+        let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
+        match step {
+            Step::Begins { path, total } => *running = Some((Progress::new(path, total), Instant::now())),
+            Step::Read(read) => {
+                if let Some((bar, _)) = &*running {
+                    bar.set(read);
+                }
             }
-        }
-        Step::Ended { path, good, bad } => {
-            let (bar, began) = running.take().expect("it began; this is a bug");
-            bar.finish();
-            let but = if bad > 0 { format!(", {} bad", HumanCount(bad)) } else { String::new() };
-            let (rows, seconds) = (count_rows(good + bad), began.elapsed().as_secs_f64());
-            tell(&format!("{}: {rows} read{but}, in {seconds:.1} s", path.display()));
+            Step::Ended { path, good, bad } => {
+                let (bar, began) = running.take().expect("it began; this is a bug");
+                bar.finish();
+                let but = if bad > 0 { format!(", {} bad", HumanCount(bad)) } else { String::new() };
+                let (rows, seconds) = (count_rows(good + bad), began.elapsed().as_secs_f64());
+                tell(&format!("{}: {rows} read{but}, in {seconds:.1} s", path.display()));
+            }
         }
     }
 }

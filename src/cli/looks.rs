@@ -22,7 +22,6 @@ use indicatif::HumanCount;
 use super::{ModelFlags, Settings, progress::Progress};
 use crate::{
     completion::{asking::Times, offline::Share},
-    config::Overrides,
     customers::profiles::Profiles,
     platform::fault::ServiceError,
     releases::{LiveRelease, Releases},
@@ -60,14 +59,10 @@ pub(super) struct Looks {
     #[arg(long, value_name = "INDEX/COUNT", default_value = "0/1")]
     share: Share,
     #[command(flatten)]
-    models: ModelFlags,
+    pub(super) models: ModelFlags,
 }
 
 impl Looks {
-    pub(super) fn set(&self, overrides: &mut Overrides) {
-        self.models.set(overrides);
-    }
-
     pub(super) async fn run(self, settings: Settings) -> Result<ExitCode> {
         if !(1..=MOST).contains(&self.n) {
             bail!("--n must be from 1 to {MOST}, found {}", self.n);
@@ -99,10 +94,9 @@ impl Looks {
     async fn load(&self, all: &Settings) -> Result<(Arc<LiveRelease>, Profiles, usize)> {
         let store = all.open_existing(all.database()?).await?;
         let config = &all.config;
-        let cores = inference::available_cores();
-        let workers = if config.engine.workers == 0 { cores } else { config.engine.workers };
-        let queue = workers * AT_A_TIME * QUESTIONS;
-        let settings = inference::Settings { workers, queue, ..config.engine.settings() };
+        let engine = all.engine();
+        let workers = engine.workers;
+        let settings = inference::Settings { queue: workers * AT_A_TIME * QUESTIONS, ..engine };
         let engine = Engine::new(all.load_models(|notice| eprintln!("{notice}"))?, settings);
         let profiles = Profiles::new(store.clone(), config.profiles.keep());
         let releases = Releases::new(engine, store, config.models.folder.clone(), &config.shop.currency);

@@ -19,7 +19,7 @@ use std::{env, path::PathBuf, process::ExitCode, time::Duration};
 use anyhow::{Context, Result, anyhow};
 use atelier_core::util::text::describe_error;
 use atelier_engine::{
-    inference::{Device, LoadError, ModelError, Models},
+    inference::{self, Device, LoadError, ModelError, Models},
     onnx_runtime::{self, FetchError, LibraryError, OnnxRuntime},
 };
 use clap::{Args, CommandFactory, Parser, Subcommand, error::ErrorKind};
@@ -84,6 +84,18 @@ enum Verb {
     CheckHealth,
 }
 
+impl Verb {
+    /// The flags of a verb that uses models.
+    fn models(&self) -> Option<&ModelFlags> {
+        match self {
+            Self::Serve(serve) | Self::Demo(serve) => Some(&serve.models),
+            Self::Complete(complete) => Some(&complete.models),
+            Self::Looks(looks) => Some(&looks.models),
+            _ => None,
+        }
+    }
+}
+
 /// The flags of verbs that use models.
 #[derive(Debug, Default, Args)]
 struct ModelFlags {
@@ -144,18 +156,10 @@ fn run(cli: Cli) -> Result<ExitCode> {
     if let Some(ignored) = cli.serve.ignored_by(&verb) {
         Cli::command().error(ErrorKind::ArgumentConflict, ignored).exit();
     }
-    match &verb {
-        Verb::Serve(serve) | Verb::Demo(serve) => serve.set(&mut overrides),
-        Verb::Complete(complete) => complete.set(&mut overrides),
-        Verb::Looks(looks) => looks.set(&mut overrides),
-        Verb::Import(_)
-        | Verb::Export(_)
-        | Verb::SignInLink(_)
-        | Verb::Key(_)
-        | Verb::Migrate
-        | Verb::Backup(_)
-        | Verb::Restore(_)
-        | Verb::CheckHealth => {}
+    if let Verb::Serve(serve) | Verb::Demo(serve) = &verb {
+        serve.set(&mut overrides);
+    } else if let Some(models) = verb.models() {
+        models.set(&mut overrides);
     }
     let (config, origins) = Config::read(cli.config.as_deref(), overrides)?;
     let settings = Settings { config, origins };
@@ -218,6 +222,13 @@ impl Settings {
     fn limited(&self, opened: Result<Store, OpenError>) -> Result<Store> {
         let store = opened.with_context(|| self.origins.name("database.url"))?;
         Ok(store.with_row_bytes(self.config.limits.row_bytes))
+    }
+
+    /// How models answer for a verb that has the machine to itself.
+    fn engine(&self) -> inference::Settings {
+        let engine = &self.config.engine;
+        let workers = if engine.workers == 0 { inference::available_cores() } else { engine.workers };
+        inference::Settings { workers, ..engine.settings() }
     }
 
     /// Where models run. ONNX Runtime is found, or downloaded, only if it is needed.

@@ -60,7 +60,7 @@ pub(super) struct Serve {
     #[arg(long, value_name = "HOST:PORT")]
     address: Option<String>,
     #[command(flatten)]
-    models: ModelFlags,
+    pub(super) models: ModelFlags,
 }
 
 impl Serve {
@@ -75,11 +75,10 @@ impl Serve {
     pub(super) fn ignored_by(&self, verb: &Verb) -> Option<String> {
         let serves = matches!(verb, Verb::Serve(_) | Verb::Demo(_));
         let reads_address = serves || matches!(verb, Verb::CheckHealth | Verb::SignInLink(_));
-        let reads_models = serves || matches!(verb, Verb::Complete(_) | Verb::Looks(_));
         if self.address.is_some() && !reads_address {
             return Some("only `serve`, `demo`, `check-health` and `sign-in-link` read --address".to_owned());
         }
-        let (_, _, flag, _) = self.models.given().next().filter(|_| !reads_models)?;
+        let (_, _, flag, _) = self.models.given().next().filter(|_| verb.models().is_none())?;
         Some(format!("only `serve`, `complete`, `looks` and `demo` read {flag}"))
     }
 }

@@ -1,7 +1,6 @@
 //! `/customers`: the customers and their features.
 
 use atelier_core::domain::{Customer, CustomerId, CustomerPatch, PatchError, Schema};
-use atelier_files::Deletion;
 use axum::{
     extract::{Request, State},
     http::StatusCode,
@@ -15,10 +14,14 @@ use utoipa_axum::routes;
 use super::features;
 use crate::{
     catalogue::{
+        changes::Copies,
         resource::{self, Resource, Target},
         search,
     },
-    imports::api::bulk::{ImportBody, TableQuery},
+    imports::{
+        api::bulk::{self, ImportBody, TableQuery},
+        load::FeedTable,
+    },
     people::{Scope, gate::Caller},
     platform::http::{
         AppState, Finding, Kind, Problem,
@@ -175,7 +178,6 @@ async fn patch(
 }
 
 impl Resource for Customer {
-    type Deletion = Deletion<CustomerId>;
     type Body = CustomerBody;
     type StoredBody = CustomerStored;
     type PutBody = CustomerPut;
@@ -206,6 +208,10 @@ impl Resource for Customer {
 
     fn refuse(error: PatchError) -> Problem {
         Problem::invalid(vec![Finding::at("", error.to_string())])
+    }
+
+    async fn refresh(copies: Copies<'_>, id: &CustomerId) {
+        copies.forget_customer(id);
     }
 
     fn stored(self, warnings: Vec<Finding>, _: Option<&LiveRelease>) -> CustomerStored {
@@ -242,10 +248,10 @@ async fn erase(target: Target<CustomerId>) -> Result<StatusCode, Problem> {
     responses((status = 200, description = "The customers are stored", body = ImportBody)),
 )]
 async fn import(
-    state: State<AppState>,
-    caller: Caller,
-    query: Query<TableQuery>,
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Query(query): Query<TableQuery>,
     request: Request,
 ) -> Result<Json<ImportBody>, Problem> {
-    resource::import::<Customer>(state, caller, query, request).await
+    bulk::import(state, author, FeedTable::Customers, query, request).await
 }

@@ -33,9 +33,11 @@ use tokio::{
 };
 use utoipa::{IntoParams, ToSchema};
 
+pub use super::load::FeedTable;
 use super::{
-    ImportError, Mirrored,
-    load::{Change, End, Imported, Opened, Options, Outcome, Step, fill},
+    ImportError, LONGEST, Mirrored,
+    load::{Change, End, Imported, Opened, Options, Outcome, Step, describe_bad},
+    shortened,
     sql::{
         import::Import,
         imports::{ImportId, ImportState, Progress},
@@ -60,9 +62,8 @@ const TRY: Duration = Duration::from_secs(1);
 const STOPPING: Duration = Duration::from_secs(2);
 /// The most jobs of a replica: each keeps a file.
 const MOST: usize = 16;
-/// How many rows of a kind of error a result quotes, and the most characters of a text.
+/// How many rows of a kind of error a result quotes.
 const QUOTED: usize = 5;
-const LONGEST: usize = 1000;
 /// By default at most this percentage of the catalogue may vanish at once.
 const MIRROR_LIMIT: u8 = 20;
 
@@ -110,24 +111,6 @@ named!(
     Merge = "merge",
     Mirror = "mirror",
     Delete = "delete",
-);
-
-/// The table that a feed's rows belong to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum FeedTable {
-    #[default]
-    Articles,
-    Customers,
-    Outfits,
-}
-
-named!(
-    FeedTable,
-    "a table is articles, customers or outfits",
-    Articles = "articles",
-    Customers = "customers",
-    Outfits = "outfits",
 );
 
 /// How a feed is read and stored.
@@ -223,6 +206,7 @@ impl FeedOptions {
             dialect: Dialect { delimiter, encoding, map, not_worn: not_worn.clone() },
             most_rows,
             mirror: (*mode == Mode::Mirror).then(|| self.mirror_limit.unwrap_or(MIRROR_LIMIT)),
+            plain_lines: false,
         })
     }
 }
@@ -362,7 +346,7 @@ struct Job {
 
 /// Where a job's file comes from.
 enum Source {
-    Opened(Box<Opened>),
+    Opened(Opened),
     /// From elsewhere, while the job is there already. None if it is the file that was read before.
     Fetched(Pin<Box<dyn Future<Output = Result<Option<File>, String>> + Send>>),
 }
@@ -399,7 +383,7 @@ impl Jobs {
         let read = options.read(&self.0.not_worn, Some(self.0.rows)).map_err(StartError::Options)?;
         let length = file.metadata().map_or(0, |metadata| metadata.len());
         let opened = tokio::task::block_in_place(|| self.open(feed, options.table, &read, file));
-        let source = Source::Opened(Box::new(opened.map_err(StartError::File)?));
+        let source = Source::Opened(opened.map_err(StartError::File)?);
         self.spawn(author, feed, options, read, (length, source)).await.map(|(id, _)| id)
     }
 
@@ -430,7 +414,7 @@ impl Jobs {
             Ok(_) => {}
         }
         let (schema, now) = (self.0.releases.schema(), self.0.clock.now().into());
-        Opened::table(table.as_str(), file, Path::new(&feed.0), &schema, options, now)
+        Opened::table(table, file, Path::new(&feed.0), &schema, options, now)
             .map_err(|error| describe(&error))
     }
 
@@ -558,7 +542,7 @@ impl Jobs {
     async fn work(&self, job: Job, source: Source, gauge: Arc<Gauge>) -> (ImportState, JobResult) {
         let (shared, mut stop) = (&*self.0, job.stop.clone());
         let fetched = match source {
-            Source::Opened(opened) => Ok(Some(*opened)),
+            Source::Opened(opened) => Ok(Some(opened)),
             Source::Fetched(file) => tokio::select! {
                 file = file => file.and_then(|file| {
                     // What a server sends may be no feed, and nobody's business.
@@ -641,7 +625,6 @@ async fn import_file(
         Step::Ended { .. } => {}
     };
     let mut waiting = stop.clone();
-    let counted = if table == FeedTable::Articles { census.as_mut() } else { None };
     let stopping = async move { stopped(&mut waiting).await == Stop::Cancelled };
     // A process that is killed after the commit leaves what it has done.
     let note = |import: &mut Import, report: &Report, imported: &Imported| {
@@ -649,8 +632,8 @@ async fn import_file(
         result.count(imported, options.change);
         import.note_result(id, &json!(result));
     };
-    let filled = fill(import, opened, &options, counted, tell, stopping, note).await;
-    let Outcome { report, end } = match filled {
+    let done = opened.import(import, &options, census.as_mut(), &tell, stopping, note).await;
+    let Outcome { report, end } = match done {
         Ok(outcome) => outcome,
         Err(error) => return failed(describe(&error)),
     };
@@ -662,13 +645,7 @@ async fn import_file(
         }
         End::Cancelled => return stopped_early(stop.borrow().unwrap_or(Stop::Cancelled)),
         End::Refused => {
-            let Report { good, bad, .. } = report;
-            let skip = if good > 0 {
-                format!(", or store the {good} good ones with skip_bad=true")
-            } else {
-                String::new()
-            };
-            result.failure = Some(format!("{bad} of {} rows are bad; fix them{skip}", good + bad));
+            result.failure = Some(describe_bad(&report, "rows", "skip_bad=true"));
             ImportState::Failed
         }
         End::TooManyMissing { missing, before } => {
@@ -734,10 +711,7 @@ impl JobResult {
     fn new(table: FeedTable, report: &Report, census: Option<Census>) -> Self {
         // Of customers nothing is kept that an erasure would have to find.
         let quote = |text: &str| {
-            let mut text =
-                if table == FeedTable::Articles { name_parameters(text) } else { without_values(text) };
-            abbreviate(&mut text, LONGEST);
-            text
+            shortened(if table == FeedTable::Articles { name_parameters(text) } else { without_values(text) })
         };
         let line = |error: &RowError| LineError { line: error.line, detail: quote(&error.reason) };
         let kind = |bad: &BadRows| ErrorKind {
@@ -751,10 +725,7 @@ impl JobResult {
             let all = if *rows > 1 { format!(" ({rows} rows in all)") } else { String::new() };
             format!("{unit} {line}: {}{all}", quote(&warning.to_string()))
         };
-        let unknown = census.into_iter().flat_map(Census::into_warnings).map(|mut text| {
-            abbreviate(&mut text, LONGEST);
-            text
-        });
+        let unknown = census.into_iter().flat_map(Census::into_warnings).map(shortened);
         let notes = report
             .unread
             .iter()
@@ -772,12 +743,11 @@ impl JobResult {
     }
 
     fn count(&mut self, imported: &Imported, change: Change) {
-        for (_, Counts { added, changed, unchanged }) in imported.tables.iter().copied() {
-            if change == Change::Delete {
-                (self.deleted, self.absent) = (changed, unchanged);
-            } else {
-                (self.added, self.changed, self.unchanged) = (added, changed, unchanged);
-            }
+        let Counts { added, changed, unchanged } = imported.counts();
+        if change == Change::Delete {
+            (self.deleted, self.absent) = (changed, unchanged);
+        } else {
+            (self.added, self.changed, self.unchanged) = (added, changed, unchanged);
         }
         match imported.retired {
             Some(Mirrored::Retired(retired)) => self.retired = retired,

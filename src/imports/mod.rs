@@ -1,7 +1,7 @@
-//! Stores the rows of a file, for `atelier import`, the bulk routes and feeds.
+//! Stores the rows of files, for `atelier import`, the demo, the bulk routes and feeds.
 //!
-//! It reads checked rows from `files` and adds them to a [`Import`], which the caller commits or drops. [`load`] does all of
-//! that for whole files, and [`jobs`] runs it in the background.
+//! All of them come through [`load::Opened`], which opens files and stores their checked rows, all or none. [`jobs`] does that in
+//! the background.
 
 pub(crate) mod api;
 pub mod feeds;
@@ -18,10 +18,15 @@ pub use self::sql::{
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use atelier_core::domain::{Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, Outfit};
+use atelier_core::{
+    domain::{Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, Outfit},
+    util::text::abbreviate,
+};
 use atelier_files::{Checked, Checker, Deletion, FileError, Report, Rows, Table};
+use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep_until};
 
+use self::load::Step;
 use crate::{
     platform::db::{Counts, StoreError},
     releases::coverage::Census,
@@ -36,6 +41,14 @@ const STORING: RangeInclusive<Duration> = Duration::from_millis(200)..=Duration:
 /// whether it has ended.
 const FREE: Duration = Duration::from_millis(100);
 
+/// The most characters of a text in an answer, which may quote a cell.
+const LONGEST: usize = 1000;
+
+fn shortened(mut text: String) -> String {
+    abbreviate(&mut text, LONGEST);
+    text
+}
+
 /// Why a table could not be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
@@ -48,18 +61,33 @@ pub enum ImportError {
     Store(#[from] StoreError),
 }
 
-/// Reads, checks and stores a table. The checker reports bad rows, and the census, if there is one, what a release does not
-/// know of articles. `on_progress` gets the amount that was read, in the unit of [`Rows::progress`].
+/// Where an import's steps are told.
+type Tell<'a> = &'a (dyn Fn(Step<'_>) + Send + Sync);
+
+/// Reads, checks and stores the rows of an open file, whatever their table and what they do to stored ones. The checker reports bad
+/// rows, and the census, if there is one, what a release does not know of articles.
 ///
 /// Parsing blocks, so this needs a runtime with several threads.
-pub async fn import_table<T: Importable>(
+type Load = Box<
+    dyn for<'a> FnOnce(
+            &'a mut Import,
+            &'a mut Checker,
+            Option<&'a mut Census>,
+            Tell<'a>,
+        ) -> BoxFuture<'a, Result<Counts, ImportError>>
+        + Send,
+>;
+
+async fn import_table<T: Importable>(
     import: &mut Import,
     checker: &mut Checker,
     rows: Rows<T>,
     mut census: Option<&mut Census>,
-    on_progress: impl Fn(u64),
+    tell: Tell<'_>,
 ) -> Result<Counts, ImportError> {
-    let bad_before = checker.report().bad;
+    let path = rows.path().to_owned();
+    let Report { good, bad, .. } = *checker.report();
+    tell(Step::Begins { path: &path, total: rows.progress().1 });
     let mut read = checker.check(rows);
     let mut counts = Counts::default();
     let (mut most, mut free_until) = (*SLICE.start(), Instant::now());
@@ -85,10 +113,12 @@ pub async fn import_table<T: Importable>(
         for (place, reason) in merged.refused {
             read.refuse(lines[place], reason);
         }
-        on_progress(read.progress().0);
+        tell(Step::Read(read.progress().0));
     }
     drop(read);
-    import.leave_out(T::NAME, checker.report().bad - bad_before);
+    let report = checker.report();
+    tell(Step::Ended { path: &path, good: report.good - good, bad: report.bad - bad });
+    import.leave_out(T::NAME, report.bad - bad);
     Ok(counts)
 }
 
@@ -118,7 +148,7 @@ pub enum Mirrored {
 
 /// Retires the articles that the read files do not have, not even in a bad row, up to `percent` of those that there are. Call it
 /// after the articles were imported.
-pub async fn mirror(import: &mut Import, checker: &mut Checker, percent: u8) -> Result<Mirrored, StoreError> {
+async fn mirror(import: &mut Import, checker: &mut Checker, percent: u8) -> Result<Mirrored, StoreError> {
     for (article, variant) in checker.bad_variants() {
         import.keep_variant(article, variant).await?;
     }
@@ -140,15 +170,12 @@ pub async fn mirror(import: &mut Import, checker: &mut Checker, percent: u8) -> 
 }
 
 /// Whether an import is committed: all rows are good, or the bad ones may be skipped and some are good.
-pub fn may_commit(report: &Report, skip_bad: bool) -> bool {
+fn may_commit(report: &Report, skip_bad: bool) -> bool {
     report.bad == 0 || (skip_bad && report.good > 0)
 }
 
 /// A table that can be imported.
-pub trait Importable: Table + Send + Sync {
-    /// Whether its rows refer to rows of other tables.
-    const REFERS: bool = false;
-
+trait Importable: Table + Send + Sync + 'static {
     fn put(import: &mut Import, rows: &[Self]) -> impl Future<Output = Result<Outcome, StoreError>> + Send;
 
     /// Only articles have something that a release may not know.
@@ -206,8 +233,6 @@ fn count_deleted<T>(deleted: u64, rows: &[T]) -> Outcome {
 }
 
 impl Importable for Outfit {
-    const REFERS: bool = true;
-
     async fn put(import: &mut Import, rows: &[Self]) -> Result<Outcome, StoreError> {
         import.outfits(rows).await
     }

@@ -349,7 +349,7 @@ fn thousandths(value: f64) -> Result<i64, Fault> {
 impl AppState {
     /// Records events of the shop.
     pub(crate) fn recorder(&self) -> Recorder<'_> {
-        let copies = Copies { profiles: self.profiles(), releases: self.releases() };
-        Recorder { store: &self.store, tickets: self.tickets(), terms: *self.part(), copies: Some(copies) }
+        let copies = Some(self.copies());
+        Recorder { store: &self.store, tickets: self.tickets(), terms: *self.part(), copies }
     }
 }

@@ -2,8 +2,8 @@
 
 use atelier_core::{
     domain::{
-        ArticleId, Customer, CustomerId, OpenOutfit, Outfit, OutfitError, OutfitSize, Schema, Slot, Slots,
-        Split, Timestamp,
+        ArticleId, Customer, CustomerId, OpenOutfit, OutfitError, OutfitSize, Schema, Slot, Slots, Split,
+        Timestamp,
     },
     util::calendar,
 };
@@ -23,7 +23,10 @@ use super::{
 use crate::{
     catalogue::resource::Resource,
     customers::features,
-    imports::api::bulk::{self, BulkQuery, ImportBody},
+    imports::{
+        api::bulk::{self, BulkQuery, ImportBody},
+        load::FeedTable,
+    },
     outfits,
     people::{Scope, gate::Caller},
     platform::{
@@ -399,7 +402,7 @@ async fn import(
     Query(query): Query<BulkQuery>,
     request: Request,
 ) -> Result<Json<ImportBody>, Problem> {
-    bulk::import::<Outfit>(&state, author, query.skip_bad, request).await.map(Json)
+    bulk::import(state, author, FeedTable::Outfits, query, request).await
 }
 
 fn unknown(id: OutfitId) -> Problem {

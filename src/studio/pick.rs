@@ -84,7 +84,7 @@ pub(super) async fn pick(
     let found = if is_search || live.is_none() {
         search::articles(&state.store, state.synonyms(), words, &types).await?
     } else {
-        search::Found::default()
+        search::Found { rows: Vec::new(), count: 0, is_cut: false }
     };
     let in_outfit = |id: &ArticleId| view.slots.iter().flatten().any(|other| other == id);
     let mut found_articles = found.rows;

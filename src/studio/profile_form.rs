@@ -1,6 +1,6 @@
 //! `/studio/customers`: adding a customer, and correcting one's profile.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use askama::Template;
 use atelier_core::domain::{Customer, CustomerId, Features, Schema};
@@ -14,7 +14,6 @@ use super::{
     what_if::{Choice, Control, control_for},
 };
 use crate::{
-    catalogue::changes::{self, Copies},
     customers::wording::spaced,
     people::page::visitor::{Stylist, Visitor},
     platform::{
@@ -210,12 +209,11 @@ async fn save(
     }
     let is_new = expected.none_of.is_some();
     let customer = Customer { id: id.clone(), features };
-    let (store, now) = (state.store.by(visitor.author()), state.now());
-    let (profiles, releases) = (state.profiles().clone(), Arc::clone(state.releases()));
+    let (store, now, changed) = (state.store.by(visitor.author()), state.now(), state.clone());
     let saved = uncancelled(async move {
         let put = store.customers().put_expected(&customer, &expected, now).await;
-        let copies = Copies { profiles: &profiles, releases: &releases };
-        changes::finish::<Customer, _>(copies, &customer.id, put).await
+        changed.copies().forget_customer(&customer.id);
+        put
     });
     match saved.await {
         Ok(_) => Ok(id),

@@ -3,30 +3,31 @@
 //! The stream first goes to a nameless temporary file, and from there into the database. A caller that sends slowly or stops does
 //! not block other imports, and the table is never in memory.
 
-use std::{fs::File, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
-use atelier_core::{domain::Article, util::text::abbreviate};
-use atelier_files::{Checker, CountedWarning, FileError, Report, Table};
+use atelier_files::{CountedWarning, FileError, Report};
 use axum::extract::Request;
 use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    imports::{ImportError, Importable, import_table, may_commit, sql::import::Import},
+    imports::{
+        ImportError,
+        load::{Change, End, FeedTable, Imported, Opened, Options, Outcome, describe_bad},
+        shortened,
+    },
     platform::{
-        db::{Author, Counts, StoreError},
+        db::{Author, Counts},
         http::{
             AppState, Finding, Kind, Problem,
-            extract::{Incoming, check_media_type},
+            extract::{Incoming, Json, check_media_type},
             spool::{MEDIA_TYPES, spool},
             uncancelled::uncancelled,
         },
     },
     releases::coverage::Census,
 };
-
-/// The most characters of a warning.
-const WARNING_LENGTH: usize = 1000;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -44,25 +45,22 @@ pub(crate) struct BulkQuery {
 pub(crate) struct TableQuery {
     /// Store the good lines even if others are bad.
     #[serde(default)]
-    pub(crate) skip_bad: bool,
+    skip_bad: bool,
     /// `replace`: a line is the complete row. `merge`: it changes the stored row, as PATCH does. `delete`: it has an `id` only,
     /// and DELETE's effect.
     #[serde(default)]
     #[param(inline)]
-    pub(crate) mode: Mode,
+    mode: Change,
 }
 
-#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Mode {
-    #[default]
-    Replace,
-    Merge,
-    Delete,
+impl From<BulkQuery> for TableQuery {
+    fn from(BulkQuery { skip_bad }: BulkQuery) -> Self {
+        Self { skip_bad, mode: Change::Replace }
+    }
 }
 
 /// The result of an import.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = Received)]
 pub(crate) struct ImportBody {
     /// Number of new lines.
@@ -84,67 +82,49 @@ pub(crate) struct ImportBody {
 }
 
 /// Imports the body into the table.
-pub(crate) async fn import<T: Importable>(
-    state: &AppState,
+pub(crate) async fn import(
+    state: AppState,
     author: Author,
-    skip_bad: bool,
+    table: FeedTable,
+    query: impl Into<TableQuery>,
     request: Request,
-) -> Result<ImportBody, Problem> {
+) -> Result<Json<ImportBody>, Problem> {
     check_media_type(request.headers(), MEDIA_TYPES[0], |found| MEDIA_TYPES.contains(&found))?;
     let file = spool(Incoming::new(request, state.limits.bulk_bytes, state.limits)).await?;
-    let mut import = state.store.by(author).import(state.now()).await?;
+    let TableQuery { skip_bad, mode: change } = query.into();
+    let most_rows = Some(state.limits.bulk_rows);
+    let options = Options { skip_bad, change, most_rows, plain_lines: true, ..Options::default() };
+    let path = Path::new("the body");
+    let opened = Opened::table(table, file, path, &state.schema(), &options, state.now()).map_err(refuse)?;
+    let import = state.store.by(author).import(state.now()).await?;
     let mut census = state.releases().current().map(|live| Census::new(Arc::clone(live.serving.release())));
-    let read = read::<T>(state, &mut import, file, census.as_mut()).await;
-    let read = read.and_then(|(counts, report)| {
-        if may_commit(&report, skip_bad) { Ok((counts, report)) } else { Err(refusal(&report)) }
-    });
-    let (counts, report) = match read {
-        Ok(read) => read,
-        Err(problem) => {
-            import.abandon().await?;
-            return Err(problem);
-        }
-    };
-    let state = state.clone();
+    // The caller hangs up where this is dropped.
+    let (_waiting, hung_up) = oneshot::channel::<()>();
+    let stop = async move { hung_up.await.is_err() };
     uncancelled(async move {
-        let committed = import.commit().await;
-        state.profiles().forget_all();
-        committed?;
-        state.releases().apply_change().await;
-        Ok::<_, StoreError>(())
+        let done = opened.import(import, &options, census.as_mut(), &|_| {}, stop, |_, _, _| {}).await;
+        let Outcome { report, end } = done.map_err(refuse)?;
+        // What failed to be committed may have been stored.
+        if let End::Imported(_) | End::Stopped(_) = end {
+            state.profiles().forget_all();
+            state.releases().apply_change().await;
+        }
+        match end {
+            End::Imported(imported) => Ok(Json(ImportBody::new(change, &imported, &report, census))),
+            End::Refused => Err(refusal(&report)),
+            End::Stopped(error) => Err(refuse(error)),
+            // There is no caller any more to read this.
+            End::Cancelled => Err(Problem::new(Kind::Stopping, "the caller hung up")),
+            End::TooManyMissing { .. } => unreachable!("only a mirror misses articles; this is a bug"),
+        }
     })
-    .await?;
-    Ok(ImportBody::new(counts, &report, census))
+    .await
 }
 
-async fn read<T: Importable>(
-    state: &AppState,
-    import: &mut Import,
-    file: File,
-    census: Option<&mut Census>,
-) -> Result<(Counts, Report), Problem> {
-    // Articles and variants share their ids.
-    let articles =
-        if T::REFERS || T::NAME == Article::NAME { import.article_ids().await? } else { Vec::new() };
-    let customers = if T::REFERS { import.customer_ids().await? } else { Vec::new() };
-    let variants = if articles.is_empty() { Vec::new() } else { import.variants().await? };
-    let checker = Checker::new(articles, customers).with_variants(variants);
-    let mut checker = checker.at_most(state.limits.bulk_rows);
-    let length = file.metadata().map_err(|error| Problem::inside(Kind::Internal, error))?.len();
-    let rows = atelier_files::read_json_lines::<T>(file, length, Path::new("the body"), &state.schema());
-    let rows = rows.map_err(unreadable)?;
-    let counts =
-        import_table(import, &mut checker, rows, census, |_| {}).await.map_err(|error| match error {
-            ImportError::Store(error) => error.into(),
-            ImportError::File(error) => unreadable(error),
-            ImportError::Mapping(_) => Problem::inside(Kind::Internal, error),
-        })?;
-    Ok((counts, checker.report().clone()))
-}
-
-fn unreadable(error: FileError) -> Problem {
+fn refuse(error: ImportError) -> Problem {
     match error {
-        FileError::TooManyRows { error, .. } => {
+        ImportError::Store(error) => error.into(),
+        ImportError::File(FileError::TooManyRows { error, .. }) => {
             Problem::new(Kind::Invalid, format!("nothing was stored: {}", error.reason))
                 .with_findings(vec![Finding::line(error.line, error.reason)])
         }
@@ -153,13 +133,7 @@ fn unreadable(error: FileError) -> Problem {
 }
 
 fn refusal(report: &Report) -> Problem {
-    let Report { good, bad, .. } = report;
-    let alternative = if *good > 0 {
-        format!(", or store the {good} good ones with ?skip_bad=true")
-    } else {
-        String::new()
-    };
-    let detail = format!("nothing was stored: {bad} of {} lines are bad; fix them{alternative}", good + bad);
+    let detail = format!("nothing was stored: {}", describe_bad(report, "lines", "?skip_bad=true"));
     Problem::new(Kind::Invalid, detail).with_findings(errors(report))
 }
 
@@ -168,33 +142,24 @@ fn errors(report: &Report) -> Vec<Finding> {
 }
 
 impl ImportBody {
-    /// Deletions count as changes.
-    pub(crate) fn of_deletions(self) -> Self {
-        Self { changed: 0, unchanged: 0, deleted: self.changed, absent: self.unchanged, ..self }
-    }
-
-    fn new(counts: Counts, report: &Report, census: Option<Census>) -> Self {
+    fn new(change: Change, imported: &Imported, report: &Report, census: Option<Census>) -> Self {
         let warning = |noted: &CountedWarning| {
             let others =
                 if noted.rows > 1 { format!(" ({} lines in all)", noted.rows) } else { String::new() };
-            let mut warning = noted.warning.to_string();
-            // It may quote a cell.
-            abbreviate(&mut warning, WARNING_LENGTH);
-            Finding::line(noted.line, warning + &others)
+            Finding::line(noted.line, shortened(noted.warning.to_string()) + &others)
         };
-        let unknown = census.into_iter().flat_map(Census::into_warnings).map(|mut warning| {
-            abbreviate(&mut warning, WARNING_LENGTH);
-            Finding::general(warning)
-        });
-        Self {
-            added: counts.added,
-            changed: counts.changed,
-            unchanged: counts.unchanged,
-            deleted: 0,
-            absent: 0,
+        let unknown = census.into_iter().flat_map(Census::into_warnings);
+        let unknown = unknown.map(|warning| Finding::general(shortened(warning)));
+        let body = Self {
             bad: report.bad,
             errors: errors(report),
             warnings: report.warnings.iter().map(warning).chain(unknown).collect(),
+            ..Self::default()
+        };
+        let Counts { added, changed, unchanged } = imported.counts();
+        match change {
+            Change::Delete => Self { deleted: changed, absent: unchanged, ..body },
+            Change::Replace | Change::Merge => Self { added, changed, unchanged, ..body },
         }
     }
 }

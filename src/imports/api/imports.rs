@@ -3,14 +3,13 @@
 use atelier_core::{domain::Timestamp, util::calendar};
 use axum::{extract::State, http::StatusCode};
 use serde::Serialize;
-use serde_json::from_value;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
 use crate::{
     imports::{
         jobs::{FeedOptions, JobResult},
-        sql::imports::{ImportId, ImportRecord},
+        sql::imports::{ImportId, ImportRecord, Progress},
     },
     people::Scope,
     platform::http::{
@@ -57,50 +56,37 @@ pub(crate) struct JobBody {
     /// When it ended; null until then.
     #[schema(examples("2026-11-21T14:34:20Z"))]
     ended_at: Option<String>,
-    progress: ProgressBody,
+    progress: Progress,
     /// Null until it has ended.
     result: Option<JobResult>,
-}
-
-/// How much of the file was read, and all of it: bytes, or rows in Parquet.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ImportProgress)]
-struct ProgressBody {
-    /// Bytes of the file that were read.
-    read: u64,
-    /// Bytes of the file.
-    total: u64,
 }
 
 impl JobBody {
     pub(crate) async fn find(state: &AppState, id: ImportId) -> Result<Self, Problem> {
         let found = state.store.imports().get(id).await?;
-        Self::new(found.ok_or_else(|| unknown(id))?)
+        found.map(Self::from).ok_or_else(|| {
+            let detail = format!("there is no import {}; the last thirty of each table are kept", id.0);
+            Problem::new(Kind::NotFound, detail)
+        })
     }
+}
 
-    fn new(record: ImportRecord) -> Result<Self, Problem> {
-        let damaged = |error| Problem::inside(Kind::Internal, error);
+impl From<ImportRecord> for JobBody {
+    fn from(record: ImportRecord) -> Self {
         let time = |at: Timestamp| calendar::moment(at.millis(), 1000, true);
-        Ok(Self {
+        Self {
             id: record.id.0,
             feed: record.feed,
-            options: from_value(record.options).map_err(damaged)?,
+            options: record.options,
             started_by: record.key.or(record.person),
             state: record.state.as_str(),
             created_at: time(record.created_at),
             started_at: record.started_at.map(time),
             ended_at: record.ended_at.map(time),
-            progress: ProgressBody { read: record.progress.read, total: record.progress.total },
-            result: record.result.map(from_value).transpose().map_err(damaged)?,
-        })
+            progress: record.progress,
+            result: record.result,
+        }
     }
-}
-
-fn unknown(id: ImportId) -> Problem {
-    Problem::new(
-        Kind::NotFound,
-        format!("there is no import {}; the last thirty of each table are kept", id.0),
-    )
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -117,13 +103,10 @@ struct ImportsBody {
 ))]
 async fn list(State(state): State<AppState>) -> Result<Json<ImportsBody>, Problem> {
     let imports = state.store.imports().list().await?.into_iter().map(|record| {
-        let mut body = JobBody::new(record)?;
-        if let Some(result) = &mut body.result {
-            (result.errors, result.notes) = (None, None);
-        }
-        Ok(body)
+        let result = record.result.map(|result| JobResult { errors: None, notes: None, ..result });
+        JobBody::from(ImportRecord { result, ..record })
     });
-    Ok(Json(ImportsBody { imports: imports.collect::<Result<_, Problem>>()? }))
+    Ok(Json(ImportsBody { imports: imports.collect() }))
 }
 
 /// One import

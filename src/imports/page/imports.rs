@@ -3,11 +3,10 @@
 use askama::Template;
 use atelier_core::util::notation::Notation;
 use axum::{extract::State, response::Html};
-use serde_json::from_value;
 
 use crate::{
     imports::{
-        jobs::{FeedOptions, JobResult},
+        jobs::{FeedTable, JobResult},
         sql::imports::{ImportId, ImportRecord, ImportState},
     },
     people::page::visitor::Analyst,
@@ -40,7 +39,7 @@ struct ImportPage {
 struct ImportView {
     id: i64,
     feed: String,
-    table: String,
+    table: FeedTable,
     mode: &'static str,
     dry_run: bool,
     by: String,
@@ -55,11 +54,8 @@ struct ImportView {
 }
 
 impl ImportView {
-    fn new(record: ImportRecord, notation: &Notation) -> Result<Self, Problem> {
-        let damaged = |error| Problem::inside(Kind::Internal, error);
-        let options: FeedOptions = from_value(record.options).map_err(damaged)?;
-        let result: JobResult =
-            record.result.map(from_value).transpose().map_err(damaged)?.unwrap_or_default();
+    fn new(record: ImportRecord, notation: &Notation) -> Self {
+        let (options, result) = (record.options, record.result.unwrap_or_default());
         let counts = [
             ("new", result.added),
             ("changed", result.changed),
@@ -70,10 +66,10 @@ impl ImportView {
             ("left out", result.left_out),
             ("bad", result.bad),
         ];
-        Ok(Self {
+        Self {
             id: record.id.0,
             feed: record.feed,
-            table: record.table,
+            table: options.table,
             mode: options.mode.as_str(),
             dry_run: options.dry_run,
             by: record.person.or(record.key).unwrap_or_else(|| "the service".to_owned()),
@@ -87,7 +83,7 @@ impl ImportView {
                 .map(|(name, count)| (name, notation.count(count)))
                 .collect(),
             result,
-        })
+        }
     }
 }
 
@@ -96,7 +92,7 @@ pub(crate) async fn list(
     State(state): State<AppState>,
 ) -> Result<Html<String>, Problem> {
     let imports = state.store.imports().list().await?.into_iter();
-    let imports = imports.map(|record| ImportView::new(record, &state.notation)).collect::<Result<_, _>>()?;
+    let imports = imports.map(|record| ImportView::new(record, &state.notation)).collect();
     let page = ImportsPage { shell: visitor.shell(Page::Operations), tab: Tab::Imports, imports };
     Ok(Html(page.render()?))
 }
@@ -108,7 +104,7 @@ pub(crate) async fn one(
 ) -> Result<Html<String>, Problem> {
     let found = state.store.imports().get(id).await?;
     let found = found.ok_or_else(|| Problem::new(Kind::NotFound, format!("there is no import {}", id.0)))?;
-    let import = ImportView::new(found, &state.notation)?;
+    let import = ImportView::new(found, &state.notation);
     let page = ImportPage { shell: visitor.shell(Page::Operations), tab: Tab::Imports, import };
     Ok(Html(page.render()?))
 }

@@ -5,10 +5,15 @@
 use std::time::Duration;
 
 use atelier_core::{domain::Timestamp, named};
+use serde::Serialize;
 use serde_json::Value;
 use sqlx::{AnyConnection, AssertSqlSafe, FromRow, Row, any::AnyRow};
+use utoipa::ToSchema;
 
-use crate::platform::db::{Actor, Store, StoreError, json, record::Record};
+use crate::{
+    imports::jobs::{FeedOptions, JobResult},
+    platform::db::{Actor, Store, StoreError, json, record::Record},
+};
 
 /// How many ended imports of each table are kept.
 const KEPT: u32 = 30;
@@ -33,9 +38,8 @@ pub struct ImportRecord {
     pub id: ImportId,
     /// The name of the feed.
     pub feed: String,
-    pub table: String,
     /// How the feed is read and stored.
-    pub options: Value,
+    pub options: FeedOptions,
     /// The name of the person, or the label of the key, that started it; neither if the service did.
     pub person: Option<String>,
     pub key: Option<String>,
@@ -45,13 +49,16 @@ pub struct ImportRecord {
     pub ended_at: Option<Timestamp>,
     pub progress: Progress,
     /// What it did, or why it failed, once it has ended.
-    pub result: Option<Value>,
+    pub result: Option<JobResult>,
 }
 
-/// How much of a file was read, and the total: bytes, or rows in Parquet.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// How much of the file was read, and all of it: bytes, or rows in Parquet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ImportProgress)]
 pub struct Progress {
+    /// Bytes of the file that were read.
     pub read: u64,
+    /// Bytes of the file.
     pub total: u64,
 }
 
@@ -249,8 +256,7 @@ impl FromRow<'_, AnyRow> for ImportRecord {
         Ok(Self {
             id: ImportId(id),
             feed: row.get("feed")?,
-            table: row.get("table_name")?,
-            options: row.parse("options", json::parse)?,
+            options: row.parse("options", serde_json::from_str)?,
             person: row.get("person")?,
             key: row.get("key_label")?,
             state: row.parse("state", |state: &str| state.parse())?,
@@ -261,7 +267,7 @@ impl FromRow<'_, AnyRow> for ImportRecord {
                 read: row.get::<i64>("read")?.unsigned_abs(),
                 total: row.get::<i64>("total")?.unsigned_abs(),
             },
-            result: row.parse_optional("result", |result: &str| json::parse(result))?,
+            result: row.parse_optional("result", |result: &str| serde_json::from_str(result))?,
         })
     }
 }
