@@ -7,9 +7,9 @@ use atelier_core::{
 
 use super::{
     Table,
-    check::{Check, Context, Repeat, Seen},
     json::Fields,
     orders::read_time,
+    seen::{Context, Repeat, Seen},
     table::{Field, field, take},
 };
 
@@ -41,9 +41,7 @@ impl Table for AcceptedOutfit {
         fields.insert("time".to_owned(), moment(self.time.millis(), 1000, true).into());
         fields
     }
-}
 
-impl Check for AcceptedOutfit {
     /// An outfit may be saved and accepted.
     fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
         self.outfit.check(context, seen).map(|_| None)

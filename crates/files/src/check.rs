@@ -1,25 +1,20 @@
-//! Checks that need more than one row: duplicate ids, repeated outfits, unknown articles and customers.
+//! Checks of whole files, row by row, and the report of what they find.
 
 use std::{
-    borrow::Cow,
-    collections::{HashMap, HashSet, hash_map::Entry},
+    collections::HashSet,
     fmt, iter,
     path::{Path, PathBuf},
 };
 
 use atelier_core::{
-    domain::{
-        Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, FeatureWarning, OpenOutfit,
-        Outfit, Schema, Split,
-    },
+    domain::{Article, ArticleId, CustomerId},
     util::notation::group_digits,
 };
-use sha2::{Digest, Sha256};
 
 use super::{
-    Deletion, FileError, RowError, Rows, Table,
-    error::{Bad, Unit},
-    table::features_to_fields,
+    FileError, RowError, Rows, Table, Unit, Warning,
+    row::Bad,
+    seen::{Claim, Context, Repeat, Seen, digest},
 };
 
 /// How many kinds of bad rows of a file, rows of a kind, and different warnings a report lists. It counts the others.
@@ -120,74 +115,6 @@ fn rows(number: u64) -> String {
     format!("{} {noun}", group_digits(&number.to_string(), ","))
 }
 
-/// Something unusual about a good row.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Warning {
-    Feature(FeatureWarning),
-    /// Two variants of an article in a feed disagree.
-    Variants {
-        attribute: &'static str,
-        /// The line of the variant that is not the first.
-        line: u64,
-        kept: String,
-        found: String,
-    },
-    /// A feed names a category of Google's by a number that has no name here, and no type.
-    Category(u64),
-    /// The inventory of a product in Shopify's export is tracked, but not in the file.
-    NotCounted,
-    /// The outfit repeats the one in an earlier row.
-    Repetition {
-        unit: Unit,
-        first: u32,
-        /// The earlier row is in another split, so a model would be tested on an outfit that it has learned.
-        other_split: bool,
-    },
-}
-
-impl Warning {
-    /// Whether both are counted as one. Repetitions are, whichever row they repeat.
-    fn is_like(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Repetition { other_split, .. }, Self::Repetition { other_split: other, .. }) => {
-                other_split == other
-            }
-            (Self::Feature(warning), Self::Feature(other)) => warning.is_like(other),
-            (Self::Variants { attribute, .. }, Self::Variants { attribute: other, .. }) => attribute == other,
-            _ => self == other,
-        }
-    }
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Feature(warning) => warning.fmt(f),
-            Self::Variants { attribute, line, kept, found } => write!(
-                f,
-                "the variant of this article in line {line} has another {attribute}, {found}; {kept} is kept"
-            ),
-            Self::Category(number) => write!(
-                f,
-                "the type is \"category {number}\": there is no \"product_type\", and google_product_category {number} has no \
-                 name here"
-            ),
-            Self::NotCounted => f.write_str(
-                "the inventory is tracked, but the file has no \"Variant Inventory Qty\" of it: it counts as in stock",
-            ),
-            Self::Repetition { unit, first, other_split } => {
-                write!(f, "this outfit repeats {unit} {first}")?;
-                if *other_split {
-                    f.write_str(
-                        ", which is in another split: models would be tested on an outfit they have learned",
-                    )?;
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
 /// A warning, the first row that has it, and the number of rows that have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountedWarning {
@@ -213,16 +140,8 @@ impl Checker {
     ) -> Self {
         let seen = Seen {
             articles: articles.into_iter().map(|id| (digest(id.as_str()), 0)).collect(),
-            variants: HashMap::new(),
-            redefined: HashSet::new(),
-            mirrors: false,
             customers: customers.into_iter().map(|id| (digest(id.as_str()), 0)).collect(),
-            bad: HashSet::new(),
-            bad_variants: Vec::new(),
-            has_bad_without_id: false,
-            retired: HashSet::new(),
-            outfits: HashMap::new(),
-            rows: 0,
+            ..Seen::default()
         };
         Self { seen, most_rows: MOST_ROWS, report: Report::default() }
     }
@@ -415,280 +334,5 @@ impl<T: Table> Iterator for Checked<'_, T> {
                 }
             }
         }
-    }
-}
-
-/// The rows so far, each with its line, or 0 if it existed before. Of an id or an outfit it keeps a digest, because
-/// millions of them as they are would take gigabytes.
-#[derive(Debug)]
-pub struct Seen {
-    articles: HashMap<RowDigest, u32>,
-    variants: HashMap<RowDigest, Claim>,
-    /// The articles whose rows say which variants they have.
-    redefined: HashSet<RowDigest>,
-    /// Whether articles that are not read will be gone.
-    mirrors: bool,
-    /// The ids of bad rows of articles, and the articles whose variants they are.
-    bad: HashSet<RowDigest>,
-    /// The stored variants that bad rows are about, each with its article.
-    bad_variants: Vec<(ArticleId, String)>,
-    has_bad_without_id: bool,
-    customers: HashMap<RowDigest, u32>,
-    retired: HashSet<RowDigest>,
-    outfits: HashMap<RowDigest, (u32, Option<Split>)>,
-    /// The number of rows that are remembered, without those that existed before.
-    rows: u32,
-}
-
-/// A variant's article.
-#[derive(Debug)]
-struct Claim {
-    article: ArticleId,
-    /// Of the article's row.
-    line: u32,
-    /// That of the row that changed the variant, or 0.
-    changed: u32,
-}
-
-/// Half of a SHA-256: no two rows share one.
-type RowDigest = [u8; 16];
-
-fn digest(bytes: impl AsRef<[u8]>) -> RowDigest {
-    let digest: [u8; 32] = Sha256::digest(bytes).into();
-    *digest.first_chunk().expect("16 is less than 32; this is a bug")
-}
-
-/// Where a row is, and its schema.
-#[derive(Debug, Clone, Copy)]
-pub struct Context<'a> {
-    unit: Unit,
-    line: u64,
-    schema: &'a Schema,
-}
-
-impl Context<'_> {
-    /// The line as it is remembered.
-    fn short_line(self) -> u32 {
-        u32::try_from(self.line).unwrap_or(u32::MAX)
-    }
-}
-
-/// A row repeats the one at `first`.
-#[derive(Debug, Clone, Copy)]
-pub struct Repeat {
-    first: u32,
-    other_split: bool,
-}
-
-/// Checks a row against the rows before it, and what a row may hold only once it is stored.
-pub trait Check {
-    /// # Errors
-    /// If the row refers to unknown rows, its id appeared before, or an article's price or stock cannot be read.
-    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String>;
-
-    /// That of an article, or of a variant that changes.
-    fn article_id(&self) -> Option<&ArticleId> {
-        None
-    }
-}
-
-impl Seen {
-    fn note_bad(&mut self, ids: &[String]) {
-        // An id that no article can have is not the one that the row should have.
-        self.has_bad_without_id |= !ids.iter().any(|id| ArticleId::new(id).is_ok());
-        for id in ids {
-            let digest = digest(id);
-            self.bad.insert(digest);
-            if let Some(Claim { article, .. }) = self.variants.get(&digest) {
-                self.bad.insert(self::digest(article.as_str()));
-                self.bad_variants.push((article.clone(), id.clone()));
-            }
-        }
-    }
-
-    /// The article that has this variant.
-    fn article_of(&self, variant: &str) -> Option<&ArticleId> {
-        let claim = self.variants.get(&digest(variant))?;
-        let article = digest(claim.article.as_str());
-        let line = *self.articles.get(&article)?;
-        let is_current = claim.line > 0 || !self.redefined.contains(&article) && (line > 0 || !self.mirrors);
-        is_current.then_some(&claim.article)
-    }
-
-    /// Notes an article's variants. Articles and variants share their ids.
-    fn claim(&mut self, id: &ArticleId, variants: &[ArticleId], line: u32) -> Result<(), String> {
-        let own = digest(id.as_str());
-        self.redefined.insert(own);
-        for variant in variants {
-            let digest = digest(variant.as_str());
-            let is_article = |line: &u32| *line > 0 || !self.mirrors || self.bad.contains(&digest);
-            if digest != own && self.articles.get(&digest).is_some_and(is_article) {
-                return Err(format!("the variant {variant:?} of article {id:?} has the id of an article"));
-            }
-            if let Some(other) = self.article_of(variant.as_str()).filter(|other| *other != id) {
-                return Err(format!(
-                    "the variant {variant:?} of article {id:?} is one of article {other:?} already"
-                ));
-            }
-            self.variants.insert(digest, Claim { article: id.clone(), line, changed: 0 });
-        }
-        Ok(())
-    }
-
-    fn enter_article(
-        &mut self,
-        id: &ArticleId,
-        variants: Option<&[ArticleId]>,
-        context: Context<'_>,
-    ) -> Result<Option<Repeat>, String> {
-        if let Some(other) = self.article_of(id.as_str()).filter(|other| *other != id) {
-            return Err(format!("article {id:?} has the id of a variant of article {other:?}"));
-        }
-        if let Some(variants) = variants {
-            self.claim(id, variants, context.short_line())?;
-        }
-        enter("article", id.as_str(), &mut self.articles, &mut self.rows, context)
-    }
-}
-
-/// Ids that are none are refused where the variants are read.
-fn ids<'a>(ids: impl Iterator<Item = Cow<'a, str>>) -> Vec<ArticleId> {
-    ids.filter_map(|id| ArticleId::new(id).ok()).collect()
-}
-
-impl Check for Article {
-    fn article_id(&self) -> Option<&ArticleId> {
-        Some(&self.id)
-    }
-
-    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
-        self.normalise().map_err(|error| format!("{error} (article {:?})", self.id))?;
-        let variants = ids(self.variant_ids());
-        seen.enter_article(&self.id, Some(&variants), context)
-    }
-}
-
-impl Check for ArticlePatch {
-    fn article_id(&self) -> Option<&ArticleId> {
-        Some(&self.id)
-    }
-
-    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
-        let Some(article) = seen.article_of(self.id.as_str()).filter(|article| **article != self.id) else {
-            let variants = self.variant_ids().map(ids);
-            return seen.enter_article(&self.id, variants.as_deref(), context);
-        };
-        // The row changes a variant, and so its article.
-        let (of, line) = (digest(article.as_str()), context.short_line());
-        if let Some(read) = seen.articles.get_mut(&of).filter(|read| **read == 0) {
-            *read = line;
-        }
-        match seen.variants.get_mut(&digest(self.id.as_str())) {
-            Some(Claim { changed, .. }) if *changed > 0 => {
-                Err(format!("variant {:?} is already in {} {changed}", self.id, context.unit))
-            }
-            claim => {
-                if let Some(claim) = claim {
-                    claim.changed = line;
-                }
-                seen.rows += 1;
-                Ok(None)
-            }
-        }
-    }
-}
-
-impl Check for Deletion<ArticleId> {
-    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
-        enter("article", self.0.as_str(), &mut seen.articles, &mut seen.rows, context)
-    }
-}
-
-impl Check for Deletion<CustomerId> {
-    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
-        enter("customer", self.0.as_str(), &mut seen.customers, &mut seen.rows, context)
-    }
-}
-
-impl Check for CustomerPatch {
-    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
-        enter("customer", self.id.as_str(), &mut seen.customers, &mut seen.rows, context)
-    }
-}
-
-impl Check for Customer {
-    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
-        enter("customer", self.id.as_str(), &mut seen.customers, &mut seen.rows, context)
-    }
-}
-
-/// A file may contain an id once; one that existed before is replaced.
-fn enter(
-    what: &str,
-    id: &str,
-    seen: &mut HashMap<RowDigest, u32>,
-    rows: &mut u32,
-    context: Context<'_>,
-) -> Result<Option<Repeat>, String> {
-    match seen.entry(digest(id)) {
-        Entry::Occupied(entry) if *entry.get() > 0 => {
-            Err(format!("{what} {id:?} is already in {} {}", context.unit, entry.get()))
-        }
-        entry => {
-            entry.insert_entry(context.short_line());
-            *rows += 1;
-            Ok(None)
-        }
-    }
-}
-
-impl Check for Outfit {
-    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
-        let article_of = |id: &ArticleId| {
-            let digest = digest(id.as_str());
-            let is_article = seen.articles.contains_key(&digest);
-            let article = if is_article { Some(id) } else { seen.article_of(id.as_str()) };
-            // A retired id may be a variant's by now.
-            article.or_else(|| seen.retired.contains(&digest).then_some(id)).cloned()
-        };
-        let articles: Vec<_> = self.articles().iter().map(|id| (id, article_of(id))).collect();
-        let unknown = articles.iter().filter(|(_, article)| article.is_none());
-        let mut reasons: Vec<String> =
-            unknown.map(|(id, _)| format!("article {id:?} is not in the catalogue")).collect();
-        if !seen.customers.contains_key(&digest(self.customer.as_str())) {
-            reasons.insert(0, format!("customer {:?} is unknown", self.customer));
-        }
-        if !reasons.is_empty() {
-            return Err(reasons.join("; "));
-        }
-        let articles = articles.into_iter().filter_map(|(_, article)| article).collect();
-        self.set_articles(articles).map_err(|error| error.to_string())?;
-        match seen.outfits.entry(outfit_digest(self, context.schema)) {
-            Entry::Vacant(entry) => {
-                entry.insert((context.short_line(), self.split));
-                seen.rows += 1;
-                Ok(None)
-            }
-            Entry::Occupied(entry) => {
-                let (first, split) = *entry.get();
-                Ok(Some(Repeat { first, other_split: split != self.split }))
-            }
-        }
-    }
-}
-
-/// Outfits are the same if their customer, set of articles and features are, as in the database. The split is not part
-/// of an outfit: it says how the outfit is used.
-fn outfit_digest(outfit: &Outfit, schema: &Schema) -> RowDigest {
-    let mut articles: Vec<&str> = outfit.articles().iter().map(ArticleId::as_str).collect();
-    articles.sort_unstable();
-    let same = (outfit.customer.as_str(), articles, features_to_fields(&outfit.features, schema));
-    digest(serde_json::to_vec(&same).expect("texts are JSON; this is a bug"))
-}
-
-impl Check for OpenOutfit {
-    /// The same outfit may be completed twice.
-    fn check(&mut self, _: Context<'_>, _: &mut Seen) -> Result<Option<Repeat>, String> {
-        Ok(None)
     }
 }

@@ -12,13 +12,15 @@ use serde_json::{Value, map::Entry};
 
 use super::{
     Format, Table,
-    csv::MOST_CELLS,
+    error::Misfit,
     header::{map_flag, propose},
     json::{Fields, is_texts},
-    read::LONGEST,
+    row::LONGEST,
     table::{Field, readable_id},
 };
 
+/// The most cells of a record: above any sensible table, so that a line of commas takes little memory.
+pub(super) const MOST_CELLS: usize = 1 << 16;
 const FEATURES: &str = "features";
 const PREFIX: &str = "features.";
 /// What is cut at the beginning and end of a column's name.
@@ -47,19 +49,6 @@ impl Target {
 /// Whether it is a field of the table, and not a feature.
 fn is_own<T: Table>(column: &str) -> bool {
     column == FEATURES || T::FIELDS.iter().any(|field| field.name == column)
-}
-
-/// Why a header does not fit, and the flags of the command with which it would.
-#[derive(Debug, PartialEq)]
-pub(super) struct Misfit {
-    pub(super) reason: String,
-    pub(super) flags: Vec<String>,
-}
-
-impl From<String> for Misfit {
-    fn from(reason: String) -> Self {
-        Self { reason, flags: Vec::new() }
-    }
 }
 
 /// The targets of the columns of a header.

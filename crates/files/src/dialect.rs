@@ -12,7 +12,7 @@ use std::{
 
 use atelier_core::domain::fold;
 
-use super::{Table, feed::NotWorn};
+use super::{NotWorn, Table};
 
 /// The delimiters of CSV.
 pub(super) const DELIMITERS: [Delimiter; 4] =

@@ -1,124 +1,13 @@
-//! Errors in rows and in files.
+//! Why a file cannot be read or written.
 
 use std::{
-    fmt, io,
+    io,
     path::{Path, PathBuf},
 };
 
-use atelier_core::{domain::SchemaError, util::text::abbreviate};
+use atelier_core::domain::SchemaError;
 
-use super::{Feed, columns::Misfit};
-
-/// The most characters of a reason.
-const REASON_LENGTH: usize = 1000;
-
-/// A row that cannot be used, and why, in words for the person who made the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RowError {
-    /// The line that the row begins on, from 1 (a CSV header is line 1); in Parquet, which has no lines, the number
-    /// of the row.
-    pub line: u64,
-    pub reason: String,
-    /// The ids in the row of its article or variant, as far as they can be read.
-    pub(super) ids: Vec<String>,
-    unit: Unit,
-    fatal: bool,
-}
-
-/// Why a row cannot be used, with the ids in it that can be read.
-#[derive(Debug)]
-pub(super) struct Bad {
-    pub(super) reason: String,
-    pub(super) ids: Vec<String>,
-}
-
-impl<S: Into<String>> From<S> for Bad {
-    fn from(reason: S) -> Self {
-        Self { reason: reason.into(), ids: Vec::new() }
-    }
-}
-
-/// The unit that locates a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Unit {
-    Line,
-    Row,
-}
-
-impl RowError {
-    pub(super) fn new(unit: Unit, line: u64, bad: impl Into<Bad>) -> Self {
-        let Bad { mut reason, ids } = bad.into();
-        // It may quote a cell.
-        abbreviate(&mut reason, REASON_LENGTH);
-        Self { line, reason, ids, unit, fatal: false }
-    }
-
-    /// An error after which the file cannot be read.
-    pub(super) fn fatal(unit: Unit, line: u64, reason: impl Into<String>) -> Self {
-        Self { line, reason: reason.into(), ids: Vec::new(), unit, fatal: true }
-    }
-
-    /// The kind of the first of the reasons: see [`strip_values`].
-    pub(super) fn kind(&self) -> String {
-        strip_values(&self.reason)
-    }
-
-    /// Whether reading stopped here. Skipping such a row would silently lose the rows after it.
-    pub fn is_fatal(&self) -> bool {
-        self.fatal
-    }
-}
-
-/// The first of several reasons without what was found: texts in quotes, numbers, and what follows "found". The names of
-/// fields, columns and features stay, so it is one sentence about one of them.
-pub fn strip_values(reason: &str) -> String {
-    let (mut kind, mut rest) = (String::new(), reason);
-    while let Some(next) = rest.chars().next() {
-        let length = match next {
-            '"' => {
-                let mut escaped = false;
-                let end = rest[1..].find(|c| {
-                    let closes = c == '"' && !escaped;
-                    escaped = c == '\\' && !escaped;
-                    closes
-                });
-                let quoted = &rest[..end.map_or(rest.len(), |end| end + 2)];
-                let is_name = ["field ", "column ", "feature "].iter().any(|noun| kind.ends_with(noun));
-                kind.push_str(if is_name { quoted } else { "…" });
-                quoted.len()
-            }
-            '0'..='9' => {
-                kind.push('…');
-                let digits = rest.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ','));
-                rest.len() - digits.len()
-            }
-            _ if rest.starts_with("; ") || rest.starts_with("found ") => break,
-            other => {
-                kind.push(other);
-                other.len_utf8()
-            }
-        };
-        rest = &rest[length..];
-    }
-    kind
-}
-
-impl fmt::Display for RowError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}: {}", self.unit, self.line, self.reason)
-    }
-}
-
-impl fmt::Display for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Line => "line",
-            Self::Row => "row",
-        })
-    }
-}
-
-impl std::error::Error for RowError {}
+use super::RowError;
 
 /// Why a file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -150,7 +39,7 @@ pub enum FileError {
     #[error(
         "{} is a feed ({feed}), which describes whole articles: import it as articles, and let them replace stored ones", path.display()
     )]
-    Feed { path: PathBuf, feed: Feed },
+    Feed { path: PathBuf, feed: &'static str },
     #[error("{} is {what}", path.display())]
     NoRows { path: PathBuf, what: &'static str },
     /// See [`RowError::is_fatal`].
@@ -169,6 +58,32 @@ pub enum FileError {
         "cannot write {}: {column:?} changed while the file was written; try again", path.display()
     )]
     Column { path: PathBuf, column: String },
+}
+
+/// Why a header does not fit, and the flags of the command with which it would.
+#[derive(Debug, PartialEq)]
+pub(super) struct Misfit {
+    pub(super) reason: String,
+    pub(super) flags: Vec<String>,
+}
+
+impl From<String> for Misfit {
+    fn from(reason: String) -> Self {
+        Self { reason, flags: Vec::new() }
+    }
+}
+
+/// Why a row could not be written.
+pub(super) enum WriteError {
+    Disk(io::Error),
+    /// The columns do not include this one, or its type is narrower.
+    Column(String),
+}
+
+impl From<io::Error> for WriteError {
+    fn from(error: io::Error) -> Self {
+        Self::Disk(error)
+    }
 }
 
 impl FileError {

@@ -8,10 +8,9 @@ use serde_json::Value;
 
 use super::{
     Table,
-    check::{Check, Context, Repeat, Seen},
     json::{Fields, describe_type},
     orders::{is_date, read_flag, read_time},
-    table::{Field, field, id_text, in_field, parse_id, refuse_nul, take},
+    table::{Field, collect_fields, field, id_text, in_field, parse_id, refuse_nul, take},
 };
 
 /// An event. What its kind and ticket mean only the service knows.
@@ -80,7 +79,7 @@ impl Table for EventRow {
 
     fn to_fields(&self, _: &Schema) -> Fields {
         let text = |text: &Option<String>| text.as_deref().map(Value::from);
-        let fields = [
+        collect_fields([
             ("id", Some(self.id.as_str().into())),
             ("kind", Some(self.kind.as_str().into())),
             ("customer", self.customer.as_ref().map(|id| id.as_str().into())),
@@ -98,8 +97,7 @@ impl Table for EventRow {
                 }),
             ),
             ("ticket", text(&self.ticket)),
-        ];
-        fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+        ])
     }
 }
 
@@ -110,13 +108,6 @@ fn read_value(value: &Value) -> Result<f64, String> {
         }
         Value::String(text) => parse_price(text).map_err(|error| in_field("value", error)),
         other => Err(format!("field \"value\" must be a number, found {}", describe_type(other))),
-    }
-}
-
-impl Check for EventRow {
-    /// An event may be repeated, and name articles and customers that only the service knows.
-    fn check(&mut self, _: Context<'_>, _: &mut Seen) -> Result<Option<Repeat>, String> {
-        Ok(None)
     }
 }
 

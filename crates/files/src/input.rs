@@ -11,10 +11,8 @@ use std::{
     },
 };
 
-use encoding_rs::{Decoder, DecoderResult, UTF_8};
+use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8};
 use flate2::bufread::MultiGzDecoder;
-
-use super::Encoding;
 
 const CAPACITY: usize = 1 << 18;
 /// How each gzip file begins.
@@ -47,7 +45,7 @@ impl Input {
             let inflated = MultiGzDecoder::new(input.source);
             input.source = Box::new(BufReader::with_capacity(CAPACITY, inflated));
         }
-        if let Some((encoding, length)) = encoding_rs::Encoding::for_bom(input.fill_buf()?) {
+        if let Some((encoding, length)) = Encoding::for_bom(input.fill_buf()?) {
             input.consume(length);
             input = input.decode_all(encoding);
             input.marked = true;
@@ -58,9 +56,7 @@ impl Input {
     /// Reads UTF-8 of `total` bytes as it is.
     pub(super) fn plain(file: File, total: u64) -> io::Result<Self> {
         let mut input = Self::bytes(file, total);
-        if let Some((_, length)) =
-            encoding_rs::Encoding::for_bom(input.fill_buf()?).filter(|(e, _)| *e == UTF_8)
-        {
+        if let Some((_, length)) = Encoding::for_bom(input.fill_buf()?).filter(|(e, _)| *e == UTF_8) {
             input.consume(length);
         }
         Ok(input)
@@ -75,13 +71,13 @@ impl Input {
 
     /// Reads the text in this encoding, unless a byte order mark says another, or it is plainly UTF-8: the files of an import may
     /// differ.
-    pub(super) fn decode(mut self, encoding: Encoding) -> io::Result<Self> {
+    pub(super) fn decode(mut self, encoding: &'static Encoding) -> io::Result<Self> {
         let head = self.peek()?;
         let is_plain = !head.is_ascii() && is_utf8(head);
-        Ok(if self.marked || is_plain { self } else { self.decode_all(encoding.0) })
+        Ok(if self.marked || is_plain { self } else { self.decode_all(encoding) })
     }
 
-    fn decode_all(mut self, encoding: &'static encoding_rs::Encoding) -> Self {
+    fn decode_all(mut self, encoding: &'static Encoding) -> Self {
         if encoding != UTF_8 {
             self.source = Box::new(Decoded {
                 source: Box::new(io::Cursor::new(mem::take(&mut self.head)).chain(self.source)),

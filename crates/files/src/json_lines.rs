@@ -11,11 +11,10 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::{
-    FileRow, RowError, Table,
-    error::{Bad, Unit},
+    FileRow, RowError, Table, Unit,
     input::Input,
     json::{Fields, JsonError, describe_type, explain_utf8_error, parse},
-    read::{LONGEST, read_failure},
+    row::{Bad, LONGEST, read_failure},
 };
 
 #[derive(Debug)]

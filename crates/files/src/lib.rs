@@ -74,6 +74,7 @@
 //! [`LookRow`] is a table of the looks that editors publish.
 
 mod accepted;
+mod catalogue;
 mod check;
 mod columns;
 mod csv;
@@ -88,22 +89,26 @@ mod input;
 mod json;
 mod json_lines;
 mod looks;
+mod not_worn;
 mod orders;
 mod parquet;
 mod read;
+mod row;
 mod rows;
+mod seen;
 mod table;
 #[cfg(test)]
 mod tests;
 mod write;
 
 pub use accepted::AcceptedOutfit;
-pub use check::{BadRows, Checked, Checker, CountedWarning, Report, Warning};
+pub use catalogue::Deletion;
+pub use check::{BadRows, Checked, Checker, CountedWarning, Report};
 pub use columns::TableColumns;
 pub use dialect::{Delimiter, Dialect, Encoding, Mapping};
-pub use error::{FileError, RowError, Unit, strip_values};
+pub use error::FileError;
 pub use events::EventRow;
-pub use feed::{Feed, NotWorn};
+pub use feed::Feed;
 pub use folder::{
     Files, RETIRED, SCHEMA, find_table, read_folder_schema, read_schema, read_times, write_lines,
     write_retired, write_times,
@@ -112,9 +117,11 @@ pub use format::Format;
 pub use json::{describe_type, explain_json_error, explain_utf8_error, find_repeated_name};
 pub use json_lines::json_line;
 pub use looks::LookRow;
+pub use not_worn::NotWorn;
 pub use orders::OrderLine;
 pub use parquet::{PlainColumn, catch_panic, write_columns};
-pub use read::{FileRow, InputFormat, Rows, open, read, read_any, read_as, read_json_lines, read_open};
+pub use read::{InputFormat, Rows, open, read, read_any, read_as, read_json_lines, read_open};
+pub use row::{FileRow, RowError, Unit, Warning, strip_values};
 pub use rows::{LookPiece, RowWriter, SuggestionRow};
-pub use table::{Deletion, Table};
+pub use table::Table;
 pub use write::Writer;

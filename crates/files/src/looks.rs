@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::{
     Table,
-    check::{Check, Context, Repeat, Seen},
     json::Fields,
     table::{Field, field, parse_id, refuse_nul, take},
 };
@@ -40,12 +39,5 @@ impl Table for LookRow {
         let mut fields = self.fields.clone();
         fields.insert("look".to_owned(), Value::from(self.look.as_str()));
         fields
-    }
-}
-
-impl Check for LookRow {
-    /// A look may have many rows.
-    fn check(&mut self, _: Context<'_>, _: &mut Seen) -> Result<Option<Repeat>, String> {
-        Ok(None)
     }
 }

@@ -9,10 +9,9 @@ use serde_json::Value;
 
 use super::{
     Table,
-    check::{Check, Context, Repeat, Seen},
     feed::read_moment,
     json::Fields,
-    table::{Field, field, id_text, parse_id, take},
+    table::{Field, collect_fields, field, id_text, parse_id, take},
 };
 
 /// A line of an order.
@@ -58,22 +57,14 @@ impl Table for OrderLine {
 
     fn to_fields(&self, _: &Schema) -> Fields {
         let text = |text: &Option<String>| text.as_deref().map(Value::from);
-        let fields = [
+        collect_fields([
             ("order", Some(self.order.as_str().into())),
             ("customer", self.customer.as_ref().map(|id| id.as_str().into())),
             ("article", text(&self.article)),
             ("variant", text(&self.variant)),
             ("time", Some(moment(self.time.millis(), 1000, true).into())),
             ("returned", self.returned.then_some(Value::Bool(true))),
-        ];
-        fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
-    }
-}
-
-impl Check for OrderLine {
-    /// An order may name an article twice, and articles and customers that are gone.
-    fn check(&mut self, _: Context<'_>, _: &mut Seen) -> Result<Option<Repeat>, String> {
-        Ok(None)
+        ])
     }
 }
 

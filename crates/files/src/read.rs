@@ -12,25 +12,16 @@ use atelier_core::domain::{Schema, Timestamp};
 use rayon::prelude::*;
 
 use super::{
-    Dialect, Feed, FileError, Format, RowError, Table, Warning,
+    Dialect, Feed, FileError, FileRow, Format, RowError, Table, Unit, Warning,
     csv::CsvReader,
-    error::{Bad, Unit},
     feed::FeedReader,
     input::Input,
     json::Fields,
     json_lines::{JsonLinesReader, Line},
     parquet::ParquetReader,
+    row::Bad,
     table::readable_id,
 };
-
-/// A usable row.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FileRow<T> {
-    /// As in [`RowError`].
-    pub line: u64,
-    pub value: T,
-    pub warnings: Vec<Warning>,
-}
 
 /// The rows of a file, one at a time. Reading goes on after a bad row, and stops at a fatal error
 /// ([`RowError::is_fatal`]).
@@ -160,9 +151,13 @@ pub fn read_open<T: Table>(
         InputFormat::Table(format) => table::<T>(format, input, path, schema, dialect)?,
         InputFormat::Feed(feed) => {
             if !describes_articles::<T>() {
-                return Err(FileError::Feed { path: path.to_owned(), feed });
+                return Err(FileError::Feed { path: path.to_owned(), feed: feed.name() });
             }
-            let input = dialect.encoding.into_iter().try_fold(input, Input::decode).map_err(refuse)?;
+            let input = dialect
+                .encoding
+                .into_iter()
+                .try_fold(input, |input, encoding| input.decode(encoding.0))
+                .map_err(refuse)?;
             Source::Feed(Box::new(FeedReader::new(feed, input, path, now, dialect)?))
         }
     };
@@ -374,12 +369,5 @@ impl<T: Table> Iterator for Rows<T> {
     }
 }
 
-/// The longest row, in bytes: far above any sensible one. Callers hold several rows in memory, parsed.
-pub(super) const LONGEST: usize = 1 << 20;
 /// About the most bytes of rows that are read together.
 const TOGETHER: u64 = 8 << 20;
-
-/// Says that the disk or the network failed.
-pub(super) fn read_failure(error: &io::Error) -> String {
-    format!("cannot read the rest of the file: {error}")
-}

@@ -10,7 +10,10 @@ use std::{
 use atelier_core::domain::Schema;
 use tempfile::NamedTempFile;
 
-use super::{FileError, Format, Table, TableColumns, csv::CsvWriter, json_lines, parquet::ParquetWriter};
+use super::{
+    FileError, Format, Table, TableColumns, csv::CsvWriter, error::WriteError, json_lines,
+    parquet::ParquetWriter,
+};
 
 /// The end of the names of unfinished files.
 const PARTIAL: &str = ".partial";
@@ -30,19 +33,6 @@ enum Sink {
     JsonLines(BufWriter<NamedTempFile>),
     Csv(CsvWriter, BufWriter<NamedTempFile>),
     Parquet(Box<ParquetWriter>),
-}
-
-/// Why a row could not be written.
-pub(super) enum WriteError {
-    Disk(io::Error),
-    /// The columns do not include this one, or its type is narrower.
-    Column(String),
-}
-
-impl From<io::Error> for WriteError {
-    fn from(error: io::Error) -> Self {
-        Self::Disk(error)
-    }
 }
 
 impl<T: Table> Writer<T> {

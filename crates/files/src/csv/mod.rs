@@ -19,18 +19,14 @@ use serde_json::Value;
 use self::cell::{Reading, infer, write_json};
 use super::{
     Delimiter, Dialect, FileError, FileRow, RowError, Table, TableColumns,
-    columns::{Kind, Misfit, PADDING, RowFields, Target, find_targets, flatten, missing},
+    columns::{Kind, MOST_CELLS, PADDING, RowFields, Target, find_targets, flatten, missing},
     dialect::DELIMITERS,
-    error::{Bad, Unit},
+    error::{Misfit, WriteError},
     header::propose_others,
     input::{Input, is_utf8},
     json::Fields,
-    read::{LONGEST, read_failure},
-    write::WriteError,
+    row::{Bad, LONGEST, Unit, read_failure},
 };
-
-/// The most cells of a record: above any sensible table, so that a line of commas takes little memory.
-pub(super) const MOST_CELLS: usize = 1 << 16;
 
 #[derive(Debug)]
 pub(crate) struct CsvReader {
@@ -64,7 +60,7 @@ impl CsvReader {
     ) -> Result<Self, FileError> {
         let open = |source| FileError::Open { path: path.to_owned(), source };
         if let Some(encoding) = dialect.encoding {
-            input = input.decode(encoding).map_err(open)?;
+            input = input.decode(encoding.0).map_err(open)?;
         }
         let head = input.peek().map_err(open)?;
         let mut head = Head::new::<T>(head, dialect);

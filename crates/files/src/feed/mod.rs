@@ -19,15 +19,14 @@ use atelier_core::domain::Timestamp;
 use serde_json::Value;
 
 pub(super) use self::google::read_moment;
-pub use self::variants::NotWorn;
 use self::variants::{Article, Variant, Variants};
 use super::{
-    Delimiter, Dialect, FileError, FileRow, RowError,
+    Delimiter, Dialect, FileError, FileRow, NotWorn, RowError, Unit,
     csv::Records,
     dialect::DELIMITERS,
-    error::{Bad, Unit},
     input::Input,
     json::{self, Fields},
+    row::Bad,
 };
 
 /// A format of product feeds.
@@ -71,7 +70,7 @@ impl Feed {
         })
     }
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::GoogleXml => "google-xml",
             Self::GoogleTsv => "google-tsv",

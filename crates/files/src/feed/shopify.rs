@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use super::{
     Bad, Entry,
-    variants::{NotWorn, Variant, colour_id, last_of_path, read_gender},
+    variants::{Variant, colour_id, last_of_path, read_gender},
 };
-use crate::Warning;
+use crate::{NotWorn, Warning};
 
 /// The names of the columns, in lower case: of the exports, and of Shopify's newer template.
 const COLUMNS: [(Column, &[&str]); 27] = [

@@ -15,7 +15,7 @@ use quick_xml::{
     name::ResolveResult,
 };
 
-use crate::{RowError, error::Unit, input::Input, read::LONGEST};
+use crate::{RowError, Unit, input::Input, row::LONGEST};
 
 /// Google's namespace, which shops write with either scheme.
 const GOOGLE: &str = "base.google.com/ns/1.0";

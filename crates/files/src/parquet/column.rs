@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     json::{JsonError, parse, size},
-    read::LONGEST,
+    row::LONGEST,
 };
 
 /// The value of a row, or why it cannot be used.

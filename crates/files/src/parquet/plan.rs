@@ -8,7 +8,8 @@ use atelier_core::domain::{Schema, is_read_attribute};
 
 use crate::{
     Dialect, Table,
-    columns::{Misfit, Target, find_targets},
+    columns::{Target, find_targets},
+    error::Misfit,
 };
 
 /// pandas stores its row numbers in columns whose names begin so.

@@ -32,11 +32,11 @@ use super::{
     plan::{Leaf, Plan, find_columns},
 };
 use crate::{
-    Dialect, FileError, FileRow, RowError, Table,
-    columns::{Misfit, RowFields},
-    error::{Bad, Unit},
+    Dialect, FileError, FileRow, RowError, Table, Unit,
+    columns::RowFields,
+    error::Misfit,
     json::Fields,
-    read::LONGEST,
+    row::{Bad, LONGEST},
 };
 
 /// Rows of a batch: enough to read columns efficiently, few enough for the CPU cache.

@@ -15,8 +15,8 @@ use tempfile::NamedTempFile;
 use crate::{
     Table, TableColumns,
     columns::{Column, Kind, flatten},
+    error::WriteError,
     json::{Fields, size},
-    write::WriteError,
 };
 
 /// Rows of a row group, and about their bytes as JSON. They are in memory at once, because a row group is written column by
