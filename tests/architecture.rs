@@ -23,13 +23,12 @@ fn table() -> Vec<(String, usize)> {
 }
 
 /// Imports that still go down the table, to be opened: from a folder, and into which.
-const DOWNWARDS: [(&str, &[&str]); 7] = [
+const DOWNWARDS: [(&str, &[&str]); 6] = [
     ("releases", &["catalogue", "completion", "outcomes", "steering", "experiments", "analysis"]),
-    ("catalogue", &["customers", "imports"]),
-    ("customers", &["completion", "imports"]),
+    ("catalogue", &["customers"]),
+    ("customers", &["completion"]),
     ("completion", &["outcomes", "steering"]),
     ("outcomes", &["experiments"]),
-    ("imports", &["outfits"]),
     ("studio", &["analysis"]),
 ];
 

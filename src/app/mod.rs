@@ -145,6 +145,7 @@ pub(crate) fn routes() -> Routes {
         .merge(outcomes::api::events::router())
         .merge(experiments::api::router())
         .merge(outcomes::api::feedback::router())
+        .merge(imports::api::bulk::router())
         .merge(imports::api::feeds::router())
         .merge(probes::router())
         .merge(steering::api::holdout::router())

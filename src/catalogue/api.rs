@@ -7,11 +7,7 @@ use atelier_core::{
     util::json_pointer::step,
 };
 use atelier_engine::packed_article::PackedArticle;
-use axum::{
-    extract::{Request, State},
-    http::StatusCode,
-    response::Response,
-};
+use axum::{extract::State, http::StatusCode, response::Response};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{MapAccess, Visitor},
@@ -30,15 +26,11 @@ use super::{
     resource::{self, Resource, Target},
 };
 use crate::{
-    imports::{
-        api::bulk::{self, ImportBody, TableQuery},
-        load::FeedTable,
-    },
-    people::{Scope, gate::Caller},
+    people::Scope,
     platform::http::{
         AppState, Finding, Kind, Problem,
         conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders},
-        extract::{ConditionalQuery, Json, MergePatch, Path, Query},
+        extract::{ConditionalQuery, Json, MergePatch, Path},
         paging::{self, ArticleQuery, Page},
         resource::check_id,
         routes::Routes,
@@ -57,7 +49,6 @@ pub(crate) fn router() -> Routes {
     Routes::new()
         .scoped(Scope::Catalogue, routes!(list))
         .scoped(Scope::Catalogue, routes!(get, put, patch, delete))
-        .streaming(Scope::Catalogue, routes!(import))
         .also_at(
             "/articles/{id}",
             "/articles/bulk",
@@ -430,26 +421,6 @@ async fn patch(
 )]
 async fn delete(target: Target<ArticleId>) -> Result<StatusCode, Problem> {
     resource::delete::<Article>(target).await
-}
-
-/// Import articles
-///
-/// One article per line, `{"id": …, "type": …, …}`, in the format of `atelier export`. Either all articles are stored
-/// or none. With `mode=merge` a line changes a stored article as PATCH does, and adds an article if it has a type.
-/// With `mode=delete` a line is `{"id": …}`, and the article is deleted.
-#[utoipa::path(post, path = "/articles/bulk", operation_id = "importArticles",
-    tag = "articles", params(TableQuery),
-    request_body(content = String, content_type = "application/x-ndjson", example =
-        "{\"id\": \"a-new\", \"type\": \"hat\", \"price\": 29.9, \"in_stock\": true}\n"),
-    responses((status = 200, description = "The articles are stored", body = ImportBody)),
-)]
-async fn import(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Query(query): Query<TableQuery>,
-    request: Request,
-) -> Result<Json<ImportBody>, Problem> {
-    bulk::import(state, author, FeedTable::Articles, query, request).await
 }
 
 impl Resource for Article {

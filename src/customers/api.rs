@@ -1,11 +1,7 @@
 //! `/customers`: the customers and their features.
 
 use atelier_core::domain::{Customer, CustomerId, CustomerPatch, PatchError, Schema};
-use axum::{
-    extract::{Request, State},
-    http::StatusCode,
-    response::Response,
-};
+use axum::{extract::State, http::StatusCode, response::Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -18,11 +14,7 @@ use crate::{
         resource::{self, Resource, Target},
         search,
     },
-    imports::{
-        api::bulk::{self, ImportBody, TableQuery},
-        load::FeedTable,
-    },
-    people::{Scope, gate::Caller},
+    people::Scope,
     platform::http::{
         AppState, Finding, Kind, Problem,
         conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders},
@@ -39,7 +31,6 @@ pub(crate) fn router() -> Routes {
     Routes::new()
         .scoped(Scope::Catalogue, routes!(list))
         .scoped(Scope::Catalogue, routes!(get, put, patch, erase))
-        .streaming(Scope::Catalogue, routes!(import))
         .also_at(
             "/customers/{id}",
             "/customers/bulk",
@@ -234,24 +225,4 @@ impl Resource for Customer {
 )]
 async fn erase(target: Target<CustomerId>) -> Result<StatusCode, Problem> {
     resource::delete::<Customer>(target).await
-}
-
-/// Import customers
-///
-/// One customer per line, `{"id": …, "features": {…}}`, in the format of `atelier export`. Either all customers are
-/// stored or none. With `mode=merge` a line changes a stored customer as PATCH does, or adds one.
-/// With `mode=delete` a line is `{"id": …}`, and the customer is erased.
-#[utoipa::path(post, path = "/customers/bulk", operation_id = "importCustomers",
-    tag = "customers", params(TableQuery),
-    request_body(content = String, content_type = "application/x-ndjson", example =
-        "{\"id\": \"c-new\", \"features\": {\"gender\": \"male\", \"fit\": \"slim\"}}\n"),
-    responses((status = 200, description = "The customers are stored", body = ImportBody)),
-)]
-async fn import(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Query(query): Query<TableQuery>,
-    request: Request,
-) -> Result<Json<ImportBody>, Problem> {
-    bulk::import(state, author, FeedTable::Customers, query, request).await
 }

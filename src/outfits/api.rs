@@ -8,7 +8,7 @@ use atelier_core::{
     util::calendar,
 };
 use axum::{
-    extract::{Request, State},
+    extract::State,
     http::{HeaderName, StatusCode, header},
 };
 use serde::{Deserialize, Serialize};
@@ -23,10 +23,6 @@ use super::{
 use crate::{
     catalogue::resource::Resource,
     customers::features,
-    imports::{
-        api::bulk::{self, BulkQuery, ImportBody},
-        load::FeedTable,
-    },
     outfits,
     people::{Scope, gate::Caller},
     platform::{
@@ -48,7 +44,6 @@ pub(crate) fn router() -> Routes {
         .scoped(Scope::Catalogue, routes!(save))
         .scoped(Scope::Catalogue, routes!(list_of))
         .scoped(Scope::Catalogue, routes!(get, patch, delete))
-        .streaming(Scope::Catalogue, routes!(import))
 }
 
 /// A stored outfit.
@@ -384,25 +379,6 @@ async fn delete(
 ) -> Result<StatusCode, Problem> {
     let deleted = state.store.by(author).outfits().delete(id.0, state.now()).await?;
     if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(unknown(id)) }
-}
-
-/// Import outfits
-///
-/// One outfit per line, `{"customer": …, "articles": […], "split": …, "features": {…}}`, in the format of
-/// `atelier export`. The customers and articles must exist. Either all outfits are stored or none.
-#[utoipa::path(post, path = "/outfits/bulk", operation_id = "importOutfits",
-    tag = "outfits", params(BulkQuery),
-    request_body(content = String, content_type = "application/x-ndjson", example =
-        "{\"customer\": \"c-000010\", \"articles\": [\"a-00134\", \"a-01243\", \"a-00568\", \"a-00259\"]}\n"),
-    responses((status = 200, description = "The outfits are stored", body = ImportBody)),
-)]
-async fn import(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Query(query): Query<BulkQuery>,
-    request: Request,
-) -> Result<Json<ImportBody>, Problem> {
-    bulk::import(state, author, FeedTable::Outfits, query, request).await
 }
 
 fn unknown(id: OutfitId) -> Problem {

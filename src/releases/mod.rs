@@ -287,6 +287,10 @@ impl Known {
         self.0.insert(loaded.name().to_owned(), State::Loaded(Arc::downgrade(loaded)));
     }
 
+    fn postpone(&mut self, name: &str, reason: String) {
+        self.0.insert(name.to_owned(), State::Failed { reason, retry: Instant::now() + RETRY });
+    }
+
     /// Why it failed to load, if it is too early to try again.
     fn failed(&self, name: &str) -> Option<&String> {
         match self.0.get(name)? {
@@ -580,26 +584,25 @@ impl Releases {
             return Ok(Err(reason.clone()));
         }
         let its_name = name.to_owned();
-        let reason = match self.in_folder(move |folder| folder.find_refusal(&its_name)).await {
-            Some(reason) => reason,
-            None => match self.load(name).await {
-                Ok(next) => {
-                    tracing::info!(release = name, why, "loaded a release");
-                    return Ok(Ok(next));
-                }
-                Err(ActivateError::Store(error)) => return Err(error),
-                Err(error) => {
-                    tracing::error!(
-                        release = name, why, %error,
-                        "cannot load a release; the live one answers here, and an experiment that needs the other has no customers"
-                    );
-                    error.to_string()
-                }
-            },
-        };
-        let failed = State::Failed { reason: reason.clone(), retry: Instant::now() + RETRY };
-        known.0.insert(name.to_owned(), failed);
-        Ok(Err(reason))
+        // Its files say so, and are asked again each time: they may be repaired.
+        if let Some(reason) = self.in_folder(move |folder| folder.find_refusal(&its_name)).await {
+            return Ok(Err(reason));
+        }
+        match self.load(name).await {
+            Ok(next) => {
+                tracing::info!(release = name, why, "loaded a release");
+                Ok(Ok(next))
+            }
+            Err(ActivateError::Store(error)) => Err(error),
+            Err(error) => {
+                tracing::error!(
+                    release = name, why, %error,
+                    "cannot load a release; the live one answers here, and an experiment that needs the other has no customers"
+                );
+                known.postpone(name, error.to_string());
+                Ok(Err(error.to_string()))
+            }
+        }
     }
 
     /// The release with what has changed in the database since, up to these revisions of articles, settings and looks.
@@ -652,6 +655,11 @@ impl Releases {
             let why = format!("the experiment {experiment} needs it beside the live release");
             let revisions = (next.articles, next.settings, next.looks_revision);
             let loaded = self.obtain(release, &why, revisions, known).await?.map(Arc::new);
+            if let Err(reason) = &loaded
+                && known.failed(release).is_none()
+            {
+                known.postpone(release, reason.clone());
+            }
             next.beside =
                 Some(Beside { release: release.to_owned(), experiment: experiment.clone(), loaded });
         }

@@ -6,10 +6,11 @@
 use std::{path::Path, sync::Arc};
 
 use atelier_files::{CountedWarning, FileError, Report};
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::routes;
 
 use crate::{
     imports::{
@@ -17,11 +18,13 @@ use crate::{
         load::{Change, End, FeedTable, Imported, Opened, Options, Outcome, describe_bad},
         shortened,
     },
+    people::{Scope, gate::Caller},
     platform::{
         db::{Author, Counts},
         http::{
             AppState, Finding, Kind, Problem,
-            extract::{Incoming, Json, check_media_type},
+            extract::{Incoming, Json, Query, check_media_type},
+            routes::Routes,
             spool::{MEDIA_TYPES, spool},
             uncancelled::uncancelled,
         },
@@ -29,20 +32,27 @@ use crate::{
     releases::coverage::Census,
 };
 
+pub(crate) fn router() -> Routes {
+    Routes::new()
+        .streaming(Scope::Catalogue, routes!(articles))
+        .streaming(Scope::Catalogue, routes!(customers))
+        .streaming(Scope::Catalogue, routes!(outfits))
+}
+
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct BulkQuery {
+struct BulkQuery {
     /// Store the good lines even if others are bad.
     #[serde(default)]
-    pub(crate) skip_bad: bool,
+    skip_bad: bool,
 }
 
 /// The query for a stream of a table whose rows can be changed.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct TableQuery {
+struct TableQuery {
     /// Store the good lines even if others are bad.
     #[serde(default)]
     skip_bad: bool,
@@ -62,7 +72,7 @@ impl From<BulkQuery> for TableQuery {
 /// The result of an import.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = Received)]
-pub(crate) struct ImportBody {
+struct ImportBody {
     /// Number of new lines.
     added: u64,
     /// Number of lines that changed stored data.
@@ -81,8 +91,67 @@ pub(crate) struct ImportBody {
     warnings: Vec<Finding>,
 }
 
+/// Import articles
+///
+/// One article per line, `{"id": …, "type": …, …}`, in the format of `atelier export`. Either all articles are stored
+/// or none. With `mode=merge` a line changes a stored article as PATCH does, and adds an article if it has a type.
+/// With `mode=delete` a line is `{"id": …}`, and the article is deleted.
+#[utoipa::path(post, path = "/articles/bulk", operation_id = "importArticles",
+    tag = "articles", params(TableQuery),
+    request_body(content = String, content_type = "application/x-ndjson", example =
+        "{\"id\": \"a-new\", \"type\": \"hat\", \"price\": 29.9, \"in_stock\": true}\n"),
+    responses((status = 200, description = "The articles are stored", body = ImportBody)),
+)]
+async fn articles(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Query(query): Query<TableQuery>,
+    request: Request,
+) -> Result<Json<ImportBody>, Problem> {
+    import(state, author, FeedTable::Articles, query, request).await
+}
+
+/// Import customers
+///
+/// One customer per line, `{"id": …, "features": {…}}`, in the format of `atelier export`. Either all customers are
+/// stored or none. With `mode=merge` a line changes a stored customer as PATCH does, or adds one.
+/// With `mode=delete` a line is `{"id": …}`, and the customer is erased.
+#[utoipa::path(post, path = "/customers/bulk", operation_id = "importCustomers",
+    tag = "customers", params(TableQuery),
+    request_body(content = String, content_type = "application/x-ndjson", example =
+        "{\"id\": \"c-new\", \"features\": {\"gender\": \"male\", \"fit\": \"slim\"}}\n"),
+    responses((status = 200, description = "The customers are stored", body = ImportBody)),
+)]
+async fn customers(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Query(query): Query<TableQuery>,
+    request: Request,
+) -> Result<Json<ImportBody>, Problem> {
+    import(state, author, FeedTable::Customers, query, request).await
+}
+
+/// Import outfits
+///
+/// One outfit per line, `{"customer": …, "articles": […], "split": …, "features": {…}}`, in the format of
+/// `atelier export`. The customers and articles must exist. Either all outfits are stored or none.
+#[utoipa::path(post, path = "/outfits/bulk", operation_id = "importOutfits",
+    tag = "outfits", params(BulkQuery),
+    request_body(content = String, content_type = "application/x-ndjson", example =
+        "{\"customer\": \"c-000010\", \"articles\": [\"a-00134\", \"a-01243\", \"a-00568\", \"a-00259\"]}\n"),
+    responses((status = 200, description = "The outfits are stored", body = ImportBody)),
+)]
+async fn outfits(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Query(query): Query<BulkQuery>,
+    request: Request,
+) -> Result<Json<ImportBody>, Problem> {
+    import(state, author, FeedTable::Outfits, query, request).await
+}
+
 /// Imports the body into the table.
-pub(crate) async fn import(
+async fn import(
     state: AppState,
     author: Author,
     table: FeedTable,
