@@ -47,7 +47,7 @@ def check(shown, found, place=""):
         assert found is not None, f"{place} is missing"
     elif isinstance(shown, dict):
         for name, value in shown.items():
-            assert name in found, f"{place}/{name} is missing in {found}"
+            assert isinstance(found, dict) and name in found, f"{place}/{name} is missing in {found}"
             check(value, found[name], f"{place}/{name}")
     elif isinstance(shown, list):
         more = bool(shown) and shown[-1] == "…"

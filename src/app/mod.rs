@@ -66,8 +66,7 @@ pub async fn serve(
 /// The application without a listener, so that a test can bind its own.
 pub fn app(state: AppState) -> Router {
     let (router, document, guards) = routes().into_parts();
-    let mut document = openapi::finish(&document, &guards, state.limits);
-    gate::describe(&mut document, &guards);
+    let document = openapi::finish(&document, &guards, state.limits, gate::describe);
     state.publish(Published {
         openapi: openapi::simplified(&document),
         page: docs::render(&document, state.is_demo()),

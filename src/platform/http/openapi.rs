@@ -23,11 +23,19 @@ pub(crate) fn simplified(document: &Value) -> Document {
     Document::new("application/json", document.to_string())
 }
 
-/// Completes the document: adds limits, keys and common problems to the handlers' descriptions.
-pub(crate) fn finish(document: &openapi::OpenApi, guards: &Guards, limits: Limits) -> Value {
+/// Completes the document: adds limits, keys and common problems to the handlers' descriptions. `describe_keys` says what keys each
+/// operation takes.
+pub(crate) fn finish(
+    document: &openapi::OpenApi,
+    guards: &Guards,
+    limits: Limits,
+    describe_keys: impl FnOnce(&mut Value, &Guards),
+) -> Value {
     let mut document = serde_json::to_value(document).expect("the document is plain JSON; this is a bug");
     add_limits(&mut document, limits);
     tighten(&mut document);
+    // Problems follow from them.
+    describe_keys(&mut document, guards);
     let paths = document.get_mut("paths").and_then(Value::as_object_mut);
     for (path, item) in paths.into_iter().flatten() {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
@@ -259,7 +267,7 @@ mod tests {
     #[test]
     fn every_operation_lists_its_problems() {
         let (_, document, guards) = crate::app::routes().into_parts();
-        let mut document = finish(&document, &guards, Limits::default());
+        let mut document = finish(&document, &guards, Limits::default(), crate::people::gate::describe);
         assert_eq!(document["openapi"], "3.1.0");
         assert_eq!(document["x-limits"]["body_bytes"], 1 << 20);
         let items = &document["components"]["schemas"]["BatchBody"]["properties"]["items"];

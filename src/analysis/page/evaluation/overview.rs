@@ -221,12 +221,15 @@ fn calibration(choice: &Choice, figures: &Figures) -> (Vec<Calibrated>, Numbers)
     (calibrated.collect(), numbers)
 }
 
+/// The differences from the methods of the columns, each with its p; none from itself.
+type Cells = Vec<Option<(Difference, String)>>;
+
 /// The difference between each two methods.
 #[derive(Debug)]
 struct Matrix {
     methods: Vec<Method>,
     /// Each cell is the row's figure minus the column's, and p.
-    rows: Vec<(Method, Vec<Option<(Difference, String)>>)>,
+    rows: Vec<(Method, Cells)>,
 }
 
 impl Matrix {
