@@ -24,6 +24,16 @@ export interface components {
              */
             value: string;
         };
+        /** @description A recorded event. */
+        Accepted: {
+            /**
+             * @description The event's id.
+             * @example order-17/a-00973
+             */
+            id: string;
+            /** @description False if the same was already recorded, under this id or another one. It counts once. */
+            recorded: boolean;
+        };
         /** @description The answer to a message. */
         AgentAnswer: {
             error?: components["schemas"]["AgentError"];
@@ -358,43 +368,6 @@ export interface components {
             slot: number;
             suggestions: components["schemas"]["Suggestion"][];
         };
-        /** @description The result of an import. */
-        Brought: {
-            /**
-             * Format: int64
-             * @description With `mode=delete`: number of ids that none had.
-             */
-            absent: number;
-            /**
-             * Format: int64
-             * @description Number of new lines.
-             */
-            added: number;
-            /**
-             * Format: int64
-             * @description Number of bad lines, which were not stored.
-             */
-            bad: number;
-            /**
-             * Format: int64
-             * @description Number of lines that changed stored data.
-             */
-            changed: number;
-            /**
-             * Format: int64
-             * @description With `mode=delete`: number of articles or customers that were deleted.
-             */
-            deleted: number;
-            /** @description The first bad lines. */
-            errors: components["schemas"]["Finding"][];
-            /**
-             * Format: int64
-             * @description Number of lines that were already stored.
-             */
-            unchanged: number;
-            /** @description Warnings about lines that were stored, and about what the live release does not know of new articles. */
-            warnings: components["schemas"]["Finding"][];
-        };
         /**
          * Format: binary
          * @description The bytes of a file.
@@ -414,7 +387,7 @@ export interface components {
              */
             steps?: number | null;
             suggestions: components["schemas"]["Suggestion"][];
-            true_article?: components["schemas"]["Standing"] | null;
+            true_article?: components["schemas"]["Placement"] | null;
             warnings: components["schemas"]["Warning"][];
         };
         /**
@@ -811,12 +784,28 @@ export interface components {
             items: components["schemas"]["EventCount"][];
         };
         /** @description The result for one of several events. */
-        EventItem: components["schemas"]["EventTaken"] | components["schemas"]["Problem"];
+        EventItem: components["schemas"]["EventReceipt"] | components["schemas"]["Problem"];
         /**
          * @description What happened to an article.
          * @enum {string}
          */
         EventKind: "viewed" | "added" | "bought" | "returned" | "kept" | "rejected";
+        /** @description A recorded event. */
+        EventReceipt: {
+            /**
+             * @description How it belongs to a suggestion: `ticket`, or `window` if its article was suggested shortly before. Null if it does not,
+             *     or was already recorded.
+             * @example ticket
+             */
+            attribution?: string | null;
+            /**
+             * @description The event's id.
+             * @example order-10001/1
+             */
+            id: string;
+            /** @description False if it was already recorded. */
+            recorded: boolean;
+        };
         /** @description A stored event. */
         EventStored: {
             /** @description The article, by its id. */
@@ -840,22 +829,6 @@ export interface components {
              * @description What was paid or paid back, in the shop's currency.
              */
             value?: number | null;
-        };
-        /** @description A recorded event. */
-        EventTaken: {
-            /**
-             * @description How it belongs to a suggestion: `ticket`, or `window` if its article was suggested shortly before. Null if it does not,
-             *     or was already recorded.
-             * @example ticket
-             */
-            attribution?: string | null;
-            /**
-             * @description The event's id.
-             * @example order-10001/1
-             */
-            id: string;
-            /** @description False if it was already recorded. */
-            recorded: boolean;
         };
         /**
          * @description Events.
@@ -1201,7 +1174,7 @@ export interface components {
             /** @description Skip bad rows; otherwise one bad row stops the import. */
             skip_bad?: boolean;
             /**
-             * @description The table that a feed's rows belong to.
+             * @description The table that a file's rows belong to.
              * @enum {string}
              */
             table?: "articles" | "customers" | "outfits";
@@ -1231,7 +1204,7 @@ export interface components {
             every?: string | null;
         };
         /**
-         * @description The table that a feed's rows belong to.
+         * @description The table that a file's rows belong to.
          * @enum {string}
          */
         FeedTable: "articles" | "customers" | "outfits";
@@ -1299,7 +1272,7 @@ export interface components {
             visitor?: string | null;
         };
         /** @description The result for one of several events. */
-        FeedbackItem: components["schemas"]["Taken"] | components["schemas"]["Problem"];
+        FeedbackItem: components["schemas"]["Accepted"] | components["schemas"]["Problem"];
         /**
          * @description What became of a suggestion.
          * @enum {string}
@@ -1991,6 +1964,23 @@ export interface components {
             /** @description Its place in the outfit, from 0. */
             slot: number;
         };
+        /** @description The rank of an article that the request named. */
+        Placement: {
+            /** @description Whether the filters admit it. */
+            admissible: boolean;
+            /**
+             * Format: double
+             * @description Over all articles that the method knows, if the request asks for it.
+             */
+            probability?: number | null;
+            /** @description Among all articles that the filters admit. */
+            rank: number;
+            /**
+             * Format: double
+             * @description Of the probability of all articles that the filters admit, if they admit this one.
+             */
+            share?: number | null;
+        };
         /** @description Price limits. If one is set, articles without a price are excluded. */
         Price: {
             /**
@@ -2087,6 +2077,43 @@ export interface components {
             outfits?: components["schemas"]["RememberedOutfits"] | null;
             /** @description The slot of another article of the outfit. */
             slot?: number | null;
+        };
+        /** @description The result of an import. */
+        Received: {
+            /**
+             * Format: int64
+             * @description With `mode=delete`: number of ids that none had.
+             */
+            absent: number;
+            /**
+             * Format: int64
+             * @description Number of new lines.
+             */
+            added: number;
+            /**
+             * Format: int64
+             * @description Number of bad lines, which were not stored.
+             */
+            bad: number;
+            /**
+             * Format: int64
+             * @description Number of lines that changed stored data.
+             */
+            changed: number;
+            /**
+             * Format: int64
+             * @description With `mode=delete`: number of articles or customers that were deleted.
+             */
+            deleted: number;
+            /** @description The first bad lines. */
+            errors: components["schemas"]["Finding"][];
+            /**
+             * Format: int64
+             * @description Number of lines that were already stored.
+             */
+            unchanged: number;
+            /** @description Warnings about lines that were stored, and about what the live release does not know of new articles. */
+            warnings: components["schemas"]["Finding"][];
         };
         Release: {
             /** @description When it was made (RFC 3339). */
@@ -2504,23 +2531,6 @@ export interface components {
             items: components["schemas"]["SimilarArticle"][];
             warnings: components["schemas"]["Warning"][];
         };
-        /** @description The rank of an article that the request named. */
-        Standing: {
-            /** @description Whether the filters admit it. */
-            admissible: boolean;
-            /**
-             * Format: double
-             * @description Over all articles that the method knows, if the request asks for it.
-             */
-            probability?: number | null;
-            /** @description Among all articles that the filters admit. */
-            rank: number;
-            /**
-             * Format: double
-             * @description Of the probability of all articles that the filters admit, if they admit this one.
-             */
-            share?: number | null;
-        };
         /**
          * @description A count, counts by size, or a list of counts by size and store.
          * @example {
@@ -2580,16 +2590,6 @@ export interface components {
              * @description Share of the probability of all articles that the filters admit.
              */
             share: number;
-        };
-        /** @description A recorded event. */
-        Taken: {
-            /**
-             * @description The event's id.
-             * @example order-17/a-00973
-             */
-            id: string;
-            /** @description False if the same was already recorded, under this id or another one. It counts once. */
-            recorded: boolean;
         };
         /** @description How the time was spent, in milliseconds. */
         Timing: {
@@ -2686,6 +2686,7 @@ export interface components {
 }
 export type Acceptance = components['schemas']['Acceptance'];
 export type AcceptanceItem = components['schemas']['AcceptanceItem'];
+export type Accepted = components['schemas']['Accepted'];
 export type AgentAnswer = components['schemas']['AgentAnswer'];
 export type AgentError = components['schemas']['AgentError'];
 export type AgentMessage = components['schemas']['AgentMessage'];
@@ -2707,7 +2708,6 @@ export type AuditEntry = components['schemas']['AuditEntry'];
 export type BatchAnswer = components['schemas']['BatchAnswer'];
 export type BatchBody = components['schemas']['BatchBody'];
 export type Blank = components['schemas']['Blank'];
-export type Brought = components['schemas']['Brought'];
 export type Bytes = components['schemas']['Bytes'];
 export type Column = components['schemas']['Column'];
 export type Compare = components['schemas']['Compare'];
@@ -2731,8 +2731,8 @@ export type EventCount = components['schemas']['EventCount'];
 export type EventCounts = components['schemas']['EventCounts'];
 export type EventItem = components['schemas']['EventItem'];
 export type EventKind = components['schemas']['EventKind'];
+export type EventReceipt = components['schemas']['EventReceipt'];
 export type EventStored = components['schemas']['EventStored'];
-export type EventTaken = components['schemas']['EventTaken'];
 export type Events = components['schemas']['Events'];
 export type EventsImported = components['schemas']['EventsImported'];
 export type Experiment = components['schemas']['Experiment'];
@@ -2796,11 +2796,13 @@ export type Page_Look = components['schemas']['Page_Look'];
 export type Page_Outfit = components['schemas']['Page_Outfit'];
 export type Pair = components['schemas']['Pair'];
 export type Placed = components['schemas']['Placed'];
+export type Placement = components['schemas']['Placement'];
 export type Price = components['schemas']['Price'];
 export type Problem = components['schemas']['Problem'];
 export type Purchase = components['schemas']['Purchase'];
 export type Ready = components['schemas']['Ready'];
 export type Reason = components['schemas']['Reason'];
+export type Received = components['schemas']['Received'];
 export type Release = components['schemas']['Release'];
 export type Releases = components['schemas']['Releases'];
 export type RememberedOutfits = components['schemas']['RememberedOutfits'];
@@ -2826,11 +2828,9 @@ export type SecondRelease = components['schemas']['SecondRelease'];
 export type Share = components['schemas']['Share'];
 export type SimilarArticle = components['schemas']['SimilarArticle'];
 export type SimilarArticles = components['schemas']['SimilarArticles'];
-export type Standing = components['schemas']['Standing'];
 export type Stock = components['schemas']['Stock'];
 export type SuggestedVariant = components['schemas']['SuggestedVariant'];
 export type Suggestion = components['schemas']['Suggestion'];
-export type Taken = components['schemas']['Taken'];
 export type Timing = components['schemas']['Timing'];
 export type UnknownValue = components['schemas']['UnknownValue'];
 export type Variant = components['schemas']['Variant'];

@@ -220,7 +220,7 @@ class Client:
 
     def import_articles(
         self, rows: Rows, *, mode: Literal["replace", "merge", "delete"] = "replace", skip_bad: bool = False
-    ) -> t.Brought:
+    ) -> t.Received:
         """Stores articles while they are read, all or none."""
         return self._import("articles", rows, mode=mode, skip_bad=skip_bad)
 
@@ -266,7 +266,7 @@ class Client:
 
     def import_customers(
         self, rows: Rows, *, mode: Literal["replace", "merge", "delete"] = "replace", skip_bad: bool = False
-    ) -> t.Brought:
+    ) -> t.Received:
         """Stores customers while they are read, all or none."""
         return self._import("customers", rows, mode=mode, skip_bad=skip_bad)
 
@@ -286,7 +286,7 @@ class Client:
     def delete_outfit(self, id: int) -> None:
         self.request("DELETE", at("outfits", id))
 
-    def import_outfits(self, rows: Rows, *, skip_bad: bool = False) -> t.Brought:
+    def import_outfits(self, rows: Rows, *, skip_bad: bool = False) -> t.Received:
         """Stores outfits while they are read, all or none."""
         return self._import("outfits", rows, skip_bad=skip_bad)
 

@@ -12,6 +12,13 @@ class Acceptance(TypedDict):
     total: Outcomes
 
 
+class Accepted(TypedDict):
+    """A recorded event."""
+
+    id: str
+    recorded: bool
+
+
 class AgentAnswer(TypedDict):
     """The answer to a message."""
 
@@ -154,19 +161,6 @@ class Blank(TypedDict):
     suggestions: list[Suggestion]
 
 
-class Brought(TypedDict):
-    """The result of an import."""
-
-    absent: int
-    added: int
-    bad: int
-    changed: int
-    deleted: int
-    errors: list[Finding]
-    unchanged: int
-    warnings: list[Finding]
-
-
 Bytes: TypeAlias = 'str'
 """The bytes of a file."""
 
@@ -178,7 +172,7 @@ class Column(TypedDict):
     personas: NotRequired[list[float] | None]
     steps: NotRequired[float | None]
     suggestions: list[Suggestion]
-    true_article: NotRequired[Standing | None]
+    true_article: NotRequired[Placement | None]
     warnings: list[Warning]
 
 
@@ -351,12 +345,20 @@ class EventCounts(TypedDict):
     items: list[EventCount]
 
 
-EventItem: TypeAlias = 'EventTaken | Problem'
+EventItem: TypeAlias = 'EventReceipt | Problem'
 """The result for one of several events."""
 
 
 EventKind: TypeAlias = "Literal['viewed', 'added', 'bought', 'returned', 'kept', 'rejected']"
 """What happened to an article."""
+
+
+class EventReceipt(TypedDict):
+    """A recorded event."""
+
+    attribution: NotRequired[str | None]
+    id: str
+    recorded: bool
 
 
 class EventStored(TypedDict):
@@ -368,14 +370,6 @@ class EventStored(TypedDict):
     order: NotRequired[str | None]
     time: str
     value: NotRequired[float | None]
-
-
-class EventTaken(TypedDict):
-    """A recorded event."""
-
-    attribution: NotRequired[str | None]
-    id: str
-    recorded: bool
 
 
 Events: TypeAlias = 'list[Event]'
@@ -521,7 +515,7 @@ class FeedSchedule(TypedDict):
 
 
 FeedTable: TypeAlias = "Literal['articles', 'customers', 'outfits']"
-"""The table that a feed's rows belong to."""
+"""The table that a file's rows belong to."""
 
 
 Feedback: TypeAlias = 'list[FeedbackEvent]'
@@ -547,7 +541,7 @@ class FeedbackEvent(TypedDict):
     visitor: NotRequired[str | None]
 
 
-FeedbackItem: TypeAlias = 'Taken | Problem'
+FeedbackItem: TypeAlias = 'Accepted | Problem'
 """The result for one of several events."""
 
 
@@ -845,6 +839,15 @@ class Pair(TypedDict):
     rank_biased_overlap: float
 
 
+class Placement(TypedDict):
+    """The rank of an article that the request named."""
+
+    admissible: bool
+    probability: NotRequired[float | None]
+    rank: int
+    share: NotRequired[float | None]
+
+
 class Price(TypedDict):
     """Price limits. If one is set, articles without a price are excluded."""
 
@@ -893,6 +896,19 @@ class Reason(TypedDict):
     feature: NotRequired[Features | None]
     outfits: NotRequired[RememberedOutfits | None]
     slot: NotRequired[int | None]
+
+
+class Received(TypedDict):
+    """The result of an import."""
+
+    absent: int
+    added: int
+    bad: int
+    changed: int
+    deleted: int
+    errors: list[Finding]
+    unchanged: int
+    warnings: list[Finding]
 
 
 class Release(TypedDict):
@@ -1091,15 +1107,6 @@ class SimilarArticles(TypedDict):
     warnings: list[Warning]
 
 
-class Standing(TypedDict):
-    """The rank of an article that the request named."""
-
-    admissible: bool
-    probability: NotRequired[float | None]
-    rank: int
-    share: NotRequired[float | None]
-
-
 Stock: TypeAlias = 'int | list[dict[str, Any]] | dict[str, int]'
 """A count, counts by size, or a list of counts by size and store."""
 
@@ -1109,13 +1116,6 @@ class SuggestedVariant(TypedDict):
 
     no_variant: NotRequired[str | None]
     variant: NotRequired[Variant | None]
-
-
-class Taken(TypedDict):
-    """A recorded event."""
-
-    id: str
-    recorded: bool
 
 
 class Timing(TypedDict):
