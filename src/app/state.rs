@@ -49,7 +49,7 @@ pub struct Parts {
     pub zone: Zone,
     /// Words that searches take as the same.
     pub synonyms: Synonyms,
-    /// What product feeds have and nobody wears.
+    /// Gift cards and other things in feeds that nobody wears.
     pub not_worn: NotWorn,
     /// The attributes of articles that answers to publishable keys have.
     pub public_attributes: Arc<[String]>,

@@ -397,7 +397,7 @@ fn read_answers(
     let mut warnings = std::mem::take(&mut prepared.warnings);
     let mut blanks = Vec::with_capacity(prepared.blanks.len());
     for blank in &prepared.blanks {
-        let mut answer = answers.next().expect("an answer a question; this is a bug");
+        let mut answer = answers.next().expect("each question has its answer; this is a bug");
         personas = personas.or(answer.personas.take());
         steps = steps.or(answer.steps);
         blanks.push(read_answer(served, request, prepared, blank, answer, &mut unmet));

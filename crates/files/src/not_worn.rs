@@ -1,8 +1,8 @@
-//! What is left out of feeds: gift cards and other things that nobody wears.
+//! Rows that feeds have but nobody wears, such as gift cards. They are left out.
 
 use atelier_core::domain::{fold, fold_for};
 
-/// Things that nobody wears, by their types: those that a shop lists, or what shops call gift cards and the like.
+/// The types of things that nobody wears: those that the shop lists, or else common names of gift cards and similar items.
 #[derive(Debug, Clone, Default)]
 pub struct NotWorn(Option<Vec<String>>);
 

@@ -2,8 +2,10 @@
 
 use std::{mem::take, time::Duration};
 
-use atelier_core::domain::{ArticleId, CustomerId, Method};
-use atelier_core::util::json_fields::{read_object, read_optional_integer, read_present};
+use atelier_core::{
+    domain::{ArticleId, CustomerId, Method},
+    util::json_fields::{read_object, read_optional_integer, read_present},
+};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

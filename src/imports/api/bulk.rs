@@ -167,7 +167,7 @@ async fn import(
     let opened = Opened::table(table, file, path, &state.schema(), &options, state.now()).map_err(refuse)?;
     let import = state.store.by(author).import(state.now()).await?;
     let mut census = state.releases().current().map(|live| Census::new(Arc::clone(live.serving.release())));
-    // The caller hangs up where this is dropped.
+    // Dropped with this future when the caller hangs up.
     let (_waiting, hung_up) = oneshot::channel::<()>();
     let stop = async move { hung_up.await.is_err() };
     uncancelled(async move {

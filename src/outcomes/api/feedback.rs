@@ -8,10 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier_core::util::json_fields::{read_integer, read_optional_integer};
 use atelier_core::{
     domain::{ArticleId, Outfit, Timestamp},
-    util::calendar,
+    util::{
+        calendar,
+        json_fields::{read_integer, read_optional_integer},
+    },
 };
 use axum::{
     body::Body,

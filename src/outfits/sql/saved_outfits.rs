@@ -6,8 +6,10 @@ use std::{
     time::Duration,
 };
 
-use atelier_core::domain::{Article, ArticleId, CustomerId, OpenOutfit, Slot, Slots, Split, Timestamp};
-use atelier_core::named;
+use atelier_core::{
+    domain::{Article, ArticleId, CustomerId, OpenOutfit, Slot, Slots, Split, Timestamp},
+    named,
+};
 use futures_util::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

@@ -81,7 +81,7 @@ impl AppState {
     /// A feature's part, for its own methods.
     pub(crate) fn part<T: Send + Sync + 'static>(&self) -> &T {
         let part = self.0.parts.get();
-        part.unwrap_or_else(|| panic!("app puts {} into the state; this is a bug", type_name::<T>()))
+        part.unwrap_or_else(|| panic!("the state has no {}; this is a bug", type_name::<T>()))
     }
 
     /// From now on `/readyz` tells load balancers to send new requests elsewhere.

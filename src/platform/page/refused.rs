@@ -1,4 +1,4 @@
-//! Why a form is not taken.
+//! Why a form is refused.
 
 use std::fmt::Display;
 
@@ -9,7 +9,7 @@ use crate::platform::{db::StoreError, fault::ServiceError, http::Problem};
 
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// The page shows the form again, with what was typed and why it was not taken.
+    /// The page shows the form again, with what was typed and why it was refused.
     Form(StatusCode, String),
     /// Another input would not help, so the problem has a page of its own.
     Problem(Problem),
@@ -20,7 +20,7 @@ impl Refused {
         Self::Form(StatusCode::UNPROCESSABLE_ENTITY, reason.to_string())
     }
 
-    /// Something else was changed meanwhile, or is in the way.
+    /// Someone else changed it meanwhile, or something that exists prevents it.
     pub(crate) fn conflict(reason: impl Display) -> Self {
         Self::Form(StatusCode::CONFLICT, reason.to_string())
     }

@@ -60,7 +60,7 @@ impl Shown {
         match reader {
             Reader::Program => Self { fields: None, public: None },
             Reader::Visitors(_) => Self {
-                fields: Some(state.public_attributes().clone()),
+                fields: Some(state.public_attributes()),
                 public: Some(Public { store: store.map(Into::into) }),
             },
         }

@@ -2,10 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use atelier_core::util::json_fields::{read_integer, read_object, read_optional_integer, read_present};
 use atelier_core::{
     domain::{ArticleId, ArticlePatch, CustomerId, Features, MAX_SLOTS, Method, Timestamp},
-    util::json_pointer::step,
+    util::{
+        json_fields::{read_integer, read_object, read_optional_integer, read_present},
+        json_pointer::step,
+    },
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

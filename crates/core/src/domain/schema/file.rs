@@ -176,9 +176,9 @@ impl Schema {
         struct Declared {
             outfit: Spanned<OutfitSize>,
         }
-        let said: Declared = toml::from_str(&self.source).expect("its text says the size; this is a bug");
+        let declared: Declared = toml::from_str(&self.source).expect("its text says the size; this is a bug");
         let mut source = self.source.clone();
-        source.replace_range(said.outfit.span(), &format!("{{least = {least}, most = {most}}}"));
+        source.replace_range(declared.outfit.span(), &format!("{{least = {least}, most = {most}}}"));
         // A table of its own is no value to replace.
         if Self::parse(&source).is_ok() { source } else { self.source.clone() }
     }
