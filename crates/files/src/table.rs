@@ -1,5 +1,4 @@
-//! A table in files: the fields of its rows, and the checks of a row. [`catalogue`](super::catalogue) and the modules of other tables
-//! implement it.
+//! A table in files: the fields of its rows, and the checks of a row. The modules of the tables implement it.
 
 use std::fmt::Display;
 
@@ -11,8 +10,7 @@ use super::{
     seen::{Context, Repeat, Seen},
 };
 
-/// A table in files: [`Article`], [`Customer`], [`Outfit`], their changes [`ArticlePatch`] and [`CustomerPatch`], or
-/// [`OpenOutfit`] for outfits to complete.
+/// A table in files: articles, customers, outfits, changes to articles or customers, or outfits to complete.
 pub trait Table: Sized + Clone {
     /// The name of the table and its files: `articles`, `customers` or `outfits`.
     const NAME: &'static str;
