@@ -3,12 +3,11 @@
 use atelier_core::domain::ExperimentName;
 use axum::{
     extract::State,
-    http::{StatusCode, header},
+    http::header,
     response::{IntoResponse, Response},
 };
 use futures_util::TryStreamExt;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
@@ -19,40 +18,23 @@ use super::{
 use crate::{
     experiments,
     outcomes::acceptance::{Share, money},
-    people::{Scope, gate::Caller},
-    platform::{
-        db::{Author, Expected},
-        fault::ServiceError,
-        http::{
-            AppState, Kind, Problem,
-            conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders, unchanged},
-            extract::{Json, MergePatch, Path, Query, from_value},
-            fault,
-            resource::{check_id, delete_answer, put_answer, read_answer},
-            routes::Routes,
-            schema::BytesSchema,
-            uncancelled::uncancelled,
-        },
+    people::Scope,
+    platform::http::{
+        AppState, Problem,
+        extract::{Json, Path, Query},
+        routes::Routes,
+        schema::BytesSchema,
     },
     steering::{
-        api::documents::{JsonDocument, merge, read},
-        documents::EditError,
+        api::documents::{self, About, ApiDocument, NoQuery, read, unknown},
+        documents::Changed,
     },
 };
 
 pub(crate) fn router() -> Routes {
-    Routes::new()
-        .scoped(Scope::Admin, routes!(list))
-        .scoped(Scope::Admin, routes!(get, delete))
-        .unlimited(Scope::Admin, routes!(put, patch))
+    documents::router::<Experiment>()
         .scoped(Scope::Feedback, routes!(figures))
         .streaming(Scope::Feedback, routes!(customers))
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Experiments)]
-struct ExperimentsBody {
-    experiments: Vec<Experiment>,
 }
 
 #[derive(IntoParams)]
@@ -64,175 +46,35 @@ struct ExperimentPath {
     name: String,
 }
 
-impl JsonDocument for Experiment {
-    fn unknown(name: &ExperimentName) -> Problem {
-        Problem::new(Kind::NotFound, format!("there is no experiment {name:?}; PUT it first"))
-    }
-}
-
-/// Without what only the service uses.
-fn shown(experiment: Experiment) -> Experiment {
-    Experiment { parts: Vec::new(), ..experiment }
-}
-
-/// Experiments
-///
-/// All of them, by name.
-#[utoipa::path(get, path = "/experiments", operation_id = "listExperiments", tag = "experiments", responses(
-    (status = 200, description = "The experiments", body = ExperimentsBody),
-))]
-async fn list(State(state): State<AppState>) -> Result<Json<ExperimentsBody>, Problem> {
-    let stored = state.store.experiments().list().await?.into_iter();
-    let experiments = stored.map(|stored| Ok(shown(read(stored.value)?)));
-    Ok(Json(ExperimentsBody { experiments: experiments.collect::<Result<_, Problem>>()? }))
-}
-
-/// One experiment
-#[utoipa::path(get, path = "/experiments/{name}", operation_id = "getExperiment", tag = "experiments",
-    params(ExperimentPath, ReadHeaders),
-    responses(
-        (status = 200, description = "The experiment", body = Experiment,
-            headers(("etag" = String, description = "Its version"))),
-        (status = 304, description = "The experiment has one of the versions in If-None-Match"),
-        (status = 404, description = "There is no such experiment"),
-    ),
-)]
-async fn get(
-    State(state): State<AppState>,
-    Path(name): Path<ExperimentName>,
-    conditions: Conditions,
-) -> Result<Response, Problem> {
-    let stored = state.store.experiments().get(&name).await?.ok_or_else(|| Experiment::unknown(&name))?;
-    read_answer(&conditions, stored, |value| Ok(shown(read::<Experiment>(value)?)))
-}
-
-/// Store an experiment
-///
-/// Adds it, or replaces a draft. Once it runs, its arms, its metric and its effect cannot change.
-#[utoipa::path(put, path = "/experiments/{name}", operation_id = "putExperiment", tag = "experiments",
-    params(ExperimentPath, PutHeaders),
-    request_body = Experiment,
-    responses(
-        (status = 200, description = "The experiment is replaced", body = Experiment,
-            headers(("etag" = String, description = "Its new version"))),
-        (status = 201, description = "The experiment is added", body = Experiment,
-            headers(("etag" = String, description = "Its version"))),
-        (status = 412, description = "The experiment has another version, or exists already"),
-    ),
-)]
-async fn put(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Path(name): Path<ExperimentName>,
-    Conditions(expected): Conditions,
-    Json(body): Json<Experiment>,
-) -> Result<Response, Problem> {
-    check_id("/name", body.name.as_deref(), &name)?;
-    change(state, author, name, expected, move |_| Ok(body.clone())).await
-}
-
-/// A change to an experiment: set fields, or remove them with null.
-#[derive(ToSchema)]
-#[schema(as = ExperimentPatch, example = json!({"state": "running", "share": 20}))]
-#[expect(dead_code, reason = "only the schema of the body, which is read as a free object")]
-struct ExperimentChange {
-    #[schema(additional_properties)]
-    #[serde(flatten)]
-    fields: Map<String, Value>,
-}
-
-/// Start, ramp, stop or ship an experiment
-///
-/// A JSON Merge Patch (RFC 7396). `{"state": "running", "share": 20}` starts it with a fifth of the known customers, `{"share": 100}`
-/// takes all of them, `{"state": "stopped"}` ends it. `{"state": "shipped", "winner": "new"}` makes the method of the arm `new` the default
-/// one, activates its release, and turns off the rules that did not apply in it.
-///
-/// An arm's release is loaded beside the live one when the experiment starts, by the checks of an activation, which takes seconds. Its
-/// `figures` say how much memory that needs. No other release can be activated while the experiment runs.
-#[utoipa::path(patch, path = "/experiments/{name}", operation_id = "patchExperiment", tag = "experiments",
-    params(ExperimentPath, ChangeHeaders),
-    request_body(content(
-        (ExperimentChange = "application/merge-patch+json"),
-        (ExperimentChange = "application/json"),
-    )),
-    responses(
-        (status = 200, description = "The experiment as it is now", body = Experiment,
-            headers(("etag" = String, description = "Its new version"))),
-        (status = 404, description = "There is no such experiment"),
-        (status = 412, description = "The experiment has another version"),
-    ),
-)]
-async fn patch(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Path(name): Path<ExperimentName>,
-    Conditions(expected): Conditions,
-    MergePatch(patch): MergePatch<Map<String, Value>>,
-) -> Result<Response, Problem> {
-    let own = name.clone();
-    let make = move |stored: Option<Value>| {
-        let mut body = stored.ok_or_else(|| Experiment::unknown(&own))?;
-        merge(&mut body, Value::Object(patch.clone()));
-        let experiment: Experiment = from_value(body)?;
-        check_id("/name", experiment.name.as_deref(), &own)?;
-        Ok(experiment)
+impl ApiDocument for Experiment {
+    const ABOUT: About = About {
+        plural: "experiments",
+        one: "an experiment",
+        example: "autumn",
+        scope: Scope::Admin,
+        is_long: true,
+        put: "Adds it, or replaces a draft. Once it runs, its arms, its metric and its effect cannot change.",
+        patch: (
+            "Start, ramp, stop or ship an experiment",
+            "A JSON Merge Patch (RFC 7396). `{\"state\": \"running\", \"share\": 20}` starts it with a fifth of the known customers, \
+             `{\"share\": 100}` takes all of them, `{\"state\": \"stopped\"}` ends it. `{\"state\": \"shipped\", \"winner\": \"new\"}` makes \
+             the method of the arm `new` the default one, activates its release, and turns off the rules that did not apply in it.\n\n\
+             An arm's release is loaded beside the live one when the experiment starts, by the checks of an activation, which takes \
+             seconds. Its `figures` say how much memory that needs. No other release can be activated while the experiment runs.",
+        ),
+        patch_example: r#"{"state": "running", "share": 20}"#,
+        delete: ("Delete a draft", "An experiment that ran keeps its name and its figures."),
     };
-    change(state, author, name, expected, make).await
-}
+    type Query = NoQuery;
+    type Answer = Self;
 
-async fn change(
-    state: AppState,
-    author: Author,
-    name: ExperimentName,
-    expected: Expected,
-    make: impl Fn(Option<Value>) -> Result<Experiment, Problem> + Send + Sync + 'static,
-) -> Result<Response, Problem> {
-    uncancelled(async move {
-        let store = state.store.by(author);
-        let make = |stored| make(stored).map_err(EditError::Refused);
-        let changed =
-            experiments::change((&store, &state.releases), &name, &expected, state.now(), make).await;
-        let changed = changed.map_err(|error| refusal(error, &name))?;
-        Ok(put_answer(changed.put, &changed.version, shown(changed.document)))
-    })
-    .await
-}
-
-fn refusal(error: EditError<Problem>, name: &ExperimentName) -> Problem {
-    match error {
-        EditError::Refused(problem) => problem,
-        EditError::Faults(faults) => fault::problem(ServiceError::Faults(faults)),
-        EditError::Change(error) => unchanged(error, || Experiment::unknown(name)),
+    async fn answer(_state: &AppState, changed: Changed<Self>, _query: NoQuery) -> Result<Self, Problem> {
+        Ok(changed.document.shown())
     }
-}
 
-/// Delete a draft
-///
-/// An experiment that ran keeps its name and its figures.
-#[utoipa::path(delete, path = "/experiments/{name}", operation_id = "deleteExperiment", tag = "experiments",
-    params(ExperimentPath, ChangeHeaders),
-    responses(
-        (status = 204, description = "The draft is deleted"),
-        (status = 404, description = "There is no such experiment"),
-        (status = 412, description = "The experiment has another version"),
-    ),
-)]
-async fn delete(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Path(name): Path<ExperimentName>,
-    Conditions(expected): Conditions,
-) -> Result<StatusCode, Problem> {
-    uncancelled(async move {
-        let store = state.store.by(author);
-        match experiments::delete(&store, &name, &expected, state.now()).await {
-            Ok(deleted) => delete_answer(Ok(deleted), || Experiment::unknown(&name)),
-            Err(EditError::Faults(faults)) => Err(fault::problem(ServiceError::Faults(faults))),
-            Err(EditError::Change(error)) => delete_answer(Err(error), || Experiment::unknown(&name)),
-            Err(EditError::Refused(never)) => match never {},
-        }
-    })
-    .await
+    fn shown(self) -> Self {
+        Self { parts: Vec::new(), ..self }
+    }
 }
 
 /// What an experiment shows. Look at it as often as you like.
@@ -377,7 +219,7 @@ async fn figures(
     State(state): State<AppState>,
     Path(name): Path<ExperimentName>,
 ) -> Result<Response, Problem> {
-    let stored = state.store.experiments().get(&name).await?.ok_or_else(|| Experiment::unknown(&name))?;
+    let stored = state.store.experiments().get(&name).await?.ok_or_else(|| unknown(&name))?;
     let experiment = read::<Experiment>(stored.value)?;
     let found = Figures::read(&state.store, &name, &experiment, state.now()).await?;
     let arm = |index: usize| experiment.arms[index].name.clone();
@@ -454,7 +296,7 @@ async fn customers(
     Path(name): Path<ExperimentName>,
     Query(query): Query<FormatQuery>,
 ) -> Result<Response, Problem> {
-    let stored = state.store.experiments().get(&name).await?.ok_or_else(|| Experiment::unknown(&name))?;
+    let stored = state.store.experiments().get(&name).await?.ok_or_else(|| unknown(&name))?;
     let experiment = read::<Experiment>(stored.value)?;
     let rows = experiments::customers(&state.store, &name, &experiment);
     let rows: Vec<_> = rows.try_collect().await?;

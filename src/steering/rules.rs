@@ -25,9 +25,11 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::documents::Document;
 use crate::{
     completion::Warning,
     platform::fault::{Fault, Field},
+    releases::LiveRelease,
 };
 
 /// The largest factor of a boost; the smallest of a bury is its inverse.
@@ -212,12 +214,20 @@ pub struct When {
     pub stores: Vec<String>,
 }
 
-impl Rule {
-    /// Checks it, takes outer spaces and empty texts away, and writes its times in UTC.
-    ///
-    /// # Errors
-    /// All that is wrong with it.
-    pub fn checked(mut self) -> Result<Self, Vec<Fault>> {
+impl Document for Rule {
+    type Name = RuleName;
+    type Ready = ();
+
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    fn with_name(self, name: Option<String>) -> Self {
+        Self { name, ..self }
+    }
+
+    /// Takes outer spaces and empty texts away, and writes its times in UTC.
+    fn checked(mut self) -> Result<Self, Vec<Fault>> {
         let mut faults = Vec::new();
         self.check_effect(&mut faults);
         self.articles.check("articles", &mut faults);
@@ -238,6 +248,12 @@ impl Rule {
         if faults.is_empty() { Ok(self) } else { Err(faults) }
     }
 
+    fn review(&self, name: &RuleName, live: &LiveRelease) -> (usize, Vec<Warning>) {
+        review(name, self, &live.rules, &live.catalogue, live.serving.release().schema())
+    }
+}
+
+impl Rule {
     /// Each effect needs its own fields, and takes no other's.
     fn check_effect(&self, faults: &mut Vec<Fault>) {
         use Effect::{Boost, Bury, NeverTogether, Pair, Pin, Quota};
@@ -760,7 +776,7 @@ fn select(selectors: &[&Selector], catalogue: &Catalogue) -> Vec<Mask> {
 }
 
 /// How many of the shop's articles a rule matches now, and what may be wrong with it beside the others.
-pub fn review(
+fn review(
     name: &RuleName,
     rule: &Rule,
     others: &Rules,

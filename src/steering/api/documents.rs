@@ -1,100 +1,350 @@
-//! What `/rules` and `/looks` have in common: reading, storing, patching and deleting.
+//! What the API does with documents of every kind: lists, reads, stores, patches and deletes them, and describes that.
 
 use std::{borrow::Borrow, fmt};
 
-use axum::http::StatusCode;
-use serde_json::{Map, Value};
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+    routing::{self, MethodRouter},
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
+use utoipa::{
+    IntoParams, PartialSchema, ToSchema,
+    openapi::{
+        RefOr, Schema,
+        path::{HttpMethod, Operation, Parameter, Paths},
+    },
+};
+use utoipa_axum::router::UtoipaMethodRouter;
 
 use crate::{
+    people::{Scope, gate::Caller},
     platform::{
-        db::{Author, Expected, Named},
+        db::{Author, ChangeError, DocumentName, Expected, Named},
         fault::ServiceError,
         http::{
             AppState, Kind, Problem,
-            conditions::unchanged,
-            extract::{PathParameter, from_value},
+            conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders, unchanged},
+            extract::{Json, MergePatch, Path, PathParameter, Query, from_value},
             fault,
-            resource::{check_id, delete_answer},
+            resource::{check_id, put_answer, read_answer},
+            routes::Routes,
             uncancelled::uncancelled,
         },
     },
-    steering::documents::{Changed, Document, EditError, change},
+    steering::documents::{self, Changed, Document, EditError, change},
 };
 
-/// A document with a body in JSON.
-pub(crate) trait JsonDocument: Document<Name: PathParameter + PartialEq + fmt::Debug> {
-    /// The problem of a name without a document.
-    fn unknown(name: &Self::Name) -> Problem;
+/// What the API says of a kind of document.
+pub(crate) struct About {
+    /// The path, the tag, and the field of the list.
+    pub(crate) plural: &'static str,
+    /// With its article.
+    pub(crate) one: &'static str,
+    /// A name.
+    pub(crate) example: &'static str,
+    pub(crate) scope: Scope,
+    /// Whether a change may work on a complete release.
+    pub(crate) is_long: bool,
+    pub(crate) put: &'static str,
+    /// The summary, and the description.
+    pub(crate) patch: (&'static str, &'static str),
+    /// A patch as JSON.
+    pub(crate) patch_example: &'static str,
+    pub(crate) delete: (&'static str, &'static str),
 }
 
-/// As it is stored.
-pub(crate) fn read<D: JsonDocument>(stored: Named<D::Name>) -> Result<D, Problem> {
+/// A document that programs read and change.
+pub(crate) trait ApiDocument:
+    Document<Name: PathParameter + PartialEq + fmt::Debug> + ToSchema
+{
+    const ABOUT: About;
+    /// The query of a change.
+    type Query: ChangeQuery;
+    /// What a change answers.
+    type Answer: Serialize + ToSchema;
+
+    fn answer(
+        state: &AppState,
+        changed: Changed<Self>,
+        query: Self::Query,
+    ) -> impl Future<Output = Result<Self::Answer, Problem>> + Send;
+
+    /// Without what only the service uses.
+    fn shown(self) -> Self {
+        self
+    }
+}
+
+/// The query of a request that changes a document.
+pub(crate) trait ChangeQuery: DeserializeOwned + IntoParams + Send + Sync + 'static {
+    /// Whether the change is only checked.
+    fn is_trial(&self) -> Result<bool, Problem>;
+}
+
+/// The query of a change that takes no parameters.
+#[derive(Debug, Deserialize, IntoParams)]
+pub(crate) struct NoQuery {}
+
+impl ChangeQuery for NoQuery {
+    fn is_trial(&self) -> Result<bool, Problem> {
+        Ok(false)
+    }
+}
+
+/// Routes for the documents of a kind and for one of them.
+pub(crate) fn router<D: ApiDocument>() -> Routes {
+    let About { plural, scope, .. } = D::ABOUT;
+    let name = capitalised(plural);
+    let schema = json!({"type": "object", "required": [plural], "properties": {
+        plural: {"type": "array", "items": reference(&<D as ToSchema>::name())},
+    }});
+    let operation = json!({
+        "tags": [plural], "summary": name, "description": "All of them, by name.", "operationId": format!("list{name}"),
+        "responses": {"200": {"description": format!("The {plural}"), "content": content("application/json", &name)}},
+    });
+    let schemas = vec![(name, from_json(schema))];
+    let operations = vec![(HttpMethod::Get, operation)];
+    let list = described(&format!("/{plural}"), schemas, operations, routing::get(list::<D>));
+    item_router::<D>().scoped(scope, list)
+}
+
+/// Routes for one document of a kind.
+pub(crate) fn item_router<D: ApiDocument>() -> Routes {
+    let About { plural, one, example, scope, is_long, put: put_description, .. } = D::ABOUT;
+    let what = D::Name::KIND;
+    let name = capitalised(what);
+    let path = format!("/{plural}/{{name}}");
+    let in_path = json!({
+        "name": "name", "in": "path", "required": true, "description": format!("The {what}'s name"), "example": example,
+        "schema": {"type": "string", "minLength": 1, "maxLength": 128},
+    });
+    let parameters = |others: Vec<Vec<Parameter>>| {
+        let others = others.into_iter().flatten();
+        let others =
+            others.map(|parameter| serde_json::to_value(parameter).expect("it is JSON; this is a bug"));
+        [in_path.clone()].into_iter().chain(others).collect::<Vec<Value>>()
+    };
+    let answer = |description: String, schema: &str, version: &str| {
+        let etag = json!({"description": version, "schema": {"type": "string"}});
+        json!({"description": description, "content": content("application/json", schema), "headers": {"etag": etag}})
+    };
+    let only = |description: String| json!({"description": description});
+    let (missing, other) =
+        (only(format!("There is no such {what}")), format!("The {what} has another version"));
+    let [document, stored] = [<D as ToSchema>::name(), <D::Answer as ToSchema>::name()];
+    let patch_schema = format!("{name}Patch");
+    let headers = |headers| vec![D::Query::into_params(|| None), headers];
+    let operation =
+        |method: &str, (summary, description): (&str, &str), parameters: Vec<Value>, responses: Value| {
+            let id = format!("{method}{name}");
+            let mut operation = json!({"tags": [plural], "summary": summary, "operationId": id,
+            "parameters": parameters, "responses": responses});
+            if !description.is_empty() {
+                operation["description"] = description.into();
+            }
+            operation
+        };
+    let get_operation = operation(
+        "get",
+        (&format!("One {what}"), ""),
+        parameters(vec![ReadHeaders::into_params(|| None)]),
+        json!({
+            "200": answer(format!("The {what}"), &document, "Its version"),
+            "304": only(format!("The {what} has one of the versions in If-None-Match")),
+            "404": missing,
+        }),
+    );
+    let delete_operation = operation(
+        "delete",
+        D::ABOUT.delete,
+        parameters(vec![ChangeHeaders::into_params(|| None)]),
+        json!({
+            "204": only(format!("The {what} is deleted")), "404": missing, "412": only(other.clone()),
+        }),
+    );
+    let summary = format!("Store {one}");
+    let mut put_operation = operation(
+        "put",
+        (&summary, put_description),
+        parameters(headers(PutHeaders::into_params(|| None))),
+        json!({
+            "200": answer(format!("The {what} is replaced"), &stored, "Its new version"),
+            "201": answer(format!("The {what} is added"), &stored, "Its version"),
+            "412": only(format!("{other}, or exists already")),
+        }),
+    );
+    put_operation["requestBody"] =
+        json!({"content": content("application/json", &document), "required": true});
+    let mut patch_operation = operation(
+        "patch",
+        D::ABOUT.patch,
+        parameters(headers(ChangeHeaders::into_params(|| None))),
+        json!({
+            "200": answer(format!("The {what} as it is now"), &stored, "Its new version"),
+            "404": missing, "412": only(other),
+        }),
+    );
+    let mut patches = content("application/json", &patch_schema);
+    patches["application/merge-patch+json"] = patches["application/json"].clone();
+    patch_operation["requestBody"] = json!({"content": patches, "required": true});
+    let mut schemas = vec![(document.into_owned(), D::schema()), (stored.into_owned(), D::Answer::schema())];
+    D::schemas(&mut schemas);
+    D::Answer::schemas(&mut schemas);
+    let example: Value = serde_json::from_str(D::ABOUT.patch_example).expect("it is JSON; this is a bug");
+    schemas.push((patch_schema, from_json(json!({
+        "type": "object", "additionalProperties": {}, "example": example,
+        "description": format!("A change to {one}: set fields, or remove them with null. An object is merged into the stored object."),
+    }))));
+    let reads = vec![(HttpMethod::Get, get_operation), (HttpMethod::Delete, delete_operation)];
+    let reads = described(&path, schemas, reads, routing::get(get::<D>).delete(delete::<D>));
+    let changes = vec![(HttpMethod::Put, put_operation), (HttpMethod::Patch, patch_operation)];
+    let changes = described(&path, Vec::new(), changes, routing::put(put::<D>).patch(patch::<D>));
+    let routes = Routes::new().scoped(scope, reads);
+    if is_long { routes.unlimited(scope, changes) } else { routes.scoped(scope, changes) }
+}
+
+fn described(
+    path: &str,
+    schemas: Vec<(String, RefOr<Schema>)>,
+    operations: Vec<(HttpMethod, Value)>,
+    router: MethodRouter<AppState>,
+) -> UtoipaMethodRouter<AppState> {
+    let mut paths = Paths::new();
+    for (method, operation) in operations {
+        paths.add_path_operation(path, vec![method], from_json::<Operation>(operation));
+    }
+    (schemas, paths, router)
+}
+
+fn reference(schema: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{schema}")})
+}
+
+fn content(media_type: &str, schema: &str) -> Value {
+    json!({media_type: {"schema": reference(schema)}})
+}
+
+fn from_json<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).expect("it is a part of an OpenAPI document; this is a bug")
+}
+
+/// `rule` as `Rule`
+fn capitalised(word: &str) -> String {
+    let (first, rest) = word.split_at(1);
+    first.to_uppercase() + rest
+}
+
+async fn list<D: ApiDocument>(State(state): State<AppState>) -> Result<Json<Value>, Problem> {
+    let all = state.store.documents::<D::Name>().list().await?.into_iter();
+    let shown = all.map(|stored| Ok(read::<D>(stored.value)?.shown()));
+    Ok(Json(json!({D::ABOUT.plural: shown.collect::<Result<Vec<D>, Problem>>()?})))
+}
+
+async fn get<D: ApiDocument>(
+    State(state): State<AppState>,
+    Path(name): Path<D::Name>,
+    conditions: Conditions,
+) -> Result<Response, Problem> {
+    let stored = state.store.documents().get(&name).await?.ok_or_else(|| unknown(&name))?;
+    read_answer(&conditions, stored, |stored| Ok(read::<D>(stored)?.shown()))
+}
+
+async fn put<D: ApiDocument>(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(name): Path<D::Name>,
+    Query(query): Query<D::Query>,
+    Conditions(expected): Conditions,
+    Json(body): Json<D>,
+) -> Result<Response, Problem> {
+    check_id("/name", body.name(), &name)?;
+    edit((state, author), name, expected, query, move |_| Ok(body.clone())).await
+}
+
+/// A JSON Merge Patch (RFC 7396).
+async fn patch<D: ApiDocument>(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(name): Path<D::Name>,
+    Query(query): Query<D::Query>,
+    Conditions(expected): Conditions,
+    MergePatch(patch): MergePatch<Map<String, Value>>,
+) -> Result<Response, Problem> {
+    let own = name.clone();
+    let make = move |stored: Option<Value>| {
+        let mut body = stored.ok_or(ChangeError::Missing)?;
+        merge(&mut body, Value::Object(patch.clone()));
+        let document: D = from_value(body)?;
+        check_id("/name", document.name(), &own)?;
+        Ok(document)
+    };
+    edit((state, author), name, expected, query, make).await
+}
+
+async fn edit<D: ApiDocument>(
+    (state, author): (AppState, Author),
+    name: D::Name,
+    expected: Expected,
+    query: D::Query,
+    make: impl Fn(Option<Value>) -> Result<D, EditError> + Send + Sync + 'static,
+) -> Result<Response, Problem> {
+    let (own, is_trial) = (state.clone(), query.is_trial()?);
+    let changed = uncancelled(async move {
+        let store = own.store.by(author);
+        let changed = change((&store, &own.releases), &name, &expected, is_trial, own.now(), make).await;
+        changed.map_err(|error| refuse(error, &name))
+    });
+    let changed = changed.await?;
+    let (put, version) = (changed.put, changed.version.clone());
+    let body = D::answer(&state, changed, query).await?;
+    Ok(if is_trial { Json(body).into_response() } else { put_answer(put, &version, body) })
+}
+
+async fn delete<D: ApiDocument>(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(name): Path<D::Name>,
+    Conditions(expected): Conditions,
+) -> Result<StatusCode, Problem> {
+    uncancelled(async move {
+        let store = state.store.by(author);
+        let deleted = documents::delete::<D>((&store, &state.releases), &name, &expected, state.now()).await;
+        if deleted.map_err(|error| refuse(error, &name))? {
+            Ok(StatusCode::NO_CONTENT)
+        } else {
+            Err(unknown(&name))
+        }
+    })
+    .await
+}
+
+fn refuse<Name: DocumentName>(error: EditError, name: &Name) -> Problem {
+    match error {
+        EditError::Refused(problem) => problem,
+        EditError::Faults(faults) => fault::problem(ServiceError::Faults(faults)),
+        EditError::Change(error) => unchanged(error, || unknown(name)),
+    }
+}
+
+/// The problem of a name without a document.
+pub(crate) fn unknown<Name: DocumentName>(name: &Name) -> Problem {
+    let (what, name): (_, &str) = (Name::KIND, name.borrow());
+    Problem::new(Kind::NotFound, format!("there is no {what} {name:?}; PUT it first"))
+}
+
+/// A document as it is stored.
+pub(crate) fn read<D: Document>(stored: Named<D::Name>) -> Result<D, Problem> {
     let name: &str = stored.name.borrow();
     let document = serde_json::from_value::<D>(stored.body);
     let document = document.map_err(|error| Problem::inside(Kind::Internal, error))?;
     Ok(document.with_name(Some(name.to_owned())))
 }
 
-/// A change of a document by a request.
-pub(crate) struct Edit<D: Document> {
-    pub(crate) state: AppState,
-    pub(crate) author: Author,
-    pub(crate) name: D::Name,
-    pub(crate) expected: Expected,
-    pub(crate) is_trial: bool,
-}
-
-impl<D: JsonDocument> Edit<D> {
-    pub(crate) async fn put(self, body: D) -> Result<Changed<D>, Problem> {
-        check_id("/name", body.name(), &self.name)?;
-        self.change(|_| Ok(body)).await
-    }
-
-    pub(crate) async fn patch(self, patch: Map<String, Value>) -> Result<Changed<D>, Problem> {
-        let name = self.name.clone();
-        let make = move |stored: Option<Value>| {
-            let mut body = stored.ok_or_else(|| D::unknown(&name))?;
-            merge(&mut body, Value::Object(patch));
-            let document: D = from_value(body)?;
-            check_id("/name", document.name(), &name)?;
-            Ok(document)
-        };
-        self.change(make).await
-    }
-
-    async fn change(
-        self,
-        make: impl FnOnce(Option<Value>) -> Result<D, Problem> + Send + 'static,
-    ) -> Result<Changed<D>, Problem> {
-        let Self { state, author, name, expected, is_trial } = self;
-        uncancelled(async move {
-            let store = state.store.by(author);
-            let changed =
-                change((&store, &state.releases), &name, &expected, is_trial, state.now(), make).await;
-            changed.map_err(|error| match error {
-                EditError::Refused(problem) => problem,
-                EditError::Faults(faults) => fault::problem(ServiceError::Faults(faults)),
-                EditError::Change(error) => unchanged(error, || D::unknown(&name)),
-            })
-        })
-        .await
-    }
-
-    pub(crate) async fn delete(self) -> Result<StatusCode, Problem> {
-        let Self { state, author, name, expected, .. } = self;
-        uncancelled(async move {
-            let store = state.store.by(author);
-            let deleted = store.documents().delete(&name, &expected, state.now()).await;
-            let deleted = delete_answer(deleted, || D::unknown(&name))?;
-            state.releases.apply_change().await;
-            Ok(deleted)
-        })
-        .await
-    }
-}
-
 /// Merges as RFC 7396 says.
-pub(crate) fn merge(target: &mut Value, change: Value) {
+fn merge(target: &mut Value, change: Value) {
     let Value::Object(change) = change else {
         *target = change;
         return;
