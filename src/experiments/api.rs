@@ -12,12 +12,12 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
 use super::{
-    Decision, Experiment, Figures, Metric, SecondRelease,
+    Decision, Difference, Experiment, Figures, Metric, SecondRelease,
     sql::{ArmCounts, ArmCustomer},
 };
 use crate::{
     experiments,
-    outcomes::acceptance::{Share, money},
+    outcomes::acceptance::money,
     people::Scope,
     platform::http::{
         AppState, Problem,
@@ -91,34 +91,10 @@ struct FiguresBody {
     split_p: f64,
     arms: Vec<ArmFigures>,
     /// Of each arm but the first, for each metric.
-    differences: Vec<DifferenceBody>,
+    differences: Vec<Difference>,
     decision: DecisionBody,
     /// The release that it needs besides the live one, while it is a draft or runs.
-    second_release: Option<SecondReleaseBody>,
-}
-
-/// A release that is loaded beside the live one while the experiment runs.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ExperimentRelease)]
-struct SecondReleaseBody {
-    /// Its name.
-    release: String,
-    /// Whether the replica that answers has loaded it.
-    is_loaded: bool,
-    /// About how much memory it takes on each replica, by the sizes of its files and the shop's catalogue.
-    memory_bytes: Option<u64>,
-    /// Why it is not loaded, or cannot be.
-    reason: Option<String>,
-}
-
-impl From<SecondRelease> for SecondReleaseBody {
-    fn from(SecondRelease { release, is_loaded, memory }: SecondRelease) -> Self {
-        let (memory_bytes, reason) = match memory {
-            Ok(bytes) => (Some(bytes), None),
-            Err(reason) => (None, Some(reason)),
-        };
-        Self { release, is_loaded, memory_bytes, reason }
-    }
+    second_release: Option<SecondRelease>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -176,23 +152,6 @@ impl From<ArmCustomer> for CustomerArmBody {
     }
 }
 
-/// How an arm differs from the first one, for each completion that was shown.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ArmDifference)]
-struct DifferenceBody {
-    /// The name of the arm.
-    arm: String,
-    metric: Metric,
-    /// The first arm's.
-    control: Option<f64>,
-    /// This arm's.
-    value: Option<f64>,
-    /// `value` less `control`, with an interval that is right at every look in 95 of 100 experiments; null until both arms have 100 customers.
-    difference: Option<Share>,
-    /// How many more days it takes to find a change of `effect`.
-    days_needed: Option<f64>,
-}
-
 /// What the figures say.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ExperimentDecision)]
@@ -242,20 +201,9 @@ async fn figures(
                 counts: sums.counts.into(),
             })
             .collect(),
-        differences: found
-            .differences
-            .iter()
-            .map(|one| DifferenceBody {
-                arm: arm(one.arm),
-                metric: one.metric,
-                control: one.control,
-                value: one.value,
-                difference: one.found,
-                days_needed: one.days_needed,
-            })
-            .collect(),
+        differences: found.differences,
         decision: DecisionBody { state: found.decision.as_str(), winner },
-        second_release: SecondRelease::find(&state.releases, &experiment).await.map(SecondReleaseBody::from),
+        second_release: SecondRelease::find(&state.releases, &experiment).await,
     };
     Ok(Json(body).into_response())
 }

@@ -133,12 +133,12 @@ impl DifferenceRow {
             format!("{} ({} to {})", signed(value), signed(low), signed(high))
         };
         Self {
-            arm: experiment.arms[one.arm].name.clone(),
+            arm: one.arm.clone(),
             metric: one.metric.as_str(),
             decides: one.metric == experiment.metric,
             control: maybe(one.control),
             value: maybe(one.value),
-            found: one.found.map_or_else(|| "too few customers yet".to_owned(), interval),
+            found: one.difference.map_or_else(|| "too few customers yet".to_owned(), interval),
             days: one.days_needed.filter(|_| experiment.state == State::Running).map_or_else(
                 || "–".to_owned(),
                 |days| if days > 9999.0 { "over 9999".to_owned() } else { format!("{days:.0}") },
@@ -149,19 +149,16 @@ impl DifferenceRow {
 
 /// What a person should know of a release before and while it is loaded.
 fn second_in_words(second: Option<SecondRelease>) -> String {
-    let Some(SecondRelease { release, is_loaded, memory }) = second else { return String::new() };
-    #[expect(clippy::cast_precision_loss, reason = "megabytes")]
-    let size =
-        |bytes: u64| format!("about {} MB of memory on each replica", figures::rounded(bytes as f64 / 1e6));
-    match memory {
-        Ok(bytes) if is_loaded => {
-            format!("{release} is loaded beside the live release and takes {}.", size(bytes))
-        }
-        Ok(bytes) => {
-            format!("{release} is loaded beside the live release when it starts, and takes {}.", size(bytes))
-        }
-        Err(reason) => format!("{release} cannot be loaded on this replica: {reason}."),
+    let Some(SecondRelease { release, is_loaded, memory_bytes, reason }) = second else {
+        return String::new();
+    };
+    if let Some(reason) = reason {
+        return format!("{release} cannot be loaded on this replica: {reason}.");
     }
+    #[expect(clippy::cast_precision_loss, reason = "megabytes")]
+    let size = figures::rounded(memory_bytes.unwrap_or_default() as f64 / 1e6);
+    let when = if is_loaded { "and takes" } else { "when it starts, and takes" };
+    format!("{release} is loaded beside the live release {when} about {size} MB of memory on each replica.")
 }
 
 fn limits_in_words(limits: &Limits) -> String {

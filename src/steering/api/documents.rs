@@ -6,18 +6,11 @@ use axum::{
     extract::State,
     http::StatusCode,
     response::{IntoResponse, Response},
-    routing::{self, MethodRouter},
+    routing,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
-use utoipa::{
-    IntoParams, PartialSchema, ToSchema,
-    openapi::{
-        RefOr, Schema,
-        path::{HttpMethod, Operation, Parameter, Paths},
-    },
-};
-use utoipa_axum::router::UtoipaMethodRouter;
+use utoipa::{IntoParams, PartialSchema, ToSchema, openapi::path::Parameter};
 
 use crate::{
     people::{Scope, gate::Caller},
@@ -98,133 +91,108 @@ impl ChangeQuery for NoQuery {
 pub(crate) fn router<D: ApiDocument>() -> Routes {
     let About { plural, scope, .. } = D::ABOUT;
     let name = capitalised(plural);
-    let schema = json!({"type": "object", "required": [plural], "properties": {
-        plural: {"type": "array", "items": reference(&<D as ToSchema>::name())},
-    }});
-    let operation = json!({
+    let documents = json!({"type": "array", "items": reference(&<D as ToSchema>::name())});
+    let schema = json!({"type": "object", "required": [plural], "properties": {plural: documents}});
+    let paths = json!({format!("/{plural}"): {"get": {
         "tags": [plural], "summary": name, "description": "All of them, by name.", "operationId": format!("list{name}"),
-        "responses": {"200": {"description": format!("The {plural}"), "content": content("application/json", &name)}},
-    });
-    let schemas = vec![(name, from_json(schema))];
-    let operations = vec![(HttpMethod::Get, operation)];
-    let list = described(&format!("/{plural}"), schemas, operations, routing::get(list::<D>));
+        "responses": {"200": {"description": format!("The {plural}"), "content": {"application/json": {"schema": reference(&name)}}}},
+    }}});
+    let list = (vec![(name, from_json(schema))], from_json(paths), routing::get(list::<D>));
     item_router::<D>().scoped(scope, list)
 }
 
 /// Routes for one document of a kind.
 pub(crate) fn item_router<D: ApiDocument>() -> Routes {
-    let About { plural, one, example, scope, is_long, put: put_description, .. } = D::ABOUT;
-    let what = D::Name::KIND;
+    let About {
+        plural,
+        one,
+        example,
+        scope,
+        is_long,
+        put: put_words,
+        patch: patch_words,
+        delete: delete_words,
+        ..
+    } = D::ABOUT;
+    let (what, tags) = (D::Name::KIND, [plural]);
     let name = capitalised(what);
+    let [document, stored] = [<D as ToSchema>::name(), <D::Answer as ToSchema>::name()];
     let path = format!("/{plural}/{{name}}");
     let in_path = json!({
         "name": "name", "in": "path", "required": true, "description": format!("The {what}'s name"), "example": example,
         "schema": {"type": "string", "minLength": 1, "maxLength": 128},
     });
-    let parameters = |others: Vec<Vec<Parameter>>| {
-        let others = others.into_iter().flatten();
-        let others =
-            others.map(|parameter| serde_json::to_value(parameter).expect("it is JSON; this is a bug"));
+    let parameters = |others: [Vec<Parameter>; 2]| {
+        let others = others.into_iter().flatten().map(|other| json!(other));
         [in_path.clone()].into_iter().chain(others).collect::<Vec<Value>>()
     };
+    let query = || D::Query::into_params(|| None);
+    let content = |schema: &str| json!({"schema": reference(schema)});
     let answer = |description: String, schema: &str, version: &str| {
-        let etag = json!({"description": version, "schema": {"type": "string"}});
-        json!({"description": description, "content": content("application/json", schema), "headers": {"etag": etag}})
+        json!({
+            "description": description, "content": {"application/json": content(schema)},
+            "headers": {"etag": {"description": version, "schema": {"type": "string"}}},
+        })
     };
-    let only = |description: String| json!({"description": description});
-    let (missing, other) =
-        (only(format!("There is no such {what}")), format!("The {what} has another version"));
-    let [document, stored] = [<D as ToSchema>::name(), <D::Answer as ToSchema>::name()];
+    let missing = json!({"description": format!("There is no such {what}")});
+    let differs = json!({"description": format!("The {what} has another version")});
+    let reads = json!({&path: {
+        "get": {
+            "tags": tags, "summary": format!("One {what}"), "operationId": format!("get{name}"),
+            "parameters": parameters([ReadHeaders::into_params(|| None), Vec::new()]),
+            "responses": {
+                "200": answer(format!("The {what}"), &document, "Its version"),
+                "304": {"description": format!("The {what} has one of the versions in If-None-Match")},
+                "404": missing,
+            },
+        },
+        "delete": {
+            "tags": tags, "summary": delete_words.0, "description": delete_words.1, "operationId": format!("delete{name}"),
+            "parameters": parameters([ChangeHeaders::into_params(|| None), Vec::new()]),
+            "responses": {"204": {"description": format!("The {what} is deleted")}, "404": missing, "412": differs},
+        },
+    }});
     let patch_schema = format!("{name}Patch");
-    let headers = |headers| vec![D::Query::into_params(|| None), headers];
-    let operation =
-        |method: &str, (summary, description): (&str, &str), parameters: Vec<Value>, responses: Value| {
-            let id = format!("{method}{name}");
-            let mut operation = json!({"tags": [plural], "summary": summary, "operationId": id,
-            "parameters": parameters, "responses": responses});
-            if !description.is_empty() {
-                operation["description"] = description.into();
-            }
-            operation
-        };
-    let get_operation = operation(
-        "get",
-        (&format!("One {what}"), ""),
-        parameters(vec![ReadHeaders::into_params(|| None)]),
-        json!({
-            "200": answer(format!("The {what}"), &document, "Its version"),
-            "304": only(format!("The {what} has one of the versions in If-None-Match")),
-            "404": missing,
-        }),
-    );
-    let delete_operation = operation(
-        "delete",
-        D::ABOUT.delete,
-        parameters(vec![ChangeHeaders::into_params(|| None)]),
-        json!({
-            "204": only(format!("The {what} is deleted")), "404": missing, "412": only(other.clone()),
-        }),
-    );
-    let summary = format!("Store {one}");
-    let mut put_operation = operation(
-        "put",
-        (&summary, put_description),
-        parameters(headers(PutHeaders::into_params(|| None))),
-        json!({
-            "200": answer(format!("The {what} is replaced"), &stored, "Its new version"),
-            "201": answer(format!("The {what} is added"), &stored, "Its version"),
-            "412": only(format!("{other}, or exists already")),
-        }),
-    );
-    put_operation["requestBody"] =
-        json!({"content": content("application/json", &document), "required": true});
-    let mut patch_operation = operation(
-        "patch",
-        D::ABOUT.patch,
-        parameters(headers(ChangeHeaders::into_params(|| None))),
-        json!({
-            "200": answer(format!("The {what} as it is now"), &stored, "Its new version"),
-            "404": missing, "412": only(other),
-        }),
-    );
-    let mut patches = content("application/json", &patch_schema);
-    patches["application/merge-patch+json"] = patches["application/json"].clone();
-    patch_operation["requestBody"] = json!({"content": patches, "required": true});
-    let mut schemas = vec![(document.into_owned(), D::schema()), (stored.into_owned(), D::Answer::schema())];
-    D::schemas(&mut schemas);
-    D::Answer::schemas(&mut schemas);
+    let changes = json!({&path: {
+        "put": {
+            "tags": tags, "summary": format!("Store {one}"), "description": put_words, "operationId": format!("put{name}"),
+            "parameters": parameters([query(), PutHeaders::into_params(|| None)]),
+            "requestBody": {"required": true, "content": {"application/json": content(&document)}},
+            "responses": {
+                "200": answer(format!("The {what} is replaced"), &stored, "Its new version"),
+                "201": answer(format!("The {what} is added"), &stored, "Its version"),
+                "412": {"description": format!("The {what} has another version, or exists already")},
+            },
+        },
+        "patch": {
+            "tags": tags, "summary": patch_words.0, "description": patch_words.1, "operationId": format!("patch{name}"),
+            "parameters": parameters([query(), ChangeHeaders::into_params(|| None)]),
+            "requestBody": {"required": true, "content": {
+                "application/merge-patch+json": content(&patch_schema), "application/json": content(&patch_schema),
+            }},
+            "responses": {
+                "200": answer(format!("The {what} as it is now"), &stored, "Its new version"),
+                "404": missing, "412": differs,
+            },
+        },
+    }});
     let example: Value = serde_json::from_str(D::ABOUT.patch_example).expect("it is JSON; this is a bug");
-    schemas.push((patch_schema, from_json(json!({
+    let patch_body = json!({
         "type": "object", "additionalProperties": {}, "example": example,
         "description": format!("A change to {one}: set fields, or remove them with null. An object is merged into the stored object."),
-    }))));
-    let reads = vec![(HttpMethod::Get, get_operation), (HttpMethod::Delete, delete_operation)];
-    let reads = described(&path, schemas, reads, routing::get(get::<D>).delete(delete::<D>));
-    let changes = vec![(HttpMethod::Put, put_operation), (HttpMethod::Patch, patch_operation)];
-    let changes = described(&path, Vec::new(), changes, routing::put(put::<D>).patch(patch::<D>));
+    });
+    let mut schemas = vec![(document.into_owned(), D::schema()), (stored.into_owned(), D::Answer::schema())];
+    schemas.push((patch_schema, from_json(patch_body)));
+    D::schemas(&mut schemas);
+    D::Answer::schemas(&mut schemas);
+    let reads = (schemas, from_json(reads), routing::get(get::<D>).delete(delete::<D>));
+    let changes = (Vec::new(), from_json(changes), routing::put(put::<D>).patch(patch::<D>));
     let routes = Routes::new().scoped(scope, reads);
     if is_long { routes.unlimited(scope, changes) } else { routes.scoped(scope, changes) }
 }
 
-fn described(
-    path: &str,
-    schemas: Vec<(String, RefOr<Schema>)>,
-    operations: Vec<(HttpMethod, Value)>,
-    router: MethodRouter<AppState>,
-) -> UtoipaMethodRouter<AppState> {
-    let mut paths = Paths::new();
-    for (method, operation) in operations {
-        paths.add_path_operation(path, vec![method], from_json::<Operation>(operation));
-    }
-    (schemas, paths, router)
-}
-
 fn reference(schema: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{schema}")})
-}
-
-fn content(media_type: &str, schema: &str) -> Value {
-    json!({media_type: {"schema": reference(schema)}})
 }
 
 fn from_json<T: DeserializeOwned>(value: Value) -> T {

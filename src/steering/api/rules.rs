@@ -1,6 +1,6 @@
 //! `/rules`: how the shop's merchandisers change suggestions.
 
-use atelier_core::domain::{ArticleId, RuleName};
+use atelier_core::domain::RuleName;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -25,9 +25,6 @@ use crate::{
     },
 };
 
-/// The most articles that a preview names as gaining, and as losing.
-const MOST_MOVES: usize = 50;
-
 pub(crate) fn router() -> Routes {
     documents::router::<Rule>().scoped(Scope::Rules, routes!(effect))
 }
@@ -43,44 +40,7 @@ pub(crate) struct StoredBody {
     /// What may be wrong with it: no articles, all of them out of stock, or another active rule that contradicts it.
     warnings: Vec<Warning>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    preview: Option<PreviewBody>,
-}
-
-/// What would change if the rule applied now.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RulePreview)]
-struct PreviewBody {
-    /// Number of recent questions that were asked again: at most 300, without features of customers.
-    questions: usize,
-    /// Number of answers that would change.
-    changed: usize,
-    /// The probability, by the models, that a stylist would choose one of the suggestions for a blank, today.
-    share: f64,
-    /// The same with the rule.
-    share_with: f64,
-    /// The articles that would be in more answers: at most 50, those that gain most first.
-    gains: Vec<MoveBody>,
-    /// The articles that would be in fewer answers.
-    losses: Vec<MoveBody>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RuleMove)]
-struct MoveBody {
-    /// The article, by its id.
-    article: String,
-    /// In how many more or fewer answers it would be.
-    answers: u32,
-}
-
-impl From<Preview> for PreviewBody {
-    fn from(Preview { questions, changed, share, share_with, gains, losses }: Preview) -> Self {
-        let moves = |moves: Vec<(ArticleId, u32)>| {
-            let all = moves.into_iter().take(MOST_MOVES);
-            all.map(|(article, answers)| MoveBody { article: article.to_string(), answers }).collect()
-        };
-        Self { questions, changed, share, share_with, gains: moves(gains), losses: moves(losses) }
-    }
+    preview: Option<Preview>,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -133,7 +93,7 @@ impl ApiDocument for Rule {
             let (live, name) = (state.live_release()?, rule.name.as_deref().unwrap_or_default());
             let name = RuleName::new(name).expect("it was in the path; this is a bug");
             let found = preview::preview(&live, &state.profiles, (&name, &rule), state.times()).await;
-            preview = Some(found.map_err(fault::problem)?.into());
+            preview = Some(found.map_err(fault::problem)?);
         }
         Ok(StoredBody { rule, article_count, warnings, preview })
     }

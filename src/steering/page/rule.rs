@@ -1,10 +1,7 @@
 //! `/merchandising/rule`: one rule in a form, told in words and checked before it is stored, and its earlier versions.
 
 use askama::Template;
-use atelier_core::{
-    domain::{ArticleId, RuleName},
-    util::zone::Zone,
-};
+use atelier_core::{domain::RuleName, util::zone::Zone};
 use axum::{
     extract::State as Shared,
     http::StatusCode,
@@ -39,21 +36,11 @@ use crate::{
     releases::LiveRelease,
     steering::{
         documents::Changed,
-        preview::{Preview, preview},
-        rules::{Rule, State},
+        preview::{Move, Preview, preview},
+        rules::{EFFECTS, Rule, State},
     },
 };
 
-/// The effects with the words of the form.
-const EFFECTS: [(&str, &str); 7] = [
-    ("exclude", "Never suggest the articles"),
-    ("boost", "Suggest them more"),
-    ("bury", "Suggest them less"),
-    ("pin", "Put the likeliest at a rank"),
-    ("quota", "Suggest at least some"),
-    ("pair", "Put the likeliest first beside others"),
-    ("never-together", "Never beside others"),
-];
 /// How many versions the page shows.
 const VERSIONS: u32 = 20;
 /// The state of a version that is none.
@@ -96,9 +83,9 @@ struct PreviewView {
 impl PreviewView {
     fn new(found: &Preview, live: &LiveRelease, state: &AppState) -> Self {
         let percent = |share: f64| state.notation.tenths(share);
-        let view = |moves: &[(ArticleId, u32)]| {
+        let view = |moves: &[Move]| {
             let shown = moves.iter().take(MOVES);
-            shown.map(|(id, lists)| (ArticleView::from_live_release(live, id), *lists)).collect()
+            shown.map(|one| (ArticleView::from_live_release(live, &one.article), one.answers)).collect()
         };
         #[expect(clippy::cast_precision_loss, reason = "the sample is small")]
         let changed = found.changed as f64 / found.questions.max(1) as f64;
