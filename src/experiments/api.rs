@@ -3,56 +3,38 @@
 use atelier_core::domain::ExperimentName;
 use axum::{
     extract::State,
-    http::{StatusCode, header},
+    http::header,
     response::{IntoResponse, Response},
 };
 use futures_util::TryStreamExt;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
 use super::{
-    Decision, Experiment, Figures, Metric, SecondRelease,
+    Decision, Difference, Experiment, Figures, Metric, SecondRelease,
     sql::{ArmCounts, ArmCustomer},
 };
 use crate::{
     experiments,
-    outcomes::acceptance::{Share, money},
-    people::{Scope, gate::Caller},
-    platform::{
-        db::{Author, Expected},
-        fault::ServiceError,
-        http::{
-            AppState, Kind, Problem,
-            conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders, unchanged},
-            extract::{Json, MergePatch, Path, Query, from_value},
-            fault,
-            resource::{check_id, delete_answer, put_answer, read_answer},
-            routes::Routes,
-            schema::BytesSchema,
-            uncancelled::uncancelled,
-        },
+    outcomes::acceptance::money,
+    people::Scope,
+    platform::http::{
+        AppState, Problem,
+        extract::{Json, Path, Query},
+        routes::Routes,
+        schema::BytesSchema,
     },
     steering::{
-        api::documents::{JsonDocument, merge, read},
-        documents::EditError,
+        api::documents::{self, About, ApiDocument, NoQuery, read, unknown},
+        documents::Changed,
     },
 };
 
 pub(crate) fn router() -> Routes {
-    Routes::new()
-        .scoped(Scope::Admin, routes!(list))
-        .scoped(Scope::Admin, routes!(get, delete))
-        .unlimited(Scope::Admin, routes!(put, patch))
+    documents::router::<Experiment>()
         .scoped(Scope::Feedback, routes!(figures))
         .streaming(Scope::Feedback, routes!(customers))
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Experiments)]
-struct ExperimentsBody {
-    experiments: Vec<Experiment>,
 }
 
 #[derive(IntoParams)]
@@ -64,175 +46,35 @@ struct ExperimentPath {
     name: String,
 }
 
-impl JsonDocument for Experiment {
-    fn unknown(name: &ExperimentName) -> Problem {
-        Problem::new(Kind::NotFound, format!("there is no experiment {name:?}; PUT it first"))
-    }
-}
-
-/// Without what only the service uses.
-fn shown(experiment: Experiment) -> Experiment {
-    Experiment { parts: Vec::new(), ..experiment }
-}
-
-/// Experiments
-///
-/// All of them, by name.
-#[utoipa::path(get, path = "/experiments", operation_id = "listExperiments", tag = "experiments", responses(
-    (status = 200, description = "The experiments", body = ExperimentsBody),
-))]
-async fn list(State(state): State<AppState>) -> Result<Json<ExperimentsBody>, Problem> {
-    let stored = state.store.experiments().list().await?.into_iter();
-    let experiments = stored.map(|stored| Ok(shown(read(stored.value)?)));
-    Ok(Json(ExperimentsBody { experiments: experiments.collect::<Result<_, Problem>>()? }))
-}
-
-/// One experiment
-#[utoipa::path(get, path = "/experiments/{name}", operation_id = "getExperiment", tag = "experiments",
-    params(ExperimentPath, ReadHeaders),
-    responses(
-        (status = 200, description = "The experiment", body = Experiment,
-            headers(("etag" = String, description = "Its version"))),
-        (status = 304, description = "The experiment has one of the versions in If-None-Match"),
-        (status = 404, description = "There is no such experiment"),
-    ),
-)]
-async fn get(
-    State(state): State<AppState>,
-    Path(name): Path<ExperimentName>,
-    conditions: Conditions,
-) -> Result<Response, Problem> {
-    let stored = state.store.experiments().get(&name).await?.ok_or_else(|| Experiment::unknown(&name))?;
-    read_answer(&conditions, stored, |value| Ok(shown(read::<Experiment>(value)?)))
-}
-
-/// Store an experiment
-///
-/// Adds it, or replaces a draft. Once it runs, its arms, its metric and its effect cannot change.
-#[utoipa::path(put, path = "/experiments/{name}", operation_id = "putExperiment", tag = "experiments",
-    params(ExperimentPath, PutHeaders),
-    request_body = Experiment,
-    responses(
-        (status = 200, description = "The experiment is replaced", body = Experiment,
-            headers(("etag" = String, description = "Its new version"))),
-        (status = 201, description = "The experiment is added", body = Experiment,
-            headers(("etag" = String, description = "Its version"))),
-        (status = 412, description = "The experiment has another version, or exists already"),
-    ),
-)]
-async fn put(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Path(name): Path<ExperimentName>,
-    Conditions(expected): Conditions,
-    Json(body): Json<Experiment>,
-) -> Result<Response, Problem> {
-    check_id("/name", body.name.as_deref(), &name)?;
-    change(state, author, name, expected, move |_| Ok(body.clone())).await
-}
-
-/// A change to an experiment: set fields, or remove them with null.
-#[derive(ToSchema)]
-#[schema(as = ExperimentPatch, example = json!({"state": "running", "share": 20}))]
-#[expect(dead_code, reason = "only the schema of the body, which is read as a free object")]
-struct ExperimentChange {
-    #[schema(additional_properties)]
-    #[serde(flatten)]
-    fields: Map<String, Value>,
-}
-
-/// Start, ramp, stop or ship an experiment
-///
-/// A JSON Merge Patch (RFC 7396). `{"state": "running", "share": 20}` starts it with a fifth of the known customers, `{"share": 100}`
-/// takes all of them, `{"state": "stopped"}` ends it. `{"state": "shipped", "winner": "new"}` makes the method of the arm `new` the default
-/// one, activates its release, and turns off the rules that did not apply in it.
-///
-/// An arm's release is loaded beside the live one when the experiment starts, by the checks of an activation, which takes seconds. Its
-/// `figures` say how much memory that needs. No other release can be activated while the experiment runs.
-#[utoipa::path(patch, path = "/experiments/{name}", operation_id = "patchExperiment", tag = "experiments",
-    params(ExperimentPath, ChangeHeaders),
-    request_body(content(
-        (ExperimentChange = "application/merge-patch+json"),
-        (ExperimentChange = "application/json"),
-    )),
-    responses(
-        (status = 200, description = "The experiment as it is now", body = Experiment,
-            headers(("etag" = String, description = "Its new version"))),
-        (status = 404, description = "There is no such experiment"),
-        (status = 412, description = "The experiment has another version"),
-    ),
-)]
-async fn patch(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Path(name): Path<ExperimentName>,
-    Conditions(expected): Conditions,
-    MergePatch(patch): MergePatch<Map<String, Value>>,
-) -> Result<Response, Problem> {
-    let own = name.clone();
-    let make = move |stored: Option<Value>| {
-        let mut body = stored.ok_or_else(|| Experiment::unknown(&own))?;
-        merge(&mut body, Value::Object(patch.clone()));
-        let experiment: Experiment = from_value(body)?;
-        check_id("/name", experiment.name.as_deref(), &own)?;
-        Ok(experiment)
+impl ApiDocument for Experiment {
+    const ABOUT: About = About {
+        plural: "experiments",
+        one: "an experiment",
+        example: "autumn",
+        scope: Scope::Admin,
+        is_long: true,
+        put: "Adds it, or replaces a draft. Once it runs, its arms, its metric and its effect cannot change.",
+        patch: (
+            "Start, ramp, stop or ship an experiment",
+            "A JSON Merge Patch (RFC 7396). `{\"state\": \"running\", \"share\": 20}` starts it with a fifth of the known customers, \
+             `{\"share\": 100}` takes all of them, `{\"state\": \"stopped\"}` ends it. `{\"state\": \"shipped\", \"winner\": \"new\"}` makes \
+             the method of the arm `new` the default one, activates its release, and turns off the rules that did not apply in it.\n\n\
+             An arm's release is loaded beside the live one when the experiment starts, by the checks of an activation, which takes \
+             seconds. Its `figures` say how much memory that needs. No other release can be activated while the experiment runs.",
+        ),
+        patch_example: r#"{"state": "running", "share": 20}"#,
+        delete: ("Delete a draft", "An experiment that ran keeps its name and its figures."),
     };
-    change(state, author, name, expected, make).await
-}
+    type Query = NoQuery;
+    type Answer = Self;
 
-async fn change(
-    state: AppState,
-    author: Author,
-    name: ExperimentName,
-    expected: Expected,
-    make: impl Fn(Option<Value>) -> Result<Experiment, Problem> + Send + Sync + 'static,
-) -> Result<Response, Problem> {
-    uncancelled(async move {
-        let store = state.store.by(author);
-        let make = |stored| make(stored).map_err(EditError::Refused);
-        let changed =
-            experiments::change((&store, state.releases()), &name, &expected, state.now(), make).await;
-        let changed = changed.map_err(|error| refusal(error, &name))?;
-        Ok(put_answer(changed.put, &changed.version, shown(changed.document)))
-    })
-    .await
-}
-
-fn refusal(error: EditError<Problem>, name: &ExperimentName) -> Problem {
-    match error {
-        EditError::Refused(problem) => problem,
-        EditError::Faults(faults) => fault::problem(ServiceError::Faults(faults)),
-        EditError::Change(error) => unchanged(error, || Experiment::unknown(name)),
+    async fn answer(_state: &AppState, changed: Changed<Self>, _query: NoQuery) -> Result<Self, Problem> {
+        Ok(changed.document.shown())
     }
-}
 
-/// Delete a draft
-///
-/// An experiment that ran keeps its name and its figures.
-#[utoipa::path(delete, path = "/experiments/{name}", operation_id = "deleteExperiment", tag = "experiments",
-    params(ExperimentPath, ChangeHeaders),
-    responses(
-        (status = 204, description = "The draft is deleted"),
-        (status = 404, description = "There is no such experiment"),
-        (status = 412, description = "The experiment has another version"),
-    ),
-)]
-async fn delete(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Path(name): Path<ExperimentName>,
-    Conditions(expected): Conditions,
-) -> Result<StatusCode, Problem> {
-    uncancelled(async move {
-        let store = state.store.by(author);
-        match experiments::delete(&store, &name, &expected, state.now()).await {
-            Ok(deleted) => delete_answer(Ok(deleted), || Experiment::unknown(&name)),
-            Err(EditError::Faults(faults)) => Err(fault::problem(ServiceError::Faults(faults))),
-            Err(EditError::Change(error)) => delete_answer(Err(error), || Experiment::unknown(&name)),
-            Err(EditError::Refused(never)) => match never {},
-        }
-    })
-    .await
+    fn shown(self) -> Self {
+        Self { parts: Vec::new(), ..self }
+    }
 }
 
 /// What an experiment shows. Look at it as often as you like.
@@ -249,34 +91,10 @@ struct FiguresBody {
     split_p: f64,
     arms: Vec<ArmFigures>,
     /// Of each arm but the first, for each metric.
-    differences: Vec<DifferenceBody>,
+    differences: Vec<Difference>,
     decision: DecisionBody,
     /// The release that it needs besides the live one, while it is a draft or runs.
-    second_release: Option<SecondReleaseBody>,
-}
-
-/// A release that is loaded beside the live one while the experiment runs.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ExperimentRelease)]
-struct SecondReleaseBody {
-    /// Its name.
-    release: String,
-    /// Whether the replica that answers has loaded it.
-    is_loaded: bool,
-    /// About how much memory it takes on each replica, by the sizes of its files and the shop's catalogue.
-    memory_bytes: Option<u64>,
-    /// Why it is not loaded, or cannot be.
-    reason: Option<String>,
-}
-
-impl From<SecondRelease> for SecondReleaseBody {
-    fn from(SecondRelease { release, is_loaded, memory }: SecondRelease) -> Self {
-        let (memory_bytes, reason) = match memory {
-            Ok(bytes) => (Some(bytes), None),
-            Err(reason) => (None, Some(reason)),
-        };
-        Self { release, is_loaded, memory_bytes, reason }
-    }
+    second_release: Option<SecondRelease>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -334,23 +152,6 @@ impl From<ArmCustomer> for CustomerArmBody {
     }
 }
 
-/// How an arm differs from the first one, for each completion that was shown.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ArmDifference)]
-struct DifferenceBody {
-    /// The name of the arm.
-    arm: String,
-    metric: Metric,
-    /// The first arm's.
-    control: Option<f64>,
-    /// This arm's.
-    value: Option<f64>,
-    /// `value` less `control`, with an interval that is right at every look in 95 of 100 experiments; null until both arms have 100 customers.
-    difference: Option<Share>,
-    /// How many more days it takes to find a change of `effect`.
-    days_needed: Option<f64>,
-}
-
 /// What the figures say.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ExperimentDecision)]
@@ -377,7 +178,7 @@ async fn figures(
     State(state): State<AppState>,
     Path(name): Path<ExperimentName>,
 ) -> Result<Response, Problem> {
-    let stored = state.store.experiments().get(&name).await?.ok_or_else(|| Experiment::unknown(&name))?;
+    let stored = state.store.experiments().get(&name).await?.ok_or_else(|| unknown(&name))?;
     let experiment = read::<Experiment>(stored.value)?;
     let found = Figures::read(&state.store, &name, &experiment, state.now()).await?;
     let arm = |index: usize| experiment.arms[index].name.clone();
@@ -400,20 +201,9 @@ async fn figures(
                 counts: sums.counts.into(),
             })
             .collect(),
-        differences: found
-            .differences
-            .iter()
-            .map(|one| DifferenceBody {
-                arm: arm(one.arm),
-                metric: one.metric,
-                control: one.control,
-                value: one.value,
-                difference: one.found,
-                days_needed: one.days_needed,
-            })
-            .collect(),
+        differences: found.differences,
         decision: DecisionBody { state: found.decision.as_str(), winner },
-        second_release: SecondRelease::find(state.releases(), &experiment).await.map(SecondReleaseBody::from),
+        second_release: SecondRelease::find(&state.releases, &experiment).await,
     };
     Ok(Json(body).into_response())
 }
@@ -454,7 +244,7 @@ async fn customers(
     Path(name): Path<ExperimentName>,
     Query(query): Query<FormatQuery>,
 ) -> Result<Response, Problem> {
-    let stored = state.store.experiments().get(&name).await?.ok_or_else(|| Experiment::unknown(&name))?;
+    let stored = state.store.experiments().get(&name).await?.ok_or_else(|| unknown(&name))?;
     let experiment = read::<Experiment>(stored.value)?;
     let rows = experiments::customers(&state.store, &name, &experiment);
     let rows: Vec<_> = rows.try_collect().await?;

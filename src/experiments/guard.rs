@@ -9,13 +9,13 @@ use std::{
 use atelier_core::domain::{ExperimentName, Timestamp};
 use serde_json::Value;
 
-use super::{Experiment, Limits, State, change, sql::ArmCounts};
+use super::{Experiment, Limits, State, sql::ArmCounts};
 use crate::{
     completion::Completion,
     outcomes::acceptance::share,
-    platform::db::{Expected, Store, StoreError},
+    platform::db::{ChangeError, Expected, Store, StoreError},
     releases::Releases,
-    steering::documents::{EditError, read_all},
+    steering::documents::{EditError, change, read_all},
 };
 
 /// The least answers of an arm, or purchases, that are judged.
@@ -132,13 +132,13 @@ async fn stop(
     reason: String,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let make = |stored: Option<Value>| -> Result<Experiment, EditError<()>> {
+    let make = |stored: Option<Value>| {
         let stored = stored.and_then(|body| serde_json::from_value::<Experiment>(body).ok());
-        let running = stored.filter(|stored| stored.state == State::Running).ok_or(EditError::Refused(()))?;
+        let running = stored.filter(|stored| stored.state == State::Running).ok_or(ChangeError::Missing)?;
         Ok(Experiment { state: State::Stopped, ended_because: Some(reason.clone()), ..running })
     };
-    match change((store, releases), name, &Expected::default(), now, make).await {
-        Err(EditError::Change(error)) => Err(error.into_store_error()),
+    match change((store, releases), name, &Expected::default(), false, now, make).await {
+        Err(EditError::Change(ChangeError::Store(error))) => Err(error),
         // Somebody was faster.
         _ => Ok(()),
     }

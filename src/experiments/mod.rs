@@ -33,15 +33,14 @@ use utoipa::ToSchema;
 
 use self::statistics::{ALPHA, Sums};
 use crate::{
-    completion::Warning,
     outcomes::acceptance::{Share, money},
     platform::{
-        db::{ChangeError, Consequence, Entry, Expected, Named, NewDocument, Store, StoreError, Versions},
+        db::{Consequence, Entry, Named, Store, StoreError},
         fault::{Fault, Field},
     },
     releases::{ActivateError, LiveRelease, RELEASE, ROUTING, Releases, routing::Routing},
     steering::{
-        documents::{Changed, Document, EditError, read_all, read_each, to_value},
+        documents::{Document, EditError, Wish, read_each},
         rules::check_text,
     },
 };
@@ -226,60 +225,6 @@ fn whole() -> u8 {
 }
 
 impl Experiment {
-    /// Checks it, takes outer spaces away.
-    ///
-    /// # Errors
-    /// All that is wrong with it.
-    pub fn checked(mut self) -> Result<Self, Vec<Fault>> {
-        let mut faults = Vec::new();
-        if !(2..=MOST_ARMS).contains(&self.arms.len()) {
-            let detail = format!("an experiment has two to twenty arms, this one has {}", self.arms.len());
-            faults.push(Fault::new("arms", detail));
-        }
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-        let mut names = HashSet::new();
-        for (index, Arm { name, release, without_rules, share, .. }) in self.arms.iter().enumerate() {
-            let field = |name: &str| Field::from("arms").item(&index).item(name);
-            if let Some(Err(detail)) = release.as_deref().map(check_name) {
-                faults.push(Fault::new(field("release"), detail));
-            }
-            if name.is_empty() || name.len() > ARM_CHARS || !name.chars().all(plain) {
-                let detail = format!(
-                    "an arm's name has 1 to {ARM_CHARS} letters, digits, dots, hyphens or underscores, found {name:?}"
-                );
-                faults.push(Fault::new(field("name"), detail));
-            } else if !names.insert(name) {
-                faults.push(Fault::new(field("name"), format!("two arms have the name {name:?}")));
-            }
-            if !(1..=1000).contains(share) {
-                faults.push(Fault::new(field("share"), format!("from 1 to 1000, found {share}")));
-            }
-            if without_rules.len() > MOST_RULES {
-                let detail = format!("at most {MOST_RULES} rules, found {}", without_rules.len());
-                faults.push(Fault::new(field("without_rules"), detail));
-            }
-        }
-        if !(0.001..=10.0).contains(&self.effect) {
-            faults.push(Fault::new("effect", format!("from 0.001 to 10, found {}", self.effect)));
-        }
-        if !(1..=PARTS).contains(&self.share) {
-            faults.push(Fault::new("share", format!("from 1 to 100 percent, found {}", self.share)));
-        }
-        let Limits { latency_ms, errors, empty, returned } = self.stop_if;
-        if let Some(found) = latency_ms.filter(|found| !(1..=600_000).contains(found)) {
-            faults.push(Fault::new("stop_if.latency_ms", format!("from 1 to 600000, found {found}")));
-        }
-        for (name, limit) in [("errors", errors), ("empty", empty), ("returned", returned)] {
-            if let Some(found) = limit.filter(|found| !(0.0..=1.0).contains(found)) {
-                faults.push(Fault::new(&*format!("stop_if.{name}"), format!("from 0 to 1, found {found}")));
-            }
-        }
-        for (field, text) in [("note", &mut self.note), ("ended_because", &mut self.ended_because)] {
-            check_text(field, text, NOTE_CHARS, &mut faults);
-        }
-        if faults.is_empty() { Ok(self) } else { Err(faults) }
-    }
-
     /// What becomes of the experiment as it was, if this is wanted of it. `taken` are the parts of other experiments that run.
     fn following(
         mut self,
@@ -658,27 +603,102 @@ impl Running {
     }
 }
 
-/// Changes an experiment as `make` says, which gets it as it is stored, if it follows from its state. It is asked twice: a release that
-/// the experiment needs is loaded before the transaction, because that takes seconds.
-pub async fn change<E: Send>(
-    (store, releases): (&Store, &Releases),
-    name: &ExperimentName,
-    expected: &Expected,
-    now: Timestamp,
-    make: impl Fn(Option<Value>) -> Result<Experiment, EditError<E>> + Send + Sync,
-) -> Result<Changed<Experiment>, EditError<E>> {
-    let second = load_needed((store, releases), name, expected, now, &make).await?;
-    let is_behind = releases.is_behind().await?;
-    let mut next = None;
-    let follow = |stored: Option<Value>, others: Vec<Named<ExperimentName>>| {
-        let others = read_each::<Experiment>(others);
+/// What an experiment needs to start or to be shipped.
+#[derive(Debug, Default)]
+pub struct Ready {
+    /// The release that is loaded for it.
+    second: Option<Arc<LiveRelease>>,
+    /// Whether this replica does not serve the release that was activated.
+    is_behind: bool,
+}
+
+impl Document for Experiment {
+    type Name = ExperimentName;
+    type Ready = Ready;
+
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    fn with_name(self, name: Option<String>) -> Self {
+        Self { name, ..self }
+    }
+
+    /// Takes outer spaces away.
+    fn checked(mut self) -> Result<Self, Vec<Fault>> {
+        let mut faults = Vec::new();
+        if !(2..=MOST_ARMS).contains(&self.arms.len()) {
+            let detail = format!("an experiment has two to twenty arms, this one has {}", self.arms.len());
+            faults.push(Fault::new("arms", detail));
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        let mut names = HashSet::new();
+        for (index, Arm { name, release, without_rules, share, .. }) in self.arms.iter().enumerate() {
+            let field = |name: &str| Field::from("arms").item(&index).item(name);
+            if let Some(Err(detail)) = release.as_deref().map(check_name) {
+                faults.push(Fault::new(field("release"), detail));
+            }
+            if name.is_empty() || name.len() > ARM_CHARS || !name.chars().all(plain) {
+                let detail = format!(
+                    "an arm's name has 1 to {ARM_CHARS} letters, digits, dots, hyphens or underscores, found {name:?}"
+                );
+                faults.push(Fault::new(field("name"), detail));
+            } else if !names.insert(name) {
+                faults.push(Fault::new(field("name"), format!("two arms have the name {name:?}")));
+            }
+            if !(1..=1000).contains(share) {
+                faults.push(Fault::new(field("share"), format!("from 1 to 1000, found {share}")));
+            }
+            if without_rules.len() > MOST_RULES {
+                let detail = format!("at most {MOST_RULES} rules, found {}", without_rules.len());
+                faults.push(Fault::new(field("without_rules"), detail));
+            }
+        }
+        if !(0.001..=10.0).contains(&self.effect) {
+            faults.push(Fault::new("effect", format!("from 0.001 to 10, found {}", self.effect)));
+        }
+        if !(1..=PARTS).contains(&self.share) {
+            faults.push(Fault::new("share", format!("from 1 to 100 percent, found {}", self.share)));
+        }
+        let Limits { latency_ms, errors, empty, returned } = self.stop_if;
+        if let Some(found) = latency_ms.filter(|found| !(1..=600_000).contains(found)) {
+            faults.push(Fault::new("stop_if.latency_ms", format!("from 1 to 600000, found {found}")));
+        }
+        for (name, limit) in [("errors", errors), ("empty", empty), ("returned", returned)] {
+            if let Some(found) = limit.filter(|found| !(0.0..=1.0).contains(found)) {
+                faults.push(Fault::new(&*format!("stop_if.{name}"), format!("from 0 to 1, found {found}")));
+            }
+        }
+        for (field, text) in [("note", &mut self.note), ("ended_because", &mut self.ended_because)] {
+            check_text(field, text, NOTE_CHARS, &mut faults);
+        }
+        if faults.is_empty() { Ok(self) } else { Err(faults) }
+    }
+
+    /// A release that the experiment needs is loaded before the transaction, because that takes seconds.
+    async fn prepare(
+        wish: Option<Wish<'_, Self>>,
+        store: &Store,
+        releases: &Releases,
+    ) -> Result<Ready, EditError> {
+        let second = match wish {
+            Some(wish) => load_needed(wish, store, releases).await?,
+            None => None,
+        };
+        Ok(Ready { second, is_behind: releases.is_behind().await? })
+    }
+
+    fn follow(
+        Wish { name, before, wanted, others, now }: Wish<'_, Self>,
+        ready: &Ready,
+        releases: &Releases,
+    ) -> Result<(Self, Vec<Consequence>), Vec<Fault>> {
+        let faults = |fault| vec![fault];
         let taken: HashSet<u8> = others.iter().flat_map(|(_, other)| other.parts.iter().copied()).collect();
-        let (before, wanted) = read_both(stored, &make)?;
-        let faults = |fault| EditError::<E>::Faults(vec![fault]);
         let mut experiment = wanted.following(name, before.as_ref(), &taken, now).map_err(faults)?;
         let becomes =
             |state| experiment.state == state && before.as_ref().is_none_or(|before| before.state != state);
-        if is_behind && (becomes(State::Running) || becomes(State::Shipped)) {
+        if ready.is_behind && (becomes(State::Running) || becomes(State::Shipped)) {
             let detail =
                 "this replica does not serve the release that was activated; try again, or see /readyz";
             return Err(faults(Fault::new("state", detail)));
@@ -688,71 +708,52 @@ pub async fn change<E: Send>(
             Some(live) => experiment.needs(before.as_ref(), live.name(), &others).map_err(faults)?,
             None => None,
         };
+        let second = ready.second.as_deref();
         if let Some((field, release)) = &needs
-            && second.as_ref().is_none_or(|second| second.name() != release)
+            && second.is_none_or(|second| second.name() != release)
         {
             let detail =
                 format!("{release} is not loaded yet, because something else was changed; try again");
             return Err(faults(Fault::new(field.clone(), detail)));
         }
-        let second = second.as_deref().filter(|_| needs.is_some());
+        let second = second.filter(|_| needs.is_some());
         if experiment.state == State::Running && before.is_none_or(|before| before.state == State::Draft) {
             let found = match &live {
                 Some(live) => experiment.pin(live, second),
                 None => vec![Fault::new("state", "there is no live release; activate one first")],
             };
             if !found.is_empty() {
-                return Err(EditError::Faults(found));
+                return Err(found);
             }
         }
         let consequences = experiment.consequences(live.as_deref(), second);
-        Ok(NewDocument { body: to_value(next.insert(experiment)), consequences })
-    };
-    let changed = store.experiments().change(name, expected, false, now, follow).await;
-    let (put, version) = changed.map_err(EditError::Change)??;
-    // Takes over the release that was loaded.
-    releases.apply_change().await;
-    let document = next.expect("what is stored was made; this is a bug").with_name(Some(name.to_string()));
-    Ok(Changed { put, version, document, article_count: 0, warnings: Vec::new() })
-}
-
-/// The experiment as it is stored, and as `make` wants it.
-fn read_both<E>(
-    stored: Option<Value>,
-    make: impl Fn(Option<Value>) -> Result<Experiment, EditError<E>>,
-) -> Result<(Option<Experiment>, Experiment), EditError<E>> {
-    let before = stored.clone().and_then(|body| serde_json::from_value(body).ok());
-    let wanted = make(stored)?.with_name(None).checked().map_err(EditError::Faults)?;
-    Ok((before, wanted))
-}
-
-/// Loads the release that an experiment needs if it starts or is shipped. What else is wrong with the change shows in its transaction.
-async fn load_needed<E: Send>(
-    (store, releases): (&Store, &Releases),
-    name: &ExperimentName,
-    expected: &Expected,
-    now: Timestamp,
-    make: impl Fn(Option<Value>) -> Result<Experiment, EditError<E>> + Send + Sync,
-) -> Result<Option<Arc<LiveRelease>>, EditError<E>> {
-    let (stored, Some(live)) = (store.experiments().get(name).await?, releases.current()) else {
-        return Ok(None);
-    };
-    if expected.check(stored.as_ref().map(|stored| &stored.version)).is_err() {
-        return Ok(None);
+        Ok((experiment, consequences))
     }
-    let mut others = read_all::<Experiment>(store).await?;
-    others.retain(|(other, _)| other != name);
-    let (needs, is_shipped) = {
-        let Ok((before, mut wanted)) = read_both(stored.map(|stored| stored.value.body), make) else {
-            return Ok(None);
-        };
-        if let Some(before) = before.as_ref().filter(|before| before.state != State::Draft) {
-            wanted.keep_pinned(&before.arms);
+
+    /// Late events still count for one that has begun, so its name must not be another's.
+    fn check_deletion(stored: &Value) -> Result<(), Fault> {
+        if stored["state"] != "draft" {
+            let detail = "only a draft can be deleted; an experiment that ran keeps its figures";
+            return Err(Fault::new("state", detail));
         }
-        (wanted.needs(before.as_ref(), live.name(), &others), wanted.state == State::Shipped)
+        Ok(())
+    }
+}
+
+/// Loads the release that an experiment needs if it starts or is shipped.
+async fn load_needed(
+    Wish { before, mut wanted, others, now, .. }: Wish<'_, Experiment>,
+    store: &Store,
+    releases: &Releases,
+) -> Result<Option<Arc<LiveRelease>>, EditError> {
+    let Some(live) = releases.current() else { return Ok(None) };
+    if let Some(before) = before.as_ref().filter(|before| before.state != State::Draft) {
+        wanted.keep_pinned(&before.arms);
+    }
+    let Ok(Some((field, release))) = wanted.needs(before.as_ref(), live.name(), &others) else {
+        return Ok(None);
     };
-    let Ok(Some((field, release))) = needs else { return Ok(None) };
-    match releases.load_beside(&release, is_shipped).await {
+    match releases.load_beside(&release, wanted.state == State::Shipped).await {
         Ok(loaded) => Ok(Some(loaded)),
         Err(ActivateError::Store(error)) => Err(error.into()),
         Err(error) => {
@@ -769,30 +770,6 @@ async fn load_needed<E: Send>(
             Err(EditError::Faults(vec![Fault::new(field, detail)]))
         }
     }
-}
-
-/// Deletes a draft. False if there is no such experiment.
-///
-/// # Errors
-/// If it has begun: late events still count for it, so its name must not be another's.
-pub async fn delete(
-    store: &Store,
-    name: &ExperimentName,
-    expected: &Expected,
-    now: Timestamp,
-) -> Result<bool, EditError<std::convert::Infallible>> {
-    let Some(stored) = store.experiments().get(name).await? else { return Ok(false) };
-    if stored.value.body["state"] != "draft" {
-        let detail = "only a draft can be deleted; an experiment that ran keeps its figures";
-        return Err(EditError::Faults(vec![Fault::new("state", detail)]));
-    }
-    let expected = match &expected.one_of {
-        Some(versions) if !versions.contain(Some(&stored.version)) => {
-            return Err(EditError::Change(ChangeError::Differs(Some(stored.version))));
-        }
-        _ => Expected { one_of: Some(Versions::OneOf(vec![stored.version.to_string()])), none_of: None },
-    };
-    store.experiments().delete(name, &expected, now).await.map_err(EditError::Change)
 }
 
 /// The customers of an experiment, each with its arm's own name, read in parts as needed.
@@ -844,13 +821,18 @@ pub fn to_parquet(rows: &[ArmCustomer]) -> Vec<u8> {
     write_columns("customers", columns).expect("the columns have a value for each row; this is a bug")
 }
 
-/// The release that an experiment needs besides the live one, as far as this replica is concerned.
-#[derive(Debug, PartialEq)]
+/// The release that an experiment needs besides the live one, while it is a draft or runs.
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = ExperimentRelease)]
 pub struct SecondRelease {
+    /// Its name.
     pub release: String,
+    /// Whether the replica that answers has loaded it.
     pub is_loaded: bool,
-    /// About how many bytes of memory it takes. An error says why it cannot be loaded.
-    pub memory: Result<u64, String>,
+    /// About how much memory it takes on each replica, by the sizes of its files and the shop's catalogue.
+    pub memory_bytes: Option<u64>,
+    /// Why it is not loaded, or cannot be.
+    pub reason: Option<String>,
 }
 
 impl SecondRelease {
@@ -862,13 +844,13 @@ impl SecondRelease {
         }
         // One that needs two does not start.
         let release = experiment.second_release(live.name()).ok()??.1.to_owned();
+        let is_loaded = live.find(&release).is_some();
         let failed = live.beside.as_ref().filter(|beside| beside.release == release);
-        let failed = failed.and_then(|beside| beside.loaded.as_ref().err().cloned());
-        let memory = match failed {
+        let memory = match failed.and_then(|beside| beside.loaded.as_ref().err().cloned()) {
             Some(reason) => Err(reason),
             None => releases.estimate_memory(&release).await.map_err(|error| error.to_string()),
         };
-        Some(Self { is_loaded: live.find(&release).is_some(), release, memory })
+        Some(Self { release, is_loaded, memory_bytes: memory.as_ref().ok().copied(), reason: memory.err() })
     }
 }
 
@@ -884,15 +866,23 @@ pub struct Figures {
     pub decision: Decision,
 }
 
-/// How an arm differs from the first.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// How an arm differs from the first one, for each completion that was shown.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = ArmDifference)]
 pub struct Difference {
-    pub arm: usize,
+    /// Its place among the arms.
+    #[serde(skip)]
+    pub index: usize,
+    /// The name of the arm.
+    pub arm: String,
     pub metric: Metric,
-    /// The metric for each completion, in the first arm and in this one. Revenue is in the shop's currency.
+    /// The first arm's.
     pub control: Option<f64>,
+    /// This arm's.
     pub value: Option<f64>,
-    pub found: Option<Share>,
+    /// `value` less `control`, with an interval that is right at every look in 95 of 100 experiments; null until both arms have 100 customers.
+    pub difference: Option<Share>,
+    /// How many more days it takes to find a change of `effect`.
     pub days_needed: Option<f64>,
 }
 
@@ -943,15 +933,16 @@ impl Figures {
         #[expect(clippy::cast_precision_loss, reason = "there are few arms")]
         let alpha = ALPHA / (arms.len() - 1) as f64;
         let mut differences = Vec::new();
-        for arm in 1..arms.len() {
+        for index in 1..arms.len() {
             for metric in Metric::ALL {
-                let (control, other) = (sums(&arms[0], metric), sums(&arms[arm], metric));
+                let (control, other) = (sums(&arms[0], metric), sums(&arms[index], metric));
                 differences.push(Difference {
-                    arm,
+                    index,
+                    arm: experiment.arms[index].name.clone(),
                     metric,
                     control: control.ratio(),
                     value: other.ratio(),
-                    found: statistics::difference(&other, &control, alpha),
+                    difference: statistics::difference(&other, &control, alpha),
                     days_needed: statistics::days_needed(&other, &control, experiment.effect, days, alpha),
                 });
             }
@@ -968,13 +959,13 @@ fn decide(experiment: &Experiment, differences: &[Difference], split: f64) -> De
     let all: Vec<&Difference> =
         differences.iter().filter(|difference| difference.metric == experiment.metric).collect();
     let better = |found: &Share| found.low > 0.0;
-    let best = all.iter().filter(|one| one.found.as_ref().is_some_and(better));
+    let best = all.iter().filter(|one| one.difference.as_ref().is_some_and(better));
     let best = best.max_by(|a, b| a.value.unwrap_or(0.0).total_cmp(&b.value.unwrap_or(0.0)));
     if let Some(best) = best {
-        return Decision::Winner(best.arm);
+        return Decision::Winner(best.index);
     }
     let every = |holds: &dyn Fn(&Difference, &Share) -> bool| {
-        all.iter().all(|one| one.found.as_ref().is_some_and(|found| holds(one, found)))
+        all.iter().all(|one| one.difference.as_ref().is_some_and(|found| holds(one, found)))
     };
     if every(&|_, found| found.high < 0.0) {
         return Decision::Winner(0);
@@ -1005,26 +996,6 @@ fn sums(arm: &ArmSums, metric: Metric) -> Sums {
         x: x / unit,
         xx: square / (unit * unit),
         xd: joint / unit,
-    }
-}
-
-impl Document for Experiment {
-    type Name = ExperimentName;
-
-    fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    fn with_name(self, name: Option<String>) -> Self {
-        Self { name, ..self }
-    }
-
-    fn checked(self) -> Result<Self, Vec<Fault>> {
-        Self::checked(self)
-    }
-
-    fn review(&self, _name: &Self::Name, _live: &LiveRelease) -> (usize, Vec<Warning>) {
-        (0, Vec::new())
     }
 }
 

@@ -13,27 +13,28 @@ use axum::{
     response::{Html, IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::{
     Arm, Decision, Difference, Experiment, Figures, Limits, Metric, SecondRelease, State, sql::ArmSums,
 };
 use crate::{
-    experiments,
     outcomes::acceptance::{Share, money},
     people::page::visitor::{Admin, Analyst, Visitor},
-    platform::page::operations::Tab,
     platform::{
-        db::{ChangeError, Expected, Stored, Versions},
-        http::{AppState, Kind, Problem, extract::Path, uncancelled::uncancelled},
+        http::{AppState, Kind, Problem, extract::Path},
         page::{
             fault::words,
             figures,
             form::Form,
+            operations::Tab,
             shell::{Page, Shell},
         },
     },
-    steering::documents::{EditError, read_all},
+    releases::administration::list_releases,
+    steering::{
+        documents::{of_stored, read_all},
+        page::documents,
+    },
 };
 
 const LIST: &str = "/operations/experiments";
@@ -132,12 +133,12 @@ impl DifferenceRow {
             format!("{} ({} to {})", signed(value), signed(low), signed(high))
         };
         Self {
-            arm: experiment.arms[one.arm].name.clone(),
+            arm: one.arm.clone(),
             metric: one.metric.as_str(),
             decides: one.metric == experiment.metric,
             control: maybe(one.control),
             value: maybe(one.value),
-            found: one.found.map_or_else(|| "too few customers yet".to_owned(), interval),
+            found: one.difference.map_or_else(|| "too few customers yet".to_owned(), interval),
             days: one.days_needed.filter(|_| experiment.state == State::Running).map_or_else(
                 || "–".to_owned(),
                 |days| if days > 9999.0 { "over 9999".to_owned() } else { format!("{days:.0}") },
@@ -148,19 +149,16 @@ impl DifferenceRow {
 
 /// What a person should know of a release before and while it is loaded.
 fn second_in_words(second: Option<SecondRelease>) -> String {
-    let Some(SecondRelease { release, is_loaded, memory }) = second else { return String::new() };
-    #[expect(clippy::cast_precision_loss, reason = "megabytes")]
-    let size =
-        |bytes: u64| format!("about {} MB of memory on each replica", figures::rounded(bytes as f64 / 1e6));
-    match memory {
-        Ok(bytes) if is_loaded => {
-            format!("{release} is loaded beside the live release and takes {}.", size(bytes))
-        }
-        Ok(bytes) => {
-            format!("{release} is loaded beside the live release when it starts, and takes {}.", size(bytes))
-        }
-        Err(reason) => format!("{release} cannot be loaded on this replica: {reason}."),
+    let Some(SecondRelease { release, is_loaded, memory_bytes, reason }) = second else {
+        return String::new();
+    };
+    if let Some(reason) = reason {
+        return format!("{release} cannot be loaded on this replica: {reason}.");
     }
+    #[expect(clippy::cast_precision_loss, reason = "megabytes")]
+    let size = figures::rounded(memory_bytes.unwrap_or_default() as f64 / 1e6);
+    let when = if is_loaded { "and takes" } else { "when it starts, and takes" };
+    format!("{release} is loaded beside the live release {when} about {size} MB of memory on each replica.")
 }
 
 fn limits_in_words(limits: &Limits) -> String {
@@ -329,11 +327,10 @@ pub(crate) async fn store(
     let stored = match draft.read() {
         Err(wrong) => Err(wrong),
         Ok((name, experiment)) => {
-            let expected = Expected { one_of: None, none_of: Some(Versions::Any) };
-            let address = address(&name);
-            change_it(&state, &visitor, name, expected, move |_| Some(experiment.clone()))
-                .await?
-                .map(|()| address)
+            let make = move |_| Ok(experiment.clone());
+            let saved =
+                documents::save((&state, &visitor), &name, &documents::expected(""), false, make).await?;
+            saved.map(|_| address(&name)).map_err(|faults| words(&faults))
         }
     };
     match stored {
@@ -350,39 +347,6 @@ fn address(name: &ExperimentName) -> String {
     format!("{LIST}/{}", name.replace('+', "%20"))
 }
 
-/// What was wrong is for the person; a failing database is a problem.
-async fn change_it(
-    state: &AppState,
-    visitor: &Visitor,
-    name: ExperimentName,
-    expected: Expected,
-    make: impl Fn(Option<Experiment>) -> Option<Experiment> + Send + Sync + 'static,
-) -> Result<Result<(), String>, Problem> {
-    let (state, author, own) = (state.clone(), visitor.author(), name.clone());
-    let changed = uncancelled(async move {
-        let store = state.store.by(author);
-        let make = |stored: Option<Value>| {
-            let stored = stored.and_then(|body| serde_json::from_value(body).ok());
-            make(stored).ok_or(EditError::Refused(()))
-        };
-        experiments::change((&store, state.releases()), &own, &expected, state.now(), make).await
-    });
-    Ok(match changed.await {
-        Ok(_) => Ok(()),
-        Err(EditError::Faults(faults)) => Err(words(&faults)),
-        Err(EditError::Refused(())) => return Err(unknown(&name)),
-        Err(EditError::Change(ChangeError::Store(error))) => return Err(error.into()),
-        Err(EditError::Change(_)) => {
-            Err("the experiment was changed in the meantime, so nothing was done; look at it again"
-                .to_owned())
-        }
-    })
-}
-
-fn unknown(name: &ExperimentName) -> Problem {
-    Problem::new(Kind::NotFound, format!("there is no experiment {name:?}; it may have been deleted"))
-}
-
 pub(crate) async fn one(
     Analyst(visitor): Analyst,
     Shared(state): Shared<AppState>,
@@ -397,10 +361,7 @@ async fn one_page(
     name: &ExperimentName,
     wrong: Option<String>,
 ) -> Result<Html<String>, Problem> {
-    let stored = state.store.experiments().get(name).await?.ok_or_else(|| unknown(name))?;
-    let Stored { value, version } = stored;
-    let experiment: Experiment =
-        serde_json::from_value(value.body).map_err(|error| Problem::inside(Kind::Internal, error))?;
+    let (experiment, version) = documents::find::<Experiment>(state, name).await?;
     let found = Figures::read(&state.store, name, &experiment, state.now()).await?;
     let notation = &state.notation;
     let arms = experiment.arms.iter().zip(&found.arms);
@@ -443,38 +404,23 @@ pub(crate) async fn change(
     Path(name): Path<ExperimentName>,
     Form(form): Form<ChangeForm>,
 ) -> Result<Response, Problem> {
-    let expected = Expected { one_of: Some(Versions::OneOf(vec![form.version])), none_of: None };
+    let scene = (&state, &visitor);
     if form.to == "delete" {
-        let author = visitor.author();
-        uncancelled(async move {
-            experiments::delete(&state.store.by(author), &name, &expected, state.now()).await
-        })
-        .await
-        .map_err(|error| match error {
-            EditError::Change(ChangeError::Store(error)) => error.into(),
-            EditError::Faults(faults) => Problem::new(Kind::Conflict, words(&faults)),
-            _ => Problem::new(
-                Kind::Conflict,
-                "the experiment was changed in the meantime, so it is still there",
-            ),
-        })?;
+        documents::delete::<Experiment>(scene, &name, &form.version).await?;
         return Ok(Redirect::to(LIST).into_response());
     }
     let next: State = form.to.parse().map_err(|error: String| Problem::new(Kind::Malformed, error))?;
     let (share, winner) = (form.share, form.winner);
-    let make = move |stored: Option<Experiment>| {
-        let stored = stored?;
-        Some(Experiment {
-            state: next,
-            share: share.unwrap_or(stored.share),
-            winner: winner.clone(),
-            ..stored
-        })
-    };
-    match change_it(&state, &visitor, name.clone(), expected, make).await? {
-        Ok(()) => Ok(Redirect::to(&address(&name)).into_response()),
-        Err(wrong) => {
-            let page = one_page(&state, &visitor, &name, Some(wrong)).await?;
+    let make = of_stored(move |stored: Experiment| Experiment {
+        state: next,
+        share: share.unwrap_or(stored.share),
+        winner: winner.clone(),
+        ..stored
+    });
+    match documents::save(scene, &name, &documents::expected(&form.version), false, make).await? {
+        Ok(_) => Ok(Redirect::to(&address(&name)).into_response()),
+        Err(faults) => {
+            let page = one_page(&state, &visitor, &name, Some(words(&faults))).await?;
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
         }
     }

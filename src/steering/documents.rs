@@ -3,29 +3,29 @@
 
 use std::borrow::Borrow;
 
-use atelier_core::domain::{LookName, RuleName, Timestamp};
+use atelier_core::domain::Timestamp;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio::task;
 
-use super::{
-    looks::{self, Look},
-    rules::{self, Rule},
-};
 use crate::{
     completion::Warning,
     platform::{
         db::{
-            ChangeError, DocumentName, Expected, Named, NewDocument, Put, Store, StoreError, Stored, Version,
+            ChangeError, Consequence, DocumentName, Expected, Named, NewDocument, Put, Store, StoreError,
+            Stored, Version,
         },
         fault::Fault,
+        http::Problem,
     },
     releases::{LiveRelease, Releases},
 };
 
 /// A rule, a look or an experiment.
-pub trait Document: Serialize + DeserializeOwned + Send + 'static {
+pub trait Document: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     type Name: DocumentName;
+    /// What a change needs, and what takes too long for its transaction.
+    type Ready: Default + Send + Sync;
 
     fn name(&self) -> Option<&str>;
     fn with_name(self, name: Option<String>) -> Self;
@@ -37,47 +37,47 @@ pub trait Document: Serialize + DeserializeOwned + Send + 'static {
     fn checked(self) -> Result<Self, Vec<Fault>>;
 
     /// How many of the shop's articles it matches now, and what may be wrong with it.
-    fn review(&self, name: &Self::Name, live: &LiveRelease) -> (usize, Vec<Warning>);
+    fn review(&self, _name: &Self::Name, _live: &LiveRelease) -> (usize, Vec<Warning>) {
+        (0, Vec::new())
+    }
+
+    /// Gets ready what a change needs, if the document depends on the others of its kind. There is no wish if the change will be refused.
+    fn prepare(
+        _wish: Option<Wish<'_, Self>>,
+        _store: &Store,
+        _releases: &Releases,
+    ) -> impl Future<Output = Result<Self::Ready, EditError>> + Send {
+        async { Ok(Self::Ready::default()) }
+    }
+
+    /// What is stored in place of the one that was, and what else changes with it.
+    ///
+    /// # Errors
+    /// Why it cannot become what is wanted.
+    fn follow(
+        wish: Wish<'_, Self>,
+        _ready: &Self::Ready,
+        _releases: &Releases,
+    ) -> Result<(Self, Vec<Consequence>), Vec<Fault>> {
+        Ok((wish.wanted, Vec::new()))
+    }
+
+    /// # Errors
+    /// Why the document, as it is stored, must stay.
+    fn check_deletion(_stored: &Value) -> Result<(), Fault> {
+        Ok(())
+    }
 }
 
-impl Document for Rule {
-    type Name = RuleName;
-
-    fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    fn with_name(self, name: Option<String>) -> Self {
-        Self { name, ..self }
-    }
-
-    fn checked(self) -> Result<Self, Vec<Fault>> {
-        Self::checked(self)
-    }
-
-    fn review(&self, name: &Self::Name, live: &LiveRelease) -> (usize, Vec<Warning>) {
-        rules::review(name, self, &live.rules, &live.catalogue, live.serving.release().schema())
-    }
-}
-
-impl Document for Look {
-    type Name = LookName;
-
-    fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    fn with_name(self, name: Option<String>) -> Self {
-        Self { name, ..self }
-    }
-
-    fn checked(self) -> Result<Self, Vec<Fault>> {
-        Self::checked(self)
-    }
-
-    fn review(&self, _name: &Self::Name, live: &LiveRelease) -> (usize, Vec<Warning>) {
-        looks::review(self, &live.catalogue)
-    }
+/// What a document should become.
+#[derive(Debug)]
+pub struct Wish<'a, D: Document> {
+    pub name: &'a D::Name,
+    pub before: Option<D>,
+    pub wanted: D,
+    /// Those beside it, if the document depends on them.
+    pub others: Vec<(D::Name, D)>,
+    pub now: Timestamp,
 }
 
 /// A document that was stored or checked, and warnings about it.
@@ -92,36 +92,64 @@ pub struct Changed<D> {
 
 /// Why a document was not changed; `Refused` is the caller's own reason.
 #[derive(Debug)]
-pub enum EditError<E> {
-    Refused(E),
+pub enum EditError {
+    Refused(Problem),
     Faults(Vec<Fault>),
     Change(ChangeError),
 }
 
-impl<E> From<StoreError> for EditError<E> {
+impl From<StoreError> for EditError {
     fn from(error: StoreError) -> Self {
         Self::Change(error.into())
     }
 }
 
-/// Stores what `make` makes of the document as it is, or only checks it.
-pub async fn change<D: Document, E: Send>(
-    (store, releases): (&Store, &Releases),
+impl From<ChangeError> for EditError {
+    fn from(error: ChangeError) -> Self {
+        Self::Change(error)
+    }
+}
+
+impl From<Problem> for EditError {
+    fn from(problem: Problem) -> Self {
+        Self::Refused(problem)
+    }
+}
+
+/// Where documents are stored, and what they apply to.
+pub type Scene<'a> = (&'a Store, &'a Releases);
+
+/// Stores what `make` makes of the document as it is, or only checks it. It may be asked twice: before the transaction, and in it.
+pub async fn change<D: Document>(
+    (store, releases): Scene<'_>,
     name: &D::Name,
     expected: &Expected,
     is_trial: bool,
     now: Timestamp,
-    make: impl FnOnce(Option<Value>) -> Result<D, E> + Send,
-) -> Result<Changed<D>, EditError<E>> {
-    let mut next = None;
-    let make = |stored, _| -> Result<NewDocument, EditError<E>> {
-        let document = make(stored).map_err(EditError::Refused)?.with_name(None);
-        let document = document.checked().map_err(EditError::Faults)?;
-        let body = to_value(next.insert(document));
-        Ok(NewDocument { body, consequences: Vec::new() })
+    make: impl Fn(Option<Value>) -> Result<D, EditError> + Send + Sync,
+) -> Result<Changed<D>, EditError> {
+    let wish = |stored: Option<Value>, others| -> Result<Wish<'_, D>, EditError> {
+        let before = stored.clone().and_then(|body| serde_json::from_value(body).ok());
+        let wanted = make(stored)?.with_name(None).checked().map_err(EditError::Faults)?;
+        Ok(Wish { name, before, wanted, others, now })
     };
-    let stored = store.documents::<D::Name>().change(name, expected, is_trial, now, make).await;
-    let (put, version) = stored.map_err(EditError::Change)??;
+    let mut ready = D::Ready::default();
+    if D::Name::TAKES_TURNS {
+        let stored = store.documents().get(name).await?;
+        let is_expected = expected.check(stored.as_ref().map(|stored| &stored.version)).is_ok();
+        let mut others = read_all::<D>(store).await?;
+        others.retain(|(other, _)| Borrow::<str>::borrow(other) != name.borrow());
+        // What is wrong with the change shows in its transaction.
+        let wish = wish(stored.map(|stored| stored.value.body), others).ok().filter(|_| is_expected);
+        ready = D::prepare(wish, store, releases).await?;
+    }
+    let mut next = None;
+    let follow = |stored, others| {
+        let wish = wish(stored, read_each(others))?;
+        let (document, consequences) = D::follow(wish, &ready, releases).map_err(EditError::Faults)?;
+        Ok::<_, EditError>(NewDocument { body: to_value(next.insert(document)), consequences })
+    };
+    let (put, version) = store.documents().change(name, expected, is_trial, now, follow).await??;
     if !is_trial {
         releases.apply_change().await;
     }
@@ -135,6 +163,29 @@ pub async fn change<D: Document, E: Send>(
         Changed { put, version, document: document.with_name(Some(name.to_owned())), article_count, warnings }
     });
     Ok(reviewed.await.expect("looking at a document does not panic; this is a bug"))
+}
+
+/// What another document becomes of the one that is stored.
+pub fn of_stored<D: Document>(next: impl Fn(D) -> D) -> impl Fn(Option<Value>) -> Result<D, EditError> {
+    move |stored| {
+        let document = stored.and_then(|body| serde_json::from_value(body).ok());
+        Ok(next(document.ok_or(ChangeError::Missing)?))
+    }
+}
+
+/// Deletes a document. False if there is none.
+pub async fn delete<D: Document>(
+    (store, releases): Scene<'_>,
+    name: &D::Name,
+    expected: &Expected,
+    now: Timestamp,
+) -> Result<bool, EditError> {
+    let deleted = store.documents().delete(name, expected, now, D::check_deletion).await?;
+    let deleted = deleted.map_err(|fault| EditError::Faults(vec![fault]))?;
+    if deleted {
+        releases.apply_change().await;
+    }
+    Ok(deleted)
 }
 
 /// All documents of a kind. One that cannot be read does not count.
@@ -157,6 +208,6 @@ pub(crate) fn read_each<D: Document>(stored: impl IntoIterator<Item = Named<D::N
 }
 
 /// A document as it is stored.
-pub(crate) fn to_value<D: Document>(document: &D) -> Value {
+fn to_value<D: Document>(document: &D) -> Value {
     serde_json::to_value(document).expect("a document is plain JSON; this is a bug")
 }

@@ -6,7 +6,9 @@ use std::{
 };
 
 use atelier_core::domain::{ArticleId, Method, RuleName};
+use serde::{Serialize, Serializer};
 use tokio::task;
+use utoipa::ToSchema;
 
 use super::rules::Rule;
 use crate::{
@@ -20,19 +22,40 @@ use crate::{
     releases::{LiveRelease, routing::Route},
 };
 
-/// What a rule would change.
-#[derive(Debug, Default)]
+/// The most articles that a preview names as gaining, and as losing.
+const MOST_MOVES: usize = 50;
+
+/// What would change if the rule applied now.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[schema(as = RulePreview)]
 pub struct Preview {
-    /// How many questions were asked again, and how many answers would be others.
+    /// Number of recent questions that were asked again: at most 300, without features of customers.
     pub questions: usize,
+    /// Number of answers that would change.
     pub changed: usize,
-    /// Of the probability of the articles that are admissible today, what the suggestions for a blank have: today and with the rule,
-    /// in the mean.
+    /// The probability, by the models, that a stylist would choose one of the suggestions for a blank, today.
     pub share: f64,
+    /// The same with the rule.
     pub share_with: f64,
-    /// In how many more or fewer answers articles would be, those that change most first.
-    pub gains: Vec<(ArticleId, u32)>,
-    pub losses: Vec<(ArticleId, u32)>,
+    /// The articles that would be in more answers: at most 50, those that gain most first.
+    pub gains: Vec<Move>,
+    /// The articles that would be in fewer answers.
+    pub losses: Vec<Move>,
+}
+
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = RuleMove)]
+pub struct Move {
+    /// The article, by its id.
+    #[serde(serialize_with = "write_text")]
+    #[schema(value_type = String)]
+    pub article: ArticleId,
+    /// In how many more or fewer answers it would be.
+    pub answers: u32,
+}
+
+fn write_text<S: Serializer>(id: &ArticleId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
 }
 
 /// Asks the sampled questions again, with today's rules and with this rule as if it were active.
@@ -147,9 +170,10 @@ impl Tally {
         let blanks = f64::from(self.blanks.max(1));
         let sorted = |sign: i32| {
             let moves = self.moves.iter().filter(|(_, by)| by.signum() == sign);
-            let mut moves: Vec<(ArticleId, u32)> =
-                moves.map(|(id, by)| (id.clone(), by.unsigned_abs())).collect();
-            moves.sort_by(|(a, x), (b, y)| y.cmp(x).then_with(|| a.cmp(b)));
+            let mut moves: Vec<Move> =
+                moves.map(|(id, by)| Move { article: id.clone(), answers: by.unsigned_abs() }).collect();
+            moves.sort_by(|a, b| b.answers.cmp(&a.answers).then_with(|| a.article.cmp(&b.article)));
+            moves.truncate(MOST_MOVES);
             moves
         };
         let (gains, losses) = (sorted(1), sorted(-1));
@@ -174,7 +198,7 @@ mod tests {
         tally.compare(&lists(&[&["a"], &["b"]]), &lists(&[&["b"], &["a"]]));
         let found = tally.finish();
         assert_eq!((found.questions, found.changed), (2, 2));
-        let moved = |id: &str| vec![(ArticleId::new(id).unwrap(), 1)];
+        let moved = |id: &str| vec![Move { article: ArticleId::new(id).unwrap(), answers: 1 }];
         assert_eq!((found.gains, found.losses), (moved("d"), moved("a")));
     }
 

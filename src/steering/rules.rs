@@ -25,9 +25,11 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::documents::Document;
 use crate::{
     completion::Warning,
     platform::fault::{Fault, Field},
+    releases::LiveRelease,
 };
 
 /// The largest factor of a boost; the smallest of a bury is its inverse.
@@ -73,6 +75,51 @@ named!(
     Pair = "pair",
     NeverTogether = "never-together",
 );
+
+/// What the form and the words say of an effect, and which field it takes.
+#[derive(Debug)]
+pub struct EffectAbout {
+    pub effect: Effect,
+    /// In the form.
+    pub label: &'static str,
+    /// What a rule does, with the names of its fields in braces.
+    pub words: &'static str,
+    /// The field of a rule that only some effects take, and that these need; empty for none.
+    pub takes: &'static str,
+}
+
+/// In the order of the form.
+pub static EFFECTS: [EffectAbout; 7] = {
+    use Effect::{Boost, Bury, Exclude, NeverTogether, Pair, Pin, Quota};
+    const RANKS: &str = "Ranks {articles} as if they were {factor} times as likely.";
+    const PINS: &str = "Puts the likeliest of {articles} at rank {rank}.";
+    const TAKES: &str = "Takes at least {least} of {articles} among the suggestions for a blank.";
+    const PAIRS: &str = "Where the outfit has one of {others}, puts the likeliest of {articles} first.";
+    const PARTS: &str = "Gives no outfit one of {articles} beside one of {others}.";
+    const fn about(
+        effect: Effect,
+        takes: &'static str,
+        label: &'static str,
+        words: &'static str,
+    ) -> EffectAbout {
+        EffectAbout { effect, label, words, takes }
+    }
+    [
+        about(Exclude, "", "Never suggest the articles", "Never suggests {articles}."),
+        about(Boost, "factor", "Suggest them more", RANKS),
+        about(Bury, "factor", "Suggest them less", RANKS),
+        about(Pin, "rank", "Put the likeliest at a rank", PINS),
+        about(Quota, "least", "Suggest at least some", TAKES),
+        about(Pair, "others", "Put the likeliest first beside others", PAIRS),
+        about(NeverTogether, "others", "Never beside others", PARTS),
+    ]
+};
+
+impl Effect {
+    pub fn about(self) -> &'static EffectAbout {
+        EFFECTS.iter().find(|about| about.effect == self).expect("each effect has its row; this is a bug")
+    }
+}
 
 /// Whether a rule applies: a draft does not yet, and one that is off no longer does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -212,12 +259,20 @@ pub struct When {
     pub stores: Vec<String>,
 }
 
-impl Rule {
-    /// Checks it, takes outer spaces and empty texts away, and writes its times in UTC.
-    ///
-    /// # Errors
-    /// All that is wrong with it.
-    pub fn checked(mut self) -> Result<Self, Vec<Fault>> {
+impl Document for Rule {
+    type Name = RuleName;
+    type Ready = ();
+
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    fn with_name(self, name: Option<String>) -> Self {
+        Self { name, ..self }
+    }
+
+    /// Takes outer spaces and empty texts away, and writes its times in UTC.
+    fn checked(mut self) -> Result<Self, Vec<Fault>> {
         let mut faults = Vec::new();
         self.check_effect(&mut faults);
         self.articles.check("articles", &mut faults);
@@ -238,17 +293,22 @@ impl Rule {
         if faults.is_empty() { Ok(self) } else { Err(faults) }
     }
 
+    fn review(&self, name: &RuleName, live: &LiveRelease) -> (usize, Vec<Warning>) {
+        review(name, self, &live.rules, &live.catalogue, live.serving.release().schema())
+    }
+}
+
+impl Rule {
     /// Each effect needs its own fields, and takes no other's.
     fn check_effect(&self, faults: &mut Vec<Fault>) {
-        use Effect::{Boost, Bury, NeverTogether, Pair, Pin, Quota};
-        let fields: [(&str, bool, &[Effect]); 4] = [
-            ("factor", self.factor.is_some(), &[Boost, Bury]),
-            ("rank", self.rank.is_some(), &[Pin]),
-            ("least", self.least.is_some(), &[Quota]),
-            ("others", !self.others.is_empty(), &[Pair, NeverTogether]),
+        let fields = [
+            ("factor", self.factor.is_some()),
+            ("rank", self.rank.is_some()),
+            ("least", self.least.is_some()),
+            ("others", !self.others.is_empty()),
         ];
-        for (field, is_there, effects) in fields {
-            let needed = effects.contains(&self.effect);
+        for (field, is_there) in fields {
+            let needed = self.effect.about().takes == field;
             let detail = match (needed, is_there) {
                 (true, false) => format!("{} needs {field}", self.effect),
                 (false, true) => format!("{} does not take {field}; remove it", self.effect),
@@ -257,12 +317,12 @@ impl Rule {
             faults.push(Fault::new(field, detail));
         }
         let detail = match (self.effect, self.factor) {
-            (Boost, Some(factor)) if !(factor > 1.0 && factor <= MOST_FACTOR) => {
+            (Effect::Boost, Some(factor)) if !(factor > 1.0 && factor <= MOST_FACTOR) => {
                 format!(
                     "a boost's factor is above 1 and at most {MOST_FACTOR}, found {factor}; bury takes those below 1"
                 )
             }
-            (Bury, Some(factor)) if !(1.0 / MOST_FACTOR..1.0).contains(&factor) => {
+            (Effect::Bury, Some(factor)) if !(1.0 / MOST_FACTOR..1.0).contains(&factor) => {
                 format!("a bury's factor is below 1 and at least {}, found {factor}", 1.0 / MOST_FACTOR)
             }
             _ => String::new(),
@@ -760,7 +820,7 @@ fn select(selectors: &[&Selector], catalogue: &Catalogue) -> Vec<Mask> {
 }
 
 /// How many of the shop's articles a rule matches now, and what may be wrong with it beside the others.
-pub fn review(
+fn review(
     name: &RuleName,
     rule: &Rule,
     others: &Rules,
@@ -776,8 +836,7 @@ pub fn review(
     if articles == 0 {
         warn("no-articles", "none of the shop's articles meets `articles`; check the spelling".into());
     }
-    let needs_others = matches!(rule.effect, Effect::Pair | Effect::NeverTogether);
-    if needs_others && own.others.is_empty() {
+    if rule.effect.about().takes == "others" && own.others.is_empty() {
         warn("no-articles", "none of the shop's articles meets `others`; check the spelling".into());
     }
     let named = rule.when.features.keys().chain(rule.when.numbers.keys());

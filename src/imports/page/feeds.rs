@@ -17,16 +17,17 @@ use crate::{
         sql::feeds::Feed,
     },
     people::page::visitor::{Admin, Analyst, Visitor},
-    platform::page::operations::Tab,
     platform::{
-        db::{ChangeError, Expected, Stored, Versions},
+        db::{ChangeError, Expected, Stored},
         http::{AppState, Kind, Problem, extract::Path, uncancelled::uncancelled},
         page::{
             figures,
             form::Form,
+            operations::Tab,
             shell::{Page, Shell},
         },
     },
+    steering::page::documents,
 };
 
 const FORMATS: [&str; 6] = ["google-xml", "google-tsv", "shopify-csv", "csv", "jsonl", "parquet"];
@@ -160,14 +161,6 @@ impl FeedForm {
         let url = if is_shown { self.url } else { String::new() };
         Self { url, authorization: String::new(), ..self }
     }
-
-    fn expected(&self) -> Expected {
-        if self.version.is_empty() {
-            Expected { one_of: None, none_of: Some(Versions::Any) }
-        } else {
-            Expected { one_of: Some(Versions::OneOf(vec![self.version.clone()])), none_of: None }
-        }
-    }
 }
 
 pub(crate) async fn page(
@@ -214,7 +207,7 @@ pub(crate) async fn store(
     Form(typed): Form<FeedForm>,
 ) -> Result<Response, Problem> {
     let name = FeedName::new(typed.name.trim());
-    let (wanted, expected, author) = (typed.wanted(), typed.expected(), visitor.author());
+    let (wanted, expected, author) = (typed.wanted(), documents::expected(&typed.version), visitor.author());
     let stored = match name {
         Err(reason) => Err(vec![reason]),
         Ok(name) => {
@@ -222,14 +215,9 @@ pub(crate) async fn store(
             let put = uncancelled(async move { feeds.put(author, &name, wanted, &expected).await });
             match put.await {
                 Ok(_) => Ok(()),
-                Err(PutError::Faults(faults)) => {
-                    Err(faults.into_iter().map(|fault| format!("{}: {}", fault.field, fault.detail)).collect())
-                }
+                Err(PutError::Faults(faults)) => Err(documents::lines(&faults)),
                 Err(PutError::Change(ChangeError::Store(error))) => return Err(error.into()),
-                Err(PutError::Change(_)) => Err(vec![
-                    "a feed of this name was added, changed or deleted meanwhile; open it again and repeat your change"
-                        .to_owned(),
-                ]),
+                Err(PutError::Change(_)) => Err(documents::lines(&[documents::meanwhile("feed")])),
             }
         }
     };
@@ -281,5 +269,5 @@ pub(crate) async fn delete(
 }
 
 fn unknown(name: &FeedName) -> Problem {
-    Problem::new(Kind::NotFound, format!("there is no feed {:?}; it may have been deleted", name.as_str()))
+    documents::gone("feed", name.as_str())
 }

@@ -233,17 +233,26 @@ impl<Name: DocumentName> Documents<'_, Name> {
         Ok((Put::Added, row.version))
     }
 
-    /// False if there is no such document.
-    pub async fn delete(self, name: &Name, expected: &Expected, now: Timestamp) -> Result<bool, ChangeError> {
+    /// Deletes a document, unless `check` says why it must stay. False if there is none.
+    pub async fn delete<E>(
+        self,
+        name: &Name,
+        expected: &Expected,
+        now: Timestamp,
+        check: impl FnOnce(&Value) -> Result<(), E> + Send,
+    ) -> Result<Result<bool, E>, ChangeError> {
         let mut transaction = self.store.write().await?;
         let before = find(&mut transaction, name, self.store.dialect.for_update()).await?;
-        expected.check(before.as_ref().map(|stored| &stored.version))?;
-        let Some(before) = before else { return Ok(false) };
+        if let Some(Err(error)) = before.as_ref().map(|before| check(&before.value.body)) {
+            return Ok(Err(error));
+        }
+        expected.check(before.as_ref().map(|before| &before.version))?;
+        let Some(before) = before else { return Ok(Ok(false)) };
         let sql = format!("delete from {} where name = $1", Name::TABLE);
         sqlx::query(AssertSqlSafe(sql)).bind(name.borrow()).execute(&mut *transaction).await?;
         let details = json!({"before": before.value.body});
         self.commit(transaction, "delete", name.borrow(), details, now).await?;
-        Ok(true)
+        Ok(Ok(true))
     }
 
     async fn commit(

@@ -1,100 +1,318 @@
-//! What `/rules` and `/looks` have in common: reading, storing, patching and deleting.
+//! What the API does with documents of every kind: lists, reads, stores, patches and deletes them, and describes that.
 
 use std::{borrow::Borrow, fmt};
 
-use axum::http::StatusCode;
-use serde_json::{Map, Value};
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+    routing,
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
+use utoipa::{IntoParams, PartialSchema, ToSchema, openapi::path::Parameter};
 
 use crate::{
+    people::{Scope, gate::Caller},
     platform::{
-        db::{Author, Expected, Named},
+        db::{Author, ChangeError, DocumentName, Expected, Named},
         fault::ServiceError,
         http::{
             AppState, Kind, Problem,
-            conditions::unchanged,
-            extract::{PathParameter, from_value},
+            conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders, unchanged},
+            extract::{Json, MergePatch, Path, PathParameter, Query, from_value},
             fault,
-            resource::{check_id, delete_answer},
+            resource::{check_id, put_answer, read_answer},
+            routes::Routes,
             uncancelled::uncancelled,
         },
     },
-    steering::documents::{Changed, Document, EditError, change},
+    steering::documents::{self, Changed, Document, EditError, change},
 };
 
-/// A document with a body in JSON.
-pub(crate) trait JsonDocument: Document<Name: PathParameter + PartialEq + fmt::Debug> {
-    /// The problem of a name without a document.
-    fn unknown(name: &Self::Name) -> Problem;
+/// What the API says of a kind of document.
+pub(crate) struct About {
+    /// The path, the tag, and the field of the list.
+    pub(crate) plural: &'static str,
+    /// With its article.
+    pub(crate) one: &'static str,
+    /// A name.
+    pub(crate) example: &'static str,
+    pub(crate) scope: Scope,
+    /// Whether a change may work on a complete release.
+    pub(crate) is_long: bool,
+    pub(crate) put: &'static str,
+    /// The summary, and the description.
+    pub(crate) patch: (&'static str, &'static str),
+    /// A patch as JSON.
+    pub(crate) patch_example: &'static str,
+    pub(crate) delete: (&'static str, &'static str),
 }
 
-/// As it is stored.
-pub(crate) fn read<D: JsonDocument>(stored: Named<D::Name>) -> Result<D, Problem> {
+/// A document that programs read and change.
+pub(crate) trait ApiDocument:
+    Document<Name: PathParameter + PartialEq + fmt::Debug> + ToSchema
+{
+    const ABOUT: About;
+    /// The query of a change.
+    type Query: ChangeQuery;
+    /// What a change answers.
+    type Answer: Serialize + ToSchema;
+
+    fn answer(
+        state: &AppState,
+        changed: Changed<Self>,
+        query: Self::Query,
+    ) -> impl Future<Output = Result<Self::Answer, Problem>> + Send;
+
+    /// Without what only the service uses.
+    fn shown(self) -> Self {
+        self
+    }
+}
+
+/// The query of a request that changes a document.
+pub(crate) trait ChangeQuery: DeserializeOwned + IntoParams + Send + Sync + 'static {
+    /// Whether the change is only checked.
+    fn is_trial(&self) -> Result<bool, Problem>;
+}
+
+/// The query of a change that takes no parameters.
+#[derive(Debug, Deserialize, IntoParams)]
+pub(crate) struct NoQuery {}
+
+impl ChangeQuery for NoQuery {
+    fn is_trial(&self) -> Result<bool, Problem> {
+        Ok(false)
+    }
+}
+
+/// Routes for the documents of a kind and for one of them.
+pub(crate) fn router<D: ApiDocument>() -> Routes {
+    let About { plural, scope, .. } = D::ABOUT;
+    let name = capitalised(plural);
+    let documents = json!({"type": "array", "items": reference(&<D as ToSchema>::name())});
+    let schema = json!({"type": "object", "required": [plural], "properties": {plural: documents}});
+    let paths = json!({format!("/{plural}"): {"get": {
+        "tags": [plural], "summary": name, "description": "All of them, by name.", "operationId": format!("list{name}"),
+        "responses": {"200": {"description": format!("The {plural}"), "content": {"application/json": {"schema": reference(&name)}}}},
+    }}});
+    let list = (vec![(name, from_json(schema))], from_json(paths), routing::get(list::<D>));
+    item_router::<D>().scoped(scope, list)
+}
+
+/// Routes for one document of a kind.
+pub(crate) fn item_router<D: ApiDocument>() -> Routes {
+    let About {
+        plural,
+        one,
+        example,
+        scope,
+        is_long,
+        put: put_words,
+        patch: patch_words,
+        delete: delete_words,
+        ..
+    } = D::ABOUT;
+    let (what, tags) = (D::Name::KIND, [plural]);
+    let name = capitalised(what);
+    let [document, stored] = [<D as ToSchema>::name(), <D::Answer as ToSchema>::name()];
+    let path = format!("/{plural}/{{name}}");
+    let in_path = json!({
+        "name": "name", "in": "path", "required": true, "description": format!("The {what}'s name"), "example": example,
+        "schema": {"type": "string", "minLength": 1, "maxLength": 128},
+    });
+    let parameters = |others: [Vec<Parameter>; 2]| {
+        let others = others.into_iter().flatten().map(|other| json!(other));
+        [in_path.clone()].into_iter().chain(others).collect::<Vec<Value>>()
+    };
+    let query = || D::Query::into_params(|| None);
+    let content = |schema: &str| json!({"schema": reference(schema)});
+    let answer = |description: String, schema: &str, version: &str| {
+        json!({
+            "description": description, "content": {"application/json": content(schema)},
+            "headers": {"etag": {"description": version, "schema": {"type": "string"}}},
+        })
+    };
+    let missing = json!({"description": format!("There is no such {what}")});
+    let differs = json!({"description": format!("The {what} has another version")});
+    let reads = json!({&path: {
+        "get": {
+            "tags": tags, "summary": format!("One {what}"), "operationId": format!("get{name}"),
+            "parameters": parameters([ReadHeaders::into_params(|| None), Vec::new()]),
+            "responses": {
+                "200": answer(format!("The {what}"), &document, "Its version"),
+                "304": {"description": format!("The {what} has one of the versions in If-None-Match")},
+                "404": missing,
+            },
+        },
+        "delete": {
+            "tags": tags, "summary": delete_words.0, "description": delete_words.1, "operationId": format!("delete{name}"),
+            "parameters": parameters([ChangeHeaders::into_params(|| None), Vec::new()]),
+            "responses": {"204": {"description": format!("The {what} is deleted")}, "404": missing, "412": differs},
+        },
+    }});
+    let patch_schema = format!("{name}Patch");
+    let changes = json!({&path: {
+        "put": {
+            "tags": tags, "summary": format!("Store {one}"), "description": put_words, "operationId": format!("put{name}"),
+            "parameters": parameters([query(), PutHeaders::into_params(|| None)]),
+            "requestBody": {"required": true, "content": {"application/json": content(&document)}},
+            "responses": {
+                "200": answer(format!("The {what} is replaced"), &stored, "Its new version"),
+                "201": answer(format!("The {what} is added"), &stored, "Its version"),
+                "412": {"description": format!("The {what} has another version, or exists already")},
+            },
+        },
+        "patch": {
+            "tags": tags, "summary": patch_words.0, "description": patch_words.1, "operationId": format!("patch{name}"),
+            "parameters": parameters([query(), ChangeHeaders::into_params(|| None)]),
+            "requestBody": {"required": true, "content": {
+                "application/merge-patch+json": content(&patch_schema), "application/json": content(&patch_schema),
+            }},
+            "responses": {
+                "200": answer(format!("The {what} as it is now"), &stored, "Its new version"),
+                "404": missing, "412": differs,
+            },
+        },
+    }});
+    let example: Value = serde_json::from_str(D::ABOUT.patch_example).expect("it is JSON; this is a bug");
+    let patch_body = json!({
+        "type": "object", "additionalProperties": {}, "example": example,
+        "description": format!("A change to {one}: set fields, or remove them with null. An object is merged into the stored object."),
+    });
+    let mut schemas = vec![(document.into_owned(), D::schema()), (stored.into_owned(), D::Answer::schema())];
+    schemas.push((patch_schema, from_json(patch_body)));
+    D::schemas(&mut schemas);
+    D::Answer::schemas(&mut schemas);
+    let reads = (schemas, from_json(reads), routing::get(get::<D>).delete(delete::<D>));
+    let changes = (Vec::new(), from_json(changes), routing::put(put::<D>).patch(patch::<D>));
+    let routes = Routes::new().scoped(scope, reads);
+    if is_long { routes.unlimited(scope, changes) } else { routes.scoped(scope, changes) }
+}
+
+fn reference(schema: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{schema}")})
+}
+
+fn from_json<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).expect("it is a part of an OpenAPI document; this is a bug")
+}
+
+/// `rule` as `Rule`
+fn capitalised(word: &str) -> String {
+    let (first, rest) = word.split_at(1);
+    first.to_uppercase() + rest
+}
+
+async fn list<D: ApiDocument>(State(state): State<AppState>) -> Result<Json<Value>, Problem> {
+    let all = state.store.documents::<D::Name>().list().await?.into_iter();
+    let shown = all.map(|stored| Ok(read::<D>(stored.value)?.shown()));
+    Ok(Json(json!({D::ABOUT.plural: shown.collect::<Result<Vec<D>, Problem>>()?})))
+}
+
+async fn get<D: ApiDocument>(
+    State(state): State<AppState>,
+    Path(name): Path<D::Name>,
+    conditions: Conditions,
+) -> Result<Response, Problem> {
+    let stored = state.store.documents().get(&name).await?.ok_or_else(|| unknown(&name))?;
+    read_answer(&conditions, stored, |stored| Ok(read::<D>(stored)?.shown()))
+}
+
+async fn put<D: ApiDocument>(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(name): Path<D::Name>,
+    Query(query): Query<D::Query>,
+    Conditions(expected): Conditions,
+    Json(body): Json<D>,
+) -> Result<Response, Problem> {
+    check_id("/name", body.name(), &name)?;
+    edit((state, author), name, expected, query, move |_| Ok(body.clone())).await
+}
+
+/// A JSON Merge Patch (RFC 7396).
+async fn patch<D: ApiDocument>(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(name): Path<D::Name>,
+    Query(query): Query<D::Query>,
+    Conditions(expected): Conditions,
+    MergePatch(patch): MergePatch<Map<String, Value>>,
+) -> Result<Response, Problem> {
+    let own = name.clone();
+    let make = move |stored: Option<Value>| {
+        let mut body = stored.ok_or(ChangeError::Missing)?;
+        merge(&mut body, Value::Object(patch.clone()));
+        let document: D = from_value(body)?;
+        check_id("/name", document.name(), &own)?;
+        Ok(document)
+    };
+    edit((state, author), name, expected, query, make).await
+}
+
+async fn edit<D: ApiDocument>(
+    (state, author): (AppState, Author),
+    name: D::Name,
+    expected: Expected,
+    query: D::Query,
+    make: impl Fn(Option<Value>) -> Result<D, EditError> + Send + Sync + 'static,
+) -> Result<Response, Problem> {
+    let (own, is_trial) = (state.clone(), query.is_trial()?);
+    let changed = uncancelled(async move {
+        let store = own.store.by(author);
+        let changed = change((&store, &own.releases), &name, &expected, is_trial, own.now(), make).await;
+        changed.map_err(|error| refuse(error, &name))
+    });
+    let changed = changed.await?;
+    let (put, version) = (changed.put, changed.version.clone());
+    let body = D::answer(&state, changed, query).await?;
+    Ok(if is_trial { Json(body).into_response() } else { put_answer(put, &version, body) })
+}
+
+async fn delete<D: ApiDocument>(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(name): Path<D::Name>,
+    Conditions(expected): Conditions,
+) -> Result<StatusCode, Problem> {
+    uncancelled(async move {
+        let store = state.store.by(author);
+        let deleted = documents::delete::<D>((&store, &state.releases), &name, &expected, state.now()).await;
+        if deleted.map_err(|error| refuse(error, &name))? {
+            Ok(StatusCode::NO_CONTENT)
+        } else {
+            Err(unknown(&name))
+        }
+    })
+    .await
+}
+
+fn refuse<Name: DocumentName>(error: EditError, name: &Name) -> Problem {
+    match error {
+        EditError::Refused(problem) => problem,
+        EditError::Faults(faults) => fault::problem(ServiceError::Faults(faults)),
+        EditError::Change(error) => unchanged(error, || unknown(name)),
+    }
+}
+
+/// The problem of a name without a document.
+pub(crate) fn unknown<Name: DocumentName>(name: &Name) -> Problem {
+    let (what, name): (_, &str) = (Name::KIND, name.borrow());
+    Problem::new(Kind::NotFound, format!("there is no {what} {name:?}; PUT it first"))
+}
+
+/// A document as it is stored.
+pub(crate) fn read<D: Document>(stored: Named<D::Name>) -> Result<D, Problem> {
     let name: &str = stored.name.borrow();
     let document = serde_json::from_value::<D>(stored.body);
     let document = document.map_err(|error| Problem::inside(Kind::Internal, error))?;
     Ok(document.with_name(Some(name.to_owned())))
 }
 
-/// A change of a document by a request.
-pub(crate) struct Edit<D: Document> {
-    pub(crate) state: AppState,
-    pub(crate) author: Author,
-    pub(crate) name: D::Name,
-    pub(crate) expected: Expected,
-    pub(crate) is_trial: bool,
-}
-
-impl<D: JsonDocument> Edit<D> {
-    pub(crate) async fn put(self, body: D) -> Result<Changed<D>, Problem> {
-        check_id("/name", body.name(), &self.name)?;
-        self.change(|_| Ok(body)).await
-    }
-
-    pub(crate) async fn patch(self, patch: Map<String, Value>) -> Result<Changed<D>, Problem> {
-        let name = self.name.clone();
-        let make = move |stored: Option<Value>| {
-            let mut body = stored.ok_or_else(|| D::unknown(&name))?;
-            merge(&mut body, Value::Object(patch));
-            let document: D = from_value(body)?;
-            check_id("/name", document.name(), &name)?;
-            Ok(document)
-        };
-        self.change(make).await
-    }
-
-    async fn change(
-        self,
-        make: impl FnOnce(Option<Value>) -> Result<D, Problem> + Send + 'static,
-    ) -> Result<Changed<D>, Problem> {
-        let Self { state, author, name, expected, is_trial } = self;
-        uncancelled(async move {
-            let store = state.store.by(author);
-            let changed =
-                change((&store, state.releases()), &name, &expected, is_trial, state.now(), make).await;
-            changed.map_err(|error| match error {
-                EditError::Refused(problem) => problem,
-                EditError::Faults(faults) => fault::problem(ServiceError::Faults(faults)),
-                EditError::Change(error) => unchanged(error, || D::unknown(&name)),
-            })
-        })
-        .await
-    }
-
-    pub(crate) async fn delete(self) -> Result<StatusCode, Problem> {
-        let Self { state, author, name, expected, .. } = self;
-        uncancelled(async move {
-            let store = state.store.by(author);
-            let deleted = store.documents().delete(&name, &expected, state.now()).await;
-            let deleted = delete_answer(deleted, || D::unknown(&name))?;
-            state.releases().apply_change().await;
-            Ok(deleted)
-        })
-        .await
-    }
-}
-
 /// Merges as RFC 7396 says.
-pub(crate) fn merge(target: &mut Value, change: Value) {
+fn merge(target: &mut Value, change: Value) {
     let Value::Object(change) = change else {
         *target = change;
         return;

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use atelier_core::domain::{ArticleId, LookName};
-use axum::{extract::State, http::StatusCode, response::Response};
+use atelier_core::domain::{ArticleId, CustomerId, LookName};
+use axum::{extract::State, response::Response};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
-use super::documents::{Edit, JsonDocument, read};
+use super::documents::{self, About, ApiDocument, NoQuery, read};
 use crate::{
     catalogue::api::ArticleBody,
     completion::{
@@ -20,20 +19,15 @@ use crate::{
             similar::find_article,
         },
     },
-    people::{
-        Scope,
-        gate::{Caller, Reader},
-        visitors::query_customer,
-    },
+    people::{Scope, gate::Reader, visitors::query_customer},
     platform::{
         db::Version,
         http::{
             AppState, Finding, Kind, Problem,
-            conditions::{ChangeHeaders, Conditions, Document, PutHeaders, ReadHeaders},
-            extract::{Json, MergePatch, Path, Query},
+            conditions::{Conditions, Document, ReadHeaders},
+            extract::{Json, Path, Query},
             fault,
             paging::{self, Page},
-            resource::{put_answer, read_answer},
             routes::Routes,
             schema::{ArticleIdSchema, CursorSchema, CustomerIdSchema},
         },
@@ -46,16 +40,15 @@ use crate::{
 };
 
 pub(crate) fn router() -> Routes {
-    Routes::new()
+    documents::item_router::<Look>()
         .scoped(Scope::Rules, routes!(list))
-        .scoped(Scope::Rules, routes!(get, put, patch, delete))
         .for_pages(Scope::Complete, routes!(complete))
 }
 
 /// A look that was stored.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LookStored)]
-struct StoredBody {
+pub(crate) struct StoredBody {
     look: Look,
     /// Articles that the catalogue does not have, or that are out of stock.
     warnings: Vec<Warning>,
@@ -72,9 +65,35 @@ struct ListQuery {
     n: Option<u32>,
 }
 
-impl JsonDocument for Look {
-    fn unknown(name: &LookName) -> Problem {
-        Problem::new(Kind::NotFound, format!("there is no look {name:?}; PUT it first"))
+impl ApiDocument for Look {
+    const ABOUT: About = About {
+        plural: "looks",
+        one: "a look",
+        example: "autumn-office",
+        scope: Scope::Rules,
+        is_long: false,
+        put: "Adds or replaces it. A published look is shown from the next request, and on other replicas within a second; a draft is not \
+              shown.",
+        patch: (
+            "Change a look",
+            "A JSON Merge Patch (RFC 7396): fields that the body leaves out stay, and null removes one. `{\"state\": \"draft\"}` takes it \
+             from the product pages.",
+        ),
+        patch_example: r#"{"state": "draft"}"#,
+        delete: (
+            "Delete a look",
+            "The audit log keeps what it was. To hide a look, and keep it, set its state to `draft`.",
+        ),
+    };
+    type Query = NoQuery;
+    type Answer = StoredBody;
+
+    async fn answer(
+        _state: &AppState,
+        changed: Changed<Self>,
+        _query: NoQuery,
+    ) -> Result<StoredBody, Problem> {
+        Ok(StoredBody { look: changed.document, warnings: changed.warnings })
     }
 }
 
@@ -95,121 +114,6 @@ async fn list(
     let looks = rest.map(read).collect::<Result<Vec<Look>, Problem>>()?;
     let cursor = |look: &Look| look.name.clone().unwrap_or_default();
     Page::collect(stream::iter(looks.into_iter().map(Ok)), n, cursor, |look| look).await.map(Json)
-}
-
-/// One look
-#[utoipa::path(get, path = "/looks/{name}", operation_id = "getLook", tag = "looks",
-    params(("name" = String, Path, description = "The look's name", example = "autumn-office", min_length = 1, max_length = 128), ReadHeaders),
-    responses(
-        (status = 200, description = "The look", body = Look,
-            headers(("etag" = String, description = "Its version"))),
-        (status = 304, description = "The look has one of the versions in If-None-Match"),
-        (status = 404, description = "There is no such look"),
-    ),
-)]
-async fn get(
-    State(state): State<AppState>,
-    Path(name): Path<LookName>,
-    conditions: Conditions,
-) -> Result<Response, Problem> {
-    let stored = state.store.looks().get(&name).await?.ok_or_else(|| Look::unknown(&name))?;
-    read_answer(&conditions, stored, read::<Look>)
-}
-
-/// Store a look
-///
-/// Adds or replaces it. A published look is shown from the next request, and on other replicas within a second; a draft is not
-/// shown.
-#[utoipa::path(put, path = "/looks/{name}", operation_id = "putLook", tag = "looks",
-    params(
-        ("name" = String, Path, description = "Your name for the look", example = "autumn-office", min_length = 1, max_length = 128),
-        PutHeaders,
-    ),
-    request_body = Look,
-    responses(
-        (status = 200, description = "The look is replaced", body = StoredBody,
-            headers(("etag" = String, description = "Its new version"))),
-        (status = 201, description = "The look is added", body = StoredBody,
-            headers(("etag" = String, description = "Its version"))),
-        (status = 412, description = "The look has another version, or exists already"),
-    ),
-)]
-async fn put(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Path(name): Path<LookName>,
-    Conditions(expected): Conditions,
-    Json(body): Json<Look>,
-) -> Result<Response, Problem> {
-    Ok(answer_edit(Edit { state, author, name, expected, is_trial: false }.put(body).await?))
-}
-
-/// A change to a look: set fields, or remove them with null. An object is merged into the stored object.
-#[derive(ToSchema)]
-#[schema(as = LookPatch, example = json!({"state": "draft"}))]
-#[expect(dead_code, reason = "only the schema of the body, which is read as a free object")]
-struct LookChange {
-    #[schema(additional_properties)]
-    #[serde(flatten)]
-    fields: Map<String, Value>,
-}
-
-/// Change a look
-///
-/// A JSON Merge Patch (RFC 7396): fields that the body leaves out stay, and null removes one. `{"state": "draft"}` takes it from
-/// the product pages.
-#[utoipa::path(patch, path = "/looks/{name}", operation_id = "patchLook", tag = "looks",
-    params(
-        ("name" = String, Path, description = "The look's name", example = "autumn-office", min_length = 1, max_length = 128),
-        ChangeHeaders,
-    ),
-    request_body(content(
-        (LookChange = "application/merge-patch+json"),
-        (LookChange = "application/json"),
-    )),
-    responses(
-        (status = 200, description = "The look as it is now", body = StoredBody,
-            headers(("etag" = String, description = "Its new version"))),
-        (status = 404, description = "There is no such look"),
-        (status = 412, description = "The look has another version"),
-    ),
-)]
-async fn patch(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Path(name): Path<LookName>,
-    Conditions(expected): Conditions,
-    MergePatch(change): MergePatch<Map<String, Value>>,
-) -> Result<Response, Problem> {
-    Ok(answer_edit(Edit { state, author, name, expected, is_trial: false }.patch(change).await?))
-}
-
-fn answer_edit(changed: Changed<Look>) -> Response {
-    let Changed { put, version, document: look, warnings, .. } = changed;
-    put_answer(put, &version, StoredBody { look, warnings })
-}
-
-/// Delete a look
-///
-/// The audit log keeps what it was. To hide a look, and keep it, set its state to `draft`.
-#[utoipa::path(delete, path = "/looks/{name}", operation_id = "deleteLook", tag = "looks",
-    params(
-        ("name" = String, Path, description = "The look's name", example = "autumn-office", min_length = 1, max_length = 128),
-        ChangeHeaders,
-    ),
-    responses(
-        (status = 204, description = "The look is deleted"),
-        (status = 404, description = "There is no such look"),
-        (status = 412, description = "The look has another version"),
-    ),
-)]
-async fn delete(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Path(name): Path<LookName>,
-    Conditions(expected): Conditions,
-) -> Result<StatusCode, Problem> {
-    Edit::<Look> { state, author, name, expected, is_trial: false }.delete().await
 }
 
 /// The attribute that totals tell.

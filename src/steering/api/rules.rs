@@ -1,27 +1,20 @@
 //! `/rules`: how the shop's merchandisers change suggestions.
 
-use atelier_core::domain::{ArticleId, RuleName};
-use axum::{
-    extract::State,
-    http::StatusCode,
-    response::{IntoResponse, Response},
-};
+use atelier_core::domain::RuleName;
+use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
-use super::documents::{Edit, JsonDocument, read};
+use super::documents::{self, About, ApiDocument, ChangeQuery, unknown};
 use crate::{
     completion::Warning,
     outcomes::{RuleOutcomes, acceptance::Share, api::acceptance::DaysQuery},
-    people::{Scope, gate::Caller},
+    people::Scope,
     platform::http::{
-        AppState, Finding, Kind, Problem,
-        conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders},
-        extract::{Json, MergePatch, Path, Query},
+        AppState, Finding, Problem,
+        extract::{Json, Path, Query},
         fault,
-        resource::{put_answer, read_answer},
         routes::Routes,
     },
     steering::{
@@ -32,20 +25,14 @@ use crate::{
     },
 };
 
-/// The most articles that a preview names as gaining, and as losing.
-const MOST_MOVES: usize = 50;
-
 pub(crate) fn router() -> Routes {
-    Routes::new()
-        .scoped(Scope::Rules, routes!(list))
-        .scoped(Scope::Rules, routes!(get, put, patch, delete))
-        .scoped(Scope::Rules, routes!(effect))
+    documents::router::<Rule>().scoped(Scope::Rules, routes!(effect))
 }
 
 /// A rule that was stored or checked, and warnings about it.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RuleStored)]
-struct StoredBody {
+pub(crate) struct StoredBody {
     rule: Rule,
     /// How many of the shop's articles it matches now.
     #[schema(examples(312))]
@@ -53,56 +40,13 @@ struct StoredBody {
     /// What may be wrong with it: no articles, all of them out of stock, or another active rule that contradicts it.
     warnings: Vec<Warning>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    preview: Option<PreviewBody>,
-}
-
-/// What would change if the rule applied now.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RulePreview)]
-struct PreviewBody {
-    /// Number of recent questions that were asked again: at most 300, without features of customers.
-    questions: usize,
-    /// Number of answers that would change.
-    changed: usize,
-    /// The probability, by the models, that a stylist would choose one of the suggestions for a blank, today.
-    share: f64,
-    /// The same with the rule.
-    share_with: f64,
-    /// The articles that would be in more answers: at most 50, those that gain most first.
-    gains: Vec<MoveBody>,
-    /// The articles that would be in fewer answers.
-    losses: Vec<MoveBody>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RuleMove)]
-struct MoveBody {
-    /// The article, by its id.
-    article: String,
-    /// In how many more or fewer answers it would be.
-    answers: u32,
-}
-
-impl From<Preview> for PreviewBody {
-    fn from(Preview { questions, changed, share, share_with, gains, losses }: Preview) -> Self {
-        let moves = |moves: Vec<(ArticleId, u32)>| {
-            let all = moves.into_iter().take(MOST_MOVES);
-            all.map(|(article, answers)| MoveBody { article: article.to_string(), answers }).collect()
-        };
-        Self { questions, changed, share, share_with, gains: moves(gains), losses: moves(losses) }
-    }
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Rules)]
-struct RulesBody {
-    rules: Vec<Rule>,
+    preview: Option<Preview>,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-struct Trial {
+pub(crate) struct Trial {
     /// Checks the rule and answers as if it were stored, but stores nothing.
     #[serde(default)]
     dry_run: bool,
@@ -120,130 +64,49 @@ struct RulePath {
     name: String,
 }
 
-impl JsonDocument for Rule {
-    fn unknown(name: &RuleName) -> Problem {
-        Problem::new(Kind::NotFound, format!("there is no rule {name:?}; PUT it first"))
+impl ApiDocument for Rule {
+    const ABOUT: About = About {
+        plural: "rules",
+        one: "a rule",
+        example: "new-season",
+        scope: Scope::Rules,
+        is_long: false,
+        put: "Adds or replaces it. An active rule applies from the next request, and on other replicas within a second. Its fields say what \
+              it does; a draft does nothing.",
+        patch: (
+            "Change a rule",
+            "A JSON Merge Patch (RFC 7396): fields that the body leaves out stay, and null removes one. `{\"state\": \"off\"}` ends a rule.",
+        ),
+        patch_example: r#"{"state": "off"}"#,
+        delete: (
+            "Delete a rule",
+            "The audit log keeps what it was. To end a rule, and keep it, set its state to `off`.",
+        ),
+    };
+    type Query = Trial;
+    type Answer = StoredBody;
+
+    async fn answer(state: &AppState, changed: Changed<Self>, trial: Trial) -> Result<StoredBody, Problem> {
+        let Changed { document: rule, article_count, warnings, .. } = changed;
+        let mut preview = None;
+        if trial.preview {
+            let (live, name) = (state.live_release()?, rule.name.as_deref().unwrap_or_default());
+            let name = RuleName::new(name).expect("it was in the path; this is a bug");
+            let found = preview::preview(&live, &state.profiles, (&name, &rule), state.times()).await;
+            preview = Some(found.map_err(fault::problem)?);
+        }
+        Ok(StoredBody { rule, article_count, warnings, preview })
     }
 }
 
-/// Rules
-///
-/// All of them, by name.
-#[utoipa::path(get, path = "/rules", operation_id = "listRules", tag = "rules", responses(
-    (status = 200, description = "The rules", body = RulesBody),
-))]
-async fn list(State(state): State<AppState>) -> Result<Json<RulesBody>, Problem> {
-    let rules = state.store.rules().list().await?.into_iter().map(|stored| read(stored.value));
-    Ok(Json(RulesBody { rules: rules.collect::<Result<_, _>>()? }))
-}
-
-/// One rule
-#[utoipa::path(get, path = "/rules/{name}", operation_id = "getRule", tag = "rules",
-    params(RulePath, ReadHeaders),
-    responses(
-        (status = 200, description = "The rule", body = Rule,
-            headers(("etag" = String, description = "Its version"))),
-        (status = 304, description = "The rule has one of the versions in If-None-Match"),
-        (status = 404, description = "There is no such rule"),
-    ),
-)]
-async fn get(
-    State(state): State<AppState>,
-    Path(name): Path<RuleName>,
-    conditions: Conditions,
-) -> Result<Response, Problem> {
-    let stored = state.store.rules().get(&name).await?.ok_or_else(|| Rule::unknown(&name))?;
-    read_answer(&conditions, stored, read::<Rule>)
-}
-
-/// Store a rule
-///
-/// Adds or replaces it. An active rule applies from the next request, and on other replicas within a second. Its fields say what it
-/// does; a draft does nothing.
-#[utoipa::path(put, path = "/rules/{name}", operation_id = "putRule", tag = "rules",
-    params(RulePath, Trial, PutHeaders),
-    request_body = Rule,
-    responses(
-        (status = 200, description = "The rule is replaced, or checked", body = StoredBody,
-            headers(("etag" = String, description = "Its new version"))),
-        (status = 201, description = "The rule is added", body = StoredBody,
-            headers(("etag" = String, description = "Its version"))),
-        (status = 412, description = "The rule has another version, or exists already"),
-    ),
-)]
-async fn put(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Path(name): Path<RuleName>,
-    Query(trial): Query<Trial>,
-    Conditions(expected): Conditions,
-    Json(body): Json<Rule>,
-) -> Result<Response, Problem> {
-    trial.check()?;
-    let edit = Edit { state: state.clone(), author, name, expected, is_trial: trial.dry_run };
-    answer(&state, edit.put(body).await?, trial).await
-}
-
-/// A change to a rule: set fields, or remove them with null. An object is merged into the stored object.
-#[derive(ToSchema)]
-#[schema(as = RulePatch, example = json!({"state": "off"}))]
-#[expect(dead_code, reason = "only the schema of the body, which is read as a free object")]
-struct RuleChange {
-    #[schema(additional_properties)]
-    #[serde(flatten)]
-    fields: Map<String, Value>,
-}
-
-/// Change a rule
-///
-/// A JSON Merge Patch (RFC 7396): fields that the body leaves out stay, and null removes one. `{"state": "off"}` ends a rule.
-#[utoipa::path(patch, path = "/rules/{name}", operation_id = "patchRule", tag = "rules",
-    params(RulePath, Trial, ChangeHeaders),
-    request_body(content(
-        (RuleChange = "application/merge-patch+json"),
-        (RuleChange = "application/json"),
-    )),
-    responses(
-        (status = 200, description = "The rule as it is now, or would be", body = StoredBody,
-            headers(("etag" = String, description = "Its new version"))),
-        (status = 404, description = "There is no such rule"),
-        (status = 412, description = "The rule has another version"),
-    ),
-)]
-async fn patch(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Path(name): Path<RuleName>,
-    Query(trial): Query<Trial>,
-    Conditions(expected): Conditions,
-    MergePatch(change): MergePatch<Map<String, Value>>,
-) -> Result<Response, Problem> {
-    trial.check()?;
-    let edit = Edit { state: state.clone(), author, name, expected, is_trial: trial.dry_run };
-    answer(&state, edit.patch(change).await?, trial).await
-}
-
-impl Trial {
-    fn check(&self) -> Result<(), Problem> {
+impl ChangeQuery for Trial {
+    fn is_trial(&self) -> Result<bool, Problem> {
         if self.preview && !self.dry_run {
             let detail = "a preview stores nothing: add dry_run=true";
             return Err(Problem::invalid(vec![Finding::parameter("preview", detail)]));
         }
-        Ok(())
+        Ok(self.dry_run)
     }
-}
-
-async fn answer(state: &AppState, changed: Changed<Rule>, trial: Trial) -> Result<Response, Problem> {
-    let Changed { put, version, document: rule, article_count, warnings } = changed;
-    let mut preview = None;
-    if trial.preview {
-        let (live, name) = (state.live_release()?, rule.name.as_deref().unwrap_or_default());
-        let name = RuleName::new(name).expect("it was in the path; this is a bug");
-        let found = preview::preview(&live, state.profiles(), (&name, &rule), state.times()).await;
-        preview = Some(found.map_err(fault::problem)?.into());
-    }
-    let body = StoredBody { rule, article_count, warnings, preview };
-    Ok(if trial.dry_run { Json(body).into_response() } else { put_answer(put, &version, body) })
 }
 
 /// What a rule changes
@@ -264,7 +127,7 @@ async fn effect(
     Query(query): Query<DaysQuery>,
 ) -> Result<Json<EffectBody>, Problem> {
     let days = query.read()?;
-    state.store.rules().get(&name).await?.ok_or_else(|| Rule::unknown(&name))?;
+    state.store.rules().get(&name).await?.ok_or_else(|| unknown(&name))?;
     let effects = holdout::effects(&state.store, days, state.now()).await?;
     let effect = effects.get(&name.digest()).copied().unwrap_or_default();
     Ok(Json(EffectBody {
@@ -308,24 +171,4 @@ struct EffectBody {
     acceptance_gain: Option<Share>,
     /// The same of bought suggestions.
     purchase_gain: Option<Share>,
-}
-
-/// Delete a rule
-///
-/// The audit log keeps what it was. To end a rule, and keep it, set its state to `off`.
-#[utoipa::path(delete, path = "/rules/{name}", operation_id = "deleteRule", tag = "rules",
-    params(RulePath, ChangeHeaders),
-    responses(
-        (status = 204, description = "The rule is deleted"),
-        (status = 404, description = "There is no such rule"),
-        (status = 412, description = "The rule has another version"),
-    ),
-)]
-async fn delete(
-    State(state): State<AppState>,
-    Caller(author): Caller,
-    Path(name): Path<RuleName>,
-    Conditions(expected): Conditions,
-) -> Result<StatusCode, Problem> {
-    Edit::<Rule> { state, author, name, expected, is_trial: false }.delete().await
 }

@@ -7,9 +7,12 @@ use atelier_files::{Dialect, FileError, FileRow, LookRow};
 use serde_json::{Map, Value, json};
 
 use super::Look;
-use crate::platform::{
-    db::{Counts, Named, Store, StoreError, Stored},
-    fault::Fault,
+use crate::{
+    platform::{
+        db::{Counts, Named, Store, StoreError, Stored},
+        fault::Fault,
+    },
+    steering::documents::Document,
 };
 
 /// The looks of a file, and what is wrong with its rows, each with its line.

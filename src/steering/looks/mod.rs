@@ -17,10 +17,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use self::complete::{Found, FoundLook, MOST, Piece, Wanted, complete};
-use super::rules::{Audience, When, Window, check_length, check_text, check_window, next_change, window};
+use super::{
+    documents::Document,
+    rules::{Audience, When, Window, check_length, check_text, check_window, next_change, window},
+};
 use crate::{
     completion::Warning,
     platform::fault::{Fault, Field},
+    releases::LiveRelease,
 };
 
 const TEXT_CHARS: usize = 128;
@@ -109,12 +113,20 @@ pub struct Look {
     pub ends_at: Option<String>,
 }
 
-impl Look {
-    /// Checks it, and writes its times in UTC.
-    ///
-    /// # Errors
-    /// All that is wrong with it.
-    pub fn checked(mut self) -> Result<Self, Vec<Fault>> {
+impl Document for Look {
+    type Name = LookName;
+    type Ready = ();
+
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    fn with_name(self, name: Option<String>) -> Self {
+        Self { name, ..self }
+    }
+
+    /// Writes its times in UTC.
+    fn checked(mut self) -> Result<Self, Vec<Fault>> {
         let mut faults = Vec::new();
         if !(2..=MAX_SLOTS).contains(&self.articles.len()) {
             let found = self.articles.len();
@@ -171,31 +183,35 @@ impl Look {
         if faults.is_empty() { Ok(self) } else { Err(faults) }
     }
 
-    pub fn window(&self) -> Window {
-        window(self.starts_at.as_deref(), self.ends_at.as_deref())
+    /// How many of its articles the shop has at present.
+    fn review(&self, _name: &LookName, live: &LiveRelease) -> (usize, Vec<Warning>) {
+        let catalogue = &live.catalogue;
+        let (mut warnings, mut positions) = (Vec::new(), Vec::new());
+        for id in &self.articles {
+            let position = catalogue.position_of(id).filter(|at| catalogue.article(*at).is_some());
+            if position.is_some() && positions.contains(&position) {
+                let detail =
+                    format!("{id:?} belongs to an article that the look already has; it counts once");
+                warnings.push(Warning::new("same-article", detail));
+            }
+            positions.push(position);
+            let (code, detail) = match position {
+                None => ("unknown-article", format!("the catalogue has no article {id:?}")),
+                Some(at) if catalogue.sets().out_of_stock().contains(at) => {
+                    ("out-of-stock", format!("{id:?} is out of stock"))
+                }
+                Some(_) => continue,
+            };
+            warnings.push(Warning::new(code, detail));
+        }
+        (positions.iter().flatten().count(), warnings)
     }
 }
 
-/// How many of its articles the shop has at present, and what may be wrong with it.
-pub fn review(look: &Look, catalogue: &Catalogue) -> (usize, Vec<Warning>) {
-    let (mut warnings, mut positions) = (Vec::new(), Vec::new());
-    for id in &look.articles {
-        let position = catalogue.position_of(id).filter(|at| catalogue.article(*at).is_some());
-        if position.is_some() && positions.contains(&position) {
-            let detail = format!("{id:?} belongs to an article that the look already has; it counts once");
-            warnings.push(Warning::new("same-article", detail));
-        }
-        positions.push(position);
-        let (code, detail) = match position {
-            None => ("unknown-article", format!("the catalogue has no article {id:?}")),
-            Some(at) if catalogue.sets().out_of_stock().contains(at) => {
-                ("out-of-stock", format!("{id:?} is out of stock"))
-            }
-            Some(_) => continue,
-        };
-        warnings.push(Warning::new(code, detail));
+impl Look {
+    pub fn window(&self) -> Window {
+        window(self.starts_at.as_deref(), self.ends_at.as_deref())
     }
-    (positions.iter().flatten().count(), warnings)
 }
 
 /// A published look, for a catalogue.

@@ -42,17 +42,15 @@ pub(super) fn read(form: &Fields, zone: Zone) -> Result<Rule, Wrong> {
     let mut wrong = Wrong::new();
     let effect = form.value("effect", &mut wrong, str::parse).unwrap_or(Effect::Exclude);
     // The form hides the fields of other effects, and keeps what is in them.
-    let of_boosts = matches!(effect, Effect::Boost | Effect::Bury);
-    let of_pairs = matches!(effect, Effect::Pair | Effect::NeverTogether);
-    let (of_pins, of_quotas) = (effect == Effect::Pin, effect == Effect::Quota);
+    let takes = |field: &str| effect.about().takes == field;
     let mut rule = Rule {
         name: None,
         effect,
         articles: conditions(form, "articles", &mut wrong),
-        others: if of_pairs { conditions(form, "others", &mut wrong) } else { Conditions::default() },
-        factor: of_boosts.then(|| form.value("factor", &mut wrong, number)).flatten(),
-        rank: of_pins.then(|| form.value("rank", &mut wrong, whole)).flatten(),
-        least: of_quotas.then(|| form.value("least", &mut wrong, whole)).flatten(),
+        others: if takes("others") { conditions(form, "others", &mut wrong) } else { Conditions::default() },
+        factor: takes("factor").then(|| form.value("factor", &mut wrong, number)).flatten(),
+        rank: takes("rank").then(|| form.value("rank", &mut wrong, whole)).flatten(),
+        least: takes("least").then(|| form.value("least", &mut wrong, whole)).flatten(),
         when: When {
             outfit: conditions(form, "outfit", &mut wrong),
             methods: form.value("methods", &mut wrong, methods).unwrap_or_default(),
@@ -97,6 +95,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::steering::documents::Document;
 
     #[test]
     fn a_form_has_all_of_a_rule() {

@@ -1,12 +1,7 @@
 //! `/merchandising/look`: one look in a form.
 
-use std::convert::Infallible;
-
 use askama::Template;
-use atelier_core::{
-    domain::{ArticleId, LookName},
-    util::zone::Zone,
-};
+use atelier_core::{domain::ArticleId, util::zone::Zone};
 use axum::{
     extract::State as Shared,
     http::StatusCode,
@@ -15,7 +10,8 @@ use axum::{
 use serde::Deserialize;
 
 use super::{
-    LOOK, LOOKS, Tab, expected,
+    LOOK, LOOKS, Tab,
+    documents::{self, Edit, Problems},
     fields::{Fields, Wrong, bars, split, whole},
     looks::load_articles,
 };
@@ -23,17 +19,16 @@ use crate::{
     catalogue::page::article_view::ArticleView,
     people::page::visitor::{Merchandiser, Visitor},
     platform::{
-        db::ChangeError,
         fault::Fault,
-        http::{AppState, Kind, Problem, uncancelled::uncancelled},
+        http::{AppState, Problem},
         page::{
             form::{Form, PageQuery, address},
             shell::{Page, Shell},
         },
     },
     steering::{
-        documents::{EditError, change},
-        looks::{IfMissing, Look, State, review},
+        documents::Document,
+        looks::{IfMissing, Look, State},
     },
 };
 
@@ -42,32 +37,10 @@ use crate::{
 struct LookPage {
     shell: Shell,
     tab: Tab,
-    name: String,
-    /// The version that is changed; empty for a new look.
-    version: String,
-    action: String,
-    form: Fields,
-    /// The field that the form cannot write as it is.
-    unwritable: Option<String>,
-    wrong: Problems,
+    edit: Edit,
     warnings: Vec<String>,
     articles: Vec<ArticleView>,
     zone: &'static str,
-}
-
-/// What is wrong, by the names of fields; what is wrong with the whole look is under an empty name.
-#[derive(Default)]
-struct Problems(Wrong);
-
-impl Problems {
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn with(&self, field: &str) -> Option<String> {
-        let details = self.0.iter().filter(|(name, _)| name == field).map(|(_, detail)| &**detail);
-        Some(details.collect::<Vec<_>>().join("; ")).filter(|details| !details.is_empty())
-    }
 }
 
 #[derive(Deserialize)]
@@ -81,54 +54,28 @@ pub(super) async fn page(
     PageQuery(LookQuery { name }): PageQuery<LookQuery>,
 ) -> Result<Html<String>, Problem> {
     let Some(name) = name else {
-        return render(&state, &visitor, Edited::default()).await;
+        return render(&state, &visitor, Edit::default(), Vec::new()).await;
     };
-    let gone =
-        || Problem::new(Kind::NotFound, format!("there is no look {name:?}; it may have been deleted"));
-    let look_name = LookName::new(&name).map_err(|_| gone())?;
-    let stored = state.store.looks().get(&look_name).await?.ok_or_else(gone)?;
-    let look: Look =
-        serde_json::from_value(stored.value.body).map_err(|error| Problem::inside(Kind::Internal, error))?;
-    let reviewed = state.releases().current().map(|live| review(&look, &live.catalogue).1);
-    let (form, unwritable) = match write(&look, state.zone) {
-        Ok(form) => (form, None),
-        Err(field) => (Fields::default(), Some(field)),
-    };
-    let edited = Edited {
-        name,
-        version: stored.version.to_string(),
-        form,
-        unwritable,
-        warnings: reviewed.into_iter().flatten().map(|warning| warning.detail).collect(),
-        wrong: Problems::default(),
-    };
-    render(&state, &visitor, edited).await
+    let look_name = documents::parse_name(&name)?;
+    let (look, version) = documents::find::<Look>(&state, &look_name).await?;
+    let reviewed = state.releases.current().map(|live| look.review(&look_name, &live).1);
+    let warnings = reviewed.into_iter().flatten().map(|warning| warning.detail).collect();
+    let edit = Edit::new(name, version.to_string(), write(&look, state.zone));
+    render(&state, &visitor, edit, warnings).await
 }
 
-/// What the page shows of a look.
-#[derive(Default)]
-struct Edited {
-    name: String,
-    version: String,
-    form: Fields,
-    unwritable: Option<String>,
+async fn render(
+    state: &AppState,
+    visitor: &Visitor,
+    edit: Edit,
     warnings: Vec<String>,
-    wrong: Problems,
-}
-
-async fn render(state: &AppState, visitor: &Visitor, edited: Edited) -> Result<Html<String>, Problem> {
-    let Edited { name, version, form, unwritable, warnings, wrong } = edited;
-    let ids = split(form.get("articles")).into_iter().filter_map(|id| ArticleId::new(id).ok());
+) -> Result<Html<String>, Problem> {
+    let ids = split(edit.form.get("articles")).into_iter().filter_map(|id| ArticleId::new(id).ok());
     let page = LookPage {
         shell: visitor.shell(Page::Merchandising),
         tab: Tab::Looks,
         articles: load_articles(state, ids.collect()).await?,
-        action: if version.is_empty() { LOOK.to_owned() } else { address(LOOK, &[("name", &name)]) },
-        name,
-        version,
-        form,
-        unwritable,
-        wrong,
+        edit,
         warnings,
         zone: state.zone.name(),
     };
@@ -138,38 +85,24 @@ async fn render(state: &AppState, visitor: &Visitor, edited: Edited) -> Result<H
 pub(super) async fn store(
     Merchandiser(visitor): Merchandiser,
     Shared(state): Shared<AppState>,
-    Form(mut form): Form<Fields>,
+    Form(form): Form<Fields>,
 ) -> Result<Response, Problem> {
-    let [name, version] = ["name", "version"].map(|field| form.take(field));
-    let wrong = match (LookName::new(&name), read(&form, state.zone)) {
-        (Ok(look_name), Ok(look)) => {
-            let (state, author, expected) = (state.clone(), visitor.author(), expected(&version));
-            let changed = uncancelled(async move {
-                let (store, make) = (state.store.by(author), |_| Ok::<_, Infallible>(look));
-                let releases = state.releases();
-                change((&store, releases), &look_name, &expected, false, state.now(), make).await
-            });
-            match changed.await {
+    let mut edit = Edit::sent(form);
+    let wrong = match edit.named(read(&edit.form, state.zone)) {
+        Err(wrong) => wrong,
+        Ok((name, look)) => {
+            let make = move |_| Ok(look.clone());
+            match documents::save((&state, &visitor), &name, &edit.expected(), false, make).await? {
                 Ok(changed) if changed.warnings.is_empty() => return Ok(Redirect::to(LOOKS).into_response()),
                 // The page says what they are.
-                Ok(_) => return Ok(Redirect::to(&address(LOOK, &[("name", &name)])).into_response()),
-                Err(EditError::Refused(never)) => match never {},
-                Err(EditError::Faults(faults)) => faults.into_iter().map(locate).collect(),
-                Err(EditError::Change(ChangeError::Store(error))) => return Err(error.into()),
-                Err(EditError::Change(_)) => {
-                    let detail = "a look of this name was added, changed or deleted meanwhile; open it again and repeat \
-                                  your change";
-                    vec![(String::new(), detail.to_owned())]
-                }
+                Ok(_) => return Ok(Redirect::to(&address(LOOK, &[("name", &edit.name)])).into_response()),
+                Err(faults) => faults.into_iter().map(locate).collect(),
             }
         }
-        (look_name, look) => {
-            let name = look_name.err().map(|error| ("name".to_owned(), error.to_string()));
-            name.into_iter().chain(look.err().into_iter().flatten()).collect()
-        }
     };
-    let edited = Edited { name, version, form, wrong: Problems(wrong), ..Edited::default() };
-    Ok((StatusCode::UNPROCESSABLE_ENTITY, render(&state, &visitor, edited).await?).into_response())
+    edit.wrong = Problems(wrong);
+    let page = render(&state, &visitor, edit, Vec::new()).await?;
+    Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
 }
 
 /// The form's field that a fault is about, and its words.

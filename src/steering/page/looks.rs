@@ -9,23 +9,20 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{LOOK, LOOKS as LIST, Tab, current, rule::shown};
+use super::{LOOK, LOOKS as LIST, Tab, current, documents, rule::shown};
 use crate::{
     catalogue::page::article_view::{self, ArticleView},
-    people::page::visitor::{Merchandiser, Visitor},
+    people::page::visitor::Merchandiser,
     platform::{
-        db::{ChangeError, Expected},
-        fault::ServiceError,
-        http::{AppState, Kind, Problem, uncancelled::uncancelled},
+        http::{AppState, Kind, Problem},
         page::{
-            fault,
             form::{self, Form, PageQuery},
             pager::Pager,
             shell::{Page, Shell},
         },
     },
     steering::{
-        documents::{EditError, change as change_document, read_all},
+        documents::{of_stored, read_all},
         looks::{Look, State},
     },
 };
@@ -134,15 +131,14 @@ pub(super) async fn change(
     Shared(state): Shared<AppState>,
     Form(LookForm { name, state: next, order }): Form<LookForm>,
 ) -> Result<Redirect, Problem> {
-    let gone =
-        || Problem::new(Kind::NotFound, format!("there is no look {name:?}; it may have been deleted"));
-    let look_name = LookName::new(&name).map_err(|_| gone())?;
-    let make = move |stored: Option<Value>| {
-        let look: Option<Look> = stored.and_then(|body| serde_json::from_value(body).ok());
-        let look = look.ok_or(())?;
-        Ok(Look { state: next.unwrap_or(look.state), order: order.unwrap_or(look.order), ..look })
-    };
-    store(state, &visitor, look_name, make).await.map_err(|problem| problem.unwrap_or_else(gone))
+    let name = documents::parse_name(&name)?;
+    let make = of_stored(move |look: Look| Look {
+        state: next.unwrap_or(look.state),
+        order: order.unwrap_or(look.order),
+        ..look
+    });
+    documents::save_at_once((&state, &visitor), &name, false, make).await?;
+    Ok(Redirect::to(LIST))
 }
 
 #[derive(Deserialize)]
@@ -160,37 +156,18 @@ pub(super) async fn publish(
     let saved = state.store.saved_outfits().get(outfit).await?;
     let saved = saved.filter(|saved| saved.deleted_at.is_none()).ok_or_else(gone)?;
     let name = LookName::new(format!("outfit-{outfit}")).expect("a number is a name; this is a bug");
-    let for_nobody = saved.outfit.customer.is_none();
+    // A customer's outfit may be named after them.
+    let title = saved.name.filter(|_| saved.outfit.customer.is_none()).map(|name| name.to_string());
+    let articles: Vec<String> = saved.outfit.slots.articles().map(ToString::to_string).collect();
     let make = move |stored: Option<Value>| {
         let look: Look = stored.and_then(|body| serde_json::from_value(body).ok()).unwrap_or_default();
         Ok(Look {
-            articles: saved.outfit.slots.articles().map(ToString::to_string).collect(),
-            // A customer's outfit may be named after them.
-            title: look.title.or(saved.name.filter(|_| for_nobody).map(|name| name.to_string())),
+            articles: articles.clone(),
+            title: look.title.or(title.clone()),
             state: State::Published,
             ..look
         })
     };
-    store(state, &visitor, name, make).await.map_err(|problem| problem.unwrap_or_else(gone))
-}
-
-/// None is the error of a look that is not there.
-async fn store(
-    state: AppState,
-    visitor: &Visitor,
-    name: LookName,
-    make: impl FnOnce(Option<Value>) -> Result<Look, ()> + Send + 'static,
-) -> Result<Redirect, Option<Problem>> {
-    let author = visitor.author();
-    let changed = uncancelled(async move {
-        let store = state.store.by(author);
-        change_document((&store, state.releases()), &name, &Expected::default(), false, state.now(), make)
-            .await
-    });
-    match changed.await {
-        Ok(_) => Ok(Redirect::to(LIST)),
-        Err(EditError::Faults(faults)) => Err(Some(fault::problem(ServiceError::Faults(faults)))),
-        Err(EditError::Change(ChangeError::Store(error))) => Err(Some(error.into())),
-        Err(EditError::Change(_) | EditError::Refused(())) => Err(None),
-    }
+    documents::save_at_once((&state, &visitor), &name, false, make).await?;
+    Ok(Redirect::to(LIST))
 }

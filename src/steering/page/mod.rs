@@ -1,5 +1,6 @@
 //! `/merchandising`: the shop's people change what the models suggest.
 
+pub(crate) mod documents;
 mod fields;
 mod form;
 mod look;
@@ -15,10 +16,7 @@ use axum::{
 };
 
 use super::rules::Window;
-use crate::platform::{
-    db::{Expected, Versions},
-    http::AppState,
-};
+use crate::platform::http::AppState;
 
 pub(crate) fn router() -> Router<AppState> {
     Router::new()
@@ -36,14 +34,6 @@ const LIST: &str = "/merchandising";
 const RULE: &str = "/merchandising/rule";
 const LOOKS: &str = "/merchandising/looks";
 const LOOK: &str = "/merchandising/look";
-
-/// What is stored must have this version; none, if it is empty.
-fn expected(version: &str) -> Expected {
-    if version.is_empty() {
-        return Expected { one_of: None, none_of: Some(Versions::Any) };
-    }
-    Expected { one_of: Some(Versions::OneOf(vec![version.to_owned()])), none_of: None }
-}
 
 /// What a rule or a look is at this moment; `state` is its own word.
 fn current(state: &'static str, is_on: bool, window: &Window, now: Timestamp) -> &'static str {

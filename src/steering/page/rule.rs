@@ -1,12 +1,7 @@
 //! `/merchandising/rule`: one rule in a form, told in words and checked before it is stored, and its earlier versions.
 
-use std::convert::Infallible;
-
 use askama::Template;
-use atelier_core::{
-    domain::{ArticleId, RuleName},
-    util::zone::Zone,
-};
+use atelier_core::{domain::RuleName, util::zone::Zone};
 use axum::{
     extract::State as Shared,
     http::StatusCode,
@@ -16,8 +11,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    LIST, RULE, Tab, expected,
-    fields::{Fields, Wrong},
+    LIST, RULE, Tab,
+    documents::{self, Edit, Problems},
+    fields::Fields,
     form::{has_when, read, write},
     words::describe,
 };
@@ -28,9 +24,9 @@ use crate::{
         visitor::{Merchandiser, Visitor},
     },
     platform::{
-        db::{AuditEntry, ChangeError, Expected, Versions},
-        fault::ServiceError,
-        http::{AppState, Kind, Problem, uncancelled::uncancelled},
+        db::{AuditEntry, Expected},
+        fault::{Fault, ServiceError},
+        http::{AppState, Problem},
         page::{
             fault,
             form::{Form, PageQuery, address},
@@ -39,22 +35,12 @@ use crate::{
     },
     releases::LiveRelease,
     steering::{
-        documents::{Changed, EditError, change},
-        preview::{Preview, preview},
-        rules::{Rule, State},
+        documents::Changed,
+        preview::{Move, Preview, preview},
+        rules::{EFFECTS, Rule, State},
     },
 };
 
-/// The effects with the words of the form.
-const EFFECTS: [(&str, &str); 7] = [
-    ("exclude", "Never suggest the articles"),
-    ("boost", "Suggest them more"),
-    ("bury", "Suggest them less"),
-    ("pin", "Put the likeliest at a rank"),
-    ("quota", "Suggest at least some"),
-    ("pair", "Put the likeliest first beside others"),
-    ("never-together", "Never beside others"),
-];
 /// How many versions the page shows.
 const VERSIONS: u32 = 20;
 /// The state of a version that is none.
@@ -67,17 +53,10 @@ const MOVES: usize = 8;
 struct RulePage {
     shell: Shell,
     tab: Tab,
-    name: String,
-    /// The version that is changed; empty for a new rule.
-    version: String,
-    /// Names the rule, so that the address leads back to it.
-    action: String,
-    form: Fields,
-    unwritable: Option<String>,
+    edit: Edit,
     is_deleted: bool,
     has_when: bool,
     words: Option<String>,
-    wrong: Vec<String>,
     checked: Option<Checked>,
     versions: Vec<VersionView>,
     zone: &'static str,
@@ -104,9 +83,9 @@ struct PreviewView {
 impl PreviewView {
     fn new(found: &Preview, live: &LiveRelease, state: &AppState) -> Self {
         let percent = |share: f64| state.notation.tenths(share);
-        let view = |moves: &[(ArticleId, u32)]| {
+        let view = |moves: &[Move]| {
             let shown = moves.iter().take(MOVES);
-            shown.map(|(id, lists)| (ArticleView::from_live_release(live, id), *lists)).collect()
+            shown.map(|one| (ArticleView::from_live_release(live, &one.article), one.answers)).collect()
         };
         #[expect(clippy::cast_precision_loss, reason = "the sample is small")]
         let changed = found.changed as f64 / found.questions.max(1) as f64;
@@ -179,11 +158,9 @@ pub(super) async fn page(
     let Some(name) = name else {
         let mut form = Fields::default();
         form.set("state", "draft");
-        return render(&state, &visitor, Edited::new(String::new(), form)).await;
+        return render(&state, &visitor, Edit { form, ..Edit::default() }, None, None).await;
     };
-    let gone =
-        || Problem::new(Kind::NotFound, format!("there is no rule {name:?}; it may have been deleted"));
-    let rule_name = RuleName::new(&name).map_err(|_| gone())?;
+    let rule_name: RuleName = documents::parse_name(&name)?;
     let stored = state.store.rules().get(&rule_name).await?;
     let version = stored.as_ref().map(|stored| stored.version.to_string()).unwrap_or_default();
     let body = match (entry, stored) {
@@ -197,39 +174,24 @@ pub(super) async fn page(
             }
         }
     };
-    let body = body.ok_or_else(gone)?;
-    let mut rule: Rule =
-        serde_json::from_value(body).map_err(|error| Problem::inside(Kind::Internal, error))?;
+    let mut rule: Rule = documents::parse(body.ok_or_else(|| documents::gone("rule", &name))?)?;
     rule.state = next.unwrap_or(rule.state);
-    let (form, unwritable) = match write(&rule, state.zone) {
-        Ok(form) => (form, None),
-        Err(field) => (Fields::default(), Some(field)),
-    };
-    let mut edited = Edited { version, unwritable, rule: Some(rule.clone()), ..Edited::new(name, form) };
+    let mut edit = Edit::new(name, version, write(&rule, state.zone));
+    let mut checked = None;
     if next.is_some() {
-        let make = |_| Ok(rule);
-        let (store, expected) = (&state.store, Expected::default());
-        let trial = change((store, state.releases()), &rule_name, &expected, true, state.now(), make);
-        match trial.await {
-            Ok(checked) => edited.checked = Some(Checked::new(&checked, &rule_name, &state).await?),
-            Err(error) => edited.wrong = reasons(error)?,
+        let wanted = rule.clone();
+        let (expected, make) = (Expected::default(), move |_| Ok(wanted.clone()));
+        match documents::save((&state, &visitor), &rule_name, &expected, true, make).await? {
+            Ok(changed) => checked = Some(Checked::new(&changed, &rule_name, &state).await?),
+            Err(faults) => edit.wrong = named(faults),
         }
     }
-    render(&state, &visitor, edited).await
+    render(&state, &visitor, edit, Some(&rule), checked).await
 }
 
-/// Why a rule was not changed, in words.
-fn reasons(error: EditError<Infallible>) -> Result<Vec<String>, Problem> {
-    match error {
-        EditError::Refused(never) => match never {},
-        EditError::Faults(faults) => {
-            Ok(faults.iter().map(|fault| format!("{}: {}", fault.field, fault.detail)).collect())
-        }
-        EditError::Change(ChangeError::Store(error)) => Err(error.into()),
-        EditError::Change(_) => Ok(vec![
-            "a rule of this name was added, changed or deleted meanwhile; open it again and repeat your change".to_owned(),
-        ]),
-    }
+/// By the names of fields.
+fn named(faults: Vec<Fault>) -> Problems {
+    Problems(faults.into_iter().map(|fault| (fault.field.to_string(), fault.detail)).collect())
 }
 
 /// The rule that an entry of the audit log stored.
@@ -238,42 +200,23 @@ fn version_of(entry: AuditEntry) -> Option<Value> {
     details.remove("after")
 }
 
-/// What the page shows of a rule.
-struct Edited {
-    name: String,
-    version: String,
-    form: Fields,
-    /// The field that the form cannot write as it is.
-    unwritable: Option<String>,
-    /// The rule of the form, if it is one.
-    rule: Option<Rule>,
-    wrong: Vec<String>,
+/// `rule` is that of the form, if it is one.
+async fn render(
+    state: &AppState,
+    visitor: &Visitor,
+    edit: Edit,
+    rule: Option<&Rule>,
     checked: Option<Checked>,
-}
-
-impl Edited {
-    fn new(name: String, form: Fields) -> Self {
-        let (version, wrong) = (String::new(), Vec::new());
-        Self { name, version, form, unwritable: None, rule: None, wrong, checked: None }
-    }
-}
-
-async fn render(state: &AppState, visitor: &Visitor, edited: Edited) -> Result<Html<String>, Problem> {
-    let Edited { name, version, form, unwritable, rule, wrong, checked } = edited;
-    let versions = versions(state, &name).await?;
-    let named = [("name", &name)];
+) -> Result<Html<String>, Problem> {
+    let versions = versions(state, &edit.name).await?;
     let page = RulePage {
         shell: visitor.shell(Page::Merchandising),
         tab: Tab::Rules,
-        words: rule.as_ref().map(|rule| describe(rule, &state.notation)),
-        has_when: has_when(&form),
-        action: if version.is_empty() { RULE.to_owned() } else { address(RULE, &named) },
-        is_deleted: version.is_empty() && versions.first().is_some_and(|version| version.state == DELETED),
-        name,
-        version,
-        form,
-        unwritable,
-        wrong,
+        words: rule.map(|rule| describe(rule, &state.notation)),
+        has_when: has_when(&edit.form),
+        is_deleted: edit.version.is_empty()
+            && versions.first().is_some_and(|version| version.state == DELETED),
+        edit,
         checked,
         versions,
         zone: state.zone.name(),
@@ -312,46 +255,39 @@ pub(super) async fn store(
     Shared(state): Shared<AppState>,
     Form(mut form): Form<Fields>,
 ) -> Result<Response, Problem> {
-    let [name, version, seen, go] = ["name", "version", "seen", "go"].map(|field| form.take(field));
-    let mut edited = Edited { version, ..Edited::new(name, form) };
-    let rule = read(&edited.form, state.zone);
-    let rule_name = RuleName::new(&edited.name).map_err(|error| vec![("name".to_owned(), error.to_string())]);
-    let (rule, name) = match (rule, rule_name) {
-        (Ok(rule), Ok(name)) => (rule, name),
-        (rule, name) => {
-            let wrong: Wrong = [name.err(), rule.err()].into_iter().flatten().flatten().collect();
-            edited.wrong = wrong.into_iter().map(|(field, detail)| format!("{field}: {detail}")).collect();
-            return Ok(
-                (StatusCode::UNPROCESSABLE_ENTITY, render(&state, &visitor, edited).await?).into_response()
-            );
+    let [seen, go] = ["seen", "go"].map(|field| form.take(field));
+    let mut edit = Edit::sent(form);
+    let refused = async |edit: Edit, rule: Option<&Rule>| {
+        let page = render(&state, &visitor, edit, rule, None).await?;
+        Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+    };
+    let (name, rule) = match edit.named(read(&edit.form, state.zone)) {
+        Ok(named) => named,
+        Err(wrong) => {
+            edit.wrong = Problems(wrong);
+            return refused(edit, None).await;
         }
     };
-    edited.rule = Some(rule.clone());
-    let expected = expected(&edited.version);
-    let change_it = async |is_trial: bool| {
-        let (state, author, rule) = (state.clone(), visitor.author(), rule.clone());
-        let (name, expected) = (name.clone(), expected.clone());
-        uncancelled(async move {
-            let make = |_| Ok(rule);
-            let store = state.store.by(author);
-            change((&store, state.releases()), &name, &expected, is_trial, state.now(), make).await
-        })
-        .await
+    let expected = edit.expected();
+    let save = |is_trial: bool| {
+        let rule: Rule = rule.clone();
+        documents::save((&state, &visitor), &name, &expected, is_trial, move |_| Ok(rule.clone()))
     };
-    let mut changed = change_it(true).await;
-    if let Ok(checked) = &changed {
-        if go == "store" && details(checked).join("\n") == lines(&seen) {
-            changed = change_it(false).await;
-        } else {
-            edited.checked = Some(Checked::new(checked, &name, &state).await?);
+    let mut saved = save(true).await?;
+    if let Ok(changed) = &saved {
+        if go != "store" || details(changed).join("\n") != lines(&seen) {
+            let checked = Checked::new(changed, &name, &state).await?;
+            return Ok(render(&state, &visitor, edit, Some(&rule), Some(checked)).await?.into_response());
+        }
+        saved = save(false).await?;
+    }
+    match saved {
+        Ok(_) => Ok(Redirect::to(LIST).into_response()),
+        Err(faults) => {
+            edit.wrong = named(faults);
+            refused(edit, Some(&rule)).await
         }
     }
-    edited.wrong = match changed {
-        Ok(_) if edited.checked.is_none() => return Ok(Redirect::to(LIST).into_response()),
-        Ok(_) => return Ok(render(&state, &visitor, edited).await?.into_response()),
-        Err(error) => reasons(error)?,
-    };
-    Ok((StatusCode::UNPROCESSABLE_ENTITY, render(&state, &visitor, edited).await?).into_response())
 }
 
 /// Forms end lines as mails do.
@@ -370,22 +306,8 @@ pub(super) async fn delete(
     Shared(state): Shared<AppState>,
     Form(Deleted { name, version }): Form<Deleted>,
 ) -> Result<Redirect, Problem> {
-    let differs = || {
-        let detail =
-            format!("the rule {name:?} was changed in the meantime, so it was not deleted; open it again");
-        Problem::new(Kind::Conflict, detail)
-    };
-    let Ok(name) = RuleName::new(&name) else { return Ok(Redirect::to(LIST)) };
-    let author = visitor.author();
-    let expected = Expected { one_of: Some(Versions::OneOf(vec![version])), none_of: None };
-    let deleted = uncancelled(async move {
-        let deleted = state.store.by(author).rules().delete(&name, &expected, state.now()).await?;
-        state.releases().apply_change().await;
-        Ok(deleted)
-    });
-    match deleted.await {
-        Err(ChangeError::Store(error)) => Err(error.into()),
-        Err(ChangeError::Differs(Some(_))) => Err(differs()),
-        _ => Ok(Redirect::to(LIST)),
+    if let Ok(name) = RuleName::new(&name) {
+        documents::delete::<Rule>((&state, &visitor), &name, &version).await?;
     }
+    Ok(Redirect::to(LIST))
 }

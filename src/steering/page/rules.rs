@@ -7,10 +7,9 @@ use axum::{
     response::{Html, Redirect},
 };
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::{
-    LIST, RULE, Tab, current,
+    LIST, RULE, Tab, current, documents,
     rule::{details, lines, shown},
     words::describe,
 };
@@ -18,17 +17,14 @@ use crate::{
     outcomes::acceptance::{Share, USUAL_DAYS, share},
     people::page::visitor::Merchandiser,
     platform::{
-        db::{ChangeError, Expected},
-        fault::ServiceError,
-        http::{AppState, Finding, Kind, Problem, uncancelled::uncancelled},
+        http::{AppState, Finding, Problem, uncancelled::uncancelled},
         page::{
-            fault,
             form::{Form, address},
             shell::{Page, Shell},
         },
     },
     steering::{
-        documents::{EditError, change, read_all},
+        documents::{of_stored, read_all},
         holdout::{self, Holdout, RuleEffect},
         rules::{Rule, State},
     },
@@ -176,36 +172,15 @@ pub(super) async fn set_state(
     Shared(state): Shared<AppState>,
     Form(StateForm { name, state: next, seen }): Form<StateForm>,
 ) -> Result<Redirect, Problem> {
-    let gone =
-        || Problem::new(Kind::NotFound, format!("there is no rule {name:?}; it may have been deleted"));
-    let rule_name = RuleName::new(&name).map_err(|_| gone())?;
-    let change_it = async |is_trial: bool| {
-        let (state, author, name) = (state.clone(), visitor.author(), rule_name.clone());
-        uncancelled(async move {
-            let store = state.store.by(author);
-            let make = move |stored: Option<Value>| {
-                let rule: Option<Rule> = stored.and_then(|body| serde_json::from_value(body).ok());
-                rule.map(|rule| Rule { state: next, ..rule }).ok_or(())
-            };
-            let expected = Expected::default();
-            change((&store, state.releases()), &name, &expected, is_trial, state.now(), make).await
-        })
-        .await
-    };
-    let turns_on = next == State::Active;
-    let mut changed = change_it(turns_on).await;
-    if let Ok(checked) = changed.as_ref()
-        && turns_on
-    {
-        if details(checked).join("\n") != lines(&seen) {
+    let name: RuleName = documents::parse_name(&name)?;
+    let scene = (&state, &visitor);
+    let make = || of_stored(move |rule: Rule| Rule { state: next, ..rule });
+    if next == State::Active {
+        let checked = documents::save_at_once(scene, &name, true, make()).await?;
+        if details(&checked).join("\n") != lines(&seen) {
             return Ok(Redirect::to(&address(RULE, &[("name", name.as_str()), ("state", next.as_str())])));
         }
-        changed = change_it(false).await;
     }
-    match changed {
-        Ok(_) => Ok(Redirect::to(LIST)),
-        Err(EditError::Faults(faults)) => Err(fault::problem(ServiceError::Faults(faults))),
-        Err(EditError::Change(ChangeError::Store(error))) => Err(error.into()),
-        Err(EditError::Change(_) | EditError::Refused(())) => Err(gone()),
-    }
+    documents::save_at_once(scene, &name, false, make()).await?;
+    Ok(Redirect::to(LIST))
 }

@@ -2,25 +2,21 @@
 
 use atelier_core::util::notation::Notation;
 
-use crate::steering::rules::{Conditions, Effect, Range, Rule, When};
+use crate::steering::rules::{Conditions, Range, Rule, When};
 
 /// What a rule does, and to which requests.
 pub(super) fn describe(rule: &Rule, notation: &Notation) -> String {
-    let (articles, others) = (articles(&rule.articles, notation), articles(&rule.others, notation));
-    let factor = rule.factor.unwrap_or(1.0);
-    let (rank, least) = (rule.rank.unwrap_or(1), rule.least.unwrap_or(1));
-    let does = match rule.effect {
-        Effect::Exclude => format!("Never suggests {articles}."),
-        Effect::Boost | Effect::Bury => {
-            format!("Ranks {articles} as if they were {factor} times as likely.")
-        }
-        Effect::Pin => format!("Puts the likeliest of {articles} at rank {rank}."),
-        Effect::Quota => format!("Takes at least {least} of {articles} among the suggestions for a blank."),
-        Effect::Pair => {
-            format!("Where the outfit has one of {others}, puts the likeliest of {articles} first.")
-        }
-        Effect::NeverTogether => format!("Gives no outfit one of {articles} beside one of {others}."),
+    let value = |field: &str| match field {
+        "articles" => articles(&rule.articles, notation),
+        "others" => articles(&rule.others, notation),
+        "factor" => rule.factor.unwrap_or(1.0).to_string(),
+        "rank" => rule.rank.unwrap_or(1).to_string(),
+        _ => rule.least.unwrap_or(1).to_string(),
     };
+    // Every second part is the name of a field.
+    let parts = rule.effect.about().words.split(['{', '}']).enumerate();
+    let does: String =
+        parts.map(|(at, part)| if at % 2 == 1 { value(part) } else { part.to_owned() }).collect();
     let requests = requests(&rule.when, notation);
     let concerns = if requests.is_empty() {
         "Concerns all requests.".to_owned()

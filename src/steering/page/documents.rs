@@ -1,0 +1,190 @@
+//! What pages do with documents of every kind: read one, store what a form or a button says, and delete one.
+
+use std::borrow::Borrow;
+
+use serde_json::Value;
+
+use super::fields::{Fields, Wrong};
+use crate::{
+    people::page::visitor::Visitor,
+    platform::{
+        db::{ChangeError, DocumentName, Expected, Version, Versions},
+        fault::{Fault, ServiceError},
+        http::{AppState, Kind, Problem, uncancelled::uncancelled},
+        page::{fault, form::address},
+    },
+    steering::documents::{self, Changed, Document, EditError, change},
+};
+
+/// A document in its form.
+#[derive(Default)]
+pub(super) struct Edit {
+    pub(super) name: String,
+    /// The version that is changed; empty for a new one.
+    pub(super) version: String,
+    pub(super) form: Fields,
+    /// The field that the form cannot write as it is.
+    pub(super) unwritable: Option<String>,
+    pub(super) wrong: Problems,
+}
+
+impl Edit {
+    pub(super) fn new(name: String, version: String, written: Result<Fields, String>) -> Self {
+        let (form, unwritable) = match written {
+            Ok(form) => (form, None),
+            Err(field) => (Fields::default(), Some(field)),
+        };
+        Self { name, version, form, unwritable, ..Self::default() }
+    }
+
+    /// As it was sent.
+    pub(super) fn sent(mut form: Fields) -> Self {
+        let [name, version] = ["name", "version"].map(|field| form.take(field));
+        Self { name, version, form, ..Self::default() }
+    }
+
+    /// Names the document, so that the address leads back to it.
+    pub(super) fn action(&self, page: &str) -> String {
+        if self.version.is_empty() { page.to_owned() } else { address(page, &[("name", &self.name)]) }
+    }
+
+    /// What is stored must have the version that was edited; none, if that is empty.
+    pub(super) fn expected(&self) -> Expected {
+        expected(&self.version)
+    }
+
+    /// The name, and the document that was read, or all that is wrong with both.
+    pub(super) fn named<D: Document>(&self, read: Result<D, Wrong>) -> Result<(D::Name, D), Wrong> {
+        match (D::Name::parse(self.name.clone()), read) {
+            (Ok(name), Ok(document)) => Ok((name, document)),
+            (name, document) => {
+                let name = name.err().map(|error| ("name".to_owned(), error.to_string()));
+                Err(name.into_iter().chain(document.err().into_iter().flatten()).collect())
+            }
+        }
+    }
+}
+
+/// What is wrong, by the names of fields; what is wrong with the whole document is under an empty name.
+#[derive(Default)]
+pub(super) struct Problems(pub(super) Wrong);
+
+impl Problems {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn with(&self, field: &str) -> Option<String> {
+        let details = self.0.iter().filter(|(name, _)| name == field).map(|(_, detail)| &**detail);
+        Some(details.collect::<Vec<_>>().join("; ")).filter(|details| !details.is_empty())
+    }
+
+    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|(field, detail)| line(field, detail))
+    }
+}
+
+/// What is wrong with a form, in words.
+pub(crate) fn lines(faults: &[Fault]) -> Vec<String> {
+    faults.iter().map(|fault| line(&fault.field.to_string(), &fault.detail)).collect()
+}
+
+fn line(field: &str, detail: &str) -> String {
+    if field.is_empty() { detail.to_owned() } else { format!("{field}: {detail}") }
+}
+
+/// What is stored must have this version; none, if it is empty.
+pub(crate) fn expected(version: &str) -> Expected {
+    if version.is_empty() {
+        return Expected { one_of: None, none_of: Some(Versions::Any) };
+    }
+    Expected { one_of: Some(Versions::OneOf(vec![version.to_owned()])), none_of: None }
+}
+
+/// The problem of a name without a document of a kind.
+pub(crate) fn gone(what: &str, name: &str) -> Problem {
+    Problem::new(Kind::NotFound, format!("there is no {what} {name:?}; it may have been deleted"))
+}
+
+/// What is wrong if somebody else changed a document of a kind.
+pub(crate) fn meanwhile(what: &str) -> Fault {
+    let detail = format!(
+        "a {what} of this name was added, changed or deleted meanwhile; open it again and repeat your change"
+    );
+    Fault::new("", detail)
+}
+
+pub(crate) fn parse_name<Name: DocumentName>(name: &str) -> Result<Name, Problem> {
+    Name::parse(name.to_owned()).map_err(|_| gone(Name::KIND, name))
+}
+
+pub(crate) fn parse<D: Document>(body: Value) -> Result<D, Problem> {
+    serde_json::from_value(body).map_err(|error| Problem::inside(Kind::Internal, error))
+}
+
+/// A document as it is stored.
+pub(crate) async fn find<D: Document>(state: &AppState, name: &D::Name) -> Result<(D, Version), Problem> {
+    let stored = state.store.documents().get(name).await?;
+    let stored = stored.ok_or_else(|| gone(D::Name::KIND, name.borrow()))?;
+    Ok((parse(stored.value.body)?, stored.version))
+}
+
+/// Stores what `make` makes of a document, or only checks it. What is wrong is for the person; a failing database is a problem.
+pub(crate) async fn save<D: Document>(
+    (state, visitor): (&AppState, &Visitor),
+    name: &D::Name,
+    expected: &Expected,
+    is_trial: bool,
+    make: impl Fn(Option<Value>) -> Result<D, EditError> + Send + Sync + 'static,
+) -> Result<Result<Changed<D>, Vec<Fault>>, Problem> {
+    let (state, author, own, expected) = (state.clone(), visitor.author(), name.clone(), expected.clone());
+    let changed = uncancelled(async move {
+        let store = state.store.by(author);
+        change((&store, &state.releases), &own, &expected, is_trial, state.now(), make).await
+    });
+    match changed.await {
+        Ok(changed) => Ok(Ok(changed)),
+        Err(EditError::Faults(faults)) => Ok(Err(faults)),
+        Err(EditError::Refused(problem)) => Err(problem),
+        Err(EditError::Change(ChangeError::Store(error))) => Err(error.into()),
+        Err(EditError::Change(ChangeError::Missing)) => Err(gone(D::Name::KIND, name.borrow())),
+        Err(EditError::Change(_)) => Ok(Err(vec![meanwhile(D::Name::KIND)])),
+    }
+}
+
+/// The same for a button, which has no form to say what is wrong.
+pub(super) async fn save_at_once<D: Document>(
+    scene: (&AppState, &Visitor),
+    name: &D::Name,
+    is_trial: bool,
+    make: impl Fn(Option<Value>) -> Result<D, EditError> + Send + Sync + 'static,
+) -> Result<Changed<D>, Problem> {
+    let saved = save(scene, name, &Expected::default(), is_trial, make).await?;
+    saved.map_err(|faults| fault::problem(ServiceError::Faults(faults)))
+}
+
+/// Deletes a document of this version; one that is gone already is fine.
+pub(crate) async fn delete<D: Document>(
+    (state, visitor): (&AppState, &Visitor),
+    name: &D::Name,
+    version: &str,
+) -> Result<(), Problem> {
+    let (state, author, own, expected) = (state.clone(), visitor.author(), name.clone(), expected(version));
+    let deleted = uncancelled(async move {
+        let store = state.store.by(author);
+        documents::delete::<D>((&store, &state.releases), &own, &expected, state.now()).await
+    });
+    match deleted.await {
+        Ok(_) | Err(EditError::Change(ChangeError::Missing | ChangeError::Differs(None))) => Ok(()),
+        Err(EditError::Faults(faults)) => Err(Problem::new(Kind::Conflict, fault::words(&faults))),
+        Err(EditError::Refused(problem)) => Err(problem),
+        Err(EditError::Change(ChangeError::Store(error))) => Err(error.into()),
+        Err(EditError::Change(_)) => {
+            let (what, name): (_, &str) = (D::Name::KIND, name.borrow());
+            let detail = format!(
+                "the {what} {name:?} was changed in the meantime, so it was not deleted; open it again"
+            );
+            Err(Problem::new(Kind::Conflict, detail))
+        }
+    }
+}
