@@ -203,7 +203,7 @@ async fn figures(
             .collect(),
         differences: found.differences,
         decision: DecisionBody { state: found.decision.as_str(), winner },
-        second_release: SecondRelease::find(&state.releases, &experiment).await,
+        second_release: SecondRelease::find(state.releases(), &experiment).await,
     };
     Ok(Json(body).into_response())
 }

@@ -30,7 +30,6 @@ use crate::{
             shell::{Page, Shell},
         },
     },
-    releases::administration::list_releases,
     steering::{
         documents::{of_stored, read_all},
         page::documents,

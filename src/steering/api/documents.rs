@@ -262,7 +262,7 @@ async fn edit<D: ApiDocument>(
     let (own, is_trial) = (state.clone(), query.is_trial()?);
     let changed = uncancelled(async move {
         let store = own.store.by(author);
-        let changed = change((&store, &own.releases), &name, &expected, is_trial, own.now(), make).await;
+        let changed = change((&store, own.releases()), &name, &expected, is_trial, own.now(), make).await;
         changed.map_err(|error| refuse(error, &name))
     });
     let changed = changed.await?;
@@ -279,7 +279,7 @@ async fn delete<D: ApiDocument>(
 ) -> Result<StatusCode, Problem> {
     uncancelled(async move {
         let store = state.store.by(author);
-        let deleted = documents::delete::<D>((&store, &state.releases), &name, &expected, state.now()).await;
+        let deleted = documents::delete::<D>((&store, state.releases()), &name, &expected, state.now()).await;
         if deleted.map_err(|error| refuse(error, &name))? {
             Ok(StatusCode::NO_CONTENT)
         } else {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use atelier_core::domain::{ArticleId, CustomerId, LookName};
+use atelier_core::domain::{ArticleId, LookName};
 use axum::{extract::State, response::Response};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};

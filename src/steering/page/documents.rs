@@ -140,7 +140,7 @@ pub(crate) async fn save<D: Document>(
     let (state, author, own, expected) = (state.clone(), visitor.author(), name.clone(), expected.clone());
     let changed = uncancelled(async move {
         let store = state.store.by(author);
-        change((&store, &state.releases), &own, &expected, is_trial, state.now(), make).await
+        change((&store, state.releases()), &own, &expected, is_trial, state.now(), make).await
     });
     match changed.await {
         Ok(changed) => Ok(Ok(changed)),
@@ -172,7 +172,7 @@ pub(crate) async fn delete<D: Document>(
     let (state, author, own, expected) = (state.clone(), visitor.author(), name.clone(), expected(version));
     let deleted = uncancelled(async move {
         let store = state.store.by(author);
-        documents::delete::<D>((&store, &state.releases), &own, &expected, state.now()).await
+        documents::delete::<D>((&store, state.releases()), &own, &expected, state.now()).await
     });
     match deleted.await {
         Ok(_) | Err(EditError::Change(ChangeError::Missing | ChangeError::Differs(None))) => Ok(()),

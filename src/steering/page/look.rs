@@ -58,7 +58,7 @@ pub(super) async fn page(
     };
     let look_name = documents::parse_name(&name)?;
     let (look, version) = documents::find::<Look>(&state, &look_name).await?;
-    let reviewed = state.releases.current().map(|live| look.review(&look_name, &live).1);
+    let reviewed = state.releases().current().map(|live| look.review(&look_name, &live).1);
     let warnings = reviewed.into_iter().flatten().map(|warning| warning.detail).collect();
     let edit = Edit::new(name, version.to_string(), write(&look, state.zone));
     render(&state, &visitor, edit, warnings).await
