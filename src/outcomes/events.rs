@@ -8,10 +8,11 @@ use atelier_core::domain::{ArticleId, CustomerId, Timestamp};
 use atelier_files::{EventRow, FileError, Rows};
 
 use super::{
+    FeedbackKind,
     feedback::{ReportError, check_id, describe},
     sql::{
         acceptance::SuggestedArticle,
-        events::{Attribution, Event, EventKind, EventRecorded},
+        events::{Attribution, Event, EventRecorded},
         feedback::{FeedbackEvent, Recorded},
     },
 };
@@ -179,8 +180,8 @@ impl Recorder<'_> {
     ) -> Result<Event, ReportError> {
         let EventRow { id, kind, customer, visitor, consent, order, value, time, is_date, ticket, .. } =
             report;
-        let kind: EventKind =
-            kind.parse().map_err(|reason| ReportError::Fault(Fault::new("kind", reason)))?;
+        let kind = FeedbackKind::from_shop_word(&kind)
+            .map_err(|reason| ReportError::Fault(Fault::new("kind", reason)))?;
         let is_said = |text: &String| !text.trim().is_empty();
         let (order, visitor) = (order.filter(is_said), visitor.filter(is_said));
         let at = self.check_time(time, now).map_err(ReportError::Fault)?;
@@ -249,7 +250,7 @@ impl Recorder<'_> {
             id.to_owned()
         };
         let feedback = FeedbackEvent {
-            kind: event.kind.of_suggestion(),
+            kind: event.kind,
             completion_id,
             slot: number(slot),
             article: event.article.clone(),
@@ -283,11 +284,11 @@ impl Recorder<'_> {
             && recorded.attribution == Some(Attribution::Ticket)
             && let Some(is_new) = article.is_new
         {
-            exposure.add_event(event.kind.of_suggestion(), is_new);
+            exposure.add_event(event.kind, is_new);
         }
         if let Some(customer) = &event.customer
             && recorded.recorded == Recorded::Now
-            && matches!(event.kind, EventKind::Bought | EventKind::Returned)
+            && matches!(event.kind, FeedbackKind::Bought | FeedbackKind::Returned)
         {
             copies.profiles.forget(customer);
         }

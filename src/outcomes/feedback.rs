@@ -13,10 +13,11 @@ use atelier_files::AcceptedOutfit;
 use futures_util::{Stream, stream};
 
 use super::{
+    FeedbackKind,
     exposure::Exposure,
     sql::{
         acceptance::{CountedRules, SuggestedArticle, day_of},
-        feedback::{FeedbackEvent, FeedbackKind, Recorded, RefusalReason},
+        feedback::{FeedbackEvent, Recorded, RefusalReason},
     },
 };
 use crate::{
@@ -76,10 +77,8 @@ pub async fn record(
     report: Report,
     now: Timestamp,
 ) -> Result<Recorded, ReportError> {
-    let confirmed = confirm(store, releases, tickets, report, now).await?;
-    let (id, event, article) = &confirmed;
-    let recorded = store.feedback().record(id, event, article).await;
-    finish(releases, &confirmed, recorded)
+    let mut recorded = record_all(store, releases, tickets, [(report, now)]).await?;
+    recorded.pop().expect("a report has a result; this is a bug")
 }
 
 /// Records events, each with its time, in one transaction; gives the result of each.
@@ -267,8 +266,13 @@ pub async fn record_shown(store: &Store, viewing: &Viewing<'_>, seen: &[Seen]) -
         (key_of(&viewing.name(*slot, &event.article), FeedbackKind::Shown), event, article)
     };
     let events: Vec<_> = seen.iter().map(event).collect();
-    for article in store.feedback().record_new(&events).await? {
-        count(&viewing.live.exposure, Recorded::Now, FeedbackKind::Shown, article);
+    for ((.., article), recorded) in events.iter().zip(store.feedback().record_all(&events).await?) {
+        match recorded {
+            Ok(recorded) => count(&viewing.live.exposure, recorded, FeedbackKind::Shown, article),
+            // It was shown before, elsewhere in the outfit.
+            Err(StoreError::Conflict(Conflict::FeedbackDiffers)) => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }

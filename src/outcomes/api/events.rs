@@ -14,11 +14,12 @@ use utoipa_axum::routes;
 
 use crate::{
     outcomes::{
+        FeedbackKind,
         acceptance::{USUAL_DAYS, money},
         events::{RowsError, Summary},
         sql::{
             acceptance::day_of,
-            events::{Attribution, EventKind, EventRecorded, Purchase, StoredEvent},
+            events::{Attribution, EventRecorded},
             feedback::Recorded,
         },
     },
@@ -57,7 +58,8 @@ struct EventBody {
     /// The caller's own id of the event. An event that is sent again counts once.
     #[schema(examples("order-10001/1"), min_length = 1, max_length = 256)]
     id: String,
-    kind: EventKind,
+    #[schema(value_type = EventKind)]
+    kind: String,
     /// A stored customer. Purchases are added to what the models know the customer owns.
     #[schema(value_type = Option<CustomerIdSchema>)]
     customer: Option<String>,
@@ -83,10 +85,25 @@ struct EventBody {
     ticket: Option<String>,
 }
 
+/// What happened to an article.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[expect(dead_code, reason = "only the schema of a word")]
+enum EventKind {
+    Viewed,
+    Added,
+    Bought,
+    Returned,
+    Kept,
+    Rejected,
+}
+
 impl EventBody {
     fn read(self) -> Result<EventRow, Problem> {
         let Self { id, kind, customer, visitor, consent, article, order, value, time, ticket } = self;
         let mut findings = Vec::new();
+        let kind = FeedbackKind::from_shop_word(&kind).map(|_| kind);
+        let kind = value_or_finding(kind, || "/kind".into(), &mut findings);
         let article = value_or_finding(ArticleId::new(&article), || "/article".into(), &mut findings);
         let customer = customer.as_deref().map(CustomerId::new).transpose();
         let customer = value_or_finding(customer, || "/customer".into(), &mut findings);
@@ -97,10 +114,10 @@ impl EventBody {
             })
         });
         let time = value_or_finding(time.transpose(), || "/time".into(), &mut findings);
-        let (Some(article), Some(customer), Some(time)) = (article, customer, time) else {
+        let (Some(kind), Some(article), Some(customer), Some(time)) = (kind, article, customer, time) else {
             return Err(Problem::invalid(findings));
         };
-        let (kind, is_date) = (kind.as_str().to_owned(), false);
+        let is_date = false;
         Ok(EventRow { id, kind, customer, visitor, consent, article, order, value, time, is_date, ticket })
     }
 }
@@ -274,64 +291,10 @@ async fn counts(
     }
     let since = day_of(state.now()) + 1 - i64::from(days);
     let counts = state.store.events().counts(since).await?;
-    let count = |(kind, events, value): (EventKind, u64, i64)| CountBody {
-        kind: kind.as_str(),
+    let count = |(kind, events, value): (FeedbackKind, u64, i64)| CountBody {
+        kind: kind.shop_word(),
         events,
         value: money(value),
     };
     Ok(Json(CountsBody { items: counts.into_iter().map(count).collect() }))
-}
-
-/// A stored event.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct EventStored {
-    /// What happened.
-    #[schema(examples("bought"))]
-    kind: &'static str,
-    /// The article, by its id.
-    article: String,
-    /// The order's id.
-    order: Option<String>,
-    /// What was paid or paid back, in the shop's currency.
-    value: Option<f64>,
-    /// When it happened.
-    #[schema(examples("2026-11-21T14:34:00Z"))]
-    time: String,
-    /// How it belongs to a suggestion: `ticket` or `window`; null if it does not.
-    attribution: Option<&'static str>,
-}
-
-impl From<StoredEvent> for EventStored {
-    fn from(StoredEvent { kind, article, order, value, at, attribution }: StoredEvent) -> Self {
-        Self {
-            kind: kind.as_str(),
-            article: article.to_string(),
-            order,
-            value: value.map(money),
-            time: calendar::moment(at.millis(), 1000, true),
-            attribution: attribution.map(Attribution::as_str),
-        }
-    }
-}
-
-/// How often a customer bought an article.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Purchase)]
-pub(crate) struct PurchaseBody {
-    /// The article, by its id.
-    article: String,
-    /// How often it was bought.
-    bought: u64,
-    /// How often it was returned.
-    returned: u64,
-    /// The latest of these events.
-    #[schema(examples("2026-11-21T14:34:00Z"))]
-    time: String,
-}
-
-impl From<Purchase> for PurchaseBody {
-    fn from(Purchase { article, bought, returned, at }: Purchase) -> Self {
-        let time = calendar::moment(at.millis(), 1000, true);
-        Self { article: article.to_string(), bought, returned, time }
-    }
 }

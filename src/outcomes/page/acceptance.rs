@@ -177,7 +177,7 @@ pub(crate) async fn page(
         events: events
             .into_iter()
             .map(|(kind, events, value)| {
-                [kind.to_string(), notation.count(events), notation.price(money(value), None)]
+                [kind.shop_word().to_owned(), notation.count(events), notation.price(money(value), None)]
             })
             .collect(),
         reasons: reasons

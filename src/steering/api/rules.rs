@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use super::documents::{Edit, JsonDocument, read};
 use crate::{
     completion::Warning,
-    outcomes::{RuleOutcomes, acceptance::Share, api::acceptance::DaysQuery},
+    outcomes::{Outcomes, acceptance::Share, api::acceptance::DaysQuery},
     people::{Scope, gate::Caller},
     platform::http::{
         AppState, Finding, Kind, Problem,
@@ -289,9 +289,9 @@ struct RuleOutcomesBody {
     bought: u64,
 }
 
-impl From<RuleOutcomes> for RuleOutcomesBody {
-    fn from(RuleOutcomes { shown, accepted, rejected, bought }: RuleOutcomes) -> Self {
-        Self { shown, accepted, rejected, bought }
+impl From<Outcomes> for RuleOutcomesBody {
+    fn from(Outcomes { shown, accepted, rejected, sold, .. }: Outcomes) -> Self {
+        Self { shown, accepted, rejected, bought: sold.bought }
     }
 }
 

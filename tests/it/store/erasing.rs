@@ -7,7 +7,7 @@ use std::{
 
 use atelier::{
     customers::{PERSONAL_TABLES, PersonalData},
-    outcomes::{Event, EventKind, FeedbackEvent, FeedbackKind, Recorded, SuggestedArticle},
+    outcomes::{Event, FeedbackEvent, FeedbackKind, Recorded, SuggestedArticle},
     platform::db::{AuditFilter, Conflict, Entry, Note, Store, StoreError, TokenHash},
 };
 use atelier_core::domain::{Customer, Features, Role};
@@ -278,7 +278,7 @@ async fn fill(db: &TestDatabase) -> Store {
     }
     let bought = |customer: &str| Event {
         id: format!("{customer} 2"),
-        kind: EventKind::Bought,
+        kind: FeedbackKind::Bought,
         customer: Some(customer_id(customer)),
         visitor: None,
         article: article_id("a"),
