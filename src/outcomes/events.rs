@@ -4,12 +4,12 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use atelier_core::domain::{ArticleId, CustomerId, Timestamp};
+use atelier_core::domain::{ArticleId, Timestamp};
 use atelier_files::{EventRow, FileError, Rows};
 
 use super::{
     FeedbackKind,
-    feedback::{ReportError, check_id, describe},
+    feedback::{Report, ReportError, check_id, insert_refused, with_ticket},
     sql::{
         acceptance::SuggestedArticle,
         events::{Attribution, Event, EventRecorded},
@@ -18,10 +18,10 @@ use super::{
 };
 use crate::{
     catalogue::changes::Copies,
-    completion::tickets::{Key, Ticket, TicketError, Tickets, of_caller},
+    completion::tickets::{Key, Ticket, TicketError, Tickets},
     config::EventTerms,
     platform::{
-        db::{Conflict, Store, StoreError},
+        db::{Store, StoreError},
         fault::Fault,
     },
     releases::LiveRelease,
@@ -88,12 +88,8 @@ impl Recorder<'_> {
             }
         }
         let recorded = self.store.events().record(&events, self.terms.window).await?;
-        let mut recorded = events.iter().zip(recorded).map(|(event, result)| self.finish(event, result));
-        let result = |refused: Option<ReportError>| match refused {
-            Some(error) => Err(error),
-            None => recorded.next().expect("every other event has a result; this is a bug"),
-        };
-        let results: Vec<_> = refused.into_iter().map(result).collect();
+        let recorded = events.iter().zip(recorded).map(|(event, result)| Ok(self.finish(event, result?)));
+        let results = insert_refused(refused, recorded);
         if let Some(copies) = self.copies {
             copies.releases.exposure().add_refused(results.iter().filter(|result| result.is_err()).count());
         }
@@ -240,44 +236,24 @@ impl Recorder<'_> {
             return Err(ReportError::Fault(Fault::new("ticket", detail)));
         };
         let number = |number: usize| u32::try_from(number).expect("a ticket is short; this is a bug");
-        let rules = ticket.rules_of(number(slot));
-        let article = SuggestedArticle { rules, ..describe(live, &ticket.release, &event.article) };
-        let completion_id = if ticket.is_shared {
-            // Without either, an event's own id tells who it is of.
-            let customer = event.customer.as_ref().map(CustomerId::as_str);
-            of_caller(id, &key, customer.or(visitor).unwrap_or(&event.id))
-        } else {
-            id.to_owned()
-        };
-        let feedback = FeedbackEvent {
+        let report = Report {
+            id: event.id.clone(),
+            completion_id: id.to_owned(),
             kind: event.kind,
-            completion_id,
             slot: number(slot),
             article: event.article.clone(),
-            rank: number(rank),
-            release: ticket.release,
-            method: ticket.method,
-            arm: ticket.arm,
+            rank: None,
             customer: event.customer.clone(),
-            at: event.at,
-            reason: None,
+            visitor: visitor.map(str::to_owned),
+            from_page: false,
         };
+        let (_, feedback, article) = with_ticket(report, ticket, &key, number(rank), live, event.at);
         Ok(Some((feedback, article)))
     }
 
     /// Counts an event, and brings the customer's profile in memory up to date.
-    fn finish(
-        self,
-        event: &Event,
-        recorded: Result<EventRecorded, StoreError>,
-    ) -> Result<EventRecorded, ReportError> {
-        let recorded = recorded.map_err(|error| match error {
-            StoreError::Conflict(Conflict::UnknownCustomer) => {
-                ReportError::Fault(Fault::new("customer", error.to_string()))
-            }
-            error => error.into(),
-        })?;
-        let Some(copies) = self.copies else { return Ok(recorded) };
+    fn finish(self, event: &Event, recorded: EventRecorded) -> EventRecorded {
+        let Some(copies) = self.copies else { return recorded };
         let exposure = copies.releases.exposure();
         exposure.add_shop_event(event.kind, recorded);
         if let (true, Some((_, article))) = (recorded.counts, &event.suggestion)
@@ -292,7 +268,7 @@ impl Recorder<'_> {
         {
             copies.profiles.forget(customer);
         }
-        Ok(recorded)
+        recorded
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) type Columns = BTreeMap<&'static str, i64>;
 
 /// What is stored, and with each report what follows from it.
 #[derive(Debug, Default)]
-pub(super) struct Ledger<'e> {
+pub(super) struct Ledger {
     pub window: Duration,
     pub customers: HashSet<String>,
     /// The stored feedback with the callers' keys.
@@ -48,22 +48,19 @@ pub(super) struct Ledger<'e> {
     /// When which suggestions of an article were shown to someone.
     pub shown: HashMap<(Who, ArticleId), Vec<(Timestamp, Hash)>>,
     /// Earlier purchases that belong to no suggestion, of articles whose suggestions the events are about.
-    pub unclear: Vec<(Who, Option<String>, ArticleId, Sale)>,
+    pub unclear: Vec<Sale>,
     pub sales: HashMap<Line, Vec<Sale>>,
-    pub changes: Changes<'e>,
+    pub changes: Changes,
 }
 
 /// What is to be written.
 #[derive(Debug, Default)]
-pub(super) struct Changes<'e> {
+pub(super) struct Changes {
     pub feedback: Vec<NewFeedback>,
     /// Suggestions that were accepted, and whose articles came back.
     pub taken_back: Vec<Hash>,
-    pub events: Vec<(&'e Event, Sale)>,
-    /// Sales that were recorded before, and belong to a suggestion since.
-    pub attributed: Vec<Sale>,
-    /// The revenue of returns that were recorded before their purchases.
-    pub revenues: Vec<(EventHash, i64)>,
+    /// New ones, and those that were recorded before and belong to a suggestion since.
+    pub events: Vec<Sale>,
     pub counts: BTreeMap<CountsRow, Columns>,
     /// By the rule, the day on which the suggestion was shown, and whether the rules did not apply.
     pub rules: BTreeMap<(RuleDigest, i64, bool), Columns>,
@@ -72,7 +69,7 @@ pub(super) struct Changes<'e> {
     /// By day and kind.
     pub event_counts: BTreeMap<(i64, FeedbackKind), Columns>,
     /// By customer and article: how often it was bought and returned, and when last.
-    pub purchases: BTreeMap<(&'e str, &'e str), (i64, i64, i64)>,
+    pub purchases: BTreeMap<(String, String), (i64, i64, i64)>,
 }
 
 /// Feedback to be stored. Without a suggestion it is a repeat, which counts nowhere.
@@ -111,23 +108,19 @@ pub(super) struct Suggestion {
     pub counts: CountsRow,
     /// The feedback on it, and whether it counts: what was accepted and came back does not.
     pub feedback: BTreeMap<FeedbackKind, bool>,
-    /// The sales that count for it.
-    pub sales: HashMap<(Attribution, FeedbackKind), CountedSale>,
+    /// The sales that count for it, one of each kind.
+    pub sales: HashMap<(Attribution, FeedbackKind), Sale>,
 }
 
-/// A sale that counts for a suggestion, which has one of each kind.
-#[derive(Debug)]
-pub(super) struct CountedSale {
-    pub id: EventHash,
-    pub value: Option<i64>,
-    pub revenue: i64,
-}
-
-/// An event, as far as it concerns a suggestion.
+/// An event as it is stored, mostly of a sale.
 #[derive(Debug, Clone)]
 pub(super) struct Sale {
     pub id: EventHash,
     pub kind: FeedbackKind,
+    pub who: Option<Who>,
+    pub article: ArticleId,
+    /// None without a customer or a visitor who consented: it must not be kept.
+    pub order: Option<String>,
     pub value: Option<i64>,
     pub at: Timestamp,
     pub suggestion: Option<(Attribution, Hash)>,
@@ -142,13 +135,32 @@ pub(super) enum Who {
     Visitor(Vec<u8>),
 }
 
-impl Who {
-    fn of(event: &Event) -> Option<Self> {
-        match (&event.customer, &event.visitor) {
-            (Some(customer), _) => Some(Self::Customer(customer.to_string())),
-            (None, Some(visitor)) => Some(Self::Visitor(hash_event(visitor).to_vec())),
+impl Sale {
+    fn new(event: &Event) -> Self {
+        let who = match (&event.customer, &event.visitor) {
+            (Some(customer), _) => Some(Who::Customer(customer.to_string())),
+            (None, Some(visitor)) => Some(Who::Visitor(hash_event(visitor).to_vec())),
             (None, None) => None,
+        };
+        Self {
+            id: hash_event(&event.id),
+            kind: event.kind,
+            order: event.order.clone().filter(|_| who.is_some()),
+            who,
+            article: event.article.clone(),
+            value: event.value,
+            at: event.at,
+            suggestion: None,
+            revenue: None,
         }
+    }
+
+    pub(super) fn line(&self) -> Option<Line> {
+        Some((self.who.clone()?, self.order.clone()?, self.article.clone()))
+    }
+
+    pub(super) fn customer(&self) -> Option<&str> {
+        if let Some(Who::Customer(id)) = &self.who { Some(id) } else { None }
     }
 }
 
@@ -178,10 +190,20 @@ impl Suggestion {
     }
 }
 
-impl<'e> Ledger<'e> {
+impl Changes {
+    /// Notes that a recorded event belongs to a suggestion since, or adds another revenue.
+    fn change(&mut self, event: Sale) {
+        match self.events.iter_mut().find(|other| other.id == event.id) {
+            Some(other) => *other = event,
+            None => self.events.push(event),
+        }
+    }
+}
+
+impl Ledger {
     /// Records events, in the order of what may have caused them: what was shown comes before the purchase, and that before the
     /// return.
-    pub(super) fn record_events(&mut self, events: &'e [Event]) -> Vec<Result<EventRecorded, StoreError>> {
+    pub(super) fn record_events(&mut self, events: &[Event]) -> Vec<Result<EventRecorded, StoreError>> {
         let (sales, others): (Vec<_>, Vec<_>) =
             events.iter().enumerate().partition(|(_, event)| event.kind.is_sale());
         let (purchases, later): (Vec<_>, Vec<_>) =
@@ -311,8 +333,9 @@ impl<'e> Ledger<'e> {
         }
     }
 
-    fn record_event(&mut self, event: &'e Event) -> Result<EventRecorded, StoreError> {
-        let (id, kind) = (hash_event(&event.id), event.kind);
+    fn record_event(&mut self, event: &Event) -> Result<EventRecorded, StoreError> {
+        let mut sale = Sale::new(event);
+        let (id, kind) = (sale.id, event.kind);
         if let Some((known_kind, article, customer)) = self.events.get(&id) {
             // A customer who was erased is none.
             let is_theirs = customer
@@ -325,91 +348,89 @@ impl<'e> Ledger<'e> {
             };
         }
         self.check_customer(event.customer.as_ref())?;
-        let line = event.kept_order().zip(Who::of(event));
-        let line = line.map(|(order, who)| (who, order.to_owned(), event.article.clone()));
-        let mut sale = Sale { id, kind, value: event.value, at: event.at, suggestion: None, revenue: None };
         let mut counts = false;
         if let Some((feedback, article)) = &event.suggestion {
             check_texts(feedback)?;
             let feedback = FeedbackEvent { kind, at: event.at, ..feedback.clone() };
             let suggestion = hash_suggestion(&feedback);
-            if let Some(who) = Who::of(event) {
+            if let Some(who) = sale.who.clone() {
                 let shown = self.shown.entry((who, event.article.clone())).or_default();
                 shown.push((event.at, suggestion));
             }
             sale.suggestion = Some((Attribution::Ticket, suggestion));
-            if !self.is_of_repeat(line.as_ref(), &sale) {
+            if !self.is_of_repeat(&sale) {
                 counts = self.record(key_of_event(&id), &feedback, article)? == Recorded::Now;
             }
             if counts && kind.is_sale() {
-                sale.revenue = Some(self.count_sale(&sale, Attribution::Ticket, &suggestion));
+                self.count_sale(&mut sale, Attribution::Ticket, &suggestion);
             }
         } else if kind.is_sale() {
-            sale.suggestion = self.find_suggestion(event, line.as_ref());
-            counts = self.attribute(line.as_ref(), &mut sale);
+            sale.suggestion = self.find_suggestion(&sale);
+            counts = self.attribute(&mut sale);
         }
-        self.note_purchase(event, line.as_ref());
-        if let Some(line) = line.filter(|_| kind.is_sale()) {
+        self.note_purchase(&sale);
+        if let Some(line) = sale.line().filter(|_| kind.is_sale()) {
             self.sales.entry(line.clone()).or_default().push(sale.clone());
             if kind == FeedbackKind::Bought {
                 self.adopt(&line, &sale);
             }
         }
-        let customer = event.customer.as_ref().map(ToString::to_string);
+        let customer = sale.customer().map(str::to_owned);
         self.events.insert(id, (kind, event.article.to_string(), customer));
         let columns = self.changes.event_counts.entry((day_of(event.at), kind)).or_default();
         *columns.entry("events").or_default() += 1;
         *columns.entry("value").or_default() += event.value.unwrap_or_default();
         let attribution = sale.suggestion.map(|(by, _)| by);
-        self.changes.events.push((event, sale));
+        self.changes.events.push(sale);
         Ok(EventRecorded { recorded: Recorded::Now, attribution, counts })
     }
 
     /// Notes what a customer has since. A return says nothing of purchases of other orders, so one whose purchase is unknown waits for
     /// it.
-    fn note_purchase(&mut self, event: &'e Event, line: Option<&Line>) {
-        let Some(customer) = &event.customer else { return };
-        let earlier = line.and_then(|line| self.sales.get(line)).map_or(&[][..], |sales| sales);
+    fn note_purchase(&mut self, sale: &Sale) {
+        let Some(customer) = sale.customer() else { return };
+        let line = sale.line();
+        let earlier = line.as_ref().and_then(|line| self.sales.get(line)).map_or(&[][..], |sales| sales);
         let count = |kind| earlier.iter().filter(|sale| sale.kind == kind).count();
         let (bought, returned) = (count(FeedbackKind::Bought), count(FeedbackKind::Returned));
-        let more = match event.kind {
+        let more = match sale.kind {
             FeedbackKind::Bought => (1, i64::from(returned > bought)),
             FeedbackKind::Returned if line.is_none() || bought > returned => (0, 1),
             _ => return,
         };
-        let key = (customer.as_str(), event.article.as_str());
+        let key = (customer.to_owned(), sale.article.to_string());
         let (bought, returned, at) = self.changes.purchases.entry(key).or_insert((0, 0, i64::MIN));
         *bought += more.0;
         *returned += more.1;
-        *at = event.at.millis().max(*at);
+        *at = sale.at.millis().max(*at);
     }
 
     /// The suggestion of a sale without a ticket.
-    fn find_suggestion(&self, event: &Event, line: Option<&Line>) -> Option<(Attribution, Hash)> {
-        if event.kind == FeedbackKind::Bought {
-            return self.find_shown_last(Who::of(event)?, &event.article, event.at);
+    fn find_suggestion(&self, sale: &Sale) -> Option<(Attribution, Hash)> {
+        if sale.kind == FeedbackKind::Bought {
+            return self.find_shown_last(sale);
         }
-        let purchases = self.sales.get(line?)?.iter().filter(|sale| sale.kind == FeedbackKind::Bought);
+        let purchases =
+            self.sales.get(&sale.line()?)?.iter().filter(|sale| sale.kind == FeedbackKind::Bought);
         let suggestions = purchases.filter_map(|sale| Some((sale.revenue.is_none(), sale.suggestion?)));
         suggestions.min_by_key(|(is_repeat, (by, _))| (*is_repeat, *by)).map(|(_, suggestion)| suggestion)
     }
 
     /// The suggestion that someone was shown last within the window before a purchase.
-    fn find_shown_last(&self, who: Who, article: &ArticleId, at: Timestamp) -> Option<(Attribution, Hash)> {
-        let shown = self.shown.get(&(who, article.clone()))?.iter();
-        let in_time = shown.filter(|(shown_at, _)| *shown_at <= at && at <= *shown_at + self.window);
+    fn find_shown_last(&self, sale: &Sale) -> Option<(Attribution, Hash)> {
+        let Sale { who, article, at, .. } = sale;
+        let shown = self.shown.get(&(who.clone()?, article.clone()))?.iter();
+        let in_time = shown.filter(|(shown_at, _)| shown_at <= at && *at <= *shown_at + self.window);
         in_time.max().map(|(_, id)| (Attribution::Window, *id))
     }
 
     /// Whether a return, or a kept article, is of a purchase that does not count for its suggestion, because another one does.
-    fn is_of_repeat(&self, line: Option<&Line>, sale: &Sale) -> bool {
+    fn is_of_repeat(&self, sale: &Sale) -> bool {
         if !matches!(sale.kind, FeedbackKind::Returned | FeedbackKind::Kept) {
             return false;
         }
-        let (Some(sales), Some((_, id))) = (line.and_then(|line| self.sales.get(line)), sale.suggestion)
-        else {
-            return false;
-        };
+        let sales = sale.line().and_then(|line| self.sales.get(&line));
+        let (Some(sales), Some((_, id))) = (sales, sale.suggestion) else { return false };
         let of_suggestion = |other: &&Sale| {
             other.kind == FeedbackKind::Bought && other.suggestion.is_some_and(|(_, other)| other == id)
         };
@@ -418,9 +439,9 @@ impl<'e> Ledger<'e> {
     }
 
     /// Counts a sale without a ticket for its suggestion, and says whether it counts.
-    fn attribute(&mut self, line: Option<&Line>, sale: &mut Sale) -> bool {
+    fn attribute(&mut self, sale: &mut Sale) -> bool {
         let Some((by, id)) = sale.suggestion else { return false };
-        if self.is_of_repeat(line, sale) {
+        if self.is_of_repeat(sale) {
             return false;
         }
         let Some(suggestion) = self.suggestions.get(&id) else { return false };
@@ -433,14 +454,14 @@ impl<'e> Ledger<'e> {
             }
         };
         if counts {
-            sale.revenue = Some(self.count_sale(sale, by, &id));
+            self.count_sale(sale, by, &id);
         }
         counts
     }
 
-    /// Notes what a sale adds to the counts of its suggestion, besides the outcome by its ticket, and returns its revenue. A return
-    /// takes back at most what its purchase added.
-    fn count_sale(&mut self, sale: &Sale, by: Attribution, id: &Hash) -> i64 {
+    /// Notes what a sale adds to the counts of its suggestion, besides the outcome by its ticket. A return takes back at most what
+    /// its purchase added.
+    fn count_sale(&mut self, sale: &mut Sale, by: Attribution, id: &Hash) {
         let suggestion = self.suggestions.get_mut(id).expect("it was found before; this is a bug");
         let paid_back = |paid: i64, value: Option<i64>| value.map_or(paid, |value| value.min(paid));
         let value = sale.value.unwrap_or_default();
@@ -448,22 +469,24 @@ impl<'e> Ledger<'e> {
             FeedbackKind::Bought => ("window_bought", value),
             FeedbackKind::Returned => {
                 let bought = suggestion.sales.get(&(by, FeedbackKind::Bought));
-                ("window_returned", -paid_back(bought.map_or(0, |bought| bought.revenue), sale.value))
+                let paid = bought.and_then(|bought| bought.revenue).unwrap_or_default();
+                ("window_returned", -paid_back(paid, sale.value))
             }
             _ => ("window_kept", 0),
         };
         let mut added = revenue;
         if sale.kind == FeedbackKind::Bought
             && let Some(returned) = suggestion.sales.get_mut(&(by, FeedbackKind::Returned))
-            && returned.revenue == 0
+            && returned.revenue == Some(0)
         {
             // It named the ticket, and came first.
-            returned.revenue = -paid_back(value, returned.value);
-            added += returned.revenue;
-            self.changes.revenues.push((returned.id, returned.revenue));
+            let revenue = -paid_back(value, returned.value);
+            returned.revenue = Some(revenue);
+            added += revenue;
+            self.changes.change(returned.clone());
         }
-        let counted = CountedSale { id: sale.id, value: sale.value, revenue };
-        suggestion.sales.insert((by, sale.kind), counted);
+        sale.revenue = Some(revenue);
+        suggestion.sales.insert((by, sale.kind), sale.clone());
         let counts = self.changes.counts.entry(suggestion.counts.clone()).or_default();
         let (revenue_column, other) = match by {
             Attribution::Ticket => ("revenue", Attribution::Window),
@@ -479,13 +502,12 @@ impl<'e> Ledger<'e> {
             }
         }
         // An order is paid once, also if it is reported with a ticket and without.
-        let is_paid = suggestion.sales.get(&(other, sale.kind)).is_some_and(|sale| sale.revenue != 0);
+        let is_paid = suggestion.sales.get(&(other, sale.kind)).is_some_and(|sale| sale.revenue != Some(0));
         more.revenue = if is_paid { 0 } else { added };
         self.count_for_arm(id, more);
         if by == Attribution::Window && sale.kind == FeedbackKind::Returned {
             self.take_back(id);
         }
-        revenue
     }
 
     /// Returns that came before their purchase belong to its suggestion.
@@ -497,23 +519,22 @@ impl<'e> Ledger<'e> {
                 continue;
             }
             sale.suggestion = Some(suggestion);
-            self.attribute(Some(line), &mut sale);
-            self.changes.attributed.push(sale.clone());
+            self.attribute(&mut sale);
+            self.changes.change(sale.clone());
             self.sales.get_mut(line).expect("it was there; this is a bug")[place] = sale;
         }
     }
 
     /// Earlier purchases belong to what the events say was shown before them.
     fn attribute_earlier(&mut self) {
-        for (who, order, article, mut sale) in std::mem::take(&mut self.unclear) {
-            sale.suggestion = self.find_shown_last(who.clone(), &article, sale.at);
+        for mut sale in std::mem::take(&mut self.unclear) {
+            sale.suggestion = self.find_shown_last(&sale);
             if sale.suggestion.is_none() {
                 continue;
             }
-            let line = order.map(|order| (who, order, article));
-            self.attribute(line.as_ref(), &mut sale);
-            self.changes.attributed.push(sale.clone());
-            if let Some(line) = line {
+            self.attribute(&mut sale);
+            self.changes.change(sale.clone());
+            if let Some(line) = sale.line() {
                 let sales = self.sales.entry(line.clone()).or_default();
                 sales.retain(|other| other.id != sale.id);
                 sales.push(sale.clone());
@@ -670,7 +691,7 @@ mod tests {
             ledger.record_events(&shown);
             let bought = [at(hours, sale("4", FeedbackKind::Bought, 100))];
             let recorded = ledger.record_events(&bought)[0].clone().unwrap();
-            let (_, sale) = ledger.changes.events.last().unwrap();
+            let sale = ledger.changes.events.last().unwrap();
             let suggestion =
                 sale.suggestion.map(|(_, id)| ledger.suggestions[&id].shown.completion_id.clone());
             (recorded.attribution, suggestion)

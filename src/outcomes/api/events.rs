@@ -9,13 +9,14 @@ use atelier_core::{
 use atelier_files::EventRow;
 use axum::extract::{Request, State};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::routes;
 
+use super::acceptance::DaysQuery;
 use crate::{
     outcomes::{
         FeedbackKind,
-        acceptance::{USUAL_DAYS, money},
+        acceptance::money,
         events::{RowsError, Summary},
         sql::{
             acceptance::day_of,
@@ -244,15 +245,6 @@ async fn import(State(state): State<AppState>, request: Request) -> Result<Json<
     Ok(Json(SummaryBody { recorded, known, refused, errors }))
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct CountsQuery {
-    /// Counts events of the last days, including today (in UTC). 30 if it is not given.
-    #[param(minimum = 1, maximum = 3650, example = 30)]
-    days: Option<u32>,
-}
-
 /// Events by kind.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = EventCounts)]
@@ -277,18 +269,14 @@ struct CountBody {
 ///
 /// How many events happened in the last days, by kind, including events that are no longer kept.
 #[utoipa::path(get, path = "/events/counts", operation_id = "getEventCounts",
-    tag = "events", params(CountsQuery), responses(
+    tag = "events", params(DaysQuery), responses(
     (status = 200, description = "The counts", body = CountsBody),
 ))]
 async fn counts(
     State(state): State<AppState>,
-    Query(query): Query<CountsQuery>,
+    Query(query): Query<DaysQuery>,
 ) -> Result<Json<CountsBody>, Problem> {
-    let days = query.days.unwrap_or(USUAL_DAYS);
-    if !(1..=3650).contains(&days) {
-        let detail = format!("a period has 1 to 3650 days, found {days}");
-        return Err(Problem::invalid(vec![Finding::parameter("days", detail)]));
-    }
+    let days = query.read()?;
     let since = day_of(state.now()) + 1 - i64::from(days);
     let counts = state.store.events().counts(since).await?;
     let count = |(kind, events, value): (FeedbackKind, u64, i64)| CountBody {

@@ -99,6 +99,34 @@ pub enum CountedBy {
     Slot,
 }
 
+/// The names of what suggestions are counted by.
+pub(crate) struct Names {
+    /// In addresses.
+    pub(crate) word: &'static str,
+    /// In `feedback_counts`.
+    column: &'static str,
+    /// For people.
+    pub(crate) label: &'static str,
+}
+
+impl CountedBy {
+    pub const ALL: [Self; 7] =
+        [Self::Day, Self::Method, Self::Release, Self::Arm, Self::ArticleType, Self::Slot, Self::IsNew];
+
+    pub(crate) fn names(self) -> Names {
+        let (word, column, label) = match self {
+            Self::Day => ("day", "shown_day", "day"),
+            Self::Method => ("method", "method", "method"),
+            Self::Release => ("release", "release", "release"),
+            Self::Arm => ("arm", "arm", "experiment arm"),
+            Self::ArticleType => ("type", "article_type", "type of article"),
+            Self::Slot => ("slot", "slot", "place in the outfit"),
+            Self::IsNew => ("articles", "is_new", "known and new articles"),
+        };
+        Names { word, column, label }
+    }
+}
+
 /// The only suggestions that are counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CountedOnly {
@@ -145,15 +173,7 @@ impl Feedback<'_> {
         since_day: i64,
         only: &CountedOnly,
     ) -> Result<Vec<(String, Outcomes)>, StoreError> {
-        let column = match by {
-            CountedBy::Day => "shown_day",
-            CountedBy::Release => "release",
-            CountedBy::Method => "method",
-            CountedBy::Arm => "arm",
-            CountedBy::ArticleType => "article_type",
-            CountedBy::IsNew => "is_new",
-            CountedBy::Slot => "slot",
-        };
+        let column = by.names().column;
         let (condition, values) = only.condition(2)?;
         let sql = format!(
             "select cast({column} as text) as value, {SUMS} from feedback_counts

@@ -136,14 +136,6 @@ fn moment(at: Timestamp) -> String {
     calendar::moment(at.millis(), 1000, true)
 }
 
-impl Event {
-    /// Without a customer or a visitor who consented, an order must not be kept.
-    pub(crate) fn kept_order(&self) -> Option<&str> {
-        let is_someone = self.customer.is_some() || self.visitor.is_some();
-        self.order.as_deref().filter(|_| is_someone)
-    }
-}
-
 impl Events<'_> {
     /// Records events, each once for its id, in one transaction. An event without a ticket belongs to the suggestion of its
     /// article that its customer or visitor was shown last within `window`, also if that is reported later; a return, to the

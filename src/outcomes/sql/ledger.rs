@@ -20,8 +20,8 @@ use crate::{
     outcomes::{
         FeedbackKind,
         ledger::{
-            Changes, Columns, CountedSale, CountsRow, EventHash, Hash, Ledger, NewFeedback, Sale, Suggestion,
-            Who, hash_event, hash_suggestion, key_of_event,
+            Changes, Columns, CountsRow, EventHash, Hash, Ledger, NewFeedback, Sale, Suggestion, Who,
+            hash_event, hash_suggestion, key_of_event,
         },
     },
     platform::db::{
@@ -37,9 +37,6 @@ use crate::{
 const LOCK: i64 = 0x6665_6564;
 /// Events whose customers, visitors and articles one statement asks for.
 const TOGETHER: usize = 500;
-/// Of which [`StoredSale`] is read.
-const SELECT_SALES: &str = "select customer_id, visitor_hash, order_id, article_id, id_hash, kind, value, at, attribution, suggestion,
-    revenue from events";
 
 /// Waits for other transactions that count suggestions: what one of them reads must stay until it has written.
 pub(super) async fn take_turns(store: &Store, transaction: &mut AnyConnection) -> Result<(), StoreError> {
@@ -61,21 +58,6 @@ struct StoredFeedback {
     rules: CountedRules,
 }
 
-/// A sale as it is stored.
-struct StoredSale {
-    who: Who,
-    order: Option<String>,
-    article: ArticleId,
-    sale: Sale,
-}
-
-/// A sale that counts, by its suggestion, attribution and kind.
-struct StoredCount {
-    suggestion: Hash,
-    by: (Attribution, FeedbackKind),
-    sale: CountedSale,
-}
-
 fn digest<const N: usize>(bytes: Vec<u8>) -> Result<[u8; N], String> {
     bytes.try_into().map_err(|_| format!("not {N} bytes"))
 }
@@ -95,52 +77,29 @@ impl FromRow<'_, AnyRow> for StoredFeedback {
     }
 }
 
-impl FromRow<'_, AnyRow> for StoredSale {
+impl FromRow<'_, AnyRow> for Sale {
     fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
         let row = Record::new(row, "events", &"of a sale");
         let by: Option<Attribution> = row.parse_optional("attribution", |by: String| by.parse())?;
-        let suggestion = row.parse_optional("suggestion", digest)?;
         let who = match row.get("customer_id")? {
-            Some(customer) => Who::Customer(customer),
-            // Others are not asked for.
-            None => Who::Visitor(row.get("visitor_hash")?),
+            Some(customer) => Some(Who::Customer(customer)),
+            None => row.get::<Option<_>>("visitor_hash")?.map(Who::Visitor),
         };
         Ok(Self {
+            id: row.parse("id_hash", digest)?,
+            kind: row.parse("kind", |kind: String| kind.parse())?,
             who,
-            order: row.get("order_id")?,
             article: row.parse("article_id", |id: String| ArticleId::new(id))?,
-            sale: Sale {
-                id: row.parse("id_hash", digest)?,
-                kind: row.parse("kind", |kind: String| kind.parse())?,
-                value: row.get("value")?,
-                at: row.time("at")?,
-                suggestion: by.zip(suggestion),
-                revenue: row.get("revenue")?,
-            },
+            order: row.get("order_id")?,
+            value: row.get("value")?,
+            at: row.time("at")?,
+            suggestion: by.zip(row.parse_optional("suggestion", digest)?),
+            revenue: row.get("revenue")?,
         })
     }
 }
 
-impl FromRow<'_, AnyRow> for StoredCount {
-    fn from_row(row: &AnyRow) -> sqlx::Result<Self> {
-        let row = Record::new(row, "events", &"of a sale");
-        let (by, kind) = (
-            row.parse("attribution", |by: String| by.parse())?,
-            row.parse("kind", |kind: String| kind.parse())?,
-        );
-        Ok(Self {
-            suggestion: row.parse("suggestion", digest)?,
-            by: (by, kind),
-            sale: CountedSale {
-                id: row.parse("id_hash", digest)?,
-                value: row.get("value")?,
-                revenue: row.get("revenue")?,
-            },
-        })
-    }
-}
-
-impl Ledger<'_> {
+impl Ledger {
     /// Reads what feedback with these keys, and events, may belong to.
     pub(super) async fn read(
         store: &Store,
@@ -206,23 +165,21 @@ impl Ledger<'_> {
         connection: &mut AnyConnection,
         events: &[&Event],
     ) -> Result<(), StoreError> {
-        let mut found: Vec<StoredSale> = Vec::new();
+        let mut found: Vec<Sale> = Vec::new();
         for events in events.chunks(TOGETHER) {
             let (first, last) = period(events);
             let last = last + self.window_millis();
             let rest =
                 format!(" and kind = 'bought' and attribution is null and at between {first} and {last}");
             for person in ["customer_id", "visitor_hash"] {
-                let select = format!("{SELECT_SALES} where {person} in");
+                let select = format!("select * from events where {person} in");
                 found.extend(read_of(connection, &select, person, events, &rest).await?);
             }
         }
         // The first counts. One may be in several chunks.
-        found.sort_by_key(|one| (one.sale.at, one.sale.id));
-        found.dedup_by_key(|one| one.sale.id);
-        let unclear =
-            found.into_iter().map(|StoredSale { who, order, article, sale }| (who, order, article, sale));
-        self.unclear = unclear.collect();
+        found.sort_by_key(|one| (one.at, one.id));
+        found.dedup_by_key(|one| one.id);
+        self.unclear = found;
         Ok(())
     }
 
@@ -234,14 +191,14 @@ impl Ledger<'_> {
         events: &[&Event],
     ) -> Result<(), StoreError> {
         let sales = events.iter().filter(|event| event.kind.is_sale());
-        let earlier = self.unclear.iter().filter_map(|(_, order, ..)| order.as_deref());
-        let orders = distinct(sales.filter_map(|event| event.kept_order()).chain(earlier));
-        let select = format!("{SELECT_SALES} where order_id in");
+        let earlier = self.unclear.iter().filter_map(|sale| sale.order.as_deref());
+        let orders = distinct(sales.filter_map(|event| event.order.as_deref()).chain(earlier));
+        let select = "select * from events where order_id in";
         let rest = " and kind in ('bought', 'returned', 'kept')";
-        let rows: Vec<StoredSale> = in_transaction(connection, dialect, &select, &orders, rest).await?;
-        for StoredSale { who, order, article, sale } in rows {
-            if let Some(order) = order {
-                self.sales.entry((who, order, article)).or_default().push(sale);
+        let rows: Vec<Sale> = in_transaction(connection, dialect, select, &orders, rest).await?;
+        for sale in rows {
+            if let Some(line) = sale.line() {
+                self.sales.entry(line).or_default().push(sale);
             }
         }
         Ok(())
@@ -318,13 +275,14 @@ impl Ledger<'_> {
                 suggestion.feedback.insert(row.event.kind, row.day.is_some());
             }
         }
-        let select =
-            "select suggestion, attribution, kind, id_hash, value, revenue from events where suggestion in";
+        let select = "select * from events where suggestion in";
         let rest = " and revenue is not null";
-        let counted: Vec<StoredCount> = in_transaction(connection, dialect, select, &ids, rest).await?;
-        for StoredCount { suggestion, by, sale } in counted {
-            if let Some(suggestion) = self.suggestions.get_mut(&suggestion) {
-                suggestion.sales.insert(by, sale);
+        let counted: Vec<Sale> = in_transaction(connection, dialect, select, &ids, rest).await?;
+        for sale in counted {
+            if let Some((by, id)) = sale.suggestion
+                && let Some(suggestion) = self.suggestions.get_mut(&id)
+            {
+                suggestion.sales.insert((by, sale.kind), sale);
             }
         }
         let of_experiments = named.iter().filter(|event| event.arm.is_some() && event.customer.is_some());
@@ -339,18 +297,7 @@ impl Ledger<'_> {
     /// Writes what changed, the counts last and in the order of their keys.
     pub(super) async fn write(self, store: &Store, connection: &mut AnyConnection) -> Result<(), StoreError> {
         let Self { suggestions, changes, .. } = self;
-        let Changes {
-            feedback,
-            taken_back,
-            events,
-            attributed,
-            revenues,
-            counts,
-            rules,
-            arms,
-            event_counts,
-            purchases,
-        } = changes;
+        let Changes { feedback, taken_back, events, counts, rules, arms, event_counts, purchases } = changes;
         let mut ids = BTreeMap::new();
         for (row, columns) in counts {
             let id = add_to_counts(connection, &row, columns).await?;
@@ -391,16 +338,18 @@ impl Ledger<'_> {
         }
         let insert = "insert into events (id_hash, kind, customer_id, visitor_hash, article_id, order_id, value, at, attribution,
             suggestion, shown_day, counts_id, revenue) values";
+        let conflict = "on conflict (id_hash) do update set attribution = excluded.attribution, suggestion = excluded.suggestion,
+            shown_day = excluded.shown_day, counts_id = excluded.counts_id, revenue = excluded.revenue";
         let place_of = |sale: &Sale| sale.revenue.and(sale.suggestion).and_then(|(_, id)| place(&id));
-        insert_all(connection, store.dialect, (insert, ""), &events, |(event, sale), values| {
+        insert_all(connection, store.dialect, (insert, conflict), &events, |sale, values| {
             values.add(&sale.id[..])?;
-            values.add(event.kind.as_str())?;
-            values.add(event.customer.as_ref().map(CustomerId::as_str))?;
-            values.add(event.visitor.as_deref().map(|visitor| hash_event(visitor).to_vec()))?;
-            values.add(event.article.as_str())?;
-            values.add(event.kept_order())?;
-            values.add(event.value)?;
-            values.add(event.at.millis())?;
+            values.add(sale.kind.as_str())?;
+            values.add(sale.customer())?;
+            values.add(if let Some(Who::Visitor(hash)) = &sale.who { Some(&hash[..]) } else { None })?;
+            values.add(sale.article.as_str())?;
+            values.add(sale.order.as_deref())?;
+            values.add(sale.value)?;
+            values.add(sale.at.millis())?;
             values.add(sale.suggestion.as_ref().map(|(by, _)| by.as_str()))?;
             values.add(sale.suggestion.as_ref().map(|(_, id)| &id[..]))?;
             values.add(place_of(sale).map(|(day, _)| day))?;
@@ -408,13 +357,6 @@ impl Ledger<'_> {
             values.add(sale.revenue)
         })
         .await?;
-        for sale in attributed {
-            write_attribution(connection, &sale, place_of(&sale)).await?;
-        }
-        for (id, revenue) in revenues {
-            let update = sqlx::query("update events set revenue = $2 where id_hash = $1");
-            update.bind(&id[..]).bind(revenue).execute(&mut *connection).await?;
-        }
         write_purchases(connection, store.dialect, purchases.into_iter().collect()).await?;
         for ((day, kind), columns) in event_counts {
             let sql = adding("event_counts", &["day", "kind"], &columns);
@@ -429,32 +371,11 @@ impl Ledger<'_> {
     }
 }
 
-/// Stores how a sale that was recorded before belongs to a suggestion.
-async fn write_attribution(
-    connection: &mut AnyConnection,
-    sale: &Sale,
-    place: Option<(i64, i64)>,
-) -> Result<(), StoreError> {
-    sqlx::query(
-        "update events set attribution = $2, suggestion = $3, shown_day = $4, counts_id = $5, revenue = $6
-         where id_hash = $1",
-    )
-    .bind(&sale.id[..])
-    .bind(sale.suggestion.as_ref().map(|(by, _)| by.as_str()))
-    .bind(sale.suggestion.as_ref().map(|(_, id)| &id[..]))
-    .bind(place.map(|(day, _)| day))
-    .bind(place.map(|(_, id)| id))
-    .bind(sale.revenue)
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
 /// What customers bought and returned: of each customer and article how often, and when last.
 async fn write_purchases(
     connection: &mut AnyConnection,
     dialect: Dialect,
-    purchases: Vec<((&str, &str), (i64, i64, i64))>,
+    purchases: Vec<((String, String), (i64, i64, i64))>,
 ) -> Result<(), StoreError> {
     let insert = "insert into purchases (customer_id, article_id, bought, returned, at) values";
     let conflict =
@@ -463,7 +384,7 @@ async fn write_purchases(
         at = case when excluded.at > purchases.at then excluded.at else purchases.at end";
     insert_all(connection, dialect, (insert, conflict), &purchases, |(of, counts), values| {
         let ((customer, article), (bought, returned, at)) = (of, counts);
-        [customer, article].into_iter().try_for_each(|id| values.add(*id))?;
+        [customer, article].into_iter().try_for_each(|id| values.add(id.as_str()))?;
         [bought, returned, at].into_iter().try_for_each(|number| values.add(*number))
     })
     .await
