@@ -333,7 +333,7 @@ from outfits where import <> (select number from running_import) or old_split is
 
 create table feedback_events (
     key_hash bytea not null,
-    fact bytea,
+    suggestion bytea,
     kind text collate "C" not null,
     completion_id text collate "C" not null,
     slot bigint not null,
@@ -350,7 +350,7 @@ create table feedback_events (
     reason text collate "C",
     rules bytea,
     constraint feedback_events_key_unique primary key (key_hash),
-    constraint feedback_events_fact_unique unique (fact),
+    constraint feedback_events_suggestion_unique unique (suggestion, kind),
     constraint feedback_events_customer_known
         foreign key (customer_id) references customers (id) on delete set null,
     constraint feedback_events_kind_valid check (kind in ('shown', 'accepted', 'rejected', 'bought', 'returned', 'kept'))
@@ -397,20 +397,20 @@ create table events (
     value bigint,
     at bigint not null,
     attribution text collate "C",
-    shown_fact bytea,
+    suggestion bytea,
     shown_day bigint,
     counts_id bigint,
     revenue bigint,
     constraint events_id_unique unique (id_hash),
     constraint events_customer_known foreign key (customer_id) references customers (id) on delete cascade,
-    constraint events_kind_valid check (kind in ('viewed', 'added', 'bought', 'returned', 'kept', 'rejected')),
+    constraint events_kind_valid check (kind in ('shown', 'accepted', 'rejected', 'bought', 'returned', 'kept')),
     constraint events_attribution_valid check (attribution in ('ticket', 'window'))
 );
 
 create index events_by_customer on events (customer_id, shown_day) where customer_id is not null;
 create index events_by_visitor on events (visitor_hash, at) where visitor_hash is not null;
 create index events_by_order on events (order_id) where order_id is not null;
-create index events_by_suggestion on events (shown_fact) where shown_fact is not null;
+create index events_by_suggestion on events (suggestion) where suggestion is not null;
 create index events_by_time on events (at);
 
 create table event_counts (

@@ -475,9 +475,9 @@ create table feedback_events (
     -- SHA-256 of the caller's idempotency key: a report that is sent again changes nothing. Only its hash, because such keys
     -- may contain a customer's id, and events keep no trace of an erased person.
     key_hash blob not null,
-    -- SHA-256 over completion, slot, article and kind, in the first report that says so. Null in repeats, which figures leave
+    -- SHA-256 over completion, slot and article, in the first report of the kind. Null in repeats, which figures leave
     -- out; they stay because a suggestion may be accepted, rejected and accepted again.
-    fact blob,
+    suggestion blob,
     kind text not null,
     completion_id text not null,
     slot integer not null,
@@ -505,7 +505,7 @@ create table feedback_events (
     constraint feedback_events_key_unique primary key (key_hash),
     -- Two replicas that record the same purchase at the same time count it once. It also finds the event `shown` of a
     -- suggestion.
-    constraint feedback_events_fact_unique unique (fact),
+    constraint feedback_events_suggestion_unique unique (suggestion, kind),
     constraint feedback_events_customer_known
         foreign key (customer_id) references customers (id) on delete set null,
     constraint feedback_events_kind_valid check (kind in ('shown', 'accepted', 'rejected', 'bought', 'returned', 'kept'))
@@ -576,9 +576,9 @@ create table events (
     -- As revenue in feedback_counts.
     value integer,
     at integer not null,
-    -- How it belongs to a suggestion, and the fact of that suggestion's event `shown` in feedback_events. Null if it does not.
+    -- How it belongs to a suggestion, as feedback_events has it. Null if it does not.
     attribution text,
-    shown_fact blob,
+    suggestion blob,
     -- In purchases, returns and kept articles that feedback_counts has: the day on which the suggestion was shown, and the row.
     shown_day integer,
     counts_id integer,
@@ -586,7 +586,7 @@ create table events (
     revenue integer,
     constraint events_id_unique unique (id_hash),
     constraint events_customer_known foreign key (customer_id) references customers (id) on delete cascade,
-    constraint events_kind_valid check (kind in ('viewed', 'added', 'bought', 'returned', 'kept', 'rejected')),
+    constraint events_kind_valid check (kind in ('shown', 'accepted', 'rejected', 'bought', 'returned', 'kept')),
     constraint events_attribution_valid check (attribution in ('ticket', 'window'))
 ) strict;
 
@@ -597,7 +597,7 @@ create index events_by_visitor on events (visitor_hash, at) where visitor_hash i
 -- A return finds its purchase, which may come later.
 create index events_by_order on events (order_id) where order_id is not null;
 -- One purchase of a suggestion counts.
-create index events_by_suggestion on events (shown_fact) where shown_fact is not null;
+create index events_by_suggestion on events (suggestion) where suggestion is not null;
 -- Old ones are removed.
 create index events_by_time on events (at);
 

@@ -9,7 +9,7 @@ pub(crate) mod page;
 mod sql;
 pub mod statistics;
 
-pub(crate) use self::sql::{add as add_outcome, is_first, shown_to};
+pub(crate) use self::sql::add as add_outcome;
 
 pub use self::sql::{ArmCounts, ArmCustomer, ArmSums, ExperimentCounts};
 

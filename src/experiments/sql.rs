@@ -6,7 +6,7 @@ use futures_util::Stream;
 use sqlx::{AnyConnection, AssertSqlSafe, FromRow, Row, any::AnyRow, query::Query};
 
 use crate::{
-    outcomes::{FeedbackEvent, FeedbackKind},
+    outcomes::FeedbackKind,
     platform::db::{
         Store, StoreError,
         pages::{self, PART},
@@ -167,36 +167,6 @@ impl FromRow<'_, AnyRow> for ArmCustomer {
         let (number, arm) = (row.try_get("seq")?, row.try_get("arm")?);
         Ok(Self { number, arm, counts: ArmCounts::from_row(row)? })
     }
-}
-
-/// Whether these events `shown`, which were stored just now, are the first ones of their completion for its customer.
-pub(crate) async fn is_first(
-    connection: &mut AnyConnection,
-    event: &FeedbackEvent,
-    stored_now: usize,
-) -> Result<bool, StoreError> {
-    let all: i64 = sqlx::query_scalar(
-        "select count(*) from feedback_events
-         where completion_id = $1 and kind = 'shown' and fact is not null and customer_id = $2",
-    )
-    .bind(event.completion_id.as_str())
-    .bind(event.customer.as_ref().map(CustomerId::as_str))
-    .fetch_one(connection)
-    .await?;
-    Ok(usize::try_from(all) == Ok(stored_now))
-}
-
-/// The customer who saw a suggestion, found by the fact of its event `shown`.
-pub(crate) async fn shown_to(
-    connection: &mut AnyConnection,
-    shown_fact: &[u8; 32],
-) -> Result<Option<String>, StoreError> {
-    let found: Option<Option<String>> =
-        sqlx::query_scalar("select customer_id from feedback_events where fact = $1")
-            .bind(&shown_fact[..])
-            .fetch_optional(connection)
-            .await?;
-    Ok(found.flatten())
 }
 
 /// Adds to a customer's counts. A customer who was erased since has none.

@@ -21,15 +21,7 @@ pub const USUAL_DAYS: u32 = 30;
 /// What acceptance is shown by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum By {
-    Day,
-    Method,
-    Release,
-    Arm,
-    Type,
-    /// Articles that the release was trained with, and new ones.
-    Articles,
-    /// The place in the outfit, from 0.
-    Slot,
+    Counted(CountedBy),
     /// A feature of the customers, as their profiles have it now.
     Feature(String),
 }
@@ -38,19 +30,12 @@ pub enum By {
 const FEATURE: &str = "customer.";
 
 impl By {
-    /// Those that need no schema.
-    pub const PLAIN: [By; 7] = [By::Day, By::Method, By::Release, By::Arm, By::Type, By::Slot, By::Articles];
+    pub const DAY: Self = Self::Counted(CountedBy::Day);
 
     /// The name of its values, for people.
     pub fn label(&self, schema: &Schema) -> String {
         match self {
-            Self::Day => "day".into(),
-            Self::Method => "method".into(),
-            Self::Release => "release".into(),
-            Self::Arm => "experiment arm".into(),
-            Self::Type => "type of article".into(),
-            Self::Slot => "place in the outfit".into(),
-            Self::Articles => "known and new articles".into(),
+            Self::Counted(by) => by.names().label.into(),
             Self::Feature(name) => {
                 schema.feature(name).map_or_else(|| name.clone(), |known| known.label.clone())
             }
@@ -60,16 +45,10 @@ impl By {
 
 impl fmt::Display for By {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Day => "day",
-            Self::Method => "method",
-            Self::Release => "release",
-            Self::Arm => "arm",
-            Self::Type => "type",
-            Self::Slot => "slot",
-            Self::Articles => "articles",
-            Self::Feature(name) => return write!(f, "{FEATURE}{name}"),
-        })
+        match self {
+            Self::Counted(by) => f.write_str(by.names().word),
+            Self::Feature(name) => write!(f, "{FEATURE}{name}"),
+        }
     }
 }
 
@@ -80,9 +59,10 @@ impl FromStr for By {
         if let Some(name) = text.strip_prefix(FEATURE) {
             return Ok(Self::Feature(name.to_owned()));
         }
-        Self::PLAIN.into_iter().find(|by| by.to_string() == text).ok_or_else(|| {
-            let names: Vec<String> = Self::PLAIN.iter().map(ToString::to_string).collect();
-            format!("expected {} or {FEATURE} with a feature’s name, found {text:?}", names.join(", "))
+        let known = CountedBy::ALL.into_iter().find(|by| by.names().word == text);
+        known.map(Self::Counted).ok_or_else(|| {
+            let words = CountedBy::ALL.map(|by| by.names().word).join(", ");
+            format!("expected {words} or {FEATURE} with a feature’s name, found {text:?}")
         })
     }
 }
@@ -114,13 +94,7 @@ pub async fn acceptance(
 ) -> Result<Acceptance, AcceptanceError> {
     let since = day_of(now) + 1 - i64::from(days);
     let column = match by {
-        By::Day => CountedBy::Day,
-        By::Method => CountedBy::Method,
-        By::Release => CountedBy::Release,
-        By::Arm => CountedBy::Arm,
-        By::Type => CountedBy::ArticleType,
-        By::Articles => CountedBy::IsNew,
-        By::Slot => CountedBy::Slot,
+        By::Counted(column) => *column,
         By::Feature(name) => {
             let feature = schema.feature(name);
             let feature = feature.ok_or_else(|| AcceptanceError::NoFeature(name.clone()))?;
@@ -131,24 +105,24 @@ pub async fn acceptance(
     let mut total = Outcomes::default();
     for (value, outcomes) in &mut rows {
         total += *outcomes;
-        *value = describe(by, std::mem::take(value));
+        *value = describe(column, std::mem::take(value));
     }
-    match by {
-        By::Day => rows.sort_by(|one, other| one.0.cmp(&other.0)),
-        By::Slot => rows.sort_by_key(|(slot, _)| slot.parse().unwrap_or(u32::MAX)),
+    match column {
+        CountedBy::Day => rows.sort_by(|one, other| one.0.cmp(&other.0)),
+        CountedBy::Slot => rows.sort_by_key(|(slot, _)| slot.parse().unwrap_or(u32::MAX)),
         _ => rows.sort_by_key(|(_, outcomes)| std::cmp::Reverse(outcomes.shown)),
     }
     Ok(Acceptance { rows, total })
 }
 
-fn describe(by: &By, value: String) -> String {
+fn describe(by: CountedBy, value: String) -> String {
     match (by, value.as_str()) {
-        (By::Day, _) => value.parse().map_or(value, calendar::date),
-        (By::Arm, "") => "no experiment".into(),
-        (By::Type, "") => "not in the catalogue".into(),
-        (By::Articles, "0") => "known".into(),
-        (By::Articles, "1") => "new".into(),
-        (By::Articles, _) => "not recorded".into(),
+        (CountedBy::Day, _) => value.parse().map_or(value, calendar::date),
+        (CountedBy::Arm, "") => "no experiment".into(),
+        (CountedBy::ArticleType, "") => "not in the catalogue".into(),
+        (CountedBy::IsNew, "0") => "known".into(),
+        (CountedBy::IsNew, "1") => "new".into(),
+        (CountedBy::IsNew, _) => "not recorded".into(),
         _ => value,
     }
 }

@@ -4,23 +4,24 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use atelier_core::domain::{ArticleId, CustomerId, Timestamp};
+use atelier_core::domain::{ArticleId, Timestamp};
 use atelier_files::{EventRow, FileError, Rows};
 
 use super::{
-    feedback::{ReportError, check_id, describe},
+    FeedbackKind,
+    feedback::{Report, ReportError, check_id, insert_refused, with_ticket},
     sql::{
         acceptance::SuggestedArticle,
-        events::{Attribution, Event, EventKind, EventRecorded},
+        events::{Attribution, Event, EventRecorded},
         feedback::{FeedbackEvent, Recorded},
     },
 };
 use crate::{
     catalogue::changes::Copies,
-    completion::tickets::{Key, Ticket, TicketError, Tickets, of_caller},
+    completion::tickets::{Key, Ticket, TicketError, Tickets},
     config::EventTerms,
     platform::{
-        db::{Conflict, Store, StoreError},
+        db::{Store, StoreError},
         fault::Fault,
         http::AppState,
     },
@@ -88,12 +89,8 @@ impl Recorder<'_> {
             }
         }
         let recorded = self.store.events().record(&events, self.terms.window).await?;
-        let mut recorded = events.iter().zip(recorded).map(|(event, result)| self.finish(event, result));
-        let result = |refused: Option<ReportError>| match refused {
-            Some(error) => Err(error),
-            None => recorded.next().expect("every other event has a result; this is a bug"),
-        };
-        let results: Vec<_> = refused.into_iter().map(result).collect();
+        let recorded = events.iter().zip(recorded).map(|(event, result)| Ok(self.finish(event, result?)));
+        let results = insert_refused(refused, recorded);
         if let Some(copies) = self.copies {
             copies.releases.exposure().add_refused(results.iter().filter(|result| result.is_err()).count());
         }
@@ -180,8 +177,8 @@ impl Recorder<'_> {
     ) -> Result<Event, ReportError> {
         let EventRow { id, kind, customer, visitor, consent, order, value, time, is_date, ticket, .. } =
             report;
-        let kind: EventKind =
-            kind.parse().map_err(|reason| ReportError::Fault(Fault::new("kind", reason)))?;
+        let kind = FeedbackKind::from_shop_word(&kind)
+            .map_err(|reason| ReportError::Fault(Fault::new("kind", reason)))?;
         let is_said = |text: &String| !text.trim().is_empty();
         let (order, visitor) = (order.filter(is_said), visitor.filter(is_said));
         let at = self.check_time(time, now).map_err(ReportError::Fault)?;
@@ -240,59 +237,39 @@ impl Recorder<'_> {
             return Err(ReportError::Fault(Fault::new("ticket", detail)));
         };
         let number = |number: usize| u32::try_from(number).expect("a ticket is short; this is a bug");
-        let rules = ticket.rules_of(number(slot));
-        let article = SuggestedArticle { rules, ..describe(live, &ticket.release, &event.article) };
-        let completion_id = if ticket.is_shared {
-            // Without either, an event's own id tells who it is of.
-            let customer = event.customer.as_ref().map(CustomerId::as_str);
-            of_caller(id, &key, customer.or(visitor).unwrap_or(&event.id))
-        } else {
-            id.to_owned()
-        };
-        let feedback = FeedbackEvent {
-            kind: event.kind.of_suggestion(),
-            completion_id,
+        let report = Report {
+            id: event.id.clone(),
+            completion_id: id.to_owned(),
+            kind: event.kind,
             slot: number(slot),
             article: event.article.clone(),
-            rank: number(rank),
-            release: ticket.release,
-            method: ticket.method,
-            arm: ticket.arm,
+            rank: None,
             customer: event.customer.clone(),
-            at: event.at,
-            reason: None,
+            visitor: visitor.map(str::to_owned),
+            from_page: false,
         };
+        let (_, feedback, article) = with_ticket(report, ticket, &key, number(rank), live, event.at);
         Ok(Some((feedback, article)))
     }
 
     /// Counts an event, and brings the customer's profile in memory up to date.
-    fn finish(
-        self,
-        event: &Event,
-        recorded: Result<EventRecorded, StoreError>,
-    ) -> Result<EventRecorded, ReportError> {
-        let recorded = recorded.map_err(|error| match error {
-            StoreError::Conflict(Conflict::UnknownCustomer) => {
-                ReportError::Fault(Fault::new("customer", error.to_string()))
-            }
-            error => error.into(),
-        })?;
-        let Some(copies) = self.copies else { return Ok(recorded) };
+    fn finish(self, event: &Event, recorded: EventRecorded) -> EventRecorded {
+        let Some(copies) = self.copies else { return recorded };
         let exposure = copies.releases.exposure();
         exposure.add_shop_event(event.kind, recorded);
         if let (true, Some((_, article))) = (recorded.counts, &event.suggestion)
             && recorded.attribution == Some(Attribution::Ticket)
             && let Some(is_new) = article.is_new
         {
-            exposure.add_event(event.kind.of_suggestion(), is_new);
+            exposure.add_event(event.kind, is_new);
         }
         if let Some(customer) = &event.customer
             && recorded.recorded == Recorded::Now
-            && matches!(event.kind, EventKind::Bought | EventKind::Returned)
+            && matches!(event.kind, FeedbackKind::Bought | FeedbackKind::Returned)
         {
             copies.profiles.forget(customer);
         }
-        Ok(recorded)
+        recorded
     }
 }
 

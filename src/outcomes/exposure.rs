@@ -8,9 +8,9 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::sql::{
-    events::{EventKind, EventRecorded},
-    feedback::{FeedbackKind, Recorded},
+use super::{
+    FeedbackKind,
+    sql::{events::EventRecorded, feedback::Recorded},
 };
 use crate::completion::Completion;
 
@@ -40,15 +40,6 @@ struct ShopEventLabels {
     result: &'static str,
 }
 
-const EVENTS: [FeedbackKind; 6] = [
-    FeedbackKind::Shown,
-    FeedbackKind::Accepted,
-    FeedbackKind::Rejected,
-    FeedbackKind::Bought,
-    FeedbackKind::Returned,
-    FeedbackKind::Kept,
-];
-
 impl Default for Exposure {
     fn default() -> Self {
         let exposure = Self {
@@ -59,12 +50,12 @@ impl Default for Exposure {
         // Starting at zero, so that the first one shows as an increase.
         for is_new in [false, true] {
             exposure.add_suggestions(is_new, 0);
-            for kind in EVENTS {
+            for kind in FeedbackKind::ALL {
                 exposure.add_events(kind, is_new, 0);
             }
         }
-        for kind in EventKind::ALL {
-            exposure.add_shop_events(kind.as_str(), "recorded", 0);
+        for kind in FeedbackKind::ALL {
+            exposure.add_shop_events(kind.shop_word(), "recorded", 0);
         }
         exposure.add_refused(0);
         exposure
@@ -105,9 +96,9 @@ impl Exposure {
         self.add_events(kind, is_new, 1);
     }
 
-    pub(crate) fn add_shop_event(&self, kind: EventKind, recorded: EventRecorded) {
+    pub(crate) fn add_shop_event(&self, kind: FeedbackKind, recorded: EventRecorded) {
         let result = if recorded.recorded == Recorded::Now { "recorded" } else { "known" };
-        self.add_shop_events(kind.as_str(), result, 1);
+        self.add_shop_events(kind.shop_word(), result, 1);
     }
 
     pub(crate) fn add_refused(&self, count: usize) {

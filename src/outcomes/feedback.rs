@@ -13,10 +13,11 @@ use atelier_files::AcceptedOutfit;
 use futures_util::{Stream, stream};
 
 use super::{
+    FeedbackKind,
     exposure::Exposure,
     sql::{
         acceptance::{CountedRules, SuggestedArticle, day_of},
-        feedback::{FeedbackEvent, FeedbackKind, Recorded, RefusalReason},
+        feedback::{FeedbackEvent, Recorded, RefusalReason},
     },
 };
 use crate::{
@@ -62,7 +63,18 @@ pub enum ReportError {
     #[error(transparent)]
     Ticket(#[from] TicketError),
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(StoreError),
+}
+
+impl From<StoreError> for ReportError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Conflict(Conflict::UnknownCustomer) => {
+                Self::Fault(Fault::new("customer", error.to_string()))
+            }
+            error => Self::Store(error),
+        }
+    }
 }
 
 /// An event that its ticket confirms: its id, and what is stored.
@@ -76,10 +88,8 @@ pub async fn record(
     report: Report,
     now: Timestamp,
 ) -> Result<Recorded, ReportError> {
-    let confirmed = confirm(store, releases, tickets, report, now).await?;
-    let (id, event, article) = &confirmed;
-    let recorded = store.feedback().record(id, event, article).await;
-    finish(releases, &confirmed, recorded)
+    let mut recorded = record_all(store, releases, tickets, [(report, now)]).await?;
+    recorded.pop().expect("a report has a result; this is a bug")
 }
 
 /// Records events, each with its time, in one transaction; gives the result of each.
@@ -103,12 +113,24 @@ pub async fn record_all(
         }
     }
     let recorded = store.feedback().record_all(&events).await?;
-    let mut recorded = events.iter().zip(recorded).map(|(event, result)| finish(releases, event, result));
+    let finish = |((_, event, article), result): (&Confirmed, Result<Recorded, StoreError>)| {
+        let recorded = result?;
+        count(releases.exposure(), recorded, event.kind, article);
+        Ok(recorded)
+    };
+    Ok(insert_refused(refused, events.iter().zip(recorded).map(finish)))
+}
+
+/// The results of all events: of the refused ones their errors, of the others these.
+pub(super) fn insert_refused<T>(
+    refused: Vec<Option<ReportError>>,
+    mut others: impl Iterator<Item = Result<T, ReportError>>,
+) -> Vec<Result<T, ReportError>> {
     let result = |refused: Option<ReportError>| match refused {
         Some(error) => Err(error),
-        None => recorded.next().expect("every other event has a result; this is a bug"),
+        None => others.next().expect("every other event has a result; this is a bug"),
     };
-    Ok(refused.into_iter().map(result).collect())
+    refused.into_iter().map(result).collect()
 }
 
 async fn confirm(
@@ -130,15 +152,26 @@ async fn confirm(
         let detail = format!("there is no article {}", report.article);
         return Err(ReportError::Fault(Fault::new("article", detail)));
     }
+    Ok(with_ticket(report, ticket, &key, rank.number(), releases.current().as_deref(), now))
+}
+
+/// A report with what its ticket says. Its customer or visitor tells apart those who share a completion; without either, its id does.
+pub(super) fn with_ticket(
+    report: Report,
+    ticket: Ticket,
+    key: &Key,
+    rank: u32,
+    live: Option<&LiveRelease>,
+    at: Timestamp,
+) -> Confirmed {
     let article = SuggestedArticle {
         rules: ticket.rules_of(report.slot),
-        ..describe(releases.current().as_deref(), &ticket.release, &report.article)
+        ..describe(live, &ticket.release, &report.article)
     };
     let id = if report.from_page { format!("page\n{}", report.id) } else { report.id };
     let completion_id = if ticket.is_shared {
         let customer = report.customer.as_ref().map(CustomerId::as_str);
-        // Without either, an event's own id tells who it is of.
-        of_caller(&report.completion_id, &key, customer.or(report.visitor.as_deref()).unwrap_or(&id))
+        of_caller(&report.completion_id, key, customer.or(report.visitor.as_deref()).unwrap_or(&id))
     } else {
         report.completion_id
     };
@@ -147,30 +180,15 @@ async fn confirm(
         completion_id,
         slot: report.slot,
         article: report.article,
-        rank: rank.number(),
+        rank,
         method: ticket.method,
         release: ticket.release,
         arm: ticket.arm,
         customer: report.customer,
-        at: now,
+        at,
         reason: None,
     };
-    Ok((id, event, article))
-}
-
-fn finish(
-    releases: &Releases,
-    (_, event, article): &Confirmed,
-    recorded: Result<Recorded, StoreError>,
-) -> Result<Recorded, ReportError> {
-    let recorded = recorded.map_err(|error| match error {
-        StoreError::Conflict(Conflict::UnknownCustomer) => {
-            ReportError::Fault(Fault::new("customer", error.to_string()))
-        }
-        error => error.into(),
-    })?;
-    count(releases.exposure(), recorded, event.kind, article);
-    Ok(recorded)
+    (id, event, article)
 }
 
 /// Counts an event that is not a repetition.
@@ -267,8 +285,13 @@ pub async fn record_shown(store: &Store, viewing: &Viewing<'_>, seen: &[Seen]) -
         (key_of(&viewing.name(*slot, &event.article), FeedbackKind::Shown), event, article)
     };
     let events: Vec<_> = seen.iter().map(event).collect();
-    for article in store.feedback().record_new(&events).await? {
-        count(&viewing.live.exposure, Recorded::Now, FeedbackKind::Shown, article);
+    for ((.., article), recorded) in events.iter().zip(store.feedback().record_all(&events).await?) {
+        match recorded {
+            Ok(recorded) => count(&viewing.live.exposure, recorded, FeedbackKind::Shown, article),
+            // It was shown before, elsewhere in the outfit.
+            Err(StoreError::Conflict(Conflict::FeedbackDiffers)) => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }

@@ -5,14 +5,17 @@ pub(crate) mod api;
 pub mod events;
 pub mod exposure;
 pub mod feedback;
+mod kind;
+mod ledger;
 pub(crate) mod page;
 mod sql;
 mod wording;
 
-pub use self::sql::{
-    acceptance::{
-        CountedBy, CountedOnly, CountedRules, Outcomes, RuleOutcomes, Sales, SuggestedArticle, day_of,
+pub use self::{
+    kind::FeedbackKind,
+    sql::{
+        acceptance::{CountedBy, CountedOnly, CountedRules, Outcomes, Sales, SuggestedArticle, day_of},
+        events::{Attribution, Bought, Event, EventRecorded, Events, Purchase, StoredEvent},
+        feedback::{Feedback, FeedbackCounts, FeedbackEvent, Recorded, RefusalReason},
     },
-    events::{Attribution, Bought, Event, EventKind, EventRecorded, Events, Purchase, StoredEvent},
-    feedback::{Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded, RefusalReason},
 };

@@ -26,10 +26,7 @@ use crate::{
     catalogue::resource::Resource,
     customers::{CustomerNote, api::CustomerBody},
     experiments::api::CustomerArmBody,
-    outcomes::api::{
-        events::{EventStored, PurchaseBody},
-        feedback::FeedbackStored,
-    },
+    outcomes::{Purchase, StoredEvent, api::feedback::FeedbackStored},
     outfits::api::OutfitBody,
     people::Scope,
     platform::{
@@ -63,9 +60,9 @@ struct CustomerExport {
     /// Stylists' notes about the customer.
     notes: Vec<NoteBody>,
     feedback: Vec<FeedbackStored>,
-    events: Vec<EventStored>,
+    events: Vec<StoredEvent>,
     /// What models see beside the profile's own list.
-    purchases: Vec<PurchaseBody>,
+    purchases: Vec<Purchase>,
     /// Outcomes of suggestions in the arms of experiments.
     experiments: Vec<CustomerArmBody>,
     /// The audit log's entries about the customer.
@@ -162,8 +159,8 @@ async fn export(State(state): State<AppState>, Path(id): Path<CustomerId>) -> Re
         .chain(json_list("outfits", outfits.map_ok(OutfitBody::from)))
         .chain(json_list("notes", notes.map_ok(NoteBody::from)))
         .chain(json_list("feedback", feedback.map_ok(FeedbackStored::from)))
-        .chain(json_list("events", events.map_ok(EventStored::from)))
-        .chain(json_list("purchases", purchases.map_ok(PurchaseBody::from)))
+        .chain(json_list("events", events))
+        .chain(json_list("purchases", purchases))
         .chain(json_list("experiments", arms.map_ok(CustomerArmBody::from)))
         .chain(json_list("audit", audit.map_ok(AuditBody::from)))
         .chain(stream::once(ready(Ok("}".to_owned()))))

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     outcomes::{
-        RuleOutcomes,
+        Outcomes,
         acceptance::{self, Share},
         day_of,
     },
@@ -69,8 +69,8 @@ impl Holdout {
 /// Outcomes of suggestions that a rule could change: for customers with rules, and for those who are held out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RuleEffect {
-    pub with: RuleOutcomes,
-    pub without: RuleOutcomes,
+    pub with: Outcomes,
+    pub without: Outcomes,
 }
 
 impl RuleEffect {
@@ -83,7 +83,7 @@ impl RuleEffect {
     /// The same of bought ones.
     pub fn of_purchases(self) -> Option<Share> {
         let Self { with, without } = self;
-        difference((with.bought, with.shown), (without.bought, without.shown))
+        difference((with.sold.bought, with.shown), (without.sold.bought, without.shown))
     }
 }
 

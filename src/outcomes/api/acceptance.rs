@@ -55,7 +55,7 @@ struct AcceptanceQuery {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct DaysQuery {
-    /// Counts suggestions that were shown in the last days, including today. 30 if it is not given.
+    /// Counts what was shown or happened in the last days, including today (in UTC). 30 if it is not given.
     #[param(minimum = 1, maximum = 3650, example = 30)]
     days: Option<u32>,
 }
@@ -151,7 +151,7 @@ async fn get(
     let refuse = |detail| Problem::invalid(vec![Finding::parameter("by", detail)]);
     let AcceptanceQuery { release, method, arm, r#type, slot, .. } = query;
     let only = CountedOnly { release, method, arm, article_type: r#type, slot: slot.map(u32::from) };
-    let by = query.by.map_or(Ok(By::Day), |by| by.parse()).map_err(refuse)?;
+    let by = query.by.map_or(Ok(By::DAY), |by| by.parse()).map_err(refuse)?;
     let days = DaysQuery { days: query.days }.read()?;
     let schema = state.releases().schema();
     let found = acceptance::acceptance(&state.store, &schema, &by, &only, days, state.now()).await?;

@@ -9,16 +9,18 @@ use atelier_core::{
 use atelier_files::EventRow;
 use axum::extract::{Request, State};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::routes;
 
+use super::acceptance::DaysQuery;
 use crate::{
     outcomes::{
-        acceptance::{USUAL_DAYS, money},
+        FeedbackKind,
+        acceptance::money,
         events::{RowsError, Summary},
         sql::{
             acceptance::day_of,
-            events::{Attribution, EventKind, EventRecorded, Purchase, StoredEvent},
+            events::{Attribution, EventRecorded},
             feedback::Recorded,
         },
     },
@@ -57,7 +59,8 @@ struct EventBody {
     /// The caller's own id of the event. An event that is sent again counts once.
     #[schema(examples("order-10001/1"), min_length = 1, max_length = 256)]
     id: String,
-    kind: EventKind,
+    #[schema(value_type = EventKind)]
+    kind: String,
     /// A stored customer. Purchases are added to what the models know the customer owns.
     #[schema(value_type = Option<CustomerIdSchema>)]
     customer: Option<String>,
@@ -83,10 +86,25 @@ struct EventBody {
     ticket: Option<String>,
 }
 
+/// What happened to an article.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[expect(dead_code, reason = "only the schema of a word")]
+enum EventKind {
+    Viewed,
+    Added,
+    Bought,
+    Returned,
+    Kept,
+    Rejected,
+}
+
 impl EventBody {
     fn read(self) -> Result<EventRow, Problem> {
         let Self { id, kind, customer, visitor, consent, article, order, value, time, ticket } = self;
         let mut findings = Vec::new();
+        let kind = FeedbackKind::from_shop_word(&kind).map(|_| kind);
+        let kind = value_or_finding(kind, || "/kind".into(), &mut findings);
         let article = value_or_finding(ArticleId::new(&article), || "/article".into(), &mut findings);
         let customer = customer.as_deref().map(CustomerId::new).transpose();
         let customer = value_or_finding(customer, || "/customer".into(), &mut findings);
@@ -97,10 +115,10 @@ impl EventBody {
             })
         });
         let time = value_or_finding(time.transpose(), || "/time".into(), &mut findings);
-        let (Some(article), Some(customer), Some(time)) = (article, customer, time) else {
+        let (Some(kind), Some(article), Some(customer), Some(time)) = (kind, article, customer, time) else {
             return Err(Problem::invalid(findings));
         };
-        let (kind, is_date) = (kind.as_str().to_owned(), false);
+        let is_date = false;
         Ok(EventRow { id, kind, customer, visitor, consent, article, order, value, time, is_date, ticket })
     }
 }
@@ -227,15 +245,6 @@ async fn import(State(state): State<AppState>, request: Request) -> Result<Json<
     Ok(Json(SummaryBody { recorded, known, refused, errors }))
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct CountsQuery {
-    /// Counts events of the last days, including today (in UTC). 30 if it is not given.
-    #[param(minimum = 1, maximum = 3650, example = 30)]
-    days: Option<u32>,
-}
-
 /// Events by kind.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = EventCounts)]
@@ -260,78 +269,20 @@ struct CountBody {
 ///
 /// How many events happened in the last days, by kind, including events that are no longer kept.
 #[utoipa::path(get, path = "/events/counts", operation_id = "getEventCounts",
-    tag = "events", params(CountsQuery), responses(
+    tag = "events", params(DaysQuery), responses(
     (status = 200, description = "The counts", body = CountsBody),
 ))]
 async fn counts(
     State(state): State<AppState>,
-    Query(query): Query<CountsQuery>,
+    Query(query): Query<DaysQuery>,
 ) -> Result<Json<CountsBody>, Problem> {
-    let days = query.days.unwrap_or(USUAL_DAYS);
-    if !(1..=3650).contains(&days) {
-        let detail = format!("a period has 1 to 3650 days, found {days}");
-        return Err(Problem::invalid(vec![Finding::parameter("days", detail)]));
-    }
+    let days = query.read()?;
     let since = day_of(state.now()) + 1 - i64::from(days);
     let counts = state.store.events().counts(since).await?;
-    let count = |(kind, events, value): (EventKind, u64, i64)| CountBody {
-        kind: kind.as_str(),
+    let count = |(kind, events, value): (FeedbackKind, u64, i64)| CountBody {
+        kind: kind.shop_word(),
         events,
         value: money(value),
     };
     Ok(Json(CountsBody { items: counts.into_iter().map(count).collect() }))
-}
-
-/// A stored event.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct EventStored {
-    /// What happened.
-    #[schema(examples("bought"))]
-    kind: &'static str,
-    /// The article, by its id.
-    article: String,
-    /// The order's id.
-    order: Option<String>,
-    /// What was paid or paid back, in the shop's currency.
-    value: Option<f64>,
-    /// When it happened.
-    #[schema(examples("2026-11-21T14:34:00Z"))]
-    time: String,
-    /// How it belongs to a suggestion: `ticket` or `window`; null if it does not.
-    attribution: Option<&'static str>,
-}
-
-impl From<StoredEvent> for EventStored {
-    fn from(StoredEvent { kind, article, order, value, at, attribution }: StoredEvent) -> Self {
-        Self {
-            kind: kind.as_str(),
-            article: article.to_string(),
-            order,
-            value: value.map(money),
-            time: calendar::moment(at.millis(), 1000, true),
-            attribution: attribution.map(Attribution::as_str),
-        }
-    }
-}
-
-/// How often a customer bought an article.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Purchase)]
-pub(crate) struct PurchaseBody {
-    /// The article, by its id.
-    article: String,
-    /// How often it was bought.
-    bought: u64,
-    /// How often it was returned.
-    returned: u64,
-    /// The latest of these events.
-    #[schema(examples("2026-11-21T14:34:00Z"))]
-    time: String,
-}
-
-impl From<Purchase> for PurchaseBody {
-    fn from(Purchase { article, bought, returned, at }: Purchase) -> Self {
-        let time = calendar::moment(at.millis(), 1000, true);
-        Self { article: article.to_string(), bought, returned, time }
-    }
 }

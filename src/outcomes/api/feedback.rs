@@ -30,9 +30,10 @@ use utoipa_axum::routes;
 use super::acceptance::OutcomesBody;
 use crate::{
     outcomes::{
+        FeedbackKind,
         events::check_visitor,
         feedback::{self, Report},
-        sql::feedback::{FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded, RefusalReason},
+        sql::feedback::{FeedbackCounts, FeedbackEvent, Recorded, RefusalReason},
     },
     people::{
         Scope, Sender,

@@ -90,7 +90,7 @@ impl AcceptanceQuery {
     async fn read(&self, state: &AppState) -> Result<(By, u32, Acceptance), Problem> {
         let refuse = |name, detail| Problem::invalid(vec![Finding::parameter(name, detail)]);
         let by =
-            self.by.as_ref().map_or(Ok(By::Day), |by| by.parse()).map_err(|detail| refuse("by", detail))?;
+            self.by.as_ref().map_or(Ok(By::DAY), |by| by.parse()).map_err(|detail| refuse("by", detail))?;
         let days = self.days.unwrap_or(USUAL_DAYS);
         if !PERIODS.contains(&days) {
             return Err(refuse("days", format!("a period has 7, 30 or 90 days, found {days}")));
@@ -151,7 +151,7 @@ pub(crate) async fn page(
     PageQuery(query): PageQuery<AcceptanceQuery>,
 ) -> Result<Html<String>, Problem> {
     let (by, days, Acceptance { mut rows, total }) = query.read(&state).await?;
-    if by == By::Slot {
+    if by == By::Counted(CountedBy::Slot) {
         for (slot, _) in &mut rows {
             *slot = place(slot);
         }
@@ -160,14 +160,14 @@ pub(crate) async fn page(
     let choice = |by: By| (by.to_string(), by.label(&schema));
     let label = by.label(&schema);
     let today = day_of(state.now());
-    let svg = if by == By::Day {
+    let svg = if by == By::DAY {
         draw_days(today + 1 - i64::from(days)..=today, &rows)
     } else {
         draw_values(&label, &rows)
     };
     let notation = &state.notation;
-    let drawn = if by == By::Day { rows.len() } else { MOST_DRAWN.min(rows.len()) };
-    if by == By::Day {
+    let drawn = if by == By::DAY { rows.len() } else { MOST_DRAWN.min(rows.len()) };
+    if by == By::DAY {
         rows.reverse();
     }
     let since = day_of(state.now()) + 1 - i64::from(days);
@@ -177,7 +177,7 @@ pub(crate) async fn page(
         events: events
             .into_iter()
             .map(|(kind, events, value)| {
-                [kind.to_string(), notation.count(events), notation.price(money(value), None)]
+                [kind.shop_word().to_owned(), notation.count(events), notation.price(money(value), None)]
             })
             .collect(),
         reasons: reasons
@@ -191,7 +191,7 @@ pub(crate) async fn page(
         periods: PERIODS,
         filters: query.filters(&state, since).await?,
         csv: form::address("/operations/acceptance.csv", &query),
-        plain: By::PLAIN.map(choice).into(),
+        plain: CountedBy::ALL.map(|by| choice(By::Counted(by))).into(),
         features: schema.features().iter().map(|feature| choice(By::Feature(feature.name.clone()))).collect(),
         of_customers: matches!(by, By::Feature(_)),
         svg,

@@ -1,15 +1,12 @@
 //! Counts of the outcomes of suggestions, by the day on which they were shown. An event and its count are one transaction.
 
-use std::{collections::BTreeMap, fmt::Write};
+use std::fmt::Write;
 
 use atelier_core::domain::{FeatureValue, RuleDigest, Timestamp};
-use sqlx::{AnyConnection, AssertSqlSafe, FromRow, Row, any::AnyRow, query::Query};
+use sqlx::{AssertSqlSafe, FromRow, Row, any::AnyRow, query::Query};
 
-use super::feedback::{Feedback, FeedbackEvent, FeedbackKind};
-use crate::{
-    experiments::ArmCounts,
-    platform::db::{StoreError, connect::Dialect, json, record::Record, text::short_line},
-};
+use super::feedback::Feedback;
+use crate::platform::db::{StoreError, connect::Dialect, json, record::Record, text::short_line};
 
 /// What an article was when it was suggested.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,16 +24,6 @@ pub struct CountedRules {
     /// Whether they did not apply.
     pub held_out: bool,
     pub rules: Vec<RuleDigest>,
-}
-
-/// Outcomes of suggestions that a rule could change, by the tickets of completions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RuleOutcomes {
-    pub shown: u64,
-    /// Without what came back.
-    pub accepted: u64,
-    pub rejected: u64,
-    pub bought: u64,
 }
 
 impl CountedRules {
@@ -112,6 +99,34 @@ pub enum CountedBy {
     Slot,
 }
 
+/// The names of what suggestions are counted by.
+pub(crate) struct Names {
+    /// In addresses.
+    pub(crate) word: &'static str,
+    /// In `feedback_counts`.
+    column: &'static str,
+    /// For people.
+    pub(crate) label: &'static str,
+}
+
+impl CountedBy {
+    pub const ALL: [Self; 7] =
+        [Self::Day, Self::Method, Self::Release, Self::Arm, Self::ArticleType, Self::Slot, Self::IsNew];
+
+    pub(crate) fn names(self) -> Names {
+        let (word, column, label) = match self {
+            Self::Day => ("day", "shown_day", "day"),
+            Self::Method => ("method", "method", "method"),
+            Self::Release => ("release", "release", "release"),
+            Self::Arm => ("arm", "arm", "experiment arm"),
+            Self::ArticleType => ("type", "article_type", "type of article"),
+            Self::Slot => ("slot", "slot", "place in the outfit"),
+            Self::IsNew => ("articles", "is_new", "known and new articles"),
+        };
+        Names { word, column, label }
+    }
+}
+
 /// The only suggestions that are counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CountedOnly {
@@ -158,15 +173,7 @@ impl Feedback<'_> {
         since_day: i64,
         only: &CountedOnly,
     ) -> Result<Vec<(String, Outcomes)>, StoreError> {
-        let column = match by {
-            CountedBy::Day => "shown_day",
-            CountedBy::Release => "release",
-            CountedBy::Method => "method",
-            CountedBy::Arm => "arm",
-            CountedBy::ArticleType => "article_type",
-            CountedBy::IsNew => "is_new",
-            CountedBy::Slot => "slot",
-        };
+        let column = by.names().column;
         let (condition, values) = only.condition(2)?;
         let sql = format!(
             "select cast({column} as text) as value, {SUMS} from feedback_counts
@@ -183,7 +190,7 @@ impl Feedback<'_> {
     pub async fn rule_outcomes(
         self,
         since_day: i64,
-    ) -> Result<Vec<(RuleDigest, bool, RuleOutcomes)>, StoreError> {
+    ) -> Result<Vec<(RuleDigest, bool, Outcomes)>, StoreError> {
         let rows = sqlx::query(
             "select rule, held_out, cast(sum(shown) as bigint) as shown, cast(sum(accepted) as bigint) as accepted,
                 cast(sum(rejected) as bigint) as rejected, cast(sum(bought) as bigint) as bought
@@ -196,11 +203,12 @@ impl Feedback<'_> {
         let read = |row: &AnyRow| {
             let rule = Record::new(row, "rule_counts", &"of a rule")
                 .parse("rule", |rule: Vec<u8>| RuleDigest::try_from(rule).map_err(|_| "not six bytes"))?;
-            let outcomes = RuleOutcomes {
+            let outcomes = Outcomes {
                 shown: count(row, "shown")?,
                 accepted: count(row, "accepted")?,
                 rejected: count(row, "rejected")?,
-                bought: count(row, "bought")?,
+                sold: Sales { bought: count(row, "bought")?, ..Sales::default() },
+                in_window: Sales::default(),
             };
             Ok((rule, row.try_get::<i64, _>("held_out")? == 1, outcomes))
         };
@@ -294,156 +302,4 @@ impl FromRow<'_, AnyRow> for Outcomes {
             },
         })
     }
-}
-
-/// Counts suggestions that were stored as shown just now, by their articles. Writers of the same rows meet in the same order,
-/// and at the end of their transactions.
-pub(crate) async fn count_shown(
-    connection: &mut AnyConnection,
-    shown: &[([u8; 32], &FeedbackEvent, &SuggestedArticle)],
-) -> Result<(), StoreError> {
-    let mut groups: BTreeMap<(&str, i64, u32), Vec<_>> = BTreeMap::new();
-    for (key_hash, event, article) in shown {
-        let is_new = article.is_new.map_or(-1, i64::from);
-        let kind = article.kind.as_deref().unwrap_or_default();
-        groups.entry((kind, is_new, event.slot)).or_default().push((key_hash, event));
-    }
-    for ((kind, is_new, slot), events) in groups {
-        let (_, event) = events[0];
-        let id: i64 = sqlx::query_scalar(
-            "insert into feedback_counts (shown_day, release, method, arm, article_type, is_new, slot, shown)
-             values ($1, $2, $3, $4, $5, $6, $7, $8)
-             on conflict (shown_day, release, method, arm, article_type, is_new, slot)
-             do update set shown = feedback_counts.shown + excluded.shown
-             returning id",
-        )
-        .bind(day_of(event.at))
-        .bind(event.release.as_str())
-        .bind(event.method.as_str())
-        .bind(event.arm.as_deref().unwrap_or_default())
-        .bind(kind)
-        .bind(is_new)
-        .bind(i64::from(slot))
-        .bind(i64::try_from(events.len()).expect("a page is short; this is a bug"))
-        .fetch_one(&mut *connection)
-        .await?;
-        for (key_hash, event) in events {
-            sqlx::query("update feedback_events set counts_id = $2, shown_day = $3 where key_hash = $1")
-                .bind(&key_hash[..])
-                .bind(id)
-                .bind(day_of(event.at))
-                .execute(&mut *connection)
-                .await?;
-        }
-    }
-    Ok(())
-}
-
-/// Counts an event that was stored just now, for the first time, about a suggestion that was counted as shown, and returns the day
-/// on which it was shown and the rules that could change it.
-pub(crate) async fn count_outcome(
-    connection: &mut AnyConnection,
-    key_hash: &[u8; 32],
-    kind: FeedbackKind,
-    shown_fact: &[u8; 32],
-) -> Result<Option<(i64, CountedRules)>, StoreError> {
-    let (shown_day, rules): (Option<i64>, Option<Vec<u8>>) = sqlx::query_as(
-        "update feedback_events set (shown_day, counts_id, rules) =
-            (select shown_day, counts_id, rules from feedback_events where fact = $2)
-         where key_hash = $1 returning shown_day, rules",
-    )
-    .bind(&key_hash[..])
-    .bind(&shown_fact[..])
-    .fetch_one(&mut *connection)
-    .await?;
-    add(connection, kind, shown_fact, 1).await?;
-    Ok(shown_day.map(|day| (day, CountedRules::from_bytes(&rules.unwrap_or_default()))))
-}
-
-/// What a transaction adds to the counts of rules, and of the customers in an experiment. It is written at its end, in the order of its
-/// keys, so that writers of the same rows never wait for each other in a circle.
-#[derive(Debug, Default)]
-pub(crate) struct Tally {
-    rules: BTreeMap<(RuleDigest, i64, bool, FeedbackKind), i64>,
-    arms: BTreeMap<(String, String), ArmCounts>,
-}
-
-impl Tally {
-    pub(crate) fn add(&mut self, rules: &CountedRules, shown_day: i64, kind: FeedbackKind, more: i64) {
-        for rule in &rules.rules {
-            *self.rules.entry((*rule, shown_day, rules.held_out, kind)).or_default() += more;
-        }
-    }
-
-    /// Counts for a customer in an experiment's arm, if both are known.
-    pub(crate) fn add_to_arm(&mut self, arm: Option<&str>, customer: Option<&str>, more: ArmCounts) {
-        if let (Some(arm), Some(customer)) = (arm, customer) {
-            *self.arms.entry((arm.to_owned(), customer.to_owned())).or_default() += more;
-        }
-    }
-
-    pub(crate) fn extend(&mut self, other: Self) {
-        for (key, more) in other.rules {
-            *self.rules.entry(key).or_default() += more;
-        }
-        for (key, more) in other.arms {
-            *self.arms.entry(key).or_default() += more;
-        }
-    }
-
-    pub(crate) async fn write(self, connection: &mut AnyConnection) -> Result<(), StoreError> {
-        for ((rule, shown_day, held_out, kind), more) in self.rules {
-            let column = kind.as_str();
-            let sql = format!(
-                "insert into rule_counts (rule, shown_day, held_out, {column}) values ($1, $2, $3, $4)
-                 on conflict (rule, shown_day, held_out)
-                 do update set {column} = rule_counts.{column} + excluded.{column}"
-            );
-            sqlx::query(AssertSqlSafe(sql))
-                .bind(&rule[..])
-                .bind(shown_day)
-                .bind(i64::from(held_out))
-                .bind(more)
-                .execute(&mut *connection)
-                .await?;
-        }
-        for ((arm, customer), more) in self.arms {
-            crate::experiments::add_outcome(connection, &arm, &customer, more).await?;
-        }
-        Ok(())
-    }
-}
-
-/// Takes back that a suggestion was accepted, if that was recorded: the article came back.
-pub(crate) async fn take_back(
-    connection: &mut AnyConnection,
-    accepted_fact: &[u8; 32],
-    shown_fact: &[u8; 32],
-) -> Result<bool, StoreError> {
-    let counted =
-        sqlx::query("update feedback_events set shown_day = null where fact = $1 and shown_day is not null")
-            .bind(&accepted_fact[..])
-            .execute(&mut *connection)
-            .await?;
-    let is_counted = counted.rows_affected() > 0;
-    if is_counted {
-        add(connection, FeedbackKind::Accepted, shown_fact, -1).await?;
-    }
-    Ok(is_counted)
-}
-
-/// Adds to the counts of a suggestion's outcome.
-pub(crate) async fn add(
-    connection: &mut AnyConnection,
-    kind: FeedbackKind,
-    shown_fact: &[u8; 32],
-    more: i64,
-) -> Result<(), StoreError> {
-    let column = kind.as_str();
-    let sql = format!(
-        "update feedback_counts set {column} = {column} + $2
-         where id = (select counts_id from feedback_events where fact = $1)"
-    );
-    sqlx::query(AssertSqlSafe(sql)).bind(&shown_fact[..]).bind(more).execute(connection).await?;
-    Ok(())
 }

@@ -1,31 +1,32 @@
 //! What people did with suggestions, which shows which method they accept.
 
+use std::time::Duration;
+
 use atelier_core::{
     domain::{ArticleId, CustomerId, Timestamp},
     named,
 };
 use futures_util::Stream;
-use serde::Deserialize;
 use serde_json::json;
-use sha2::{Digest, Sha256};
-use sqlx::{Any, AnyConnection, AssertSqlSafe, Connection, Executor, FromRow, Row, any::AnyRow};
-use utoipa::ToSchema;
+use sqlx::{Any, AnyConnection, AssertSqlSafe, Executor, FromRow, Row, any::AnyRow};
 
-use super::acceptance::{self, CountedRules, Outcomes, SUMS, SuggestedArticle, Tally, day_of};
+use super::{
+    acceptance::{CountedRules, Outcomes, SUMS, SuggestedArticle},
+    ledger::{add_to_counts, take_turns, write_rules},
+};
 use crate::{
     customers::customer_id,
-    experiments::ArmCounts,
+    outcomes::{
+        FeedbackKind,
+        ledger::{Columns, CountsRow, Hash, Ledger, hash_key},
+    },
     platform::db::{
-        Actor, Conflict, Entry, Store, StoreError,
-        connect::Dialect,
+        Actor, Entry, Store, StoreError,
         pages::{self, PART},
         record::Record,
         text::{long_line, short_line},
     },
 };
-
-/// The key of the advisory lock of [`Feedback::take_turns`]: "feed" in ASCII.
-const LOCK: i64 = 0x6665_6564;
 
 /// The feedback events of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -61,20 +62,6 @@ pub enum RefusalReason {
     HasOne,
     Colour,
     Style,
-}
-
-/// What became of a suggestion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum FeedbackKind {
-    Shown,
-    Accepted,
-    Rejected,
-    Bought,
-    /// Came back: it no longer counts as accepted.
-    Returned,
-    /// Was not sent back in time.
-    Kept,
 }
 
 /// Whether an event changed the counts.
@@ -115,15 +102,8 @@ impl Feedback<'_> {
         event: &FeedbackEvent,
         article: &SuggestedArticle,
     ) -> Result<Recorded, StoreError> {
-        let mut transaction = self.store.write().await?;
-        if event.arm.is_some() {
-            // A completion counts once, however many of its suggestions are reported at the same time.
-            self.take_turns(&mut transaction).await?;
-        }
-        let (recorded, tally) = self.record_in(&mut transaction, key, event, article).await?;
-        tally.write(&mut transaction).await?;
-        transaction.commit().await?;
-        Ok(recorded)
+        let events = [(key.to_owned(), event.clone(), article.clone())];
+        self.record_all(&events).await?.pop().expect("an event has a result; this is a bug")
     }
 
     /// Records events in one transaction, each as [`Feedback::record`] does: one that cannot be recorded leaves the others as
@@ -136,146 +116,51 @@ impl Feedback<'_> {
         events: &[(String, FeedbackEvent, SuggestedArticle)],
     ) -> Result<Vec<Result<Recorded, StoreError>>, StoreError> {
         let mut transaction = self.store.write().await?;
-        self.take_turns(&mut transaction).await?;
-        let (mut results, mut tally) = (Vec::with_capacity(events.len()), Tally::default());
-        for (key, event, article) in events {
-            let mut part = transaction.begin().await?;
-            results.push(match self.record_in(&mut part, key, event, article).await {
-                Ok((recorded, more)) => {
-                    part.commit().await?;
-                    tally.extend(more);
-                    Ok(recorded)
-                }
-                Err(
-                    error @ (StoreError::Conflict(_) | StoreError::Unfit { .. } | StoreError::Damaged { .. }),
-                ) => {
-                    part.rollback().await?;
-                    Err(error)
-                }
-                Err(error) => return Err(error),
-            });
+        take_turns(self.store, &mut transaction).await?;
+        let keyed: Vec<_> = events.iter().map(|(key, event, _)| (hash_key(key), event)).collect();
+        let mut ledger = Ledger::read(self.store, &mut transaction, &keyed, &[], Duration::ZERO).await?;
+        let mut results = Vec::with_capacity(events.len());
+        let mut refused = Vec::new();
+        for ((key, event), (.., article)) in keyed.iter().zip(events) {
+            let is_stored = ledger.keys.contains_key(key);
+            let result = ledger.record_feedback(*key, event, article);
+            if event.kind == FeedbackKind::Rejected && result.is_ok() {
+                refused.push((*key, *event, is_stored));
+            }
+            results.push(result);
         }
-        tally.write(&mut transaction).await?;
+        ledger.write(self.store, &mut transaction).await?;
+        if matches!(self.store.author.actor, Actor::Person(_)) {
+            for (key, event, is_stored) in refused {
+                self.refuse(&mut transaction, &key, event, is_stored).await?;
+            }
+        }
         transaction.commit().await?;
         Ok(results)
     }
 
-    /// Waits for other transactions that count several suggestions: Postgres locks the counts until the end of each, so they
-    /// could wait for each other.
-    pub(crate) async fn take_turns(self, transaction: &mut AnyConnection) -> Result<(), StoreError> {
-        if self.store.dialect == Dialect::Postgres {
-            sqlx::query("select pg_advisory_xact_lock($1)").bind(LOCK).execute(transaction).await?;
-        }
-        Ok(())
-    }
-
-    pub(crate) async fn record_in(
+    /// Audits that a stylist refused an article, also again after taking it back.
+    async fn refuse(
         self,
         transaction: &mut AnyConnection,
-        key: &str,
+        key: &Hash,
         event: &FeedbackEvent,
-        article: &SuggestedArticle,
-    ) -> Result<(Recorded, Tally), StoreError> {
-        let (key_hash, rules, mut tally) = (hash(key), &article.rules, Tally::default());
-        let recorded = insert(transaction, &key_hash, event, Some((&fact(event), rules))).await?;
-        let inserted = recorded || insert(transaction, &key_hash, event, None).await?;
-        if recorded {
-            let mut shown_now = event.kind == FeedbackKind::Shown;
-            if shown_now {
-                acceptance::count_shown(transaction, &[(key_hash, event, article)]).await?;
-            } else {
-                let shown = FeedbackEvent { kind: FeedbackKind::Shown, ..event.clone() };
-                let shown_fact = fact(&shown);
-                // Its fact serves as its key: no caller's key has that digest.
-                shown_now = insert(transaction, &shown_fact, &shown, Some((&shown_fact, rules))).await?;
-                if shown_now {
-                    acceptance::count_shown(transaction, &[(shown_fact, &shown, article)]).await?;
-                }
-                let is_taken_back = event.kind == FeedbackKind::Returned
-                    && acceptance::take_back(
-                        transaction,
-                        &outcome_fact(event, FeedbackKind::Accepted),
-                        &shown_fact,
-                    )
-                    .await?;
-                let is_returned = event.kind == FeedbackKind::Accepted
-                    && has_fact(transaction, &outcome_fact(event, FeedbackKind::Returned)).await?;
-                if !is_returned {
-                    let counted =
-                        acceptance::count_outcome(transaction, &key_hash, event.kind, &shown_fact).await?;
-                    if let Some((shown_day, rules)) = counted {
-                        tally.add(&rules, shown_day, event.kind, 1);
-                        if is_taken_back {
-                            tally.add(&rules, shown_day, FeedbackKind::Accepted, -1);
-                        }
-                        if let Some(arm) = event.arm.as_deref() {
-                            let mut more = if is_sold_in_window(transaction, &shown_fact, event.kind).await? {
-                                ArmCounts::default()
-                            } else {
-                                ArmCounts::of(event.kind, 1)
-                            };
-                            more.accepted -= i64::from(is_taken_back);
-                            let customer = crate::experiments::shown_to(transaction, &shown_fact).await?;
-                            tally.add_to_arm(Some(arm), customer.as_deref(), more);
-                        }
-                    }
-                }
-            }
-            if shown_now {
-                tally.add(rules, day_of(event.at), FeedbackKind::Shown, 1);
-                count_for_arm(transaction, &mut tally, event, 1).await?;
-            }
+        is_stored: bool,
+    ) -> Result<(), StoreError> {
+        let again = sqlx::query(
+            "update feedback_events set withdrawn_at = null, at = $2
+             where key_hash = $1 and withdrawn_at is not null",
+        )
+        .bind(&key[..])
+        .bind(event.at.millis())
+        .execute(&mut *transaction)
+        .await?;
+        if !is_stored || again.rows_affected() > 0 {
+            let entry = Entry::new("feedback.refuse", event.article.as_str(), json!({}));
+            let entry = Entry { customer: event.customer.as_ref(), ..entry };
+            entry.write(transaction, self.store.author, event.at).await?;
         }
-        if event.kind == FeedbackKind::Rejected && matches!(self.store.author.actor, Actor::Person(_)) {
-            let again = sqlx::query(
-                "update feedback_events set withdrawn_at = null, at = $2
-                 where key_hash = $1 and withdrawn_at is not null",
-            )
-            .bind(&key_hash[..])
-            .bind(event.at.millis())
-            .execute(&mut *transaction)
-            .await?;
-            if inserted || again.rows_affected() > 0 {
-                let entry = Entry::new("feedback.refuse", event.article.as_str(), json!({}));
-                let entry = Entry { customer: event.customer.as_ref(), ..entry };
-                entry.write(transaction, self.store.author, event.at).await?;
-            }
-        }
-        if !inserted {
-            let stored = find_event(&key_hash, &mut *transaction).await?;
-            if !stored.is_some_and(|stored| repeats(event, &stored)) {
-                return Err(StoreError::Conflict(Conflict::FeedbackDiffers));
-            }
-        }
-        Ok((if recorded { Recorded::Now } else { Recorded::Before }, tally))
-    }
-
-    /// Records suggestions of one completion that were shown for the first time, each once for its key, and returns these. One
-    /// that was recorded changes nothing.
-    ///
-    /// # Errors
-    /// If there is no such customer (`Conflict`), or the database fails.
-    pub async fn record_new(
-        self,
-        events: &[(String, FeedbackEvent, SuggestedArticle)],
-    ) -> Result<Vec<&SuggestedArticle>, StoreError> {
-        let mut transaction = self.store.write().await?;
-        self.take_turns(&mut transaction).await?;
-        let (mut shown, mut tally) = (Vec::new(), Tally::default());
-        for (key, event, article) in events {
-            let key_hash = hash(key);
-            if insert(&mut transaction, &key_hash, event, Some((&fact(event), &article.rules))).await? {
-                shown.push((key_hash, event, article));
-                tally.add(&article.rules, day_of(event.at), FeedbackKind::Shown, 1);
-            }
-        }
-        acceptance::count_shown(&mut transaction, &shown).await?;
-        if let Some((_, event, _)) = shown.first() {
-            count_for_arm(&mut transaction, &mut tally, event, shown.len()).await?;
-        }
-        tally.write(&mut transaction).await?;
-        transaction.commit().await?;
-        Ok(shown.into_iter().map(|(_, _, article)| article).collect())
+        Ok(())
     }
 
     /// The articles that a customer refused, and neither accepted nor bought later, with the time of the refusal; the latest
@@ -350,29 +235,30 @@ impl Feedback<'_> {
         article: &ArticleId,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        /// The completion and its slot; the day and the rules of an event that counts.
-        type Deleted = (String, i64, Option<i64>, Option<Vec<u8>>);
-        let key_hash = hash(key);
+        /// The day, the row of `feedback_counts` and the rules of an event that counts.
+        type Deleted = (Option<i64>, Option<i64>, Option<Vec<u8>>);
+        let key_hash = hash_key(key);
         let mut transaction = self.store.write().await?;
+        take_turns(self.store, &mut transaction).await?;
         let deleted: Vec<Deleted> = sqlx::query_as(
             "delete from feedback_events
              where kind = 'rejected' and article_id = $1 and key_hash = $2
-             returning completion_id, slot, shown_day, rules",
+             returning shown_day, counts_id, rules",
         )
         .bind(article.as_str())
         .bind(&key_hash[..])
         .fetch_all(&mut *transaction)
         .await?;
-        let mut tally = Tally::default();
-        for (completion_id, slot, shown_day, rules) in &deleted {
-            // A repeat.
-            let Some(shown_day) = *shown_day else { continue };
-            let shown = fact_of(FeedbackKind::Shown, completion_id, *slot, article);
-            acceptance::add(&mut transaction, FeedbackKind::Rejected, &shown, -1).await?;
-            let rules = CountedRules::from_bytes(rules.as_deref().unwrap_or_default());
-            tally.add(&rules, shown_day, FeedbackKind::Rejected, -1);
+        for (day, counts, rules) in &deleted {
+            // Without them it was a repeat.
+            let (Some(day), Some(counts)) = (*day, *counts) else { continue };
+            let less = || Columns::from([(FeedbackKind::Rejected.as_str(), -1)]);
+            add_to_counts(&mut transaction, &CountsRow::Stored(counts), less()).await?;
+            let CountedRules { held_out, rules } =
+                CountedRules::from_bytes(rules.as_deref().unwrap_or_default());
+            let rules = rules.into_iter().map(|rule| ((rule, day, held_out), less()));
+            write_rules(&mut transaction, rules).await?;
         }
-        tally.write(&mut transaction).await?;
         let kept = sqlx::query(
             "update feedback_events set withdrawn_at = $3
              where kind = 'rejected' and article_id = $1 and customer_id = $2 and withdrawn_at is null",
@@ -398,7 +284,7 @@ impl Feedback<'_> {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         let mut transaction = self.store.write().await?;
-        let key_hash = hash(key);
+        let key_hash = hash_key(key);
         sqlx::query("update feedback_events set reason = $2 where key_hash = $1 and kind = 'rejected'")
             .bind(&key_hash[..])
             .bind(reason.as_str())
@@ -429,7 +315,7 @@ impl Feedback<'_> {
 
     /// The event that was recorded under a key.
     pub async fn by_key(self, key: &str) -> Result<Option<FeedbackEvent>, StoreError> {
-        find_event(&hash(key), self.store.readers()?).await
+        find_event(&hash_key(key), self.store.readers()?).await
     }
 
     /// The events about a completion's suggestions, oldest first.
@@ -446,7 +332,7 @@ impl Feedback<'_> {
         let sql = "select * from feedback_events as event where completion_id = $1 and not (kind = 'accepted' and exists (
                 select 1 from feedback_events as first
                 where first.completion_id = $1 and first.kind = 'accepted' and first.slot = event.slot
-                    and first.article_id = event.article_id and first.fact is not null and first.shown_day is null))
+                    and first.article_id = event.article_id and first.suggestion is not null and first.shown_day is null))
              order by at, slot, rank, kind";
         Ok(sqlx::query_as(sql).bind(completion_id).fetch_all(self.store.readers()?).await?)
     }
@@ -515,111 +401,18 @@ fn check_completion_id(id: &str) -> Result<&str, StoreError> {
     long_line("a completion's id", id)
 }
 
-/// All that is stored of a caller's key.
-fn hash(key: &str) -> [u8; 32] {
-    Sha256::digest(key).into()
-}
-
-/// Whether the shop's event of this kind counts for the suggestion already, within the window.
-async fn is_sold_in_window(
-    connection: &mut AnyConnection,
-    shown_fact: &[u8; 32],
-    kind: FeedbackKind,
-) -> Result<bool, StoreError> {
-    let sql = "select kind from events
-               where shown_fact = $1 and kind = $2 and attribution = 'window' and counts_id is not null";
-    let found = sqlx::query(sql).bind(&shown_fact[..]).bind(kind.as_str()).fetch_optional(connection).await?;
-    Ok(found.is_some())
-}
-
-pub(crate) async fn has_fact(connection: &mut AnyConnection, fact: &[u8; 32]) -> Result<bool, StoreError> {
-    let found = sqlx::query("select kind from feedback_events where fact = $1").bind(&fact[..]);
-    Ok(found.fetch_optional(connection).await?.is_some())
-}
-
-/// The event `shown` with this fact.
-pub(crate) async fn find_shown(
-    connection: &mut AnyConnection,
-    fact: &[u8],
-) -> Result<Option<FeedbackEvent>, StoreError> {
-    let sql = "select * from feedback_events where fact = $1";
-    Ok(sqlx::query_as(sql).bind(fact).fetch_optional(connection).await?)
-}
-
-/// The fact of another event about the same suggestion.
-pub(crate) fn outcome_fact(event: &FeedbackEvent, kind: FeedbackKind) -> [u8; 32] {
-    fact_of(kind, &event.completion_id, event.slot.into(), &event.article)
-}
-
-/// The digest of what an event says, without the caller's id. Events with the same digest count once.
-fn fact(FeedbackEvent { kind, completion_id, slot, article, .. }: &FeedbackEvent) -> [u8; 32] {
-    fact_of(*kind, completion_id, (*slot).into(), article)
-}
-
-fn fact_of(kind: FeedbackKind, completion_id: &str, slot: i64, article: &ArticleId) -> [u8; 32] {
-    // No part contains a line break.
-    Sha256::digest(format!("{}\n{completion_id}\n{slot}\n{article}", kind.as_str())).into()
-}
-
-/// Counts suggestions of a completion that were stored as shown just now, if they are an experiment's.
-async fn count_for_arm(
-    connection: &mut AnyConnection,
-    tally: &mut Tally,
-    event: &FeedbackEvent,
-    stored_now: usize,
-) -> Result<(), StoreError> {
-    if let (Some(arm), Some(customer)) = (&event.arm, &event.customer) {
-        let is_first = crate::experiments::is_first(connection, event, stored_now).await?;
-        let shown = i64::try_from(stored_now).expect("a page is short; this is a bug");
-        let more = ArmCounts { completions: is_first.into(), shown, ..ArmCounts::default() };
-        tally.add_to_arm(Some(arm), Some(customer.as_str()), more);
+/// The texts of an event that the database could not store.
+pub(crate) fn check_texts(event: &FeedbackEvent) -> Result<(), StoreError> {
+    let FeedbackEvent { completion_id, release, method, arm, .. } = event;
+    check_completion_id(completion_id)?;
+    for (what, text) in [("a release", Some(release)), ("a method", Some(method)), ("an arm", arm.as_ref())] {
+        text.map(|text| short_line(what, text)).transpose()?;
     }
     Ok(())
 }
 
-/// Without a fact the event is stored as a repeat, which counts for no rules. False if the key has an event already, or another event has the fact.
-async fn insert(
-    connection: &mut AnyConnection,
-    key_hash: &[u8; 32],
-    event: &FeedbackEvent,
-    first: Option<(&[u8; 32], &CountedRules)>,
-) -> Result<bool, StoreError> {
-    let arm = event.arm.as_deref().map(|arm| short_line("an arm", arm)).transpose()?;
-    let inserted = sqlx::query(
-        "insert into feedback_events
-            (key_hash, kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at, fact,
-            rules)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-         on conflict do nothing",
-    )
-    .bind(&key_hash[..])
-    .bind(event.kind.as_str())
-    .bind(check_completion_id(&event.completion_id)?)
-    .bind(i64::from(event.slot))
-    .bind(event.article.as_str())
-    .bind(i64::from(event.rank))
-    .bind(short_line("a release", &event.release)?)
-    .bind(short_line("a method", &event.method)?)
-    .bind(arm)
-    .bind(event.customer.as_ref().map(CustomerId::as_str))
-    .bind(event.at.millis())
-    .bind(first.map(|(fact, _)| &fact[..]))
-    .bind(first.and_then(|(_, rules)| rules.to_bytes()))
-    .execute(connection)
-    .await
-    .map_err(StoreError::for_missing_reference(StoreError::Conflict(Conflict::UnknownCustomer)))?;
-    Ok(inserted.rows_affected() > 0)
-}
-
-/// Whether an event repeats a stored one. The stored time is that of the first report, and an erased customer is removed,
-/// so neither is compared. Nor is the reason, which is said later.
-fn repeats(event: &FeedbackEvent, stored: &FeedbackEvent) -> bool {
-    let customer = stored.customer.as_ref().and(event.customer.clone());
-    FeedbackEvent { at: stored.at, reason: stored.reason, customer, ..event.clone() } == *stored
-}
-
 async fn find_event(
-    key_hash: &[u8; 32],
+    key_hash: &Hash,
     executor: impl Executor<'_, Database = Any>,
 ) -> Result<Option<FeedbackEvent>, StoreError> {
     let sql = "select * from feedback_events where key_hash = $1";
@@ -646,17 +439,6 @@ impl FromRow<'_, AnyRow> for FeedbackEvent {
         })
     }
 }
-
-named!(
-    FeedbackKind,
-    "feedback is shown, accepted, rejected, bought, returned or kept",
-    Shown = "shown",
-    Accepted = "accepted",
-    Rejected = "rejected",
-    Bought = "bought",
-    Returned = "returned",
-    Kept = "kept",
-);
 
 impl RefusalReason {
     pub const ALL: [Self; 4] = [Self::TooDear, Self::HasOne, Self::Colour, Self::Style];

@@ -3,3 +3,4 @@
 pub(crate) mod acceptance;
 pub(crate) mod events;
 pub(crate) mod feedback;
+pub(crate) mod ledger;

@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 use super::documents::{self, About, ApiDocument, ChangeQuery, unknown};
 use crate::{
     completion::Warning,
-    outcomes::{RuleOutcomes, acceptance::Share, api::acceptance::DaysQuery},
+    outcomes::{Outcomes, acceptance::Share, api::acceptance::DaysQuery},
     people::Scope,
     platform::http::{
         AppState, Finding, Problem,
@@ -152,9 +152,9 @@ struct RuleOutcomesBody {
     bought: u64,
 }
 
-impl From<RuleOutcomes> for RuleOutcomesBody {
-    fn from(RuleOutcomes { shown, accepted, rejected, bought }: RuleOutcomes) -> Self {
-        Self { shown, accepted, rejected, bought }
+impl From<Outcomes> for RuleOutcomesBody {
+    fn from(Outcomes { shown, accepted, rejected, sold, .. }: Outcomes) -> Self {
+        Self { shown, accepted, rejected, bought: sold.bought }
     }
 }
 

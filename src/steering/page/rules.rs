@@ -107,8 +107,9 @@ fn tell(effect: &RuleEffect, notation: &Notation) -> Vec<String> {
         figure("accepted", (with.accepted, without.accepted), effect.of_acceptance()),
         format!("{shown} suggestions, {held_out} without"),
     ];
-    if with.bought + without.bought > 0 {
-        lines.insert(1, figure("bought", (with.bought, without.bought), effect.of_purchases()));
+    let bought = (with.sold.bought, without.sold.bought);
+    if bought.0 + bought.1 > 0 {
+        lines.insert(1, figure("bought", bought, effect.of_purchases()));
     }
     lines
 }

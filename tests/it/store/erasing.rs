@@ -6,7 +6,7 @@ use std::{
 };
 
 use atelier::{
-    outcomes::{Event, EventKind, FeedbackEvent, FeedbackKind, Recorded, SuggestedArticle},
+    outcomes::{Event, FeedbackEvent, FeedbackKind, Recorded, SuggestedArticle},
     platform::db::{AuditFilter, Conflict, Entry, Note, Store, StoreError, TokenHash},
     privacy::{PERSONAL_TABLES, PersonalData},
 };
@@ -278,7 +278,7 @@ async fn fill(db: &TestDatabase) -> Store {
     }
     let bought = |customer: &str| Event {
         id: format!("{customer} 2"),
-        kind: EventKind::Bought,
+        kind: FeedbackKind::Bought,
         customer: Some(customer_id(customer)),
         visitor: None,
         article: article_id("a"),

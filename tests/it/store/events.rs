@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use atelier::{
     outcomes::{
-        Attribution, CountedBy, CountedOnly, Event, EventKind, EventRecorded, FeedbackEvent, FeedbackKind,
-        Outcomes, Recorded, Sales, SuggestedArticle,
+        Attribution, CountedBy, CountedOnly, Event, EventRecorded, FeedbackEvent, FeedbackKind, Outcomes,
+        Recorded, Sales, SuggestedArticle,
     },
     platform::db::{Conflict, Store, StoreError},
 };
@@ -16,7 +16,7 @@ use crate::harness::{TestDatabase, apply, contract};
 const HOUR: Duration = Duration::from_hours(1);
 const WINDOW: Duration = Duration::from_hours(7 * 24);
 
-fn event(id: &str, kind: EventKind, customer: Option<&str>, article: &str) -> Event {
+fn event(id: &str, kind: FeedbackKind, customer: Option<&str>, article: &str) -> Event {
     Event {
         id: id.into(),
         kind,
@@ -30,7 +30,7 @@ fn event(id: &str, kind: EventKind, customer: Option<&str>, article: &str) -> Ev
     }
 }
 
-fn sale(id: &str, kind: EventKind, order: &str, article: &str, value: i64) -> Event {
+fn sale(id: &str, kind: FeedbackKind, order: &str, article: &str, value: i64) -> Event {
     let order = Some(order.to_owned());
     Event { order, value: Some(value), ..event(id, kind, Some("c"), article) }
 }
@@ -82,12 +82,12 @@ async fn an_event_counts_once_and_a_bad_one_does_not_stop_the_others(db: TestDat
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
     let events = [
-        event("1", EventKind::Viewed, Some("c"), "a"),
-        event("2", EventKind::Bought, Some("nobody"), "a"),
-        event("3", EventKind::Viewed, None, "a"),
-        event("3", EventKind::Viewed, None, "a"),
-        event("1", EventKind::Added, Some("c"), "a"),
-        Event { value: Some(64_500), ..event("4", EventKind::Bought, Some("c"), "b") },
+        event("1", FeedbackKind::Shown, Some("c"), "a"),
+        event("2", FeedbackKind::Bought, Some("nobody"), "a"),
+        event("3", FeedbackKind::Shown, None, "a"),
+        event("3", FeedbackKind::Shown, None, "a"),
+        event("1", FeedbackKind::Accepted, Some("c"), "a"),
+        Event { value: Some(64_500), ..event("4", FeedbackKind::Bought, Some("c"), "b") },
     ];
     let results = record(&store, &events).await;
     let recorded: Vec<_> = results.iter().map(|result| result.as_ref().map(|one| one.recorded)).collect();
@@ -108,7 +108,7 @@ async fn an_event_counts_once_and_a_bad_one_does_not_stop_the_others(db: TestDat
         assert_eq!(result.unwrap().recorded, Recorded::Before);
     }
     let counts = store.events().counts(0).await.unwrap();
-    assert_eq!(counts, [(EventKind::Viewed, 2, 0), (EventKind::Bought, 1, 64_500)]);
+    assert_eq!(counts, [(FeedbackKind::Shown, 2, 0), (FeedbackKind::Bought, 1, 64_500)]);
     let purchases: Vec<_> = store.events().purchases(&customer_id("c")).try_collect().await.unwrap();
     let purchases: Vec<_> = purchases.iter().map(|one| (one.article.as_str(), one.bought)).collect();
     assert_eq!(purchases, [("b", 1)], "known ones are not counted again");
@@ -127,11 +127,11 @@ async fn a_purchase_without_a_ticket_belongs_to_what_was_shown_last(db: TestData
     }
     let at = |hours: u32, event: Event| Event { at: NOW + hours * HOUR, ..event };
     let events = [
-        at(3, sale("1", EventKind::Bought, "7", "a", 100)),
-        at(3, event("2", EventKind::Bought, Some("d"), "a")),
-        at(3, event("3", EventKind::Bought, None, "a")),
-        at(7 * 24 + 1, sale("4", EventKind::Bought, "8", "b", 100)),
-        at(3, event("5", EventKind::Added, Some("c"), "a")),
+        at(3, sale("1", FeedbackKind::Bought, "7", "a", 100)),
+        at(3, event("2", FeedbackKind::Bought, Some("d"), "a")),
+        at(3, event("3", FeedbackKind::Bought, None, "a")),
+        at(7 * 24 + 1, sale("4", FeedbackKind::Bought, "8", "b", 100)),
+        at(3, event("5", FeedbackKind::Accepted, Some("c"), "a")),
     ];
     let window = Some(Attribution::Window);
     assert_eq!(attributions(&store, &events).await, [window, None, None, None, None]);
@@ -142,7 +142,7 @@ async fn a_purchase_without_a_ticket_belongs_to_what_was_shown_last(db: TestData
         assert_eq!(outcomes(&store, other).await, Outcomes { shown: 1, ..Outcomes::default() });
     }
     // The same purchase under another id counts once.
-    let again = at(3, sale("6", EventKind::Bought, "7", "a", 100));
+    let again = at(3, sale("6", FeedbackKind::Bought, "7", "a", 100));
     let [again] = &record(&store, &[again]).await[..] else { panic!("one result") };
     assert_eq!(again.as_ref().map(|again| (again.attribution, again.counts)), Ok((window, false)));
     assert_eq!(outcomes(&store, "late").await, late);
@@ -152,12 +152,12 @@ async fn a_purchase_without_a_ticket_belongs_to_what_was_shown_last(db: TestData
 async fn a_visitor_who_consented_is_recognised(db: TestDatabase) {
     let store = db.open().await;
     let of = |visitor: &str, event: Event| Event { visitor: Some(visitor.into()), ..event };
-    let mut viewed = suggested(of("v", event("1", EventKind::Viewed, None, "a")), "look");
+    let mut viewed = suggested(of("v", event("1", FeedbackKind::Shown, None, "a")), "look");
     viewed.suggestion.as_mut().unwrap().0.customer = None;
     let events = [
         viewed,
-        of("v", event("2", EventKind::Bought, None, "a")),
-        of("w", event("3", EventKind::Bought, None, "a")),
+        of("v", event("2", FeedbackKind::Bought, None, "a")),
+        of("w", event("3", FeedbackKind::Bought, None, "a")),
     ];
     assert_eq!(attributions(&store, &events[..1]).await, [Some(Attribution::Ticket)]);
     assert_eq!(attributions(&store, &events[1..]).await, [Some(Attribution::Window), None]);
@@ -169,9 +169,9 @@ async fn a_return_belongs_to_its_purchase(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
     let ticket = Some(Attribution::Ticket);
-    let accepted = suggested(event("1", EventKind::Added, Some("c"), "a"), "k");
-    let bought = suggested(sale("2", EventKind::Bought, "7", "a", 64_500), "k");
-    let returned = sale("3", EventKind::Returned, "7", "a", 64_500);
+    let accepted = suggested(event("1", FeedbackKind::Accepted, Some("c"), "a"), "k");
+    let bought = suggested(sale("2", FeedbackKind::Bought, "7", "a", 64_500), "k");
+    let returned = sale("3", FeedbackKind::Returned, "7", "a", 64_500);
     // In the order of arrival: the return first.
     assert_eq!(attributions(&store, &[returned]).await, [None]);
     assert_eq!(attributions(&store, &[accepted]).await, [ticket]);
@@ -182,11 +182,11 @@ async fn a_return_belongs_to_its_purchase(db: TestDatabase) {
     let all: Vec<_> = store.events().for_customer(&customer_id("c")).try_collect().await.unwrap();
     assert!(all.iter().all(|event| event.attribution == ticket), "{all:?}");
 
-    let later = suggested(event("4", EventKind::Added, Some("c"), "b"), "l");
+    let later = suggested(event("4", FeedbackKind::Accepted, Some("c"), "b"), "l");
     let both = [
-        sale("5", EventKind::Returned, "8", "b", 10_000),
-        suggested(sale("6", EventKind::Bought, "8", "b", 10_000), "l"),
-        suggested(sale("7", EventKind::Kept, "8", "c", 0), "l"),
+        sale("5", FeedbackKind::Returned, "8", "b", 10_000),
+        suggested(sale("6", FeedbackKind::Bought, "8", "b", 10_000), "l"),
+        suggested(sale("7", FeedbackKind::Kept, "8", "c", 0), "l"),
     ];
     assert_eq!(attributions(&store, &both).await, [ticket; 3], "a purchase of the same batch");
     assert_eq!(attributions(&store, &[later]).await, [ticket]);
@@ -196,11 +196,11 @@ async fn a_return_belongs_to_its_purchase(db: TestDatabase) {
     // Two returns of one purchase are one.
     store.feedback().record("m", &shown("m", "d", NOW), &SuggestedArticle::default()).await.unwrap();
     assert_eq!(
-        attributions(&store, &[sale("8", EventKind::Bought, "9", "d", 500)]).await,
+        attributions(&store, &[sale("8", FeedbackKind::Bought, "9", "d", 500)]).await,
         [Some(Attribution::Window)]
     );
     for id in ["9", "10"] {
-        record(&store, &[sale(id, EventKind::Returned, "9", "d", 500)]).await.remove(0).unwrap();
+        record(&store, &[sale(id, FeedbackKind::Returned, "9", "d", 500)]).await.remove(0).unwrap();
     }
     let in_window = Sales { bought: 1, returned: 1, kept: 0, revenue: 0 };
     assert_eq!(outcomes(&store, "m").await, Outcomes { shown: 1, in_window, ..Outcomes::default() });
@@ -219,26 +219,32 @@ async fn what_came_back_is_no_purchase(db: TestDatabase) {
     record(
         &store,
         &[
-            sale("1", EventKind::Returned, "7", "a", 0),
-            sale("2", EventKind::Bought, "7", "b", 0),
-            later(sale("3", EventKind::Bought, "7", "c", 0)),
-            event("4", EventKind::Bought, Some("d"), "e"),
+            sale("1", FeedbackKind::Returned, "7", "a", 0),
+            sale("2", FeedbackKind::Bought, "7", "b", 0),
+            later(sale("3", FeedbackKind::Bought, "7", "c", 0)),
+            event("4", FeedbackKind::Bought, Some("d"), "e"),
         ],
     )
     .await;
     assert_eq!(bought().await, "c\nb", "the latest first");
-    record(&store, &[sale("5", EventKind::Bought, "7", "a", 0)]).await;
+    record(&store, &[sale("5", FeedbackKind::Bought, "7", "a", 0)]).await;
     assert_eq!(bought().await, "c\nb", "it came back before");
-    record(&store, &[sale("6", EventKind::Bought, "8", "a", 0), sale("7", EventKind::Returned, "7", "c", 0)])
-        .await;
+    record(
+        &store,
+        &[sale("6", FeedbackKind::Bought, "8", "a", 0), sale("7", FeedbackKind::Returned, "7", "c", 0)],
+    )
+    .await;
     let mut now: Vec<String> = bought().await.lines().map(str::to_owned).collect();
     now.sort();
     assert_eq!(now, ["a", "b"]);
     // A return of what was bought before anyone reported purchases.
-    record(&store, &[sale("8", EventKind::Returned, "5", "f", 0), sale("9", EventKind::Bought, "9", "f", 0)])
-        .await;
+    record(
+        &store,
+        &[sale("8", FeedbackKind::Returned, "5", "f", 0), sale("9", FeedbackKind::Bought, "9", "f", 0)],
+    )
+    .await;
     assert!(bought().await.lines().any(|article| article == "f"), "what was bought since is there");
-    record(&store, &[sale("10", EventKind::Returned, "9", "f", 0)]).await;
+    record(&store, &[sale("10", FeedbackKind::Returned, "9", "f", 0)]).await;
     let all = store.customers().purchases_of(&[customer_id("c"), customer_id("d")]).await.unwrap();
     assert_eq!(all[&customer_id("d")], ["e"]);
     assert_eq!(all[&customer_id("c")].len(), 2);
@@ -250,12 +256,13 @@ async fn what_came_back_is_no_purchase(db: TestDatabase) {
 #[apply(contract)]
 async fn old_events_go_and_their_counts_stay(db: TestDatabase) {
     let store = db.open().await;
-    let old: Vec<Event> = (0..2500).map(|n| event(&format!("o-{n}"), EventKind::Viewed, None, "a")).collect();
+    let old: Vec<Event> =
+        (0..2500).map(|n| event(&format!("o-{n}"), FeedbackKind::Shown, None, "a")).collect();
     record(&store, &old).await;
-    record(&store, &[Event { at: NOW + HOUR, ..event("new", EventKind::Viewed, None, "a") }]).await;
+    record(&store, &[Event { at: NOW + HOUR, ..event("new", FeedbackKind::Shown, None, "a") }]).await;
     assert_eq!(store.events().remove_before(NOW + HOUR).await, Ok(2500));
     assert_eq!(store.events().remove_before(NOW + HOUR).await, Ok(0));
-    assert_eq!(store.events().counts(0).await.unwrap(), [(EventKind::Viewed, 2501, 0)]);
+    assert_eq!(store.events().counts(0).await.unwrap(), [(FeedbackKind::Shown, 2501, 0)]);
 }
 
 /// Batches from many callers at once: none fails, and everything is counted.
@@ -270,7 +277,7 @@ async fn batches_at_once_wait_for_each_other(db: TestDatabase) {
                 let events: Vec<Event> = (0..50)
                     .map(|n| {
                         suggested(
-                            sale(&format!("{caller}-{n}"), EventKind::Bought, "7", &format!("a-{n}"), 10),
+                            sale(&format!("{caller}-{n}"), FeedbackKind::Bought, "7", &format!("a-{n}"), 10),
                             "k",
                         )
                     })
@@ -284,13 +291,13 @@ async fn batches_at_once_wait_for_each_other(db: TestDatabase) {
         counted += task.await.unwrap();
     }
     assert_eq!(counted, 50, "each suggestion was bought once");
-    assert_eq!(store.events().counts(0).await.unwrap(), [(EventKind::Bought, 400, 4000)]);
+    assert_eq!(store.events().counts(0).await.unwrap(), [(FeedbackKind::Bought, 400, 4000)]);
     assert_eq!(outcomes(&store, "k").await.sold, Sales { bought: 50, returned: 0, kept: 0, revenue: 500 });
 }
 
 /// With a ticket, at a time.
 fn viewed(id: &str, article: &str, completion: &str, at: Timestamp) -> Event {
-    suggested(Event { at, ..event(id, EventKind::Viewed, Some("c"), article) }, completion)
+    suggested(Event { at, ..event(id, FeedbackKind::Shown, Some("c"), article) }, completion)
 }
 
 #[apply(contract)]
@@ -299,11 +306,11 @@ async fn a_view_that_comes_after_its_purchase_has_it(db: TestDatabase) {
     with_customers(&store, &["c", "d"]).await;
     let bought = |id: &str, order: &str, article: &str, hours: u32| Event {
         at: NOW + hours * HOUR,
-        ..sale(id, EventKind::Bought, order, article, 100)
+        ..sale(id, FeedbackKind::Bought, order, article, 100)
     };
     let sales = [
         bought("1", "7", "a", 2),
-        sale("2", EventKind::Returned, "7", "a", 40),
+        sale("2", FeedbackKind::Returned, "7", "a", 40),
         bought("3", "8", "b", 7 * 24 + 3),
         Event { customer: Some(customer_id("d")), ..bought("4", "9", "a", 2) },
     ];
@@ -328,7 +335,7 @@ async fn a_view_that_comes_after_its_purchase_has_it(db: TestDatabase) {
     // It stays there, and what is added with a ticket was shown, too.
     record(&store, &[viewed("9", "a", "later", NOW + HOUR + HOUR / 2)]).await;
     assert_eq!(outcomes(&store, "later").await.in_window, Sales::default());
-    let added = Event { at: NOW + 7 * 24 * HOUR, ..event("10", EventKind::Added, Some("c"), "b") };
+    let added = Event { at: NOW + 7 * 24 * HOUR, ..event("10", FeedbackKind::Accepted, Some("c"), "b") };
     record(&store, &[suggested(added, "added")]).await;
     assert_eq!(outcomes(&store, "added").await.in_window.revenue, 100);
     // A visitor, and a return that comes after all.
@@ -336,7 +343,7 @@ async fn a_view_that_comes_after_its_purchase_has_it(db: TestDatabase) {
     assert_eq!(attributions(&store, &[of(bought("11", "10", "e", 1))]).await, [None]);
     let mut view = of(viewed("12", "e", "visitor", NOW));
     view.suggestion.as_mut().unwrap().0.customer = None;
-    record(&store, &[view, of(sale("13", EventKind::Returned, "10", "e", 100))]).await;
+    record(&store, &[view, of(sale("13", FeedbackKind::Returned, "10", "e", 100))]).await;
     let in_window = Sales { bought: 1, returned: 1, kept: 0, revenue: 0 };
     assert_eq!(outcomes(&store, "visitor").await.in_window, in_window);
 }
@@ -352,35 +359,36 @@ async fn a_return_takes_back_what_its_purchase_added(db: TestDatabase) {
     };
     let without_value = |event: Event| Event { value: None, ..event };
     // Two purchases of one suggestion count as one, and the return of the other is none.
-    let purchases = ["1", "2"].map(|order| suggested(sale(order, EventKind::Bought, order, "a", 100), "k"));
+    let purchases =
+        ["1", "2"].map(|order| suggested(sale(order, FeedbackKind::Bought, order, "a", 100), "k"));
     record(&store, &purchases).await;
     assert_eq!(sold("k").await, (1, 0, 100));
     let ticket = Some(Attribution::Ticket);
-    let other = sale("3", EventKind::Returned, "2", "a", 100);
+    let other = sale("3", FeedbackKind::Returned, "2", "a", 100);
     assert_eq!(attributions(&store, &[other]).await, [ticket]);
-    record(&store, &[suggested(sale("4", EventKind::Returned, "2", "a", 100), "k")]).await;
+    record(&store, &[suggested(sale("4", FeedbackKind::Returned, "2", "a", 100), "k")]).await;
     assert_eq!(sold("k").await, (1, 0, 100), "also with the ticket");
     // Another customer's return, of the same number of an order.
     let stranger =
-        Event { customer: Some(customer_id("d")), ..sale("5", EventKind::Returned, "1", "a", 100) };
+        Event { customer: Some(customer_id("d")), ..sale("5", FeedbackKind::Returned, "1", "a", 100) };
     assert_eq!(attributions(&store, &[stranger]).await, [None]);
     assert_eq!(sold("k").await, (1, 0, 100));
     // Without a value, all of it.
-    record(&store, &[without_value(sale("6", EventKind::Returned, "1", "a", 0))]).await;
+    record(&store, &[without_value(sale("6", FeedbackKind::Returned, "1", "a", 0))]).await;
     assert_eq!(sold("k").await, (1, 1, 0));
     // Never more than what was paid, and nothing for what has no purchase.
     record(
         &store,
         &[
-            without_value(suggested(sale("7", EventKind::Bought, "7", "b", 0), "l")),
-            sale("8", EventKind::Returned, "7", "b", 50),
-            suggested(sale("9", EventKind::Returned, "9", "c", 50), "m"),
+            without_value(suggested(sale("7", FeedbackKind::Bought, "7", "b", 0), "l")),
+            sale("8", FeedbackKind::Returned, "7", "b", 50),
+            suggested(sale("9", FeedbackKind::Returned, "9", "c", 50), "m"),
         ],
     )
     .await;
     assert_eq!((sold("l").await, sold("m").await), ((1, 1, 0), (0, 1, 0)));
     // Its purchase comes later.
-    record(&store, &[suggested(sale("10", EventKind::Bought, "9", "c", 80), "m")]).await;
+    record(&store, &[suggested(sale("10", FeedbackKind::Bought, "9", "c", 80), "m")]).await;
     assert_eq!(sold("m").await, (1, 1, 30));
     let by = store.feedback().acceptance_by_feature(0, "age", &CountedOnly::default()).await.unwrap();
     let revenue: i64 = by.iter().map(|(_, outcomes)| outcomes.sold.revenue).sum();
@@ -390,9 +398,9 @@ async fn a_return_takes_back_what_its_purchase_added(db: TestDatabase) {
     record(
         &store,
         &[
-            order("11", EventKind::Bought, "d", 30),
-            order("12", EventKind::Bought, "e", 100),
-            sale("13", EventKind::Returned, "11", "d", 130),
+            order("11", FeedbackKind::Bought, "d", 30),
+            order("12", FeedbackKind::Bought, "e", 100),
+            sale("13", FeedbackKind::Returned, "11", "d", 130),
         ],
     )
     .await;

@@ -1,7 +1,7 @@
 use atelier::{
     outcomes::{
         CountedBy, CountedOnly, CountedRules, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes,
-        Recorded, RuleOutcomes, Sales, SuggestedArticle,
+        Recorded, Sales, SuggestedArticle,
     },
     platform::db::{Conflict, Store, StoreError},
 };
@@ -197,8 +197,8 @@ async fn outcomes_count_for_the_day_of_showing(db: TestDatabase) {
         ("2".to_owned(), shown("c", "b"), of_type("coat", true)),
         ("3".to_owned(), FeedbackEvent { slot: 2, ..shown("c", "e") }, of_type("bag", false)),
     ];
-    feedback.record_new(&page).await.unwrap();
-    feedback.record_new(&page).await.unwrap();
+    feedback.record_all(&page).await.unwrap();
+    feedback.record_all(&page).await.unwrap();
     feedback
         .record("4", &on_day(11, of("d", "f", FeedbackKind::Accepted)), &of_type("bag", true))
         .await
@@ -290,7 +290,7 @@ async fn outcomes_count_for_the_rules_that_could_change_them(db: TestDatabase) {
     let shown = |id: &str| (id.to_owned(), of_completion(id, 12, FeedbackKind::Shown), of(true, &[one]));
     feedback.record("1", &rejected, &of(false, &both)).await.unwrap();
     feedback.record("1", &rejected, &of(false, &both)).await.unwrap();
-    feedback.record_new(&[shown("b"), shown("c")]).await.unwrap();
+    feedback.record_all(&[shown("b"), shown("c")]).await.unwrap();
     let later = of_completion("b", 15, FeedbackKind::Bought);
     let unknown = FeedbackEvent { customer: Some(customer_id("nobody")), ..later.clone() };
     let batch = [("2", later, of(true, &[one])), ("3", unknown, of(true, &[one]))];
@@ -298,8 +298,8 @@ async fn outcomes_count_for_the_rules_that_could_change_them(db: TestDatabase) {
     let counts = async |since| {
         let mut rows = feedback.rule_outcomes(since).await.unwrap();
         rows.sort_by_key(|(rule, held_out, _)| (*rule, *held_out));
-        let count = |(rule, held_out, found): (RuleDigest, bool, RuleOutcomes)| {
-            (rule[0], held_out, [found.shown, found.rejected, found.bought])
+        let count = |(rule, held_out, found): (RuleDigest, bool, Outcomes)| {
+            (rule[0], held_out, [found.shown, found.rejected, found.sold.bought])
         };
         rows.into_iter().map(count).collect::<Vec<_>>()
     };
