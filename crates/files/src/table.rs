@@ -1,5 +1,4 @@
-//! A table in files: the fields of its rows, and the checks of a row. [`catalogue`](super::catalogue) and the modules of other tables
-//! implement it.
+//! What a table in files is: the fields of its rows, and the check of a row.
 
 use std::fmt::Display;
 
