@@ -808,7 +808,7 @@ pub fn to_parquet(rows: &[ArmCustomer]) -> Vec<u8> {
     let longs = |value: fn(&ArmCustomer) -> i64| PlainColumn::Longs(rows.iter().map(value).collect());
     let columns = [
         longs(|row| row.number),
-        PlainColumn::Texts(rows.iter().map(|row| row.arm.clone()).collect()),
+        PlainColumn::Texts(rows.iter().map(|row| row.arm.as_str().into()).collect()),
         longs(|row| row.counts.completions),
         longs(|row| row.counts.shown),
         longs(|row| row.counts.accepted),

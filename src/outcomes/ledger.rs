@@ -633,7 +633,9 @@ mod tests {
         };
         let Changes { counts, rules, arms, .. } = ledger.changes;
         let mut arm = ArmCounts::default();
-        arms.into_values().for_each(|more| arm += more);
+        for more in arms.into_values() {
+            arm += more;
+        }
         (sums(counts.into_values().collect()), sums(rules.into_values().collect()), arm)
     }
 

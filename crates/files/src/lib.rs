@@ -5,8 +5,12 @@
 //! data people understand; [`Checker`] adds the checks that need more than one row. [`Writer`] writes a file, which
 //! appears only once it is complete.
 //!
-//! Every row of every format becomes the fields of a JSON object (`json::Fields`), and only `table` turns those into
-//! domain values and back. So all formats accept the same data. A row has at most 1 MiB: callers hold several, parsed.
+//! Every row of every format becomes the fields of a JSON object (`json::Fields`), and only the tables (`catalogue`, `orders`,
+//! `events`, `looks`, `accepted`) turn those into domain values and back. So all formats accept the same data. A row has at most 1 MiB: callers hold several, parsed.
+//!
+//! Imports between the modules go one way: rows and their errors (`json`, `row`, `error`, `format`, `input`); what a table is
+//! (`seen`, `table`); its columns (`header`, `columns`, `dialect`); the formats (`json_lines`, `csv`, `parquet`, `feed`); the tables;
+//! whole files (`read`, `write`, `rows`, `folder`, `check`).
 //!
 //! # JSON Lines, and the canonical form
 //!

@@ -7,20 +7,14 @@ use std::{
     fmt,
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
-use ::parquet::{
-    basic::{LogicalType, Repetition, Type as Physical},
-    data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type},
-    file::writer::SerializedFileWriter,
-    schema::types::Type,
-};
+use ::parquet::file::writer::SerializedFileWriter;
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use super::{
-    FileError, Format, parquet,
+    FileError, Format, PlainColumn, parquet,
     write::{buffered, create_beside, move_into_place},
 };
 
@@ -177,16 +171,8 @@ impl RowWriter {
 /// The row group being filled.
 struct Columns {
     file: SerializedFileWriter<NamedTempFile>,
-    filled: Vec<Column>,
+    filled: Vec<PlainColumn>,
     rows: usize,
-}
-
-#[derive(Debug)]
-enum Column {
-    Text(Vec<ByteArray>),
-    Long(Vec<i64>),
-    Int(Vec<i32>),
-    Double(Vec<f64>),
 }
 
 impl fmt::Debug for Columns {
@@ -199,14 +185,13 @@ impl Columns {
     fn new<Row: FlatRow>(file: NamedTempFile) -> io::Result<Self> {
         let (mut fields, mut filled) = (Vec::new(), Vec::new());
         for (name, cell) in Row::COLUMNS.iter().zip(Row::default().cells()) {
-            let (physical, logical, column) = match cell {
-                Cell::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String), Column::Text(Vec::new())),
-                Cell::Long(_) => (Physical::INT64, None, Column::Long(Vec::new())),
-                Cell::Int(_) => (Physical::INT32, None, Column::Int(Vec::new())),
-                Cell::Double(_) => (Physical::DOUBLE, None, Column::Double(Vec::new())),
+            let column = match cell {
+                Cell::Text(_) => PlainColumn::Texts(Vec::new()),
+                Cell::Long(_) => PlainColumn::Longs(Vec::new()),
+                Cell::Int(_) => PlainColumn::Ints(Vec::new()),
+                Cell::Double(_) => PlainColumn::Doubles(Vec::new()),
             };
-            let field = Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
-            fields.push(Arc::new(field.with_logical_type(logical).build()?));
+            fields.push(column.field(name)?);
             filled.push(column);
         }
         Ok(Self { file: parquet::create(Row::TABLE, fields, file)?, filled, rows: 0 })
@@ -216,13 +201,13 @@ impl Columns {
         for (column, cell) in self.filled.iter_mut().zip(row.cells()) {
             match (column, cell) {
                 // Texts that follow each other are often the same, and share their bytes.
-                (Column::Text(texts), Cell::Text(text)) => texts.push(match texts.last() {
+                (PlainColumn::Texts(texts), Cell::Text(text)) => texts.push(match texts.last() {
                     Some(last) if last.data() == text.as_bytes() => last.clone(),
                     _ => text.into(),
                 }),
-                (Column::Long(numbers), Cell::Long(number)) => numbers.push(number),
-                (Column::Int(numbers), Cell::Int(number)) => numbers.push(number),
-                (Column::Double(numbers), Cell::Double(number)) => numbers.push(number),
+                (PlainColumn::Longs(numbers), Cell::Long(number)) => numbers.push(number),
+                (PlainColumn::Ints(numbers), Cell::Int(number)) => numbers.push(number),
+                (PlainColumn::Doubles(numbers), Cell::Double(number)) => numbers.push(number),
                 (column, cell) => unreachable!("{cell:?} in {column:?}; this is a bug"),
             }
         }
@@ -239,21 +224,8 @@ impl Columns {
 
     fn flush(&mut self) -> io::Result<()> {
         let mut group = self.file.next_row_group()?;
-        macro_rules! column {
-            ($type:ty, $values:expr) => {{
-                let mut column = group.next_column()?.expect("every field has a column; this is a bug");
-                column.typed::<$type>().write_batch($values, None, None)?;
-                column.close()?;
-                $values.clear();
-            }};
-        }
         for column in &mut self.filled {
-            match column {
-                Column::Text(texts) => column!(ByteArrayType, texts),
-                Column::Long(numbers) => column!(Int64Type, numbers),
-                Column::Int(numbers) => column!(Int32Type, numbers),
-                Column::Double(numbers) => column!(DoubleType, numbers),
-            }
+            column.write(&mut group, None, None)?;
         }
         group.close()?;
         self.rows = 0;

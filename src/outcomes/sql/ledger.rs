@@ -357,7 +357,7 @@ impl Ledger {
             values.add(sale.revenue)
         })
         .await?;
-        write_purchases(connection, store.dialect, purchases.into_iter().collect()).await?;
+        write_purchases(connection, store.dialect, purchases).await?;
         for ((day, kind), columns) in event_counts {
             let sql = adding("event_counts", &["day", "kind"], &columns);
             let insert = sqlx::query(AssertSqlSafe(sql)).bind(day).bind(kind.as_str());
@@ -375,8 +375,9 @@ impl Ledger {
 async fn write_purchases(
     connection: &mut AnyConnection,
     dialect: Dialect,
-    purchases: Vec<((String, String), (i64, i64, i64))>,
+    purchases: BTreeMap<(String, String), (i64, i64, i64)>,
 ) -> Result<(), StoreError> {
+    let purchases: Vec<_> = purchases.into_iter().collect();
     let insert = "insert into purchases (customer_id, article_id, bought, returned, at) values";
     let conflict =
         "on conflict (customer_id, article_id) do update set bought = purchases.bought + excluded.bought,

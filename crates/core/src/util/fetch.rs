@@ -454,7 +454,6 @@ fn network_v6(address: Ipv6Addr) -> Option<Reach> {
 #[cfg(test)]
 mod tests {
     use std::{
-        io::Read,
         net::{SocketAddr, TcpListener},
         thread::{self, JoinHandle},
     };
@@ -462,25 +461,17 @@ mod tests {
     use flate2::{Compression, write::GzEncoder};
 
     use super::*;
+    use crate::util::http_client::tests::serve;
 
     const CLOSE: &str = "Connection: close\r\n";
 
-    /// Answers a connection with each of these, and returns the requests.
+    /// Answers a connection with each of these.
     fn server(answers: Vec<Vec<u8>>) -> (SocketAddr, JoinHandle<Vec<String>>) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let served = thread::spawn(move || {
-            let answer = |answer: Vec<u8>| {
-                let (mut stream, _) = listener.accept().unwrap();
-                let mut buffer = [0; 4096];
-                let read = stream.read(&mut buffer).unwrap();
-                // The client may have enough before the end.
-                let _ = stream.write_all(&answer);
-                String::from_utf8_lossy(&buffer[..read]).to_lowercase()
-            };
-            answers.into_iter().map(answer).collect()
-        });
-        (address, served)
+        serve(answers.into_iter().map(|answer| vec![answer]).collect())
+    }
+
+    fn requests(served: JoinHandle<Vec<String>>) -> Vec<String> {
+        served.join().unwrap().iter().map(|request| request.to_lowercase()).collect()
     }
 
     fn answer(head: &str, body: &[u8]) -> Vec<u8> {
@@ -641,7 +632,7 @@ mod tests {
         let (first, firsts) = server(vec![moved("/again"), moved(&away)]);
         let (_, file) = get(&format!("http://me:secret@{first}/"), bounds()).unwrap();
         assert_eq!(file, b"id\n");
-        let (firsts, others) = (firsts.join().unwrap(), others.join().unwrap());
+        let (firsts, others) = (requests(firsts), requests(others));
         assert!(
             firsts.iter().all(|request| request.contains("authorization: basic bwu6c2vjcmv0")),
             "{firsts:?}"
@@ -690,7 +681,7 @@ mod tests {
         assert_eq!(again, Fetched::Unchanged);
         let error = fetch(&address, &none, bounds(), &mut Vec::new()).unwrap_err();
         assert!(matches!(error, FetchError::Status { status: 304, .. }), "{error}");
-        let requests = served.join().unwrap();
+        let requests = requests(served);
         assert!(requests[1].contains("if-none-match: \"v1\""), "{requests:?}");
         assert!(requests[1].contains("if-modified-since: thu, 26 nov 2026 10:00:00 gmt"), "{requests:?}");
         assert!(!requests[2].contains("if-"), "{requests:?}");

@@ -294,7 +294,7 @@ pub(super) fn take_credentials(url: &mut Url) -> Option<HeaderValue> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::{
         io::{Read, Write},
         net::{SocketAddr, TcpListener},
@@ -303,8 +303,8 @@ mod tests {
 
     use super::*;
 
-    /// Answers one connection after the other, each with these texts in turn, and returns what it was sent.
-    fn server(connections: Vec<Vec<&'static str>>) -> (SocketAddr, JoinHandle<Vec<String>>) {
+    /// Answers one connection after the other, each with these bytes in turn, and returns what it was sent.
+    pub(in crate::util) fn serve(connections: Vec<Vec<Vec<u8>>>) -> (SocketAddr, JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let served = thread::spawn(move || {
@@ -315,12 +315,18 @@ mod tests {
                     let mut buffer = [0; 4096];
                     let read = stream.read(&mut buffer).unwrap();
                     requests.push(String::from_utf8_lossy(&buffer[..read]).into_owned());
-                    stream.write_all(answer.as_bytes()).unwrap();
+                    // The client may have enough before the end.
+                    let _ = stream.write_all(&answer);
                 }
             }
             requests
         });
         (address, served)
+    }
+
+    fn server(connections: Vec<Vec<&'static str>>) -> (SocketAddr, JoinHandle<Vec<String>>) {
+        let answers = |texts: Vec<&str>| texts.into_iter().map(|text| text.as_bytes().to_vec()).collect();
+        serve(connections.into_iter().map(answers).collect())
     }
 
     fn client(address: SocketAddr) -> Client {

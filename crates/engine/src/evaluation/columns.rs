@@ -37,33 +37,32 @@ impl ParquetColumns {
     }
 
     pub(super) fn numbers(&self, name: &str) -> Result<Vec<u32>, String> {
-        let mut numbers = Vec::new();
-        self.each::<Int32Type>(name, |number| {
-            numbers.push(u32::try_from(number).map_err(|_| format!("holds {number}, expected 0 or more"))?);
-            Ok(())
-        })?;
-        Ok(numbers)
+        self.collect::<Int32Type, _>(name, |number| {
+            u32::try_from(number).map_err(|_| format!("holds {number}, expected 0 or more"))
+        })
     }
 
     pub(super) fn floats(&self, name: &str) -> Result<Vec<f32>, String> {
-        let mut floats = Vec::new();
-        self.each::<FloatType>(name, |float| {
-            if !float.is_finite() {
-                return Err(format!("holds {float}, expected a number"));
-            }
-            floats.push(float);
-            Ok(())
-        })?;
-        Ok(floats)
+        self.collect::<FloatType, _>(name, |float| {
+            if float.is_finite() { Ok(float) } else { Err(format!("holds {float}, expected a number")) }
+        })
     }
 
     pub(super) fn truths(&self, name: &str) -> Result<Vec<bool>, String> {
-        let mut truths = Vec::new();
-        self.each::<BoolType>(name, |truth| {
-            truths.push(truth);
+        self.collect::<BoolType, _>(name, Ok)
+    }
+
+    fn collect<D: DataType, V>(
+        &self,
+        name: &str,
+        convert: impl Fn(D::T) -> Result<V, String>,
+    ) -> Result<Vec<V>, String> {
+        let mut values = Vec::new();
+        self.each::<D>(name, |value| {
+            values.push(convert(value)?);
             Ok(())
         })?;
-        Ok(truths)
+        Ok(values)
     }
 
     /// Passes the texts to `take` one by one, so they need not all be kept.

@@ -6,6 +6,7 @@
 use std::{
     fmt,
     io::{self, BufRead, Read},
+    mem,
 };
 
 use quick_xml::{
@@ -73,106 +74,141 @@ impl Items {
     /// # Errors
     /// If the rest of the file cannot be read.
     pub(super) fn next(&mut self) -> Result<Option<Item>, RowError> {
-        loop {
+        let mut buffer = mem::take(&mut self.buffer);
+        let next = loop {
             if self.item.is_none() {
                 self.reader.get_mut().left = LONGEST;
             }
             let line = self.reader.get_ref().line;
-            let fatal = |reason: String| Err(RowError::fatal(Unit::Line, line, reason));
-            self.buffer.clear();
-            let (namespace, event) = match self.reader.read_resolved_event_into(&mut self.buffer) {
-                Ok(read) => read,
-                Err(error) => return fatal(format!("not readable as XML: {error}")),
+            buffer.clear();
+            let taken = match self.reader.read_resolved_event_into(&mut buffer) {
+                Ok((namespace, event)) => {
+                    let is_google = is_google(&namespace);
+                    self.take(event, is_google, line)
+                }
+                Err(error) => Err(format!("not readable as XML: {error}")),
             };
-            match event {
-                Event::Start(start) => {
-                    self.depth += 1;
-                    if self.depth > DEEPEST {
-                        return fatal(format!("elements are nested more than {DEEPEST} deep"));
-                    }
-                    let name = start.local_name();
-                    if self.depth == 1 && !matches!(name.into_inner(), "rss" | "feed") {
-                        return fatal(format!(
-                            "a Merchant feed begins with <rss> or <feed>, found <{}>",
-                            name.into_inner()
-                        ));
-                    }
-                    match &mut self.item {
-                        None if is_item(&start) => {
-                            self.count += 1;
-                            let shares_line = line == self.last_line;
-                            self.last_line = line;
-                            let number = shares_line.then_some(self.count);
-                            let item = Item { line, number, fields: Vec::new(), wrong: None };
-                            self.item =
-                                Some(Open { item, depth: self.depth, field: None, others: Some(Vec::new()) });
-                        }
-                        Some(open) if self.depth == open.depth + 1 => {
-                            open.note(&namespace, &start);
-                            open.field = field_name(&namespace, &start).map(|name| (name, String::new()));
-                            open.add_link(&start);
-                        }
-                        None => note_name(&mut self.others, &start),
-                        Some(_) => {}
-                    }
-                }
-                Event::Empty(start) => {
-                    if self.item.is_none() {
-                        self.count += u64::from(is_item(&start));
-                        note_name(&mut self.others, &start);
-                    }
-                    if let Some(open) = self.item.as_mut().filter(|open| self.depth == open.depth) {
-                        open.note(&namespace, &start);
-                        open.add_link(&start);
-                    }
-                }
-                Event::End(_) => {
-                    self.depth = self.depth.saturating_sub(1);
-                    if let Some(open) = &mut self.item {
-                        if self.depth == open.depth {
-                            open.close_field();
-                        } else if self.depth < open.depth {
-                            return Ok(self.item.take().map(Open::finish));
-                        }
-                    }
-                }
-                Event::Text(text) => push(&mut self.item, self.depth, &text.xml10_content()),
-                Event::CData(text) => push(&mut self.item, self.depth, &text.xml10_content()),
-                Event::GeneralRef(reference) => {
-                    if let Some(c) = resolve(&reference) {
-                        push(&mut self.item, self.depth, c.encode_utf8(&mut [0; 4]));
-                        continue;
-                    }
-                    let reason = format!("the entity &{}; is not one of XML's own", &*reference);
-                    let Some(open) = &mut self.item else { return fatal(reason) };
-                    open.item.wrong = Some(reason);
-                    open.field = None;
-                }
-                Event::DocType(_) => {
-                    return fatal(
-                        "the file has a document type declaration (<!DOCTYPE …>); remove it".into(),
-                    );
-                }
-                Event::Decl(declared) => {
-                    if let Some(Ok(encoding)) = declared.encoding()
-                        && !encoding.eq_ignore_ascii_case("utf-8")
-                    {
-                        return fatal(format!("the encoding must be UTF-8, found {encoding}"));
-                    }
-                }
-                Event::Comment(_) | Event::PI(_) => {}
-                Event::Eof if self.depth > 0 => return fatal("the file ends before its last element".into()),
-                Event::Eof if self.count == 0 => {
-                    let found =
-                        if self.others.is_empty() { "nothing".into() } else { self.others.join(", ") };
-                    return fatal(format!(
-                        "a Merchant feed has an <item> or <entry> for each variant, found {found}"
-                    ));
-                }
-                Event::Eof => return Ok(None),
+            match taken {
+                Ok(Step::Inside) => {}
+                Ok(Step::Item(item)) => break Ok(Some(item)),
+                Ok(Step::End) => break Ok(None),
+                Err(reason) => break Err(RowError::fatal(Unit::Line, line, reason)),
             }
+        };
+        self.buffer = buffer;
+        next
+    }
+
+    /// Takes what comes next, in Google's namespace or not.
+    ///
+    /// # Errors
+    /// Why the rest of the file cannot be read.
+    fn take(&mut self, event: Event<'_>, is_google: bool, line: u64) -> Result<Step, String> {
+        match event {
+            Event::Start(start) => self.open(&start, is_google, line)?,
+            Event::Empty(start) => self.note_empty(&start, is_google),
+            Event::End(_) => return Ok(self.close().map_or(Step::Inside, Step::Item)),
+            Event::Text(text) => push(&mut self.item, self.depth, &text.xml10_content()),
+            Event::CData(text) => push(&mut self.item, self.depth, &text.xml10_content()),
+            Event::GeneralRef(reference) => self.refer(&reference)?,
+            Event::DocType(_) => {
+                return Err("the file has a document type declaration (<!DOCTYPE …>); remove it".into());
+            }
+            Event::Decl(declared) => {
+                if let Some(Ok(encoding)) = declared.encoding()
+                    && !encoding.eq_ignore_ascii_case("utf-8")
+                {
+                    return Err(format!("the encoding must be UTF-8, found {encoding}"));
+                }
+            }
+            Event::Comment(_) | Event::PI(_) => {}
+            Event::Eof if self.depth > 0 => return Err("the file ends before its last element".into()),
+            Event::Eof if self.count == 0 => {
+                let found = if self.others.is_empty() { "nothing".into() } else { self.others.join(", ") };
+                return Err(format!(
+                    "a Merchant feed has an <item> or <entry> for each variant, found {found}"
+                ));
+            }
+            Event::Eof => return Ok(Step::End),
+        }
+        Ok(Step::Inside)
+    }
+
+    /// Takes the beginning of an element: of an item, of one of its fields, or of something else.
+    fn open(&mut self, start: &BytesStart<'_>, is_google: bool, line: u64) -> Result<(), String> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(format!("elements are nested more than {DEEPEST} deep"));
+        }
+        let name = start.local_name().into_inner();
+        if self.depth == 1 && !matches!(name, "rss" | "feed") {
+            return Err(format!("a Merchant feed begins with <rss> or <feed>, found <{name}>"));
+        }
+        match &mut self.item {
+            None if is_item(start) => {
+                self.count += 1;
+                let number = (line == self.last_line).then_some(self.count);
+                self.last_line = line;
+                let item = Item { line, number, fields: Vec::new(), wrong: None };
+                self.item = Some(Open { item, depth: self.depth, field: None, others: Some(Vec::new()) });
+            }
+            Some(open) if self.depth == open.depth + 1 => {
+                open.note(start, is_google);
+                open.field = field_name(start, is_google).map(|name| (name, String::new()));
+                open.add_link(start);
+            }
+            None => note_name(&mut self.others, start),
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    fn note_empty(&mut self, start: &BytesStart<'_>, is_google: bool) {
+        match &mut self.item {
+            None => {
+                self.count += u64::from(is_item(start));
+                note_name(&mut self.others, start);
+            }
+            Some(open) if self.depth == open.depth => {
+                open.note(start, is_google);
+                open.add_link(start);
+            }
+            Some(_) => {}
         }
     }
+
+    /// Takes the end of an element. Gives the item that it completes.
+    fn close(&mut self) -> Option<Item> {
+        self.depth = self.depth.saturating_sub(1);
+        let open = self.item.as_mut()?;
+        if self.depth < open.depth {
+            return self.item.take().map(Open::finish);
+        }
+        if self.depth == open.depth {
+            open.close_field();
+        }
+        None
+    }
+
+    /// Takes a reference to a character. Another entity spoils the item that it is in.
+    fn refer(&mut self, reference: &BytesRef<'_>) -> Result<(), String> {
+        if let Some(c) = resolve(reference) {
+            push(&mut self.item, self.depth, c.encode_utf8(&mut [0; 4]));
+            return Ok(());
+        }
+        let reason = format!("the entity &{}; is not one of XML's own", &**reference);
+        let Some(open) = &mut self.item else { return Err(reason) };
+        open.item.wrong = Some(reason);
+        open.field = None;
+        Ok(())
+    }
+}
+
+/// Where a feed is after one more event.
+enum Step {
+    Inside,
+    Item(Item),
+    End,
 }
 
 /// Keeps the first few names of elements.
@@ -205,8 +241,8 @@ impl Open {
         self.item
     }
 
-    fn note(&mut self, namespace: &ResolveResult<'_>, start: &BytesStart<'_>) {
-        if is_google(namespace) {
+    fn note(&mut self, start: &BytesStart<'_>, is_google: bool) {
+        if is_google {
             self.others = None;
         } else if let Some(others) = &mut self.others {
             note_name(others, start);
@@ -249,9 +285,9 @@ fn is_item(start: &BytesStart<'_>) -> bool {
 }
 
 /// The attribute that an element holds. Titles and links may also be RSS's or Atom's own; Google's are preferred.
-fn field_name(namespace: &ResolveResult<'_>, start: &BytesStart<'_>) -> Option<String> {
+fn field_name(start: &BytesStart<'_>, is_google: bool) -> Option<String> {
     let name = start.local_name().into_inner();
-    if is_google(namespace) {
+    if is_google {
         return Some(name.to_owned());
     }
     matches!(name, "id" | "title" | "link").then(|| format!("feed {name}"))

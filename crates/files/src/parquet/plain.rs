@@ -1,19 +1,62 @@
-//! Plain columns of numbers and texts as a Parquet file in memory.
+//! Columns of numbers and texts that are written to a Parquet file.
 
 use std::{io, sync::Arc};
 
 use ::parquet::{
     basic::{LogicalType, Repetition, Type as Physical},
-    data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type},
-    schema::types::Type,
+    data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type},
+    errors::ParquetError,
+    file::writer::SerializedRowGroupWriter,
+    schema::types::{Type, TypePtr},
 };
 
-/// A column, of as many values as the others have.
+/// The values of a column.
 #[derive(Debug)]
 pub enum PlainColumn {
+    Bools(Vec<bool>),
+    Ints(Vec<i32>),
     Longs(Vec<i64>),
     Doubles(Vec<f64>),
-    Texts(Vec<String>),
+    Texts(Vec<ByteArray>),
+}
+
+impl PlainColumn {
+    /// A field whose every row has a value.
+    pub(crate) fn field(&self, name: &str) -> Result<TypePtr, ParquetError> {
+        let (physical, logical) = match self {
+            Self::Bools(_) => (Physical::BOOLEAN, None),
+            Self::Ints(_) => (Physical::INT32, None),
+            Self::Longs(_) => (Physical::INT64, None),
+            Self::Doubles(_) => (Physical::DOUBLE, None),
+            Self::Texts(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        };
+        let field = Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
+        field.with_logical_type(logical).build().map(Arc::new)
+    }
+
+    /// Writes the values as the group's next column, and forgets them.
+    pub(crate) fn write<W: io::Write + Send>(
+        &mut self,
+        group: &mut SerializedRowGroupWriter<'_, W>,
+        definitions: Option<&[i16]>,
+        repetitions: Option<&[i16]>,
+    ) -> Result<(), ParquetError> {
+        let mut column = group.next_column()?.expect("every field has a column; this is a bug");
+        macro_rules! write_batch {
+            ($type:ty, $values:expr) => {{
+                column.typed::<$type>().write_batch($values, definitions, repetitions)?;
+                $values.clear();
+            }};
+        }
+        match self {
+            Self::Bools(values) => write_batch!(BoolType, values),
+            Self::Ints(values) => write_batch!(Int32Type, values),
+            Self::Longs(values) => write_batch!(Int64Type, values),
+            Self::Doubles(values) => write_batch!(DoubleType, values),
+            Self::Texts(values) => write_batch!(ByteArrayType, values),
+        }
+        column.close()
+    }
 }
 
 /// The bytes of a file with these columns, by their names.
@@ -21,30 +64,11 @@ pub enum PlainColumn {
 /// # Errors
 /// If the columns have different lengths.
 pub fn write_columns(name: &str, columns: Vec<(&str, PlainColumn)>) -> io::Result<Vec<u8>> {
-    let field = |(name, column): &(&str, PlainColumn)| {
-        let (physical, logical) = match column {
-            PlainColumn::Longs(_) => (Physical::INT64, None),
-            PlainColumn::Doubles(_) => (Physical::DOUBLE, None),
-            PlainColumn::Texts(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-        };
-        let field = Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
-        Ok(Arc::new(field.with_logical_type(logical).build()?))
-    };
-    let fields = columns.iter().map(field).collect::<io::Result<_>>()?;
+    let fields = columns.iter().map(|(name, column)| column.field(name)).collect::<Result<_, _>>()?;
     let mut file = super::create(name, fields, Vec::new())?;
     let mut group = file.next_row_group()?;
-    for (_, values) in columns {
-        let mut column = group.next_column()?.expect("every column has a field; this is a bug");
-        match values {
-            PlainColumn::Longs(values) => column.typed::<Int64Type>().write_batch(&values, None, None)?,
-            PlainColumn::Doubles(values) => column.typed::<DoubleType>().write_batch(&values, None, None)?,
-            PlainColumn::Texts(values) => {
-                let values: Vec<ByteArray> =
-                    values.into_iter().map(|text| text.into_bytes().into()).collect();
-                column.typed::<ByteArrayType>().write_batch(&values, None, None)?
-            }
-        };
-        column.close()?;
+    for (_, mut column) in columns {
+        column.write(&mut group, None, None)?;
     }
     group.close()?;
     Ok(file.into_inner()?)

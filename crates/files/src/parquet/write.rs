@@ -4,7 +4,6 @@ use std::{collections::HashMap, fmt, io, sync::Arc};
 
 use ::parquet::{
     basic::{LogicalType, Repetition, Type as Physical},
-    data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type},
     errors::ParquetError,
     file::writer::SerializedFileWriter,
     schema::types::{Type, TypePtr},
@@ -13,7 +12,7 @@ use serde_json::Value;
 use tempfile::NamedTempFile;
 
 use crate::{
-    Table, TableColumns,
+    PlainColumn, Table, TableColumns,
     columns::{Column, Kind, flatten},
     error::WriteError,
     json::{Fields, size},
@@ -82,24 +81,9 @@ impl ParquetWriter {
     fn flush(&mut self) -> Result<(), ParquetError> {
         let mut group = self.file.next_row_group()?;
         for buffer in &mut self.columns {
-            let mut column = group.next_column()?.expect("every buffer has a column; this is a bug");
             let definitions = buffer.has_definitions().then_some(buffer.definitions.as_slice());
             let repetitions = (buffer.column.kind == Kind::Texts).then_some(buffer.repetitions.as_slice());
-            match &buffer.values {
-                Values::Bools(values) => {
-                    column.typed::<BoolType>().write_batch(values, definitions, repetitions)
-                }
-                Values::Longs(values) => {
-                    column.typed::<Int64Type>().write_batch(values, definitions, repetitions)
-                }
-                Values::Doubles(values) => {
-                    column.typed::<DoubleType>().write_batch(values, definitions, repetitions)
-                }
-                Values::Texts(values) => {
-                    column.typed::<ByteArrayType>().write_batch(values, definitions, repetitions)
-                }
-            }?;
-            column.close()?;
+            buffer.values.write(&mut group, definitions, repetitions)?;
             buffer.clear();
         }
         group.close()?;
@@ -148,23 +132,16 @@ struct Buffer {
     rows: usize,
     definitions: Vec<i16>,
     repetitions: Vec<i16>,
-    values: Values,
-}
-
-enum Values {
-    Bools(Vec<bool>),
-    Longs(Vec<i64>),
-    Doubles(Vec<f64>),
-    Texts(Vec<ByteArray>),
+    values: PlainColumn,
 }
 
 impl Buffer {
     fn new(column: Column) -> Self {
         let values = match column.kind {
-            Kind::Bool => Values::Bools(Vec::new()),
-            Kind::Integer | Kind::Long => Values::Longs(Vec::new()),
-            Kind::Double => Values::Doubles(Vec::new()),
-            Kind::Text | Kind::Texts | Kind::Json => Values::Texts(Vec::new()),
+            Kind::Bool => PlainColumn::Bools(Vec::new()),
+            Kind::Integer | Kind::Long => PlainColumn::Longs(Vec::new()),
+            Kind::Double => PlainColumn::Doubles(Vec::new()),
+            Kind::Text | Kind::Texts | Kind::Json => PlainColumn::Texts(Vec::new()),
         };
         Self { column, rows: 0, definitions: Vec::new(), repetitions: Vec::new(), values }
     }
@@ -177,12 +154,6 @@ impl Buffer {
         self.rows = 0;
         self.definitions.clear();
         self.repetitions.clear();
-        match &mut self.values {
-            Values::Bools(values) => values.clear(),
-            Values::Longs(values) => values.clear(),
-            Values::Doubles(values) => values.clear(),
-            Values::Texts(values) => values.clear(),
-        }
     }
 
     /// Adds the value of the next row. False if it does not fit the column.
@@ -197,7 +168,7 @@ impl Buffer {
         if !Kind::for_value(&value).is_some_and(|kind| self.column.kind.widen(kind) == self.column.kind) {
             return false;
         }
-        if let (Kind::Texts, Values::Texts(texts), Value::Array(values)) =
+        if let (Kind::Texts, PlainColumn::Texts(texts), Value::Array(values)) =
             (self.column.kind, &mut self.values, &value)
         {
             if values.is_empty() {
@@ -214,17 +185,17 @@ impl Buffer {
         }
         self.definitions.push(present);
         match (&mut self.values, value) {
-            (Values::Bools(values), Value::Bool(truth)) => values.push(truth),
-            (Values::Longs(values), Value::Number(number)) => {
+            (PlainColumn::Bools(values), Value::Bool(truth)) => values.push(truth),
+            (PlainColumn::Longs(values), Value::Number(number)) => {
                 values.push(number.as_i64().expect("checked by its kind; this is a bug"));
             }
-            (Values::Doubles(values), Value::Number(number)) => {
+            (PlainColumn::Doubles(values), Value::Number(number)) => {
                 values.push(number.as_f64().expect("checked by its kind; this is a bug"));
             }
-            (Values::Texts(values), Value::String(text)) if self.column.kind == Kind::Text => {
+            (PlainColumn::Texts(values), Value::String(text)) if self.column.kind == Kind::Text => {
                 values.push(text.into_bytes().into());
             }
-            (Values::Texts(values), value) => {
+            (PlainColumn::Texts(values), value) => {
                 let json =
                     serde_json::to_vec(&value).expect("finite numbers and texts are JSON; this is a bug");
                 values.push(json.into());

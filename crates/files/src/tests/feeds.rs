@@ -15,6 +15,11 @@ use super::*;
 /// 2026-11-23, within the sale of the fixture.
 const NOW: Timestamp = Timestamp::from_millis(1_795_460_000_000);
 
+/// The rows of a file whose name and first line show its format.
+fn open_any(path: &Path) -> Rows<Article> {
+    read_any(path, &SCHEMA, None, NOW, &Dialect::default()).unwrap()
+}
+
 /// Articles as canonical JSON Lines without their variants, warnings and errors.
 fn read_feed(path: &Path, format: Option<InputFormat>, now: Timestamp) -> Vec<String> {
     let rows = read_any::<Article>(path, &SCHEMA, format, now, &Dialect::default()).unwrap();
@@ -39,7 +44,7 @@ fn without_variants(article: &Article) -> Article {
 
 /// Each article's image and variants, and errors.
 fn read_variants(path: &Path) -> Vec<Value> {
-    let rows = read_any::<Article>(path, &SCHEMA, None, NOW, &Dialect::default()).unwrap();
+    let rows = open_any(path);
     rows.map(|row| match row {
         Ok(row) => {
             let of = |name| row.value.attribute(name).cloned().unwrap_or_default();
@@ -91,10 +96,7 @@ fn variants_of_a_merchant_feed_keep_what_is_their_own() {
         ]
     );
     let mut checker = Checker::new([], []);
-    let read: Vec<Article> = checker
-        .check(read_any(&path, &SCHEMA, None, NOW, &Dialect::default()).unwrap())
-        .map(Result::unwrap)
-        .collect();
+    let read: Vec<Article> = checker.check(open_any(&path)).map(Result::unwrap).collect();
     assert_eq!(checker.report().left_out, 2, "gift cards");
     let dialect = Dialect { not_worn: NotWorn::new(&["t-shirt"]), ..Dialect::default() };
     let others = read_any::<Article>(&path, &SCHEMA, None, NOW, &dialect).unwrap();
@@ -261,7 +263,7 @@ fn an_entry_for_the_product_beside_its_variants_is_no_article() {
     let read = |rows: &[&str]| {
         let header = "id\titem_group_id\tproduct_type\tavailability\tcolor\tsize\tmaterial\n";
         let path = folder.file("feed.tsv", format!("{header}{}", rows.join("\n")));
-        let rows = read_any::<Article>(&path, &SCHEMA, None, NOW, &Dialect::default()).unwrap();
+        let rows = open_any(&path);
         let mut checker = Checker::new([], []);
         let read: Vec<String> = checker
             .check(rows)
@@ -294,8 +296,7 @@ fn two_products_with_one_id_are_told() {
     let folder = Folder::new();
     let tsv = "id\titem_group_id\tproduct_type\tcolor\tsize\n\
                1\tparka\tParkas\tnavy white\tS\n2\tparka-navy\tParkas\twhite\tS\n3\tparka\tParkas\tnavy white\tM\n";
-    let rows =
-        read_any::<Article>(&folder.file("feed.tsv", tsv), &SCHEMA, None, NOW, &Dialect::default()).unwrap();
+    let rows = open_any(&folder.file("feed.tsv", tsv));
     let mut checker = Checker::new([], []);
     let articles: Vec<Article> = checker.check(rows).map(Result::unwrap).collect();
     let ids: Vec<_> = articles.iter().map(|article| article.id.as_str()).collect();
@@ -334,7 +335,7 @@ fn shopifys_products_have_options_and_counts() {
         ]
     );
     let mut checker = Checker::new([], []);
-    let rows = read_any::<Article>(&fixture("shopify.csv"), &SCHEMA, None, NOW, &Dialect::default()).unwrap();
+    let rows = open_any(&fixture("shopify.csv"));
     assert_eq!(checker.check(rows).map(Result::unwrap).count(), 3);
     assert_eq!((checker.report().left_out, checker.report().bad), (1, 0));
 }
@@ -624,7 +625,7 @@ fn an_article_may_have_tens_of_thousands_of_variants() {
     let began = Instant::now();
     for path in [path("google.tsv", google), path("shopify.csv", shopify)] {
         let mut checker = Checker::new([], []);
-        let rows = read_any::<Article>(&path, &SCHEMA, None, NOW, &Dialect::default()).unwrap();
+        let rows = open_any(&path);
         let read: Vec<Article> = checker.check(rows).map(Result::unwrap).collect();
         assert_eq!(read.len(), 1, "{:?}", checker.report());
         assert_eq!(read[0].stock().unwrap().len(), 40_000);
