@@ -10,7 +10,13 @@ use axum::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
-use utoipa::{IntoParams, PartialSchema, ToSchema, openapi::path::Parameter};
+use utoipa::{
+    IntoParams, PartialSchema, ToSchema,
+    openapi::{
+        path::Parameter,
+        schema::{AdditionalProperties, ObjectBuilder},
+    },
+};
 
 use crate::{
     people::{Scope, gate::Caller},
@@ -177,12 +183,15 @@ pub(crate) fn item_router<D: ApiDocument>() -> Routes {
         },
     }});
     let example: Value = serde_json::from_str(D::ABOUT.patch_example).expect("it is JSON; this is a bug");
-    let patch_body = json!({
-        "type": "object", "additionalProperties": {}, "example": example,
-        "description": format!("A change to {one}: set fields, or remove them with null. An object is merged into the stored object."),
-    });
+    let about = format!(
+        "A change to {one}: set fields, or remove them with null. An object is merged into the stored object."
+    );
+    let patch_body = ObjectBuilder::new()
+        .additional_properties(Some(AdditionalProperties::FreeForm(true)))
+        .description(Some(about))
+        .examples([example]);
     let mut schemas = vec![(document.into_owned(), D::schema()), (stored.into_owned(), D::Answer::schema())];
-    schemas.push((patch_schema, from_json(patch_body)));
+    schemas.push((patch_schema, patch_body.into()));
     D::schemas(&mut schemas);
     D::Answer::schemas(&mut schemas);
     let reads = (schemas, from_json(reads), routing::get(get::<D>).delete(delete::<D>));
