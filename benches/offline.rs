@@ -25,7 +25,7 @@ use atelier::{
         offline::{BATCH, Job, Profiles, Wanted, complete_part},
     },
     config::Config,
-    steering::holdout::Holdout,
+    releases::routing::Holdout,
 };
 use atelier_core::domain::{Customer, Method, OpenOutfit, Outfit, Schema, Slot, Slots, Timestamp};
 use atelier_engine::{

@@ -16,9 +16,9 @@ use atelier::{
     app as web,
     app::Parts,
     catalogue::search::Synonyms,
+    completion::profiles::Profiles,
     completion::tickets::Tickets,
     config::{self, Limits},
-    customers::profiles::Profiles,
     people::{Access, RequireKey},
     platform::{
         db::Store,
@@ -123,7 +123,13 @@ async fn start(url: &str) -> AppState {
     import.commit().await.unwrap();
     let runtime = OnnxRuntime::load(&config::Cache::default().folder, |_| {}).unwrap();
     let settings = Settings { workers: 2, batch: 64, queue: 1024, device: DeviceChoice::Cpu };
-    let releases = Arc::new(Releases::new(Engine::new(runtime, settings), store.clone(), models, "EUR"));
+    let releases = Arc::new(Releases::new(
+        Engine::new(runtime, settings),
+        store.clone(),
+        models,
+        "EUR",
+        atelier::app::following(),
+    ));
     releases.serve("demo").await.unwrap();
     let terms = config::Tickets::default().terms();
     AppState::new(Parts {

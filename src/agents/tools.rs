@@ -7,6 +7,7 @@ use atelier_core::{domain::ArticleId, util::json_pointer::step};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
+use crate::completion::api::similar::to_json;
 use crate::{
     catalogue::api as articles,
     completion::api::{
@@ -19,7 +20,7 @@ use crate::{
         AppState, Finding, Kind, Problem,
         extract::{from_value, read_conditions},
     },
-    steering::api::looks::{self, to_json},
+    steering::api::looks,
 };
 
 /// The longest answer: about what a model can read beside its task.

@@ -2,13 +2,14 @@
 //!
 //! Each feature has its `router()`s, of routes for programs and of pages.
 
+mod following;
 mod health;
 pub(crate) mod operations;
 mod pages;
 mod probes;
 mod state;
 
-pub use self::state::Parts;
+pub use self::{following::following, state::Parts};
 
 use std::{io, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
@@ -138,7 +139,7 @@ pub(crate) fn routes() -> Routes {
         .merge(catalogue::api::router())
         .merge(completion::api::compare::router())
         .merge(completion::api::complete::router())
-        .merge(releases::api::coverage::router())
+        .merge(outcomes::api::coverage::router())
         .merge(customers::api::router())
         .merge(docs::router())
         .merge(outcomes::api::events::router())

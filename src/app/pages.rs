@@ -23,7 +23,7 @@ pub(super) fn router() -> Router<AppState> {
         .merge(assets::router())
         .merge(steering::page::router())
         .merge(super::operations::router())
-        .merge(analysis::page::side_by_side::router())
+        .merge(studio::side_by_side::router())
         .merge(people::page::sign_in::router())
         .merge(analysis::page::evaluation::router())
         .merge(analysis::page::personas::router())

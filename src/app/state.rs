@@ -7,11 +7,14 @@ use atelier_files::NotWorn;
 use axum::http::Extensions;
 
 use super::health::Health;
+use crate::completion::sample::Sample;
+use crate::customers;
+use crate::outcomes::exposure::Exposure;
 use crate::{
     catalogue::search::Synonyms,
+    completion::profiles::Profiles,
     completion::{answers::Answers, api::PublicAttributes, tickets::Tickets},
     config::{EventTerms, Limits, Networks, TRANSFER_BYTES},
-    customers::profiles::Profiles,
     imports::{
         feeds::{Feeds, FetchLimits, metrics::FeedCollector},
         jobs::Jobs,
@@ -80,9 +83,16 @@ impl AppState {
         let feeds = Feeds::new(store.clone(), jobs.clone(), clock.clone(), fetching, parts.process);
         let metrics = Metrics::new(|registry| {
             releases.register(registry);
+            releases.follower::<Exposure>().register(registry);
             registry.register_collector(Box::new(FeedCollector(feeds.clone())));
         });
+        let (cached, live) = (profiles.clone(), Arc::clone(&releases));
+        let copies = customers::Copies(Arc::new([
+            Box::new(move |id| cached.forget(id)),
+            Box::new(move |id| live.follower::<Sample>().forget(id)),
+        ]));
         let mut features = Extensions::new();
+        features.insert(copies);
         features.insert(parts.access);
         features.insert(releases);
         features.insert(profiles);

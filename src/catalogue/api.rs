@@ -22,7 +22,7 @@ use utoipa_axum::routes;
 
 use super::sql::ArticleFilter;
 use super::{
-    changes::Copies,
+    changes,
     resource::{self, Resource, Target},
 };
 use crate::{
@@ -464,8 +464,8 @@ impl Resource for Article {
         }
     }
 
-    async fn refresh(copies: Copies<'_>, _: &ArticleId) {
-        copies.refresh_articles().await;
+    async fn refresh(state: &AppState, _: &ArticleId) {
+        changes::refresh(state.releases()).await;
     }
 
     fn stored(self, _: Vec<Finding>, live: Option<&LiveRelease>) -> ArticleStored {

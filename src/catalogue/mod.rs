@@ -8,4 +8,4 @@ pub mod search;
 mod sql;
 
 pub(crate) use self::sql::article_id;
-pub use self::sql::{ArticleFilter, Articles, UnparsedArticle, UnparsedArticles};
+pub use self::sql::{ArticleFilter, Articles};

@@ -11,7 +11,6 @@ use axum::{
 use serde::Serialize;
 
 use crate::{
-    catalogue::changes::Copies,
     people::gate::Caller,
     platform::{
         db::{self, ChangeError, Stored},
@@ -48,7 +47,7 @@ pub(crate) trait Resource: db::Resource<Id: PathParameter + fmt::Debug> {
     /// The problem of a patch that cannot be applied.
     fn refuse(error: PatchError) -> Problem;
     /// Brings the copy in memory of the value with this id up to date.
-    fn refresh(copies: Copies<'_>, id: &Self::Id) -> impl Future<Output = ()> + Send;
+    fn refresh(state: &AppState, id: &Self::Id) -> impl Future<Output = ()> + Send;
     /// Adds warnings about what the live release does not know.
     fn stored(self, warnings: Vec<Finding>, live: Option<&LiveRelease>) -> Self::StoredBody;
 }
@@ -113,7 +112,7 @@ async fn finish<R: Resource, T>(
     id: &R::Id,
     changed: Result<T, ChangeError>,
 ) -> Result<T, Problem> {
-    R::refresh(state.copies(), id).await;
+    R::refresh(state, id).await;
     changed.map_err(|error| match error {
         ChangeError::Missing => R::unknown(id),
         ChangeError::Differs(current) => differs(current.as_ref()),

@@ -17,7 +17,7 @@ use atelier_core::domain::{
 use futures_util::{Stream, StreamExt, TryStreamExt};
 
 use crate::{
-    customers::wording,
+    platform::page::wording,
     platform::{
         db::{Store, StoreError},
         http::AppState,

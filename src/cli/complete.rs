@@ -28,16 +28,14 @@ use super::{
     name_setting,
     progress::Progress,
 };
+use crate::completion::rules::{Rule, Rules};
+use crate::releases::routing::Holdout;
 use crate::{
     completion::{
         Filters, MAX_K, MAX_VARIED,
         offline::{BATCH, CountedWarning, Done, Job, Profiles, Share, Wanted, complete_part, find_parts},
     },
-    steering::{
-        documents::read_all,
-        holdout::Holdout,
-        rules::{Rule, Rules},
-    },
+    steering::documents::read_all,
 };
 
 #[derive(Debug, Args)]

@@ -281,7 +281,7 @@ async fn record_events(
 ) -> Result<ExitCode> {
     let Config { tickets, events, .. } = &settings.config;
     let tickets = Tickets::start(store, tickets.terms(), draw_key, now).await?;
-    let recorder = Recorder { store, tickets: &tickets, terms: events.terms(), copies: None };
+    let recorder = Recorder { store, tickets: &tickets, terms: events.terms(), serving: None };
     let mut rows = atelier_files::read_as(path, schema, dialect)?;
     let bar = Progress::new(path, rows.progress().1);
     let summary = recorder.record_rows(&mut rows, u64::MAX, now, |read| bar.set(read)).await?;

@@ -20,9 +20,10 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use indicatif::HumanCount;
 
 use super::{ModelFlags, Settings, progress::Progress};
+use crate::app;
 use crate::{
+    completion::profiles::Profiles,
     completion::{asking::Times, offline::Share},
-    customers::profiles::Profiles,
     platform::fault::ServiceError,
     releases::{LiveRelease, Releases},
     steering::looks::{Found, MOST, Wanted, complete},
@@ -99,7 +100,13 @@ impl Looks {
         let settings = inference::Settings { queue: workers * AT_A_TIME * QUESTIONS, ..engine };
         let engine = Engine::new(all.load_models(|notice| eprintln!("{notice}"))?, settings);
         let profiles = Profiles::new(store.clone(), config.profiles.keep());
-        let releases = Releases::new(engine, store, config.models.folder.clone(), &config.shop.currency);
+        let releases = Releases::new(
+            engine,
+            store,
+            config.models.folder.clone(),
+            &config.shop.currency,
+            app::following(),
+        );
         let live = releases.serve_alone(&config.models.release).await?;
         let (method, name) = (live.default_method(), live.name());
         eprintln!("{method} of {name} on {}, {workers} threads", live.serving.device());

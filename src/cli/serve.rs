@@ -34,12 +34,13 @@ use super::{
     sign_in_link::{ADDRESS, reachable, sign_in_link},
     tls::{read_tls, reload_on_hangup, warn_without_tls},
 };
+use crate::app;
 use crate::{
     app::{self as web, Parts},
     catalogue::search::Synonyms,
+    completion::profiles::Profiles,
     completion::tickets::Tickets,
     config::{self, Config, Models, Origins, Overrides},
-    customers::profiles::Profiles,
     experiments::guard,
     people::{Access, Key, RequireKey},
     platform::{
@@ -107,7 +108,13 @@ pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode
     store.clean_up_imports().await?;
     let Settings { config, origins } = settings;
     let engine = Engine::new(models, config.engine.settings());
-    let releases = Releases::new(engine, store.clone(), config.models.folder.clone(), &config.shop.currency);
+    let releases = Releases::new(
+        engine,
+        store.clone(),
+        config.models.folder.clone(),
+        &config.shop.currency,
+        app::following(),
+    );
     let releases = Arc::new(releases.require_known(config.models.least_known));
     releases.remove_left_over();
     serve_first_release(&store, &releases, &config, &origins).await?;

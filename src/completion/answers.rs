@@ -93,9 +93,8 @@ impl Answers {
 
 /// Looks and rules begin and end at their times.
 fn valid_until(live: &LiveRelease, now: Timestamp) -> Timestamp {
-    let changes = [live.looks.next_change(now), live.rules.next_change(now)];
-    let next = changes.into_iter().flatten().chain([now.millis() + KEPT_MILLIS]).min();
-    Timestamp::from_millis(next.expect("there is at least one; this is a bug"))
+    let latest = now.millis() + KEPT_MILLIS;
+    Timestamp::from_millis(live.next_change(now).map_or(latest, |next| next.min(latest)))
 }
 
 impl Kept {

@@ -1,25 +1,29 @@
 //! Suggests articles or scores an outfit: looks up the customer's profile, asks the models of the request's route, and issues
 //! the ticket for feedback.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use atelier_core::domain::{ArticleId, CustomerId, Features, Timestamp};
 use atelier_engine::packed_article::PackedArticle;
 
 use super::{
     Blank, Completion, CompletionError, OutfitScore, Request, Stored, Warning, complete,
-    sample::Sampled,
+    sample::{Sample, Sampled},
     score,
     tickets::{Suggested, SuggestedFor, Tickets},
 };
 use crate::{
     completion,
-    customers::profiles::Profiles,
+    completion::profiles::Profiles,
     platform::{
         fault::{Fault, Field, ServiceError},
         http::AppState,
     },
-    releases::{LiveRelease, routing::Route},
+    releases::{LiveRelease, followers::Follower, routing::Route},
 };
 
 /// When a question was asked, by the clock and for measuring, and when its answer comes too late.
@@ -48,6 +52,18 @@ pub struct Suggestions {
     pub ticket: String,
 }
 
+/// Hears how the suggestions of a request turned out.
+pub trait Observer: fmt::Debug + Send + Sync {
+    /// `answer` is None if there was none although the question was fine.
+    fn answered(&self, route: &Route, took: Duration, answer: Option<&Completion>);
+}
+
+/// All who hear it. `app` lists them.
+#[derive(Debug)]
+pub struct Observers(pub Vec<Arc<dyn Observer>>);
+
+impl Follower for Observers {}
+
 /// Completes an outfit, and issues the ticket for feedback.
 pub async fn suggest(
     route: &Route,
@@ -57,23 +73,21 @@ pub async fn suggest(
     times: Times,
 ) -> Result<Suggestions, ServiceError> {
     let live = &*route.live;
-    let turn = live.sample.takes(times.now).filter(|_| can_be_kept(live, &request));
+    let sample = live.follower::<Sample>();
+    let turn = sample.takes(times.now).filter(|_| can_be_kept(live, &request));
     let sampled = turn.map(|turn| (Sampled::new(route, &request), turn));
     let question = resolve(route, profiles, request, times.begun).await?;
     let completion = complete(live.served(), &question.request, times.deadline).await;
-    let watched = route.arm.as_deref().and_then(|arm| Some((arm, live.experiments.limits_of(arm)?)));
-    if let Some((arm, limits)) = watched
-        && !matches!(completion, Err(CompletionError::Faults(_)))
-    {
-        live.guard.observe(arm, limits, times.begun.elapsed(), completion.as_ref().ok());
+    if !matches!(completion, Err(CompletionError::Faults(_))) {
+        let (took, answer) = (times.begun.elapsed(), completion.as_ref().ok());
+        live.follower::<Observers>().0.iter().for_each(|one| one.answered(route, took, answer));
     }
     let mut completion = completion?;
     completion.warnings.extend(question.stale.clone());
     if let Some((sampled, turn)) = sampled {
-        live.sample.add(sampled, turn, times.now);
+        sample.add(sampled, turn, times.now);
     }
     let ticket = issue_ticket(route, tickets, &question, &completion, times.now);
-    live.exposure.add_completion(&completion, &live.catalogue);
     Ok(Suggestions { question, completion, ticket })
 }
 

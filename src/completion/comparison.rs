@@ -13,7 +13,7 @@ use super::{
     complete, overlap, rank_biased_overlap,
 };
 use crate::{
-    customers::profiles::Profiles,
+    completion::profiles::Profiles,
     platform::fault::{Fault, Field, ServiceError},
     releases::LiveRelease,
 };

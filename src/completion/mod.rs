@@ -19,7 +19,9 @@ mod many;
 mod offered;
 pub mod offline;
 mod prepare;
+pub mod profiles;
 mod reading;
+pub mod rules;
 pub mod sample;
 mod score;
 pub mod similar;
@@ -42,10 +44,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use self::{conversation::Conversation, prepare::Prepared};
+use crate::releases::LiveRelease;
 use crate::{
+    completion::rules::Rules,
     platform::{fault::Fault, page::address::PageFilters},
     releases::routing::Route,
-    steering::rules::Rules,
 };
 
 pub use self::{
@@ -322,6 +325,21 @@ pub struct Served<'a> {
     pub articles: &'a Arc<Articles>,
     /// The shop's, compiled for the catalogue.
     pub rules: &'a Arc<Rules>,
+}
+
+impl LiveRelease {
+    pub fn rules(&self) -> &Arc<Rules> {
+        self.follower()
+    }
+
+    pub fn served(&self) -> Served<'_> {
+        Served {
+            serving: &self.serving,
+            catalogue: &self.catalogue,
+            articles: &self.rows,
+            rules: self.rules(),
+        }
+    }
 }
 
 /// Completes an outfit.

@@ -17,7 +17,7 @@ use std::{
 use atelier_core::domain::{CustomerId, Method, Timestamp};
 
 use super::Request;
-use crate::releases::routing::Route;
+use crate::releases::{followers::Follower, routing::Route};
 
 /// The most questions.
 const MOST: usize = 300;
@@ -51,6 +51,8 @@ pub struct Sample {
     /// How often a customer was forgotten.
     forgotten: AtomicU64,
 }
+
+impl Follower for Sample {}
 
 /// The right to add a question, unless a customer is forgotten between its asking and its answer.
 #[derive(Debug, Clone, Copy)]

@@ -17,7 +17,7 @@ use super::{
     tickets::{Suggested, SuggestedFor, Tickets},
 };
 use crate::{
-    customers::profiles::Profiles,
+    completion::profiles::Profiles,
     platform::fault::ServiceError,
     releases::{LiveRelease, routing::Route},
 };

@@ -15,7 +15,7 @@ use super::{
     prepare::{Draft, Slots},
     reading::Reading,
 };
-use crate::steering::rules::{Compiled, Effect, Rule, Rules, Situation, meets};
+use crate::completion::rules::{Compiled, Effect, Rule, Rules, Situation, meets};
 
 /// The rules that concern a request.
 #[derive(Debug)]

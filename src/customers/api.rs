@@ -10,7 +10,6 @@ use utoipa_axum::routes;
 use super::features;
 use crate::{
     catalogue::{
-        changes::Copies,
         resource::{self, Resource, Target},
         search,
     },
@@ -201,8 +200,8 @@ impl Resource for Customer {
         Problem::invalid(vec![Finding::at("", error.to_string())])
     }
 
-    async fn refresh(copies: Copies<'_>, id: &CustomerId) {
-        copies.forget_customer(id);
+    async fn refresh(state: &AppState, id: &CustomerId) {
+        state.forget_customer(id);
     }
 
     fn stored(self, warnings: Vec<Finding>, _: Option<&LiveRelease>) -> CustomerStored {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use atelier_core::domain::{Customer, CustomerId, PHOTO, Schema};
 
-use super::wording::{self, ProfileWord};
+use crate::platform::page::wording::{self, ProfileWord};
 use crate::platform::{
     http::{AppState, Problem},
     page::form,

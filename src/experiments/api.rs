@@ -11,10 +11,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
-use super::{
-    Decision, Difference, Experiment, Figures, Metric, SecondRelease,
-    sql::{ArmCounts, ArmCustomer},
-};
+use super::{Decision, Difference, Experiment, Figures, Metric, SecondRelease, sql::ArmCustomer};
+use crate::outcomes::ArmCounts;
 use crate::{
     experiments,
     outcomes::acceptance::money,

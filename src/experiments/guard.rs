@@ -7,14 +7,20 @@ use std::{
 };
 
 use atelier_core::domain::{ExperimentName, Timestamp};
+use futures_util::FutureExt;
 use serde_json::Value;
 
-use super::{Experiment, Limits, State, sql::ArmCounts};
+use super::{Experiment, Limits, State};
+use crate::outcomes::ArmCounts;
 use crate::{
-    completion::Completion,
+    completion::{Completion, asking::Observer},
     outcomes::acceptance::share,
     platform::db::{ChangeError, Expected, Store, StoreError},
-    releases::Releases,
+    releases::{
+        Releases,
+        followers::{Change, Followed, Follower},
+        routing::Route,
+    },
     steering::documents::{EditError, change, read_all},
 };
 
@@ -39,11 +45,14 @@ pub struct Answers {
     pub empty: u64,
 }
 
-impl Guard {
-    /// `answer` is None if there was none although the question was fine.
-    pub(crate) fn observe(&self, arm: &str, limits: &Limits, took: Duration, answer: Option<&Completion>) {
+impl Follower for Guard {}
+
+impl Observer for Guard {
+    fn answered(&self, route: &Route, took: Duration, answer: Option<&Completion>) {
+        let Some(arm) = &route.arm else { return };
+        let Some(limits) = route.live.follower::<Watched>().0.get(arm) else { return };
         let mut arms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let answers = arms.entry(arm.to_owned()).or_default();
+        let answers = arms.entry(arm.clone()).or_default();
         answers.all += 1;
         let is_slow = |millis: u32| took > Duration::from_millis(millis.into());
         answers.slow += u64::from(limits.latency_ms.is_some_and(is_slow));
@@ -53,7 +62,32 @@ impl Guard {
             answers.empty += u64::from(blank.suggestions.is_empty());
         }
     }
+}
 
+/// The limits of the arms of experiments that run.
+#[derive(Debug, Default)]
+pub struct Watched(HashMap<String, Limits>);
+
+impl Follower for Watched {
+    fn follow(self: Arc<Self>, change: Change<'_>) -> Followed<'_> {
+        async move {
+            if !change.has_settings() {
+                return Ok(None);
+            }
+            let mut watched = HashMap::new();
+            for (name, experiment) in read_all::<Experiment>(change.store).await? {
+                if experiment.state == State::Running {
+                    let labels = experiment.arms.iter().map(|arm| Experiment::label(&name, arm));
+                    watched.extend(labels.map(|label| (label, experiment.stop_if)));
+                }
+            }
+            Ok(Some(Arc::new(Self(watched)) as _))
+        }
+        .boxed()
+    }
+}
+
+impl Guard {
     /// Takes the answers out, once there are enough of them.
     fn take(&self, arm: &str) -> Option<Answers> {
         let mut arms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,7 +145,7 @@ async fn find_excess(
 ) -> Result<Option<String>, StoreError> {
     for arm in &experiment.arms {
         let label = Experiment::label(name, arm);
-        let answers = releases.guard().take(&label);
+        let answers = releases.follower::<Guard>().take(&label);
         let counts = match experiment.stop_if.returned {
             Some(_) => store.experiment_counts().sums(&label).await?.counts,
             None => ArmCounts::default(),

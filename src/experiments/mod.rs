@@ -1,6 +1,6 @@
 //! The shop's experiments: customers are split between methods, sets of rules or releases, and figures decide which is better.
 //!
-//! An [`Experiment`] looks the same in JSON and in the database; its changes follow its state. [`Running`] are those that run: each has
+//! An [`Experiment`] looks the same in JSON and in the database; its changes follow its state. [`arms`] are those of the ones that run: each has
 //! its own hundredths of the customers, so that no customer is in two. Must not know HTTP, the database's tables or models.
 
 pub(crate) mod api;
@@ -9,14 +9,12 @@ pub(crate) mod page;
 mod sql;
 pub mod statistics;
 
-pub(crate) use self::sql::add as add_outcome;
-
-pub use self::sql::{ArmCounts, ArmCustomer, ArmSums, ExperimentCounts};
+pub use self::sql::{ArmCustomer, ArmSums, ExperimentCounts};
 
 use std::{collections::HashSet, sync::Arc};
 
 use atelier_core::{
-    domain::{CustomerId, ExperimentName, Method, OutfitSize, RuleName, Timestamp},
+    domain::{ExperimentName, Method, OutfitSize, RuleName, Timestamp},
     named,
     util::{
         calendar, csv,
@@ -32,6 +30,9 @@ use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
 use self::statistics::{ALPHA, Sums};
+use crate::completion::rules::check_text;
+use crate::outcomes::ArmCounts;
+use crate::releases::arms::{Arms, Chosen, PARTS, Split};
 use crate::{
     outcomes::acceptance::{Share, money},
     platform::{
@@ -39,14 +40,9 @@ use crate::{
         fault::{Fault, Field},
     },
     releases::{ActivateError, LiveRelease, RELEASE, ROUTING, Releases, routing::Routing},
-    steering::{
-        documents::{Document, EditError, Wish, read_each},
-        rules::check_text,
-    },
+    steering::documents::{Document, EditError, Wish, read_each},
 };
 
-/// Into how many parts the customers are divided, of which each experiment has some.
-const PARTS: u8 = 100;
 const MOST_ARMS: usize = 20;
 const MOST_RULES: usize = 100;
 const ARM_CHARS: usize = 32;
@@ -410,7 +406,7 @@ impl Experiment {
             }
             faults.extend(lacks(release, live).map(|detail| Fault::new(field("release"), detail)));
             for rule in &arm.without_rules {
-                if !live.rules.has(rule) {
+                if !live.rules().has(rule) {
                     let detail = format!("there is no active rule {rule:?}; turn it on first");
                     faults.push(Fault::new(field("without_rules"), detail));
                 }
@@ -456,7 +452,7 @@ fn release_of(arm: usize) -> Field {
 }
 
 /// The first experiment that compares releases while it runs.
-pub(super) fn compares_releases(all: Vec<Named<ExperimentName>>) -> Option<ExperimentName> {
+pub(crate) fn compares_releases(all: Vec<Named<ExperimentName>>) -> Option<ExperimentName> {
     let mut all = read_each::<Experiment>(all).into_iter();
     all.find(|(_, experiment)| experiment.state == State::Running && experiment.names_releases())
         .map(|(name, _)| name)
@@ -487,120 +483,28 @@ fn allot(
     Ok(parts)
 }
 
-/// The place of a customer below `total`: the same on every replica, and for each text another one.
-fn place(text: &str, customer: &CustomerId, total: u64) -> u64 {
-    let digest =
-        Sha256::new().chain_update(text).chain_update([0]).chain_update(customer.as_str()).finalize();
-    let point = u64::from_be_bytes(*digest.first_chunk().expect("a digest is longer; this is a bug"));
-    u64::try_from((u128::from(point) * u128::from(total)) >> 64)
-        .expect("it is below the total; this is a bug")
+/// The arms of the experiments that run, those of the experiment that started first before the others': it has its release loaded.
+pub(crate) fn arms(stored: Vec<Named<ExperimentName>>) -> Arms {
+    split(read_each(stored))
 }
 
-/// The experiments that run.
-#[derive(Debug, Default)]
-pub struct Running(Vec<Compiled>);
-
-#[derive(Debug, Clone)]
-struct Compiled {
-    name: ExperimentName,
-    /// Whether a release or a method of an arm is not loaded.
-    lacks: bool,
-    parts: HashSet<u64>,
-    arms: Vec<Chosen>,
-    shares: Vec<u32>,
-    has_rules: bool,
-    limits: Limits,
-}
-
-/// An arm, as its customers' requests take it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen {
-    pub label: String,
-    /// The live one if it is not given.
-    pub release: Option<Arc<str>>,
-    pub method: Option<Method>,
-    pub without_rules: Arc<[RuleName]>,
-}
-
-impl Running {
-    pub fn new(all: Vec<(ExperimentName, Experiment)>) -> Self {
-        let mut running: Vec<_> =
-            all.into_iter().filter(|(_, experiment)| experiment.state == State::Running).collect();
-        // The one that started first has its release loaded.
-        running.sort_by(|(a, x), (b, y)| x.started_at.cmp(&y.started_at).then_with(|| a.cmp(b)));
-        let compile = |(name, experiment): (ExperimentName, Experiment)| Compiled {
-            lacks: false,
-            parts: experiment.parts.iter().copied().map(u64::from).collect(),
-            shares: experiment.arms.iter().map(|arm| arm.share).collect(),
-            limits: experiment.stop_if,
-            has_rules: experiment.arms.iter().any(|arm| !arm.without_rules.is_empty()),
-            arms: experiment
-                .arms
-                .iter()
-                .map(|arm| Chosen {
-                    label: Experiment::label(&name, arm),
-                    release: arm.release.as_deref().map(Arc::from),
-                    method: arm.method,
-                    without_rules: arm.without_rules.iter().flat_map(RuleName::new).collect(),
-                })
-                .collect(),
-            name,
+fn split(mut running: Vec<(ExperimentName, Experiment)>) -> Arms {
+    running.retain(|(_, experiment)| experiment.state == State::Running);
+    running.sort_by(|(a, x), (b, y)| x.started_at.cmp(&y.started_at).then_with(|| a.cmp(b)));
+    let compile = |(name, Experiment { arms, parts, .. }): (ExperimentName, Experiment)| {
+        let compile = |arm: &Arm| {
+            let chosen = Chosen {
+                label: Experiment::label(&name, arm),
+                release: arm.release.as_deref().map(Arc::from),
+                method: arm.method,
+                without_rules: arm.without_rules.iter().flat_map(RuleName::new).collect(),
+            };
+            (chosen, arm.share)
         };
-        Self(running.into_iter().map(compile).collect())
-    }
-
-    /// The methods of all arms that the live release answers, whichever it is.
-    pub fn methods(&self) -> impl Iterator<Item = Method> {
-        let arms = self.0.iter().flat_map(|experiment| &experiment.arms);
-        arms.filter(|arm| arm.release.is_none()).filter_map(|arm| arm.method)
-    }
-
-    /// The first release besides the live one that an arm names, with its experiment.
-    pub(super) fn second_release(&self, live: &str) -> Option<(&str, &ExperimentName)> {
-        self.0.iter().find_map(|experiment| {
-            let mut releases = experiment.arms.iter().filter_map(|arm| arm.release.as_deref());
-            Some((releases.find(|release| *release != live)?, &experiment.name))
-        })
-    }
-
-    /// The same for loaded releases. `has` says whether a release, or else the live one, is loaded with a method.
-    pub(super) fn with_releases(&self, has: impl Fn(Option<&str>, Option<Method>) -> bool) -> Self {
-        let check = |experiment: &Compiled| {
-            let lacks = |arm: &Chosen| !has(arm.release.as_deref(), arm.method);
-            Compiled { lacks: experiment.arms.iter().any(lacks), ..experiment.clone() }
-        };
-        Self(self.0.iter().map(check).collect())
-    }
-
-    /// The limits of the experiment that has the arm.
-    pub fn limits_of(&self, label: &str) -> Option<&Limits> {
-        let has = |experiment: &&Compiled| experiment.arms.iter().any(|arm| arm.label == label);
-        self.0.iter().find(has).map(|experiment| &experiment.limits)
-    }
-
-    /// The arm of a customer. None if no experiment has the customer, or if a release or a method of one of its arms is not loaded.
-    /// Who is held out from all rules is in no experiment on rules.
-    pub fn choose(&self, customer: &CustomerId, held_out: impl Fn() -> bool) -> Option<&Chosen> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let part = place("experiments", customer, PARTS.into());
-        let experiment = self.0.iter().find(|experiment| experiment.parts.contains(&part))?;
-        if experiment.lacks || experiment.has_rules && held_out() {
-            return None;
-        }
-        let total = experiment.shares.iter().copied().map(u64::from).sum();
-        // No experiment's name has a line break: that of an arm is independent of the part.
-        let mut place = place(&format!("arm\n{}", experiment.name), customer, total);
-        for (arm, share) in experiment.arms.iter().zip(&experiment.shares) {
-            let share = u64::from(*share);
-            if place < share {
-                return Some(arm);
-            }
-            place -= share;
-        }
-        unreachable!("the place is less than the sum of the shares; this is a bug")
-    }
+        let arms = arms.iter().map(compile).collect();
+        Split::new(name, parts, arms)
+    };
+    Arms::new(running.into_iter().map(compile).collect())
 }
 
 /// What an experiment needs to start or to be shipped.
@@ -1001,6 +905,8 @@ fn sums(arm: &ArmSums, metric: Metric) -> Sums {
 
 #[cfg(test)]
 mod tests {
+    use atelier_core::domain::CustomerId;
+
     use super::*;
 
     fn arm(name: &str, method: Option<Method>, without_rules: &[&str], share: u32) -> Arm {
@@ -1008,13 +914,13 @@ mod tests {
         Arm { name: name.into(), release: None, method, without_rules, share }
     }
 
-    fn running(arms: Vec<Arm>, share: u8) -> Running {
+    fn running(arms: Vec<Arm>, share: u8) -> Arms {
         let body = json!({"arms": [], "state": "running", "share": share});
         let experiment: Experiment = serde_json::from_value(body).unwrap();
         let name = ExperimentName::new("autumn").unwrap();
         let wanted = Experiment { arms, ..experiment };
         let started = wanted.following(&name, None, &HashSet::new(), Timestamp::from_millis(0)).unwrap();
-        Running::new(vec![(name, started)])
+        split(vec![(name, started)])
     }
 
     fn customers() -> impl Iterator<Item = CustomerId> {
@@ -1025,7 +931,7 @@ mod tests {
     fn customers_are_split_by_share_and_stay_as_the_experiment_grows() {
         let arms = || vec![arm("a", Some(Method::Gsu), &[], 3), arm("b", None, &[], 1)];
         let [tenth, half] = [10, 50].map(|share| running(arms(), share));
-        let choose = |running: &Running, customer: &CustomerId| {
+        let choose = |running: &Arms, customer: &CustomerId| {
             running.choose(customer, || true).map(|chosen| chosen.label.clone())
         };
         let (mut in_tenth, mut in_half, mut in_a) = (0, 0, 0);

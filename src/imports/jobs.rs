@@ -44,7 +44,7 @@ use super::{
     },
 };
 use crate::{
-    customers::profiles::Profiles,
+    completion::profiles::Profiles,
     platform::{
         db::{Author, Counts, Store, StoreError},
         http::AppState,

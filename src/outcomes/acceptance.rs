@@ -208,6 +208,20 @@ pub fn share(hits: u64, of: u64) -> Option<Share> {
     Some(Share { value, low: (centre - half).clamp(0.0, value), high: (centre + half).clamp(value, 1.0) })
 }
 
+/// Outcomes of a release's suggestions of articles that it was trained with, and of the others; without those of which that is not
+/// known.
+pub(crate) async fn of_known_and_new(
+    store: &Store,
+    release: &str,
+) -> Result<(Outcomes, Outcomes), StoreError> {
+    let only = CountedOnly { release: Some(release.to_owned()), ..CountedOnly::default() };
+    let counted = store.feedback().acceptance(CountedBy::IsNew, 0, &only).await?;
+    let of = |is_new: &str| {
+        counted.iter().find(|(value, _)| value == is_new).map_or_else(Outcomes::default, |(_, found)| *found)
+    };
+    Ok((of("0"), of("1")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

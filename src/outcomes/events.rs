@@ -16,8 +16,10 @@ use super::{
         feedback::{FeedbackEvent, Recorded},
     },
 };
+use crate::completion::profiles::Profiles;
+use crate::outcomes::exposure::Exposure;
+use crate::releases::Releases;
 use crate::{
-    catalogue::changes::Copies,
     completion::tickets::{Key, Ticket, TicketError, Tickets},
     config::EventTerms,
     platform::{
@@ -48,8 +50,8 @@ pub struct Recorder<'a> {
     pub store: &'a Store,
     pub tickets: &'a Tickets,
     pub terms: EventTerms,
-    /// Of the service; a command has none.
-    pub copies: Option<Copies<'a>>,
+    /// The service's releases, and customers in memory; a command has none.
+    pub serving: Option<(&'a Releases, &'a Profiles)>,
 }
 
 /// The result of recording the rows of a file.
@@ -73,7 +75,7 @@ impl Recorder<'_> {
         reports: Vec<EventRow>,
         now: Timestamp,
     ) -> Result<Vec<Result<EventRecorded, ReportError>>, StoreError> {
-        let live = self.copies.and_then(|copies| copies.releases.current());
+        let live = self.serving.and_then(|(releases, _)| releases.current());
         let (articles, types) = self.name_articles(live.as_deref(), &reports).await?;
         let (mut events, mut refused) =
             (Vec::with_capacity(reports.len()), Vec::with_capacity(reports.len()));
@@ -91,8 +93,9 @@ impl Recorder<'_> {
         let recorded = self.store.events().record(&events, self.terms.window).await?;
         let recorded = events.iter().zip(recorded).map(|(event, result)| Ok(self.finish(event, result?)));
         let results = insert_refused(refused, recorded);
-        if let Some(copies) = self.copies {
-            copies.releases.exposure().add_refused(results.iter().filter(|result| result.is_err()).count());
+        if let Some((releases, _)) = self.serving {
+            let refused = results.iter().filter(|result| result.is_err()).count();
+            releases.follower::<Exposure>().add_refused(refused);
         }
         Ok(results)
     }
@@ -254,8 +257,8 @@ impl Recorder<'_> {
 
     /// Counts an event, and brings the customer's profile in memory up to date.
     fn finish(self, event: &Event, recorded: EventRecorded) -> EventRecorded {
-        let Some(copies) = self.copies else { return recorded };
-        let exposure = copies.releases.exposure();
+        let Some((releases, profiles)) = self.serving else { return recorded };
+        let exposure = releases.follower::<Exposure>();
         exposure.add_shop_event(event.kind, recorded);
         if let (true, Some((_, article))) = (recorded.counts, &event.suggestion)
             && recorded.attribution == Some(Attribution::Ticket)
@@ -267,7 +270,7 @@ impl Recorder<'_> {
             && recorded.recorded == Recorded::Now
             && matches!(event.kind, FeedbackKind::Bought | FeedbackKind::Returned)
         {
-            copies.profiles.forget(customer);
+            profiles.forget(customer);
         }
         recorded
     }
@@ -326,7 +329,7 @@ fn thousandths(value: f64) -> Result<i64, Fault> {
 impl AppState {
     /// Records events of the shop.
     pub(crate) fn recorder(&self) -> Recorder<'_> {
-        let copies = Some(self.copies());
-        Recorder { store: &self.store, tickets: self.tickets(), terms: *self.part(), copies }
+        let serving = Some((&**self.releases(), self.profiles()));
+        Recorder { store: &self.store, tickets: self.tickets(), terms: *self.part(), serving }
     }
 }

@@ -1,7 +1,8 @@
 //! Counts how often new articles are suggested, and the outcomes, next to articles that the release was trained with. The
 //! counts belong to this process and cost no query.
 
-use atelier_engine::catalogue::Catalogue;
+use std::time::Duration;
+
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family},
@@ -12,7 +13,10 @@ use super::{
     FeedbackKind,
     sql::{events::EventRecorded, feedback::Recorded},
 };
-use crate::completion::Completion;
+use crate::{
+    completion::{Completion, asking::Observer},
+    releases::{followers::Follower, routing::Route},
+};
 
 /// Clones share the counts.
 #[derive(Debug, Clone)]
@@ -38,6 +42,21 @@ struct EventLabels {
 struct ShopEventLabels {
     kind: &'static str,
     result: &'static str,
+}
+
+impl Follower for Exposure {}
+
+impl Observer for Exposure {
+    fn answered(&self, route: &Route, _: Duration, answer: Option<&Completion>) {
+        let suggestions =
+            answer.iter().flat_map(|answer| &answer.blanks).flat_map(|blank| &blank.suggestions);
+        let (mut known, mut new) = (0, 0);
+        for suggestion in suggestions {
+            *(if route.live.catalogue.is_new(suggestion.index) { &mut new } else { &mut known }) += 1;
+        }
+        self.add_suggestions(false, known);
+        self.add_suggestions(true, new);
+    }
 }
 
 impl Default for Exposure {
@@ -80,16 +99,6 @@ impl Exposure {
             "Events of customers and visitors, by kind and result (recorded, known or refused)",
             self.shop_events.clone(),
         );
-    }
-
-    pub(crate) fn add_completion(&self, completion: &Completion, catalogue: &Catalogue) {
-        let suggestions = completion.blanks.iter().flat_map(|blank| &blank.suggestions);
-        let (mut known, mut new) = (0, 0);
-        for suggestion in suggestions {
-            *(if catalogue.is_new(suggestion.index) { &mut new } else { &mut known }) += 1;
-        }
-        self.add_suggestions(false, known);
-        self.add_suggestions(true, new);
     }
 
     pub(crate) fn add_event(&self, kind: FeedbackKind, is_new: bool) {

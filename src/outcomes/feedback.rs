@@ -16,10 +16,11 @@ use super::{
     FeedbackKind,
     exposure::Exposure,
     sql::{
-        acceptance::{CountedRules, SuggestedArticle, day_of},
+        acceptance::{SuggestedArticle, day_of},
         feedback::{FeedbackEvent, Recorded, RefusalReason},
     },
 };
+use crate::completion::tickets::CountedRules;
 use crate::{
     completion::tickets::{Blank, Key, Ticket, TicketError, Tickets, of_caller, read_recorded},
     people::PersonId,
@@ -115,7 +116,7 @@ pub async fn record_all(
     let recorded = store.feedback().record_all(&events).await?;
     let finish = |((_, event, article), result): (&Confirmed, Result<Recorded, StoreError>)| {
         let recorded = result?;
-        count(releases.exposure(), recorded, event.kind, article);
+        count(releases.follower::<Exposure>(), recorded, event.kind, article);
         Ok(recorded)
     };
     Ok(insert_refused(refused, events.iter().zip(recorded).map(finish)))
@@ -287,7 +288,9 @@ pub async fn record_shown(store: &Store, viewing: &Viewing<'_>, seen: &[Seen]) -
     let events: Vec<_> = seen.iter().map(event).collect();
     for ((.., article), recorded) in events.iter().zip(store.feedback().record_all(&events).await?) {
         match recorded {
-            Ok(recorded) => count(&viewing.live.exposure, recorded, FeedbackKind::Shown, article),
+            Ok(recorded) => {
+                count(viewing.live.follower::<Exposure>(), recorded, FeedbackKind::Shown, article);
+            }
             // It was shown before, elsewhere in the outfit.
             Err(StoreError::Conflict(Conflict::FeedbackDiffers)) => {}
             Err(error) => return Err(error),
@@ -319,7 +322,7 @@ pub async fn judge(
         let counted = SuggestedArticle::default();
         let recorded = store.feedback().record(&key_of(name, kind), &judged, &counted).await?;
         let article = describe(releases.current().as_deref(), &judged.release, article);
-        count(releases.exposure(), recorded, kind, &article);
+        count(releases.follower::<Exposure>(), recorded, kind, &article);
     }
     Ok(())
 }

@@ -14,15 +14,14 @@ use sha2::{Digest, Sha256};
 use super::{
     FeedbackKind,
     sql::{
-        acceptance::{CountedRules, SuggestedArticle, day_of},
+        acceptance::{SuggestedArticle, day_of},
+        arms::ArmCounts,
         events::{Attribution, Event, EventRecorded},
         feedback::{FeedbackEvent, Recorded, check_texts},
     },
 };
-use crate::{
-    experiments::ArmCounts,
-    platform::db::{Conflict, StoreError},
-};
+use crate::completion::tickets::CountedRules;
+use crate::platform::db::{Conflict, StoreError};
 
 /// Half of a SHA-256 digest of an event's id: enough to tell apart more events than there ever are.
 pub(super) type EventHash = [u8; 16];

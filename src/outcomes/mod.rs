@@ -14,7 +14,8 @@ mod wording;
 pub use self::{
     kind::FeedbackKind,
     sql::{
-        acceptance::{CountedBy, CountedOnly, CountedRules, Outcomes, Sales, SuggestedArticle, day_of},
+        acceptance::{CountedBy, CountedOnly, Outcomes, Sales, SuggestedArticle, day_of},
+        arms::ArmCounts,
         events::{Attribution, Bought, Event, EventRecorded, Events, Purchase, StoredEvent},
         feedback::{Feedback, FeedbackCounts, FeedbackEvent, Recorded, RefusalReason},
     },

@@ -12,10 +12,8 @@ use futures_util::TryStreamExt;
 use rayon::prelude::*;
 use tokio::task;
 
-use crate::{
-    catalogue::{UnparsedArticle, UnparsedArticles},
-    platform::db::{Store, StoreError},
-};
+use super::sql::{UnparsedArticle, UnparsedArticles};
+use crate::platform::db::{Store, StoreError};
 
 /// A catalogue, and the same as a release's models take it.
 pub(super) type Both = (Arc<Catalogue>, Arc<Articles>);

@@ -10,10 +10,6 @@ use rayon::prelude::*;
 use tokio::task;
 
 use super::LiveRelease;
-use crate::{
-    outcomes::{CountedBy, CountedOnly, Outcomes},
-    platform::db::{Store, StoreError},
-};
 
 /// Something about a new article that a release does not know.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -289,7 +285,7 @@ const MOST_BYTES: usize = 16 << 20;
 /// The articles that are looked at together.
 const LOOKED_AT: usize = 4096;
 
-/// How the catalogue and the live release overlap, and how new articles fare beside known ones.
+/// How the catalogue and the live release overlap.
 #[derive(Debug)]
 pub struct Report {
     /// Articles of the shop that the release was trained with.
@@ -302,19 +298,9 @@ pub struct Report {
     pub open: Vec<Method>,
     /// What the release does not know of new articles, and in how many; the most frequent first.
     pub unknown: Vec<(UnknownValue, u64)>,
-    /// Feedback on suggestions of the release: of articles that it was trained with, and of the others. Without events of
-    /// versions that did not tell the two apart.
-    pub feedback_on_known: Outcomes,
-    pub feedback_on_new: Outcomes,
 }
 
-pub async fn report(store: &Store, live: &Arc<LiveRelease>) -> Result<Report, StoreError> {
-    let own = CountedOnly { release: Some(live.name().to_owned()), ..CountedOnly::default() };
-    let counted = store.feedback().acceptance(CountedBy::IsNew, 0, &own).await?;
-    let outcomes = |is_new: &str| {
-        counted.iter().find(|(value, _)| value == is_new).map_or_else(Outcomes::default, |(_, found)| *found)
-    };
-    let (feedback_on_known, feedback_on_new) = (outcomes("0"), outcomes("1"));
+pub async fn report(live: &Arc<LiveRelease>) -> Report {
     let taken = Arc::clone(live);
     let count = task::spawn_blocking(move || {
         let release = taken.serving.release();
@@ -337,13 +323,11 @@ pub async fn report(store: &Store, live: &Arc<LiveRelease>) -> Result<Report, St
         _ => None,
     };
     let coverage = live.catalogue.coverage();
-    Ok(Report {
+    Report {
         known: coverage.both,
         new: coverage.only_catalogue,
         retired: coverage.only_release,
         open: live.open_methods().collect(),
         unknown: counted.into_iter().filter_map(value).collect(),
-        feedback_on_known,
-        feedback_on_new,
-    })
+    }
 }

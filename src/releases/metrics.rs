@@ -22,7 +22,6 @@ struct LiveReleaseCollector(Arc<Releases>);
 impl Releases {
     pub(crate) fn register(self: &Arc<Self>, registry: &mut Registry) {
         self.engine().metrics().register(registry);
-        self.exposure().register(registry);
         registry.register_collector(Box::new(LiveReleaseCollector(Arc::clone(self))));
         let build = [("version", env!("CARGO_PKG_VERSION")), ("onnx_runtime", self.engine().onnx_runtime())];
         let running = Family::<Vec<(&'static str, &'static str)>, SetGauge>::default();

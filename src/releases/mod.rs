@@ -1,17 +1,20 @@
 //! The live release: the release being served, its catalogue and its routing. The three change together; a request
 //! takes one [`LiveRelease`] and keeps it to its end. An experiment may need a second one: it is loaded beside the live one, follows
-//! the same changes, and answers the customers of its arms.
+//! the same changes, and answers the customers of its arms. What features compile for it follows it: see [`followers`].
 //!
 //! Only `api` and `page` know HTTP.
 
 pub(crate) mod api;
+pub mod arms;
 mod catalogue;
 pub mod coverage;
+pub mod followers;
 mod metrics;
 pub mod packed_release;
 pub(crate) mod page;
 pub mod release_folder;
 pub mod routing;
+mod sql;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -36,20 +39,15 @@ use serde_json::json;
 use tokio::{sync::Mutex, task};
 
 use self::{
+    arms::{Arms, Chosen},
+    followers::{Change, Follower, Following},
     release_folder::{AddError, Listed, Packed, ReleaseFolder},
-    routing::{Route, Routing},
+    routing::{Holdout, Route, Routing},
 };
-use crate::{
-    analysis::personas::Personas,
-    completion::{Served, sample::Sample},
-    experiments::{Chosen, Running, compares_releases, guard::Guard},
-    outcomes::exposure::Exposure,
-    platform::{
-        db::{Author, Entry, Revisions, Store, StoreError},
-        fault::{Fault, Field},
-        http::{AppState, Kind, Problem},
-    },
-    steering::{documents::read_all, holdout::Holdout, looks::Looks, rules::Rules},
+use crate::platform::{
+    db::{Author, Entry, Named, Revisions, Store, StoreError},
+    fault::{Fault, Field},
+    http::{AppState, Kind, Problem},
 };
 
 /// A snapshot of everything that answers a request.
@@ -60,25 +58,18 @@ pub struct LiveRelease {
     /// The catalogue as the models take it.
     pub rows: Arc<Articles>,
     pub routing: Routing,
-    /// The experiments that run.
-    pub experiments: Arc<Running>,
+    /// Those of the experiments that run.
+    pub arms: Arc<Arms>,
     /// The release that one of them needs besides this one.
     pub beside: Option<Beside>,
-    /// The shop's active rules, compiled for the catalogue.
-    pub rules: Arc<Rules>,
     /// The customers who are answered without rules.
     pub holdout: Holdout,
-    /// The shop's published looks.
-    pub looks: Arc<Looks>,
     pub evaluation: Arc<Evaluation>,
-    pub personas: Arc<Personas>,
-    pub exposure: Exposure,
-    pub guard: Guard,
-    pub sample: Arc<Sample>,
+    followers: Arc<[Arc<dyn Follower>]>,
     /// The revisions of the tables behind the catalogue, behind the routing and the rules, and behind the looks.
     articles: i64,
     settings: i64,
-    looks_revision: i64,
+    looks: i64,
 }
 
 /// The release that an experiment needs besides the live one.
@@ -120,7 +111,7 @@ impl LiveRelease {
     pub fn route(self: Arc<Self>, named: Option<Method>, customer: Option<CustomerId>) -> Route {
         let customer_of_arm = customer.as_ref().filter(|_| named.is_none());
         let chosen = customer_of_arm
-            .and_then(|customer| self.experiments.choose(customer, || self.holdout.has(customer)))
+            .and_then(|customer| self.arms.choose(customer, || self.holdout.has(customer)))
             // What only the live release answers is in no arm that has another one.
             .filter(|arm| arm.release.as_deref().is_none_or(|release| self.find(release).is_some()));
         let Some(Chosen { label, release, method, without_rules }) = chosen.cloned() else {
@@ -159,7 +150,7 @@ impl LiveRelease {
 
     /// Whether it has the changes up to these revisions of articles, settings and looks.
     fn is_up_to_date(&self, revisions: (i64, i64, i64)) -> bool {
-        revisions == (self.articles, self.settings, self.looks_revision)
+        revisions == (self.articles, self.settings, self.looks)
     }
 
     /// How many of the catalogue's articles the release has, and what follows; None if that is this share of them at least.
@@ -205,17 +196,22 @@ impl LiveRelease {
         let articles = articles.into_values().map(|article| (article.id.clone(), Some(article)));
         let next = self.catalogue.with_changes(articles, self.serving.release());
         let (catalogue, _) = next.expect("an article of the same type keeps its position; this is a bug");
-        let rules = self.rules.with_catalogue(&self.catalogue, &catalogue, Some(&positions));
-        Ok(Self { catalogue: Arc::new(catalogue), rules, ..self.clone() })
+        let follow = |one: &Arc<dyn Follower>| {
+            let followed = Arc::clone(one).with_articles(&self.catalogue, &catalogue, &positions);
+            followed.unwrap_or_else(|| Arc::clone(one))
+        };
+        let followers = self.followers.iter().map(follow).collect();
+        Ok(Self { catalogue: Arc::new(catalogue), followers, ..self.clone() })
     }
 
-    pub fn served(&self) -> Served<'_> {
-        Served {
-            serving: &self.serving,
-            catalogue: &self.catalogue,
-            articles: &self.rows,
-            rules: &self.rules,
-        }
+    /// What a feature keeps beside it.
+    pub fn follower<T: Follower>(&self) -> &T {
+        followers::find(&self.followers)
+    }
+
+    /// When a follower begins or ends to say something next, in milliseconds.
+    pub(crate) fn next_change(&self, now: Timestamp) -> Option<i64> {
+        self.followers.iter().filter_map(|one| one.next_change(now)).min()
     }
 }
 
@@ -252,9 +248,7 @@ pub struct Releases {
     /// The shop's, of limits of prices.
     currency: Arc<str>,
     folder: Arc<ReleaseFolder>,
-    exposure: Exposure,
-    guard: Guard,
-    sample: Arc<Sample>,
+    following: Following,
     /// The least share of the catalogue's articles that a release has, unless it is forced.
     least_known: f64,
     /// Locked only to clone or replace the pointer.
@@ -306,18 +300,17 @@ const RETRY: Duration = Duration::from_secs(30);
 /// The names of the settings that hold the routing and the release's name.
 pub(super) const ROUTING: &str = "routing";
 pub(super) const RELEASE: &str = "release";
+const HOLDOUT: &str = "holdout";
 
 impl Releases {
     /// `models` is the folder of releases, and `currency` the shop's.
-    pub fn new(engine: Engine, store: Store, models: PathBuf, currency: &str) -> Self {
+    pub fn new(engine: Engine, store: Store, models: PathBuf, currency: &str, following: Following) -> Self {
         Self {
             engine,
             store,
             currency: currency.into(),
             folder: Arc::new(ReleaseFolder::new(models)),
-            exposure: Exposure::default(),
-            guard: Guard::default(),
-            sample: Arc::default(),
+            following,
             least_known: 0.5,
             current: RwLock::new(None),
             changing: Mutex::default(),
@@ -347,19 +340,9 @@ impl Releases {
         &self.engine
     }
 
-    /// What all of its releases count.
-    pub fn exposure(&self) -> &Exposure {
-        &self.exposure
-    }
-
-    /// How the arms of experiments answer, of all of its releases.
-    pub fn guard(&self) -> &Guard {
-        &self.guard
-    }
-
-    /// What was asked lately, of all of its releases.
-    pub fn sample(&self) -> &Sample {
-        &self.sample
+    /// What a feature keeps of all of its releases alike.
+    pub fn follower<T: Follower>(&self) -> &T {
+        followers::find(&self.following.followers)
     }
 
     /// The releases in the folder, by name.
@@ -458,8 +441,8 @@ impl Releases {
         let mut known = self.changing.lock().await;
         let before = self.current().map(|live| live.name().to_owned());
         // Before it is loaded, so that there are never three.
-        let experiments = self.store.experiments().list().await?.into_iter().map(|stored| stored.value);
-        if let Some(experiment) = compares_releases(experiments.collect()) {
+        let compares_releases = self.following.compares_releases;
+        if let Some(experiment) = compares_releases(self.experiments().await?) {
             return Err(ActivateError::Compared { experiment });
         }
         let next = self.load(name).await?;
@@ -527,7 +510,9 @@ impl Releases {
 
     /// Sets which customers are answered without rules. All replicas follow.
     pub async fn hold_out(&self, holdout: Holdout, author: Author, now: Timestamp) -> Result<(), StoreError> {
-        holdout.set(&self.store, author, now).await?;
+        let before = Holdout::read(&self.store).await?.share();
+        let entry = Entry::new("holdout.set", HOLDOUT, json!({"before": before, "after": holdout.share()}));
+        self.store.by(author).settings().set(HOLDOUT, &holdout.share().to_string(), &entry, now).await?;
         self.apply_change().await;
         Ok(())
     }
@@ -611,7 +596,7 @@ impl Releases {
         live: &LiveRelease,
         (articles, settings, looks): (i64, i64, i64),
     ) -> Result<LiveRelease, StoreError> {
-        let mut next = LiveRelease { articles, settings, looks_revision: looks, ..live.clone() };
+        let mut next = LiveRelease { articles, settings, looks, ..live.clone() };
         if live.is_up_to_date((articles, settings, looks)) {
             return Ok(next);
         }
@@ -624,36 +609,20 @@ impl Releases {
                 None => self.read_catalogue(&live.serving).await?,
             };
         }
-        let catalogue = Arc::clone(&next.catalogue);
-        if looks != live.looks_revision {
-            next.looks = Arc::new(Looks::compile(read_all(&self.store).await?, &catalogue));
-        } else if !live.looks.is_empty() && articles != live.articles {
-            next.looks = Arc::new(live.looks.with_catalogue(&catalogue));
-        }
-        let before = (Arc::clone(&live.rules), Arc::clone(&live.catalogue));
         if settings != live.settings {
-            next.routing = self.routing().await?;
-            next.experiments = Arc::new(Running::new(read_all(&self.store).await?));
-            next.holdout = Holdout::read(&self.store).await?;
-            let stored = read_all(&self.store).await?;
-            next.rules = compile(move || {
-                let (rules, before) = before;
-                Arc::new(Rules::compile(stored, &catalogue, Some((&rules, &before))))
-            })
-            .await;
-        } else if !live.rules.is_empty() {
-            next.rules = compile(move || before.0.with_catalogue(&before.1, &catalogue, None)).await;
+            (next.routing, next.arms, next.holdout) = self.read_settings().await?;
         }
+        self.follow(Some(live), &mut next).await?;
         Ok(next)
     }
 
     /// Serves the release, with the one beside it that an experiment needs.
     async fn finish(&self, mut next: LiveRelease, known: &mut Known) -> Result<Arc<LiveRelease>, StoreError> {
         next.beside = None;
-        let experiments = Arc::clone(&next.experiments);
-        if let Some((release, experiment)) = experiments.second_release(next.name()) {
+        let arms = Arc::clone(&next.arms);
+        if let Some((release, experiment)) = arms.second_release(next.name()) {
             let why = format!("the experiment {experiment} needs it beside the live release");
-            let revisions = (next.articles, next.settings, next.looks_revision);
+            let revisions = (next.articles, next.settings, next.looks);
             let loaded = self.obtain(release, &why, revisions, known).await?.map(Arc::new);
             if let Err(reason) = &loaded
                 && known.failed(release).is_none()
@@ -672,11 +641,11 @@ impl Releases {
             let release = release.map_or(Some(&next), |release| next.find(release));
             release.is_some_and(|release| method.is_none_or(|method| release.serving.has(method)))
         };
-        next.experiments = Arc::new(next.experiments.with_releases(has));
+        next.arms = Arc::new(next.arms.with_releases(has));
         if let Some(Beside { loaded: Ok(second), .. }) = &mut next.beside {
             // The settings that these are from: the second may have read later ones.
             *second = Arc::new(LiveRelease {
-                experiments: Arc::clone(&next.experiments),
+                arms: Arc::clone(&next.arms),
                 routing: next.routing,
                 holdout: next.holdout,
                 settings: next.settings,
@@ -713,35 +682,48 @@ impl Releases {
         // Read before the tables, so that the next refresh rereads what changes meanwhile.
         let articles = self.store.articles().revision().await?;
         let settings = self.store.settings().revision().await?;
-        let looks_revision = self.store.looks().revision().await?;
+        let looks = self.store.looks().revision().await?;
         let (catalogue, rows) = self.read_catalogue(&serving).await?;
-        let (routing, holdout) = (self.routing().await?, Holdout::read(&self.store).await?);
-        let experiments = Arc::new(Running::new(read_all(&self.store).await?));
-        let (stored, compiled_for) = (read_all(&self.store).await?, Arc::clone(&catalogue));
-        let rules = compile(move || Arc::new(Rules::compile(stored, &compiled_for, None))).await;
-        let looks = Arc::new(Looks::compile(read_all(&self.store).await?, &catalogue));
+        let (routing, arms, holdout) = self.read_settings().await?;
         let evaluation = Arc::new(Evaluation::new(Arc::clone(serving.release())));
-        let personas = Arc::new(Personas::new(Arc::clone(&serving)));
-        let (exposure, guard, sample) = (self.exposure.clone(), self.guard.clone(), Arc::clone(&self.sample));
-        Ok(LiveRelease {
+        let followers = self.following.followers.clone().into();
+        let beside = None;
+        let mut next = LiveRelease {
             serving,
             catalogue,
             rows,
             routing,
-            experiments,
-            beside: None,
-            rules,
+            arms,
+            beside,
             holdout,
-            looks,
             evaluation,
-            personas,
-            exposure,
-            guard,
-            sample,
+            followers,
             articles,
             settings,
-            looks_revision,
-        })
+            looks,
+        };
+        self.follow(None, &mut next).await?;
+        Ok(next)
+    }
+
+    async fn read_settings(&self) -> Result<(Routing, Arc<Arms>, Holdout), StoreError> {
+        let arms = (self.following.arms)(self.experiments().await?);
+        Ok((self.routing().await?, Arc::new(arms), Holdout::read(&self.store).await?))
+    }
+
+    async fn experiments(&self) -> Result<Vec<Named<ExperimentName>>, StoreError> {
+        Ok(self.store.experiments().list().await?.into_iter().map(|stored| stored.value).collect())
+    }
+
+    /// Lets the followers follow.
+    async fn follow(&self, before: Option<&LiveRelease>, next: &mut LiveRelease) -> Result<(), StoreError> {
+        let mut followers = Vec::with_capacity(next.followers.len());
+        for one in &*next.followers {
+            let followed = Arc::clone(one).follow(Change { store: &self.store, before, next }).await?;
+            followers.push(followed.unwrap_or_else(|| Arc::clone(one)));
+        }
+        next.followers = followers.into();
+        Ok(())
     }
 
     async fn read_catalogue(&self, serving: &Arc<Serving>) -> Result<catalogue::Both, StoreError> {
@@ -766,12 +748,6 @@ impl Releases {
         drop(old);
         live
     }
-}
-
-/// Compiling many rules for a large catalogue takes all cores for some time.
-async fn compile(compile: impl FnOnce() -> Arc<Rules> + Send + 'static) -> Arc<Rules> {
-    let compiled = task::spawn_blocking(compile).await;
-    compiled.expect("compiling rules does not panic; this is a bug")
 }
 
 /// A start, another replica or an import may leave the live release without any article of the catalogue.

@@ -6,4 +6,4 @@ pub mod holdout;
 pub mod looks;
 pub(crate) mod page;
 pub mod preview;
-pub mod rules;
+mod rules;

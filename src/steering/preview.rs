@@ -10,14 +10,14 @@ use serde::{Serialize, Serializer};
 use tokio::task;
 use utoipa::ToSchema;
 
-use super::rules::Rule;
+use crate::completion::{rules::Rule, sample::Sample};
 use crate::{
+    completion::profiles::Profiles,
     completion::{
         Blank, Completion, Request, Served, Sets,
         asking::{Times, resolve},
         complete_many,
     },
-    customers::profiles::Profiles,
     platform::fault::ServiceError,
     releases::{LiveRelease, routing::Route},
 };
@@ -66,12 +66,12 @@ pub async fn preview(
     times: Times,
 ) -> Result<Preview, ServiceError> {
     let mut asked: BTreeMap<Method, Vec<Request>> = BTreeMap::new();
-    for question in live.sample.list(times.now) {
+    for question in live.follower::<Sample>().list(times.now) {
         // A customer is gone, perhaps on another replica.
         if let Some(id) = &question.customer
             && profiles.get(id, times.begun).await?.is_none()
         {
-            live.sample.forget(id);
+            live.follower::<Sample>().forget(id);
             continue;
         }
         let mut route = Arc::clone(live).route(question.named, question.customer);
@@ -86,7 +86,7 @@ pub async fn preview(
         }
     }
     let (compiled_for, name, rule) = (Arc::clone(live), name.clone(), rule.clone());
-    let compile = move || compiled_for.rules.with_rule(&name, &rule, &compiled_for.catalogue);
+    let compile = move || compiled_for.rules().with_rule(&name, &rule, &compiled_for.catalogue);
     let rules = task::spawn_blocking(compile).await;
     let rules = Arc::new(rules.expect("compiling rules does not panic; this is a bug"));
     let (today, then) = (live.served(), Served { rules: &rules, ..live.served() });

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::{
     catalogue::page::article_view::ArticleView,
-    customers::wording::spaced,
     people::page::visitor::Stylist,
+    platform::page::wording::spaced,
     platform::{
         http::{AppState, Kind, Problem, extract::Path},
         page::{Page, Shell},

@@ -8,7 +8,7 @@ use super::View;
 use crate::{
     catalogue::page::article_view::{self, ArticleView},
     completion::{ArticleScore, Request, asking::score_outfit},
-    customers::wording::{plural, spaced},
+    platform::page::wording::{plural, spaced},
     platform::{
         fault::ServiceError,
         http::{AppState, Problem},

@@ -14,12 +14,10 @@ use super::{
     saved::{self, OutfitCard, SavedQuery},
     view::Refusal,
 };
+use crate::platform::page::wording::{self, ProfileWord};
 use crate::{
     catalogue::page::article_view::{self, ArticleView},
-    customers::{
-        CustomerNote,
-        wording::{self, ProfileWord},
-    },
+    customers::CustomerNote,
     outcomes::FeedbackKind,
     people::page::visitor::{Stylist, Visitor},
     platform::{

@@ -10,6 +10,7 @@ mod profile_form;
 mod queue;
 mod saved;
 mod shared;
+pub(crate) mod side_by_side;
 mod suggest;
 mod view;
 mod what_if;
@@ -37,10 +38,11 @@ use self::{
     view::{Edited, Refusal},
     what_if::{Purpose, WhatIf},
 };
+use crate::platform::page::wording;
 use crate::{
     catalogue::{page::article_view, search},
     completion::Request,
-    customers::{page::CustomerView, wording},
+    customers::page::CustomerView,
     outcomes::{
         FeedbackKind, RefusalReason,
         feedback::{give_reason, judge, reason_given, withdraw_refusal},

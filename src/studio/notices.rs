@@ -6,7 +6,7 @@ use super::board::Board;
 use crate::{
     catalogue::page::article_view::ArticleView,
     completion::Warning,
-    customers::wording::{self, spaced},
+    platform::page::wording::{self, spaced},
 };
 
 /// A line for each warning that a stylist can do something about.

@@ -17,12 +17,13 @@ use super::{
     View, saved,
     suggest::{NOT_THEIR_SIZE, describe_variant},
 };
+use crate::platform::page::wording;
 use crate::{
     catalogue::{
         page::article_view::{self, ArticleView},
         search,
     },
-    customers::{page::CustomerViews, wording},
+    customers::page::CustomerViews,
     outfits::{self, Origin, Reply, ReplyKind, SavedOutfit, api::OutfitId},
     people::{
         Token,

@@ -10,7 +10,7 @@ use super::{View, board::mark};
 use crate::{
     catalogue::{page::article_view::ArticleView, search},
     completion::{Request, asking, similar::similar},
-    customers::wording::spaced,
+    platform::page::wording::spaced,
     platform::{
         fault::ServiceError,
         http::{AppState, Problem},

@@ -14,8 +14,8 @@ use super::{
     what_if::{Choice, Control, control_for},
 };
 use crate::{
-    customers::wording::spaced,
     people::page::visitor::{Stylist, Visitor},
+    platform::page::wording::spaced,
     platform::{
         db::{ChangeError, Expected, Stored, Versions},
         http::{AppState, Kind, Problem, extract::Path, uncancelled::uncancelled},
@@ -212,7 +212,7 @@ async fn save(
     let (store, now, changed) = (state.store.by(visitor.author()), state.now(), state.clone());
     let saved = uncancelled(async move {
         let put = store.customers().put_expected(&customer, &expected, now).await;
-        changed.copies().forget_customer(&customer.id);
+        changed.forget_customer(&customer.id);
         put
     });
     match saved.await {

@@ -15,12 +15,10 @@ use super::{
     Content, StudioPage, outfit,
     view::{Edited, View},
 };
+use crate::platform::page::wording;
 use crate::{
     catalogue::page::article_view::{self, ArticleView},
-    customers::{
-        page::{CustomerView, CustomerViews},
-        wording,
-    },
+    customers::page::{CustomerView, CustomerViews},
     outcomes::{FeedbackKind, feedback::judge},
     outfits::{self, Origin, SavedFilter, SavedOutfit},
     people::page::visitor::{Stylist, Visitor},

@@ -26,9 +26,9 @@ use crate::{
         Blank, Cause, Completion, MAX_SETS, OutfitSet, Reason, Request, Sets, Suggestion, Variants,
         asking::{self, Suggestions},
     },
-    customers::wording::{self, spaced},
     outcomes::feedback::{Seen, Viewing, record_shown},
     people::PersonId,
+    platform::page::wording::{self, spaced},
     platform::{
         fault::ServiceError,
         http::AppState,

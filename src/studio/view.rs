@@ -7,7 +7,6 @@ use atelier_engine::evaluation::PAPER;
 use axum::{extract::FromRequestParts, http::request::Parts};
 
 use crate::{
-    analysis::page::side_by_side,
     completion::Filters,
     platform::{
         http::Problem,
@@ -15,6 +14,7 @@ use crate::{
             Address, FeatureWords, PageFilters, each_parameter, lost_parts, parameters, too_long, words,
         },
     },
+    studio::side_by_side,
 };
 
 /// The default number of suggestions for each blank.

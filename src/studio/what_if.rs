@@ -4,7 +4,7 @@ use atelier_core::domain::{Feature, FeatureValue, Features, Kind, Schema};
 
 use super::View;
 use crate::{
-    customers::wording::{self, spaced, value_words},
+    platform::page::wording::{self, spaced, value_words},
     platform::page::{Address, address},
 };
 

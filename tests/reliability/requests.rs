@@ -8,12 +8,12 @@ use atelier::{
     app as web,
     app::Parts,
     catalogue::search::Synonyms,
+    completion::profiles::Profiles,
     completion::tickets::Tickets,
     config::{
         Events as EventSettings, Limits, Networks, Profiles as ProfileSettings, Shop as ShopSettings,
         Tickets as TicketSettings,
     },
-    customers::profiles::Profiles,
     people::{Access, RequireKey, Token},
     platform::{
         db::{Name, Store},
@@ -191,7 +191,7 @@ async fn router(demo: &Path, folder: &Path) -> Result<(Router, Token)> {
     let settings = Settings { workers: 1, batch: 64, queue: 1024, device: DeviceChoice::Cpu };
     let engine = Engine::new(runtime, settings);
     let models = demo.parent().expect("it lies in a folder; this is a bug").to_owned();
-    let offers = Arc::new(Releases::new(engine, store.clone(), models, "EUR"));
+    let offers = Arc::new(Releases::new(engine, store.clone(), models, "EUR", atelier::app::following()));
     offers.serve("demo").await?;
     let (access, now) = (Access::new(store.clone()).require_key(RequireKey::Never), SystemTime::now().into());
     let admin = store.people().create(&Name::new("Ada")?, Role::Admin, now).await?;

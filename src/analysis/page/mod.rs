@@ -1,5 +1,5 @@
 //! The pages.
 
+pub(crate) mod comparison;
 pub(crate) mod evaluation;
 pub(crate) mod personas;
-pub(crate) mod side_by_side;

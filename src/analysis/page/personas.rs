@@ -19,6 +19,7 @@ use axum::{
 };
 use serde::Deserialize;
 
+use crate::analysis::personas::Personas;
 use crate::{
     analysis::personas::{Mix, Persona, Portrait, Progress, mean_mix, mixes_of},
     catalogue::page::article_view::ArticleView,
@@ -95,7 +96,7 @@ async fn page(
     };
     if let Some(live) = state.releases().current() {
         live.name().clone_into(&mut page.release);
-        page.methods = live.personas.methods();
+        page.methods = live.follower::<Personas>().methods();
         page.method = method(query.method, &page.methods)?;
         page.content = match page.method {
             Some(method) => content(&state, &live, method, customer.as_ref(), query.outfit).await?,
@@ -130,7 +131,7 @@ async fn content(
     customer: Option<&CustomerId>,
     outfit: Option<i64>,
 ) -> Result<Content, Problem> {
-    let portrait = match live.personas.portrait(method, &live.rows, &state.store).await? {
+    let portrait = match live.follower::<Personas>().portrait(method, &live.rows, &state.store).await? {
         Progress::Working { done, of } => return Ok(Content::Working { done, of }),
         Progress::Failed => return Ok(Content::Failed),
         Progress::Ready(portrait) => portrait,

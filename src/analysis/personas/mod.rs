@@ -10,11 +10,13 @@ mod portrait;
 
 use std::{
     collections::BTreeMap,
+    future::ready,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use atelier_core::domain::Method;
 use atelier_engine::inference::{Articles, Serving};
+use futures_util::FutureExt;
 use tokio::{sync::Semaphore, task::JoinSet};
 
 pub use self::{
@@ -22,7 +24,10 @@ pub use self::{
     portrait::{Persona, Portrait},
 };
 
-use crate::platform::db::{Store, StoreError};
+use crate::{
+    platform::db::{Store, StoreError},
+    releases::followers::{Change, Followed, Follower},
+};
 
 /// The most stored outfits to search for typical ones.
 pub const MOST_OUTFITS: u32 = 2_000;
@@ -37,6 +42,19 @@ pub struct Personas {
     /// The running computations. They end with the release.
     tasks: Mutex<JoinSet<()>>,
 }
+
+/// Before there is a release; it becomes its personas.
+#[derive(Debug)]
+pub struct NoPersonas;
+
+impl Follower for NoPersonas {
+    fn follow(self: Arc<Self>, change: Change<'_>) -> Followed<'_> {
+        let personas: Arc<dyn Follower> = Arc::new(Personas::new(Arc::clone(&change.next.serving)));
+        ready(Ok(Some(personas))).boxed()
+    }
+}
+
+impl Follower for Personas {}
 
 /// The state of one method's personas.
 #[derive(Debug, Default)]

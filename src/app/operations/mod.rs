@@ -9,6 +9,7 @@ use axum::{
     routing::{get, post},
 };
 
+use crate::analysis;
 use crate::{experiments, imports, outcomes, platform::http::AppState, releases};
 
 pub(super) fn router() -> Router<AppState> {
@@ -28,8 +29,8 @@ pub(super) fn router() -> Router<AppState> {
             "/operations/releases/{name}",
             get(releases::page::releases::confirm).post(releases::page::releases::activate),
         )
-        .route("/operations/releases/{name}/comparison", get(releases::page::comparison::page))
-        .route("/operations/releases/{name}/comparison.csv", get(releases::page::comparison::download))
+        .route("/operations/releases/{name}/comparison", get(analysis::page::comparison::page))
+        .route("/operations/releases/{name}/comparison.csv", get(analysis::page::comparison::download))
         .route("/operations/experiments", get(experiments::page::list).post(experiments::page::store))
         .route("/operations/experiments/{name}", get(experiments::page::one).post(experiments::page::change))
         .route("/operations/routing", get(releases::page::routing::page).post(releases::page::routing::set))

@@ -26,7 +26,6 @@ use crate::{
         },
     },
     releases::{LiveRelease, routing::Route},
-    steering::api::looks::{is_known, to_json},
 };
 
 pub(crate) fn router() -> Routes {
@@ -162,4 +161,13 @@ pub(crate) fn find_article(live: &LiveRelease, id: &ArticleId) -> Result<u32, Pr
     position
         .filter(|at| live.catalogue.article(*at).is_some())
         .ok_or_else(|| Problem::new(Kind::NotFound, format!("there is no article {id:?} in the catalogue")))
+}
+
+/// Whether an article's stock names the store.
+pub(crate) fn is_known(live: &LiveRelease, store: Option<&str>) -> bool {
+    store.is_none_or(|store| live.catalogue.sets().supply().has_store(store))
+}
+
+pub(crate) fn to_json(body: &impl Serialize) -> Result<Vec<u8>, Problem> {
+    serde_json::to_vec(body).map_err(|error| Problem::inside(Kind::Internal, error))
 }

@@ -17,10 +17,11 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::{sync::mpsc, task};
 
 use super::{CountedWarning, Done, LISTED, OfflineError, Profiles, Wanted};
+use crate::completion::rules::Rules;
+use crate::releases::routing::Holdout;
 use crate::{
     completion::{Completion, Request, Served, Stored, complete_many},
     platform::fault::Fault,
-    steering::{holdout::Holdout, rules::Rules},
 };
 
 /// Outfits that are answered together: enough that outfits of the same shape fill a run.

@@ -23,7 +23,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use self::keys::{Keys, SIGNATURE};
 pub use self::{
     keys::Key,
-    ticket::{Blank, Mark, REMEMBERED, Suggested, SuggestedFor, Ticket},
+    ticket::{Blank, CountedRules, Mark, REMEMBERED, Suggested, SuggestedFor, Ticket},
 };
 use crate::{
     config::TicketTerms,

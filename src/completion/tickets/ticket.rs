@@ -7,7 +7,6 @@ use super::{
     Key,
     bytes::{Reader, optional, put, put_text},
 };
-use crate::outcomes::CountedRules;
 
 /// The first byte of a ticket, and of one whose answer many callers share. A new format has others.
 const VERSION: u8 = 6;
@@ -155,6 +154,28 @@ impl SuggestedFor {
             put(bytes, place + 1);
             bytes.extend(key.mark(article.as_str()));
         }
+    }
+}
+
+/// The rules that could change a suggestion, if feedback counts for them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CountedRules {
+    /// Whether they did not apply.
+    pub held_out: bool,
+    pub rules: Vec<RuleDigest>,
+}
+
+impl CountedRules {
+    /// As an event has them: a byte for `held_out`, and the rules. None without rules.
+    pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
+        let bytes = || [&[u8::from(self.held_out)], self.rules.as_flattened()].concat();
+        (!self.rules.is_empty()).then(bytes)
+    }
+
+    /// Reads what [`CountedRules::to_bytes`] wrote.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        let (held_out, rules) = bytes.split_at_checked(1).unwrap_or_default();
+        Self { held_out: held_out == [1], rules: rules.as_chunks().0.to_vec() }
     }
 }
 

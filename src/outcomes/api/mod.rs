@@ -1,6 +1,7 @@
 //! The routes for programs.
 
 pub(crate) mod acceptance;
+pub(crate) mod coverage;
 pub(crate) mod events;
 pub(crate) mod feedback;
 

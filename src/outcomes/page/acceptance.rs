@@ -17,12 +17,12 @@ use serde::{Deserialize, Serialize};
 
 use super::row::OutcomesRow;
 use crate::{
-    customers::wording,
     outcomes::{
         acceptance::{self, Acceptance, By, USUAL_DAYS, money, share},
         sql::acceptance::{CountedBy, CountedOnly, Outcomes, Sales, day_of},
     },
     people::page::visitor::Analyst,
+    platform::page::wording,
     platform::{
         http::{AppState, Finding, Problem},
         page::{

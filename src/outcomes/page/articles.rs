@@ -5,6 +5,7 @@ use atelier_core::{domain::list_methods, util::notation::Notation};
 use axum::{extract::State, response::Html};
 
 use super::row::OutcomesRow;
+use crate::outcomes::{Outcomes, acceptance};
 use crate::{
     people::page::visitor::Analyst,
     platform::{
@@ -47,8 +48,8 @@ pub(crate) async fn page(
 ) -> Result<Html<String>, Problem> {
     let coverage = match state.releases().current() {
         Some(live) => {
-            let report = coverage::report(&state.store, &live).await?;
-            Some(CoverageView::new(live.name(), report, &state.notation))
+            let outcomes = acceptance::of_known_and_new(&state.store, live.name()).await?;
+            Some(CoverageView::new(live.name(), coverage::report(&live).await, outcomes, &state.notation))
         }
         None => None,
     };
@@ -57,8 +58,13 @@ pub(crate) async fn page(
 }
 
 impl CoverageView {
-    fn new(release: &str, report: Report, notation: &Notation) -> Self {
-        let Report { known, new, retired, open, unknown, feedback_on_known, feedback_on_new } = report;
+    fn new(
+        release: &str,
+        report: Report,
+        (on_known, on_new): (Outcomes, Outcomes),
+        notation: &Notation,
+    ) -> Self {
+        let Report { known, new, retired, open, unknown } = report;
         let figures = [("known", known), ("new", new), ("retired", retired)];
         Self {
             release: release.to_owned(),
@@ -71,8 +77,8 @@ impl CoverageView {
                 .map(|(value, articles)| (value.attribute, value.word, notation.count(articles)))
                 .collect(),
             feedback: vec![
-                OutcomesRow::new("known", feedback_on_known, notation),
-                OutcomesRow::new("new", feedback_on_new, notation),
+                OutcomesRow::new("known", on_known, notation),
+                OutcomesRow::new("new", on_new, notation),
             ],
         }
     }

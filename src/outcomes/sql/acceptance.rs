@@ -6,6 +6,7 @@ use atelier_core::domain::{FeatureValue, RuleDigest, Timestamp};
 use sqlx::{AssertSqlSafe, FromRow, Row, any::AnyRow, query::Query};
 
 use super::feedback::Feedback;
+use crate::completion::tickets::CountedRules;
 use crate::platform::db::{StoreError, connect::Dialect, json, record::Record, text::short_line};
 
 /// What an article was when it was suggested.
@@ -16,28 +17,6 @@ pub struct SuggestedArticle {
     /// Whether the release that suggested it was not trained with it; None if that release is no longer live.
     pub is_new: Option<bool>,
     pub rules: CountedRules,
-}
-
-/// The rules that could change a suggestion, if feedback counts for them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CountedRules {
-    /// Whether they did not apply.
-    pub held_out: bool,
-    pub rules: Vec<RuleDigest>,
-}
-
-impl CountedRules {
-    /// As an event has them: a byte for `held_out`, and the rules. None without rules.
-    pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
-        let bytes = || [&[u8::from(self.held_out)], self.rules.as_flattened()].concat();
-        (!self.rules.is_empty()).then(bytes)
-    }
-
-    /// Reads what [`CountedRules::to_bytes`] wrote.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
-        let (held_out, rules) = bytes.split_at_checked(1).unwrap_or_default();
-        Self { held_out: held_out == [1], rules: rules.as_chunks().0.to_vec() }
-    }
 }
 
 /// Outcomes of suggestions, without repeats. Nothing happens to more suggestions than were shown.

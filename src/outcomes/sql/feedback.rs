@@ -11,9 +11,10 @@ use serde_json::json;
 use sqlx::{Any, AnyConnection, AssertSqlSafe, Executor, FromRow, Row, any::AnyRow};
 
 use super::{
-    acceptance::{CountedRules, Outcomes, SUMS, SuggestedArticle},
+    acceptance::{Outcomes, SUMS, SuggestedArticle},
     ledger::{add_to_counts, take_turns, write_rules},
 };
+use crate::completion::tickets::CountedRules;
 use crate::{
     customers::customer_id,
     outcomes::{

@@ -11,12 +11,13 @@ use sqlx::{
 };
 
 use super::{
-    acceptance::{CountedRules, day_of},
+    acceptance::day_of,
+    arms,
     events::{Attribution, Event},
     feedback::FeedbackEvent,
 };
+use crate::completion::tickets::CountedRules;
 use crate::{
-    experiments::add_outcome,
     outcomes::{
         FeedbackKind,
         ledger::{
@@ -365,7 +366,7 @@ impl Ledger {
         }
         write_rules(connection, rules).await?;
         for ((arm, customer), more) in arms {
-            add_outcome(connection, &arm, &customer, more).await?;
+            arms::add(connection, &arm, &customer, more).await?;
         }
         Ok(())
     }

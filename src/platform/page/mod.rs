@@ -18,6 +18,7 @@ pub(crate) mod problem;
 mod refused;
 pub(crate) mod session;
 pub(crate) mod shell;
+pub(crate) mod wording;
 
 pub(crate) use self::{
     address::Address,

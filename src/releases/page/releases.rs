@@ -237,7 +237,7 @@ fn changes(live: &LiveRelease, next: &Manifest) -> Vec<String> {
             list_methods(&passed_over)
         ));
     }
-    let mut arms: Vec<Method> = live.experiments.methods().collect();
+    let mut arms: Vec<Method> = live.arms.methods().collect();
     arms.sort_unstable();
     arms.dedup();
     let missing = without(&arms, &after);

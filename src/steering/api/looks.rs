@@ -16,14 +16,14 @@ use crate::{
         Variants, Warning,
         api::{
             complete::{ReasonBody, Shown, VariantBody},
-            similar::find_article,
+            similar::{find_article, is_known, to_json},
         },
     },
     people::{Scope, gate::Reader, visitors::query_customer},
     platform::{
         db::Version,
         http::{
-            AppState, Finding, Kind, Problem,
+            AppState, Finding, Problem,
             conditions::{Conditions, Document, ReadHeaders},
             extract::{Json, Path, Query},
             fault,
@@ -32,7 +32,7 @@ use crate::{
             schema::{ArticleIdSchema, CursorSchema, CustomerIdSchema},
         },
     },
-    releases::{LiveRelease, routing::Route},
+    releases::routing::Route,
     steering::{
         documents::Changed,
         looks::{self, Found, FoundLook, Look, MOST, Wanted},
@@ -291,15 +291,6 @@ async fn find(
         body.completion_id = found.issue_ticket(look, state.tickets(), route, times);
     }
     Ok((body, version))
-}
-
-/// Whether an article's stock names the store.
-pub(crate) fn is_known(live: &LiveRelease, store: Option<&str>) -> bool {
-    store.is_none_or(|store| live.catalogue.sets().supply().has_store(store))
-}
-
-pub(crate) fn to_json(body: &impl Serialize) -> Result<Vec<u8>, Problem> {
-    serde_json::to_vec(body).map_err(|error| Problem::inside(Kind::Internal, error))
 }
 
 impl LooksQuery {

@@ -7,6 +7,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
 use super::documents::{self, About, ApiDocument, ChangeQuery, unknown};
+use crate::completion::rules::Rule;
 use crate::{
     completion::Warning,
     outcomes::{Outcomes, acceptance::Share, api::acceptance::DaysQuery},
@@ -21,7 +22,6 @@ use crate::{
         documents::Changed,
         holdout,
         preview::{self, Preview},
-        rules::Rule,
     },
 };
 

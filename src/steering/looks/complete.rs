@@ -8,13 +8,13 @@ use serde::Deserialize;
 
 use super::{IfMissing, Published};
 use crate::{
+    completion::profiles::Profiles,
     completion::{
         self, CompletionError, Filters, MAX_SETS, Offered, OutfitSet, Reason, Request, Sets, Variants,
         Warning,
         asking::{Resolved, Times, resolve},
         tickets::{Suggested, SuggestedFor, Tickets},
     },
-    customers::profiles::Profiles,
     platform::fault::ServiceError,
     releases::{LiveRelease, routing::Route},
 };
@@ -95,7 +95,7 @@ pub async fn complete(
     let mut warnings = offered.warnings.clone();
     warnings.extend(question.stale.clone());
     let mut looks: Vec<FoundLook> = Vec::new();
-    for published in live.looks.with_article(wanted.article) {
+    for published in live.follower::<super::Looks>().with_article(wanted.article) {
         if looks.len() == wanted.n {
             break;
         }

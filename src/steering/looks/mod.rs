@@ -13,18 +13,22 @@ use atelier_core::{
     util::json_fields::{read_integer, read_object},
 };
 use atelier_engine::catalogue::Catalogue;
+use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use self::complete::{Found, FoundLook, MOST, Piece, Wanted, complete};
-use super::{
-    documents::Document,
-    rules::{Audience, When, Window, check_length, check_text, check_window, next_change, window},
-};
+use super::documents::{Document, read_all};
 use crate::{
-    completion::Warning,
+    completion::{
+        Warning,
+        rules::{Audience, When, Window, check_length, check_text, check_window, next_change, window},
+    },
     platform::fault::{Fault, Field},
-    releases::LiveRelease,
+    releases::{
+        LiveRelease,
+        followers::{Change, Followed, Follower},
+    },
 };
 
 const TEXT_CHARS: usize = 128;
@@ -251,6 +255,25 @@ pub struct Looks {
     with_article: HashMap<u32, Vec<usize>>,
 }
 
+impl Follower for Looks {
+    fn follow(self: Arc<Self>, change: Change<'_>) -> Followed<'_> {
+        async move {
+            let catalogue = &change.next.catalogue;
+            let next = if change.has_looks() {
+                Some(Self::compile(read_all(change.store).await?, catalogue))
+            } else {
+                (change.has_articles() && !self.is_empty()).then(|| self.with_catalogue(catalogue))
+            };
+            Ok(next.map(|next| Arc::new(next) as _))
+        }
+        .boxed()
+    }
+
+    fn next_change(&self, now: Timestamp) -> Option<i64> {
+        next_change(self.published.iter().map(|look| &look.audience), now)
+    }
+}
+
 impl Looks {
     /// The published ones of these.
     pub fn compile(mut list: Vec<(LookName, Look)>, catalogue: &Catalogue) -> Self {
@@ -278,11 +301,6 @@ impl Looks {
 
     pub fn is_empty(&self) -> bool {
         self.published.is_empty()
-    }
-
-    /// When looks begin or end to be shown next.
-    pub fn next_change(&self, now: Timestamp) -> Option<i64> {
-        next_change(self.published.iter().map(|look| &look.audience), now)
     }
 
     fn with_article(&self, article: u32) -> impl Iterator<Item = &Arc<Published>> {

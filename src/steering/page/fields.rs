@@ -9,9 +9,9 @@ use atelier_core::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::steering::{
-    documents::Document,
-    rules::{Range, When, Window},
+use crate::{
+    completion::rules::{Range, When, Window},
+    steering::documents::Document,
 };
 
 /// What is wrong, by the names of fields.

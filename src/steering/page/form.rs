@@ -5,7 +5,7 @@ use atelier_core::{domain::Method, util::zone::Zone};
 use super::fields::{
     Fields, Wrong, bars, number, range, range_lines, range_text, ranges, split, whole, word_lines, words,
 };
-use crate::steering::rules::{Conditions, Effect, Rule, State, When};
+use crate::completion::rules::{Conditions, Effect, Rule, State, When};
 
 /// The form of a rule, or the first field that the form cannot write as it is.
 pub(super) fn write(rule: &Rule, zone: Zone) -> Result<Fields, String> {
@@ -95,7 +95,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::steering::documents::Document;
 
     #[test]
     fn a_form_has_all_of_a_rule() {

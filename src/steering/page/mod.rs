@@ -15,7 +15,7 @@ use axum::{
     routing::{get, post},
 };
 
-use super::rules::Window;
+use crate::completion::rules::Window;
 use crate::platform::http::AppState;
 
 pub(crate) fn router() -> Router<AppState> {

@@ -17,6 +17,7 @@ use super::{
     form::{has_when, read, write},
     words::describe,
 };
+use crate::completion::rules::{EFFECTS, Rule, State};
 use crate::{
     catalogue::page::article_view::ArticleView,
     people::page::{
@@ -37,7 +38,6 @@ use crate::{
     steering::{
         documents::Changed,
         preview::{Move, Preview, preview},
-        rules::{EFFECTS, Rule, State},
     },
 };
 

@@ -13,6 +13,8 @@ use super::{
     rule::{details, lines, shown},
     words::describe,
 };
+use crate::completion::rules::{Rule, State};
+use crate::releases::routing::Holdout;
 use crate::{
     outcomes::acceptance::{Share, USUAL_DAYS, share},
     people::page::visitor::Merchandiser,
@@ -25,8 +27,7 @@ use crate::{
     },
     steering::{
         documents::{of_stored, read_all},
-        holdout::{self, Holdout, RuleEffect},
-        rules::{Rule, State},
+        holdout::{self, RuleEffect},
     },
 };
 

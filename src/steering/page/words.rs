@@ -2,7 +2,7 @@
 
 use atelier_core::util::notation::Notation;
 
-use crate::steering::rules::{Conditions, Range, Rule, When};
+use crate::completion::rules::{Conditions, Range, Rule, When};
 
 /// What a rule does, and to which requests.
 pub(super) fn describe(rule: &Rule, notation: &Notation) -> String {

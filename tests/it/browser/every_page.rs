@@ -8,7 +8,7 @@ use std::{
 };
 
 use atelier::{
-    analysis::personas::Progress,
+    analysis::personas::{Personas, Progress},
     people::{Opens, Scope},
     platform::db::Name,
 };
@@ -352,7 +352,7 @@ async fn weak_piece(service: &Service) -> String {
 async fn personas(service: &Service) {
     let live = service.releases.current().unwrap();
     until!(matches!(
-        live.personas.portrait(Method::Latent, &live.rows, &service.store).await.unwrap(),
+        live.follower::<Personas>().portrait(Method::Latent, &live.rows, &service.store).await.unwrap(),
         Progress::Ready(_)
     ));
 }

@@ -1,7 +1,8 @@
 use atelier::{
+    completion::tickets::CountedRules,
     outcomes::{
-        CountedBy, CountedOnly, CountedRules, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes,
-        Recorded, Sales, SuggestedArticle,
+        CountedBy, CountedOnly, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes, Recorded, Sales,
+        SuggestedArticle,
     },
     platform::db::{Conflict, Store, StoreError},
 };

@@ -376,7 +376,7 @@ async fn events_of_files_count_for_the_articles_type(Demo(service): Demo) {
         store: &service.store,
         tickets: state.tickets(),
         terms: config::Events::default().terms(),
-        copies: None,
+        serving: None,
     };
     let result = recorder.record(vec![row], SystemTime::now().into()).await.unwrap().remove(0).unwrap();
     assert!(result.counts);

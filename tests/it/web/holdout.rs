@@ -1,6 +1,6 @@
 //! `/holdout` and `/rules/{name}/effect`: customers without rules, and what rules change.
 
-use atelier::{completion::tickets::read_recorded, steering::holdout::Holdout};
+use atelier::{completion::tickets::read_recorded, releases::routing::Holdout};
 use atelier_core::domain::{Customer, Role, RuleName};
 use serde_json::{Value, json};
 

@@ -72,9 +72,9 @@ use atelier::{
     app as web,
     app::Parts,
     catalogue::search::Synonyms,
+    completion::profiles::Profiles,
     completion::tickets::Tickets,
     config::{self, Limits},
-    customers::profiles::Profiles,
     people::{Access, RequireKey, Token},
     platform::{
         db::{AuditEntry, Name, Store},
@@ -214,7 +214,7 @@ impl Service {
     ) -> Self {
         let store = db.open().await;
         let engine = tokio::task::spawn_blocking(engine).await.unwrap();
-        let offers = Arc::new(Releases::new(engine, store.clone(), models, "EUR"));
+        let offers = Arc::new(Releases::new(engine, store.clone(), models, "EUR", atelier::app::following()));
         let now = SystemTime::now().into();
         let terms = config::Tickets::default().terms();
         let tickets = Tickets::start(&store, terms, draw_key, now).await.unwrap();

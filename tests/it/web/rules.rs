@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use atelier::platform::db::Actor;
+use atelier::{completion::sample::Sample, platform::db::Actor};
 use atelier_core::domain::{Article, Role};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -382,7 +382,7 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     // The sample takes one question in ten milliseconds.
     until!({
         service.suggested(&own).await;
-        format!("{:?}", service.releases.sample()).contains("c-014871")
+        format!("{:?}", service.releases.follower::<Sample>()).contains("c-014871")
     });
     let pin = json!({"effect": "pin", "rank": 1, "articles": named(&plain[1..2]), "state": "active"});
     service.rule("first", &pin).await;
@@ -442,7 +442,7 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     let html = browser.post("/merchandising/rule", &other).await.text().await.unwrap();
     let asked = html.split("<dt>recent questions asked again</dt><dd>").nth(1);
     let asked = asked.and_then(|rest| rest.split('<').next()?.parse::<usize>().ok());
-    let sample = format!("{:?}", service.releases.sample());
+    let sample = format!("{:?}", service.releases.follower::<Sample>());
     assert!(asked.is_some_and(|asked| asked >= 1) && !sample.contains("c-014871"), "{sample} {html}");
     // The address leads back to the rule after its preview.
     let version = async || {
@@ -509,7 +509,7 @@ async fn the_sample_has_no_features_of_a_person(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let replica = Service::start(&db).await;
     replica.serve_demo().await;
-    let sample = || format!("{:?}", replica.releases.sample());
+    let sample = || format!("{:?}", replica.releases.follower::<Sample>());
     let mut own = request(3);
     own["customer"] = json!("c-014871");
     for told in [request(3), own.clone()] {

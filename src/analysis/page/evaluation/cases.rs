@@ -17,7 +17,6 @@ use super::{
     case_query::{CaseParameters, CaseQuery, CaseView},
 };
 use crate::{
-    analysis::page::side_by_side,
     catalogue::page::article_view::ArticleView,
     customers::page::{CustomerView, CustomerViews},
     people::page::visitor::Analyst,
@@ -29,6 +28,7 @@ use crate::{
             figures, format,
         },
     },
+    studio::side_by_side,
 };
 
 /// Cases per page.

@@ -42,7 +42,7 @@ const TYPES: usize = 6;
 const CASES: usize = 4;
 
 #[derive(Template)]
-#[template(path = "releases/comparison.html")]
+#[template(path = "analysis/comparison.html")]
 struct ComparisonPage {
     shell: Shell,
     tab: Tab,

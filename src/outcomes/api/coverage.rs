@@ -6,8 +6,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
+use super::acceptance::OutcomesBody;
 use crate::{
-    outcomes::api::acceptance::OutcomesBody,
+    outcomes::acceptance,
     people::Scope,
     platform::http::{AppState, Problem, extract::Json, routes::Routes},
     releases::coverage::{self, Report},
@@ -76,13 +77,14 @@ struct FeedbackBody {
 ))]
 async fn get(State(state): State<AppState>) -> Result<Json<CoverageBody>, Problem> {
     let live = state.live_release()?;
-    let report = coverage::report(&state.store, &live).await?;
-    Ok(Json(CoverageBody::new(live.name(), report)))
+    let (known, new) = acceptance::of_known_and_new(&state.store, live.name()).await?;
+    let feedback = FeedbackBody { known: known.into(), new: new.into() };
+    Ok(Json(CoverageBody::new(live.name(), coverage::report(&live).await, feedback)))
 }
 
 impl CoverageBody {
-    fn new(release: &str, report: Report) -> Self {
-        let Report { known, new, retired, open, mut unknown, feedback_on_known, feedback_on_new } = report;
+    fn new(release: &str, report: Report, feedback: FeedbackBody) -> Self {
+        let Report { known, new, retired, open, mut unknown } = report;
         let more_unknown = unknown.len().saturating_sub(MOST_VALUES);
         unknown.truncate(MOST_VALUES);
         let unknown = unknown.into_iter().map(|(value, articles)| UnknownBody {
@@ -98,7 +100,7 @@ impl CoverageBody {
             open_methods: open,
             unknown: unknown.collect(),
             more_unknown,
-            feedback: FeedbackBody { known: feedback_on_known.into(), new: feedback_on_new.into() },
+            feedback,
         }
     }
 }

@@ -4,14 +4,14 @@ use atelier_core::domain::{Feature, FeatureValue, Features, Kind, Schema};
 
 /// One feature in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProfileWord {
+pub(crate) struct ProfileWord {
     /// The feature's label, which the words may omit.
-    pub label: String,
-    pub words: String,
+    pub(crate) label: String,
+    pub(crate) words: String,
 }
 
 /// In the schema's order. Features outside the schema are omitted: models do not see them either.
-pub fn describe(features: &Features, schema: &Schema) -> Vec<ProfileWord> {
+pub(crate) fn describe(features: &Features, schema: &Schema) -> Vec<ProfileWord> {
     schema
         .features()
         .iter()
@@ -23,13 +23,13 @@ pub fn describe(features: &Features, schema: &Schema) -> Vec<ProfileWord> {
 }
 
 /// The same on one line.
-pub fn line(features: &Features, schema: &Schema) -> String {
+pub(crate) fn line(features: &Features, schema: &Schema) -> String {
     let words: Vec<String> = describe(features, schema).into_iter().map(|word| word.words).collect();
     words.join(", ")
 }
 
 /// What articles must fit, such as sizes: the values alone, with their labels.
-pub fn sizes(features: &Features, schema: &Schema) -> Vec<ProfileWord> {
+pub(crate) fn sizes(features: &Features, schema: &Schema) -> Vec<ProfileWord> {
     let requiring = schema.features().iter().filter(|feature| !feature.requires.is_empty());
     let word = |feature: &Feature| {
         let words = value_words(feature, features.get(&feature.name)?);
@@ -39,7 +39,7 @@ pub fn sizes(features: &Features, schema: &Schema) -> Vec<ProfileWord> {
 }
 
 /// By which of their features articles fit a customer, for people; empty if the schema requires nothing.
-pub fn fitting(features: &Features, schema: &Schema) -> String {
+pub(crate) fn fitting(features: &Features, schema: &Schema) -> String {
     let requiring = schema.features().iter().filter(|feature| !feature.requires.is_empty());
     let (known, unknown): (Vec<&Feature>, Vec<&Feature>) =
         requiring.partition(|feature| features.get(&feature.name).is_some());
@@ -58,7 +58,7 @@ pub fn fitting(features: &Features, schema: &Schema) -> String {
 }
 
 /// A value, with the feature's label if the value alone could belong to another feature.
-pub fn words(feature: &Feature, value: &FeatureValue, schema: &Schema) -> String {
+pub(crate) fn words(feature: &Feature, value: &FeatureValue, schema: &Schema) -> String {
     let bare = value_words(feature, value);
     if feature.excludes.is_some() {
         let each = no_gos(feature, value).into_iter().map(|word| format!("no {word}"));
@@ -76,7 +76,7 @@ pub fn words(feature: &Feature, value: &FeatureValue, schema: &Schema) -> String
 }
 
 /// As the end of "because": `their fit is slim`, `they never wear heels`, `they prefer lower-priced tops`.
-pub fn clause(feature: &Feature, value: &FeatureValue, whose: &str) -> String {
+pub(crate) fn clause(feature: &Feature, value: &FeatureValue, whose: &str) -> String {
     let (label, words) = (&feature.label, value_words(feature, value));
     match feature.kind {
         _ if feature.excludes.is_some() => {
@@ -110,7 +110,7 @@ fn price_words(feature: &Feature, value: &FeatureValue) -> Option<String> {
 }
 
 /// A type of articles in the English plural: `coats`, `trench coats`, `dresses`, `jeans`.
-pub fn plural(kind: &str) -> String {
+pub(crate) fn plural(kind: &str) -> String {
     let ends = |endings: &[&str]| endings.iter().any(|ending| kind.ends_with(ending));
     match () {
         () if ends(&["ss", "sh", "ch", "x", "z"]) => format!("{kind}es"),
@@ -123,7 +123,7 @@ pub fn plural(kind: &str) -> String {
 }
 
 /// `a`, `a or b`, `a, b or c`
-pub fn list(words: &[String], last: &str) -> String {
+pub(crate) fn list(words: &[String], last: &str) -> String {
     match words {
         [] => String::new(),
         [only] => only.clone(),
@@ -135,7 +135,7 @@ pub fn list(words: &[String], last: &str) -> String {
 const MOST_WORDS: usize = 8;
 
 /// The value without a label: `navy/blue`, `58 kg`.
-pub fn value_words(feature: &Feature, value: &FeatureValue) -> String {
+pub(crate) fn value_words(feature: &Feature, value: &FeatureValue) -> String {
     match (value, &feature.kind) {
         (FeatureValue::Text(word), _) => spaced(word),
         (FeatureValue::Many(words), _) => {
@@ -155,12 +155,12 @@ pub fn value_words(feature: &Feature, value: &FeatureValue) -> String {
 }
 
 /// A feature's label, or the name of one that the schema does not have.
-pub fn label(name: &str, schema: &Schema) -> String {
+pub(crate) fn label(name: &str, schema: &Schema) -> String {
     schema.feature(name).map_or_else(|| spaced(name), |feature| feature.label.clone())
 }
 
 /// `trench-coat` as `trench coat`. A hyphen after a single letter stays: `t-shirt`.
-pub fn spaced(word: &str) -> String {
+pub(crate) fn spaced(word: &str) -> String {
     let mut letters = 0;
     let space = |c: char| {
         let after_one = letters == 1;

@@ -16,13 +16,11 @@ use axum::{
 
 use self::columns::Compared;
 pub(crate) use self::view::View;
+use crate::platform::page::wording;
 use crate::{
     catalogue::page::article_view::{self, ArticleView},
     completion::comparison::Comparison,
-    customers::{
-        page::{CustomerView, CustomerViews},
-        wording,
-    },
+    customers::page::{CustomerView, CustomerViews},
     outfits::OutfitRecord,
     people::page::visitor::Analyst,
     platform::{
@@ -49,7 +47,7 @@ pub(crate) fn router() -> Router<AppState> {
 }
 
 #[derive(Template)]
-#[template(path = "analysis/side-by-side.html")]
+#[template(path = "studio/side-by-side.html")]
 struct SideBySidePage {
     shell: Shell,
     view: View,

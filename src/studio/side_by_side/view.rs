@@ -5,7 +5,7 @@ use atelier_engine::evaluation::PAPER;
 use axum::{extract::FromRequestParts, http::request::Parts};
 
 use crate::{
-    customers::wording::spaced,
+    platform::page::wording::spaced,
     platform::{
         http::Problem,
         page::address::{
