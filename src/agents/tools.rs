@@ -7,13 +7,13 @@ use atelier_core::{domain::ArticleId, util::json_pointer::step};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
-use crate::completion::api::similar::to_json;
 use crate::{
     catalogue::api as articles,
     completion::api::{
         compare,
         complete::{CompleteBody, complete_outfit},
-        score, similar,
+        score,
+        similar::{self, to_json},
     },
     people::{Scope, gate::Scopes},
     platform::http::{

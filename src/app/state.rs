@@ -7,18 +7,18 @@ use atelier_files::NotWorn;
 use axum::http::Extensions;
 
 use super::health::Health;
-use crate::completion::sample::Sample;
-use crate::customers;
-use crate::outcomes::exposure::Exposure;
 use crate::{
     catalogue::search::Synonyms,
-    completion::profiles::Profiles,
-    completion::{answers::Answers, api::PublicAttributes, tickets::Tickets},
+    completion::{
+        answers::Answers, api::PublicAttributes, profiles::Profiles, sample::Sample, tickets::Tickets,
+    },
     config::{EventTerms, Limits, Networks, TRANSFER_BYTES},
+    customers,
     imports::{
         feeds::{Feeds, FetchLimits, metrics::FeedCollector},
         jobs::Jobs,
     },
+    outcomes::exposure::Exposure,
     people::Access,
     platform::{
         db::Store,

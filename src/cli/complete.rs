@@ -28,13 +28,13 @@ use super::{
     name_setting,
     progress::Progress,
 };
-use crate::completion::rules::{Rule, Rules};
-use crate::releases::routing::Holdout;
 use crate::{
     completion::{
         Filters, MAX_K, MAX_VARIED,
         offline::{BATCH, CountedWarning, Done, Job, Profiles, Share, Wanted, complete_part, find_parts},
+        rules::{Rule, Rules},
     },
+    releases::routing::Holdout,
     steering::documents::read_all,
 };
 

@@ -20,10 +20,9 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use indicatif::HumanCount;
 
 use super::{ModelFlags, Settings, progress::Progress};
-use crate::app;
 use crate::{
-    completion::profiles::Profiles,
-    completion::{asking::Times, offline::Share},
+    app,
+    completion::{asking::Times, offline::Share, profiles::Profiles},
     platform::fault::ServiceError,
     releases::{LiveRelease, Releases},
     steering::looks::{Found, MOST, Wanted, complete},

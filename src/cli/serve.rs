@@ -34,12 +34,10 @@ use super::{
     sign_in_link::{ADDRESS, reachable, sign_in_link},
     tls::{read_tls, reload_on_hangup, warn_without_tls},
 };
-use crate::app;
 use crate::{
-    app::{self as web, Parts},
+    app::{self, self as web, Parts},
     catalogue::search::Synonyms,
-    completion::profiles::Profiles,
-    completion::tickets::Tickets,
+    completion::{profiles::Profiles, tickets::Tickets},
     config::{self, Config, Models, Origins, Overrides},
     experiments::guard,
     people::{Access, Key, RequireKey},

@@ -44,11 +44,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use self::{conversation::Conversation, prepare::Prepared};
-use crate::releases::LiveRelease;
 use crate::{
     completion::rules::Rules,
     platform::{fault::Fault, page::address::PageFilters},
-    releases::routing::Route,
+    releases::{LiveRelease, routing::Route},
 };
 
 pub use self::{

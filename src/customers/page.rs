@@ -4,10 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use atelier_core::domain::{Customer, CustomerId, PHOTO, Schema};
 
-use crate::platform::page::wording::{self, ProfileWord};
 use crate::platform::{
     http::{AppState, Problem},
-    page::form,
+    page::{
+        form,
+        wording::{self, ProfileWord},
+    },
 };
 
 #[derive(Clone)]

@@ -12,10 +12,9 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
 use super::{Decision, Difference, Experiment, Figures, Metric, SecondRelease, sql::ArmCustomer};
-use crate::outcomes::ArmCounts;
 use crate::{
     experiments,
-    outcomes::acceptance::money,
+    outcomes::{ArmCounts, acceptance::money},
     people::Scope,
     platform::http::{
         AppState, Problem,

@@ -11,10 +11,9 @@ use futures_util::FutureExt;
 use serde_json::Value;
 
 use super::{Experiment, Limits, State};
-use crate::outcomes::ArmCounts;
 use crate::{
     completion::{Completion, asking::Observer},
-    outcomes::acceptance::share,
+    outcomes::{ArmCounts, acceptance::share},
     platform::db::{ChangeError, Expected, Store, StoreError},
     releases::{
         Releases,

@@ -30,16 +30,21 @@ use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
 use self::statistics::{ALPHA, Sums};
-use crate::completion::rules::check_text;
-use crate::outcomes::ArmCounts;
-use crate::releases::arms::{Arms, Chosen, PARTS, Split};
 use crate::{
-    outcomes::acceptance::{Share, money},
+    completion::rules::check_text,
+    outcomes::{
+        ArmCounts,
+        acceptance::{Share, money},
+    },
     platform::{
         db::{Consequence, Entry, Named, Store, StoreError},
         fault::{Fault, Field},
     },
-    releases::{ActivateError, LiveRelease, RELEASE, ROUTING, Releases, routing::Routing},
+    releases::{
+        ActivateError, LiveRelease, RELEASE, ROUTING, Releases,
+        arms::{Arms, Chosen, PARTS, Split},
+        routing::Routing,
+    },
     steering::documents::{Document, EditError, Wish, read_each},
 };
 

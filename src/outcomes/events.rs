@@ -16,18 +16,19 @@ use super::{
         feedback::{FeedbackEvent, Recorded},
     },
 };
-use crate::completion::profiles::Profiles;
-use crate::outcomes::exposure::Exposure;
-use crate::releases::Releases;
 use crate::{
-    completion::tickets::{Key, Ticket, TicketError, Tickets},
+    completion::{
+        profiles::Profiles,
+        tickets::{Key, Ticket, TicketError, Tickets},
+    },
     config::EventTerms,
+    outcomes::exposure::Exposure,
     platform::{
         db::{Store, StoreError},
         fault::Fault,
         http::AppState,
     },
-    releases::LiveRelease,
+    releases::{LiveRelease, Releases},
 };
 
 const DAY: Duration = Duration::from_hours(24);

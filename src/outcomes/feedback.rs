@@ -20,9 +20,8 @@ use super::{
         feedback::{FeedbackEvent, Recorded, RefusalReason},
     },
 };
-use crate::completion::tickets::CountedRules;
 use crate::{
-    completion::tickets::{Blank, Key, Ticket, TicketError, Tickets, of_caller, read_recorded},
+    completion::tickets::{Blank, CountedRules, Key, Ticket, TicketError, Tickets, of_caller, read_recorded},
     people::PersonId,
     platform::{
         db::{Conflict, Store, StoreError},

@@ -20,8 +20,10 @@ use super::{
         feedback::{FeedbackEvent, Recorded, check_texts},
     },
 };
-use crate::completion::tickets::CountedRules;
-use crate::platform::db::{Conflict, StoreError};
+use crate::{
+    completion::tickets::CountedRules,
+    platform::db::{Conflict, StoreError},
+};
 
 /// Half of a SHA-256 digest of an event's id: enough to tell apart more events than there ever are.
 pub(super) type EventHash = [u8; 16];

@@ -10,13 +10,14 @@ use serde::{Serialize, Serializer};
 use tokio::task;
 use utoipa::ToSchema;
 
-use crate::completion::{rules::Rule, sample::Sample};
 use crate::{
-    completion::profiles::Profiles,
     completion::{
         Blank, Completion, Request, Served, Sets,
         asking::{Times, resolve},
         complete_many,
+        profiles::Profiles,
+        rules::Rule,
+        sample::Sample,
     },
     platform::fault::ServiceError,
     releases::{LiveRelease, routing::Route},

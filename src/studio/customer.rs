@@ -14,7 +14,6 @@ use super::{
     saved::{self, OutfitCard, SavedQuery},
     view::Refusal,
 };
-use crate::platform::page::wording::{self, ProfileWord};
 use crate::{
     catalogue::page::article_view::{self, ArticleView},
     customers::CustomerNote,
@@ -23,7 +22,10 @@ use crate::{
     platform::{
         db::Note,
         http::{AppState, Finding, Kind, Problem},
-        page::{Address, Form, Pager, Refused},
+        page::{
+            Address, Form, Pager, Refused,
+            wording::{self, ProfileWord},
+        },
     },
 };
 

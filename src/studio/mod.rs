@@ -38,7 +38,6 @@ use self::{
     view::{Edited, Refusal},
     what_if::{Purpose, WhatIf},
 };
-use crate::platform::page::wording;
 use crate::{
     catalogue::{page::article_view, search},
     completion::Request,
@@ -52,7 +51,7 @@ use crate::{
     platform::{
         fault::ServiceError,
         http::{AppState, Finding, Kind, Problem},
-        page::{Address, Form, Page, Pager, Shell, address, fault},
+        page::{Address, Form, Page, Pager, Shell, address, fault, wording},
     },
     releases::{LiveRelease, ServedSchema, routing::Route},
 };

@@ -17,7 +17,6 @@ use super::{
     View, saved,
     suggest::{NOT_THEIR_SIZE, describe_variant},
 };
-use crate::platform::page::wording;
 use crate::{
     catalogue::{
         page::article_view::{self, ArticleView},
@@ -39,7 +38,7 @@ use crate::{
             extract::Path,
             https::{Https, base_url},
         },
-        page::{Address, Form, Page, PageQuery, Refused, Shell},
+        page::{Address, Form, Page, PageQuery, Refused, Shell, wording},
     },
 };
 

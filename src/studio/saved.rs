@@ -15,7 +15,6 @@ use super::{
     Content, StudioPage, outfit,
     view::{Edited, View},
 };
-use crate::platform::page::wording;
 use crate::{
     catalogue::page::article_view::{self, ArticleView},
     customers::page::{CustomerView, CustomerViews},
@@ -26,7 +25,7 @@ use crate::{
         db::{Conflict, Put, StoreError},
         fault::ServiceError,
         http::{AppState, Problem},
-        page::{Address, Form, Page, PageQuery, Pager, Refused, Shell, address, form},
+        page::{Address, Form, Page, PageQuery, Pager, Refused, Shell, address, form, wording},
     },
 };
 

@@ -19,9 +19,8 @@ use axum::{
 };
 use serde::Deserialize;
 
-use crate::analysis::personas::Personas;
 use crate::{
-    analysis::personas::{Mix, Persona, Portrait, Progress, mean_mix, mixes_of},
+    analysis::personas::{Mix, Persona, Personas, Portrait, Progress, mean_mix, mixes_of},
     catalogue::page::article_view::ArticleView,
     customers::page::CustomerViews,
     outfits::OutfitRecord,

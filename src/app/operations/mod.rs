@@ -9,8 +9,7 @@ use axum::{
     routing::{get, post},
 };
 
-use crate::analysis;
-use crate::{experiments, imports, outcomes, platform::http::AppState, releases};
+use crate::{analysis, experiments, imports, outcomes, platform::http::AppState, releases};
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()

@@ -17,11 +17,10 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::{sync::mpsc, task};
 
 use super::{CountedWarning, Done, LISTED, OfflineError, Profiles, Wanted};
-use crate::completion::rules::Rules;
-use crate::releases::routing::Holdout;
 use crate::{
-    completion::{Completion, Request, Served, Stored, complete_many},
+    completion::{Completion, Request, Served, Stored, complete_many, rules::Rules},
     platform::fault::Fault,
+    releases::routing::Holdout,
 };
 
 /// Outfits that are answered together: enough that outfits of the same shape fill a run.

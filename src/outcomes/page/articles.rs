@@ -5,8 +5,8 @@ use atelier_core::{domain::list_methods, util::notation::Notation};
 use axum::{extract::State, response::Html};
 
 use super::row::OutcomesRow;
-use crate::outcomes::{Outcomes, acceptance};
 use crate::{
+    outcomes::{Outcomes, acceptance},
     people::page::visitor::Analyst,
     platform::{
         http::{AppState, Problem},

@@ -6,8 +6,10 @@ use atelier_core::domain::{FeatureValue, RuleDigest, Timestamp};
 use sqlx::{AssertSqlSafe, FromRow, Row, any::AnyRow, query::Query};
 
 use super::feedback::Feedback;
-use crate::completion::tickets::CountedRules;
-use crate::platform::db::{StoreError, connect::Dialect, json, record::Record, text::short_line};
+use crate::{
+    completion::tickets::CountedRules,
+    platform::db::{StoreError, connect::Dialect, json, record::Record, text::short_line},
+};
 
 /// What an article was when it was suggested.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

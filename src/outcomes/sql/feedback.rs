@@ -14,8 +14,8 @@ use super::{
     acceptance::{Outcomes, SUMS, SuggestedArticle},
     ledger::{add_to_counts, take_turns, write_rules},
 };
-use crate::completion::tickets::CountedRules;
 use crate::{
+    completion::tickets::CountedRules,
     customers::customer_id,
     outcomes::{
         FeedbackKind,

@@ -16,8 +16,8 @@ use super::{
     events::{Attribution, Event},
     feedback::FeedbackEvent,
 };
-use crate::completion::tickets::CountedRules;
 use crate::{
+    completion::tickets::CountedRules,
     outcomes::{
         FeedbackKind,
         ledger::{

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use crate::releases::routing::Holdout;
 use crate::{
     people::{Scope, gate::Caller},
     platform::{
         fault::ServiceError,
         http::{AppState, Problem, extract::Json, fault, routes::Routes, uncancelled::uncancelled},
     },
+    releases::routing::Holdout,
 };
 
 pub(crate) fn router() -> Routes {

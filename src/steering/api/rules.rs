@@ -7,9 +7,8 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
 use super::documents::{self, About, ApiDocument, ChangeQuery, unknown};
-use crate::completion::rules::Rule;
 use crate::{
-    completion::Warning,
+    completion::{Warning, rules::Rule},
     outcomes::{Outcomes, acceptance::Share, api::acceptance::DaysQuery},
     people::Scope,
     platform::http::{

@@ -15,8 +15,7 @@ use axum::{
     routing::{get, post},
 };
 
-use crate::completion::rules::Window;
-use crate::platform::http::AppState;
+use crate::{completion::rules::Window, platform::http::AppState};
 
 pub(crate) fn router() -> Router<AppState> {
     Router::new()

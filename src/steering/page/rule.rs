@@ -17,9 +17,9 @@ use super::{
     form::{has_when, read, write},
     words::describe,
 };
-use crate::completion::rules::{EFFECTS, Rule, State};
 use crate::{
     catalogue::page::article_view::ArticleView,
+    completion::rules::{EFFECTS, Rule, State},
     people::page::{
         audit::Names,
         visitor::{Merchandiser, Visitor},

@@ -13,9 +13,8 @@ use super::{
     rule::{details, lines, shown},
     words::describe,
 };
-use crate::completion::rules::{Rule, State};
-use crate::releases::routing::Holdout;
 use crate::{
+    completion::rules::{Rule, State},
     outcomes::acceptance::{Share, USUAL_DAYS, share},
     people::page::visitor::Merchandiser,
     platform::{
@@ -25,6 +24,7 @@ use crate::{
             shell::{Page, Shell},
         },
     },
+    releases::routing::Holdout,
     steering::{
         documents::{of_stored, read_all},
         holdout::{self, RuleEffect},

@@ -16,7 +16,6 @@ use axum::{
 
 use self::columns::Compared;
 pub(crate) use self::view::View;
-use crate::platform::page::wording;
 use crate::{
     catalogue::page::article_view::{self, ArticleView},
     completion::comparison::Comparison,
@@ -29,6 +28,7 @@ use crate::{
             Page, Shell,
             address::{Address, features, values},
             figures::csv_file,
+            wording,
         },
     },
     releases::LiveRelease,
