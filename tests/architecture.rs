@@ -122,21 +122,21 @@ fn name_of(path: &Path) -> String {
 /// Else what both programs need is built for each of them.
 #[test]
 fn both_programs_build_their_dependencies_with_the_same_features() {
-    let packages = |of: &str| -> BTreeSet<String> {
-        let arguments = ["tree", "--offline", "--locked", "--edges=normal,build", "--prefix=none"];
-        let mut cargo = Command::new(env!("CARGO"));
-        let output =
-            cargo.args(arguments).args(["--format={p} {f}", of]).current_dir(root()).output().unwrap();
+    let packages = |of: &str, edges: &str| -> BTreeSet<String> {
+        let arguments = ["tree", "--offline", "--locked", "--prefix=none", "--format={p} {f}", of, edges];
+        let output = Command::new(env!("CARGO")).args(arguments).current_dir(root()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8(output.stdout).unwrap();
         text.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
     };
-    let (service, all) = (packages("--package=atelier"), packages("--workspace"));
-    let twice: Vec<_> = service.difference(&all).collect();
-    assert!(
-        twice.is_empty(),
-        "crates/core/Cargo.toml lacks features that the training tool wants of {twice:#?}"
-    );
+    for edges in ["--edges=normal,build", "--edges=normal,build,dev"] {
+        let (service, all) = (packages("--package=atelier", edges), packages("--workspace", edges));
+        let twice: Vec<_> = service.difference(&all).collect();
+        assert!(
+            twice.is_empty(),
+            "{edges}: crates/core/Cargo.toml, or the service's for its tests, lacks features that the training tool wants of {twice:#?}"
+        );
+    }
 }
 
 fn root() -> &'static Path {
