@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use atelier_core::util::{notation::Notation, zone::Zone};
+use atelier_core::{
+    domain::{Use, attributes_with},
+    util::{notation::Notation, zone::Zone},
+};
 use atelier_files::NotWorn;
 use serde::Deserialize;
 
@@ -32,9 +35,7 @@ impl Default for Shop {
             time_zone: "UTC".into(),
             synonyms: None,
             not_worn: None,
-            public_attributes: ["name", "brand", "price", "currency", "image", "url", "variants"]
-                .map(Into::into)
-                .into(),
+            public_attributes: attributes_with(Use::Public).map(Into::into).collect(),
         }
     }
 }

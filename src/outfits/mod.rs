@@ -11,7 +11,9 @@ pub use self::sql::{
 
 use std::time::Duration;
 
-use atelier_core::domain::{Article, ArticleId, CustomerId, OpenOutfit, OutfitSize, Slot, Timestamp};
+use atelier_core::domain::{
+    Article, ArticleId, CustomerId, OpenOutfit, OutfitSize, Slot, Timestamp, Use, is_used,
+};
 
 use crate::{
     people::{PersonId, Token},
@@ -47,11 +49,9 @@ pub async fn save(
 
 /// Keeps what pages show of the outfit's articles, which may leave the catalogue.
 async fn keep_pieces(store: &Store, seq: i64, outfit: &OpenOutfit) -> Result<(), StoreError> {
-    const SHOWN: [&str; 8] =
-        ["name", "brand", "colour", "material", "pattern", "gender", "image", "currency"];
     let ids: Vec<ArticleId> = outfit.slots.articles().cloned().collect();
     let shown = |article: Article| {
-        let attributes = article.attributes().iter().filter(|(name, _)| SHOWN.contains(&name.as_str()));
+        let attributes = article.attributes().iter().filter(|(name, _)| is_used(name, Use::Kept));
         let attributes = attributes.map(|(name, value)| (name.clone(), value.clone())).collect();
         Article::new(article.id.clone(), article.kind(), attributes).ok()
     };

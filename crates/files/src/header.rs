@@ -1,12 +1,13 @@
 //! What shops call the columns that tables need, to propose how a header that does not fit is read.
 
-use atelier_core::domain::{Schema, fold};
+use atelier_core::domain::{KNOWN_ATTRIBUTES, Schema, fold};
 
 use super::Table;
 
 /// Atelier's columns, and theirs in the order of preference, as [`key`] writes them.
 type Names = &'static [(&'static str, &'static str)];
 
+/// Before the known attributes.
 const ARTICLES: Names = &[
     (
         "id",
@@ -19,23 +20,6 @@ const ARTICLES: Names = &[
         "type typ warengruppe artikelgruppe produktgruppe kategorie produktart artikelart produkttyp artikeltyp category \
          producttype productcategory productgroup itemtype categorie typeproduit typearticle categoria tipo soort productsoort art",
     ),
-    (
-        "price",
-        "price preis preiseur vk vkpreis vkbrutto verkaufspreis bruttopreis einzelpreis saleprice retailprice unitprice prix \
-         precio prezzo preco prijs uvp",
-    ),
-    ("colour", "colour color farbe farbname couleur kleur colore cor"),
-    ("brand", "brand marke hersteller markenname manufacturer marque marca merk"),
-    ("gender", "gender geschlecht sex sexe genre genere genero geslacht"),
-    (
-        "sizes",
-        "sizes size groesse groessen konfektionsgroesse taille tailles talla tallas taglia taglie maat maten",
-    ),
-    ("stock", "stock bestand lagerbestand lagermenge quantity inventory voorraad existencias giacenza"),
-    ("in_stock", "instock verfuegbar lieferbar available availability disponible disponibile beschikbaar"),
-    ("material", "material obermaterial materiau materiale materiaal"),
-    ("image", "image bild bildurl bildlink foto photo imageurl imagelink"),
-    ("name", "name bezeichnung artikelbezeichnung artikelname produktname nom nombre nome naam"),
 ];
 
 const CUSTOMER: &str = "customer kundennummer kundennr kundenid kdnr kdnummer kunde customerid customernumber customerno \
@@ -88,6 +72,9 @@ const ORDERS: Names = &[
 
 /// Which columns of a header would be which of the table's, if they were called so.
 pub(super) fn propose<'c, T: Table>(columns: &[&'c str], schema: &Schema) -> Vec<(&'c str, &'static str)> {
+    let known =
+        KNOWN_ATTRIBUTES.iter().filter(|(_, _, columns)| T::NAME == "articles" && !columns.is_empty());
+    let known = known.map(|(name, _, columns)| (*name, *columns));
     let names = match T::NAME {
         "articles" => ARTICLES,
         "customers" => CUSTOMERS,
@@ -96,11 +83,11 @@ pub(super) fn propose<'c, T: Table>(columns: &[&'c str], schema: &Schema) -> Vec
     };
     let keys: Vec<String> = columns.iter().map(|column| key(column)).collect();
     let mut proposals: Vec<(&str, &str)> = Vec::new();
-    for (name, theirs) in names {
+    for (name, theirs) in names.iter().copied().chain(known) {
         let is_known = !T::FEATURES
-            || T::FIELDS.iter().any(|field| field.name == *name)
+            || T::FIELDS.iter().any(|field| field.name == name)
             || schema.feature(name).is_some();
-        let is_there = columns.contains(name) || proposals.iter().any(|(_, proposed)| proposed == name);
+        let is_there = columns.contains(&name) || proposals.iter().any(|(_, proposed)| *proposed == name);
         if !is_known || is_there {
             continue;
         }
@@ -110,7 +97,7 @@ pub(super) fn propose<'c, T: Table>(columns: &[&'c str], schema: &Schema) -> Vec
             proposals.iter().all(|(taken, _)| taken != column)
                 && (!T::FEATURES || schema.feature(column).is_none())
         };
-        proposals.extend(column.filter(is_free).map(|column| (column, *name)));
+        proposals.extend(column.filter(is_free).map(|column| (column, name)));
     }
     proposals
 }

@@ -47,11 +47,6 @@ const EMBEDDING: &str = "embedding";
 pub(super) const STOCK: &str = "stock";
 pub(super) const ALL_SIZES: &str = "sizes";
 
-/// Whether the service reads this attribute, whatever the schema says.
-pub fn is_read_attribute(name: &str) -> bool {
-    [PRICE, IN_STOCK, STOCK, EMBEDDING, ALL_SIZES, VARIANTS].contains(&name)
-}
-
 impl Article {
     /// # Errors
     /// If the type is empty or unprintable, or an attribute is named `id` or `type`.

@@ -11,16 +11,13 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Article, Embedding, Projection, embedding::write_numbers, fold, fold_for};
+use super::{Article, Embedding, Projection, Use, embedding::write_numbers, fold, fold_for, is_used};
 
 /// How the names of attributes begin whose values are those of another, each together with a type.
 const WITH_TYPE: &str = "type and ";
 /// How the names of attributes end whose values are ranges of a number among the articles of one type.
 const FOR_TYPE: &str = " for its type";
 const TYPE: &str = "type";
-/// Attributes that say nothing about how an article looks and fits.
-const NOT_LOOKS: [&str; 9] =
-    ["name", "description", "image", "url", "stock", "in_stock", "availability", "variants", "embedding"];
 
 /// Numbers the values that articles have, over all attributes: words, ranges of numbers, and both together with the type.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,7 +111,7 @@ pub struct Facts {
 impl Facts {
     pub fn new(article: &Article) -> Self {
         let mut facts = Self { words: vec![(TYPE.to_owned(), fold(article.kind()))], numbers: Vec::new() };
-        let described = article.attributes().iter().filter(|(name, _)| !NOT_LOOKS.contains(&name.as_str()));
+        let described = article.attributes().iter().filter(|(name, _)| !is_used(name, Use::Unseen));
         for (name, value) in described {
             match value {
                 Value::Array(values) => {

@@ -11,6 +11,7 @@ mod embedding;
 mod feature_json;
 mod features;
 mod id;
+mod known_attributes;
 mod mask;
 mod method;
 mod named;
@@ -26,7 +27,7 @@ mod variant;
 mod vocabulary;
 mod words;
 
-pub use article::{Article, ArticleError, is_read_attribute};
+pub use article::{Article, ArticleError};
 pub use article_encoder::{
     ArticleEncoder, ArticleEncoderError, EncodedArticle, Facts, OtherLength, Ranges, UnknownValue,
 };
@@ -35,6 +36,7 @@ pub use embedding::{Embedding, MOST_PROJECTED, Projection};
 pub use feature_json::{WrongFeature, feature_from_json, feature_to_json, read_features};
 pub use features::{FeatureValue, Features};
 pub use id::{ArticleId, CustomerId, ExperimentName, IdError, LookName, RuleDigest, RuleName};
+pub use known_attributes::{KNOWN_ATTRIBUTES, Use, attributes_with, is_used};
 pub use mask::{Mask, SparseMask};
 pub use method::{InvalidMethod, Method, list_methods};
 pub use number::json_number;

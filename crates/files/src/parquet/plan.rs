@@ -4,7 +4,7 @@ use ::parquet::{
     basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical},
     schema::types::Type,
 };
-use atelier_core::domain::{Schema, is_read_attribute};
+use atelier_core::domain::{Schema, Use, is_used};
 
 use crate::{
     Dialect, Table,
@@ -169,7 +169,7 @@ impl Refused {
             Target::Field(_) if T::FEATURES => true,
             Target::Field(name) => {
                 T::FIELDS.iter().any(|field| field.name == name)
-                    || is_read_attribute(&name)
+                    || is_used(&name, Use::Read)
                     || schema.names_attribute(&name)
             }
         }
