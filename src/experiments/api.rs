@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use super::{Decision, Difference, Experiment, Figures, Metric, SecondRelease, sql::ArmCustomer};
 use crate::{
     experiments,
-    outcomes::{ArmCounts, acceptance::money},
+    outcomes::ArmCounts,
     people::Scope,
     platform::http::{
         AppState, Problem,
@@ -102,34 +102,7 @@ struct ArmFigures {
     /// Number of customers who were shown a completion.
     customers: i64,
     #[serde(flatten)]
-    counts: CountsBody,
-}
-
-/// Outcomes of suggestions to customers in an arm.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ArmCounts)]
-struct CountsBody {
-    /// Completions of which a suggestion was shown.
-    completions: i64,
-    /// Suggestions that were shown.
-    shown: i64,
-    /// Accepted suggestions, without returned ones.
-    accepted: i64,
-    /// Purchases by ticket, or soon after the suggestion was shown.
-    bought: i64,
-    /// Returned purchases.
-    returned: i64,
-    /// Bought and not returned.
-    kept: i64,
-    /// What was paid less what was paid back, in the shop's currency.
-    revenue: f64,
-}
-
-impl From<ArmCounts> for CountsBody {
-    fn from(counts: ArmCounts) -> Self {
-        let ArmCounts { completions, shown, accepted, bought, returned, kept, revenue } = counts;
-        Self { completions, shown, accepted, bought, returned, kept, revenue: money(revenue) }
-    }
+    counts: ArmCounts,
 }
 
 /// A customer's part in an experiment.
@@ -140,12 +113,12 @@ pub(crate) struct CustomerArmBody {
     #[schema(examples("autumn/new"))]
     arm: String,
     #[serde(flatten)]
-    counts: CountsBody,
+    counts: ArmCounts,
 }
 
 impl From<ArmCustomer> for CustomerArmBody {
     fn from(ArmCustomer { arm, counts, .. }: ArmCustomer) -> Self {
-        Self { arm, counts: counts.into() }
+        Self { arm, counts }
     }
 }
 
@@ -195,7 +168,7 @@ async fn figures(
             .map(|(index, sums)| ArmFigures {
                 arm: arm(index),
                 customers: sums.customers,
-                counts: sums.counts.into(),
+                counts: sums.counts,
             })
             .collect(),
         differences: found.differences,

@@ -6,7 +6,7 @@ use atelier_core::{
     domain::{Feature, Schema, Timestamp},
     util::calendar,
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use super::sql::acceptance::{CountedBy, CountedOnly, Outcomes, Sales, day_of};
@@ -171,6 +171,12 @@ pub fn money(thousandths: i64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "sums are far below 2^53")]
     let value = thousandths as f64;
     value / 1000.0
+}
+
+/// The same in an answer.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+pub(super) fn write_money<S: Serializer>(thousandths: &i64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(money(*thousandths))
 }
 
 /// A share with its 95 % confidence interval (Wilson's).

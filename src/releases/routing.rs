@@ -8,18 +8,23 @@ use std::{fmt, sync::Arc};
 use atelier_core::domain::{CustomerId, Method, RuleName};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
 
 use super::{HOLDOUT, LiveRelease};
 use crate::platform::{
     db::{Store, StoreError},
     fault::Fault,
+    http::schema::MethodNameSchema,
 };
 
-/// The routing as an admin set it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Which method answers a request that names none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"default_method": "gsu"}))]
 pub struct Routing {
-    /// Replaces the release's own default.
+    /// Overrides the release's default method; null keeps it.
+    #[serde(default)]
+    #[schema(value_type = Option<MethodNameSchema>)]
     pub default_method: Option<Method>,
 }
 

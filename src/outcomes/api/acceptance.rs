@@ -7,7 +7,7 @@ use utoipa_axum::routes;
 
 use crate::{
     outcomes::{
-        acceptance::{self, AcceptanceError, By, Share, USUAL_DAYS, money},
+        acceptance::{self, AcceptanceError, By, Share, USUAL_DAYS},
         sql::acceptance::{CountedOnly, Outcomes, Sales},
     },
     people::Scope,
@@ -102,9 +102,9 @@ pub(crate) struct OutcomesBody {
     /// Suggestions that were rejected.
     rejected: u64,
     #[serde(flatten)]
-    sold: SalesBody,
+    sold: Sales,
     /// Purchases of events without a ticket, of articles that the customer was shown shortly before. Not part of the others.
-    in_window: SalesBody,
+    in_window: Sales,
     /// The share of shown suggestions that were accepted; null if none was shown.
     acceptance: Option<Share>,
 }
@@ -112,27 +112,7 @@ pub(crate) struct OutcomesBody {
 impl From<Outcomes> for OutcomesBody {
     fn from(Outcomes { shown, accepted, rejected, sold, in_window }: Outcomes) -> Self {
         let acceptance = acceptance::share(accepted, shown);
-        Self { shown, accepted, rejected, sold: sold.into(), in_window: in_window.into(), acceptance }
-    }
-}
-
-/// Sales of suggested articles.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Sales)]
-struct SalesBody {
-    /// Purchases of suggested articles.
-    bought: u64,
-    /// Purchases that were returned.
-    returned: u64,
-    /// Purchases that were not returned.
-    kept: u64,
-    /// What was paid less what was paid back, in the shop's currency, as far as events say it.
-    revenue: f64,
-}
-
-impl From<Sales> for SalesBody {
-    fn from(Sales { bought, returned, kept, revenue }: Sales) -> Self {
-        Self { bought, returned, kept, revenue: money(revenue) }
+        Self { shown, accepted, rejected, sold, in_window, acceptance }
     }
 }
 

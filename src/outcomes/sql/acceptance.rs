@@ -3,11 +3,14 @@
 use std::fmt::Write;
 
 use atelier_core::domain::{FeatureValue, RuleDigest, Timestamp};
+use serde::Serialize;
 use sqlx::{AssertSqlSafe, FromRow, Row, any::AnyRow, query::Query};
+use utoipa::ToSchema;
 
 use super::feedback::Feedback;
 use crate::{
     completion::tickets::CountedRules,
+    outcomes::acceptance::write_money,
     platform::db::{StoreError, connect::Dialect, json, record::Record, text::short_line},
 };
 
@@ -34,13 +37,19 @@ pub struct Outcomes {
     pub in_window: Sales,
 }
 
-/// What was sold of the suggested articles.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Sales of suggested articles.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Sales {
+    /// Purchases of suggested articles.
     pub bought: u64,
+    /// Purchases that were returned.
     pub returned: u64,
+    /// Purchases that were not returned.
     pub kept: u64,
-    /// Thousandths of the shop's currency: of what was bought, less that of what came back. May be negative.
+    /// What was paid less what was paid back, in the shop's currency, as far as events say it.
+    // In thousandths; may be negative.
+    #[serde(serialize_with = "write_money")]
+    #[schema(value_type = f64)]
     pub revenue: i64,
 }
 

@@ -1,22 +1,33 @@
 //! Outcomes of suggestions by customer and arm of an experiment.
 
+use serde::Serialize;
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow, query::Query};
+use utoipa::ToSchema;
 
-use crate::{outcomes::FeedbackKind, platform::db::StoreError};
+use crate::{
+    outcomes::{FeedbackKind, acceptance::write_money},
+    platform::db::StoreError,
+};
 
-/// Outcomes of the suggestions to one customer or many, or what a transaction adds to them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Outcomes of suggestions to customers in an arm.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ArmCounts {
     /// Completions of which a suggestion was shown.
     pub completions: i64,
+    /// Suggestions that were shown.
     pub shown: i64,
-    /// Without what came back.
+    /// Accepted suggestions, without returned ones.
     pub accepted: i64,
-    /// By ticket, or soon after the suggestion was shown.
+    /// Purchases by ticket, or soon after the suggestion was shown.
     pub bought: i64,
+    /// Returned purchases.
     pub returned: i64,
+    /// Bought and not returned.
     pub kept: i64,
-    /// Thousandths of the shop's currency, less what came back.
+    /// What was paid less what was paid back, in the shop's currency.
+    // In thousandths.
+    #[serde(serialize_with = "write_money")]
+    #[schema(value_type = f64)]
     pub revenue: i64,
 }
 
