@@ -1,4 +1,4 @@
-//! Figures for analysts: evaluation, side by side, personas.
+//! Figures for analysts: evaluation, comparison of releases, personas.
 
 pub(crate) mod page;
 pub mod personas;

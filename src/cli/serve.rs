@@ -35,7 +35,7 @@ use super::{
     tls::{read_tls, reload_on_hangup, warn_without_tls},
 };
 use crate::{
-    app::{self, self as web, Parts},
+    app::{self, Parts},
     catalogue::search::Synonyms,
     completion::{profiles::Profiles, tickets::Tickets},
     config::{self, Config, Models, Origins, Overrides},
@@ -167,7 +167,7 @@ pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode
     background.spawn(state.feeds().clone().follow());
     let jobs = state.jobs().clone();
     let (stop, stopped) = oneshot::channel();
-    let mut serving = tokio::spawn(web::serve(Listener { tcp: listener, tls }, state.clone(), async {
+    let mut serving = tokio::spawn(app::serve(Listener { tcp: listener, tls }, state.clone(), async {
         let _ = stopped.await;
     }));
     tokio::select! {

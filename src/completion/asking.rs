@@ -58,7 +58,7 @@ pub trait Observer: fmt::Debug + Send + Sync {
     fn answered(&self, route: &Route, took: Duration, answer: Option<&Completion>);
 }
 
-/// All who hear it. `app` lists them.
+/// The observers. `app` lists them.
 #[derive(Debug)]
 pub struct Observers(pub Vec<Arc<dyn Observer>>);
 

@@ -28,9 +28,9 @@ const LEAST: u64 = 200;
 /// How many standard deviations above its limit an arm must be. Every 200 answers are judged, for weeks, so 2 would stop sound arms.
 const CLEARLY: f64 = 5.0;
 
-/// How arms answer. Clones count together.
-#[derive(Debug, Clone, Default)]
-pub struct Guard(Arc<Mutex<HashMap<String, Answers>>>);
+/// How arms answer.
+#[derive(Debug, Default)]
+pub struct Guard(Mutex<HashMap<String, Answers>>);
 
 /// The answers of an arm since they were judged last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -18,8 +18,7 @@ use crate::{
     releases::{followers::Follower, routing::Route},
 };
 
-/// Clones share the counts.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Exposure {
     suggestions: Family<ArticleLabels, Counter>,
     events: Family<EventLabels, Counter>,

@@ -136,13 +136,19 @@ pub(super) enum Who {
     Visitor(Vec<u8>),
 }
 
+impl Who {
+    pub(super) fn of(event: &Event) -> Option<Self> {
+        match (&event.customer, &event.visitor) {
+            (Some(customer), _) => Some(Self::Customer(customer.to_string())),
+            (None, Some(visitor)) => Some(Self::Visitor(hash_event(visitor).to_vec())),
+            (None, None) => None,
+        }
+    }
+}
+
 impl Sale {
     fn new(event: &Event) -> Self {
-        let who = match (&event.customer, &event.visitor) {
-            (Some(customer), _) => Some(Who::Customer(customer.to_string())),
-            (None, Some(visitor)) => Some(Who::Visitor(hash_event(visitor).to_vec())),
-            (None, None) => None,
-        };
+        let who = Who::of(event);
         Self {
             id: hash_event(&event.id),
             kind: event.kind,
@@ -265,7 +271,9 @@ impl Ledger {
             self.show(id, key);
             return Ok(Recorded::Now);
         }
-        let counts = kind != FeedbackKind::Accepted || !suggestion.has(FeedbackKind::Returned);
+        let is_back = suggestion.has(FeedbackKind::Returned)
+            || suggestion.sales.contains_key(&(Attribution::Window, FeedbackKind::Returned));
+        let counts = kind != FeedbackKind::Accepted || !is_back;
         let is_sold_in_window = suggestion.sales.contains_key(&(Attribution::Window, kind));
         if !suggestion.has(FeedbackKind::Shown) {
             // No caller's key has that digest.
@@ -504,7 +512,7 @@ impl Ledger {
         }
         // An order is paid once, also if it is reported with a ticket and without.
         let is_paid = suggestion.sales.get(&(other, sale.kind)).is_some_and(|sale| sale.revenue != Some(0));
-        more.revenue = if is_paid { 0 } else { added };
+        more.revenue = added - if is_paid { revenue } else { 0 };
         self.count_for_arm(id, more);
         if by == Attribution::Window && sale.kind == FeedbackKind::Returned {
             self.take_back(id);
@@ -680,6 +688,35 @@ mod tests {
             let again: Vec<Event> = sent.iter().chain(&sent).cloned().collect();
             assert_eq!(record(again.chunks(3)), counted, "{order:?} sent again");
         }
+    }
+
+    #[test]
+    fn what_came_back_is_not_accepted_without_tickets_either() {
+        let shown = [suggested("k", sale("1", FeedbackKind::Shown, 0))];
+        let events = [
+            suggested("k", sale("2", FeedbackKind::Accepted, 0)),
+            sale("3", FeedbackKind::Bought, 100),
+            sale("4", FeedbackKind::Returned, 40),
+        ];
+        for order in orders(events.len()) {
+            let sent: Vec<Event> = order.iter().map(|place| events[*place].clone()).collect();
+            let (counts, _, arm) = record([&shown[..]].into_iter().chain(sent.chunks(1)));
+            let expected =
+                [("shown", 1), ("window_bought", 1), ("window_returned", 1), ("window_revenue", 60)].into();
+            assert_eq!((counts, arm.accepted, arm.revenue), (expected, 0, 60), "{order:?}");
+        }
+    }
+
+    #[test]
+    fn a_payment_that_two_reports_name_counts_once_for_the_arm_and_comes_back_once() {
+        let events = [
+            suggested("k", sale("1", FeedbackKind::Shown, 0)),
+            sale("2", FeedbackKind::Bought, 100),
+            suggested("k", Event { order: None, ..sale("3", FeedbackKind::Returned, 100) }),
+            suggested("k", sale("4", FeedbackKind::Bought, 100)),
+        ];
+        let (counts, _, arm) = record(events.chunks(1));
+        assert_eq!((counts.get("revenue"), arm.revenue), (None, 0), "{counts:?}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::platform::db::{Named, Store, StoreError};
 /// What the features of the program keep beside each live release.
 #[derive(Debug, Clone)]
 pub struct Following {
-    /// As they are before there is a release. What keeps no more than this is the same for all releases.
+    /// As they are before there is a release. A follower that never changes is shared by all releases.
     pub followers: Vec<Arc<dyn Follower>>,
     /// The arms of the stored experiments that run.
     pub arms: fn(Vec<Named<ExperimentName>>) -> Arms,

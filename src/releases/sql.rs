@@ -1,4 +1,4 @@
-//! Reads all articles at once.
+//! Reads all articles, many at a time.
 
 use atelier_core::domain::Article;
 use futures_util::Stream;

@@ -55,7 +55,7 @@ struct AcceptanceQuery {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct DaysQuery {
-    /// Counts what was shown or happened in the last days, including today (in UTC). 30 if it is not given.
+    /// The last days, including today (in UTC). 30 if it is not given.
     #[param(minimum = 1, maximum = 3650, example = 30)]
     days: Option<u32>,
 }

@@ -149,8 +149,11 @@ impl Events<'_> {
         events: &[Event],
         window: Duration,
     ) -> Result<Vec<Result<EventRecorded, StoreError>>, StoreError> {
+        if events.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut transaction = self.store.write().await?;
-        take_turns(self.store, &mut transaction).await?;
+        take_turns(self.store, &mut transaction, None).await?;
         let mut ledger = Ledger::read(self.store, &mut transaction, &[], events, window).await?;
         let results = ledger.record_events(events);
         ledger.write(self.store, &mut transaction).await?;

@@ -116,8 +116,12 @@ impl Feedback<'_> {
         self,
         events: &[(String, FeedbackEvent, SuggestedArticle)],
     ) -> Result<Vec<Result<Recorded, StoreError>>, StoreError> {
+        if events.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut transaction = self.store.write().await?;
-        take_turns(self.store, &mut transaction).await?;
+        let alone = if let [(_, event, _)] = events { Some(&*event.completion_id) } else { None };
+        take_turns(self.store, &mut transaction, alone).await?;
         let keyed: Vec<_> = events.iter().map(|(key, event, _)| (hash_key(key), event)).collect();
         let mut ledger = Ledger::read(self.store, &mut transaction, &keyed, &[], Duration::ZERO).await?;
         let mut results = Vec::with_capacity(events.len());
@@ -240,7 +244,6 @@ impl Feedback<'_> {
         type Deleted = (Option<i64>, Option<i64>, Option<Vec<u8>>);
         let key_hash = hash_key(key);
         let mut transaction = self.store.write().await?;
-        take_turns(self.store, &mut transaction).await?;
         let deleted: Vec<Deleted> = sqlx::query_as(
             "delete from feedback_events
              where kind = 'rejected' and article_id = $1 and key_hash = $2

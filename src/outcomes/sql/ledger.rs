@@ -1,7 +1,7 @@
 //! What a [`Ledger`] begins with, read with one statement for each look-up, and its changes, written together.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     time::Duration,
 };
 
@@ -36,16 +36,39 @@ use crate::{
 
 /// The key of the advisory lock of [`take_turns`]: "feed" in ASCII.
 const LOCK: i64 = 0x6665_6564;
+/// The first half of that of one completion.
+const OF_COMPLETION: i32 = 0x6665_6564;
 /// Events whose customers, visitors and articles one statement asks for.
 const TOGETHER: usize = 500;
 
-/// Waits for other transactions that count suggestions: what one of them reads must stay until it has written.
-pub(super) async fn take_turns(store: &Store, transaction: &mut AnyConnection) -> Result<(), StoreError> {
-    if store.dialect == Dialect::Postgres {
-        sqlx::query("select pg_advisory_xact_lock($1)").bind(LOCK).execute(transaction).await?;
+/// Waits for other transactions that count suggestions: what one of them reads must stay until it has written. A report about the
+/// completion `alone` waits for batches and for that completion's others only.
+pub(super) async fn take_turns(
+    store: &Store,
+    transaction: &mut AnyConnection,
+    alone: Option<&str>,
+) -> Result<(), StoreError> {
+    if store.dialect == Dialect::Sqlite {
+        return Ok(());
     }
+    let lock = match alone {
+        None => sqlx::query("select pg_advisory_xact_lock($1)").bind(LOCK),
+        Some(completion) => {
+            sqlx::query("select pg_advisory_xact_lock_shared($1)")
+                .bind(LOCK)
+                .execute(&mut *transaction)
+                .await?;
+            let sql = "select pg_advisory_xact_lock($1, hashtext($2))";
+            sqlx::query(sql).bind(OF_COMPLETION).bind(completion)
+        }
+    };
+    lock.execute(transaction).await?;
     Ok(())
 }
+
+/// Stored feedback, without what is no part of an outcome: another version may know other reasons.
+const STORED: &str = "select key_hash, suggestion, kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at,
+    cast(null as text) as reason, shown_day, counts_id, rules from feedback_events where";
 
 /// Stored feedback, and what it counts for.
 struct StoredFeedback {
@@ -122,7 +145,13 @@ impl Ledger {
         let new = ledger.read_events(connection, dialect, events).await?;
         let named = new.iter().filter_map(|event| event.suggestion.as_ref().map(|(feedback, _)| feedback));
         let named: Vec<&FeedbackEvent> = feedback.iter().map(|(_, event)| *event).chain(named).collect();
-        let keys = new.iter().map(|event| key_of_event(&hash_event(&event.id)));
+        // A return may come with the ticket of its purchase, which may come later.
+        let may_count = |event: &&&Event| {
+            event.suggestion.is_some() || matches!(event.kind, FeedbackKind::Returned | FeedbackKind::Kept)
+        };
+        let keys = new.iter().filter(may_count).map(|event| key_of_event(&hash_event(&event.id)));
+        let waiting = ledger.sales.values().flatten().filter(|sale| sale.suggestion.is_none());
+        let keys = keys.chain(waiting.map(|sale| key_of_event(&sale.id)));
         let keys: Vec<Hash> = feedback.iter().map(|(key, _)| *key).chain(keys).collect();
         ledger.read_feedback(connection, dialect, &keys, &named).await?;
         Ok(ledger)
@@ -211,6 +240,9 @@ impl Ledger {
         connection: &mut AnyConnection,
         events: &[&Event],
     ) -> Result<(), StoreError> {
+        // Together, people and articles find more than what each of them bought.
+        let bought: HashSet<_> =
+            events.iter().filter_map(|event| Some((Who::of(event)?, event.article.clone()))).collect();
         for events in events.chunks(TOGETHER) {
             let (first, last) = period(events);
             let first = first - self.window_millis();
@@ -233,9 +265,12 @@ impl Ledger {
                 .into_iter()
                 .map(|(hash, article, at, suggestion)| (Who::Visitor(hash), article, at, suggestion));
             for (who, article, at, suggestion) in to_customers.chain(to_visitors) {
-                if let (Ok(article), Ok(suggestion)) = (ArticleId::new(article), digest(suggestion)) {
-                    let shown = self.shown.entry((who, article)).or_default();
-                    shown.push((Timestamp::from_millis(at), suggestion));
+                let (Ok(article), Ok(suggestion)) = (ArticleId::new(article), digest(suggestion)) else {
+                    continue;
+                };
+                let of = (who, article);
+                if bought.contains(&of) {
+                    self.shown.entry(of).or_default().push((Timestamp::from_millis(at), suggestion));
                 }
             }
         }
@@ -251,15 +286,15 @@ impl Ledger {
         named: &[&FeedbackEvent],
     ) -> Result<(), StoreError> {
         let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
-        let select = "select * from feedback_events where key_hash in";
-        let stored: Vec<StoredFeedback> = in_transaction(connection, dialect, select, &keys, "").await?;
+        let select = format!("{STORED} key_hash in");
+        let stored: Vec<StoredFeedback> = in_transaction(connection, dialect, &select, &keys, "").await?;
         self.keys = stored.into_iter().map(|row| (row.key, row.event)).collect();
         let sold = self.sales.values().flatten().filter_map(|sale| sale.suggestion.map(|(_, id)| id));
         let shown = self.shown.values().flatten().map(|(_, id)| *id);
         let ids = distinct(named.iter().map(|event| hash_suggestion(event)).chain(sold).chain(shown));
         let ids: Vec<&[u8]> = ids.iter().map(|id| &id[..]).collect();
-        let select = "select * from feedback_events where suggestion in";
-        let rows: Vec<StoredFeedback> = in_transaction(connection, dialect, select, &ids, "").await?;
+        let select = format!("{STORED} suggestion in");
+        let rows: Vec<StoredFeedback> = in_transaction(connection, dialect, &select, &ids, "").await?;
         let (shown, outcomes): (Vec<_>, Vec<_>) =
             rows.into_iter().partition(|row| row.event.kind == FeedbackKind::Shown);
         for StoredFeedback { suggestion, event, day, counts, rules, .. } in shown {
@@ -295,7 +330,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Writes what changed, the counts last and in the order of their keys.
+    /// Writes what changed, counts in the order of their keys.
     pub(super) async fn write(self, store: &Store, connection: &mut AnyConnection) -> Result<(), StoreError> {
         let Self { suggestions, changes, .. } = self;
         let Changes { feedback, taken_back, events, counts, rules, arms, event_counts, purchases } = changes;

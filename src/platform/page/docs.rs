@@ -414,8 +414,10 @@ fn example(document: &Value, schema: &Value) -> Value {
     }
     let mut object = Map::new();
     for part in parts(document, schema) {
-        if !part["example"].is_null() {
-            return part["example"].clone();
+        for said in [&part["example"], &part["examples"][0]] {
+            if !said.is_null() {
+                return said.clone();
+            }
         }
         for (name, field) in part["properties"].as_object().into_iter().flatten() {
             let value = example(document, field);

@@ -1,6 +1,6 @@
 //! What the API does with documents of every kind: lists, reads, stores, patches and deletes them, and describes that.
 
-use std::{borrow::Borrow, fmt};
+use std::{borrow::Borrow, collections::BTreeMap, fmt};
 
 use axum::{
     extract::State,
@@ -79,15 +79,21 @@ pub(crate) trait ApiDocument:
 
 /// The query of a request that changes a document.
 pub(crate) trait ChangeQuery: DeserializeOwned + IntoParams + Send + Sync + 'static {
-    /// Whether the change is only checked.
+    /// Whether a change may be only checked.
+    const TRIES: bool;
+
+    /// Whether this one is.
     fn is_trial(&self) -> Result<bool, Problem>;
 }
 
 /// The query of a change that takes no parameters.
 #[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct NoQuery {}
 
 impl ChangeQuery for NoQuery {
+    const TRIES: bool = false;
+
     fn is_trial(&self) -> Result<bool, Problem> {
         Ok(false)
     }
@@ -158,6 +164,7 @@ pub(crate) fn item_router<D: ApiDocument>() -> Routes {
             "responses": {"204": {"description": format!("The {what} is deleted")}, "404": missing, "412": differs},
         },
     }});
+    let (checked, would) = if D::Query::TRIES { (", or checked", ", or would be") } else { ("", "") };
     let patch_schema = format!("{name}Patch");
     let changes = json!({&path: {
         "put": {
@@ -165,7 +172,7 @@ pub(crate) fn item_router<D: ApiDocument>() -> Routes {
             "parameters": parameters([query(), PutHeaders::into_params(|| None)]),
             "requestBody": {"required": true, "content": {"application/json": content(&document)}},
             "responses": {
-                "200": answer(format!("The {what} is replaced"), &stored, "Its new version"),
+                "200": answer(format!("The {what} is replaced{checked}"), &stored, "Its new version"),
                 "201": answer(format!("The {what} is added"), &stored, "Its version"),
                 "412": {"description": format!("The {what} has another version, or exists already")},
             },
@@ -177,7 +184,7 @@ pub(crate) fn item_router<D: ApiDocument>() -> Routes {
                 "application/merge-patch+json": content(&patch_schema), "application/json": content(&patch_schema),
             }},
             "responses": {
-                "200": answer(format!("The {what} as it is now"), &stored, "Its new version"),
+                "200": answer(format!("The {what} as it is now{would}"), &stored, "Its new version"),
                 "404": missing, "412": differs,
             },
         },
@@ -214,10 +221,12 @@ fn capitalised(word: &str) -> String {
     first.to_uppercase() + rest
 }
 
-async fn list<D: ApiDocument>(State(state): State<AppState>) -> Result<Json<Value>, Problem> {
+async fn list<D: ApiDocument>(
+    State(state): State<AppState>,
+) -> Result<Json<BTreeMap<&'static str, Vec<D>>>, Problem> {
     let all = state.store.documents::<D::Name>().list().await?.into_iter();
     let shown = all.map(|stored| Ok(read::<D>(stored.value)?.shown()));
-    Ok(Json(json!({D::ABOUT.plural: shown.collect::<Result<Vec<D>, Problem>>()?})))
+    Ok(Json([(D::ABOUT.plural, shown.collect::<Result<_, Problem>>()?)].into()))
 }
 
 async fn get<D: ApiDocument>(

@@ -99,6 +99,8 @@ impl ApiDocument for Rule {
 }
 
 impl ChangeQuery for Trial {
+    const TRIES: bool = true;
+
     fn is_trial(&self) -> Result<bool, Problem> {
         if self.preview && !self.dry_run {
             let detail = "a preview stores nothing: add dry_run=true";

@@ -109,7 +109,7 @@ pub(crate) fn gone(what: &str, name: &str) -> Problem {
 /// What is wrong if somebody else changed a document of a kind.
 pub(crate) fn meanwhile(what: &str) -> Fault {
     let detail = format!(
-        "a {what} of this name was added, changed or deleted meanwhile; open it again and repeat your change"
+        "the {what} was added, changed or deleted in the meantime, so nothing was stored; look at it again"
     );
     Fault::new("", detail)
 }

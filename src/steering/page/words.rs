@@ -11,7 +11,8 @@ pub(super) fn describe(rule: &Rule, notation: &Notation) -> String {
         "others" => articles(&rule.others, notation),
         "factor" => rule.factor.unwrap_or(1.0).to_string(),
         "rank" => rule.rank.unwrap_or(1).to_string(),
-        _ => rule.least.unwrap_or(1).to_string(),
+        "least" => rule.least.unwrap_or(1).to_string(),
+        other => unreachable!("no rule has a field {other}; this is a bug"),
     };
     // Every second part is the name of a field.
     let parts = rule.effect.about().words.split(['{', '}']).enumerate();
