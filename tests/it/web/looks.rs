@@ -71,6 +71,9 @@ async fn looks_are_stored_changed_and_deleted(Demo(service): Demo) {
     let changed: Value = changed.json().await.unwrap();
     assert_eq!((&changed["look"]["state"], changed["look"].get("tags")), (&json!("draft"), None));
     assert_eq!(patch(json!({"state": "published"}), &version).await.status(), 412, "it has changed");
+    let tried = service.put("/looks/tried?dry_run=true", &body).await;
+    assert!(tried.status().is_client_error(), "looks have no trial: {}", tried.status());
+    assert_eq!(service.get("/looks/tried").await.status(), 404, "so nothing is stored");
     service.look("b", &json!({"articles": ["a-00134", "unheard-of"]})).await;
     let page = service.json("/looks?n=1").await;
     assert_eq!(page["items"][0]["name"], "Autumn office");

@@ -50,6 +50,13 @@ async fn request_ids_are_kept_or_made(service: Service) {
 }
 
 #[apply(on_sqlite)]
+async fn the_page_of_routes_shows_what_a_patch_is(db: TestDatabase) {
+    let html = Service::start(&db).await.page("/docs").await.text().await.unwrap();
+    let text = html.replace("&#34;", "\"").replace("&quot;", "\"");
+    assert!(text.contains(r#""state": "off""#), "the example of PATCH /rules/{{name}}");
+}
+
+#[apply(on_sqlite)]
 async fn every_problem_is_explained(db: TestDatabase) {
     let html = Service::start(&db).await.page("/docs/problems").await.text().await.unwrap();
     for kind in atelier::platform::http::KINDS {
