@@ -997,7 +997,7 @@ export interface components {
          */
         ExperimentMetric: "accepted" | "bought" | "kept" | "revenue";
         /**
-         * @description A change to an experiment: set fields, or remove them with null.
+         * @description A change to an experiment: set fields, or remove them with null. An object is merged into the stored object.
          * @example {
          *       "share": 20,
          *       "state": "running"
@@ -1006,7 +1006,7 @@ export interface components {
         ExperimentPatch: {
             [key: string]: unknown;
         };
-        /** @description A release that is loaded beside the live one while the experiment runs. */
+        /** @description The release that an experiment needs besides the live one, while it is a draft or runs. */
         ExperimentRelease: {
             /** @description Whether the replica that answers has loaded it. */
             is_loaded: boolean;

@@ -436,11 +436,11 @@ ExperimentMetric: TypeAlias = "Literal['accepted', 'bought', 'kept', 'revenue']"
 
 
 ExperimentPatch: TypeAlias = 'dict[str, Any]'
-"""A change to an experiment: set fields, or remove them with null."""
+"""A change to an experiment: set fields, or remove them with null. An object is merged into the stored object."""
 
 
 class ExperimentRelease(TypedDict):
-    """A release that is loaded beside the live one while the experiment runs."""
+    """The release that an experiment needs besides the live one, while it is a draft or runs."""
 
     is_loaded: bool
     memory_bytes: NotRequired[int | None]
