@@ -1,7 +1,7 @@
 //! The shop's experiments: customers are split between methods, sets of rules or releases, and figures decide which is better.
 //!
 //! An [`Experiment`] looks the same in JSON and in the database; its changes follow its state. One that runs has its own hundredths of
-//! the customers, so that no customer is in two: see [`arms`]. Must not know the database's tables or models.
+//! the customers, so that no customer is in two: see [`Arms`]. Must not know the database's tables or models.
 
 pub(crate) mod api;
 pub mod guard;
