@@ -22,7 +22,7 @@ use crate::{
         FeedbackKind,
         ledger::{
             Changes, Columns, CountsRow, EventHash, Hash, Ledger, NewFeedback, Sale, Suggestion, Who,
-            hash_event, hash_suggestion, key_of_event,
+            hash_event, hash_key, hash_suggestion, key_of_event,
         },
     },
     platform::db::{
@@ -58,8 +58,10 @@ pub(super) async fn take_turns(
                 .bind(LOCK)
                 .execute(&mut *transaction)
                 .await?;
-            let sql = "select pg_advisory_xact_lock($1, hashtext($2))";
-            sqlx::query(sql).bind(OF_COMPLETION).bind(completion)
+            // The text may be one that the database cannot take.
+            let hash = *hash_key(completion).first_chunk().expect("a digest is longer; this is a bug");
+            let sql = "select pg_advisory_xact_lock($1, $2)";
+            sqlx::query(sql).bind(OF_COMPLETION).bind(i32::from_be_bytes(hash))
         }
     };
     lock.execute(transaction).await?;

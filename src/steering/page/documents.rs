@@ -109,7 +109,7 @@ pub(crate) fn gone(what: &str, name: &str) -> Problem {
 /// What is wrong if somebody else changed a document of a kind.
 pub(crate) fn meanwhile(what: &str) -> Fault {
     let detail = format!(
-        "the {what} was added, changed or deleted in the meantime, so nothing was stored; look at it again"
+        "the {what} was added, changed or deleted meanwhile, so nothing was stored; look at it again"
     );
     Fault::new("", detail)
 }

@@ -421,7 +421,7 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     assert!(!ids(&service.suggested(&request(3)).await).contains(&plain[1]));
     // A new rule replaces none, and what is wrong is said by field.
     let (status, html) = post(&[("go", "store"), ("seen", warning)]).await;
-    assert!(status == 422 && html.contains("a rule of this name was added"), "{html}");
+    assert!(status == 422 && html.contains("the rule was added"), "{html}");
     let (status, html) = post(&[("go", "store"), ("articles.price", "cheap")]).await;
     assert!(status == 422 && html.contains("articles.price: expected limits such as 20 to 50"), "{html}");
     // An earlier version is seen, and its form leads back.
