@@ -22,7 +22,7 @@ use crate::{
         browser::{Eyes, Window},
         in_chromium_with_axe, tools,
     },
-    web::{Demo, Service, header, operations::acceptance, until},
+    web::{Demo, Service, operations::acceptance, until},
 };
 
 /// A name and the address of each page.
@@ -255,7 +255,7 @@ async fn saved_outfits(service: &Service) -> Vec<(&'static str, String)> {
     for last in ["slot=", "slot=a-01130&own.occasion=office"] {
         let view = format!("customer=c-014871&slot=a-00134&slot=a-00568&slot=a-00259&{last}");
         let answer = browser.post("/studio/outfits", &[("view", &view)]).await;
-        let (_, seq) = header(&answer, "location").split_once("saved=").unwrap();
+        let (_, seq) = answer.header("location").split_once("saved=").unwrap();
         page = format!("/studio/outfits/{seq}");
     }
     let html = browser.page("/studio?customer=c-014871&slot=a-00134&slot=&slot=a-00568").await;
@@ -298,7 +298,7 @@ async fn long_names(service: &Service, pages: Pages) -> Vec<(&'static str, Strin
     service.put(&format!("/customers/{customer}"), &json!({"features": profile})).await;
     let view = format!("customer={customer}&slot={article}&slot=a-00568&slot=a-00259&slot=");
     let answer = browser.post("/studio/outfits", &[("view", &view)]).await;
-    let (_, seq) = header(&answer, "location").split_once("saved=").unwrap();
+    let (_, seq) = answer.header("location").split_once("saved=").unwrap();
     let page = format!("/studio/outfits/{seq}");
     let words = [
         ("change", "words"),

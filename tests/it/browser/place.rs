@@ -10,7 +10,7 @@ use crate::{
         browser::{Eyes, Window},
         in_chromium,
     },
-    web::{Demo, header},
+    web::Demo,
 };
 
 const BOARD: &str = "/studio?customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";
@@ -187,7 +187,7 @@ async fn a_form_survives_the_end_of_the_session(Demo(service): Demo) {
     const PASSWORD: &str = "a horse in Zurich";
     let stylist = service.signed_in(Role::Stylist).await;
     let saved = stylist.post("/studio/outfits", &[("view", WHOLE.trim_start_matches("/studio?"))]).await;
-    let (_, seq) = header(&saved, "location").split_once("saved=").unwrap();
+    let (_, seq) = saved.header("location").split_once("saved=").unwrap();
     assert_eq!(stylist.post("/password", &[("password", PASSWORD)]).await.status(), 303);
     let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
     for (page, field, button) in [

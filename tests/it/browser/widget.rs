@@ -12,7 +12,7 @@ use crate::{
         browser::{Eyes, Window},
         in_chromium, in_chromium_with_axe, on_sqlite,
     },
-    web::{Service, header, publishable::publish, until},
+    web::{Service, publishable::publish, until},
 };
 
 const SHOP: &str = include_str!("../../../docs/examples/shop.html");
@@ -188,22 +188,20 @@ async fn a_late_script_moves_nothing_and_follows_the_page(db: TestDatabase) {
 #[apply(on_sqlite)]
 async fn the_script_is_small_and_cached(db: TestDatabase) {
     let service = Service::start(&db).await;
-    let get = |encoding: &'static str| {
-        service.http.get(format!("{}/widget.js", service.url)).header("accept-encoding", encoding)
-    };
-    let answer = get("gzip").send().await.unwrap();
-    assert_eq!(header(&answer, "content-type"), "text/javascript; charset=utf-8");
+    let get = |encoding: &str| service.get("/widget.js").header("accept-encoding", encoding);
+    let answer = get("gzip").await;
+    assert_eq!(answer.header("content-type"), "text/javascript; charset=utf-8");
     assert_eq!(
-        (header(&answer, "cache-control"), header(&answer, "access-control-allow-origin")),
+        (answer.header("cache-control"), answer.header("access-control-allow-origin")),
         ("public, max-age=300", "*")
     );
-    let tag = header(&answer, "etag").to_owned();
-    assert_eq!(header(&answer, "content-encoding"), "gzip");
-    let size = answer.bytes().await.unwrap().len();
+    let tag = answer.header("etag").to_owned();
+    assert_eq!(answer.header("content-encoding"), "gzip");
+    let size = answer.body.len();
     println!("widget.js has {size} bytes with gzip");
     assert!(size < 12_000, "{size} bytes");
-    assert_eq!(get("gzip").header("if-none-match", &tag).send().await.unwrap().status(), 304);
+    get("gzip").header("if-none-match", &tag).is(304).await;
     let version = &tag[3..15];
     let kept = service.get(&format!("/widget.js?v={version}")).await;
-    assert_eq!(header(&kept, "cache-control"), "public, max-age=31536000, immutable");
+    assert_eq!(kept.header("cache-control"), "public, max-age=31536000, immutable");
 }

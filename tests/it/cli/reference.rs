@@ -44,7 +44,7 @@ async fn the_reference_is_what_the_program_says(db: TestDatabase) {
     service.put("/feeds/shop", &json!({"url": "https://shop.example/feed.xml"})).await;
     service.state.feeds().fetch_due(SystemTime::now().into()).await.unwrap();
     text += "\n## Metrics\n\nA counter's samples end in `_total`.\n\n| metric | type | meaning |\n|---|---|---|\n";
-    let metrics = service.get("/metrics").await.text().await.unwrap();
+    let metrics = service.get("/metrics").await.text();
     let mut lines = metrics.lines();
     while let Some(line) = lines.next() {
         let Some((name, meaning)) = line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' ')) else {

@@ -16,6 +16,7 @@
 //! nextest, which takes an ignored test for a passed one, they fail instead.
 
 pub mod browser;
+mod client;
 pub mod collector;
 #[path = "../../shared/database.rs"]
 mod database;
@@ -43,6 +44,7 @@ pub use macro_rules_attribute::apply;
 use tokio::time::timeout;
 
 pub use self::{
+    client::{Answer, Call, ids},
     database::{Kind, TestDatabase},
     postgres::{is_watchdog, watch},
 };

@@ -7,9 +7,10 @@ use atelier::{
     platform::db::{Actor, Author, Entry, Name, SIGN_IN_FAILED},
 };
 use atelier_core::domain::{Role, Timestamp};
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Browser, Guarded, Service, header};
+use super::{Browser, Guarded, Service};
 use crate::harness::{apply, contract, on_sqlite};
 
 fn now() -> Timestamp {
@@ -37,8 +38,8 @@ async fn a_new_person_signs_in_by_a_link_shown_once(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     let me = Actor::Person(id_of(&service, "Some admin").await);
     let added = admin.post("/access", &[("name", " Çiğdem <Ö> "), ("role", "analyst")]).await;
-    assert_eq!((added.status().as_u16(), header(&added, "cache-control")), (200, "no-store"));
-    let html = added.text().await.unwrap();
+    assert_eq!((added.status(), added.header("cache-control")), (200, "no-store"));
+    let html = added.text();
     let link = between(&html, "aria-label=\"Sign-in link\">", "</pre>").to_owned();
     let token = link.strip_prefix(&format!("{}/sign-in/", service.url)).expect("it leads here");
     let person = service.state.access().holder(&Token::parse(token).unwrap(), now()).await.unwrap();
@@ -54,7 +55,7 @@ async fn a_new_person_signs_in_by_a_link_shown_once(service: Service) {
 
     // A new link replaces it.
     let page = format!("/access/people/{}", person.id.0);
-    let html = admin.post(&page, &[("change", "link")]).await.text().await.unwrap();
+    let html = admin.post(&page, &[("change", "link")]).await.text();
     assert!(html.contains("signs them in once, within 24 hours"), "{html}");
     assert!(service.state.access().holder(&Token::parse(token).unwrap(), now()).await.is_err());
 }
@@ -62,19 +63,16 @@ async fn a_new_person_signs_in_by_a_link_shown_once(service: Service) {
 #[apply(on_sqlite)]
 async fn adding_a_person_explains_errors(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
-    let taken = admin.post("/access", &[("name", "some ADMIN"), ("role", "analyst")]).await;
-    assert_eq!(taken.status(), 409);
-    let html = taken.text().await.unwrap();
+    let taken = admin.post("/access", &[("name", "some ADMIN"), ("role", "analyst")]).is(409).await;
+    let html = taken.text();
     assert!(html.contains("role=\"alert\">another person already has that name"), "{html}");
     assert!(html.contains("value=\"some ADMIN\""), "what was typed is still there: {html}");
     assert!(html.contains("<option selected>analyst</option>"), "{html}");
-    let nameless = admin.post("/access", &[("name", " "), ("role", "stylist")]).await;
-    assert_eq!(nameless.status(), 422);
-    assert!(nameless.text().await.unwrap().contains("a name has 1 to 128 characters"));
-    let odd = admin.post("/access", &[("name", "Bo"), ("role", "king")]).await;
-    assert_eq!(odd.status(), 422);
+    let nameless = admin.post("/access", &[("name", " "), ("role", "stylist")]).is(422).await;
+    assert!(nameless.text().contains("a name has 1 to 128 characters"));
+    let odd = admin.post("/access", &[("name", "Bo"), ("role", "king")]).is(422).await;
     let expected = "a role is stylist, analyst, merchandiser or admin; found &#34;king&#34;";
-    assert!(odd.text().await.unwrap().contains(expected));
+    assert!(odd.text().contains(expected));
     assert_eq!(service.store.people().list().await.unwrap().len(), 1);
     assert_eq!(log(&service, 5).await, []);
 }
@@ -88,7 +86,7 @@ async fn a_double_click_adds_one_person(service: Service) {
     let mut links = Vec::new();
     for _ in 0..2 {
         let fields = [("name", "Twice"), ("role", "stylist"), ("form", &*form)];
-        let html = admin.post("/access", &fields).await.text().await.unwrap();
+        let html = admin.post("/access", &fields).await.text();
         links.push(between(&html, "aria-label=\"Sign-in link\">", "</pre>").to_owned());
     }
     assert_eq!(links[0], links[1]);
@@ -108,7 +106,7 @@ async fn a_role_is_changed_and_an_account_disabled(service: Service) {
     assert!(admin.page(&page).await.contains("<option selected>stylist</option>"));
 
     let changed = admin.post(&page, &[("change", "role"), ("role", "analyst")]).await;
-    assert_eq!((changed.status().as_u16(), header(&changed, "location")), (303, page.as_str()));
+    assert_eq!((changed.status(), changed.header("location")), (303, page.as_str()));
     assert!(
         bo.page("/studio").await.contains("<span class=\"chip\">analyst</span>"),
         "it takes effect at once"
@@ -118,13 +116,12 @@ async fn a_role_is_changed_and_an_account_disabled(service: Service) {
     assert!(asked.contains("<h1>Disable Some stylist?</h1>"), "{asked}");
     assert_eq!(bo.get("/studio").await.status(), 200, "the confirmation page changes nothing");
     let disabled = admin.post(&format!("{page}/disable"), &[]).await;
-    assert_eq!((disabled.status().as_u16(), header(&disabled, "location")), (303, "/access"));
-    assert_eq!(bo.get("/studio").await.status(), 303);
+    assert_eq!((disabled.status(), disabled.header("location")), (303, "/access"));
+    bo.get("/studio").is(303).await;
     assert!(admin.page("/access").await.contains("<td>disabled 20"));
-    let link = admin.post(&page, &[("change", "link")]).await;
-    assert_eq!(link.status(), 409);
-    assert!(link.text().await.unwrap().contains("so a link would not work; enable them first"));
-    assert_eq!(admin.post(&page, &[("change", "enable")]).await.status(), 303);
+    let link = admin.post(&page, &[("change", "link")]).is(409).await;
+    assert!(link.text().contains("so a link would not work; enable them first"));
+    admin.post(&page, &[("change", "enable")]).is(303).await;
     assert_eq!(service.store.people().get(id).await.unwrap().unwrap().disabled_at, None);
 
     let me = Actor::Person(id_of(&service, "Some admin").await);
@@ -139,9 +136,9 @@ async fn a_role_is_changed_and_an_account_disabled(service: Service) {
         ]
     );
     for unknown in ["/access/people/4242", "/access/people/4242/disable"] {
-        assert_eq!(admin.get(unknown).await.status(), 404);
+        admin.get(unknown).is(404).await;
     }
-    assert_eq!(admin.get("/access/people/x").await.status(), 422);
+    admin.get("/access/people/x").is(422).await;
 }
 
 #[apply(on_sqlite)]
@@ -160,15 +157,15 @@ async fn somebody_invited_is_renamed_and_removed(service: Service) {
     {
         let refused = admin.post(&page, &[("change", "name"), ("name", name)]).await;
         assert_eq!(refused.status(), status);
-        let html = refused.text().await.unwrap();
+        let html = refused.text();
         assert!(html.contains(&format!("role=\"alert\">{said}")), "{html}");
         assert!(html.contains(&format!("id=\"name\" value=\"{name}\"")), "what was typed stays: {html}");
     }
-    assert_eq!(admin.post(&page, &[("change", "name"), ("name", "Bo Ek")]).await.status(), 303);
+    admin.post(&page, &[("change", "name"), ("name", "Bo Ek")]).is(303).await;
     assert!(admin.page(&page).await.contains("<h1>Bo Ek</h1>"));
     let removed = admin.post(&page, &[("change", "remove")]).await;
-    assert_eq!((removed.status().as_u16(), header(&removed, "location")), (303, "/access"));
-    assert_eq!(admin.get(&page).await.status(), 404);
+    assert_eq!((removed.status(), removed.header("location")), (303, "/access"));
+    admin.get(&page).is(404).await;
     let said: Vec<_> =
         log(&service, 2).await.into_iter().map(|(_, action, subject, _)| (action, subject)).collect();
     let entry = |action: &str, subject: &str| (action.to_owned(), subject.to_owned());
@@ -179,9 +176,8 @@ async fn somebody_invited_is_renamed_and_removed(service: Service) {
     let page = format!("/access/people/{}", id_of(&service, "Some stylist").await.0);
     let html = admin.page(&page).await;
     assert!(html.contains("Last sign-in 20") && !html.contains("id=\"rename\""), "{html}");
-    let refused = admin.post(&page, &[("change", "remove")]).await;
-    assert_eq!(refused.status(), 409);
-    assert!(refused.text().await.unwrap().contains("disable them instead"));
+    let refused = admin.post(&page, &[("change", "remove")]).is(409).await;
+    assert!(refused.text().contains("disable them instead"));
 }
 
 #[apply(contract)]
@@ -193,22 +189,21 @@ async fn an_admin_ends_the_sessions_of_anyone(service: Service) {
     let page = format!("/access/people/{}", id.0);
     assert!(admin.page(&page).await.contains("Sign out everywhere"));
     let ended = admin.post(&page, &[("change", "sign-out")]).await;
-    assert_eq!((ended.status().as_u16(), header(&ended, "location")), (303, page.as_str()));
+    assert_eq!((ended.status(), ended.header("location")), (303, page.as_str()));
     for browser in [&laptop, &phone] {
-        assert_eq!(browser.get("/studio").await.status(), 303);
-        let refused = browser.post("/studio/outfits", &[("view", "slot=")]).await;
-        assert_eq!(refused.status(), 401);
-        assert!(refused.text().await.unwrap().contains("href=\"/sign-in?next="));
+        browser.get("/studio").is(303).await;
+        let refused = browser.post("/studio/outfits", &[("view", "slot=")]).is(401).await;
+        assert!(refused.text().contains("href=\"/sign-in?next="));
     }
     assert!(service.state.access().holder(&link, now()).await.is_err(), "a link does not sign in again");
     assert_eq!(admin.get("/access").await.status(), 200, "other people stay signed in");
-    assert_eq!(service.signed_in(Role::Stylist).await.get("/studio").await.status(), 200);
+    service.signed_in(Role::Stylist).await.get("/studio").is(200).await;
     let me = Actor::Person(id_of(&service, "Some admin").await);
     assert_eq!(log(&service, 1).await, [(me, "person.sign_out".into(), "Some stylist".into(), json!({}))]);
     // Their own, too.
     let own = format!("/access/people/{}", id_of(&service, "Some admin").await.0);
-    assert_eq!(admin.post(&own, &[("change", "sign-out")]).await.status(), 303);
-    assert_eq!(admin.get("/access").await.status(), 303);
+    admin.post(&own, &[("change", "sign-out")]).is(303).await;
+    admin.get("/access").is(303).await;
 }
 
 #[apply(on_sqlite)]
@@ -217,9 +212,9 @@ async fn a_disabled_account_comes_back_without_its_sessions(service: Service) {
     let id = id_of(&service, "Some stylist").await;
     let link = service.state.access().link(id, now()).await.unwrap();
     let page = format!("/access/people/{}", id.0);
-    assert_eq!(admin.post(&format!("{page}/disable"), &[]).await.status(), 303);
-    assert_eq!(admin.post(&page, &[("change", "enable")]).await.status(), 303);
-    assert_eq!(bo.get("/studio").await.status(), 303);
+    admin.post(&format!("{page}/disable"), &[]).is(303).await;
+    admin.post(&page, &[("change", "enable")]).is(303).await;
+    bo.get("/studio").is(303).await;
     let opened = service.page(&format!("/sign-in/{}", link.as_str())).await;
     assert_eq!(opened.status(), 404, "a link of before does not come back either");
 }
@@ -228,13 +223,11 @@ async fn a_disabled_account_comes_back_without_its_sessions(service: Service) {
 async fn the_last_admin_cannot_be_demoted_or_disabled(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
     let page = format!("/access/people/{}", id_of(&service, "Some admin").await.0);
-    let role = admin.post(&page, &[("change", "role"), ("role", "stylist")]).await;
-    assert_eq!(role.status(), 409);
+    let role = admin.post(&page, &[("change", "role"), ("role", "stylist")]).is(409).await;
     let said = "this is the only admin who can sign in; make another person an admin first";
-    assert!(role.text().await.unwrap().contains(said));
-    let disabled = admin.post(&format!("{page}/disable"), &[]).await;
-    assert_eq!(disabled.status(), 409);
-    let html = disabled.text().await.unwrap();
+    assert!(role.text().contains(said));
+    let disabled = admin.post(&format!("{page}/disable"), &[]).is(409).await;
+    let html = disabled.text();
     assert!(html.contains(&format!("Couldn’t save: {said}")), "{html}");
     assert!(!admin.page("/access").await.contains("<td>disabled"));
     assert_eq!(log(&service, 5).await, []);
@@ -244,13 +237,12 @@ async fn the_last_admin_cannot_be_demoted_or_disabled(service: Service) {
 async fn a_key_is_shown_once_and_revoked_after_confirmation(Guarded(service): Guarded) {
     let admin = service.signed_in(Role::Admin).await;
     assert!(admin.page("/access/keys").await.contains("<strong>No keys yet</strong>"));
-    let none = admin.post("/access/keys", &[("label", "Shop"), ("days", "30")]).await;
-    assert_eq!(none.status(), 422);
-    let html = none.text().await.unwrap();
+    let none = admin.post("/access/keys", &[("label", "Shop"), ("days", "30")]).is(422).await;
+    let html = none.text();
     assert!(html.contains("a key needs at least one scope") && html.contains("value=\"Shop\""), "{html}");
     assert!(html.contains("<option value=\"30\" selected>"), "{html}");
     let nameless = admin.post("/access/keys", &[("label", " "), ("scope", "metrics"), ("days", "")]).await;
-    let html = nameless.text().await.unwrap();
+    let html = nameless.text();
     assert!(html.contains("id=\"scope-metrics\" checked") && !html.contains("id=\"scope-admin\" checked"));
     assert!(html.contains("<option value=\"\" selected>never"), "{html}");
     for (name, value, said) in [
@@ -260,17 +252,17 @@ async fn a_key_is_shown_once_and_revoked_after_confirmation(Guarded(service): Gu
         let fields = [("label", "Shop"), ("scope", "metrics"), (name, value)];
         let odd = admin.post("/access/keys", &fields).await;
         assert_eq!(odd.status(), 422, "{value}");
-        assert!(odd.text().await.unwrap().contains(said), "{value}");
+        assert!(odd.text().contains(said), "{value}");
     }
 
     let fields = [("label", "Shop & Söhne"), ("scope", "catalogue"), ("scope", "metrics"), ("days", "30")];
     let made = admin.post("/access/keys", &fields).await;
-    assert_eq!((made.status().as_u16(), header(&made, "cache-control")), (200, "no-store"));
-    let html = made.text().await.unwrap();
+    assert_eq!((made.status(), made.header("cache-control")), (200, "no-store"));
+    let html = made.text();
     let key = between(&html, "aria-label=\"API key\">", "</pre>").to_owned();
     let ask = async |path: &str| {
-        let request = service.http.get(format!("{}{path}", service.url)).bearer_auth(&key);
-        request.send().await.unwrap().status().as_u16()
+        let request = service.get(path).key(&key);
+        request.await.status()
     };
     assert_eq!((ask("/articles").await, ask("/methods").await), (200, 403));
     let list = admin.page("/access/keys").await;
@@ -285,7 +277,7 @@ async fn a_key_is_shown_once_and_revoked_after_confirmation(Guarded(service): Gu
     assert_eq!(ask("/articles").await, 200, "the confirmation page changes nothing");
     for _ in 0..2 {
         let revoked = admin.post(&revoke, &[]).await;
-        assert_eq!((revoked.status().as_u16(), header(&revoked, "location")), (303, "/access/keys"));
+        assert_eq!((revoked.status(), revoked.header("location")), (303, "/access/keys"));
     }
     assert_eq!(ask("/articles").await, 401);
     assert!(admin.page("/access/keys").await.contains(">revoked 20"));
@@ -295,7 +287,7 @@ async fn a_key_is_shown_once_and_revoked_after_confirmation(Guarded(service): Gu
     let expected =
         [(me, "key.revoke".into(), subject.clone(), revoked), (me, "key.create".into(), subject, details)];
     assert_eq!(log(&service, 5).await, expected, "revoking it again changes nothing");
-    assert_eq!(admin.get("/access/keys/4242/revoke").await.status(), 404);
+    admin.get("/access/keys/4242/revoke").is(404).await;
 
     // A double click sends the form twice, and the second answer is shown: it has the same key.
     let before = service.store.api_keys().list().await.unwrap().len();
@@ -303,7 +295,7 @@ async fn a_key_is_shown_once_and_revoked_after_confirmation(Guarded(service): Gu
     let mut twice = Vec::new();
     for label in ["Twice", "Twice", "Other"] {
         let fields = [("label", label), ("scope", "metrics"), ("form", &form)];
-        let html = admin.post("/access/keys", &fields).await.text().await.unwrap();
+        let html = admin.post("/access/keys", &fields).await.text();
         twice.push(between(&html, "aria-label=\"API key\">", "</pre>").to_owned());
     }
     assert!(twice[0] == twice[1] && twice[1] != twice[2]);
@@ -380,7 +372,7 @@ async fn only_admins_change_anything(service: Service) {
     for path in forms(admin) {
         let answer = analyst.post(&path, &[("change", "role"), ("role", "admin")]).await;
         assert_eq!(answer.status(), 403, "{path}");
-        let answer = super::browser().post(format!("{}{path}", service.url)).send().await.unwrap();
+        let answer = service.call(Method::POST, &path).await;
         assert_eq!(answer.status(), 401, "{path}");
     }
     assert_eq!(log(&service, 5).await, []);
@@ -405,7 +397,7 @@ async fn changes_need_a_form_of_the_same_session(service: Service) {
             [("name", "Eve"), ("role", "admin"), ("label", "Eve"), ("scope", "admin"), ("csrf", "x")];
         let forged = admin.post_bare(&path, &fields).await;
         assert_eq!(forged.status(), 403, "{path}");
-        assert!(forged.text().await.unwrap().contains("so nothing was changed"), "{path}");
+        assert!(forged.text().contains("so nothing was changed"), "{path}");
     }
     assert_eq!(service.store.people().list().await.unwrap().len(), 1);
     assert_eq!(service.store.api_keys().list().await.unwrap(), []);

@@ -15,13 +15,13 @@ async fn put_get_and_delete(service: Service) {
                         "material": ["wool", {"lining": 1.5}]});
     let mut answered = stored.clone();
     answered["warnings"] = json!([]);
-    assert_eq!(answer.json::<Value>().await.unwrap(), answered);
+    assert_eq!(answer.json(), answered);
     assert_eq!(service.json("/articles/a%2F1").await, stored);
     assert_eq!(service.put("/articles/a%2F1", &stored).await.status(), StatusCode::OK);
     assert_eq!(service.store.articles().revision().await, Ok(before + 1), "the same again changes nothing");
     assert_eq!(service.delete("/articles/a%2F1").await.status(), StatusCode::NO_CONTENT);
     assert_eq!(service.delete("/articles/a%2F1").await.status(), StatusCode::NOT_FOUND);
-    let gone: Value = service.get("/articles/a%2F1").await.json().await.unwrap();
+    let gone: Value = service.get("/articles/a%2F1").await.json();
     assert_eq!(gone["detail"], "there is no article \"a/1\" in the catalogue");
     assert_eq!(service.store.articles().revision().await, Ok(before + 2));
 }
@@ -42,7 +42,7 @@ async fn an_invalid_article_is_refused_with_pointers(service: Service) {
     ] {
         let answer = service.put("/articles/a", &body).await;
         assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY, "{body}");
-        let problem: Value = answer.json().await.unwrap();
+        let problem: Value = answer.json();
         assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
     }
     assert_eq!(service.store.articles().count().await, Ok(0));
@@ -66,12 +66,12 @@ async fn a_stream_is_one_change(service: Service) {
     let lines: Vec<String> =
         (0..4500).map(|n| format!("{{\"id\":\"a-{n}\",\"type\":\"coat\",\"n\":{n}}}\n")).collect();
     let answer = service.post("/articles/bulk", "application/x-ndjson; charset=utf-8", lines.concat()).await;
-    let brought: Value = answer.json().await.unwrap();
+    let brought: Value = answer.json();
     assert_eq!((&brought["added"], &brought["bad"]), (&json!(4500), &json!(0)));
     assert_eq!(service.store.articles().revision().await, Ok(before + 4500), "each article is counted");
     let lines = "{\"id\":\"new\",\"type\":\"hat\"}\n{\"id\":\"b\"}\n{\"id\":\"..\",\"type\":\"hat\"}";
     let bad = service.post("/articles/bulk", "application/x-ndjson", lines).await;
-    let problem: Value = bad.json().await.unwrap();
+    let problem: Value = bad.json();
     assert_eq!(
         problem["errors"],
         json!([
@@ -94,7 +94,7 @@ async fn prices_and_stock_are_stored_as_number_and_boolean(service: Service) {
     ] {
         let mut body = given.clone();
         body["type"] = json!("coat");
-        assert!(service.put("/articles/one", &body).await.status().is_success(), "{given}");
+        assert!(service.put("/articles/one", &body).await.is_ok(), "{given}");
         body["id"] = json!("two");
         let line = format!("{body}\n");
         assert_eq!(
@@ -131,13 +131,13 @@ async fn what_is_no_price_and_no_stock_is_refused(service: Service) {
         body[name] = wrong;
         let answer = service.put("/articles/a", &body).await;
         assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY, "{body}");
-        let problem: Value = answer.json().await.unwrap();
+        let problem: Value = answer.json();
         assert_eq!(problem["errors"][0]["pointer"], format!("/{name}"), "{problem}");
         body["id"] = json!("a");
         let lines = format!("{{\"id\":\"good\",\"type\":\"hat\"}}\n{body}\n");
         let answer = service.post("/articles/bulk", "application/x-ndjson", lines).await;
         assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY, "{body}");
-        let in_line: Value = answer.json().await.unwrap();
+        let in_line: Value = answer.json();
         let detail = format!("{} (article \"a\")", problem["errors"][0]["detail"].as_str().unwrap());
         assert_eq!(in_line["errors"], json!([{"line": 2, "detail": detail}]));
     }
@@ -150,8 +150,8 @@ async fn a_page_ends_early_after_a_megabyte(service: Service) {
     for number in 0..40 {
         let (article, customer) = (format!("/articles/a-{number:02}"), format!("/customers/c-{number:02}"));
         let notes = "x".repeat(60_000);
-        assert_eq!(service.put(&article, &json!({"type": "coat", "notes": notes})).await.status(), 201);
-        assert_eq!(service.put(&customer, &json!({"features": {"notes": notes}})).await.status(), 201);
+        service.put(&article, &json!({"type": "coat", "notes": notes})).is(201).await;
+        service.put(&customer, &json!({"features": {"notes": notes}})).is(201).await;
     }
     for (list, count) in [
         ("articles?", 40),

@@ -11,7 +11,7 @@ use atelier_core::domain::Role;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{Browser, Demo, Service, Stylist, browser, header};
+use super::{Browser, Demo, Service, Stylist};
 use crate::harness::{TestDatabase, apply, on_sqlite};
 
 /// Each page and the lowest role that may see it; `None` is public.
@@ -102,36 +102,33 @@ const FORMS: [(&str, Role, Fields); 27] = [
 
 #[apply(on_sqlite)]
 async fn each_page_requires_its_role(Demo(service): Demo) {
-    let stranger = browser();
     for (path, role) in PAGES {
-        let answer =
-            stranger.get(format!("{}{path}", service.url)).header("accept", "text/html").send().await;
-        let answer = answer.unwrap();
+        let answer = service.page(path).await;
         if role.is_none() {
             assert_eq!(answer.status(), 200, "{path} for a stranger");
             continue;
         }
         assert_eq!(answer.status(), 303, "{path} for a stranger");
-        let head = stranger.head(format!("{}{path}", service.url)).send().await.unwrap();
+        let head = service.call(Method::HEAD, path).await;
         assert_eq!(
-            (head.status(), header(&head, "location")),
-            (answer.status(), header(&answer, "location")),
+            (head.status(), head.header("location")),
+            (answer.status(), answer.header("location")),
             "HEAD {path}"
         );
-        assert!(header(&answer, "location").starts_with("/sign-in"), "{path}");
+        assert!(answer.header("location").starts_with("/sign-in"), "{path}");
     }
     for own in Role::ALL {
         let browser = service.signed_in(own).await;
         for (path, role) in PAGES {
             let answer = browser.get(path).await;
             let status = answer.status();
-            let text = answer.text().await.unwrap();
+            let text = answer.text();
             if role.is_some_and(|role| own < role) {
                 assert_eq!(status, 403, "{path} for {own}");
                 assert!(text.contains(&format!("yours is {own}")), "{path} for {own}: {text}");
             } else {
                 // A page may still find its address incomplete, or no person of that number.
-                assert!(![401, 403, 500].contains(&status.as_u16()), "{path} for {own}: {status} {text}");
+                assert!(![401, 403, 500].contains(&status), "{path} for {own}: {status} {text}");
             }
         }
     }
@@ -141,10 +138,8 @@ async fn each_page_requires_its_role(Demo(service): Demo) {
 async fn each_form_requires_its_role_and_session(Demo(service): Demo) {
     let stranger = service.signed_in(Role::Admin).await.session.form_token();
     for (path, role, fields) in FORMS {
-        let form: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
-        let bare = browser().post(format!("{}{path}", service.url)).body(form);
-        let bare = bare.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap();
-        assert!([401, 403].contains(&bare.status().as_u16()), "{path} for a stranger: {}", bare.status());
+        let bare = service.form(path, fields).await;
+        assert!([401, 403].contains(&bare.status()), "{path} for a stranger: {}", bare.status());
         for own in Role::ALL {
             let browser = service.signed_in(own).await;
             // With no token, a made-up one, or that of another session.
@@ -156,7 +151,7 @@ async fn each_form_requires_its_role_and_session(Demo(service): Demo) {
             if own < role {
                 let answer = browser.post(path, fields).await;
                 assert_eq!(answer.status(), 403, "{path} for {own}");
-                assert!(answer.text().await.unwrap().contains(&format!("yours is {own}")), "{path}");
+                assert!(answer.text().contains(&format!("yours is {own}")), "{path}");
             }
         }
     }
@@ -200,9 +195,8 @@ async fn every_page_is_listed_here(service: Service) {
     };
     for path in routed.filter(|path| !is_api(path) && !path.contains("__private__axum")) {
         let address = path.split('/').map(|part| if part.starts_with('{') { "1" } else { part });
-        let address = format!("{}{}", service.url, address.collect::<Vec<_>>().join("/"));
-        let answer = service.http.request(Method::OPTIONS, address).send().await.unwrap();
-        let methods: Vec<&str> = header(&answer, "allow").split(',').filter(|name| *name != "HEAD").collect();
+        let answer = service.call(Method::OPTIONS, address.collect::<Vec<_>>().join("/")).await;
+        let methods: Vec<&str> = answer.header("allow").split(',').filter(|name| *name != "HEAD").collect();
         assert!(!methods.contains(&""), "{path} takes no method");
         for method in methods {
             assert!(named(method, path), "{method} {path} is in no table of tests/it/web/attempts.rs");
@@ -227,11 +221,7 @@ async fn an_ended_session_opens_nothing(Demo(service): Demo, db: TestDatabase) {
     let browser = service.signed_in(Role::Admin).await;
     let closed = async |browser: &Browser, why: &str| {
         let answer = browser.get("/access").await;
-        assert_eq!(
-            (answer.status().as_u16(), header(&answer, "location")),
-            (303, "/sign-in?next=%2Faccess"),
-            "{why}"
-        );
+        assert_eq!((answer.status(), answer.header("location")), (303, "/sign-in?next=%2Faccess"), "{why}");
         let form = browser.post("/access", &[("name", "Mallory"), ("role", "admin")]).await;
         assert_eq!(form.status(), 401, "{why}");
     };
@@ -251,14 +241,14 @@ async fn an_ended_session_opens_nothing(Demo(service): Demo, db: TestDatabase) {
     closed(&browser, "enabled again").await;
 
     let browser = service.signed_in(Role::Admin).await;
-    assert_eq!(browser.get("/access").await.status(), 200);
+    browser.get("/access").is(200).await;
     let elsewhere = service.signed_in(Role::Admin).await;
     elsewhere.post("/password", &[("password", "a horse in Zurich")]).await;
     closed(&browser, "a new password").await;
     closed(&elsewhere, "the session before a new password").await;
 
     let browser = service.signed_in(Role::Admin).await;
-    assert_eq!(browser.get("/access").await.status(), 200);
+    browser.get("/access").is(200).await;
     let back = "update sessions set last_seen_at = last_seen_at - 12 * 3600 * 1000";
     sqlx::raw_sql(back).execute(&mut db.raw().await).await.unwrap();
     closed(&browser, "unused for twelve hours").await;
@@ -271,16 +261,16 @@ async fn texts_are_escaped_on_every_page(db: TestDatabase) {
     let admin = service.signed_in(Role::Admin).await;
     let article =
         json!({"type": "coat", "name": EVIL, "brand": EVIL, "colour": EVIL, "image": "javascript:alert(1)"});
-    assert_eq!(service.put("/articles/a-evil", &article).await.status(), 201);
+    service.put("/articles/a-evil", &article).is(201).await;
     let id = "c<b>\"'";
     let path = format!("/customers/{}", form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>());
     let customer = json!({"features": {"gender": EVIL, "preferred_brands": [EVIL]}});
-    assert_eq!(service.put(&path, &customer).await.status(), 201);
+    service.put(&path, &customer).is(201).await;
     let outfit = json!({"customer": id, "articles": ["a-evil", "a-00134", "a-00568", "a-00259"], "features": {"occasion": EVIL}});
     assert_eq!(service.ask("/outfits", &outfit).await.0, 201);
     let key = [("label", EVIL), ("scope", "complete"), ("days", "90")];
-    let made = admin.post("/access/keys", &key).await.text().await.unwrap();
-    let named = admin.post("/access", &[("name", EVIL), ("role", "stylist")]).await.text().await.unwrap();
+    let made = admin.post("/access/keys", &key).await.text();
+    let named = admin.post("/access", &[("name", EVIL), ("role", "stylist")]).await.text();
     let who = form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>();
     let mut seen = vec![made, named];
     for path in [
@@ -299,7 +289,7 @@ async fn texts_are_escaped_on_every_page(db: TestDatabase) {
         format!("/nothing/{who}"),
         format!("/sign-in?next={who}"),
     ] {
-        seen.push(admin.get(&path).await.text().await.unwrap());
+        seen.push(admin.get(&path).await.text());
     }
     assert!(seen.iter().any(|html| html.contains("&#60;img src=x")), "the texts are shown");
     for html in seen {
@@ -318,12 +308,12 @@ async fn texts_cannot_inject_headers(Stylist(service, browser): Stylist) {
         "/evaluation/cases.csv?customer=x%0d%0aSet-Cookie:%20a=b",
     ] {
         let answer = browser.get(path).await;
-        assert_eq!(header(&answer, "set-cookie"), "", "{path}");
-        assert!(answer.status().as_u16() < 500, "{path}");
+        assert_eq!(answer.header("set-cookie"), "", "{path}");
+        assert!(answer.status() < 500, "{path}");
     }
     let admin = service.signed_in(Role::Admin).await;
     let answer = admin.post("/access", &[("name", "x\r\nSet-Cookie: a=b"), ("role", "stylist")]).await;
-    assert!(answer.status().is_client_error(), "{}", answer.status());
+    assert!(answer.is_refused(), "{}", answer.status());
 }
 
 #[apply(on_sqlite)]
@@ -340,8 +330,8 @@ async fn static_files_come_from_one_folder_only(Demo(service): Demo) {
         "/pictures/..%2f..%2fCargo.toml",
     ] {
         let answer = admin.get(path).await;
-        assert!([404, 422].contains(&answer.status().as_u16()), "{path}: {}", answer.status());
-        let text = answer.text().await.unwrap();
+        assert!([404, 422].contains(&answer.status()), "{path}: {}", answer.status());
+        let text = answer.text();
         assert!(!text.contains("[package]") && !text.contains("root:"), "{path}: {text}");
     }
 }
@@ -349,10 +339,8 @@ async fn static_files_come_from_one_folder_only(Demo(service): Demo) {
 #[apply(on_sqlite)]
 async fn a_long_form_is_refused(Stylist(_service, browser): Stylist) {
     let long = "x".repeat(1 << 18);
-    let answer = browser.post("/studio/outfits", &[("view", &long)]).await;
-    assert_eq!(answer.status(), 413);
-    let answer = browser.post("/password", &[("password", &"x".repeat(300))]).await;
-    assert_eq!(answer.status(), 422);
+    browser.post("/studio/outfits", &[("view", &long)]).is(413).await;
+    browser.post("/password", &[("password", &"x".repeat(300))]).is(422).await;
     let many = format!("/studio?{}", "exclude=a-00134&".repeat(3000));
-    assert!(browser.get(&many).await.status().as_u16() < 500);
+    assert!(browser.get(&many).await.status() < 500);
 }

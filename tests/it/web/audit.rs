@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use sqlx::{AnyConnection, AssertSqlSafe};
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 
-use super::{Browser, Service, browser, header, operations::releases::two_releases, until};
-use crate::harness::{Kind, TestDatabase, apply, contract, on_sqlite};
+use super::{Browser, Service, operations::releases::two_releases, until};
+use crate::harness::{Call, Kind, TestDatabase, apply, contract, on_sqlite};
 
 fn now() -> Timestamp {
     SystemTime::now().into()
@@ -227,7 +227,7 @@ async fn a_change_whose_entry_fails_is_taken_back(db: TestDatabase) {
         assert_eq!(count(&mut raw, change).await, before, "{}", change.name);
     }
     assert_eq!(service.ask("/releases/demo/activate", &json!({})).await.0, 500);
-    assert_eq!(service.put("/routing", &json!({"default_method": "np"})).await.status(), 500);
+    service.put("/routing", &json!({"default_method": "np"})).is(500).await;
     assert_eq!(service.store.settings().revision().await, Ok(before), "neither release nor routing was set");
 }
 
@@ -242,12 +242,10 @@ async fn exchange(service: &Service, request: &str) -> String {
 
 const PASSWORD: &str = "a horse in Zurich";
 
-async fn send(service: &Service, path: &str, fields: &[(&str, &str)]) -> reqwest::Response {
-    let form: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
-    let request = browser().post(format!("{}{path}", service.url)).body(form);
+fn send(service: &Service, path: &str, fields: &[(&str, &str)]) -> Call {
     // What a header claims is not kept.
-    let request = request.header("x-forwarded-for", "203.0.113.9").header("forwarded", "for=203.0.113.9");
-    request.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap()
+    let claims = service.form(path, fields).header("x-forwarded-for", "203.0.113.9");
+    claims.header("forwarded", "for=203.0.113.9")
 }
 
 /// Actions, subjects, actors and details, oldest first. All have the test's address.
@@ -265,16 +263,14 @@ async fn log(service: &Service) -> Vec<(String, String, Actor, Value)> {
 async fn signing_in_and_out_are_entries_with_the_peer(service: Service) {
     let ada = service.store.people().create(&Name::new("Ada").unwrap(), Role::Stylist, now()).await.unwrap();
     let link = service.state.access().link(ada.id, now()).await.unwrap();
-    let entered = send(&service, "/sign-in/link", &[("link", link.as_str()), ("password", PASSWORD)]).await;
-    assert_eq!(entered.status(), 303);
-    let wrong = send(&service, "/sign-in", &[("name", "ada"), ("password", "a horse in Basle")]).await;
-    assert_eq!(wrong.status(), 401);
+    send(&service, "/sign-in/link", &[("link", link.as_str()), ("password", PASSWORD)]).is(303).await;
+    send(&service, "/sign-in", &[("name", "ada"), ("password", "a horse in Basle")]).is(401).await;
     until!(log(&service).await.len() == 4);
     let right = send(&service, "/sign-in", &[("name", "ada"), ("password", PASSWORD)]).await;
-    let cookie = header(&right, "set-cookie").split([';', '=']).nth(1).unwrap();
+    let cookie = right.header("set-cookie").split([';', '=']).nth(1).unwrap();
     let session = atelier::people::Token::parse(cookie).unwrap();
     let signed_in = Browser { session, ..service.signed_in(Role::Stylist).await };
-    assert_eq!(signed_in.post("/sign-out", &[]).await.status(), 303);
+    signed_in.post("/sign-out", &[]).is(303).await;
     let by = Actor::Person(ada.id);
     let entry = |action: &str, by, details| (action.to_owned(), "Ada".to_owned(), by, details);
     assert_eq!(
@@ -288,8 +284,7 @@ async fn signing_in_and_out_are_entries_with_the_peer(service: Service) {
             entry("sign-out", by, json!({})),
         ]
     );
-    let used = send(&service, "/sign-in/link", &[("link", link.as_str())]).await;
-    assert_eq!(used.status(), 404);
+    send(&service, "/sign-in/link", &[("link", link.as_str())]).is(404).await;
 }
 
 #[apply(on_sqlite)]
@@ -299,7 +294,7 @@ async fn a_wrong_old_password_is_an_entry_of_the_person(service: Service) {
     let session = service.state.access().enter(&link, Some(PASSWORD), now()).await.unwrap();
     let browser = Browser { session, ..service.signed_in(Role::Stylist).await };
     let fields = [("old", "a horse in Basle"), ("password", "an alpaca at the lake")];
-    assert_eq!(browser.post("/password", &fields).await.status(), 422);
+    browser.post("/password", &fields).is(422).await;
     let failed = async || service.log(100).await.into_iter().find(|entry| entry.action == "password.failed");
     until!(failed().await.is_some());
     let entry = failed().await.unwrap();
@@ -314,8 +309,7 @@ async fn a_wrong_old_password_is_an_entry_of_the_person(service: Service) {
 #[apply(on_sqlite)]
 async fn failed_sign_ins_reveal_no_typed_name(service: Service) {
     // A password in the field of the name.
-    let failed = send(&service, "/sign-in", &[("name", PASSWORD), ("password", "")]).await;
-    assert_eq!(failed.status(), 401);
+    send(&service, "/sign-in", &[("name", PASSWORD), ("password", "")]).is(401).await;
     until!(!log(&service).await.is_empty());
     let (action, subject, actor, details) = log(&service).await.remove(0);
     assert_eq!((action.as_str(), subject.as_str(), actor), (SIGN_IN_FAILED, "unknown name", Actor::Visitor));

@@ -9,7 +9,7 @@ use atelier::config::Limits;
 use atelier_core::domain::{Article, ArticleId, Customer, Method, Outfit, Timestamp};
 use serde_json::{Value, json};
 
-use super::{Demo, Service, header, outfits, rows};
+use super::{Demo, Service, outfits, rows};
 use crate::harness::{TestDatabase, apply, on_sqlite};
 
 /// The outfit with its second article blanked.
@@ -172,7 +172,7 @@ async fn a_wrong_price_limit_is_refused(Demo(service): Demo) {
         let body = format!(r#"{{"outfit": [null], "filters": {{"price": {price}}}}}"#);
         let answer = service.post("/complete", "application/json", body).await;
         assert_eq!(answer.status(), status, "{price}");
-        let problem: Value = answer.json().await.unwrap();
+        let problem: Value = answer.json();
         if status == 422 {
             assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
         }
@@ -191,7 +191,7 @@ async fn a_changed_profile_article_or_release_counts_at_once(db: TestDatabase) {
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
     service.ask_ok("/releases/demo/activate", &json!({})).await;
     let features = json!({"features": {"gender": "female", "nogo_materials": ["leather"]}});
-    assert_eq!(service.put("/customers/kept", &features).await.status(), 201);
+    service.put("/customers/kept", &features).is(201).await;
     let ask = async |own: Value| {
         let request = json!({"customer": "kept", "outfit": [null], "k": 250, "features": own,
             "filters": {"types": {"0": ["boot"]}}});
@@ -204,8 +204,8 @@ async fn a_changed_profile_article_or_release_counts_at_once(db: TestDatabase) {
         (materials, suggestions.len(), last)
     };
     let patch = async |path: String, body: Value| {
-        let patch = service.http.patch(format!("{}{path}", service.url)).json(&body);
-        assert_eq!(patch.send().await.unwrap().status(), 200);
+        let patch = service.patch(path, &body);
+        patch.is(200).await;
     };
     let of = |materials: [&str; 2]| HashSet::from(materials.map(str::to_owned));
     let (materials, count, _) = ask(json!({})).await;
@@ -250,7 +250,7 @@ async fn ponchos(service: &Service, attributes: &[Value]) -> Vec<String> {
     for (article, attributes) in demo.iter().zip(attributes) {
         let mut body = attributes.clone();
         body["type"] = json!("Poncho");
-        assert_eq!(service.put(&format!("/articles/{}", article.id), &body).await.status(), 200);
+        service.put(&format!("/articles/{}", article.id), &body).is(200).await;
     }
     demo.iter().take(attributes.len()).map(|article| article.id.to_string()).collect()
 }
@@ -605,7 +605,7 @@ async fn articles_missing_from_catalogue_or_release_give_warnings(Demo(service):
 
     // Changes over HTTP are visible at once.
     let id = ids(&all["blanks"][0])[0].to_owned();
-    assert_eq!(service.delete(&format!("/articles/{id}")).await.status(), 204);
+    service.delete(&format!("/articles/{id}")).is(204).await;
     let after = service
         .ask_ok(
             "/complete",
@@ -667,7 +667,7 @@ async fn an_overloaded_method_refuses_a_batch_whole(db: TestDatabase) {
         let item = json!({"features": {}, "outfit": [null], "method": method, "k": 1});
         json!({"items": [item.clone(), 7, item]})
     };
-    let ask = async |method, count: usize| {
+    let ask = |method, count: usize| {
         let mut body = items(method);
         body["items"] = body["items"].as_array().unwrap().iter().cycle().take(count).cloned().collect();
         if method.is_none() {
@@ -675,19 +675,19 @@ async fn an_overloaded_method_refuses_a_batch_whole(db: TestDatabase) {
                 item.as_object_mut().map(|item| item.remove("method"));
             }
         }
-        service.post("/complete/batch", "application/json", body.to_string()).await
+        service.send("/complete/batch", body)
     };
     for (full, named) in [(live.default_method(), None), (Method::None, Some("none"))] {
         let room = fill(full);
         let refused = ask(named, 200).await;
         assert_eq!(refused.status(), 429, "{full}");
         // By the pace of this machine.
-        assert!(header(&refused, "retry-after").parse::<u64>().unwrap() >= 1);
-        let problem: Value = refused.json().await.unwrap();
+        assert!(refused.header("retry-after").parse::<u64>().unwrap() >= 1);
+        let problem: Value = refused.json();
         assert_eq!(problem["code"], "queue-full", "{problem}");
         // A smaller one is answered, and so is one request.
         for count in [30, 3] {
-            let answer: Value = ask(named, count).await.json().await.unwrap();
+            let answer: Value = ask(named, count).await.json();
             let answered = answer["items"].as_array().unwrap().iter();
             let statuses: Vec<_> = answered.map(|item| item["status"].as_u64().unwrap_or(200)).collect();
             assert_eq!(
@@ -701,7 +701,7 @@ async fn an_overloaded_method_refuses_a_batch_whole(db: TestDatabase) {
             assert_eq!(ask(Some("none"), 200).await.status(), 200, "another method has room");
         }
         drop(room);
-        assert_eq!(ask(named, 200).await.status(), 200);
+        ask(named, 200).is(200).await;
     }
 }
 

@@ -9,15 +9,15 @@ use atelier::{
 };
 use atelier_core::domain::Role;
 use flate2::read::GzDecoder;
-use reqwest::{Method, RequestBuilder};
+use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
-use super::{Demo, FRIEND, Guarded, Service, header, until};
-use crate::harness::{TestDatabase, apply, contract, on_sqlite};
+use super::{Demo, FRIEND, Guarded, Service, until};
+use crate::harness::{Answer, Call, TestDatabase, apply, contract, on_sqlite};
 
 /// Clients are generated with these names: add to them, and keep those that are there.
 const IDS: [&str; 77] = [
@@ -141,12 +141,7 @@ fn as_text(value: &Value) -> String {
 }
 
 /// The request of an operation with all examples of its parameters.
-fn request(
-    service: &Service,
-    prefix: &str,
-    document: &Value,
-    operation: &Operation<'_>,
-) -> reqwest::RequestBuilder {
+fn request(service: &Service, prefix: &str, document: &Value, operation: &Operation<'_>) -> Call {
     let (mut path, mut query, mut headers) = (operation.path.to_owned(), Vec::new(), Vec::new());
     for parameter in operation.about["parameters"].as_array().into_iter().flatten() {
         let (name, example) = (parameter["name"].as_str().unwrap(), example(document, parameter));
@@ -166,8 +161,8 @@ fn request(
     let url = format!("{}{prefix}{path}", service.url);
     let mut url = reqwest::Url::parse(&url).unwrap();
     url.query_pairs_mut().extend_pairs(query);
-    let request = service.http.request(operation.method.clone(), url);
-    headers.into_iter().fold(request, |request, (name, value)| request.header(name, value))
+    let request = Call(service.http.request(operation.method.clone(), url));
+    headers.into_iter().fold(request, |request, (name, value)| request.header(&name, value))
 }
 
 /// By itself, or by its type.
@@ -233,7 +228,7 @@ async fn every_example_is_accepted_by_the_demo(Demo(service): Demo) {
         .put("/experiments/autumn", &json!({"arms": [{"name": "a", "share": 1}, {"name": "b", "share": 1}]}))
         .await;
     service.put("/looks/autumn-office", &json!({"articles": ["a-00134", "a-01243"]})).await;
-    assert_eq!(service.post("/feeds/shop/fetch", "application/json", "").await.status(), 202);
+    service.post("/feeds/shop/fetch", "application/json", "").is(202).await;
     until!(service.json("/imports/1").await["ended_at"].is_string());
     for operation in &all {
         let case = format!("{} {}", operation.method, operation.path);
@@ -251,20 +246,20 @@ async fn every_example_is_accepted_by_the_demo(Demo(service): Demo) {
                 body[0]["completion_id"] = completion_id.clone();
             }
             let request = request(&service, prefix, &document, operation);
-            requests.push(request.header("content-type", media_type).body(as_text(&body)));
+            requests.push(request.body(media_type, as_text(&body)));
             bodies += 1;
         }
         if content.is_none() {
             requests.push(request(&service, prefix, &document, operation));
         }
         for request in requests {
-            let answer = request.send().await.unwrap();
+            let answer = request.await;
             let status = answer.status();
-            let text = answer.text().await.unwrap();
+            let text = answer.text();
             let has_ended = case == "DELETE /imports/{id}" && status == 409;
             let is_imported = case == "PATCH /outfits/{id}" && status == 409;
             let has_begun = case == "DELETE /experiments/{name}" && status == 422;
-            assert!(status.is_success() || has_ended || is_imported || has_begun, "{case}: {status} {text}");
+            assert!(answer.is_ok() || has_ended || is_imported || has_begun, "{case}: {status} {text}");
             if operation.path == "/complete" {
                 completion_id = serde_json::from_str::<Value>(&text).unwrap()["completion_id"].take();
             }
@@ -274,7 +269,7 @@ async fn every_example_is_accepted_by_the_demo(Demo(service): Demo) {
         }
     }
     assert!(bodies >= 14, "{bodies} bodies have examples");
-    let measured = service.get("/metrics").await.text().await.unwrap();
+    let measured = service.get("/metrics").await.text();
     assert!(
         measured.contains("route=\"/articles/{id}\"") && !measured.contains("/v1"),
         "one name for a route"
@@ -290,14 +285,14 @@ async fn both_prefixes_have_the_same_routes_and_guards(Guarded(service): Guarded
     for operation in operations(&document) {
         let needs_key = !operation.about["security"].is_null();
         for prefix in ["", "/v1"] {
-            let answer = request(&service, prefix, &document, &operation).send().await.unwrap();
+            let answer = request(&service, prefix, &document, &operation).await;
             let refused = answer.status() == 401;
             assert_eq!(refused, needs_key, "{} {prefix}{}", operation.method, operation.path);
             assert_ne!(answer.status(), 404, "{} {prefix}{}", operation.method, operation.path);
         }
     }
     assert_eq!(service.get("/v1/studio").await.status(), 404, "pages have no version");
-    let told: Value = service.get("/v1/nothing").await.json().await.unwrap();
+    let told: Value = service.get("/v1/nothing").await.json();
     assert_eq!(told["code"], "not-found");
 }
 
@@ -316,22 +311,19 @@ async fn documents_and_pictures_are_kept_until_they_change(service: Service) {
         "/static/atelier.css",
     ] {
         let first = service.get(path).await;
-        let varies = |answer: &reqwest::Response| -> BTreeSet<String> {
-            let lines = answer.headers().get_all("vary").iter();
-            lines.map(|line| line.to_str().unwrap().to_owned()).collect()
+        let varies = |answer: &Answer| -> BTreeSet<String> {
+            answer.headers("vary").into_iter().map(str::to_owned).collect()
         };
-        let (tag, vary) = (header(&first, "etag").to_owned(), varies(&first));
-        assert!(!first.text().await.unwrap().is_empty(), "{path}");
+        let (tag, vary) = (first.header("etag").to_owned(), varies(&first));
+        assert!(!first.text().is_empty(), "{path}");
         assert!(tags.insert(tag.clone()), "{path}: {tag}");
-        let ask = |expected: &str| {
-            service.http.get(format!("{}{path}", service.url)).header("if-none-match", expected).send()
-        };
-        let second = ask(&tag).await.unwrap();
-        assert_eq!((second.status().as_u16(), header(&second, "etag")), (304, tag.as_str()), "{path}");
+        let ask = |expected: &str| service.get(path).header("if-none-match", expected);
+        let second = ask(&tag).await;
+        assert_eq!((second.status(), second.header("etag")), (304, tag.as_str()), "{path}");
         assert_eq!(varies(&second), vary, "{path}");
-        assert!(!header(&second, "cache-control").contains("no-store"), "{path}");
-        assert!(second.text().await.unwrap().is_empty(), "{path}");
-        assert_eq!(ask("\"other\"").await.unwrap().status(), 200, "{path}");
+        assert!(!second.header("cache-control").contains("no-store"), "{path}");
+        assert!(second.text().is_empty(), "{path}");
+        assert_eq!(ask("\"other\"").await.status(), 200, "{path}");
     }
 }
 
@@ -340,9 +332,8 @@ async fn options_are_the_methods_of_a_path(Guarded(service): Guarded) {
     for (path, methods) in
         [("/v1/customers/c-1", "GET,HEAD,PUT,PATCH,DELETE"), ("/complete", "POST"), ("/studio", "GET,HEAD")]
     {
-        let answer =
-            service.http.request(Method::OPTIONS, format!("{}{path}", service.url)).send().await.unwrap();
-        assert_eq!((answer.status().as_u16(), header(&answer, "allow")), (204, methods), "{path}");
+        let answer = service.call(Method::OPTIONS, path).await;
+        assert_eq!((answer.status(), answer.header("allow")), (204, methods), "{path}");
     }
     let mut stream = TcpStream::connect(service.url.trim_start_matches("http://")).await.unwrap();
     stream.write_all(b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
@@ -350,8 +341,7 @@ async fn options_are_the_methods_of_a_path(Guarded(service): Guarded) {
     stream.read_to_string(&mut whole).await.unwrap();
     assert!(whole.starts_with("HTTP/1.1 204 "), "{whole}");
     assert!(whole.contains("\r\nallow: GET, HEAD, POST, PUT, PATCH, DELETE\r\n"), "{whole}");
-    let unknown =
-        service.http.request(Method::OPTIONS, format!("{}/v1/nothing", service.url)).send().await.unwrap();
+    let unknown = service.call(Method::OPTIONS, "/v1/nothing").await;
     assert_eq!(unknown.status(), 404);
 }
 
@@ -359,22 +349,22 @@ async fn options_are_the_methods_of_a_path(Guarded(service): Guarded) {
 #[apply(on_sqlite)]
 async fn pages_of_named_sites_may_call_with_a_key(service: Service) {
     let send = async |method: Method, origin: &str, key: Option<&str>| {
-        let mut request = service.http.request(method.clone(), format!("{}/v1/customers?n=1", service.url));
+        let mut request = service.call(method.clone(), "/v1/customers?n=1");
         request = request.header("origin", origin);
         if method == Method::OPTIONS {
             request = request.header("access-control-request-method", "GET");
             request = request.header("access-control-request-headers", "authorization");
         }
         if let Some(key) = key {
-            request = request.bearer_auth(key);
+            request = request.key(key);
         }
-        request.send().await.unwrap()
+        request.await
     };
     let asked = send(Method::OPTIONS, FRIEND, None).await;
-    assert_eq!((asked.status().as_u16(), header(&asked, "access-control-allow-origin")), (204, FRIEND));
-    assert_eq!(header(&asked, "access-control-allow-methods"), "GET, HEAD, POST, PUT, PATCH, DELETE");
-    assert!(header(&asked, "access-control-allow-headers").contains("authorization"));
-    assert_eq!(header(&asked, "access-control-allow-credentials"), "", "no session");
+    assert_eq!((asked.status(), asked.header("access-control-allow-origin")), (204, FRIEND));
+    assert_eq!(asked.header("access-control-allow-methods"), "GET, HEAD, POST, PUT, PATCH, DELETE");
+    assert!(asked.header("access-control-allow-headers").contains("authorization"));
+    assert_eq!(asked.header("access-control-allow-credentials"), "", "no session");
 
     let (label, now) = (Name::new("Page").unwrap(), SystemTime::now().into());
     let (key, _) = service
@@ -385,40 +375,35 @@ async fn pages_of_named_sites_may_call_with_a_key(service: Service) {
         .unwrap();
     let key = key.as_str();
     let answer = send(Method::GET, FRIEND, Some(key)).await;
-    assert_eq!((answer.status().as_u16(), header(&answer, "access-control-allow-origin")), (200, FRIEND));
-    assert_eq!(header(&answer, "vary"), "origin");
-    assert!(header(&answer, "access-control-expose-headers").contains("etag"));
+    assert_eq!((answer.status(), answer.header("access-control-allow-origin")), (200, FRIEND));
+    assert_eq!(answer.header("vary"), "origin");
+    assert!(answer.header("access-control-expose-headers").contains("etag"));
     let refused = send(Method::GET, FRIEND, None).await;
-    assert_eq!((refused.status().as_u16(), header(&refused, "access-control-allow-origin")), (401, FRIEND));
+    assert_eq!((refused.status(), refused.header("access-control-allow-origin")), (401, FRIEND));
 
     for other in ["https://shop.example.org", "http://shop.example", "null"] {
         for method in [Method::OPTIONS, Method::GET] {
             let answer = send(method, other, Some(key)).await;
             assert!(
-                answer.headers().keys().all(|name| !name.as_str().starts_with("access-control")),
+                answer.headers.keys().all(|name| !name.as_str().starts_with("access-control")),
                 "{other}"
             );
-            assert_eq!(
-                header(&answer, "vary"),
-                "origin",
-                "a cache keeps it apart from the answer to {FRIEND}"
-            );
+            assert_eq!(answer.header("vary"), "origin", "a cache keeps it apart from the answer to {FRIEND}");
         }
     }
     let plain = service.get("/v1/customers?n=1").await;
-    assert_eq!(header(&plain, "vary"), "origin");
+    assert_eq!(plain.header("vary"), "origin");
 }
 
 #[apply(on_sqlite)]
 async fn answers_are_compressed_for_callers_that_accept_it(Demo(service): Demo) {
-    let url = |path: &str| format!("{}{path}", service.url);
-    let fetch = async |request: RequestBuilder, accepted: &str| {
-        let answer = request.header("accept-encoding", accepted).send().await.unwrap();
-        let encoding = header(&answer, "content-encoding").to_owned();
-        assert!(answer.status().is_success(), "{}", answer.status());
-        let varies = answer.headers().get_all("vary").iter().any(|names| names == "accept-encoding");
+    let fetch = async |request: Call, accepted: &str| {
+        let answer = request.header("accept-encoding", accepted).await;
+        let encoding = answer.header("content-encoding").to_owned();
+        assert!(answer.is_ok(), "{}", answer.status());
+        let varies = answer.headers("vary").contains(&"accept-encoding");
         assert!(encoding.is_empty() || varies);
-        let sent = answer.bytes().await.unwrap().to_vec();
+        let sent: Vec<u8> = answer.body;
         let mut read = Vec::new();
         match encoding.as_str() {
             "gzip" => GzDecoder::new(&*sent).read_to_end(&mut read).unwrap(),
@@ -427,20 +412,20 @@ async fn answers_are_compressed_for_callers_that_accept_it(Demo(service): Demo) 
         (encoding, sent.len(), read)
     };
     for path in ["/openapi.json", "/docs/api.md", "/articles?n=100", "/sign-in", "/static/atelier.css"] {
-        let (encoding, length, plain) = fetch(service.http.get(url(path)), "identity").await;
+        let (encoding, length, plain) = fetch(service.get(path), "identity").await;
         assert!(encoding.is_empty() && length > 1024, "{path}: {encoding} {length}");
-        let (encoding, length, read) = fetch(service.http.get(url(path)), "gzip, br").await;
+        let (encoding, length, read) = fetch(service.get(path), "gzip, br").await;
         assert_eq!((encoding.as_str(), &read), ("gzip", &plain), "{path}");
         assert!(length < plain.len() * 2 / 3, "{path}: {length} of {}", plain.len());
     }
     for refused in ["identity;q=0", "*;q=0", "identity;q=0, gzip;q=0, br;q=0"] {
-        let (encoding, length, plain) = fetch(service.http.get(url("/openapi.json")), refused).await;
+        let (encoding, length, plain) = fetch(service.get("/openapi.json"), refused).await;
         assert_eq!((encoding.as_str(), length), ("", plain.len()), "{refused}: rather plain than not at all");
     }
-    let (encoding, ..) = fetch(service.http.get(url("/openapi.json")), "*;q=0, gzip;q=0.001").await;
+    let (encoding, ..) = fetch(service.get("/openapi.json"), "*;q=0, gzip;q=0.001").await;
     assert_eq!(encoding, "gzip");
     let question = json!({"outfit": ["a-00134", null, "a-00568"], "k": 50});
-    let complete = || service.http.post(url("/complete")).json(&question);
+    let complete = || service.send("/complete", &question);
     assert_eq!(fetch(complete(), "identity").await.0, "");
     let (encoding, _, read) = fetch(complete(), "gzip").await;
     let answer: Value = serde_json::from_slice(&read).unwrap();
@@ -452,9 +437,9 @@ async fn answers_are_compressed_for_callers_that_accept_it(Demo(service): Demo) 
     // What a caller sends back in If-Match stands for the very bytes.
     let note = "x".repeat(5000);
     service.put("/articles/a-note", &json!({"type": "coat", "note": note})).await;
-    let (encoding, ..) = fetch(service.http.get(url("/articles/a-note")), "gzip, br").await;
+    let (encoding, ..) = fetch(service.get("/articles/a-note"), "gzip, br").await;
     assert_eq!(encoding, "");
-    let change = service.http.put(url("/articles/a-note")).json(&json!({"type": "coat"}));
+    let change = service.put("/articles/a-note", json!({"type": "coat"}));
     let (encoding, ..) = fetch(change, "identity;q=0").await;
     assert_eq!(encoding, "", "what is stored is not answered 406");
 
@@ -466,5 +451,5 @@ async fn answers_are_compressed_for_callers_that_accept_it(Demo(service): Demo) 
     };
     let tokens = [token().await, token().await];
     assert_ne!(tokens[0], tokens[1]);
-    assert_eq!(stylist.post_bare("/sign-out", &[("csrf", &tokens[0])]).await.status(), 303);
+    stylist.post_bare("/sign-out", &[("csrf", &tokens[0])]).is(303).await;
 }

@@ -4,7 +4,7 @@ use atelier::config::Limits;
 use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
-use super::{Demo, Service, header, models};
+use super::{Demo, Service, models};
 use crate::harness::{TestDatabase, apply, on_sqlite};
 
 /// A service whose shop sells two ponchos.
@@ -32,10 +32,10 @@ async fn a_release_for_another_catalogue_must_be_forced(db: TestDatabase) {
     assert_eq!(status, 422, "{problem}");
 
     service.ask_ok("/releases/demo/activate?force=true", &json!({})).await;
-    let ready: Value = service.get("/readyz").await.json().await.unwrap();
+    let ready: Value = service.get("/readyz").await.json();
     let expected = json!({"both": 0, "only_in_catalogue": 2, "only_in_release": 1451});
     assert_eq!((&ready["release"], &ready["articles"]), (&json!("demo"), &expected));
-    let metrics = service.get("/metrics").await.text().await.unwrap();
+    let metrics = service.get("/metrics").await.text();
     for (state, count) in [("known", 0), ("new", 2), ("retired", 1451)] {
         assert!(metrics.contains(&format!("atelier_articles{{state=\"{state}\"}} {count}\n")), "{metrics}");
     }
@@ -74,15 +74,14 @@ async fn the_page_asks_before_it_forces(db: TestDatabase) {
     let admin = service.signed_in(Role::Admin).await;
     let asked = admin.page("/operations/releases/demo").await;
     assert!(!asked.contains("name=\"force\""), "{asked}");
-    let refused = admin.post("/operations/releases/demo", &[("before", "")]).await;
-    assert_eq!(refused.status(), 409);
-    let html = refused.text().await.unwrap();
+    let refused = admin.post("/operations/releases/demo", &[("before", "")]).is(409).await;
+    let html = refused.text();
     assert!(html.contains("release demo has none of the catalogue&#39;s articles (2)"), "{html}");
     assert!(html.contains("<input type=\"hidden\" name=\"force\" value=\"true\">"), "{html}");
     assert!(html.contains("Activate demo anyway</button>"), "{html}");
     assert_eq!(service.json("/releases").await["active"], Value::Null);
     let done = admin.post("/operations/releases/demo", &[("before", ""), ("force", "true")]).await;
-    assert_eq!((done.status().as_u16(), header(&done, "location")), (303, "/operations/releases"));
+    assert_eq!((done.status(), done.header("location")), (303, "/operations/releases"));
     assert_eq!(service.json("/releases").await["active"], "demo");
 }
 
@@ -90,7 +89,7 @@ async fn the_page_asks_before_it_forces(db: TestDatabase) {
 async fn an_empty_catalogue_can_be_filled_later(db: TestDatabase) {
     let service = Service::start_in(&db, Limits::default(), models()).await;
     service.ask_ok("/releases/demo/activate", &json!({})).await;
-    let both = async || service.get("/readyz").await.json::<Value>().await.unwrap()["articles"].take();
+    let both = async || service.get("/readyz").await.json()["articles"].take();
     assert_eq!(both().await, json!({"both": 0, "only_in_catalogue": 0, "only_in_release": 1451}));
     service.put("/articles/p-1", &json!({"type": "poncho"})).await;
     assert_eq!(both().await, json!({"both": 0, "only_in_catalogue": 1, "only_in_release": 1451}));

@@ -9,7 +9,7 @@ use atelier::{
 use atelier_core::domain::{ArticleId, CustomerId, Features, Outfit, Role, Timestamp};
 use serde_json::{Value, json};
 
-use super::{Demo, Service, header};
+use super::{Demo, Service};
 use crate::{
     harness::{TestDatabase, apply, contract},
     store::erasing::everything,
@@ -21,7 +21,7 @@ const WHO: &str = "erika-4711";
 async fn an_export_has_everything_and_an_erasure_leaves_nothing(Demo(service): Demo, db: TestDatabase) {
     let path = format!("/customers/{WHO}");
     let features = json!({"features": {"age": 28}});
-    assert_eq!(service.put(&path, &features).await.status(), 201);
+    service.put(&path, &features).is(201).await;
     let (completion, blank) = complete(&service).await;
     for (id, kind, rank) in [("1", "shown", 0), ("2", "rejected", 0), ("3", "shown", 1), ("4", "accepted", 1)]
     {
@@ -31,8 +31,7 @@ async fn an_export_has_everything_and_an_erasure_leaves_nothing(Demo(service): D
     let saved = service.ask("/outfits", &json!({"customer": WHO, "articles": articles})).await;
     assert_eq!(saved.0, 201, "{}", saved.1);
     let imported = json!({"customer": WHO, "articles": &blank[4..8]});
-    let answer = service.post("/outfits/bulk", "application/x-ndjson", format!("{imported}\n")).await;
-    assert_eq!(answer.status(), 200);
+    service.post("/outfits/bulk", "application/x-ndjson", format!("{imported}\n")).is(200).await;
 
     let export = service.json(&format!("{path}/export")).await;
     assert_eq!(
@@ -56,8 +55,8 @@ async fn an_export_has_everything_and_an_erasure_leaves_nothing(Demo(service): D
         (&json!("service"), &json!({"new": true}))
     );
 
-    assert_eq!(service.delete(&path).await.status(), 204);
-    assert_eq!(service.get(&format!("{path}/export")).await.status(), 404);
+    service.delete(&path).is(204).await;
+    service.get(&format!("{path}/export")).is(404).await;
     let log = service.signed_in(Role::Admin).await.page("/access/audit").await;
     assert!(log.contains("customer.erase") && !log.contains(WHO), "{log}");
     assert!(!everything(&db, &mut db.raw().await).await.contains(WHO));
@@ -103,8 +102,8 @@ async fn an_export_has_no_limit(service: Service) {
         service.store.audit().append(&entry, now).await.unwrap();
     }
     let answer = service.get(&format!("/customers/{WHO}/export")).await;
-    assert_eq!((answer.status().as_u16(), header(&answer, "content-type")), (200, "application/json"));
-    let export: Value = answer.json().await.unwrap();
+    assert_eq!((answer.status(), answer.header("content-type")), (200, "application/json"));
+    let export: Value = answer.json();
     let count = |table: &str, field: &str| {
         let rows = export[table].as_array().unwrap();
         let different: HashSet<String> = rows.iter().map(|row| row[field].to_string()).collect();
@@ -113,8 +112,7 @@ async fn an_export_has_no_limit(service: Service) {
     assert_eq!(count("outfits", "id"), (2001, 2001));
     assert_eq!(count("feedback", "completion_id"), (1001, 1001));
     assert_eq!(count("audit", "action").0, 35);
-    let missing = service.get("/customers/unknown/export").await;
-    assert_eq!(missing.status(), 404);
+    service.get("/customers/unknown/export").is(404).await;
 }
 
 /// A shop's till may report a purchase after the customer asked to be erased.
@@ -125,7 +123,7 @@ async fn feedback_after_an_erasure_names_no_customer(Demo(service): Demo, db: Te
     let (completion, blank) = complete(&service).await;
     let before = event("before", "shown", &completion, &blank[0]);
     report(&service, &before, 200).await;
-    assert_eq!(service.delete(&path).await.status(), 204);
+    service.delete(&path).is(204).await;
 
     let late = event("late", "accepted", &completion, &blank[0]);
     let problem = report(&service, &late, 422).await;
@@ -135,9 +133,8 @@ async fn feedback_after_an_erasure_names_no_customer(Demo(service): Demo, db: Te
     let (status, _) = service.ask("/outfits", &json!({"customer": WHO, "articles": &blank[..4]})).await;
     assert_eq!(status, 422);
     let line = json!({"customer": WHO, "articles": &blank[..4]}).to_string();
-    let bulk = service.post("/outfits/bulk?skip_bad=true", "application/x-ndjson", line).await;
-    assert_eq!(bulk.status(), 422);
-    assert_eq!(header(&bulk, "content-type"), "application/problem+json");
+    let bulk = service.post("/outfits/bulk?skip_bad=true", "application/x-ndjson", line).is(422).await;
+    assert_eq!(bulk.header("content-type"), "application/problem+json");
     assert!(!everything(&db, &mut db.raw().await).await.contains(WHO));
 
     let mut anonymous = late;

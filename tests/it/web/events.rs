@@ -83,7 +83,7 @@ async fn each_event_has_its_own_answer(service: Service) {
         (status, &problem["detail"]),
         (422, &json!("a list has at most 1000 events, found 1001; split it"))
     );
-    let metrics = service.get("/metrics").await.text().await.unwrap();
+    let metrics = service.get("/metrics").await.text();
     for line in [
         "atelier_events_total{kind=\"viewed\",result=\"recorded\"} 1",
         "atelier_events_total{kind=\"viewed\",result=\"known\"} 1",
@@ -269,9 +269,7 @@ async fn a_stream_is_recorded_without_its_bad_lines(service: Service) {
     lines[900] = json!({"id": "y", "kind": "bought", "article": "a", "customer": "nobody"}).to_string();
     let first = lines[0].clone();
     lines[1100] = first;
-    let answer = service.post("/events/bulk", "application/x-ndjson", lines.join("\n")).await;
-    assert_eq!(answer.status(), 200);
-    let found: Value = answer.json().await.unwrap();
+    let found = service.post("/events/bulk", "application/x-ndjson", lines.join("\n")).ok().await;
     assert_eq!(
         (&found["recorded"], &found["known"], &found["refused"]),
         (&json!(1196), &json!(1), &json!(3)),
@@ -282,9 +280,9 @@ async fn a_stream_is_recorded_without_its_bad_lines(service: Service) {
     said.sort_unstable();
     assert_eq!(said, [4, 701, 901], "{found}");
     let again = service.post("/events/bulk", "application/x-ndjson", lines.join("\n")).await;
-    let again: Value = again.json().await.unwrap();
+    let again: Value = again.json();
     assert_eq!((&again["recorded"], &again["known"]), (&json!(0), &json!(1197)));
-    assert_eq!(service.post("/events/bulk", JSON, "[]").await.status(), 415);
+    service.post("/events/bulk", JSON, "[]").is(415).await;
 }
 
 #[apply(on_sqlite)]
@@ -313,7 +311,7 @@ async fn the_page_shows_sales_beside_acceptance(Demo(service): Demo) {
         );
         assert!(html.contains("<tr><th scope=\"row\">bought</th><td class=\"number\">2</td><td class=\"number\">€129</td></tr>"), "{html}");
     }
-    let csv = analyst.get("/operations/acceptance.csv?by=customer.gender&days=7").await.text().await.unwrap();
+    let csv = analyst.get("/operations/acceptance.csv?by=customer.gender&days=7").await.text();
     let row = csv.lines().nth(1).unwrap();
     assert!(row.contains(",1,0,0,1,0,1,64.5,1,0,0,64.5,"), "{csv}");
 }
@@ -324,15 +322,13 @@ async fn a_stream_has_a_limit_of_lines(db: TestDatabase) {
     let lines =
         (0..701).map(|n| json!({"id": format!("s-{n}"), "kind": "viewed", "article": "a"}).to_string());
     let lines: Vec<String> = lines.collect();
-    let answer = service.post("/events/bulk", "application/x-ndjson", lines.join("\n")).await;
-    assert_eq!(answer.status(), 422);
-    let problem: Value = answer.json().await.unwrap();
+    let problem = service.post("/events/bulk", "application/x-ndjson", lines.join("\n")).is(422).await.json();
     let said = "there are more than 700 lines (limits.bulk_rows); the first 700 were recorded, so send only the rest";
     assert_eq!(problem["detail"], said);
     let counts = service.json("/events/counts").await;
     assert_eq!(counts["items"][0]["events"], 700);
     let all = service.post("/events/bulk", "application/x-ndjson", lines[1..].join("\n")).await;
-    assert_eq!(all.json::<Value>().await.unwrap()["recorded"], 1);
+    assert_eq!(all.json()["recorded"], 1);
 }
 
 /// What files say without a time of day happened after all that was seen on that day.
@@ -353,7 +349,7 @@ async fn a_purchase_with_a_date_alone_belongs_to_what_was_seen_that_day(service:
         let service = &service;
         let lines = format!("{viewed}\n{}\n", bought(&date, &date));
         let answer = service.post("/events/bulk", "application/x-ndjson", lines).await;
-        let summary: Value = answer.json().await.unwrap();
+        let summary: Value = answer.json();
         assert_eq!(summary["refused"], 0, "{summary}");
         let export = service.json("/customers/c/export").await;
         let stored = export["events"].as_array().unwrap();
@@ -449,7 +445,7 @@ async fn a_shared_look_is_shown_once_to_each_visitor(db: TestDatabase) {
     assert!(ids.iter().all(|id| id.starts_with(&format!("{ticket}."))), "{ids:?}");
     let digest = atelier_core::util::digest::sha256(b"erika-4711");
     assert!(ids.iter().all(|id| !id.contains(&digest[..16])), "no key is needed to make that one");
-    assert_eq!(service.delete("/customers/erika-4711").await.status(), 204);
+    service.delete("/customers/erika-4711").is(204).await;
     let all = "select completion_id from feedback_events where kind = 'shown'";
     let all: Vec<String> = sqlx::query_scalar(all).fetch_all(&mut raw).await.unwrap();
     assert_eq!(all.iter().filter(|id| **id == ticket).count(), 2, "{all:?}");

@@ -6,7 +6,7 @@ use atelier::{experiments::guard, platform::db::Actor};
 use atelier_core::domain::{Customer, Role};
 use serde_json::{Value, json};
 
-use super::{Demo, Service, feedback::suggested, header, rows};
+use super::{Demo, Service, feedback::suggested, rows};
 use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 const AUTUMN: &str = "/experiments/autumn";
@@ -21,13 +21,13 @@ pub fn customers(n: usize) -> Vec<String> {
 
 impl Service {
     async fn patch_experiment(&self, change: &Value, version: Option<&str>) -> (u16, Value) {
-        let request = self.http.patch(format!("{}{AUTUMN}", self.url)).json(change);
+        let request = self.patch(AUTUMN, change);
         let request = match version {
             Some(version) => request.header("if-match", version),
             None => request,
         };
-        let answer = request.send().await.unwrap();
-        (answer.status().as_u16(), answer.json().await.unwrap())
+        let answer = request.await;
+        (answer.status(), answer.json())
     }
 
     async fn arm_of(&self, customer: &str) -> (Value, Value) {
@@ -42,12 +42,11 @@ async fn customers_are_split_between_methods_until_one_is_shipped(db: TestDataba
     let replica = Service::start(&db).await;
     replica.serve_demo().await;
     let draft = json!({"arms": arms(), "note": " Does gsu pay? "});
-    let put = service.put(AUTUMN, &draft).await;
-    assert_eq!(put.status(), 201);
-    let version = header(&put, "etag").to_owned();
+    let put = service.put(AUTUMN, &draft).is(201).await;
+    let version = put.header("etag").to_owned();
     let stored = json!({"name": "autumn", "arms": arms(), "metric": "accepted", "effect": 0.1, "note": "Does gsu pay?",
         "state": "draft", "share": 100});
-    assert_eq!(put.json::<Value>().await.unwrap(), stored);
+    assert_eq!(put.json(), stored);
     assert_eq!(service.json("/experiments").await, json!({"experiments": [stored]}));
     let all = customers(60);
     assert_eq!(service.arm_of(&all[0]).await.0, Value::Null, "a draft has no customers");
@@ -96,18 +95,13 @@ async fn customers_are_split_between_methods_until_one_is_shipped(db: TestDataba
     assert!(seen.iter().all(|count| *count > 15), "{seen:?}");
     // No customer is in two.
     let second = json!({"arms": arms(), "state": "running", "share": 1});
-    let refused = service.put("/experiments/winter", &second).await;
-    assert_eq!(refused.status(), 422);
-    let problem: Value = refused.json().await.unwrap();
+    let problem = service.put("/experiments/winter", &second).is(422).await.json();
     assert_eq!(problem["errors"][0]["pointer"], "/share", "{problem}");
     assert_eq!(service.patch_experiment(&json!({"share": 40}), None).await.0, 200);
-    assert_eq!(
-        service
-            .put("/experiments/winter", &json!({"arms": arms(), "state": "running", "share": 60}))
-            .await
-            .status(),
-        201
-    );
+    service
+        .put("/experiments/winter", &json!({"arms": arms(), "state": "running", "share": 60}))
+        .is(201)
+        .await;
     let mut names = std::collections::HashSet::new();
     for customer in &all {
         let arm = service.arm_of(customer).await.0;
@@ -139,7 +133,7 @@ async fn an_arm_goes_without_some_rules_and_shipping_it_turns_them_off(Demo(serv
     let arms =
         json!([{"name": "today", "share": 1}, {"name": "coats", "without_rules": ["no-coats"], "share": 1}]);
     let experiment = json!({"arms": arms, "state": "running"});
-    assert_eq!(service.put(AUTUMN, &experiment).await.status(), 201);
+    service.put(AUTUMN, &experiment).is(201).await;
     let request = |customer: &str| json!({"customer": customer, "outfit": ["a-00134", null], "k": 3, "filters": {"types": {"1": ["coat"]}}});
     let mut seen = [0, 0];
     let mut compared = String::new();
@@ -208,16 +202,16 @@ async fn an_experiment_goes_from_draft_to_shipped_and_not_back(Demo(service): De
     ] {
         let answer = service.put(AUTUMN, &body).await;
         assert_eq!(answer.status(), 422, "{body}");
-        let problem: Value = answer.json().await.unwrap();
+        let problem: Value = answer.json();
         assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
     }
     assert_eq!(service.json("/experiments").await, json!({"experiments": []}));
     assert_eq!(service.patch_experiment(&json!({"share": 3}), None).await.0, 404);
 
     let draft = json!({"arms": arms()});
-    assert_eq!(service.put(AUTUMN, &draft).await.status(), 201);
-    assert_eq!(service.delete(AUTUMN).await.status(), 204);
-    assert_eq!(service.put(AUTUMN, &with("state", json!("running"))).await.status(), 201);
+    service.put(AUTUMN, &draft).is(201).await;
+    service.delete(AUTUMN).is(204).await;
+    service.put(AUTUMN, &with("state", json!("running"))).is(201).await;
     let refused = service.delete(AUTUMN).await;
     assert_eq!(refused.status(), 422, "it has begun");
     let (status, problem) = service.patch_experiment(&json!({"effect": 0.2}), None).await;
@@ -367,8 +361,8 @@ async fn figures_are_by_customer_and_decide(Demo(service): Demo) {
 
     // The rows stand for customers without their ids; the notebook finds the same in them.
     let csv = service.get(&format!("{AUTUMN}/customers")).await;
-    assert_eq!(header(&csv, "content-type"), "text/csv; charset=utf-8");
-    let csv = csv.text().await.unwrap();
+    assert_eq!(csv.header("content-type"), "text/csv; charset=utf-8");
+    let csv = csv.text();
     assert_eq!(csv.lines().count(), 301);
     assert_eq!(
         csv.lines().next(),
@@ -391,8 +385,8 @@ async fn figures_are_by_customer_and_decide(Demo(service): Demo) {
     let found = format!("new - today: accepted {value:.6} ({low:.6} to {high:.6})");
     assert!(said.contains(&found), "{found} in {said}");
     let parquet = service.get(&format!("{AUTUMN}/customers?format=parquet")).await;
-    assert_eq!(header(&parquet, "content-type"), "application/vnd.apache.parquet");
-    assert!(parquet.bytes().await.unwrap().starts_with(b"PAR1"));
+    assert_eq!(parquet.header("content-type"), "application/vnd.apache.parquet");
+    assert!(parquet.body.starts_with(b"PAR1"));
 
     // A customer's export has the part, and erasing it takes it out.
     let export = service.json(&format!("/customers/{}/export", all[1])).await;
@@ -401,7 +395,7 @@ async fn figures_are_by_customer_and_decide(Demo(service): Demo) {
         json!([{"arm": "autumn/new", "completions": 2, "shown": 4, "accepted": 2, "bought": 1,
         "returned": 1, "kept": 0, "revenue": 0.0}])
     );
-    assert_eq!(service.delete(&format!("/customers/{}", all[1])).await.status(), 204);
+    service.delete(&format!("/customers/{}", all[1])).is(204).await;
     let figures = service.json(&format!("{AUTUMN}/figures")).await;
     assert_eq!((&figures["arms"][1]["customers"], &figures["arms"][1]["bought"]), (&json!(149), &json!(4)));
 
@@ -409,7 +403,7 @@ async fn figures_are_by_customer_and_decide(Demo(service): Demo) {
     let html = analyst.page("/operations/experiments/autumn").await;
     assert!(html.contains("new wins: judged by accepted, it is better than today."), "{html}");
     assert!(html.contains("<td class=\"number when\">+0.297 ("), "{html}");
-    assert_eq!(service.get("/experiments/winter/figures").await.status(), 404);
+    service.get("/experiments/winter/figures").is(404).await;
 }
 
 #[apply(on_sqlite)]
@@ -445,7 +439,7 @@ async fn an_arm_beyond_a_limit_stops_the_experiment(Demo(service): Demo) {
     let arms =
         json!([{"name": "today", "without_rules": ["no-coats"], "share": 1}, {"name": "new", "share": 1}]);
     let experiment = json!({"arms": arms, "state": "running", "stop_if": {"latency_ms": 600_000, "errors": 0.0, "empty": 0.05}});
-    assert_eq!(service.put(AUTUMN, &experiment).await.status(), 201);
+    service.put(AUTUMN, &experiment).is(201).await;
     let all = customers(40);
     let mut asked = 0;
     let guard = async || {

@@ -40,7 +40,7 @@ pub fn event(completion: &str, id: &str, kind: &str) -> Value {
 
 pub async fn report(service: &Service, body: &Value) -> (u16, Value) {
     let answer = service.post("/feedback", JSON, body.to_string()).await;
-    (answer.status().as_u16(), answer.json().await.unwrap())
+    (answer.status(), answer.json())
 }
 
 #[apply(on_sqlite)]
@@ -93,9 +93,9 @@ async fn each_event_of_a_batch_has_its_own_answer(db: TestDatabase) {
     unknown["completion_id"] = "made-up".into();
     let body = json!([event(&id, "e-1", "shown"), unknown, 7, event(&id, "e-1", "shown")]);
     let answer = service.post("/feedback", JSON, body.to_string()).await;
-    let request = super::header(&answer, "x-request-id").to_owned();
+    let request = answer.header("x-request-id").to_owned();
     assert_eq!(answer.status(), StatusCode::OK);
-    let items: Value = answer.json().await.unwrap();
+    let items: Value = answer.json();
     assert_eq!(items[0], json!({"id": "e-1", "recorded": true}));
     let problem = &items[1];
     assert_eq!((&problem["status"], &problem["code"]), (&json!(404), &json!("not-found")));
@@ -170,8 +170,8 @@ async fn counts_have_intervals(service: Service) {
         assert_eq!(counts["items"][1][name], *value, "{name}: rejected, and therefore shown");
     }
     let outfits = service.get("/feedback/outfits.jsonl").await;
-    assert_eq!(super::header(&outfits, "content-type"), "application/x-ndjson");
-    assert_eq!(outfits.text().await.unwrap(), "", "no customer is known");
+    assert_eq!(outfits.header("content-type"), "application/x-ndjson");
+    assert_eq!(outfits.text(), "", "no customer is known");
 }
 
 #[apply(on_sqlite)]
@@ -235,7 +235,7 @@ async fn suggestions_and_feedback_become_training_data(Demo(service): Demo) {
     slots[1] = Value::Null;
     let asked = json!({"customer": customer, "outfit": slots, "k": 3});
     let completed = service.post("/complete", JSON, asked.to_string()).await;
-    let completed: Value = completed.json().await.unwrap();
+    let completed: Value = completed.json();
     let suggested = &completed["blanks"][0]["suggestions"];
     let second = suggested[1]["article"]["id"].as_str().unwrap();
     let event = |id: &str, article: &str| {
@@ -260,7 +260,7 @@ async fn suggestions_and_feedback_become_training_data(Demo(service): Demo) {
     let (status, problem) = report(&service, &event("e-3", outfit.articles()[0].as_str())).await;
     assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/article")), "{problem}");
 
-    let lines = service.get("/feedback/outfits.jsonl").await.text().await.unwrap();
+    let lines = service.get("/feedback/outfits.jsonl").await.text();
     let line: Value = serde_json::from_str(&lines).expect("one line");
     assert_eq!(line["customer"], customer);
     let mut expected: Vec<String> = outfit.articles().iter().map(ToString::to_string).collect();

@@ -5,7 +5,7 @@ use std::{fmt::Write as _, fs, path::Path};
 use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
-use super::{Guarded, Service, header, until};
+use super::{Guarded, Service, until};
 use crate::harness::{apply, contract, on_sqlite};
 
 /// Hats called `a-0`, `a-1` and so on.
@@ -24,8 +24,8 @@ impl Service {
     /// Sends a feed, and gives the import once it has ended.
     pub async fn feed(&self, query: &str, body: impl Into<reqwest::Body>) -> Value {
         let answer = self.post(&format!("/feeds/shop?{query}"), "application/octet-stream", body).await;
-        let (status, path) = (answer.status(), header(&answer, "location").to_owned());
-        let begun: Value = answer.json().await.unwrap();
+        let (status, path) = (answer.status(), answer.header("location").to_owned());
+        let begun: Value = answer.json();
         assert_eq!(status, 202, "{begun:#}");
         assert_eq!(path, format!("/imports/{}", begun["id"]));
         self.end_of(&path).await
@@ -58,10 +58,10 @@ async fn a_feed_is_replaced_merged_and_mirrored(service: Service) {
     assert_eq!(refused["state"], "failed");
     assert!(failure.contains("lacks 2 of the catalogue's 3 articles (67 %)"), "{failure}");
     assert!(failure.ends_with("send mirror_limit=67"), "{failure}");
-    assert_eq!(service.get("/articles/b").await.status(), 200);
+    service.get("/articles/b").is(200).await;
     let mirrored = service.feed("mode=mirror&mirror_limit=67", lacking).await;
     assert_eq!(counts(&mirrored), [0, 1, 0, 2, 0], "{mirrored:#}");
-    assert_eq!(service.get("/articles/b").await.status(), 404);
+    service.get("/articles/b").is(404).await;
     let list = service.json("/imports").await;
     let ids: Vec<&Value> = list["imports"].as_array().unwrap().iter().map(|import| &import["id"]).collect();
     assert_eq!(ids, [&mirrored["id"], &refused["id"], &merged["id"], &import["id"]]);
@@ -104,7 +104,7 @@ async fn a_dry_run_counts_and_stores_nothing(service: Service) {
     let import = service.feed("mode=mirror&mirror_limit=50&dry_run=true", feed.clone()).await;
     assert_eq!((&import["state"], counts(&import)), (&json!("done"), [1, 1, 5, 4, 0]), "{import:#}");
     assert_eq!(service.json("/articles?n=500").await, before);
-    assert_eq!(header(&service.get("/articles/a-1").await, "etag"), header(&version, "etag"));
+    assert_eq!(service.get("/articles/a-1").await.header("etag"), version.header("etag"));
     assert_eq!(service.log(10).await.len(), 1);
     let import = service.feed("mode=mirror&mirror_limit=50", feed).await;
     assert_eq!(counts(&import), [1, 1, 5, 4, 0], "as the dry run said");
@@ -154,15 +154,14 @@ async fn what_cannot_be_imported_is_refused_at_once(service: Service) {
         ("dryrun=true", "id\n", "unknown field `dryrun`"),
     ] {
         let answer = service.post(&format!("/feeds/shop?{query}"), "text/csv", body).await;
-        let (status, problem) = (answer.status(), answer.text().await.unwrap());
+        let (status, problem) = (answer.status(), answer.text());
         assert_eq!(status, 422, "{query}: {problem}");
         assert!(problem.replace("\\\"", "\"").contains(said), "{query}: {problem}");
     }
     for (path, status) in [("/feeds/Shop", 422), ("/feeds/-a", 422), ("/feeds/a.b", 422)] {
         assert_eq!(service.post(path, "text/csv", "id,type\na,hat\n").await.status(), status, "{path}");
     }
-    let form = service.post("/feeds/shop", "multipart/form-data; boundary=x", "--x--").await;
-    assert_eq!(form.status(), 415);
+    service.post("/feeds/shop", "multipart/form-data; boundary=x", "--x--").is(415).await;
     assert_eq!(service.json("/imports").await, json!({"imports": []}));
     for path in ["/imports/1", "/imports/x"] {
         let expected = if path.ends_with('1') { 404 } else { 422 };
@@ -177,9 +176,8 @@ async fn imports_wait_for_each_other(service: Service) {
     let mut other = service.store.import(service.state.clock.now().into()).await.unwrap();
     let mut paths = Vec::new();
     for n in 0..3 {
-        let answer = service.post("/feeds/shop", "text/csv", format!("id,type,n\na,hat,{n}\n")).await;
-        assert_eq!(answer.status(), 202);
-        paths.push(header(&answer, "location").to_owned());
+        let answer = service.post("/feeds/shop", "text/csv", format!("id,type,n\na,hat,{n}\n")).is(202).await;
+        paths.push(answer.header("location").to_owned());
     }
     // Within a moment the first would have begun.
     tokio::time::sleep(std::time::Duration::from_millis(500)).await;
@@ -191,9 +189,9 @@ async fn imports_wait_for_each_other(service: Service) {
             "{import:#}"
         );
     }
-    assert_eq!(service.delete(&paths[1]).await.status(), 202);
+    service.delete(&paths[1]).is(202).await;
     assert_eq!(service.end_of(&paths[1]).await["state"], "cancelled");
-    assert_eq!(service.delete(&paths[1]).await.status(), 409);
+    service.delete(&paths[1]).is(409).await;
     other.leave_out("articles", 0);
     other.commit().await.unwrap();
     for path in [&paths[0], &paths[2]] {
@@ -262,11 +260,11 @@ async fn a_killed_import_is_interrupted(service: Service) {
 async fn the_end_of_the_service_interrupts_imports(service: Service) {
     let other = service.store.import(service.state.clock.now().into()).await.unwrap();
     let answer = service.post("/feeds/shop", "text/csv", "id,type\na,hat\n").await;
-    let path = header(&answer, "location").to_owned();
+    let path = answer.header("location").to_owned();
     service.state.jobs().stop().await;
     let import = service.json(&path).await;
     assert_eq!(import["state"], "interrupted", "{import:#}");
-    assert_eq!(service.post("/feeds/shop", "text/csv", "id,type\na,hat\n").await.status(), 503);
+    service.post("/feeds/shop", "text/csv", "id,type\na,hat\n").is(503).await;
     drop(other);
 }
 
@@ -284,15 +282,15 @@ async fn people_see_what_a_feed_did(service: Service) {
         "{html}"
     );
     assert!(!html.contains("<b>"), "{html}");
-    assert_eq!(analyst.get("/operations/imports/99").await.status(), 404);
+    analyst.get("/operations/imports/99").is(404).await;
     let stylist = service.signed_in(Role::Stylist).await;
-    assert_eq!(stylist.get("/operations/imports").await.status(), 403);
+    stylist.get("/operations/imports").is(403).await;
 }
 
 #[apply(on_sqlite)]
 async fn a_feed_needs_a_key_for_the_catalogue(Guarded(service): Guarded) {
-    assert_eq!(service.post("/feeds/shop", "text/csv", "id,type\na,hat\n").await.status(), 401);
-    assert_eq!(service.get("/imports").await.status(), 401);
+    service.post("/feeds/shop", "text/csv", "id,type\na,hat\n").is(401).await;
+    service.get("/imports").is(401).await;
 }
 
 /// In a mirror, a bad row keeps its article, or that of its variant. Without an id that can be read it keeps all.
@@ -376,7 +374,7 @@ async fn many_are_deleted_at_once(service: Service) {
     let delete = async |path: &str, lines: &str| {
         let answer =
             service.post(&format!("{path}/bulk?mode=delete"), "application/x-ndjson", lines.to_owned()).await;
-        (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+        (answer.status(), answer.json())
     };
     for lines in [
         "{\"id\":\"a-1\"}\n{\"nr\":1}\n",
@@ -393,16 +391,16 @@ async fn many_are_deleted_at_once(service: Service) {
         (200, &json!(2), &json!(1), &json!(0)),
         "{done:#}"
     );
-    assert_eq!(service.get("/articles/a-1").await.status(), 404);
+    service.get("/articles/a-1").is(404).await;
     let (status, done) =
         delete("/customers", "{\"id\":\"Erna\"}\n{\"id\":\"Otto\"}\n{\"id\":\"none\"}\n").await;
     assert_eq!((status, &done["deleted"], &done["absent"]), (200, &json!(2), &json!(1)), "{done:#}");
-    assert_eq!(service.get("/customers/Erna").await.status(), 404);
-    assert_eq!(service.get("/customers/Udo").await.status(), 200);
+    service.get("/customers/Erna").is(404).await;
+    service.get("/customers/Udo").is(200).await;
     let log = service.log(100).await;
     assert_eq!((log[0].action.as_str(), &log[0].details["erased"]), ("customers.bulk", &json!(2)));
     assert!(!format!("{log:?}").contains("Erna"), "{log:?}");
-    assert_eq!(service.get("/outfits/1").await.status(), 404);
+    service.get("/outfits/1").is(404).await;
     // A feed does the same.
     let import = service.feed("mode=delete&dry_run=true", "id\na-3\nnone\n").await;
     assert_eq!(
@@ -410,7 +408,7 @@ async fn many_are_deleted_at_once(service: Service) {
         (&json!(1), &json!(1)),
         "{import:#}"
     );
-    assert_eq!(service.get("/articles/a-3").await.status(), 200);
+    service.get("/articles/a-3").is(200).await;
     service.feed("mode=delete&table=customers", "id\nUdo\n").await;
-    assert_eq!(service.get("/customers/Udo").await.status(), 404);
+    service.get("/customers/Udo").is(404).await;
 }

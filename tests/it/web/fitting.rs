@@ -207,8 +207,7 @@ async fn store_drawn(service: &Service, draws: &mut Draws) -> BTreeMap<String, V
         .map(|article| (article.id.to_string(), draw_article(draws, article.id.as_str(), article.kind())))
         .collect();
     let lines: Vec<String> = articles.values().map(Value::to_string).collect();
-    let stored = service.post("/articles/bulk", "application/x-ndjson", lines.join("\n")).await;
-    assert_eq!(stored.status(), 200);
+    service.post("/articles/bulk", "application/x-ndjson", lines.join("\n")).is(200).await;
     articles
 }
 
@@ -294,7 +293,7 @@ async fn every_way_of_suggesting_leaves_out_what_is_unavailable(Demo(service): D
 
         let customer = format!("drawn-{n}");
         let stored = service.put(&format!("/customers/{customer}"), &json!({"features": features})).await;
-        assert!(stored.status().is_success());
+        assert!(stored.is_ok());
         let mut page = format!("/studio?customer={customer}&slot={}&slot=&slot=&total={total}", outfit[0]);
         for (name, value) in filters.as_object().unwrap() {
             match (name.as_str(), value) {
@@ -363,9 +362,8 @@ async fn suggested_of(service: &Service, types: &[&str], features: &Value) -> Ve
 
 async fn store_all(service: &Service, articles: &[Value]) -> Value {
     let lines: Vec<String> = articles.iter().map(Value::to_string).collect();
-    let stored = service.post("/articles/bulk", "application/x-ndjson", lines.join("\n")).await;
-    assert_eq!(stored.status(), 200);
-    stored.json().await.unwrap()
+    let stored = service.post("/articles/bulk", "application/x-ndjson", lines.join("\n")).is(200).await;
+    stored.json()
 }
 
 #[apply(on_sqlite)]
@@ -447,7 +445,7 @@ async fn sizes_that_no_customer_is_asked_for_are_warned_of(Demo(service): Demo, 
         ),
     ] {
         let stored = service.put("/articles/new-5", &article).await;
-        let stored: Value = stored.json().await.unwrap();
+        let stored: Value = stored.json();
         let warned = |warning: &Value| {
             warning["pointer"] == pointer && warning["detail"].as_str().unwrap().contains(said)
         };
@@ -517,7 +515,7 @@ async fn store_coat(service: &Service, attributes: Value) -> String {
     let mut body = attributes;
     body["type"] = json!("coat");
     let put = service.put(&format!("/articles/{}", coat.id), &body).await;
-    assert_eq!(put.status(), 200, "{}", put.text().await.unwrap());
+    assert_eq!(put.status(), 200, "{}", put.text());
     coat.id.to_string()
 }
 
@@ -624,7 +622,7 @@ async fn stock_that_cannot_be_read_is_refused(service: Service) {
         let body = json!({"type": "coat", "stock": stock});
         let answer = service.put("/articles/a", &body).await;
         assert_eq!(answer.status(), 422, "{body}");
-        let problem: Value = answer.json().await.unwrap();
+        let problem: Value = answer.json();
         assert_eq!(problem["errors"][0]["pointer"], "/stock");
         assert!(problem["errors"][0]["detail"].as_str().unwrap().contains(said), "{problem}");
     }
@@ -635,7 +633,7 @@ async fn stock_that_cannot_be_read_is_refused(service: Service) {
         (json!([]), json!([])),
     ] {
         let body = json!({"type": "coat", "stock": stock});
-        assert!(service.put("/articles/a", &body).await.status().is_success(), "{body}");
+        assert!(service.put("/articles/a", &body).await.is_ok(), "{body}");
         assert_eq!(service.json("/articles/a").await["stock"], stored);
     }
 }

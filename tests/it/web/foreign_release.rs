@@ -101,7 +101,7 @@ async fn a_release_of_the_example_exporter_completes_outfits(db: TestDatabase) {
 
     let articles = fs::read(models.path().join("example/articles.jsonl")).unwrap();
     let brought = service.post("/articles/bulk", "application/x-ndjson", articles).await;
-    assert_eq!(brought.json::<Value>().await.unwrap()["added"], 24);
+    assert_eq!(brought.json()["added"], 24);
     let activated = service.ask_ok("/releases/example/activate", &json!({})).await;
     assert_eq!((&activated["release"], &activated["default_method"]), (&json!("example"), &json!("c")));
     let personal: Vec<&Value> =
@@ -164,7 +164,7 @@ async fn a_method_may_have_a_name_of_its_own(db: TestDatabase) {
     // It takes part in experiments, feedback, and side by side.
     let arms = json!([{"name": "a", "method": "none", "share": 1}, {"name": "b", "method": "two-towers", "share": 1}]);
     let experiment = json!({"arms": arms, "state": "running"});
-    assert_eq!(service.put("/experiments/towers", &experiment).await.status(), 201);
+    service.put("/experiments/towers", &experiment).is(201).await;
     let article = &named["blanks"][0]["suggestions"][0]["article"]["id"];
     let event = json!({"id": "e-1", "completion_id": named["completion_id"], "kind": "accepted", "slot": 1,
                        "article": article});

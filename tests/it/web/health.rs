@@ -13,14 +13,14 @@ use atelier_core::domain::Timestamp;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{Demo, Service, header, until};
+use super::{Demo, Service, until};
 use crate::harness::{Kind, TestDatabase, apply, contract, on_sqlite};
 
 #[apply(contract)]
 async fn a_service_is_alive_and_ready(Demo(service): Demo, db: TestDatabase) {
-    let alive: Value = service.get("/livez").await.json().await.unwrap();
+    let alive: Value = service.get("/livez").await.json();
     assert_eq!(alive, json!({"status": "alive"}));
-    let ready: Value = service.get("/readyz").await.json().await.unwrap();
+    let ready: Value = service.get("/readyz").await.json();
     assert_eq!(ready["status"], "ready");
     assert_eq!(ready["database"], if db.kind == Kind::Sqlite { "SQLite" } else { "Postgres" });
     assert!(ready["onnx_runtime"].as_str().unwrap().starts_with("ORT Build Info"), "{ready}");
@@ -30,7 +30,7 @@ async fn a_service_is_alive_and_ready(Demo(service): Demo, db: TestDatabase) {
     let without = Service::start(&db).await;
     let answer = without.get("/readyz").await;
     assert_eq!(answer.status(), 503, "no release is live");
-    let problem: Value = answer.json().await.unwrap();
+    let problem: Value = answer.json();
     assert_eq!(problem["code"], "no-release");
 }
 
@@ -39,13 +39,13 @@ async fn a_service_without_a_database_is_not_ready(Demo(service): Demo) {
     service.store.close().await;
     until!(service.get("/readyz").await.status() == 503);
     let answer = service.get("/readyz").await;
-    assert_eq!(header(&answer, "retry-after"), "1");
-    let problem: Value = answer.json().await.unwrap();
+    assert_eq!(answer.header("retry-after"), "1");
+    let problem: Value = answer.json();
     assert_eq!(problem["code"], "unavailable");
     let detail =
         "the database does not answer: requests that need it are refused without waiting (breaker open)";
     assert_eq!(problem["detail"], detail, "no internals");
-    let metrics = service.get("/metrics").await.text().await.unwrap();
+    let metrics = service.get("/metrics").await.text();
     assert!(metrics.contains("\natelier_database_breaker_open 1\n"), "{metrics}");
     assert_eq!(service.get("/livez").await.status(), 200, "still alive");
 }
@@ -135,7 +135,7 @@ async fn a_busy_service_is_alive_and_ready(Demo(service): Demo) {
 
 #[apply(on_sqlite)]
 async fn requests_in_progress_are_finished(service: Service) {
-    assert_eq!(service.get("/livez").await.status(), 200);
+    service.get("/livez").is(200).await;
     let (url, http) = (service.url.clone(), service.http.clone());
     service.stop().await;
     assert!(http.get(format!("{url}/livez")).send().await.is_err(), "the port is closed");

@@ -4,7 +4,7 @@ use atelier::{completion::tickets::read_recorded, releases::routing::Holdout};
 use atelier_core::domain::{Customer, Role, RuleName};
 use serde_json::{Value, json};
 
-use super::{Demo, Service, feedback::report, header, rows};
+use super::{Demo, Service, feedback::report, rows};
 use crate::{
     cli::complete::Parts,
     harness::{TestDatabase, apply, on_sqlite},
@@ -32,7 +32,7 @@ fn ids(answer: &Value) -> Vec<&str> {
 
 impl Service {
     async fn hold_out(&self, share: f64) {
-        assert_eq!(self.put("/holdout", &json!({"share": share})).await.status(), 200);
+        self.put("/holdout", &json!({"share": share})).is(200).await;
     }
 
     /// Reports what happened to the first suggestion.
@@ -54,8 +54,8 @@ async fn a_holdout_shows_what_a_rule_changes(db: TestDatabase) {
     let best = |answer: &Value| ids(answer)[0].to_owned();
     let rule = |articles: Value| json!({"effect": "exclude", "articles": articles, "state": "active"});
     let gone = rule(json!({"ids": [best(&first), best(&second)]}));
-    assert_eq!(service.put("/rules/gone", &gone).await.status(), 201);
-    assert_eq!(service.put("/rules/bags", &rule(json!({"types": ["bag"]}))).await.status(), 201);
+    service.put("/rules/gone", &gone).is(201).await;
+    service.put("/rules/bags", &rule(json!({"types": ["bag"]}))).is(201).await;
     // Without a holdout rules apply to all, and nothing is counted.
     let answer = ask(&held_out).await;
     assert!(best(&answer) != best(&first) && answer.get("held_out").is_none(), "{answer}");
@@ -107,10 +107,10 @@ async fn a_holdout_shows_what_a_rule_changes(db: TestDatabase) {
         ([0; 4], &Value::Null),
         "no bag is asked for"
     );
-    assert_eq!(service.get("/rules/never/effect").await.status(), 404);
+    service.get("/rules/never/effect").is(404).await;
     // The customers are erased, and the counts stay.
     for customer in [&held_out, &other] {
-        assert_eq!(service.delete(&format!("/customers/{customer}")).await.status(), 204);
+        service.delete(&format!("/customers/{customer}")).is(204).await;
     }
     assert_eq!(service.json("/rules/gone/effect").await["acceptance_gain"], *gain);
 
@@ -125,7 +125,7 @@ async fn offline_runs_and_product_pages_know_the_holdout(db: TestDatabase) {
     let [held_out, other] = customers();
     service.hold_out(0.5).await;
     let rule = json!({"effect": "exclude", "articles": {"price": {"min": 0}}, "state": "active"});
-    assert_eq!(service.put("/rules/all", &rule).await.status(), 201);
+    service.put("/rules/all", &rule).is(201).await;
     for (customer, is_held_out) in [(held_out, true), (other, false)] {
         let parts = Parts::new();
         parts.put(
@@ -144,16 +144,13 @@ async fn offline_runs_and_product_pages_know_the_holdout(db: TestDatabase) {
 #[apply(on_sqlite)]
 async fn a_merchandiser_sets_the_holdout_and_sees_what_rules_change(Demo(service): Demo) {
     let rule = json!({"effect": "boost", "factor": 2, "articles": {"types": ["coat"]}, "state": "active"});
-    assert_eq!(service.put("/rules/coats", &rule).await.status(), 201);
+    service.put("/rules/coats", &rule).is(201).await;
     let browser = service.signed_in(Role::Merchandiser).await;
     assert!(!browser.page("/merchandising").await.contains("Last 30 days"));
-    let answer = browser.post("/merchandising/holdout", &[("percent", "60")]).await;
-    assert_eq!(answer.status(), 422);
-    assert!(
-        answer.text().await.unwrap().contains("a holdout is from 0 to 50 % of the customers, found 60 %")
-    );
+    let answer = browser.post("/merchandising/holdout", &[("percent", "60")]).is(422).await;
+    assert!(answer.text().contains("a holdout is from 0 to 50 % of the customers, found 60 %"));
     let answer = browser.post("/merchandising/holdout", &[("percent", "50")]).await;
-    assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, "/merchandising"));
+    assert_eq!((answer.status(), answer.header("location")), (303, "/merchandising"));
     let html = browser.page("/merchandising").await;
     assert!(
         html.contains("Last 30 days") && html.contains("id=\"percent\"") && html.contains("value=\"50\""),

@@ -2,6 +2,7 @@
 
 use atelier::people::RequireKey;
 use atelier_core::domain::Role;
+use reqwest::Method;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tokio::{
@@ -40,11 +41,11 @@ async fn the_demo_needs_no_key_and_says_so(db: TestDatabase) {
     {
         let admin = service.signed_in(Role::Admin).await;
         for path in ["/sign-in", "/sign-in/gone", "/docs", "/docs/problems", "/nowhere", "/shared/gone"] {
-            let page = service.page(path).await.text().await.unwrap();
+            let page = service.page(path).await.text();
             assert_eq!(page.matches(BANNER).count(), usize::from(is_demo), "{path}: {page}");
         }
         for path in ["/operations", "/access/keys", "/nowhere"] {
-            let page = admin.get(path).await.text().await.unwrap();
+            let page = admin.get(path).await.text();
             assert_eq!(page.matches(BANNER).count(), usize::from(is_demo), "{path}: {page}");
         }
         assert_eq!(admin.page("/access/keys").await.contains("The demo needs none."), is_demo);
@@ -52,8 +53,7 @@ async fn the_demo_needs_no_key_and_says_so(db: TestDatabase) {
         assert_eq!(service.get("/articles").await.status(), status);
         // Neither rows nor a key end the demo.
         assert_eq!(service.post("/articles/bulk", BULK, lines(30)).await.status(), status);
-        let made = admin.post("/access/keys", &[("label", "Shop"), ("scope", "catalogue")]).await;
-        assert_eq!(made.status(), 200);
+        admin.post("/access/keys", &[("label", "Shop"), ("scope", "catalogue")]).is(200).await;
         assert_eq!(service.get("/articles").await.status(), status);
         if is_demo {
             assert_eq!(service.json("/readyz").await["demo"], true);
@@ -73,7 +73,7 @@ async fn a_full_demo_says_how_to_start_a_shop(db: TestDatabase) {
     let before = service.store.articles().count().await.unwrap();
     let answer = service.post("/articles/bulk", BULK, lines(2001)).await;
     assert_eq!(answer.status(), StatusCode::FORBIDDEN);
-    let problem: Value = answer.json().await.unwrap();
+    let problem: Value = answer.json();
     assert_eq!(problem["code"], "demo-full");
     let detail = problem["detail"].as_str().unwrap();
     assert!(
@@ -85,11 +85,11 @@ async fn a_full_demo_says_how_to_start_a_shop(db: TestDatabase) {
         let answer = service.post("/articles/bulk", BULK, lines(2000)).await;
         assert_eq!(answer.status(), 200, "rows that are there are not new ones");
     }
-    assert_eq!(service.put("/articles/more", &coat).await.status(), 403);
-    assert_eq!(service.put("/articles/new-7", &json!({"type": "boots"})).await.status(), 200);
-    assert_eq!(service.put("/customers/c-new", &json!({"features": {}})).await.status(), 201);
-    assert_eq!(service.delete("/articles/new-7").await.status(), 204);
-    assert_eq!(service.put("/articles/more", &coat).await.status(), 201);
+    service.put("/articles/more", &coat).is(403).await;
+    service.put("/articles/new-7", &json!({"type": "boots"})).is(200).await;
+    service.put("/customers/c-new", &json!({"features": {}})).is(201).await;
+    service.delete("/articles/new-7").is(204).await;
+    service.put("/articles/more", &coat).is(201).await;
 }
 
 #[apply(on_sqlite)]
@@ -161,21 +161,21 @@ async fn pages_of_other_sites_need_a_key(service: Service) {
     ] {
         // Neither a body nor a media type: what any page can send without asking first.
         for path in ["/releases/nowhere/activate", "/articles/bulk", "/complete"] {
-            let mut request = service.http.post(format!("{ours}{path}")).header("content-type", "text/plain");
+            let mut request = service.call(Method::POST, path).header("content-type", "text/plain");
             for (name, value) in &headers {
                 request = request.header(*name, value);
             }
-            let answer = request.send().await.unwrap();
+            let answer = request.await;
             assert_eq!(answer.status() != 401, admitted, "{path} {headers:?}: {}", answer.status());
             if !admitted {
-                let detail = answer.json::<Value>().await.unwrap()["detail"].to_string();
+                let detail = answer.json()["detail"].to_string();
                 assert!(detail.contains("a page of another site"), "{detail}");
             }
         }
     }
     let read = async |header: &'static str, value: &'static str| {
-        let request = service.http.get(format!("{ours}/articles")).header(header, value);
-        request.send().await.unwrap().status().as_u16()
+        let request = service.get("/articles").header(header, value);
+        request.await.status()
     };
     assert_eq!(read("origin", "https://evil.example").await, 401, "a script of another site");
     assert_eq!(read("referer", "https://evil.example/").await, 200, "a link on another site");

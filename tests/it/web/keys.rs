@@ -11,11 +11,11 @@ use atelier::{
     platform::db::{Actor, Name},
 };
 use atelier_core::domain::{CustomerId, Role, Timestamp};
-use reqwest::{Method, Response};
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Demo, Guarded, Service, header, until};
-use crate::harness::{TestDatabase, apply, on_sqlite};
+use super::{Demo, Guarded, Service, until};
+use crate::harness::{Answer, Call, TestDatabase, apply, on_sqlite};
 
 fn now() -> Timestamp {
     SystemTime::now().into()
@@ -28,14 +28,13 @@ async fn issue(service: &Service, scopes: &[Scope]) -> (String, ApiKey) {
     (key.as_str().to_owned(), kept)
 }
 
-async fn send(service: &Service, method: Method, path: &str, key: &str) -> Response {
-    let request = service.http.request(method, format!("{}{path}", service.url));
-    request.header("authorization", format!("Bearer {key}")).json(&json!({})).send().await.unwrap()
+fn send(service: &Service, method: Method, path: &str, key: &str) -> Call {
+    service.call(method, path).key(key).json(json!({}))
 }
 
-async fn problem(answer: Response) -> Value {
-    assert_eq!(header(&answer, "content-type"), "application/problem+json");
-    answer.json().await.unwrap()
+fn problem(answer: &Answer) -> Value {
+    assert_eq!(answer.header("content-type"), "application/problem+json");
+    answer.json()
 }
 
 #[apply(on_sqlite)]
@@ -45,19 +44,19 @@ async fn without_a_key_only_health_and_docs_answer(Guarded(service): Guarded) {
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             let by = Method::from_bytes(method.to_ascii_uppercase().as_bytes()).unwrap();
-            let url = format!("{}{}", service.url, path.replace("{id}", "1").replace("{name}", "demo"));
-            let answer = service.http.request(by, url).send().await.unwrap();
+            let path_of_one = path.replace("{id}", "1").replace("{name}", "demo");
+            let answer = service.call(by, path_of_one).await;
             if operation["security"].is_null() {
                 assert_ne!(answer.status(), 401, "{method} {path}");
                 open.push(path.as_str());
                 continue;
             }
             assert_eq!(answer.status(), 401, "{method} {path}");
-            assert_eq!(header(&answer, "www-authenticate"), "Bearer realm=\"atelier\"");
+            assert_eq!(answer.header("www-authenticate"), "Bearer realm=\"atelier\"");
             let security = operation["security"].as_array().unwrap();
             let scopes: Vec<&str> = security.iter().filter_map(|one| one["bearer"][0].as_str()).collect();
             let scope = scopes.join(" or ");
-            let problem = problem(answer).await;
+            let problem = problem(&answer);
             assert_eq!(problem["code"], "key");
             let said = format!(
                 "an API key with the scope {scope} is required: send it as `Authorization: Bearer atl_"
@@ -69,9 +68,9 @@ async fn without_a_key_only_health_and_docs_answer(Guarded(service): Guarded) {
         ["/docs", "/docs/problems", "/docs/{name}", "/livez", "/llms.txt", "/openapi.json", "/readyz"];
     assert_eq!(open, expected);
     // Pages redirect to the sign-in; unknown paths stay unknown.
-    assert_eq!(service.page("/sign-in").await.status(), 200);
-    assert_eq!(service.get("/nothing").await.status(), 404);
-    let head = service.http.head(format!("{}/methods", service.url)).send().await.unwrap();
+    service.page("/sign-in").is(200).await;
+    service.get("/nothing").is(404).await;
+    let head = service.call(Method::HEAD, "/methods").await;
     assert_eq!(head.status(), 401, "a HEAD needs the scope of a GET");
 }
 
@@ -199,7 +198,7 @@ async fn a_key_opens_what_its_scopes_name(Guarded(service): Guarded) {
         let (key, _) = issue(&service, &[held]).await;
         for (id, method, path) in &operations {
             let answer = send(&service, method.clone(), path, &key).await;
-            let status = answer.status().as_u16();
+            let status = answer.status();
             let opening =
                 OPENS.iter().filter(|(_, opened)| opened.contains(&id.as_str())).map(|(scope, _)| *scope);
             let opening: Vec<Scope> = opening.collect();
@@ -212,8 +211,8 @@ async fn a_key_opens_what_its_scopes_name(Guarded(service): Guarded) {
                 .map(|between| opening.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(between));
             let challenge =
                 format!("Bearer realm=\"atelier\", error=\"insufficient_scope\", scope=\"{scopes}\"");
-            assert_eq!(header(&answer, "www-authenticate"), challenge);
-            let problem = problem(answer).await;
+            assert_eq!(answer.header("www-authenticate"), challenge);
+            let problem = problem(&answer);
             let said = format!(
                 "an API key with the scope {names} is required, this one has {held}; ask an admin for another"
             );
@@ -221,13 +220,10 @@ async fn a_key_opens_what_its_scopes_name(Guarded(service): Guarded) {
         }
     }
     let (both, _) = issue(&service, &[Scope::Catalogue, Scope::Metrics]).await;
-    let as_header = service.http.get(format!("{}/articles", service.url)).header("x-api-key", &both);
-    assert_eq!(as_header.send().await.unwrap().json::<Value>().await.unwrap()["items"], json!([]));
-    let head = service
-        .http
-        .head(format!("{}/metrics", service.url))
-        .header("authorization", format!("bearer {both}"));
-    assert_eq!(head.send().await.unwrap().status(), 200, "the scheme is case-insensitive");
+    let as_header = service.get("/articles").header("x-api-key", &both);
+    assert_eq!(as_header.await.json()["items"], json!([]));
+    let head = service.call(Method::HEAD, "/metrics").header("authorization", format!("bearer {both}"));
+    assert_eq!(head.await.status(), 200, "the scheme is case-insensitive");
 }
 
 #[apply(on_sqlite)]
@@ -237,24 +233,21 @@ async fn a_wrong_key_is_refused_wherever_it_is_sent(service: Service) {
     for wrong in ["", "x", "atl_", &never_given, &"x".repeat(9000)] {
         let answer = send(&service, Method::GET, "/articles", wrong).await;
         assert_eq!(answer.status(), 401, "{wrong}");
-        let challenge = header(&answer, "www-authenticate").to_owned();
+        let challenge = answer.header("www-authenticate").to_owned();
         assert_eq!(challenge, "Bearer realm=\"atelier\", error=\"invalid_token\"");
-        let text = answer.text().await.unwrap();
+        let text = answer.text();
         assert!(text.contains("the API key is unknown, has expired or was revoked"), "{text}");
         assert!(wrong.is_empty() || wrong == "x" || !text.contains(wrong), "the key is not repeated: {text}");
-        let request = service.http.get(format!("{}/articles", service.url)).header("x-api-key", wrong);
-        assert_eq!(request.send().await.unwrap().status(), 401, "{wrong}");
+        let request = service.get("/articles").header("x-api-key", wrong);
+        assert_eq!(request.await.status(), 401, "{wrong}");
     }
-    let latin = reqwest::header::HeaderValue::from_bytes(b"\xe4").unwrap();
-    let request = service.http.get(format!("{}/articles", service.url)).header("x-api-key", latin);
-    assert_eq!(request.send().await.unwrap().status(), 401);
+    service.get("/articles").header("x-api-key", b"\xe4").is(401).await;
     // A proxy's credentials are not a key.
-    let basic = service.http.get(format!("{}/articles", service.url)).header("authorization", "Basic eDp5");
-    assert_eq!(basic.send().await.unwrap().status(), 200);
+    service.get("/articles").header("authorization", "Basic eDp5").is(200).await;
     assert_eq!(send(&service, Method::GET, "/livez", "x").await.status(), 200, "no key is requested");
-    let browser = service.http.get(format!("{}/articles", service.url)).header("accept", "text/html");
-    let page = browser.header("x-api-key", "x").send().await.unwrap();
-    assert!(page.text().await.unwrap().contains("<h1>API key required</h1>"));
+    let browser = service.get("/articles").header("accept", "text/html");
+    let page = browser.header("x-api-key", "x").await;
+    assert!(page.text().contains("<h1>API key required</h1>"));
 }
 
 #[apply(on_sqlite)]
@@ -265,18 +258,18 @@ async fn a_key_ends_when_it_expires_or_is_revoked(Guarded(service): Guarded) {
         access.issue_key(&label, &Opens::Scopes(Scope::ALL.to_vec()), Some(hour), now()).await.unwrap();
     assert!(access.key(&short, now()).await.unwrap().is_some());
     assert!(access.key(&short, now() + hour).await.unwrap().is_none());
-    assert_eq!(send(&service, Method::GET, "/articles", short.as_str()).await.status(), 200);
+    send(&service, Method::GET, "/articles", short.as_str()).is(200).await;
     service.store.api_keys().revoke(kept.id, now()).await.unwrap();
-    assert_eq!(send(&service, Method::GET, "/articles", short.as_str()).await.status(), 401);
+    send(&service, Method::GET, "/articles", short.as_str()).is(401).await;
 }
 
 #[apply(on_sqlite)]
 async fn changes_are_audited_with_the_key(Demo(service): Demo) {
     let (key, kept) = issue(&service, &[Scope::Catalogue, Scope::Admin]).await;
     let send = async |method: Method, path: &str, body: Value| {
-        let request = service.http.request(method, format!("{}{path}", service.url)).json(&body);
-        let answer = request.header("x-api-key", &key).send().await.unwrap();
-        assert!(answer.status().is_success(), "{path}: {}", answer.text().await.unwrap());
+        let request = service.call(method, path).json(&body);
+        let answer = request.header("x-api-key", &key).await;
+        assert!(answer.is_ok(), "{path}: {}", answer.text());
     };
     let coat = json!({"type": "coat"});
     send(Method::PUT, "/articles/new", coat.clone()).await;
@@ -291,8 +284,8 @@ async fn changes_are_audited_with_the_key(Demo(service): Demo) {
     send(Method::PUT, "/routing", json!({"default_method": "np"})).await;
     // Callers on the same machine need no key.
     let lines = "{\"id\": \"noor\", \"features\": {}}\n";
-    assert_eq!(service.post("/customers/bulk", "application/x-ndjson", lines).await.status(), 200);
-    assert_eq!(service.post("/customers/bulk", "application/x-ndjson", lines).await.status(), 200);
+    service.post("/customers/bulk", "application/x-ndjson", lines).is(200).await;
+    service.post("/customers/bulk", "application/x-ndjson", lines).is(200).await;
 
     let log = service.log(20).await;
     let by_key = Actor::Key(kept.id);
@@ -365,9 +358,9 @@ async fn a_key_over_its_rate_limit_is_refused(db: TestDatabase) {
         }
     }
     let refused = refused.expect("fifty requests come faster than two a second");
-    let wait: u64 = header(&refused, "retry-after").parse().unwrap();
+    let wait: u64 = refused.header("retry-after").parse().unwrap();
     assert_eq!(wait, 1, "half a second, rounded up");
-    let problem = problem(refused).await;
+    let problem = problem(&refused);
     assert_eq!(problem["code"], "too-fast");
     assert_eq!(problem["detail"], "this API key sent more than 2 requests in a second");
     assert_eq!(
@@ -375,9 +368,9 @@ async fn a_key_over_its_rate_limit_is_refused(db: TestDatabase) {
         200,
         "another key has its own limit"
     );
-    assert_eq!(service.get("/livez").await.status(), 200);
+    service.get("/livez").is(200).await;
     tokio::time::sleep(Duration::from_secs(wait)).await;
-    assert_eq!(send(&service, Method::GET, "/customers", &key).await.status(), 200);
+    send(&service, Method::GET, "/customers", &key).is(200).await;
 }
 
 #[apply(on_sqlite)]
@@ -387,7 +380,7 @@ async fn every_operation_counts_for_its_keys_rate(db: TestDatabase) {
     for (id, method, path) in guarded_operations(&service).await {
         let mut statuses = Vec::new();
         for _ in 0..3 {
-            statuses.push(send(&service, method.clone(), &path, &key).await.status().as_u16());
+            statuses.push(send(&service, method.clone(), &path, &key).await.status());
         }
         assert!(statuses.contains(&429), "{id}: {statuses:?}");
     }
@@ -397,22 +390,22 @@ async fn every_operation_counts_for_its_keys_rate(db: TestDatabase) {
 async fn a_key_used_before_works_without_the_database(Guarded(service): Guarded) {
     let (used, _) = issue(&service, &[Scope::Metrics]).await;
     let (unused, _) = issue(&service, &[Scope::Metrics]).await;
-    assert_eq!(send(&service, Method::GET, "/metrics", &used).await.status(), 200);
+    send(&service, Method::GET, "/metrics", &used).is(200).await;
     service.store.close().await;
-    assert_eq!(send(&service, Method::GET, "/metrics", &used).await.status(), 200);
-    assert_eq!(send(&service, Method::GET, "/metrics", &unused).await.status(), 503);
+    send(&service, Method::GET, "/metrics", &used).is(200).await;
+    send(&service, Method::GET, "/metrics", &unused).is(503).await;
 }
 
 #[apply(on_sqlite)]
 async fn a_session_opens_no_api_and_a_key_no_page(Guarded(service): Guarded) {
     let admin = service.signed_in(Role::Admin).await;
-    assert_eq!(admin.get("/access").await.status(), 200);
-    assert_eq!(admin.get("/articles").await.status(), 401);
+    admin.get("/access").is(200).await;
+    admin.get("/articles").is(401).await;
     let (key, _) = issue(&service, &Scope::ALL).await;
-    assert_eq!(send(&service, Method::GET, "/articles", &key).await.status(), 200);
+    send(&service, Method::GET, "/articles", &key).is(200).await;
     for header in ["x-api-key", "cookie"] {
         let value = if header == "cookie" { format!("atelier_session={key}") } else { key.clone() };
-        let page = super::browser().get(format!("{}/access", service.url)).header(header, value);
-        assert_eq!(page.send().await.unwrap().status(), 303, "{header}");
+        let page = service.get("/access").header(header, value);
+        assert_eq!(page.await.status(), 303, "{header}");
     }
 }

@@ -1,9 +1,9 @@
 //! `/looks`, and `/articles/{id}/looks`.
 
-use reqwest::{Method, Response};
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Demo, Service, header};
+use super::{Demo, Service};
 use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 /// A blouse, a coat, trousers and ballerinas.
@@ -18,7 +18,7 @@ fn look(more: &Value) -> Value {
 impl Service {
     async fn look(&self, name: &str, body: &Value) -> Value {
         let answer = self.put(&format!("/looks/{name}"), body).await;
-        let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap());
+        let (status, text) = (answer.status(), answer.text());
         assert!([200, 201].contains(&status), "{body}: {text}");
         serde_json::from_str(&text).unwrap()
     }
@@ -29,8 +29,8 @@ impl Service {
     }
 
     async fn sell_out(&self, article: &str) {
-        let request = self.http.patch(format!("{}/articles/{article}", self.url));
-        assert_eq!(request.json(&json!({"in_stock": false})).send().await.unwrap().status(), 200);
+        let request = self.call(Method::PATCH, format!("/articles/{article}"));
+        request.json(&json!({"in_stock": false})).is(200).await;
     }
 }
 
@@ -50,37 +50,31 @@ fn names(looks: &[Value]) -> Vec<&str> {
 #[apply(contract)]
 async fn looks_are_stored_changed_and_deleted(Demo(service): Demo) {
     let body = look(&json!({"ends_at": "2099-01-01T00:00:00+01:00", "tags": ["office"], "order": 2}));
-    let added = service.put("/looks/Autumn%20office", &body).await;
-    assert_eq!(added.status(), 201);
-    let version = header(&added, "etag").to_owned();
-    let added: Value = added.json().await.unwrap();
+    let added = service.put("/looks/Autumn%20office", &body).is(201).await;
+    let version = added.header("etag").to_owned();
+    let added: Value = added.json();
     assert_eq!(added["warnings"], json!([]));
     assert_eq!(added["look"]["ends_at"], "2098-12-31T23:00:00Z", "in UTC");
     let read = service.get("/looks/Autumn%20office").await;
-    assert_eq!(header(&read, "etag"), version);
-    assert_eq!(read.json::<Value>().await.unwrap(), added["look"]);
-    let again = service.http.get(format!("{}/looks/Autumn%20office", service.url));
-    assert_eq!(again.header("if-none-match", &version).send().await.unwrap().status(), 304);
-    let patch = async |change: Value, version: &str| -> Response {
-        let url = format!("{}/looks/Autumn%20office", service.url);
-        let request = service.http.request(Method::PATCH, url).json(&change).header("if-match", version);
-        request.send().await.unwrap()
-    };
-    let changed = patch(json!({"state": "draft", "tags": null}), &version).await;
-    assert_eq!(changed.status(), 200);
-    let changed: Value = changed.json().await.unwrap();
+    assert_eq!(read.header("etag"), version);
+    assert_eq!(read.json(), added["look"]);
+    let again = service.get("/looks/Autumn%20office");
+    again.header("if-none-match", &version).is(304).await;
+    let patch =
+        |change, version: &str| service.patch("/looks/Autumn%20office", &change).header("if-match", version);
+    let changed = patch(json!({"state": "draft", "tags": null}), &version).ok().await;
     assert_eq!((&changed["look"]["state"], changed["look"].get("tags")), (&json!("draft"), None));
     assert_eq!(patch(json!({"state": "published"}), &version).await.status(), 412, "it has changed");
     let tried = service.put("/looks/tried?dry_run=true", &body).await;
-    assert!(tried.status().is_client_error(), "looks have no trial: {}", tried.status());
+    assert!(tried.is_refused(), "looks have no trial: {}", tried.status());
     assert_eq!(service.get("/looks/tried").await.status(), 404, "so nothing is stored");
     service.look("b", &json!({"articles": ["a-00134", "unheard-of"]})).await;
     let page = service.json("/looks?n=1").await;
     assert_eq!(page["items"][0]["name"], "Autumn office");
     let next = service.json(&format!("/looks?cursor={}", page["next_cursor"].as_str().unwrap())).await;
     assert_eq!((&next["items"][0]["name"], next["items"].as_array().unwrap().len()), (&json!("b"), 1));
-    assert_eq!(service.delete("/looks/b").await.status(), 204);
-    assert_eq!(service.delete("/looks/b").await.status(), 404);
+    service.delete("/looks/b").is(204).await;
+    service.delete("/looks/b").is(404).await;
     let log = service.log(4).await;
     let actions: Vec<&str> = log.iter().map(|entry| entry.action.as_str()).collect();
     assert_eq!(actions, ["look.delete", "look.put", "look.put", "look.put"]);
@@ -97,7 +91,7 @@ async fn looks_are_stored_changed_and_deleted(Demo(service): Demo) {
     ] {
         let answer = service.put("/looks/wrong", &look(&wrong)).await;
         assert_eq!(answer.status(), 422, "{wrong}");
-        let problem: Value = answer.json().await.unwrap();
+        let problem: Value = answer.json();
         assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
     }
 }
@@ -132,7 +126,7 @@ async fn a_product_page_shows_published_looks_then_outfits(Demo(service): Demo) 
     assert_eq!(names(&service.looks_with("a-00134", "n=1").await), ["first"]);
     assert_eq!(names(&service.looks_with("a-01243", "n=1").await), ["second"]);
     // For a customer, and within a total.
-    assert_eq!(service.put("/customers/him", &json!({"features": {"gender": "male"}})).await.status(), 201);
+    service.put("/customers/him", &json!({"features": {"gender": "male"}})).is(201).await;
     let his = service.looks_with("a-00134", "customer=him&n=9").await;
     assert!(!names(&his).contains(&"second"), "its articles are women's: {:?}", names(&his));
     let cheap = service.looks_with("a-00134", "total_max=110&n=9").await;
@@ -151,7 +145,7 @@ async fn a_product_page_shows_published_looks_then_outfits(Demo(service): Demo) 
     for wrong in ["n=17", "n=0", "total_max=-1", "customer=nobody", "size=3"] {
         assert_eq!(service.get(&format!("/articles/a-00134/looks?{wrong}")).await.status(), 422, "{wrong}");
     }
-    assert_eq!(service.get("/articles/none/looks").await.status(), 404);
+    service.get("/articles/none/looks").is(404).await;
 }
 
 #[apply(on_sqlite)]
@@ -186,11 +180,11 @@ async fn rules_and_stock_hold_in_looks_on_every_replica(db: TestDatabase) {
     }
     // What a rule excludes or keeps apart is not shown.
     let never = json!({"effect": "never-together", "articles": {"ids": ["a-00568"]}, "others": {"ids": ["a-00259"]}, "state": "active"});
-    assert_eq!(service.put("/rules/never", &never).await.status(), 201);
+    service.put("/rules/never", &never).is(201).await;
     assert_eq!(names(&service.looks_with("a-00134", "n=1").await), ["-"]);
-    assert_eq!(service.delete("/rules/never").await.status(), 204);
+    service.delete("/rules/never").is(204).await;
     let gone = json!({"effect": "exclude", "articles": {"ids": ["a-00259"]}, "state": "active"});
-    assert_eq!(service.put("/rules/gone", &gone).await.status(), 201);
+    service.put("/rules/gone", &gone).is(201).await;
     let looks = service.looks_with("a-00134", "n=1").await;
     assert_eq!(looks[0]["articles"][3]["replaces"], "a-00259", "{looks:?}");
     for article in ["a-00568", "a-00259"] {
@@ -202,32 +196,26 @@ async fn rules_and_stock_hold_in_looks_on_every_replica(db: TestDatabase) {
 #[apply(on_sqlite)]
 async fn answers_for_everybody_are_cached(Demo(service): Demo) {
     let first = service.get("/articles/a-00134/looks").await;
-    let tag = header(&first, "etag").to_owned();
-    assert!(header(&first, "cache-control").starts_with("public, max-age="), "{first:?}");
-    let (first, again) = (first.text().await.unwrap(), service.get("/articles/a-00134/looks").await);
-    assert_eq!(again.text().await.unwrap(), first, "the same completion ids");
-    let ask = async |query: &str, tag: &str| {
-        let request = service.http.get(format!("{}/articles/a-00134/looks{query}", service.url));
-        request.header("if-none-match", tag).send().await.unwrap()
+    let tag = first.header("etag").to_owned();
+    assert!(first.header("cache-control").starts_with("public, max-age="), "{first:?}");
+    let (first, again) = (first.text(), service.get("/articles/a-00134/looks").await);
+    assert_eq!(again.text(), first, "the same completion ids");
+    let ask = |query: &str, tag: &str| {
+        service.get(format!("/articles/a-00134/looks{query}")).header("if-none-match", tag)
     };
-    assert_eq!(ask("", &tag).await.status(), 304);
+    ask("", &tag).is(304).await;
     let own = service.get("/articles/a-00134/looks?customer=c-000010").await;
-    assert_eq!(header(&own, "cache-control"), "private, no-cache");
-    assert_eq!(ask("?customer=c-000010", header(&own, "etag")).await.status(), 304, "though its ids differ");
+    assert_eq!(own.header("cache-control"), "private, no-cache");
+    assert_eq!(ask("?customer=c-000010", own.header("etag")).await.status(), 304, "though its ids differ");
     service.look("new", &look(&json!({}))).await;
-    let changed = ask("", &tag).await;
-    assert_eq!(changed.status(), 200);
-    let changed: Value = changed.json().await.unwrap();
+    let changed = ask("", &tag).ok().await;
     assert_eq!(changed["looks"][0]["look"], "new");
     // An answer ends with a look's time.
     let soon = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() + 1500;
     let soon = atelier_core::util::calendar::moment(i64::try_from(soon).unwrap(), 1000, true);
     service.look("new", &look(&json!({"ends_at": soon}))).await;
     let until = service.get("/articles/a-00134/looks").await;
-    assert!(
-        ["public, max-age=0", "public, max-age=1"].contains(&header(&until, "cache-control")),
-        "{until:?}"
-    );
+    assert!(["public, max-age=0", "public, max-age=1"].contains(&until.header("cache-control")), "{until:?}");
     super::until!(names(&service.looks_with("a-00134", "").await) == ["-"; 3]);
     // Feedback on a published look is the look's, on the others the method's.
     service.look("new", &look(&json!({}))).await;
@@ -253,16 +241,10 @@ async fn totals_are_of_the_variants_that_the_customer_needs(Demo(service): Demo)
         {"id": "v-s", "size": "S", "price": 50.1, "stock": 3}, {"id": "v-m", "size": "M", "price": 10.1, "stock": 3},
     ]);
     let blouse = json!({"type": "blouse", "gender": "women", "variants": variants});
-    assert_eq!(service.put("/articles/v", &blouse).await.status(), 201);
+    service.put("/articles/v", &blouse).is(201).await;
     let body = json!({"articles": ["v-s", "a-00568", "a-00259"], "state": "published"});
     service.look("sizes", &body).await;
-    assert_eq!(
-        service
-            .put("/customers/m", &json!({"features": {"gender": "female", "top_size": "M"}}))
-            .await
-            .status(),
-        201
-    );
+    service.put("/customers/m", &json!({"features": {"gender": "female", "top_size": "M"}})).is(201).await;
     let total = async |query: &str| service.looks_with("v", query).await[0].clone();
     // Trousers of 47.90 and ballerinas of 37.90.
     let found = total("customer=m&n=1").await;
@@ -275,7 +257,7 @@ async fn totals_are_of_the_variants_that_the_customer_needs(Demo(service): Demo)
         service.look("twice", &json!({"articles": ["v-s", "v-m"], "state": "published", "order": 0})).await;
     assert_eq!(twice["warnings"][0]["code"], "same-article", "{twice}");
     assert!(!names(&service.looks_with("v", "n=9").await).contains(&"twice"));
-    assert_eq!(service.get("/articles/v/looks?n=5&explain=true").await.status(), 422);
+    service.get("/articles/v/looks?n=5&explain=true").is(422).await;
 }
 
 #[apply(on_sqlite)]
@@ -294,7 +276,7 @@ async fn everybodys_feedback_on_a_shared_answer_counts(Demo(service): Demo) {
     }
     let counts = service.json("/feedback/counts").await;
     assert_eq!(counts["items"][0]["accepted"], 12, "{counts}");
-    let outfits = service.get("/feedback/outfits.jsonl").await.text().await.unwrap();
+    let outfits = service.get("/feedback/outfits.jsonl").await.text();
     assert_eq!(outfits.lines().count(), 2, "an outfit a customer: {outfits}");
 }
 
@@ -304,11 +286,10 @@ async fn a_customers_name_is_no_title(Demo(service): Demo) {
     let saved = |customer: &str| json!({"customer": customer, "articles": ARTICLES, "name": "Anna, wedding"});
     let (_, saved) = service.ask("/outfits", &saved("c-000010")).await;
     let (seq, name) = (saved["id"].to_string(), format!("/looks/outfit-{}", saved["id"]));
-    assert_eq!(browser.post("/merchandising/looks/outfit", &[("outfit", &seq)]).await.status(), 303);
+    browser.post("/merchandising/looks/outfit", &[("outfit", &seq)]).is(303).await;
     let look = service.json(&name).await;
     assert_eq!((look.get("title"), &look["state"]), (None, &json!("published")), "{look}");
-    let title = service.http.patch(format!("{}{name}", service.url)).json(&json!({"title": "Wedding"}));
-    assert_eq!(title.send().await.unwrap().status(), 200);
-    assert_eq!(browser.post("/merchandising/looks/outfit", &[("outfit", &seq)]).await.status(), 303);
+    service.patch(&name, json!({"title": "Wedding"})).is(200).await;
+    browser.post("/merchandising/looks/outfit", &[("outfit", &seq)]).is(303).await;
     assert_eq!(service.json(&name).await["title"], "Wedding");
 }

@@ -11,9 +11,9 @@ use atelier_engine::{
     inference::{AskError, BLANK, Question},
     release::Release,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Demo, Service, header, models, rows};
+use super::{Demo, Service, models, rows};
 use crate::harness::{TestDatabase, apply, on_sqlite};
 
 /// A scrape: each sample by its name and labels as written.
@@ -27,12 +27,11 @@ impl Scrape {
         // As a Prometheus server asks.
         let accepted =
             "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.3,*/*;q=0.1";
-        let request = service.http.get(format!("{}/metrics", service.url)).header("accept", accepted);
-        let answer = request.send().await.unwrap();
-        assert_eq!(answer.status(), 200);
-        let content_type = header(&answer, "content-type");
+        let request = service.get("/metrics").header("accept", accepted);
+        let answer = request.is(200).await;
+        let content_type = answer.header("content-type");
         assert_eq!(content_type, "application/openmetrics-text; version=1.0.0; charset=utf-8");
-        let text = answer.text().await.unwrap();
+        let text = answer.text();
         Self { samples: parse(&text), text }
     }
 
@@ -157,13 +156,10 @@ async fn counts_requests_and_inference(db: TestDatabase) {
     }
     service.ask_ok("/score", &json!({"outfit": outfit(), "method": "none"})).await;
     assert_eq!(service.ask("/complete", &json!({"outfit": 1})).await.0, 422);
-    assert_eq!(service.get("/customers/a-particular-customer").await.status(), 404);
-    assert_eq!(service.get("/a/page/of/mine").await.status(), 404);
+    service.get("/customers/a-particular-customer").is(404).await;
+    service.get("/a/page/of/mine").is(404).await;
     let made_up = reqwest::Method::from_bytes(b"BREW").unwrap();
-    assert_eq!(
-        service.http.request(made_up, format!("{}/livez", service.url)).send().await.unwrap().status(),
-        405
-    );
+    service.call(made_up, "/livez").is(405).await;
 
     // Asked of the engine itself: the deadline is over before a model is free.
     let live = service.releases.current().unwrap();
@@ -205,7 +201,7 @@ async fn counts_requests_and_inference(db: TestDatabase) {
         scrape.value(r#"atelier_inference_duration_seconds_sum{method="gsu",release="demo",device="cpu"}"#);
     assert!(inferred > 0.0 && inferred < 60.0, "{inferred}");
     let plain = service.get("/metrics").await;
-    assert_eq!(header(&plain, "content-type"), "text/plain; version=0.0.4; charset=utf-8");
+    assert_eq!(plain.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
     assert!(scrape.text.contains(&format!("atelier_build_info{{version=\"{}\"", env!("CARGO_PKG_VERSION"))));
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs_f64();
     let began = scrape.value("process_start_time_seconds");
@@ -237,10 +233,10 @@ async fn answers_report_their_timing(Demo(service): Demo) {
     for (path, request) in
         [("/complete", &blanked), ("/compare", &blanked), ("/score", &json!({"outfit": outfit()}))]
     {
-        let answer = service.http.post(format!("{}{path}", service.url)).json(request).send().await.unwrap();
+        let answer = service.send(path, request).await;
         assert_eq!(answer.status(), 200, "{path}");
-        let told = header(&answer, "server-timing").to_owned();
-        let timing = answer.json::<Value>().await.unwrap()["timing"].take();
+        let told = answer.header("server-timing").to_owned();
+        let timing = answer.json()["timing"].take();
         let of = |name: &str| timing[name].as_f64().unwrap();
         let expected = format!(
             "queue;dur={}, inference;dur={}, total;dur={}",
@@ -252,5 +248,5 @@ async fn answers_report_their_timing(Demo(service): Demo) {
         assert!(of("inference_ms") > 0.0 && of("total_ms") >= of("inference_ms"), "{path}: {told}");
     }
     let refused = service.post("/complete", "application/json", "{}").await;
-    assert_eq!(header(&refused, "server-timing"), "", "a problem used no model");
+    assert_eq!(refused.header("server-timing"), "", "a problem used no model");
 }

@@ -60,6 +60,7 @@ pub mod uses;
 pub mod variants;
 
 use std::{
+    borrow::Borrow,
     path::{Path, PathBuf},
     sync::{
         Arc, LazyLock,
@@ -92,12 +93,12 @@ use atelier_engine::{
     onnx_runtime::OnnxRuntime,
 };
 use atelier_files::{NotWorn, Table};
-use reqwest::{Body, Client, Response};
+use reqwest::{Body, Client, Method};
 use serde_json::Value;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 use uuid::Uuid;
 
-use crate::harness::{self, Fixture, TestDatabase};
+use crate::harness::{self, Call, Fixture, TestDatabase};
 
 /// Waits until something that happens in the background has happened, for half a minute at most. A macro, because the
 /// future of a closure that borrows is not `Send` for every lifetime.
@@ -249,7 +250,7 @@ impl Service {
         let served = tokio::spawn(web::serve(listener, state.clone(), async {
             let _ = stopped.await;
         }));
-        Self { state, store, releases: offers, url, http: Client::new(), stop, served }
+        Self { state, store, releases: offers, url, http: browser(), stop, served }
     }
 
     /// A browser with a signed-in person of that role.
@@ -278,48 +279,60 @@ impl Service {
         entries.into_iter().filter(|entry| entry.peer.is_some()).take(n).collect()
     }
 
-    pub async fn get(&self, path: &str) -> Response {
-        self.http.get(format!("{}{path}", self.url)).send().await.unwrap()
+    /// A request to it, by nobody.
+    pub fn call(&self, method: Method, path: impl AsRef<str>) -> Call {
+        Call(self.http.request(method, format!("{}{}", self.url, path.as_ref())))
     }
 
-    pub async fn page(&self, path: &str) -> Response {
-        let request = self.http.get(format!("{}{path}", self.url));
-        request.header("accept", "text/html,application/xhtml+xml;q=0.9").send().await.unwrap()
+    pub fn get(&self, path: impl AsRef<str>) -> Call {
+        self.call(Method::GET, path)
+    }
+
+    /// As a browser asks for a page.
+    pub fn page(&self, path: impl AsRef<str>) -> Call {
+        self.get(path).header("accept", "text/html,application/xhtml+xml;q=0.9")
     }
 
     /// GETs JSON.
-    pub async fn json(&self, path: &str) -> Value {
-        let answer = self.get(path).await;
-        let status = answer.status();
-        let text = answer.text().await.unwrap();
-        assert_eq!(status, 200, "{text}");
-        serde_json::from_str(&text).unwrap()
+    pub async fn json(&self, path: impl AsRef<str>) -> Value {
+        self.get(path).ok().await
     }
 
-    pub async fn put(&self, path: &str, body: &Value) -> Response {
-        self.http.put(format!("{}{path}", self.url)).json(body).send().await.unwrap()
+    pub fn put(&self, path: impl AsRef<str>, body: impl Borrow<Value>) -> Call {
+        self.call(Method::PUT, path).json(body)
     }
 
-    pub async fn delete(&self, path: &str) -> Response {
-        self.http.delete(format!("{}{path}", self.url)).send().await.unwrap()
+    pub fn patch(&self, path: impl AsRef<str>, body: impl Borrow<Value>) -> Call {
+        self.call(Method::PATCH, path).json(body)
     }
 
-    pub async fn post(&self, path: &str, content_type: &str, body: impl Into<Body>) -> Response {
-        let request = self.http.post(format!("{}{path}", self.url)).header("content-type", content_type);
-        request.body(body).send().await.unwrap()
+    pub fn delete(&self, path: impl AsRef<str>) -> Call {
+        self.call(Method::DELETE, path)
+    }
+
+    pub fn post(&self, path: impl AsRef<str>, content_type: &str, body: impl Into<Body>) -> Call {
+        self.call(Method::POST, path).body(content_type, body)
+    }
+
+    /// POSTs JSON.
+    pub fn send(&self, path: impl AsRef<str>, body: impl Borrow<Value>) -> Call {
+        self.call(Method::POST, path).json(body)
+    }
+
+    /// A form, as a browser without a session sends it.
+    pub fn form(&self, path: impl AsRef<str>, fields: &[(&str, &str)]) -> Call {
+        self.call(Method::POST, path).form(fields).header("accept", "text/html")
     }
 
     /// POSTs JSON and returns status and JSON.
-    pub async fn ask(&self, path: &str, body: &Value) -> (u16, Value) {
-        let answer = self.http.post(format!("{}{path}", self.url)).json(body).send().await.unwrap();
-        (answer.status().as_u16(), answer.json().await.unwrap())
+    pub async fn ask(&self, path: impl AsRef<str>, body: impl Borrow<Value>) -> (u16, Value) {
+        let answer = self.send(path, body).await;
+        (answer.status, answer.json())
     }
 
     /// POSTs JSON and returns the JSON of a 200.
-    pub async fn ask_ok(&self, path: &str, body: &Value) -> Value {
-        let (status, answer) = self.ask(path, body).await;
-        assert_eq!(status, 200, "{answer:#}");
-        answer
+    pub async fn ask_ok(&self, path: impl AsRef<str>, body: impl Borrow<Value>) -> Value {
+        self.send(path, body).ok().await
     }
 
     /// Stops it as SIGTERM does, and waits for the end.
@@ -393,41 +406,32 @@ impl Browser {
         Self { url: self.url.clone(), http: self.http.clone(), session }
     }
 
-    pub async fn get(&self, path: &str) -> Response {
-        self.send(self.http.get(format!("{}{path}", self.url))).await
+    fn call(&self, method: Method, path: impl AsRef<str>) -> Call {
+        let cookie = format!("other=1; atelier_session={}", self.session.as_str());
+        let call = Call(self.http.request(method, format!("{}{}", self.url, path.as_ref())));
+        call.header("cookie", cookie).header("accept", "text/html")
+    }
+
+    pub fn get(&self, path: impl AsRef<str>) -> Call {
+        self.call(Method::GET, path)
     }
 
     /// A page that must exist.
-    pub async fn page(&self, path: &str) -> String {
-        let answer = self.get(path).await;
-        let status = answer.status();
-        let html = answer.text().await.unwrap();
-        assert_eq!(status, 200, "{path}: {html}");
-        html
+    pub async fn page(&self, path: impl AsRef<str>) -> String {
+        self.get(path).is(200).await.text()
     }
 
     /// Sends a form as a page of this session does.
-    pub async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Response {
+    pub fn post(&self, path: impl AsRef<str>, fields: &[(&str, &str)]) -> Call {
         let csrf = self.session.form_token();
         let fields: Vec<_> = fields.iter().copied().chain([("csrf", csrf.as_str())]).collect();
-        self.post_bare(path, &fields).await
+        self.post_bare(path, &fields)
     }
 
     /// Sends a form without the session's token.
-    pub async fn post_bare(&self, path: &str, fields: &[(&str, &str)]) -> Response {
-        let form: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
-        let request = self.http.post(format!("{}{path}", self.url)).body(form);
-        self.send(request.header("content-type", "application/x-www-form-urlencoded")).await
+    pub fn post_bare(&self, path: impl AsRef<str>, fields: &[(&str, &str)]) -> Call {
+        self.call(Method::POST, path).form(fields)
     }
-
-    async fn send(&self, request: reqwest::RequestBuilder) -> Response {
-        let cookie = format!("other=1; atelier_session={}", self.session.as_str());
-        request.header("cookie", cookie).header("accept", "text/html").send().await.unwrap()
-    }
-}
-
-pub fn header<'r>(response: &'r Response, name: &str) -> &'r str {
-    response.headers().get(name).map_or("", |value| value.to_str().unwrap())
 }
 
 /// Fills a database, before anything opens it, with the catalogue, customers and outfits of the demo.

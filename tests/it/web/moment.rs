@@ -39,13 +39,7 @@ async fn prices_and_stock_of_the_moment_count_for_one_answer(Demo(service): Demo
     // Nothing was stored.
     assert_eq!(ask(json!({})).await["blanks"], before["blanks"]);
 
-    service
-        .http
-        .patch(format!("{}/articles/{first}", service.url))
-        .json(&json!({"in_stock": false}))
-        .send()
-        .await
-        .unwrap();
+    service.patch(format!("/articles/{first}"), &json!({"in_stock": false})).await;
     assert!(!suggested(&ask(json!({})).await).contains(&&*first), "sold out in the catalogue");
     let back = ask(json!({"live": {first.clone(): {"stock": 2}}})).await;
     assert_eq!(suggested(&back), suggested(&before), "there again");

@@ -38,7 +38,7 @@ async fn every_query_uses_existing_metrics(service: Service) {
     // Never fetched, for want of a schedule.
     service.put("/feeds/shop", &json!({"url": "https://shop.example/feed.xml"})).await;
     service.state.feeds().fetch_due(SystemTime::now().into()).await.unwrap();
-    let text = service.get("/metrics").await.text().await.unwrap();
+    let text = service.get("/metrics").await.text();
     let told: HashSet<&str> = text.lines().filter(|line| !line.starts_with('#')).flat_map(words).collect();
 
     let queries = queries();

@@ -24,8 +24,7 @@ async fn serve(db: &TestDatabase, models: &TempDir) -> Service {
 /// Brings in the release's articles.
 async fn activate_open(service: &Service, models: &TempDir) {
     let articles = std::fs::read(models.path().join("open/articles.jsonl")).unwrap();
-    let brought = service.post("/articles/bulk", "application/x-ndjson", articles).await;
-    assert_eq!(brought.status(), 200);
+    service.post("/articles/bulk", "application/x-ndjson", articles).is(200).await;
     service.ask_ok("/releases/open/activate?force=true", &json!({})).await;
 }
 
@@ -46,8 +45,8 @@ async fn coats(service: &Service, k: usize) -> Vec<(String, f64)> {
 }
 
 async fn put(service: &Service, id: &str, attributes: &Value) {
-    let status = service.put(&format!("/articles/{id}"), attributes).await.status();
-    assert!(status.is_success(), "{status}");
+    let put = service.put(format!("/articles/{id}"), attributes).await;
+    assert!(put.is_ok(), "{put:?}");
 }
 
 #[apply(on_sqlite)]
@@ -79,7 +78,7 @@ async fn a_copy_of_an_article_stands_beside_it(db: TestDatabase) {
     let changed = coats(&service, 250).await;
     assert_eq!((changed[0].0.as_str(), changed.len()), ("sporty-blue-coat", 7));
     assert_ne!(changed[1].0, "anorak");
-    assert_eq!(service.delete("/articles/anorak").await.status(), 204);
+    service.delete("/articles/anorak").is(204).await;
     replica.releases.refresh().await.unwrap();
     for service in [&service, &replica] {
         let after = coats(service, 250).await;
@@ -143,13 +142,13 @@ async fn changes_give_the_answers_of_a_catalogue_that_is_read_as_a_whole(db: Tes
     put(&service, "new-2", &json!({"type": "shoes", "style": "sporty", "colour": "blue"})).await;
     put(&service, "sporty-red-coat", &json!({"type": "coat", "style": "classic", "colour": "black"})).await;
     for gone in ["new-3", "sporty-blue-coat", "classic-red-coat"] {
-        assert_eq!(service.delete(&format!("/articles/{gone}")).await.status(), 204);
+        service.delete(&format!("/articles/{gone}")).is(204).await;
     }
     let bulk: Vec<String> = (0..40)
         .map(|number| format!("{{\"id\": \"many-{number}\", \"type\": \"coat\", \"colour\": \"blue\"}}"))
         .collect();
     let bulk = bulk.join("\n");
-    assert_eq!(service.post("/articles/bulk", "application/x-ndjson", bulk.into_bytes()).await.status(), 200);
+    service.post("/articles/bulk", "application/x-ndjson", bulk.into_bytes()).is(200).await;
     put(&service, "classic-red-coat", &json!({"type": "coat", "style": "classic", "colour": "red"})).await;
     replica.releases.refresh().await.unwrap();
     let changed = coats(&service, 250).await;
@@ -225,7 +224,7 @@ async fn an_article_with_unknown_values_has_those_that_are_known(db: TestDatabas
     put(&service, "sporty-blue-coat", &json!({"type": "coat"})).await;
     assert_eq!(coats(&service, 250).await, all);
     for id in ["odd", "bare", "half"] {
-        assert_eq!(service.delete(&format!("/articles/{id}")).await.status(), 204);
+        service.delete(&format!("/articles/{id}")).is(204).await;
     }
     assert_eq!(coats(&service, 250).await, before);
 }
@@ -287,15 +286,15 @@ async fn a_server_may_have_the_whole_model_of_a_release_with_tables(db: TestData
         let answer = service.ask_ok("/complete", &outfit).await;
         let warned = answer.to_string().contains("article-not-in-release");
         assert_eq!(warned, !is_open, "{answer:#}");
-        assert_eq!(service.delete("/articles/anorak").await.status(), 204);
+        service.delete("/articles/anorak").is(204).await;
     }
 }
 
 /// PUTs an article and returns its warnings.
 async fn warnings(service: &Service, id: &str, attributes: &Value) -> Value {
     let answer = service.put(&format!("/articles/{id}"), attributes).await;
-    assert!(answer.status().is_success());
-    answer.json::<Value>().await.unwrap()["warnings"].take()
+    assert!(answer.is_ok());
+    answer.json()["warnings"].take()
 }
 
 #[apply(on_sqlite)]
@@ -332,7 +331,7 @@ async fn what_a_release_does_not_know_of_a_stored_article_is_said(db: TestDataba
     let lines = [("one", "mauve"), ("two", "Mauve"), ("three", "chartreuse"), ("four", "blue")]
         .map(|(id, colour)| json!({"id": id, "type": "coat", "colour": colour}).to_string() + "\n");
     let answer = service.post("/articles/bulk", "application/x-ndjson", lines.concat()).await;
-    let brought: Value = answer.json().await.unwrap();
+    let brought: Value = answer.json();
     let rest = "is new to release open: until a release is trained with it, only the type and other attributes count";
     let no_style = "new articles have no style (4), which other articles have: they count as average there";
     let expected = json!([
@@ -357,7 +356,7 @@ async fn a_closed_release_warns_of_every_new_article(db: TestDatabase) {
     assert_eq!(warnings(&service, "sporty-blue-coat", &coat).await, json!([]));
     let line = json!({"id": "parka", "type": "coat"}).to_string();
     let answer = service.post("/articles/bulk", "application/x-ndjson", line).await;
-    let brought: Value = answer.json().await.unwrap();
+    let brought: Value = answer.json();
     let detail = "1 article is new to release closed, which suggests only articles that it was trained with";
     assert_eq!(brought["warnings"], json!([{"detail": detail}]));
     let coverage = service.json("/coverage").await;
@@ -373,7 +372,7 @@ async fn coverage_counts_new_articles_and_their_feedback(db: TestDatabase) {
     put(&service, "anorak", &json!({"type": "coat", "style": "sporty", "colour": "blue"})).await;
     put(&service, "cape", &json!({"type": "cape", "style": "sporty", "colour": "mauve"})).await;
     put(&service, "beret", &json!({"type": "hat", "style": "sporty", "colour": "mauve"})).await;
-    assert_eq!(service.delete("/articles/classic-red-shirt").await.status(), 204);
+    service.delete("/articles/classic-red-shirt").is(204).await;
     let request = json!({
         "outfit": ["sporty-blue-shirt", "sporty-blue-trousers", null, "sporty-blue-shoes"],
         "features": {"style": "sporty"}, "k": 3, "filters": {"types": {"2": ["coat"]}}
@@ -403,7 +402,7 @@ async fn coverage_counts_new_articles_and_their_feedback(db: TestDatabase) {
     };
     assert_eq!((counts("known"), counts("new")), ([2, 0, 1, 0], [1, 1, 0, 0]));
     assert_eq!(coverage["feedback"]["new"]["acceptance"]["value"], 1.0);
-    let metrics = service.get("/metrics").await.text().await.unwrap();
+    let metrics = service.get("/metrics").await.text();
     for (state, count) in [("known", 23), ("new", 3), ("retired", 1)] {
         assert!(metrics.contains(&format!("atelier_articles{{state=\"{state}\"}} {count}\n")), "{metrics}");
     }
@@ -475,14 +474,14 @@ async fn an_article_is_placed_by_its_embedding(db: TestDatabase) {
     let id = ArticleId::new("unseen").unwrap();
     let stored = service.store.articles().get(&id).await.unwrap().unwrap();
     assert_eq!(stored.embedding().unwrap().to_json(), json!([0, 1, 0, 1, 0]));
-    assert_eq!(service.put("/articles/unseen", &seen).await.status(), 200);
+    service.put("/articles/unseen", &seen).is(200).await;
     assert_eq!(service.store.articles().get(&id).await.unwrap(), Some(stored));
 
     // What cannot be read is refused, what another encoder made is said.
     for wrong in [json!([]), json!([1, "x"]), json!("a picture"), json!([1e300])] {
         let answer = service.put("/articles/odd", &json!({"type": "coat", "embedding": wrong})).await;
         assert_eq!(answer.status(), 422, "{wrong}");
-        let problem: Value = answer.json().await.unwrap();
+        let problem: Value = answer.json();
         assert_eq!(problem["errors"][0]["pointer"], "/embedding", "{problem}");
     }
     // One of another scale does not outweigh what else is known.
@@ -495,7 +494,7 @@ async fn an_article_is_placed_by_its_embedding(db: TestDatabase) {
         all.iter().all(|(_, share)| share.is_finite()) && all.iter().any(|(id, _)| id == "far"),
         "{all:?}"
     );
-    assert_eq!(service.delete("/articles/far").await.status(), 204);
+    service.delete("/articles/far").is(204).await;
     let longer = json!({"type": "coat", "style": "sporty", "colour": "red", "embedding": [0, 1, 0]});
     let detail = "the embedding has 3 numbers, and release open was trained with 5: it does not count";
     assert_eq!(
@@ -505,7 +504,7 @@ async fn an_article_is_placed_by_its_embedding(db: TestDatabase) {
 
     // Lists of several encoders stand side by side, and come one by one.
     let wrong = json!({"type": "coat", "embedding": {"image": [1], "text": []}});
-    assert_eq!(service.put("/articles/odd", &wrong).await.status(), 422);
+    service.put("/articles/odd", &wrong).is(422).await;
     let pictured =
         json!({"type": "coat", "style": "sporty", "colour": "red", "embedding": {"image": [0.5, 2]}});
     let detail =
@@ -515,8 +514,7 @@ async fn an_article_is_placed_by_its_embedding(db: TestDatabase) {
         json!([{"pointer": "/embedding", "detail": detail}])
     );
     let text = json!({"id": "odd", "embedding": {"text": [1]}});
-    let answer = service.post("/articles/bulk?mode=merge", "application/x-ndjson", text.to_string()).await;
-    assert_eq!(answer.status(), 200);
+    service.post("/articles/bulk?mode=merge", "application/x-ndjson", text.to_string()).is(200).await;
     let stored = service.store.articles().get(&ArticleId::new("odd").unwrap()).await.unwrap().unwrap();
     assert_eq!(stored.embedding().unwrap().to_json(), json!({"image": [0.5, 2], "text": [1]}));
 }

@@ -2,7 +2,7 @@
 
 use atelier_core::domain::Role;
 
-use super::{Service, browser, header};
+use super::Service;
 use crate::harness::{TestDatabase, apply, on_sqlite};
 
 #[apply(on_sqlite)]
@@ -26,20 +26,18 @@ async fn an_odd_next_leads_to_the_studio(service: Service) {
     ] {
         // For those who are signed in already, and on the way out of the form.
         let answer = someone.get(&format!("/sign-in?next={next}")).await;
-        assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, to), "{next}");
+        assert_eq!((answer.status(), answer.header("location")), (303, to), "{next}");
         let page = service.page(&format!("/sign-in?next={next}")).await;
         assert_eq!(page.status(), 200, "{next}");
         let form = format!("name=nobody&password=nobody-at-all&next={next}");
-        let request = browser().post(format!("{}/sign-in", service.url)).body(form);
-        let refused =
-            request.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap();
-        assert!(refused.status().is_client_error(), "{next}: {}", refused.status());
+        let refused = service.post("/sign-in", "application/x-www-form-urlencoded", form).await;
+        assert!(refused.is_refused(), "{next}: {}", refused.status());
     }
     // The way to the sign-in page carries the address of the page.
     for path in ["/studio?find=%01", "/studio?find=%C3%A4&x=%0d%0a", "/personas?%00"] {
-        let answer = browser().get(format!("{}{path}", service.url)).send().await.unwrap();
+        let answer = service.get(path).await;
         assert_eq!(answer.status(), 303, "{path}");
-        assert!(header(&answer, "location").starts_with("/sign-in?next=%2F"), "{path}");
+        assert!(answer.header("location").starts_with("/sign-in?next=%2F"), "{path}");
     }
 }
 
@@ -50,7 +48,7 @@ async fn a_page_says_saved_only_of_the_outfit_that_it_shows(db: TestDatabase) {
     let someone = service.signed_in(Role::Stylist).await;
     let view = format!("customer=c-014871&{OUTFIT}");
     let saved = someone.post("/studio/outfits", &[("view", &view)]).await;
-    let there = header(&saved, "location").to_owned();
+    let there = saved.header("location").to_owned();
     let (_, seq) = there.rsplit_once("saved=").unwrap();
     assert!(someone.page(&there).await.contains(&format!("Saved as outfit {seq}.")));
     let other: u64 = seq.parse::<u64>().unwrap() - 1;

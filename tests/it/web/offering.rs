@@ -6,7 +6,7 @@ use futures_util::TryStreamExt;
 use serde_json::json;
 
 use super::{
-    Service, Stylist, header,
+    Service, Stylist,
     studio::{CUSTOMER, OUTFIT, refusals, suggested},
 };
 use crate::harness::{apply, contract, on_sqlite};
@@ -50,7 +50,7 @@ async fn says_warnings_in_a_shops_words(Stylist(service, browser): Stylist) {
     assert_eq!(status, 200, "{answer}");
     let address = "/studio?customer=odd&slot=a-00134&slot=";
     assert!(browser.page(address).await.contains("Refused (1)</summary>"));
-    assert_eq!(service.delete("/articles/gone").await.status(), 204);
+    service.delete("/articles/gone").is(204).await;
     service.releases.refresh().await.unwrap();
     let html = browser.page(address).await;
     assert!(!html.contains("gone") && !html.contains("Refused ("), "{html}");
@@ -150,9 +150,8 @@ async fn a_refusal_is_in_the_log_and_taken_back_without_losing_others(Stylist(se
                        "article": first, "customer": "c-014871"});
     assert_eq!(service.ask("/feedback", &event).await.0, 200);
     let send = async |field: &str, value: &str| {
-        let answer = browser.post("/studio/feedback", &[("view", &view), (field, value)]).await;
-        assert_eq!(answer.status(), 303);
-        browser.page(header(&answer, "location")).await
+        let answer = browser.post("/studio/feedback", &[("view", &view), (field, value)]).is(303).await;
+        browser.page(answer.header("location")).await
     };
     let last = async || {
         let entry = service.log(1).await.remove(0);
@@ -206,7 +205,7 @@ async fn prices_of_other_currencies_are_not_added_up(Stylist(service, browser): 
     for (id, price, currency) in [("own", 9, "EUR"), ("other", 5, "GBP"), ("cheap", 1, "GBP")] {
         let body =
             json!({"type": "beanie", "name": format!("The {id} one"), "price": price, "currency": currency});
-        assert_eq!(service.put(&format!("/articles/{id}"), &body).await.status(), 201);
+        service.put(&format!("/articles/{id}"), &body).is(201).await;
     }
     service.releases.refresh().await.unwrap();
     assert!(!browser.page("/studio?slot=own&slot=other&total=10").await.contains("id=\"over\""));

@@ -9,10 +9,8 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Service, feedback, header, outfits, rows, tickets};
-use crate::harness::{TestDatabase, apply, contract, on_sqlite};
-
-const JSON: &str = "application/json";
+use super::{Service, feedback, outfits, rows, tickets};
+use crate::harness::{Call, TestDatabase, apply, contract, on_sqlite};
 
 async fn start(db: &TestDatabase) -> Service {
     let service = Service::start(db).await;
@@ -23,8 +21,8 @@ async fn start(db: &TestDatabase) -> Service {
     service
 }
 
-async fn save(service: &Service, body: &Value) -> reqwest::Response {
-    service.post("/outfits", JSON, body.to_string()).await
+fn save(service: &Service, body: &Value) -> Call {
+    service.send("/outfits", body)
 }
 
 #[apply(on_sqlite)]
@@ -33,8 +31,8 @@ async fn save_get_and_delete(db: TestDatabase) {
     let body = json!({"customer": "c", "articles": ["d", "a", "e", "b"], "features": {"occasion": "office", "mood": 1}});
     let answer = save(&service, &body).await;
     assert_eq!(answer.status(), StatusCode::CREATED);
-    let path = header(&answer, "location").to_owned();
-    let mut saved: Value = answer.json().await.unwrap();
+    let path = answer.header("location").to_owned();
+    let mut saved: Value = answer.json();
     assert_eq!(path, format!("/outfits/{}", saved["id"]));
     assert_eq!(saved["articles"], body["articles"]);
     assert_eq!((&saved["origin"], &saved["features"]), (&json!("saved"), &body["features"]));
@@ -46,7 +44,7 @@ async fn save_get_and_delete(db: TestDatabase) {
     let turned = json!({"customer": "c", "articles": ["a", "b", "d", "e"], "features": body["features"]});
     let again = save(&service, &turned).await;
     assert_eq!(again.status(), StatusCode::OK, "a set has no order");
-    assert_eq!(header(&again, "location"), path);
+    assert_eq!(again.header("location"), path);
     assert_eq!(service.delete(&path).await.status(), StatusCode::NO_CONTENT);
     assert_eq!(service.get(&path).await.status(), StatusCode::NOT_FOUND);
     assert_eq!(service.delete(&path).await.status(), StatusCode::NOT_FOUND);
@@ -56,15 +54,14 @@ async fn save_get_and_delete(db: TestDatabase) {
 async fn a_draft_for_nobody_is_given_to_a_customer(db: TestDatabase) {
     let service = start(&db).await;
     let change = async |path: &str, body: Value| {
-        let request = service.http.patch(format!("{}{path}", service.url)).json(&body);
-        let answer = request.send().await.unwrap();
-        (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+        let answer = service.patch(path, body).await;
+        (answer.status(), answer.json())
     };
     let body = json!({"articles": ["a", "b", "d", "e"], "name": "Window"});
     let saved = save(&service, &body).await;
     assert_eq!(saved.status(), StatusCode::CREATED);
-    let path = header(&saved, "location").to_owned();
-    let saved: Value = saved.json().await.unwrap();
+    let path = saved.header("location").to_owned();
+    let saved: Value = saved.json();
     assert_eq!((saved.get("customer"), &saved["draft"]), (None, &json!(true)), "{saved}");
     assert_eq!(save(&service, &body).await.status(), StatusCode::OK, "stored once");
     assert_eq!(service.store.outfits().count().await, Ok(0), "training leaves it out");
@@ -85,7 +82,7 @@ async fn a_draft_for_nobody_is_given_to_a_customer(db: TestDatabase) {
     assert_eq!(change(&path, json!({"customer": "d"})).await.0, 422);
     let again = save(&service, &body).await;
     assert_eq!(again.status(), StatusCode::CREATED, "the draft is gone, so the same is another one");
-    let again = header(&again, "location").to_owned();
+    let again = again.header("location").to_owned();
     assert_eq!(change(&again, json!({"customer": "c"})).await.0, 409, "she has it already");
     assert_eq!(service.delete("/customers/c").await.status(), StatusCode::NO_CONTENT);
     assert_eq!(service.get(&path).await.status(), StatusCode::NOT_FOUND);
@@ -111,7 +108,7 @@ async fn an_invalid_outfit_is_refused_with_pointers(db: TestDatabase) {
         body[field] = value;
         let answer = save(&service, &body).await;
         assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY, "{body}");
-        let problem: Value = answer.json().await.unwrap();
+        let problem: Value = answer.json();
         let found: Vec<&str> = problem["errors"]
             .as_array()
             .unwrap()
@@ -187,15 +184,14 @@ async fn outfits_are_as_large_as_the_live_release_says(db: TestDatabase) {
     accepted["customer"] = customer.clone().into();
     accepted["article"] = pair["blanks"][0]["suggestions"][0]["article"]["id"].clone();
     assert_eq!(feedback::report(&service, &accepted).await.0, 200);
-    let training =
-        async || service.get("/feedback/outfits.jsonl").await.text().await.unwrap().lines().count();
+    let training = async || service.get("/feedback/outfits.jsonl").await.text().lines().count();
     assert_eq!(training().await, 1, "two articles are an outfit");
     let most = "an outfit has at most 12 slots, found 13".to_owned();
     assert_eq!(refusal("/complete", &complete(12)).await, (422, most.clone()));
     let lines = |count: usize| format!("{}\n", body(count));
-    let bulk = async |lines: String| service.post("/outfits/bulk", "application/x-ndjson", lines).await;
-    assert_eq!(bulk(lines(3) + &lines(11)).await.status(), 200);
-    let refused: Value = bulk(lines(13)).await.json().await.unwrap();
+    let bulk = |lines: String| service.post("/outfits/bulk", "application/x-ndjson", lines);
+    bulk(lines(3) + &lines(11)).is(200).await;
+    let refused: Value = bulk(lines(13)).await.json();
     assert_eq!(refused["errors"][0]["detail"], format!("{size} 13"));
 
     // What is stored stays readable under a release with narrower limits.
@@ -214,7 +210,7 @@ async fn outfits_are_as_large_as_the_live_release_says(db: TestDatabase) {
     let size = "an outfit has 4 to 8 articles (`outfit` in the schema), found 12";
     assert_eq!(refusal("/outfits", &body(12)).await, (422, size.to_owned()));
     assert_eq!(refusal("/complete", &complete(11)).await, (422, most.replace("12", "8").replace("13", "12")));
-    let refused: Value = bulk(lines(12)).await.json().await.unwrap();
+    let refused: Value = bulk(lines(12)).await.json();
     assert_eq!(refused["errors"][0]["detail"], size);
 }
 
@@ -222,7 +218,7 @@ async fn outfits_are_as_large_as_the_live_release_says(db: TestDatabase) {
 async fn outfits_of_a_customer_are_listed(db: TestDatabase) {
     let service = start(&db).await;
     for articles in [["a", "b", "d", "e"], ["a", "b", "d", "f"], ["a", "b", "e", "f"]] {
-        assert_eq!(save(&service, &json!({"customer": "c", "articles": articles})).await.status(), 201);
+        save(&service, &json!({"customer": "c", "articles": articles})).is(201).await;
     }
     let first = service.json("/customers/c/outfits?n=2").await;
     assert_eq!(first["items"].as_array().unwrap().len(), 2);
@@ -244,13 +240,13 @@ async fn a_stream_is_checked(db: TestDatabase) {
     let bad = "{\"customer\":\"x\",\"articles\":[\"a\",\"b\",\"d\",\"y\"]}\n";
     let answer = service.post("/outfits/bulk", "application/x-ndjson", format!("{good}{bad}")).await;
     assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY);
-    let problem: Value = answer.json().await.unwrap();
+    let problem: Value = answer.json();
     assert_eq!(
         problem["errors"],
         json!([{"line": 2, "detail": "customer \"x\" is unknown; article \"y\" is not in the catalogue"}])
     );
     let answer = service.post("/outfits/bulk", "application/x-ndjson", good).await;
-    assert_eq!(answer.json::<Value>().await.unwrap()["added"], 1);
+    assert_eq!(answer.json()["added"], 1);
     let listed = service.json("/customers/c/outfits").await;
     assert_eq!(
         (&listed["items"][0]["split"], &listed["items"][0]["origin"]),

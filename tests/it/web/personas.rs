@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{
     Browser, Demo, Service,
     evaluation::{lack::demo_but, text},
-    header, rows, until,
+    rows, until,
 };
 use crate::harness::{TestDatabase, apply, on_sqlite};
 
@@ -26,8 +26,8 @@ async fn ready(browser: &Browser, path: &str) -> String {
     loop {
         assert!(began.elapsed().as_secs() < 30, "the figures of {path} were not computed within 30 s");
         let answer = browser.get(path).await;
-        let refresh = header(&answer, "refresh").to_owned();
-        let (status, html) = (answer.status(), answer.text().await.unwrap());
+        let refresh = answer.header("refresh").to_owned();
+        let (status, html) = (answer.status(), answer.text());
         assert_eq!(status, 200, "{html}");
         if refresh.is_empty() {
             return html;
@@ -171,7 +171,7 @@ async fn invalid_queries_are_refused(Demo(service): Demo) {
     ] {
         let answer = stylist.get(path).await;
         assert_eq!(answer.status(), status, "{path}");
-        let html = answer.text().await.unwrap();
+        let html = answer.text();
         assert!(html.contains("<h1>") && html.contains(says), "{path}: {html}");
     }
 }

@@ -1,20 +1,20 @@
-use super::{Service, header};
+use super::Service;
 use crate::harness::{apply, on_sqlite};
 
 #[apply(on_sqlite)]
 async fn garments_are_drawn(service: Service) {
-    let answer = service.get("/pictures/trench-coat.svg?colour=beige&pattern=checked&material=cotton").await;
-    assert_eq!(answer.status(), 200);
-    assert_eq!(header(&answer, "content-type"), "image/svg+xml");
-    assert_eq!(header(&answer, "cache-control"), "public, max-age=86400");
-    let beige = answer.text().await.unwrap();
+    let answer =
+        service.get("/pictures/trench-coat.svg?colour=beige&pattern=checked&material=cotton").is(200).await;
+    assert_eq!(answer.header("content-type"), "image/svg+xml");
+    assert_eq!(answer.header("cache-control"), "public, max-age=86400");
+    let beige = answer.text();
     assert!(
         beige.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 200 240\">"),
         "{beige}"
     );
     assert!(beige.contains("<pattern") && beige.ends_with("</svg>"), "{beige}");
 
-    let drawn = async |path: &str| service.get(path).await.text().await.unwrap();
+    let drawn = async |path: &str| service.get(path).await.text();
     let coat = drawn("/pictures/coat.svg?colour=beige").await;
     assert_ne!(coat, drawn("/pictures/parka.svg?colour=beige").await);
     assert_ne!(coat, drawn("/pictures/coat.svg?colour=red").await);
@@ -27,12 +27,8 @@ async fn garments_are_drawn(service: Service) {
 async fn unknown_garments_get_a_placeholder(service: Service) {
     let drawn = async |path: &str| {
         let answer = service.get(path).await;
-        assert_eq!(
-            (answer.status().as_u16(), header(&answer, "content-type")),
-            (200, "image/svg+xml"),
-            "{path}"
-        );
-        answer.text().await.unwrap()
+        assert_eq!((answer.status(), answer.header("content-type")), (200, "image/svg+xml"), "{path}");
+        answer.text()
     };
     let hanger = drawn("/pictures/spaceship.svg").await;
     assert_eq!(hanger, drawn("/pictures/.svg?colour=&pattern=&material=").await);
@@ -52,6 +48,6 @@ async fn other_files_are_not_found(service: Service) {
     ] {
         let answer = service.get(path).await;
         assert_eq!(answer.status(), status, "{path}");
-        assert_eq!(header(&answer, "content-type"), "application/problem+json", "{path}");
+        assert_eq!(answer.header("content-type"), "application/problem+json", "{path}");
     }
 }

@@ -15,7 +15,6 @@ use std::{
 use atelier::{config::Limits, platform::db::Actor, releases as live_release};
 use atelier_core::{domain::Role, util::digest::sha256};
 use flate2::{Compression, write::GzEncoder};
-use reqwest::Response;
 use serde_json::{Value, json};
 use tar::{Builder, EntryType, Header};
 use tempfile::TempDir;
@@ -23,7 +22,7 @@ use tempfile::TempDir;
 use super::{Demo, Service, models};
 use crate::{
     demo,
-    harness::{TestDatabase, apply, contract, on_sqlite},
+    harness::{Call, TestDatabase, apply, contract, on_sqlite},
 };
 
 #[apply(on_sqlite)]
@@ -113,7 +112,7 @@ async fn routing_chooses_the_method_by_default(Demo(service): Demo) {
         (answer["method"].as_str().unwrap().to_owned(), answer["arm"].clone())
     };
     let routing = json!({"default_method": "np"});
-    assert_eq!(service.put("/routing", &routing).await.status(), 200);
+    service.put("/routing", &routing).is(200).await;
     assert_eq!(method(None).await, ("np".into(), Value::Null));
     assert_eq!(service.json("/routing").await, routing);
     let named = service.ask_ok("/complete", &json!({"outfit": [null], "method": "c"})).await;
@@ -122,9 +121,7 @@ async fn routing_chooses_the_method_by_default(Demo(service): Demo) {
     for (wrong, pointer) in
         [(json!({"default_method": "bert"}), "/default_method"), (json!({"experiment": {}}), "/experiment")]
     {
-        let answer = service.put("/routing", &wrong).await;
-        assert_eq!(answer.status(), 422);
-        let problem: Value = answer.json().await.unwrap();
+        let problem = service.put("/routing", &wrong).is(422).await.json();
         assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
     }
 }
@@ -193,7 +190,7 @@ async fn a_replica_follows_an_activation(db: TestDatabase) {
     other.releases.refresh().await.unwrap();
     let answer = other.ask_ok("/complete", &json!({"outfit": [null]})).await;
     assert_eq!(answer["release"], "demo", "although it served nothing before");
-    assert_eq!(one.put("/routing", &json!({"default_method": "np"})).await.status(), 200);
+    one.put("/routing", &json!({"default_method": "np"})).is(200).await;
     other.releases.refresh().await.unwrap();
     let answer = other.ask_ok("/complete", &json!({"outfit": [null]})).await;
     assert_eq!(answer["method"], "np");
@@ -229,9 +226,8 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
-async fn send(service: &Service, body: Vec<u8>, sha256: &str) -> Response {
-    let request = service.http.post(format!("{}/releases", service.url)).header("x-content-sha256", sha256);
-    request.header("content-type", "application/gzip").body(body).send().await.unwrap()
+fn send(service: &Service, body: Vec<u8>, sha256: &str) -> Call {
+    service.post("/releases", "application/gzip", body).header("x-content-sha256", sha256)
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -245,9 +241,7 @@ async fn a_packed_release_is_added_and_not_activated(db: TestDatabase) {
     crate::web::fill(&db).await;
     let service = Service::start_in(&db, Limits::default(), folder.path().join("models")).await;
     let packed = gzip(&packed_demo());
-    let added = send(&service, packed.clone(), &sha256(&packed).to_uppercase()).await;
-    assert_eq!(added.status(), 201);
-    let added: Value = added.json().await.unwrap();
+    let added = send(&service, packed.clone(), &sha256(&packed).to_uppercase()).is(201).await.json();
     assert_eq!(
         (&added["name"], &added["tried"], &added["refused"]),
         (&json!("demo"), &json!(true), &Value::Null)
@@ -259,9 +253,7 @@ async fn a_packed_release_is_added_and_not_activated(db: TestDatabase) {
     assert_eq!((entry.actor, &*entry.action, &*entry.subject), (Actor::Service, "release.add", "demo"));
     assert_eq!(Value::from(entry.details), json!({"sha256": sha256(&packed)}));
 
-    let again = send(&service, packed.clone(), &sha256(&packed)).await;
-    assert_eq!(again.status(), 409);
-    let problem: Value = again.json().await.unwrap();
+    let problem = send(&service, packed.clone(), &sha256(&packed)).is(409).await.json();
     assert_eq!(
         problem["detail"],
         "there is a release demo already, and releases never change; give it another name"
@@ -358,7 +350,7 @@ async fn hostile_archives_leave_nothing(db: TestDatabase) {
     for (body, status, expected) in cases {
         let digest = sha256(&body);
         let answer = send(&service, body, &digest).await;
-        let (found, problem) = (answer.status(), answer.json::<Value>().await.unwrap());
+        let (found, problem) = (answer.status(), answer.json());
         assert_eq!(found, status, "{expected}: {problem}");
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains(&expected) && !detail.contains(".upload"), "{expected}: {detail}");
@@ -383,7 +375,7 @@ async fn what_a_killed_upload_left_is_removed(db: TestDatabase) {
     make(".upload-killed", 60);
     make(".upload-new", 0);
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
-    assert_eq!(send(&service, Vec::new(), &sha256(b"")).await.status(), 422);
+    send(&service, Vec::new(), &sha256(b"")).is(422).await;
     let mut left = names(folder.path());
     left.sort();
     assert_eq!(left, [".upload-busy", ".upload-new"]);
@@ -406,7 +398,7 @@ async fn a_release_that_changed_on_its_way_is_refused(db: TestDatabase) {
         (demo.clone(), String::new(), 422, "expected the body's SHA-256, 64 hexadecimal digits, found \"\""),
     ] {
         let answer = send(&service, body, &digest).await;
-        let (found, problem) = (answer.status(), answer.json::<Value>().await.unwrap());
+        let (found, problem) = (answer.status(), answer.json());
         assert_eq!(found, status, "{problem}");
         assert!(problem["detail"].as_str().unwrap().contains(expected), "{problem}");
         assert_eq!(names(folder.path()), [""; 0]);

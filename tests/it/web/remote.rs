@@ -10,7 +10,7 @@ use atelier_engine::{
 };
 use serde_json::{Value, json};
 
-use super::{ONNX_RUNTIME, SETTINGS, Service, engine, header, models, until};
+use super::{ONNX_RUNTIME, SETTINGS, Service, engine, models, until};
 use crate::demo;
 use crate::harness::{
     TestDatabase, apply,
@@ -99,8 +99,8 @@ async fn a_failing_model_server_is_reported_and_used_again(db: TestDatabase) {
     let ask = async || {
         let body = question.to_string();
         let answer = service.post("/complete", "application/json", body).await;
-        let retry = header(&answer, "retry-after").to_owned();
-        (answer.status().as_u16(), retry, answer.json::<Value>().await.unwrap())
+        let retry = answer.header("retry-after").to_owned();
+        (answer.status(), retry, answer.json())
     };
     server.answer(Manner::Failing);
     let (status, retry, problem) = ask().await;
@@ -137,7 +137,7 @@ async fn a_failing_model_server_is_reported_and_used_again(db: TestDatabase) {
     let address = origin.to_string().replace("http://", "");
     let _back = ModelServer::start(&runtime().await, models(), &address).await;
     assert!(recovers().await, "no restart is needed");
-    let metrics = service.get("/metrics").await.text().await.unwrap();
+    let metrics = service.get("/metrics").await.text();
     let ours = "atelier_requests_rejected_total{method=\"match\",reason=\"model-unreachable\"} ";
     let counted = metrics.lines().find_map(|line| line.strip_prefix(ours));
     assert!(counted.unwrap().parse::<u32>().unwrap() >= 3, "{metrics}");

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use atelier::config::Limits;
-use reqwest::{Method, Response};
+use reqwest::Method;
 use serde_json::{Map, Value};
 
-use super::{Service, header};
-use crate::harness::{TestDatabase, apply, contract, on_sqlite};
+use super::Service;
+use crate::harness::{Answer, TestDatabase, apply, contract, on_sqlite};
 
 /// An operation of the document.
 struct Operation {
@@ -71,22 +71,21 @@ async fn start(db: &TestDatabase) -> Service {
     .await
 }
 
-async fn send(service: &Service, method: &Method, path: &str, body: Option<(&str, Vec<u8>)>) -> Response {
-    let mut request = service.http.request(method.clone(), format!("{}{path}", service.url));
+async fn send(service: &Service, method: &Method, path: &str, body: Option<(&str, Vec<u8>)>) -> Answer {
+    let mut request = service.call(method.clone(), path);
     if let Some((content_type, body)) = body {
-        request = request.header("content-type", content_type).body(body);
-        request = request.header("x-content-sha256", "0".repeat(64));
+        request = request.body(content_type, body).header("x-content-sha256", "0".repeat(64));
     }
-    request.send().await.unwrap()
+    request.await
 }
 
 /// The answer is a complete problem (RFC 9457), with a status that the document lists for the operation.
-async fn problem(operation: &Operation, answer: Response, statuses: &[u16], case: &str) -> Value {
+async fn problem(operation: &Operation, answer: Answer, statuses: &[u16], case: &str) -> Value {
     let case = format!("{} {}: {case}", operation.method, operation.path);
-    let status = answer.status().as_u16();
-    let content_type = header(&answer, "content-type").to_owned();
-    let id = header(&answer, "x-request-id").to_owned();
-    let text = answer.text().await.unwrap();
+    let status = answer.status();
+    let content_type = answer.header("content-type").to_owned();
+    let id = answer.header("x-request-id").to_owned();
+    let text = answer.text();
     assert!(statuses.contains(&status), "{case}: {status} instead of {statuses:?}: {text}");
     assert_eq!(content_type, "application/problem+json", "{case}: {text}");
     let problem: Value = serde_json::from_str(&text).unwrap();
@@ -141,7 +140,7 @@ async fn the_openapi_document_lists_exactly_the_routes(db: TestDatabase) {
         }
         let one = operations.iter().find(|of| of.path == path).unwrap();
         let answer = send(&service, &Method::TRACE, &one.with("x"), None).await;
-        let allow = header(&answer, "allow").to_owned();
+        let allow = answer.header("allow").to_owned();
         assert_eq!(allow.split(',').map(str::trim).collect::<BTreeSet<_>>(), methods, "{path}");
         problem(one, answer, &[405], "TRACE").await;
     }
@@ -262,8 +261,8 @@ async fn invalid_bodies_are_problems(db: TestDatabase) {
                 let sent = Some(("application/json", sent));
                 let answer = send(&service, &operation.method, &operation.with("1"), sent).await;
                 // An optional field may accept one of them.
-                assert!(answer.status().as_u16() < 500, "{} {name}", operation.path);
-                if answer.status().is_client_error() {
+                assert!(answer.status() < 500, "{} {name}", operation.path);
+                if answer.is_refused() {
                     problem(operation, answer, &[404, 409, 422], &name).await;
                 }
             }
@@ -353,8 +352,8 @@ async fn the_docs_page_shows_every_operation(db: TestDatabase) {
     let service = start(&db).await;
     let (document, operations) = document(&service).await;
     let page = service.page("/docs").await;
-    assert_eq!(header(&page, "content-type"), "text/html; charset=utf-8");
-    let html = page.text().await.unwrap();
+    assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
+    let html = page.text();
     for operation in &operations {
         let shown = format!("<code>{} {}</code>", operation.method, operation.path);
         assert_eq!(html.matches(&shown).count(), 1, "{shown}");
@@ -381,9 +380,8 @@ async fn the_docs_page_shows_every_operation(db: TestDatabase) {
 #[apply(on_sqlite)]
 async fn trace_ids_are_propagated(db: TestDatabase) {
     let service = start(&db).await;
-    let send =
-        |value: &str| service.http.get(format!("{}/livez", service.url)).header("traceparent", value).send();
+    let send = |value: &str| service.get("/livez").header("traceparent", value);
     let sound = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    assert_eq!(header(&send(sound).await.unwrap(), "traceparent"), sound);
-    assert_eq!(header(&send("nonsense").await.unwrap(), "traceparent"), "");
+    assert_eq!(send(sound).await.header("traceparent"), sound);
+    assert_eq!(send("nonsense").await.header("traceparent"), "");
 }

@@ -7,10 +7,10 @@ use atelier_core::domain::{Article, Role};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Demo, Guarded, Service, header, rows, until};
+use super::{Demo, Guarded, Service, rows, until};
 use crate::{
     cli::complete::Parts,
-    harness::{TestDatabase, apply, contract, on_sqlite},
+    harness::{TestDatabase, apply, contract, ids, on_sqlite},
 };
 
 /// A blouse, trousers, shoes, and a blank.
@@ -22,15 +22,10 @@ fn request(k: usize) -> Value {
     json!({"features": {"gender": "female", "occasion": "office"}, "outfit": outfit(), "k": k, "method": "match"})
 }
 
-fn ids(suggestions: &Value) -> Vec<String> {
-    let ids = suggestions.as_array().unwrap().iter().map(|found| found["article"]["id"].as_str().unwrap());
-    ids.map(str::to_owned).collect()
-}
-
 impl Service {
     async fn rule(&self, name: &str, body: &Value) -> Value {
         let answer = self.put(&format!("/rules/{name}"), body).await;
-        let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap());
+        let (status, text) = (answer.status(), answer.text());
         assert!([200, 201].contains(&status), "{body}: {text}");
         serde_json::from_str(&text).unwrap()
     }
@@ -41,9 +36,9 @@ impl Service {
     }
 
     async fn patch_rule(&self, name: &str, body: &Value, version: Option<&str>) -> (u16, Value) {
-        let request = self.http.request(Method::PATCH, format!("{}/rules/{name}", self.url)).json(body);
-        let answer = request.header("if-match", version.unwrap_or("*")).send().await.unwrap();
-        (answer.status().as_u16(), answer.json().await.unwrap())
+        let request = self.patch(format!("/rules/{name}"), body);
+        let answer = request.header("if-match", version.unwrap_or("*")).await;
+        (answer.status(), answer.json())
     }
 }
 
@@ -63,24 +58,24 @@ async fn a_stored_change_succeeds_even_if_it_cannot_be_applied_yet(db: TestDatab
     let mut raw = db.raw().await;
     sqlx::raw_sql("alter table experiments rename to away").execute(&mut raw).await.unwrap();
 
-    assert_eq!(service.put("/rules/new", &exclude).await.status(), 201);
-    assert_eq!(service.delete("/rules/old").await.status(), 204);
-    assert_eq!(service.delete("/rules/old").await.status(), 404);
+    service.put("/rules/new", &exclude).is(201).await;
+    service.delete("/rules/old").is(204).await;
+    service.delete("/rules/old").is(404).await;
     let look = json!({"title": "Spring", "articles": ["a-00134", "a-00568"]});
-    assert_eq!(service.put("/looks/spring", &look).await.status(), 201);
+    service.put("/looks/spring", &look).is(201).await;
     let article = json!({"type": "scarf", "attributes": {"colour": "navy"}});
-    assert_eq!(service.put("/articles/late", &article).await.status(), 201);
+    service.put("/articles/late", &article).is(201).await;
     let rows = json!({"id": "later", "type": "scarf", "attributes": {}}).to_string();
-    assert_eq!(service.post("/articles/bulk", "application/x-ndjson", rows).await.status(), 200);
+    service.post("/articles/bulk", "application/x-ndjson", rows).is(200).await;
     let suggested = ids(&service.suggested(&request(5)).await);
     assert!(suggested.contains(&plain[0]) && !suggested.contains(&plain[1]), "{suggested:?}");
 
     sqlx::raw_sql("alter table away rename to experiments").execute(&mut raw).await.unwrap();
     sqlx::raw_sql("alter table rules rename to away").execute(&mut raw).await.unwrap();
-    assert_eq!(service.put("/holdout", &json!({"share": 0.1})).await.status(), 200);
-    assert_eq!(service.put("/routing", &json!({"default_method": "gsu"})).await.status(), 200);
+    service.put("/holdout", &json!({"share": 0.1})).is(200).await;
+    service.put("/routing", &json!({"default_method": "gsu"})).is(200).await;
     let arms = json!({"arms": [{"name": "a", "method": "gsu", "share": 1}, {"name": "b", "method": "match", "share": 1}]});
-    assert_eq!(service.put("/experiments/autumn", &arms).await.status(), 201);
+    service.put("/experiments/autumn", &arms).is(201).await;
     sqlx::raw_sql("alter table away rename to rules").execute(&mut raw).await.unwrap();
     service.releases.refresh().await.unwrap();
     let suggested = ids(&service.suggested(&request(5)).await);
@@ -147,7 +142,7 @@ async fn rules_move_suggestions_and_leave_shares(Demo(service): Demo) {
     let found = service.suggested(&filtered).await;
     assert_eq!(ids(&found), [3, 4, 11, 5, 6].map(|at| plain[at].clone()), "the pin's next best");
     let sold_out = json!({"type": "coat", "in_stock": false});
-    assert_eq!(service.put(&format!("/articles/{}", plain[11]), &sold_out).await.status(), 200);
+    service.put(&format!("/articles/{}", plain[11]), &sold_out).is(200).await;
     assert_eq!(ids(&service.suggested(&filtered).await), [3, 4, 5, 6, 7].map(|at| plain[at].clone()));
     // With nothing left, the answer says that rules are the reason.
     service
@@ -208,9 +203,7 @@ async fn a_rule_concerns_the_requests_that_it_names(Demo(service): Demo) {
 async fn rules_are_read_changed_and_deleted(Demo(service): Demo) {
     let body = json!({"effect": "boost", "factor": 2, "articles": {"types": ["coats"], "attributes": {"brand": ["Tiber"]}},
         "starts_at": "2026-11-27T09:00:00+01:00", "owner": "Ada", "note": "Coats"});
-    let dry = service.put("/rules/coats?dry_run=true", &body).await;
-    assert_eq!(dry.status(), 200);
-    let dry: Value = dry.json().await.unwrap();
+    let dry = service.put("/rules/coats?dry_run=true", &body).ok().await;
     assert_eq!(service.json("/rules").await, json!({"rules": []}), "nothing is stored");
     let coats = rows::<Article>().into_iter().filter(|article| {
         article.kind() == "coat" && article.attribute("brand").is_some_and(|brand| brand == "Tiber")
@@ -218,16 +211,14 @@ async fn rules_are_read_changed_and_deleted(Demo(service): Demo) {
     let count = coats.count();
     assert!(count > 0);
     assert_eq!((&dry["article_count"], &dry["warnings"]), (&json!(count), &json!([])));
-    let added = service.put("/rules/coats", &body).await;
-    assert_eq!(added.status(), 201);
-    let version = header(&added, "etag").to_owned();
-    assert_eq!(added.json::<Value>().await.unwrap(), dry);
-    let again =
-        service.http.put(format!("{}/rules/coats", service.url)).json(&body).header("if-none-match", "*");
-    assert_eq!(again.send().await.unwrap().status(), 412);
+    let added = service.put("/rules/coats", &body).is(201).await;
+    let version = added.header("etag").to_owned();
+    assert_eq!(added.json(), dry);
+    let again = service.put("/rules/coats", &body).header("if-none-match", "*");
+    again.is(412).await;
     let read = service.get("/rules/coats").await;
-    assert_eq!(header(&read, "etag"), version);
-    let read: Value = read.json().await.unwrap();
+    assert_eq!(read.header("etag"), version);
+    let read: Value = read.json();
     assert_eq!(
         (&read["name"], &read["state"], &read["starts_at"], &read["priority"]),
         (&json!("coats"), &json!("draft"), &json!("2026-11-27T08:00:00Z"), &json!(0))
@@ -283,7 +274,7 @@ async fn rules_are_read_changed_and_deleted(Demo(service): Demo) {
     ] {
         let answer = service.put("/rules/wrong", &wrong).await;
         assert_eq!(answer.status(), 422, "{wrong}");
-        let problem: Value = answer.json().await.unwrap();
+        let problem: Value = answer.json();
         assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
     }
     let warned = service
@@ -292,8 +283,8 @@ async fn rules_are_read_changed_and_deleted(Demo(service): Demo) {
     let codes: Vec<&Value> =
         warned["warnings"].as_array().unwrap().iter().map(|warning| &warning["code"]).collect();
     assert_eq!(codes, ["unknown-feature", "excluded"]);
-    assert_eq!(service.delete("/rules/coats").await.status(), 204);
-    assert_eq!(service.delete("/rules/coats").await.status(), 404);
+    service.delete("/rules/coats").is(204).await;
+    service.delete("/rules/coats").is(404).await;
     let log = service.log(4).await;
     let actions: Vec<_> = log.iter().map(|entry| (entry.action.as_str(), entry.subject.as_str())).collect();
     assert_eq!(
@@ -310,20 +301,18 @@ async fn rules_are_read_changed_and_deleted(Demo(service): Demo) {
 async fn changes_of_different_fields_never_meet(Demo(service): Demo) {
     let body = json!({"effect": "boost", "factor": 2, "articles": {"types": ["coat"]}});
     service.rule("coats", &body).await;
-    let url = format!("{}/rules/coats", service.url);
+    let path = "/rules/coats";
     let patches: Vec<Value> =
         (0..8).map(|number| json!({"when": {"features": {format!("f{number}"): ["x"]}}})).collect();
-    let send = |patch: &Value| service.http.patch(&url).json(patch).send();
-    for answer in futures_util::future::join_all(patches.iter().map(send)).await {
-        assert_eq!(answer.unwrap().status(), 200);
-    }
+    let send = |patch: &Value| service.patch(path, patch).ok();
+    futures_util::future::join_all(patches.iter().map(send)).await;
     let features = service.json("/rules/coats").await["when"]["features"].clone();
     assert_eq!(features.as_object().unwrap().len(), 8, "{features}");
     // The same again is no change: the version stays, and the log has no entry.
     let read = service.get("/rules/coats").await;
-    let (version, rule) = (header(&read, "etag").to_owned(), read.json::<Value>().await.unwrap());
+    let (version, rule) = (read.header("etag").to_owned(), read.json());
     let again = service.put("/rules/coats", &rule).await;
-    assert_eq!((again.status().as_u16(), header(&again, "etag")), (200, &*version));
+    assert_eq!((again.status(), again.header("etag")), (200, &*version));
     let puts = service.log(99).await.into_iter().filter(|entry| entry.action == "rule.put");
     assert_eq!(puts.count(), 9);
 }
@@ -337,7 +326,7 @@ async fn a_merchandiser_turns_a_rule_on_and_off(Demo(service): Demo) {
     let browser = service.signed_in(Role::Merchandiser).await;
     let click = async |state: &str| {
         let answer = browser.post("/merchandising/state", &[("name", "a b&c"), ("state", state)]).await;
-        assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, "/merchandising"));
+        assert_eq!((answer.status(), answer.header("location")), (303, "/merchandising"));
     };
     click("active").await;
     assert_eq!(ids(&service.suggested(&request(1)).await), plain[1..]);
@@ -351,15 +340,14 @@ async fn a_merchandiser_turns_a_rule_on_and_off(Demo(service): Demo) {
     let entry = &service.log(1).await[0];
     assert_eq!((&*entry.action, &entry.details["after"]["state"]), ("rule.put", &json!("off")));
     assert!(matches!(entry.actor, Actor::Person(_)));
-    let gone = browser.post("/merchandising/state", &[("name", "gone"), ("state", "off")]).await;
-    assert_eq!(gone.status(), 404);
+    browser.post("/merchandising/state", &[("name", "gone"), ("state", "off")]).is(404).await;
     // What is to be said of a rule is shown before it counts, also if the form cannot write it.
     for (name, word) in [("nothing", "no such"), ("odd", "no|such")] {
         service.rule(name, &json!({"effect": "exclude", "articles": {"types": [word]}})).await;
         let fields = [("name", name), ("state", "active")];
         let answer = browser.post("/merchandising/state", &fields).await;
         let page = format!("/merchandising/rule?name={name}&state=active");
-        assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, &*page));
+        assert_eq!((answer.status(), answer.header("location")), (303, &*page));
         assert_eq!(service.json(&format!("/rules/{name}")).await["state"], "draft");
         let html = browser.page(&page).await;
         assert!(html.contains("check the spelling") && html.contains("value=\"active\""), "{html}");
@@ -367,7 +355,7 @@ async fn a_merchandiser_turns_a_rule_on_and_off(Demo(service): Demo) {
         let warning = "none of the shop's articles meets `articles`; check the spelling";
         let answer =
             browser.post("/merchandising/state", &[&fields[..], &[("seen", warning)]].concat()).await;
-        assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, "/merchandising"));
+        assert_eq!((answer.status(), answer.header("location")), (303, "/merchandising"));
         assert_eq!(service.json(&format!("/rules/{name}")).await["state"], "active");
     }
 }
@@ -398,7 +386,7 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     ];
     let post = async |more: &[(&str, &str)]| {
         let answer = browser.post("/merchandising/rule", &[&fields[..], more].concat()).await;
-        (answer.status().as_u16(), answer.text().await.unwrap())
+        (answer.status(), answer.text())
     };
     let (status, html) = post(&[("go", "preview")]).await;
     assert_eq!(status, 200, "{html}");
@@ -437,9 +425,9 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
         "{html}"
     );
     // Erasing a customer covers the sample.
-    assert_eq!(service.delete("/customers/c-014871").await.status(), 204);
+    service.delete("/customers/c-014871").is(204).await;
     let other = [("name", "other"), ("effect", "exclude"), ("articles.ids", &*plain[1]), ("go", "preview")];
-    let html = browser.post("/merchandising/rule", &other).await.text().await.unwrap();
+    let html = browser.post("/merchandising/rule", &other).await.text();
     let asked = html.split("<dt>recent questions asked again</dt><dd>").nth(1);
     let asked = asked.and_then(|rest| rest.split('<').next()?.parse::<usize>().ok());
     let sample = format!("{:?}", service.releases.follower::<Sample>());
@@ -456,14 +444,11 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     // Deleting it, unless it was changed meanwhile.
     let delete = async |version: &str| {
         let fields = [("name", "gone"), ("version", version)];
-        browser.post("/merchandising/rule/delete", &fields).await.status().as_u16()
+        browser.post("/merchandising/rule/delete", &fields).await.status()
     };
     service.patch_rule("gone", &json!({"note": "Once more"}), None).await;
-    assert_eq!((delete(&old).await, service.get("/rules/gone").await.status().as_u16()), (409, 200));
-    assert_eq!(
-        (delete(&version().await).await, service.get("/rules/gone").await.status().as_u16()),
-        (303, 404)
-    );
+    assert_eq!((delete(&old).await, service.get("/rules/gone").await.status()), (409, 200));
+    assert_eq!((delete(&version().await).await, service.get("/rules/gone").await.status()), (303, 404));
     // The list leads to its versions, and each can be stored again.
     assert!(
         browser
@@ -478,7 +463,7 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     assert_eq!(post(&[("go", "store"), ("seen", warning)]).await.0, 303);
     assert!(!browser.page("/merchandising").await.contains("Deleted rules"));
     assert!(!browser.page("/merchandising/rule?name=gone").await.contains("This rule was deleted."));
-    assert_eq!(browser.get("/merchandising/rule?name=never").await.status(), 404);
+    browser.get("/merchandising/rule?name=never").is(404).await;
 }
 
 #[apply(on_sqlite)]
@@ -487,15 +472,14 @@ async fn a_rule_is_tried_over_http(Demo(service): Demo) {
     own["features"] = json!({"occasion": "office"});
     let plain = ids(&service.suggested(&own).await);
     let body = json!({"effect": "exclude", "articles": named(&plain[1..2])});
-    let tried: Value =
-        service.put("/rules/gone?dry_run=true&preview=true", &body).await.json().await.unwrap();
+    let tried: Value = service.put("/rules/gone?dry_run=true&preview=true", &body).await.json();
     let preview = &tried["preview"];
     assert_eq!((&preview["questions"], &preview["changed"]), (&json!(1), &json!(1)), "{tried}");
     assert_eq!(preview["losses"], json!([{"article": plain[1], "answers": 1}]));
     assert_eq!(preview["gains"].as_array().unwrap().len(), 1);
     assert!(preview["share"].as_f64().unwrap() > preview["share_with"].as_f64().unwrap(), "{preview}");
     assert_eq!(service.get("/rules/gone").await.status(), 404, "nothing is stored");
-    let dry: Value = service.put("/rules/gone?dry_run=true", &body).await.json().await.unwrap();
+    let dry: Value = service.put("/rules/gone?dry_run=true", &body).await.json();
     assert!(dry.get("preview").is_none());
     assert_eq!(
         service.put("/rules/gone?preview=true", &body).await.status(),
@@ -520,12 +504,12 @@ async fn the_sample_has_no_features_of_a_person(db: TestDatabase) {
     replica.suggested(&own).await;
     assert!(sample().contains("c-014871"), "the occasion is the outfit's: {}", sample());
     // Another replica erases the customer.
-    assert_eq!(service.delete("/customers/c-014871").await.status(), 204);
+    service.delete("/customers/c-014871").is(204).await;
     let browser = replica.signed_in(Role::Merchandiser).await;
     let fields = [("name", "coats"), ("effect", "exclude"), ("articles.types", "coat"), ("go", "preview")];
     // Once its copy of the profile is no longer fresh.
     until!({
-        assert_eq!(browser.post("/merchandising/rule", &fields).await.status(), 200);
+        browser.post("/merchandising/rule", &fields).is(200).await;
         !sample().contains("c-014871")
     });
 }
@@ -582,9 +566,9 @@ async fn only_a_key_for_rules_asks_without_them(Guarded(service): Guarded) {
     for (scopes, status) in [(&[Scope::Complete][..], 403), (&[Scope::Complete, Scope::Rules], 200)] {
         let key = issue(scopes).await;
         let ask = async |path: &str, body: &Value| {
-            let request = service.http.post(format!("{}{path}", service.url)).bearer_auth(key.as_str());
-            let answer = request.json(body).send().await.unwrap();
-            (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+            let request = service.call(Method::POST, path).key(key.as_str());
+            let answer = request.json(body).await;
+            (answer.status(), answer.json())
         };
         assert_eq!(ask("/complete", &request(1)).await.0, 200);
         assert_eq!(ask("/complete", &without).await.0, status);
@@ -607,9 +591,8 @@ async fn rules_follow_the_catalogue_on_every_replica(db: TestDatabase) {
             &json!({"effect": "exclude", "articles": {"attributes": {"sale": ["yes"]}}, "state": "active"}),
         )
         .await;
-    let patch =
-        service.http.patch(format!("{}/articles/{}", service.url, plain[1])).json(&json!({"sale": "Yes"}));
-    assert_eq!(patch.send().await.unwrap().status(), 200);
+    let patch = service.patch(format!("/articles/{}", plain[1]), json!({"sale": "Yes"}));
+    patch.is(200).await;
     replica.releases.refresh().await.unwrap();
     for service in [&service, &replica] {
         assert_eq!(ids(&service.suggested(&request(3)).await), [0, 2, 3].map(|at| plain[at].clone()));
@@ -622,7 +605,7 @@ async fn rules_follow_the_catalogue_on_every_replica(db: TestDatabase) {
     live["live"] = json!({plain[0].clone(): {"price": 6000}});
     assert_eq!(ids(&service.suggested(&live).await), [2, 3].map(|at| plain[at].clone()));
     service.patch_rule("sale", &json!({"state": "off"}), None).await;
-    assert_eq!(service.delete("/rules/dear").await.status(), 204);
+    service.delete("/rules/dear").is(204).await;
     replica.releases.refresh().await.unwrap();
     for service in [&service, &replica] {
         assert_eq!(ids(&service.suggested(&request(4)).await), plain);
@@ -666,7 +649,7 @@ async fn pairs_quotas_and_what_is_never_together_hold(Demo(service): Demo) {
         service.delete(&format!("/rules/many-{number}")).await;
     }
     for name in ["quota", "pair", "many"] {
-        assert_eq!(service.delete(&format!("/rules/{name}")).await.status(), 204);
+        service.delete(&format!("/rules/{name}")).is(204).await;
     }
     let never = json!({"effect": "never-together", "articles": named(&plain[..3]), "others": {"ids": ["a-00259"]}, "state": "active"});
     service.rule("never", &never).await;

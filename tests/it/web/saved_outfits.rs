@@ -6,7 +6,7 @@ use atelier::outcomes::FeedbackKind;
 use atelier_core::domain::{CustomerId, Role, Timestamp};
 use serde_json::{Value, json};
 
-use super::{Browser, Demo, Stylist, header, studio::uses, until};
+use super::{Browser, Demo, Stylist, studio::uses, until};
 use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 const DRAFT: &str = "customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";
@@ -15,8 +15,8 @@ const WHOLE: &str = "customer=c-014871&slot=a-00134&slot=a-01130&slot=a-00568&sl
 /// Saves what the address has and returns the saved outfit's page.
 async fn save(browser: &Browser, view: &str) -> String {
     let saved = browser.post("/studio/outfits", &[("view", view)]).await;
-    assert_eq!(saved.status(), 303, "{}", saved.text().await.unwrap());
-    let there = header(&saved, "location");
+    assert_eq!(saved.status(), 303, "{}", saved.text());
+    let there = saved.header("location");
     let (_, seq) = there.split_once("saved=").unwrap();
     format!("/studio/outfits/{seq}")
 }
@@ -24,8 +24,8 @@ async fn save(browser: &Browser, view: &str) -> String {
 /// Sends a form of the outfit's page and returns where it leads.
 async fn change(browser: &Browser, path: &str, fields: &[(&str, &str)]) -> String {
     let answer = browser.post(path, fields).await;
-    assert_eq!(answer.status(), 303, "{}", answer.text().await.unwrap());
-    header(&answer, "location").to_owned()
+    assert_eq!(answer.status(), 303, "{}", answer.text());
+    answer.header("location").to_owned()
 }
 
 #[apply(on_sqlite)]
@@ -46,9 +46,8 @@ async fn a_draft_becomes_a_named_outfit(Stylist(service, browser): Stylist) {
     assert!(html.contains("Named it “Autumn”; changed the note"), "{html}");
     let long = "x".repeat(129);
     let fields = [("change", "words"), ("revision", "2"), ("name", &*long), ("note", "Boots in 39")];
-    let refused = browser.post(&page, &fields).await;
-    assert_eq!(refused.status(), 422);
-    let refused = refused.text().await.unwrap();
+    let refused = browser.post(&page, &fields).is(422).await;
+    let refused = refused.text();
     assert!(refused.contains("1 to 128 characters"), "{refused}");
     assert!(refused.contains(&format!("value=\"{long}\"")) && refused.contains(">Boots in 39<"), "{refused}");
 
@@ -83,9 +82,8 @@ async fn a_draft_becomes_a_named_outfit(Stylist(service, browser): Stylist) {
     assert!(gone.contains("left out: the saved outfit, which no longer exists."), "{gone}");
     assert!(gone.contains(">Save outfit<") && !gone.contains("outfit=99999"), "{gone}");
     let fields = [("change", "words"), ("revision", "2"), ("name", "Winter"), ("note", "No wool")];
-    let refused = browser.post(&page, &fields).await;
-    assert_eq!(refused.status(), 409);
-    let refused = refused.text().await.unwrap();
+    let refused = browser.post(&page, &fields).is(409).await;
+    let refused = refused.text();
     assert!(refused.contains("value=\"Winter\"") && refused.contains(">No wool<"), "{refused}");
     assert!(refused.contains("save again to keep them") && refused.contains("name=\"revision\" value=\"3\""));
     let customer = CustomerId::new("c-014871").unwrap();
@@ -107,65 +105,59 @@ async fn a_draft_for_nobody_is_given_to_a_customer(Stylist(service, browser): St
     assert!(!html.contains("id=\"copy-button\""), "{html}");
     assert!(browser.page("/studio/outfits?drafts=on").await.contains("for no customer yet"));
 
-    let give = async |revision: &str, customer: &str| {
-        browser.post(&page, &[("change", "give"), ("revision", revision), ("customer", customer)]).await
+    let give = |revision: &str, customer: &str| {
+        browser.post(&page, &[("change", "give"), ("revision", revision), ("customer", customer)])
     };
-    let unknown = give("1", "nobody").await;
-    assert_eq!(unknown.status(), 422);
-    let unknown = unknown.text().await.unwrap();
+    let unknown = give("1", "nobody").is(422).await;
+    let unknown = unknown.text();
     assert!(unknown.contains("no such customer") && unknown.contains("value=\"nobody\""), "{unknown}");
-    let late = give("0", "c-014871").await;
-    assert_eq!(late.status(), 409);
-    assert!(late.text().await.unwrap().contains("a colleague changed this outfit"));
-    assert_eq!(give("1", "c-014871").await.status(), 303);
+    let late = give("0", "c-014871").is(409).await;
+    assert!(late.text().contains("a colleague changed this outfit"));
+    give("1", "c-014871").is(303).await;
     let html = browser.page(&page).await;
     assert!(html.contains(">c-014871</a>") && !html.contains(">Draft</span>"), "{html}");
     assert!(html.contains("Gave it to the customer"), "{html}");
     assert_eq!(accepted().await, 1, "it is complete now");
-    let other = give("2", "c-000010").await;
-    assert_eq!(other.status(), 422);
-    assert!(other.text().await.unwrap().contains("save a copy for c-000010"));
+    let other = give("2", "c-000010").is(422).await;
+    assert!(other.text().contains("save a copy for c-000010"));
 }
 
 #[apply(on_sqlite)]
 async fn a_copy_is_for_another_customer(Stylist(service, browser): Stylist) {
     let page = save(&browser, WHOLE).await;
     change(&browser, &page, &[("change", "words"), ("revision", "1"), ("name", "Autumn")]).await;
-    let copy = async |customer: &str| {
-        browser.post(&page, &[("change", "copy"), ("revision", "2"), ("customer", customer)]).await
+    let copy = |customer: &str| {
+        browser.post(&page, &[("change", "copy"), ("revision", "2"), ("customer", customer)])
     };
-    let own = copy("c-014871").await;
-    assert_eq!(own.status(), 422);
-    assert!(own.text().await.unwrap().contains("c-014871 already has this outfit"));
+    let own = copy("c-014871").is(422).await;
+    assert!(own.text().contains("c-014871 already has this outfit"));
     service.put("/customers/found", &json!({"features": {"name": "Zenobia Quill"}})).await;
     assert_eq!(copy("quill").await.status(), 303, "what a search finds");
-    let many = copy("female").await.text().await.unwrap();
+    let many = copy("female").await.text();
     assert!(many.contains("customers match “female”; enter an id"), "{many}");
-    let refused = copy("nobody").await;
-    assert_eq!(refused.status(), 422);
-    assert!(refused.text().await.unwrap().contains("there is no such customer"));
+    let refused = copy("nobody").is(422).await;
+    assert!(refused.text().contains("there is no such customer"));
     // What does not suit the other customer is said on the copy's page.
     let kind = service.json("/articles/a-00134").await["type"].clone();
     service.put("/customers/against", &json!({"features": {"nogo_types": [kind]}})).await;
-    let html = browser.page(header(&copy("against").await, "location")).await;
+    let html = browser.page(copy("against").await.header("location")).await;
     let (_, said) = html.split_once("Check for this customer:").expect(&html);
     assert!(said.split("</div>").next().unwrap().contains("is a no-go."), "{said}");
     service.put("/customers/anyone", &json!({"features": {}})).await;
-    let html = browser.page(header(&copy("anyone").await, "location")).await;
+    let html = browser.page(copy("anyone").await.header("location")).await;
     assert!(!html.contains("Check for this customer:"), "{html}");
-    let copied = copy(" c-000010 ").await;
-    assert_eq!(copied.status(), 303);
-    let there = header(&copied, "location").to_owned();
+    let copied = copy(" c-000010 ").is(303).await;
+    let there = copied.header("location").to_owned();
     assert_ne!(there, page);
     let html = browser.page(&there).await;
     assert!(html.contains("<h1>Autumn</h1>") && html.contains("customer=c-000010"), "{html}");
     assert!(!html.contains("c-014871"), "nothing of the other customer");
-    assert_eq!(header(&copy("c-000010").await, "location"), there, "a double click makes one");
+    assert_eq!(copy("c-000010").await.header("location"), there, "a double click makes one");
     let named = [("change", "words"), ("revision", "2"), ("name", "Autumn of C-014871")];
     change(&browser, &page, &named).await;
     service.put("/customers/next", &json!({"features": {}})).await;
     let next = browser.post(&page, &[("change", "copy"), ("revision", "3"), ("customer", "next")]).await;
-    let html = browser.page(header(&next, "location")).await;
+    let html = browser.page(next.header("location")).await;
     assert!(!html.to_lowercase().contains("c-014871"), "a name with the other's id is not copied: {html}");
     let list = browser.page("/studio/outfits?find=autumn").await;
     assert!(
@@ -193,7 +185,7 @@ async fn a_deletion_is_undone(Stylist(service, browser): Stylist) {
     assert_eq!(back, page);
     let html = browser.page(&page).await;
     assert!(!html.contains("was deleted") && html.contains("Restored"), "{html}");
-    assert_eq!(service.get(&page.replace("/studio", "")).await.status(), 200);
+    service.get(&page.replace("/studio", "")).is(200).await;
 }
 
 #[apply(contract)]
@@ -202,23 +194,20 @@ async fn an_outfit_that_cannot_be_saved_stays_on_its_page(Stylist(_service, brow
     let second = save(&browser, &WHOLE.replace("a-01130", "a-01243")).await;
     let number = |page: &str| page.rsplit('/').next().unwrap().to_owned();
     let view = format!("{WHOLE}&outfit={}.1", number(&second));
-    let refused = browser.post("/studio/outfits", &[("view", &view)]).await;
-    assert_eq!(refused.status(), 409);
-    let html = refused.text().await.unwrap();
+    let refused = browser.post("/studio/outfits", &[("view", &view)]).is(409).await;
+    let html = refused.text();
     let said = format!("open that one: <a href=\"{first}\">outfit {}</a>", number(&first));
     assert!(html.contains(&said) && html.contains("id=\"save\""), "{html}");
 
     let view = format!("{WHOLE}&outfit={}.1", number(&first));
-    let refused = browser.post("/studio/outfits", &[("view", &view), ("another", "on")]).await;
-    assert_eq!(refused.status(), 422);
-    assert!(refused.text().await.unwrap().contains("this is still the same outfit"));
+    let refused = browser.post("/studio/outfits", &[("view", &view), ("another", "on")]).is(422).await;
+    assert!(refused.text().contains("this is still the same outfit"));
 
     // The pieces of a deleted outfit are saved again, which is in the way of restoring it.
     change(&browser, &first, &[("change", "delete"), ("revision", "1")]).await;
     let third = save(&browser, WHOLE).await;
-    let refused = browser.post(&first, &[("change", "restore"), ("revision", "0")]).await;
-    assert_eq!(refused.status(), 409);
-    let html = refused.text().await.unwrap();
+    let refused = browser.post(&first, &[("change", "restore"), ("revision", "0")]).is(409).await;
+    let html = refused.text();
     assert!(html.contains("Couldn’t restore: ") && html.contains(&format!("<a href=\"{third}\">")), "{html}");
 }
 
@@ -243,14 +232,13 @@ async fn the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces(
         format!("/shared/{}", link.split('<').next().unwrap())
     };
     let link = share().await;
-    let answer = service.page(&link).await;
-    assert_eq!(answer.status(), 200);
-    assert_eq!(header(&answer, "x-robots-tag"), "noindex, nofollow");
+    let answer = service.page(&link).is(200).await;
+    assert_eq!(answer.header("x-robots-tag"), "noindex, nofollow");
     assert_eq!(
-        (header(&answer, "referrer-policy"), header(&answer, "cache-control")),
+        (answer.header("referrer-policy"), answer.header("cache-control")),
         ("no-referrer", "no-store")
     );
-    let html = answer.text().await.unwrap();
+    let html = answer.text();
     assert!(html.contains("<h1>Autumn</h1>") && html.contains("Total €"), "{html}");
     assert!(html.contains("From Some stylist.") && html.contains("For your office"), "{html}");
     assert_eq!(html.matches("class=\"picture\"").count(), 4);
@@ -263,17 +251,16 @@ async fn the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces(
     let everything = crate::store::erasing::everything(&db, &mut db.raw().await).await;
     assert!(!everything.contains(token));
     let newer = share().await;
-    assert_eq!(service.page(&link).await.status(), 404);
-    assert_eq!(service.page(&newer).await.status(), 200);
+    service.page(&link).is(404).await;
+    service.page(&newer).is(200).await;
     change(&browser, &page, &[("change", "withdraw"), ("revision", "2")]).await;
     let gone = service.page(&newer).await;
-    assert_eq!((gone.status().as_u16(), header(&gone, "x-robots-tag")), (404, "noindex, nofollow"));
-    assert!(gone.text().await.unwrap().contains("Ask your stylist for a new one"));
-    assert_eq!(service.page("/shared/nonsense").await.status(), 404);
-    let failed = super::browser().delete(format!("{}{link}", service.url)).header("accept", "text/html");
-    let failed = failed.send().await.unwrap();
-    assert_eq!(failed.status(), 405);
-    let failed = failed.text().await.unwrap();
+    assert_eq!((gone.status(), gone.header("x-robots-tag")), (404, "noindex, nofollow"));
+    assert!(gone.text().contains("Ask your stylist for a new one"));
+    service.page("/shared/nonsense").is(404).await;
+    let failed = service.delete(link).header("accept", "text/html");
+    let failed = failed.is(405).await;
+    let failed = failed.text();
     assert!(failed.contains("ask your stylist") && !failed.contains("Studio"), "{failed}");
 
     let last = share().await;
@@ -281,9 +268,8 @@ async fn the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces(
         .execute(&mut db.raw().await)
         .await
         .unwrap();
-    let over = service.page(&last).await;
-    assert_eq!(over.status(), 410);
-    assert!(over.text().await.unwrap().contains("This link has expired"));
+    let over = service.page(&last).is(410).await;
+    assert!(over.text().contains("This link has expired"));
     assert!(browser.page(&page).await.contains("The last link expired on"));
 }
 
@@ -296,10 +282,7 @@ async fn a_customers_replies_reach_the_queue(Stylist(service, browser): Stylist)
     let link = format!("/shared/{}", link.split('<').next().unwrap());
     // Another session does not see it.
     assert!(!service.signed_in(Role::Stylist).await.page(&page).await.contains(&link));
-    let guest = async |fields: &[(&str, &str)]| {
-        let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
-        service.post(&link, "application/x-www-form-urlencoded", form).await.status().as_u16()
-    };
+    let guest = async |fields: &[(&str, &str)]| service.form(&link, fields).await.status;
     assert!(!browser.page("/studio").await.contains("replied-title"));
     assert_eq!(guest(&[("text", "  ")]).await, 200);
     assert!(!browser.page("/studio").await.contains("replied-title"), "nothing was said");
@@ -316,7 +299,7 @@ async fn a_customers_replies_reach_the_queue(Stylist(service, browser): Stylist)
     ] {
         let refused = service.post(&link, "application/x-www-form-urlencoded", fields).await;
         assert_eq!(refused.status(), 422, "{fields}");
-        let html = refused.text().await.unwrap();
+        let html = refused.text();
         assert!(html.contains(said) && html.contains("\nis it warm"), "{fields}: {html}");
     }
     for odd in ["/shared/%0A", "/shared/nonsense"] {
@@ -392,9 +375,9 @@ async fn deleted_outfits_are_listed_and_removed_articles_keep_their_names(
 async fn saved_outfits_need_a_stylist(Stylist(service, browser): Stylist) {
     let page = save(&browser, WHOLE).await;
     for path in ["/studio/outfits", &page] {
-        let answer = super::browser().get(format!("{}{path}", service.url)).send().await.unwrap();
+        let answer = service.get(path).await;
         assert_eq!(answer.status(), 303, "{path}");
-        assert!(header(&answer, "location").starts_with("/sign-in?next="));
+        assert!(answer.header("location").starts_with("/sign-in?next="));
     }
     for (path, fields) in [
         (page.as_str(), [("change", "delete"), ("revision", "1")]),
@@ -402,19 +385,18 @@ async fn saved_outfits_need_a_stylist(Stylist(service, browser): Stylist) {
     ] {
         let refused = browser.post_bare(path, &fields).await;
         assert_eq!(refused.status(), 403, "without the form's token");
-        let html = refused.text().await.unwrap();
+        let html = refused.text();
         assert!(html.contains("belongs to another sign-in") && !html.contains("permission"), "{html}");
     }
-    assert_eq!(browser.get("/studio/outfits/999999").await.status(), 404);
-    let unknown = browser.post(&page, &[("change", "sell"), ("revision", "1")]).await;
-    assert_eq!(unknown.status(), 422);
+    browser.get("/studio/outfits/999999").is(404).await;
+    browser.post(&page, &[("change", "sell"), ("revision", "1")]).is(422).await;
     assert!(browser.page(&page).await.contains("id=\"delete\""));
 }
 
 #[apply(contract)]
 async fn a_customers_page_has_sizes_notes_outfits_and_feedback(Stylist(service, browser): Stylist) {
     let features = json!({"features": {"top_size": "M", "shoe_size": "38"}});
-    assert_eq!(service.put("/customers/zoe", &features).await.status(), 201);
+    service.put("/customers/zoe", &features).is(201).await;
     let body = json!({"customer": "zoe", "outfit": ["a-00134", null, "a-00568", "a-00259"], "method": "gsu"});
     let completion = service.ask_ok("/complete", &body).await;
     let ids: Vec<&str> = completion["blanks"][0]["suggestions"]
@@ -435,9 +417,8 @@ async fn a_customers_page_has_sizes_notes_outfits_and_feedback(Stylist(service, 
     change(&browser, "/studio/notes", &note("Prefers <i>calls</i>\nat night")).await;
     change(&browser, "/studio/notes", &note("Prefers <i>calls</i>\nat night")).await;
     for (wrong, kept) in [("  ", "write something"), ("Calls\tat night", ">\nCalls\tat night</textarea>")] {
-        let refused = browser.post("/studio/notes", &note(wrong)).await;
-        assert_eq!(refused.status(), 422);
-        let refused = refused.text().await.unwrap();
+        let refused = browser.post("/studio/notes", &note(wrong)).is(422).await;
+        let refused = refused.text();
         assert!(refused.contains(kept) && refused.contains("For zoe"), "{refused}");
         assert_eq!(refused.matches("Some stylist").count(), 2, "a double click adds one note: {refused}");
     }
@@ -494,8 +475,7 @@ async fn the_queue_has_drafts_and_customers(Stylist(service, browser): Stylist) 
     let suggestions = browser.page(&address).await;
     let (_, refused) = suggestions.split_once("name=\"refused\" value=\"").unwrap();
     let refused = refused.split('"').next().unwrap();
-    let answer = browser.post("/studio/feedback", &[("view", DRAFT), ("refused", refused)]).await;
-    assert_eq!(answer.status(), 303);
+    browser.post("/studio/feedback", &[("view", DRAFT), ("refused", refused)]).is(303).await;
     let html = browser.page("/studio").await;
     assert!(html.contains("1 suggestion refused since their last outfit"), "{html}");
     // Drafts are their stylist's, and an outfit answers the refusal.
@@ -530,7 +510,7 @@ async fn prices_have_the_shops_currency(Stylist(service, browser): Stylist) {
         if let Some(currency) = currency {
             body["currency"] = currency.into();
         }
-        assert_eq!(service.put(&format!("/articles/{id}"), &body).await.status(), 201);
+        service.put(&format!("/articles/{id}"), &body).is(201).await;
     }
     let html = browser.page("/studio?slot=p-1&slot=p-2").await;
     for part in ["· €1,200<", "· €316.60<", "Total €1,516.60"] {
@@ -573,8 +553,8 @@ async fn the_api_has_names_notes_and_drafts(Demo(service): Demo) {
         let (status, problem) = save(wrong).await;
         assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!(pointer)), "{problem}");
     }
-    assert_eq!(service.delete(&path).await.status(), 204);
-    assert_eq!(service.get(&path).await.status(), 404);
+    service.delete(&path).is(204).await;
+    service.get(&path).is(404).await;
 }
 
 #[apply(on_sqlite)]

@@ -7,9 +7,7 @@ use atelier_core::domain::Role;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{
-    Service, header, models, operations::releases::two_releases, outfits::change_file, releases::copy,
-};
+use super::{Service, models, operations::releases::two_releases, outfits::change_file, releases::copy};
 use crate::{
     harness::{TestDatabase, apply, contract, on_sqlite},
     web::experiments::customers,
@@ -31,9 +29,9 @@ async fn start(db: &TestDatabase) -> (Service, TempDir) {
 }
 
 impl Service {
-    async fn patch(&self, path: &str, change: &Value) -> (u16, Value) {
-        let answer = self.http.patch(format!("{}{path}", self.url)).json(change).send().await.unwrap();
-        (answer.status().as_u16(), answer.json().await.unwrap())
+    async fn change(&self, path: &str, change: &Value) -> (u16, Value) {
+        let answer = self.patch(path, change).await;
+        (answer.status(), answer.json())
     }
 
     async fn follow(&self) {
@@ -66,7 +64,7 @@ async fn a_second_release_answers_its_arm(db: TestDatabase) {
     let all = customers(40);
 
     // How much memory it takes is said before.
-    assert_eq!(service.put(AUTUMN, &json!({"arms": arms()})).await.status(), 201);
+    service.put(AUTUMN, &json!({"arms": arms()})).is(201).await;
     let figures = service.json(&format!("{AUTUMN}/figures")).await;
     let second = &figures["second_release"];
     assert_eq!((&second["release"], &second["is_loaded"]), (&json!("less"), &json!(false)), "{second}");
@@ -75,7 +73,7 @@ async fn a_second_release_answers_its_arm(db: TestDatabase) {
     let list = admin.page("/operations/experiments").await;
     assert!(list.contains("<option>less</option>") && !list.contains("<option>demo</option>"), "{list}");
     let form = [("name", "spring"), ("arm-0", "today"), ("arm-1", "new"), ("release-1", "less")];
-    assert_eq!(admin.post("/operations/experiments", &form).await.status(), 303);
+    admin.post("/operations/experiments", &form).is(303).await;
     let html = admin.page("/operations/experiments/spring").await;
     assert!(
         html.contains("less is loaded beside the live release when it starts, and takes about "),
@@ -85,7 +83,7 @@ async fn a_second_release_answers_its_arm(db: TestDatabase) {
     assert_eq!(service.answering(&all[0]).await, ["-", "demo", "match"]);
     assert_eq!(service.json("/readyz").await["second_release"], Value::Null);
 
-    let (status, started) = service.patch(AUTUMN, &json!({"state": "running"})).await;
+    let (status, started) = service.change(AUTUMN, &json!({"state": "running"})).await;
     assert_eq!(status, 200, "{started}");
     // What arms mean stays, whatever changes later.
     let pinned = json!([{"name": "today", "release": "demo", "method": "match", "share": 1},
@@ -93,7 +91,7 @@ async fn a_second_release_answers_its_arm(db: TestDatabase) {
     assert_eq!(started["arms"], pinned);
     let loaded = json!({"release": "less", "experiment": "autumn", "loaded": true});
     assert_eq!(service.json("/readyz").await["second_release"], loaded);
-    let metrics = service.get("/metrics").await.text().await.unwrap();
+    let metrics = service.get("/metrics").await.text();
     for line in [
         "atelier_second_release_loaded{release=\"less\",experiment=\"autumn\"} 1\n",
         "atelier_workers{method=\"gsu\",release=\"less\"} 1\n",
@@ -167,7 +165,7 @@ async fn a_second_release_answers_its_arm(db: TestDatabase) {
 async fn the_live_release_stays_until_the_second_one_is_shipped(db: TestDatabase) {
     let (service, folder) = start(&db).await;
     let replica = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
-    assert_eq!(service.put(AUTUMN, &json!({"arms": arms(), "state": "running"})).await.status(), 201);
+    service.put(AUTUMN, &json!({"arms": arms(), "state": "running"})).is(201).await;
     replica.follow().await;
     let (mut old, mut new) = (String::new(), String::new());
     for customer in customers(20) {
@@ -184,28 +182,28 @@ async fn the_live_release_stays_until_the_second_one_is_shipped(db: TestDatabase
             "{problem}"
         );
     }
-    assert_eq!(service.patch(AUTUMN, &json!({"share": 60})).await.0, 200);
+    assert_eq!(service.change(AUTUMN, &json!({"share": 60})).await.0, 200);
     let third = json!([{"name": "today", "share": 1}, {"name": "new", "release": "third", "share": 1}]);
     let refused =
         service.put("/experiments/winter", &json!({"arms": third, "state": "running", "share": 40})).await;
     assert_eq!(refused.status(), 422);
-    let problem: Value = refused.json().await.unwrap();
+    let problem: Value = refused.json();
     assert_eq!(problem["errors"][0]["pointer"], "/arms/1/release", "{problem}");
     assert!(problem["errors"][0]["detail"].as_str().unwrap().contains("stop autumn first"), "{problem}");
     // Another experiment may compare the same two.
     let winter = json!({"arms": arms(), "state": "running", "share": 40});
-    assert_eq!(service.put("/experiments/winter", &winter).await.status(), 201);
+    service.put("/experiments/winter", &winter).is(201).await;
     let shipping = json!({"state": "shipped", "winner": "new"});
-    let (status, problem) = service.patch(AUTUMN, &shipping).await;
+    let (status, problem) = service.change(AUTUMN, &shipping).await;
     assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/winner")), "{problem}");
-    assert_eq!(service.patch("/experiments/winter", &json!({"state": "stopped"})).await.0, 200);
+    assert_eq!(service.change("/experiments/winter", &json!({"state": "stopped"})).await.0, 200);
 
     // An erased customer is unknown to it.
-    assert_eq!(service.delete(&format!("/customers/{new}")).await.status(), 204);
+    service.delete(&format!("/customers/{new}")).is(204).await;
     let erased = json!({"outfit": ["a-00134", null], "customer": new});
     assert_eq!(service.ask("/complete", &erased).await.0, 422);
 
-    let (status, shipped) = service.patch(AUTUMN, &shipping).await;
+    let (status, shipped) = service.change(AUTUMN, &shipping).await;
     assert_eq!((status, &shipped["state"]), (200, &json!("shipped")), "{shipped}");
     let actions: Vec<(String, String)> =
         service.log(2).await.iter().map(|entry| (entry.action.clone(), entry.subject.clone())).collect();
@@ -225,7 +223,7 @@ async fn the_live_release_stays_until_the_second_one_is_shipped(db: TestDatabase
 async fn a_second_release_follows_every_change(db: TestDatabase) {
     let (service, folder) = start(&db).await;
     let replica = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
-    assert_eq!(service.put(AUTUMN, &json!({"arms": arms(), "state": "running"})).await.status(), 201);
+    service.put(AUTUMN, &json!({"arms": arms(), "state": "running"})).is(201).await;
     replica.follow().await;
     let mut customer = String::new();
     for one in customers(40) {
@@ -244,23 +242,23 @@ async fn a_second_release_follows_every_change(db: TestDatabase) {
     assert!(before.len() > 5, "{before:?}");
 
     // Stock, a deleted article, a changed type.
-    assert_eq!(service.patch(&format!("/articles/{}", before[0]), &json!({"in_stock": false})).await.0, 200);
-    assert_eq!(service.delete(&format!("/articles/{}", before[1])).await.status(), 204);
-    assert_eq!(service.patch(&format!("/articles/{}", before[2]), &json!({"type": "jacket"})).await.0, 200);
+    assert_eq!(service.change(&format!("/articles/{}", before[0]), &json!({"in_stock": false})).await.0, 200);
+    service.delete(&format!("/articles/{}", before[1])).is(204).await;
+    assert_eq!(service.change(&format!("/articles/{}", before[2]), &json!({"type": "jacket"})).await.0, 200);
     let after = everywhere().await;
     assert!(!before[..3].iter().any(|gone| after.contains(gone)), "{before:?} {after:?}");
     assert!(before[3..6].iter().all(|kept| after.contains(kept)), "{before:?} {after:?}");
 
     // Rules, from the next request on; and without them.
     let rule = json!({"effect": "exclude", "articles": {"ids": [after[0]]}, "state": "active"});
-    assert!(service.put("/rules/recall", &rule).await.status().is_success());
+    assert!(service.put("/rules/recall", &rule).await.is_ok());
     assert!(!everywhere().await.contains(&after[0]));
-    assert_eq!(service.delete("/rules/recall").await.status(), 204);
+    service.delete("/rules/recall").is(204).await;
     assert_eq!(everywhere().await, after);
 
     // A published look.
     let look = json!({"title": "Autumn", "articles": ["a-00134", after[0], "a-00568", "a-00259"], "state": "published"});
-    assert_eq!(service.put("/looks/autumn", &look).await.status(), 201);
+    service.put("/looks/autumn", &look).is(201).await;
     replica.follow().await;
     for one in [&service, &replica] {
         let looks = one.json(&format!("/articles/a-00134/looks?customer={customer}")).await;
@@ -277,9 +275,9 @@ async fn a_second_release_follows_every_change(db: TestDatabase) {
     assert_eq!(everywhere().await, before);
 
     // A routing does not change what the arm is, and a stopped experiment needs no release.
-    assert_eq!(service.put("/routing", &json!({"default_method": "gs"})).await.status(), 200);
+    service.put("/routing", &json!({"default_method": "gs"})).is(200).await;
     everywhere().await;
-    assert_eq!(service.patch(AUTUMN, &json!({"state": "stopped"})).await.0, 200);
+    assert_eq!(service.change(AUTUMN, &json!({"state": "stopped"})).await.0, 200);
     replica.follow().await;
     for one in [&service, &replica] {
         assert_eq!(one.answering(&customer).await, ["-", "demo", "gs"]);
@@ -287,7 +285,7 @@ async fn a_second_release_follows_every_change(db: TestDatabase) {
         assert_eq!(one.json("/readyz").await["second_release"], Value::Null);
     }
     // It can still be shipped: then it is loaded again.
-    assert_eq!(service.patch(AUTUMN, &json!({"state": "shipped", "winner": "new"})).await.0, 200);
+    assert_eq!(service.change(AUTUMN, &json!({"state": "shipped", "winner": "new"})).await.0, 200);
     assert_eq!(service.answering(&customer).await, ["-", "less", "gsu"]);
     assert_eq!(service.json("/routing").await, json!({"default_method": "gsu"}));
     let actions: Vec<String> = service.log(3).await.iter().map(|entry| entry.action.clone()).collect();
@@ -305,9 +303,8 @@ async fn a_release_that_cannot_be_loaded_answers_nobody(db: TestDatabase) {
     // Where it is missing or broken, the experiment does not start.
     let broken = alone.path().join("less");
     for reason in ["there is no release \"less\"", "format 7"] {
-        let refused = replica.put(AUTUMN, &start).await;
-        assert_eq!(refused.status(), 422);
-        let problem: Value = refused.json().await.unwrap();
+        let refused = replica.put(AUTUMN, &start).is(422).await;
+        let problem: Value = refused.json();
         assert_eq!(problem["errors"][0]["pointer"], "/arms/1/release", "{problem}");
         assert!(problem["errors"][0]["detail"].as_str().unwrap().contains(reason), "{problem}");
         let entry = &replica.log(1).await[0];
@@ -317,19 +314,19 @@ async fn a_release_that_cannot_be_loaded_answers_nobody(db: TestDatabase) {
             fs::write(broken.join("release.json"), "{\"format\":7}").unwrap();
         }
     }
-    assert_eq!(replica.get(AUTUMN).await.status(), 404);
+    replica.get(AUTUMN).is(404).await;
     let two =
         json!([{"name": "a", "release": "less", "share": 1}, {"name": "b", "release": "other", "share": 1}]);
     let refused = service.put(AUTUMN, &json!({"arms": two, "state": "running"})).await;
-    let problem: Value = refused.json().await.unwrap();
+    let problem: Value = refused.json();
     assert_eq!(problem["errors"][0]["pointer"], "/arms/1/release", "{problem}");
 
     // A replica that finds the experiment says so, and its customers get the live release, uncounted.
-    assert_eq!(service.put(AUTUMN, &start).await.status(), 201);
+    service.put(AUTUMN, &start).is(201).await;
     replica.follow().await;
     let missing = json!({"release": "less", "experiment": "autumn", "loaded": false});
     assert_eq!(replica.json("/readyz").await["second_release"], missing);
-    let metrics = replica.get("/metrics").await.text().await.unwrap();
+    let metrics = replica.get("/metrics").await.text();
     assert!(
         metrics.contains("atelier_second_release_loaded{release=\"less\",experiment=\"autumn\"} 0\n"),
         "{metrics}"
@@ -357,13 +354,13 @@ async fn two_experiments_that_start_at_once_share_no_customer(db: TestDatabase) 
     for round in 0..5 {
         let [one, other] = ["one", "other"].map(|name| format!("/experiments/{name}-{round}"));
         let (one, other) = tokio::join!(service.put(&one, &body), replica.put(&other, &body));
-        let mut statuses = [one.status().as_u16(), other.status().as_u16()];
+        let mut statuses = [one.status(), other.status()];
         statuses.sort_unstable();
         assert_eq!(statuses, [201, 422], "together they want 120 %");
         for name in ["one", "other"] {
             let path = format!("/experiments/{name}-{round}");
             if service.get(&path).await.status() == 200 {
-                assert_eq!(service.patch(&path, &json!({"state": "stopped"})).await.0, 200);
+                assert_eq!(service.change(&path, &json!({"state": "stopped"})).await.0, 200);
             }
         }
     }
@@ -374,17 +371,17 @@ async fn an_arm_stays_what_it_was_when_the_experiment_started(db: TestDatabase) 
     let service = Service::demo(&db).await;
     let body = json!({"arms": [{"name": "today", "share": 1}, {"name": "new", "method": "gsu", "share": 1}], "state": "running"});
     let put = service.put(AUTUMN, &body).await;
-    let version = header(&put, "etag").to_owned();
-    assert_eq!(put.json::<Value>().await.unwrap()["arms"][0]["method"], "match");
-    assert_eq!(service.put("/routing", &json!({"default_method": "np"})).await.status(), 200);
+    let version = put.header("etag").to_owned();
+    assert_eq!(put.json()["arms"][0]["method"], "match");
+    service.put("/routing", &json!({"default_method": "np"})).is(200).await;
     for customer in customers(20) {
         let [arm, _, method] = service.answering(&customer).await;
         assert_eq!(method, if arm == "autumn/new" { "gsu" } else { "match" });
     }
     // The same request again is no change.
     let again = service.put(AUTUMN, &body).await;
-    assert_eq!((again.status().as_u16(), header(&again, "etag")), (200, &*version));
-    let (status, _) = service.patch(AUTUMN, &json!({"state": "shipped", "winner": "today"})).await;
+    assert_eq!((again.status(), again.header("etag")), (200, &*version));
+    let (status, _) = service.change(AUTUMN, &json!({"state": "shipped", "winner": "today"})).await;
     assert_eq!((status, service.json("/routing").await), (200, json!({"default_method": "match"})));
 }
 
@@ -396,9 +393,7 @@ async fn a_release_that_takes_less_than_the_live_one_is_not_compared(db: TestDat
         schema.replace("outfit = {least = 4, most = 8}", "outfit = {least = 4, most = 7}").into_bytes()
     });
     let experiment = json!({"arms": arms(), "state": "running"});
-    let refused = service.put(AUTUMN, &experiment).await;
-    assert_eq!(refused.status(), 422);
-    let problem: Value = refused.json().await.unwrap();
+    let problem = service.put(AUTUMN, &experiment).is(422).await.json();
     assert_eq!(problem["errors"][0]["pointer"], "/arms/1/release", "{problem}");
     let detail = "the release less takes outfits of 4 to 7 articles, the live one of 4 to 8";
     assert_eq!(problem["errors"][0]["detail"], detail, "{problem}");
@@ -416,6 +411,6 @@ async fn a_replica_that_is_behind_starts_no_experiment(db: TestDatabase) {
     let refused = replica.put(AUTUMN, &experiment).await;
     assert_eq!(refused.status(), 422, "its arms would have the methods of another release");
     replica.follow().await;
-    assert_eq!(replica.put(AUTUMN, &experiment).await.status(), 201);
+    replica.put(AUTUMN, &experiment).is(201).await;
     assert_eq!(replica.json(AUTUMN).await["arms"][0]["method"], "gsu");
 }

@@ -3,7 +3,7 @@
 use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
-use super::{Analyst, Service, header};
+use super::{Analyst, Service};
 use crate::harness::{apply, on_sqlite};
 
 const OUTFIT: &str = "slot=a-00134&slot=&slot=a-00568&slot=a-00259&unfit=on&sold_out=on&any=on";
@@ -122,8 +122,7 @@ async fn a_download_runs_no_formula(Analyst(service, browser): Analyst) {
         ("a\t@SUM(1)", "\"a\t'@SUM(1)\""),
         ("a\n=1+1", "\"a\n'=1+1\""),
     ] {
-        let put = service.put(&format!("/articles/{id}"), &json!({"type": "coat", "name": name})).await;
-        assert_eq!(put.status(), 200);
+        service.put(&format!("/articles/{id}"), &json!({"type": "coat", "name": name})).is(200).await;
         let csv = browser.page(&address).await;
         assert!(csv.contains(&format!(",{id},{cell},coat,")), "{cell} in {csv}");
     }
@@ -133,9 +132,9 @@ async fn a_download_runs_no_formula(Analyst(service, browser): Analyst) {
 async fn downloads_every_column(Analyst(service, browser): Analyst) {
     let query = format!("customer=c-014871&{OUTFIT}&truth=a-01243&method=none&method=gsu&k=5");
     let answer = browser.get(&format!("/side-by-side.csv?{query}")).await;
-    assert_eq!(header(&answer, "content-type"), "text/csv; charset=utf-8");
-    assert!(header(&answer, "content-disposition").contains("side-by-side.csv"));
-    let csv = answer.text().await.unwrap();
+    assert_eq!(answer.header("content-type"), "text/csv; charset=utf-8");
+    assert!(answer.header("content-disposition").contains("side-by-side.csv"));
+    let csv = answer.text();
     let compared =
         compared(&service, json!({"methods": ["none", "gsu"], "true_article": "a-01243", "k": 5})).await;
     for column in compared["columns"].as_array().unwrap() {
@@ -222,6 +221,6 @@ async fn reports_missing_and_invalid_fields(Analyst(service, browser): Analyst) 
         );
     }
     let stylist = service.signed_in(Role::Stylist).await;
-    assert_eq!(stylist.get("/side-by-side").await.status(), 403);
-    assert_eq!(stylist.get("/side-by-side.csv").await.status(), 403);
+    stylist.get("/side-by-side").is(403).await;
+    stylist.get("/side-by-side.csv").is(403).await;
 }

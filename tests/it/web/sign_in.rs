@@ -13,10 +13,9 @@ use atelier::{
 };
 use atelier_core::domain::{Role, Timestamp};
 use futures_util::FutureExt;
-use reqwest::Response;
 
-use super::{Browser, Demo, Service, browser, header, until};
-use crate::harness::{apply, contract, on_sqlite};
+use super::{Browser, Demo, Service, browser, until};
+use crate::harness::{Answer, Call, apply, contract, on_sqlite};
 
 const PASSWORD: &str = "a horse in Zurich";
 
@@ -24,22 +23,19 @@ fn now() -> Timestamp {
     SystemTime::now().into()
 }
 
-async fn send(service: &Service, path: &str, fields: &[(&str, &str)]) -> Response {
-    let form: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
-    let request = browser().post(format!("{}{path}", service.url)).body(form).header("accept", "text/html");
-    request.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap()
+fn send(service: &Service, path: &str, fields: &[(&str, &str)]) -> Call {
+    service.form(path, fields)
 }
 
 /// The session that an answer started.
-fn session(answer: &Response) -> String {
-    let cookie = header(answer, "set-cookie");
+fn session(answer: &Answer) -> String {
+    let cookie = answer.header("set-cookie");
     assert!(cookie.contains("; Path=/; HttpOnly; SameSite=Lax; Max-Age=604800"), "{cookie}");
     cookie.split(';').next().unwrap().to_owned()
 }
 
-async fn get(service: &Service, path: &str, cookie: &str) -> Response {
-    let request = browser().get(format!("{}{path}", service.url)).header("cookie", cookie);
-    request.header("accept", "text/html").send().await.unwrap()
+fn get(service: &Service, path: &str, cookie: &str) -> Call {
+    service.page(path).header("cookie", cookie)
 }
 
 #[apply(on_sqlite)]
@@ -49,28 +45,24 @@ async fn a_link_signs_in_once_and_sets_a_password(service: Service) {
 
     // The link survives a mail program that opens it first, and a refused password.
     for _ in 0..2 {
-        let page = service.page(&link).await;
-        assert_eq!(page.status(), 200);
-        assert!(page.text().await.unwrap().contains("Welcome, admin"));
+        let page = service.page(&link).is(200).await;
+        assert!(page.text().contains("Welcome, admin"));
     }
     let token = link.rsplit_once('/').unwrap().1;
-    let refused = send(&service, "/sign-in/link", &[("link", token), ("password", "short")]).await;
-    assert_eq!(refused.status(), 422);
-    assert!(refused.text().await.unwrap().contains("12 to 256 characters, this one 5"));
+    let refused = send(&service, "/sign-in/link", &[("link", token), ("password", "short")]).is(422).await;
+    assert!(refused.text().contains("12 to 256 characters, this one 5"));
 
     let entered = send(&service, "/sign-in/link", &[("link", token), ("password", PASSWORD)]).await;
-    assert_eq!((entered.status().as_u16(), header(&entered, "location")), (303, "/studio"));
+    assert_eq!((entered.status(), entered.header("location")), (303, "/studio"));
     let cookie = session(&entered);
-    assert!(get(&service, "/studio", &cookie).await.text().await.unwrap().contains(">admin</span>"));
+    assert!(get(&service, "/studio", &cookie).await.text().contains(">admin</span>"));
 
-    let again = send(&service, "/sign-in/link", &[("link", token), ("password", "")]).await;
-    assert_eq!(again.status(), 404);
-    let html = again.text().await.unwrap();
+    let again = send(&service, "/sign-in/link", &[("link", token), ("password", "")]).is(404).await;
+    let html = again.text();
     assert!(html.contains("role=\"alert\">this link was already used") && html.contains("<h1>Sign in</h1>"));
     for link in [link.as_str(), "/sign-in/made-up"] {
-        let page = service.page(link).await;
-        assert_eq!(page.status(), 404);
-        assert!(page.text().await.unwrap().contains("<h1>Sign in</h1>"), "the person can sign in otherwise");
+        let page = service.page(link).is(404).await;
+        assert!(page.text().contains("<h1>Sign in</h1>"), "the person can sign in otherwise");
     }
     assert!(service.state.access().without_password(now()).await.unwrap().is_none());
     assert!(service.state.access().sign_in("Admin", PASSWORD, None, now()).await.is_ok());
@@ -79,32 +71,31 @@ async fn a_link_signs_in_once_and_sets_a_password(service: Service) {
 #[apply(on_sqlite)]
 async fn a_password_signs_in_and_signing_out_ends_the_session(service: Service) {
     let ada = service.signed_in(Role::Stylist).await;
-    let set = ada.post("/password", &[("password", PASSWORD)]).await;
-    assert_eq!(set.status(), 303);
+    ada.post("/password", &[("password", PASSWORD)]).is(303).await;
     let log = service.log(9).await;
     let said: Vec<_> = log.iter().map(|entry| (entry.action.as_str(), entry.subject.as_str())).collect();
     assert_eq!(said, [("sign-in", "Some stylist"), ("password.set", "Some stylist")]);
     // Setting the password started a new session.
-    assert_eq!(ada.get("/studio").await.status(), 303);
+    ada.get("/studio").is(303).await;
 
     let wrong =
         send(&service, "/sign-in", &[("name", "some stylist"), ("password", "a horse in Basle")]).await;
     assert_eq!(wrong.status(), 401);
-    let html = wrong.text().await.unwrap();
+    let html = wrong.text();
     assert!(html.contains("wrong name or password"), "{html}");
     assert!(html.contains(r#"value="some stylist""#) && !html.contains("Basle"), "{html}");
     let unknown = send(&service, "/sign-in", &[("name", "nobody"), ("password", PASSWORD)]).await;
-    assert!(unknown.text().await.unwrap().contains("wrong name or password"));
+    assert!(unknown.text().contains("wrong name or password"));
 
     let right = send(&service, "/sign-in", &[("name", "some stylist"), ("password", PASSWORD)]).await;
     let cookie = session(&right);
-    assert_eq!(get(&service, "/studio", &cookie).await.status(), 200);
+    get(&service, "/studio", &cookie).is(200).await;
     let token = atelier::people::Token::parse(cookie.split_once('=').unwrap().1).unwrap();
     let ada = Browser { session: token, ..ada };
     let out = ada.post("/sign-out", &[]).await;
-    assert_eq!((out.status().as_u16(), header(&out, "location")), (303, "/sign-in"));
-    assert!(header(&out, "set-cookie").contains("Max-Age=0"));
-    assert_eq!(ada.get("/studio").await.status(), 303);
+    assert_eq!((out.status(), out.header("location")), (303, "/sign-in"));
+    assert!(out.header("set-cookie").contains("Max-Age=0"));
+    ada.get("/studio").is(303).await;
 }
 
 const NEXT: &str = "an alpaca at the lake";
@@ -129,28 +120,26 @@ async fn a_new_password_asks_for_the_old_one(service: Service) {
     for old in ["", "a horse in Basle", &"x".repeat(300)] {
         let refused = laptop.post("/password", &[("old", old), ("password", NEXT)]).await;
         assert_eq!(refused.status(), 422, "{old}");
-        assert!(refused.text().await.unwrap().contains("role=\"alert\">the old password is wrong"), "{old}");
+        assert!(refused.text().contains("role=\"alert\">the old password is wrong"), "{old}");
     }
     assert_eq!(phone.get("/studio").await.status(), 200, "nothing has changed");
 
-    let changed = laptop.post("/password", &[("old", PASSWORD), ("password", NEXT)]).await;
-    assert_eq!(changed.status(), 303);
+    let changed = laptop.post("/password", &[("old", PASSWORD), ("password", NEXT)]).is(303).await;
     let continued = browser_with(&laptop, &session(&changed));
     assert_eq!(continued.get("/studio").await.status(), 200, "this browser stays signed in");
     assert_eq!(phone.get("/studio").await.status(), 303, "others do not");
     assert_eq!(laptop.get("/studio").await.status(), 303, "nor does the token of before");
     // A page that was open before has the form token of before.
     let stale = [("csrf", &*laptop.session.form_token()), ("old", NEXT), ("password", PASSWORD)];
-    assert_eq!(continued.post_bare("/password", &stale).await.status(), 403);
+    continued.post_bare("/password", &stale).is(403).await;
     let fields = [("name", "Some stylist"), ("password", NEXT)];
-    assert_eq!(send(&service, "/sign-in", &fields).await.status(), 303);
+    send(&service, "/sign-in", &fields).is(303).await;
 
     // A link replaces a forgotten password, and ends the sessions too.
     let id = service.state.access().session(&continued.session, now()).await.unwrap().unwrap().person.id;
     let link = service.state.access().link(id, now()).await.unwrap();
-    let entered = send(&service, "/sign-in/link", &[("link", link.as_str()), ("password", PASSWORD)]).await;
-    assert_eq!(entered.status(), 303);
-    assert_eq!(continued.get("/studio").await.status(), 303);
+    send(&service, "/sign-in/link", &[("link", link.as_str()), ("password", PASSWORD)]).is(303).await;
+    continued.get("/studio").is(303).await;
 }
 
 #[apply(on_sqlite)]
@@ -158,19 +147,18 @@ async fn a_session_does_not_help_to_guess_the_password(service: Service) {
     let (laptop, phone) = two_browsers(&service).await;
     for guess in 0..5 {
         let browser = if guess % 2 == 0 { &laptop } else { &phone };
-        let refused = browser.post("/password", &[("old", "a wrong password"), ("password", NEXT)]).await;
-        assert_eq!(refused.status(), 422);
+        browser.post("/password", &[("old", "a wrong password"), ("password", NEXT)]).is(422).await;
     }
     let slowed = laptop.post("/password", &[("old", PASSWORD), ("password", NEXT)]).await;
     assert_eq!(slowed.status(), 429, "even the right one must wait");
     // Guesses at the sign-in form count together with these.
     let fields = [("name", "SOME stylist"), ("password", PASSWORD)];
-    assert_eq!(send(&service, "/sign-in", &fields).await.status(), 429);
+    send(&service, "/sign-in", &fields).is(429).await;
     // A stranger can cause this, too. A link does not wait.
     let name = Name::new("Some stylist").unwrap();
     let id = service.store.people().find_with_password(&name).await.unwrap().unwrap().0.id;
     let link = service.state.access().link(id, now()).await.unwrap();
-    assert_eq!(send(&service, "/sign-in/link", &[("link", link.as_str())]).await.status(), 303);
+    send(&service, "/sign-in/link", &[("link", link.as_str())]).is(303).await;
 }
 
 #[apply(contract)]
@@ -220,7 +208,7 @@ async fn easy_passwords_are_refused(service: Service) {
     ] {
         let refused = ada.post("/password", &[("password", password)]).await;
         assert_eq!(refused.status(), 422, "{password}");
-        let html = refused.text().await.unwrap();
+        let html = refused.text();
         assert!(html.contains("role=\"alert\">") && html.contains(reason), "{password}: {html}");
         assert!(!html.contains(password), "a password is not shown");
     }
@@ -229,7 +217,7 @@ async fn easy_passwords_are_refused(service: Service) {
     let refused =
         send(&service, "/sign-in/link", &[("link", link.as_str()), ("password", "password1234")]).await;
     assert_eq!(refused.status(), 422);
-    let html = refused.text().await.unwrap();
+    let html = refused.text();
     assert!(html.contains("too easy to guess") && html.contains("Welcome, Some stylist"), "{html}");
     assert!(service.state.access().holder(&link, now()).await.is_ok(), "the link is not wasted");
 
@@ -238,7 +226,7 @@ async fn easy_passwords_are_refused(service: Service) {
         [PASSWORD, "kv7!pQz2mWx9", "alpaca tuba moss", "ein Alpaka am Zürichsee", "мой дядя самых честных"]
     {
         let set = ada.post("/password", &[("old", old), ("password", password)]).await;
-        assert_eq!(set.status(), 303, "{password}: {}", set.text().await.unwrap());
+        assert_eq!(set.status(), 303, "{password}: {}", set.text());
         (ada, old) = (browser_with(&ada, &session(&set)), password);
     }
 }
@@ -248,15 +236,14 @@ async fn guessing_passwords_is_slowed_down(service: Service) {
     let mut statuses = Vec::new();
     for _ in 0..6 {
         let answer = send(&service, "/sign-in", &[("name", "ada"), ("password", "x")]).await;
-        statuses.push(answer.status().as_u16());
+        statuses.push(answer.status());
         if answer.status() == 429 {
-            let wait: u64 = header(&answer, "retry-after").parse().unwrap();
+            let wait: u64 = answer.header("retry-after").parse().unwrap();
             assert!((1..=2).contains(&wait), "{wait}");
         }
     }
     assert_eq!(statuses, [401, 401, 401, 401, 401, 429]);
-    let other = send(&service, "/sign-in", &[("name", "bo"), ("password", "x")]).await;
-    assert_eq!(other.status(), 401);
+    send(&service, "/sign-in", &[("name", "bo"), ("password", "x")]).is(401).await;
 }
 
 /// As many sign-ins from this machine as wait for a hash. Each keeps its place until it is dropped, because it is polled only
@@ -299,8 +286,8 @@ async fn a_full_line_refuses_every_name_alike(service: Service) {
     let line = occupy_line(&service).await;
     for name in names {
         let refused = send(&service, "/sign-in", &[("name", name), ("password", PASSWORD)]).await;
-        assert_eq!((refused.status().as_u16(), header(&refused, "retry-after")), (429, "1"), "{name}");
-        assert!(refused.text().await.unwrap().contains("too many people are signing in"), "{name}");
+        assert_eq!((refused.status(), refused.header("retry-after")), (429, "1"), "{name}");
+        assert!(refused.text().contains("too many people are signing in"), "{name}");
         // What needs no hash is answered at once, and the same for everyone.
         let impossible = "x".repeat(257);
         let refused = send(&service, "/sign-in", &[("name", name), ("password", &impossible)]).await;
@@ -313,11 +300,9 @@ async fn a_full_line_refuses_every_name_alike(service: Service) {
         assert_eq!(answer.status(), if name == "Some stylist" { 303 } else { 401 }, "{name}");
     }
     for _ in 0..5 {
-        let answer = send(&service, "/sign-in", &[("name", "waiting 17"), ("password", "x")]).await;
-        assert_eq!(answer.status(), 401);
+        send(&service, "/sign-in", &[("name", "waiting 17"), ("password", "x")]).is(401).await;
     }
-    let long = send(&service, "/sign-in", &[("name", &"x".repeat(1 << 14)), ("password", "x")]).await;
-    assert_eq!(long.status(), 413);
+    send(&service, "/sign-in", &[("name", &"x".repeat(1 << 14)), ("password", "x")]).is(413).await;
 }
 
 /// A browser at an address of this machine.
@@ -335,10 +320,8 @@ async fn try_on(
     password: &str,
 ) -> u16 {
     let fields = [("name", name), ("password", password)];
-    let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
-    let request = client.post(format!("{}/sign-in", service.url)).body(form).header("cookie", device);
-    let request = request.header("content-type", "application/x-www-form-urlencoded");
-    request.send().await.unwrap().status().as_u16()
+    let call = Call(client.post(format!("{}/sign-in", service.url))).form(&fields);
+    call.header("cookie", device).await.status
 }
 
 #[apply(on_sqlite)]
@@ -370,8 +353,8 @@ async fn one_address_keeps_nobody_else_from_signing_in(service: Service) {
 }
 
 /// The cookie by which a device is known that has signed in.
-fn device(answer: &Response) -> String {
-    let cookies = answer.headers().get_all("set-cookie").iter().map(|cookie| cookie.to_str().unwrap());
+fn device(answer: &Answer) -> String {
+    let cookies = answer.headers("set-cookie");
     let cookie = cookies.into_iter().find(|cookie| cookie.starts_with("atelier_device=")).expect("a cookie");
     assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax; Max-Age=34560000"), "{cookie}");
     cookie.split(';').next().unwrap().to_owned()
@@ -423,9 +406,8 @@ async fn a_known_device_comes_before_strangers(service: Service) {
 async fn an_impossible_password_is_not_counted(service: Service) {
     let impossible = "x".repeat(257);
     for _ in 0..7 {
-        let answer = send(&service, "/sign-in", &[("name", "ada"), ("password", &impossible)]).await;
-        assert_eq!(answer.status(), 401);
-        assert!(answer.text().await.unwrap().contains("wrong name or password"));
+        let answer = send(&service, "/sign-in", &[("name", "ada"), ("password", &impossible)]).is(401).await;
+        assert!(answer.text().contains("wrong name or password"));
     }
     let possible = send(&service, "/sign-in", &[("name", "ada"), ("password", "x")]).await;
     assert_eq!(possible.status(), 401, "it was the first attempt");
@@ -440,7 +422,7 @@ async fn parallel_attempts_count_one_by_one(service: Service) {
     let service = &service;
     let attempts = (0..15).map(|number| async move {
         let name = names[number % names.len()];
-        send(service, "/sign-in", &[("name", name), ("password", "a wrong password")]).await.status().as_u16()
+        send(service, "/sign-in", &[("name", name), ("password", "a wrong password")]).await.status()
     });
     let mut statuses = futures_util::future::join_all(attempts).await;
     statuses.sort_unstable();
@@ -464,7 +446,7 @@ async fn a_link_expires_and_a_newer_one_replaces_it(service: Service) {
     assert!(access.session(&session, now()).await.unwrap().is_some());
     assert!(access.session(&session, now() + Duration::from_hours(24 * 8)).await.unwrap().is_none());
     for nonsense in ["x", "%00", &"0".repeat(64)] {
-        assert_eq!(service.page(&format!("/sign-in/{nonsense}")).await.status(), 404);
+        service.page(&format!("/sign-in/{nonsense}")).is(404).await;
     }
 }
 
@@ -475,11 +457,11 @@ async fn a_page_for_another_role_is_forbidden(service: Service) {
     for (path, of_analysts) in [("/evaluation", true), ("/operations", true), ("/access", false)] {
         let answer = stylist.get(path).await;
         assert_eq!(answer.status(), 403, "{path}");
-        let html = answer.text().await.unwrap();
+        let html = answer.text();
         assert!(html.contains("yours is stylist"), "{path}: {html}");
         assert_eq!(analyst.get(path).await.status() == 403, !of_analysts, "{path}");
-        let answer = browser().get(format!("{}{path}", service.url)).send().await.unwrap();
-        assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, &*next(path)));
+        let answer = service.get(path).await;
+        assert_eq!((answer.status(), answer.header("location")), (303, &*next(path)));
     }
     // A page's header links only to pages that the role may see.
     let html = stylist.page("/studio").await;
@@ -498,42 +480,36 @@ async fn forged_forms_change_nothing(service: Service) {
         let answer = ada.post_bare("/sign-out", &[("csrf", csrf)]).await;
         assert_eq!(answer.status(), 403, "{csrf}");
     }
-    let refused =
-        ada.post_bare("/sign-out", &[("csrf", &*bo), ("note", "likes blue")]).await.text().await.unwrap();
+    let refused = ada.post_bare("/sign-out", &[("csrf", &*bo), ("note", "likes blue")]).await.text();
     assert!(refused.contains("Your note was: likes blue"), "what was typed is not lost: {refused}");
     assert_eq!(ada.get("/studio").await.status(), 200, "the session still works");
-    let request = browser().post(format!("{}/sign-in", service.url)).body("name=a&password=b");
-    let request = request.header("content-type", "application/x-www-form-urlencoded");
-    assert_eq!(request.header("sec-fetch-site", "cross-site").send().await.unwrap().status(), 403);
+    let form = || service.form("/sign-in", &[("name", "a"), ("password", "b")]);
+    form().header("sec-fetch-site", "cross-site").is(403).await;
     // Over plain HTTP a browser sends only the origin.
-    let request = browser().post(format!("{}/sign-in", service.url)).body("name=a&password=b");
-    let request = request.header("content-type", "application/x-www-form-urlencoded");
-    assert_eq!(request.header("origin", "http://evil.example").send().await.unwrap().status(), 403);
-    let json = browser().post(format!("{}/sign-in", service.url)).json(&"x").send().await.unwrap();
-    assert_eq!(json.status(), 415);
+    form().header("origin", "http://evil.example").is(403).await;
+    service.send("/sign-in", serde_json::Value::from("x")).is(415).await;
 }
 
 #[apply(on_sqlite)]
 async fn a_sign_in_returns_to_the_requested_page(service: Service) {
-    let asked = browser().get(format!("{}/studio?customer=c-1&slot=", service.url)).send().await.unwrap();
-    let next = header(&asked, "location");
+    let asked = service.get("/studio?customer=c-1&slot=").await;
+    let next = asked.header("location");
     assert_eq!(next, "/sign-in?next=%2Fstudio%3Fcustomer%3Dc-1%26slot%3D");
-    let html = service.page(next).await.text().await.unwrap();
+    let html = service.page(next).await.text();
     assert!(html.contains(r#"value="/studio?customer=c-1&#38;slot=""#), "{html}");
     let ada = service.signed_in(Role::Stylist).await;
     ada.post("/password", &[("password", PASSWORD)]).await;
     for (next, to) in [("/studio?customer=c-1&slot=", "/studio?customer=c-1&slot="), ("//x", "/studio")] {
         let fields = [("name", "Some stylist"), ("password", PASSWORD), ("next", next)];
-        assert_eq!(header(&send(&service, "/sign-in", &fields).await, "location"), to);
+        assert_eq!(send(&service, "/sign-in", &fields).await.header("location"), to);
     }
-    let home = browser().get(&service.url).send().await.unwrap();
-    assert_eq!(header(&home, "location"), "/sign-in");
+    let home = service.get("/").await;
+    assert_eq!(home.header("location"), "/sign-in");
 }
 
 /// Asks with a session's cookie, as a balancer passes it on.
-async fn get_over_https(service: &Service, path: &str, cookie: &str) -> Response {
-    let request = browser().get(format!("{}{path}", service.url)).header("cookie", cookie);
-    request.header("x-forwarded-proto", "https").header("accept", "text/html").send().await.unwrap()
+fn get_over_https(service: &Service, path: &str, cookie: &str) -> Call {
+    get(service, path, cookie).header("x-forwarded-proto", "https")
 }
 
 #[apply(on_sqlite)]
@@ -541,37 +517,31 @@ async fn over_https_the_cookie_belongs_to_the_host(service: Service) {
     let plain = service.signed_in(Role::Stylist).await;
     let admin = service.store.people().create(&Name::new("Ada").unwrap(), Role::Admin, now()).await.unwrap();
     let link = service.state.access().link(admin.id, now()).await.unwrap();
-    let form = |body: String| {
-        let request = browser().post(format!("{}/sign-in/link", service.url)).body(body);
-        let request = request.header("content-type", "application/x-www-form-urlencoded");
-        request.header("x-forwarded-proto", "https")
-    };
-    let entered = form(format!("link={}", link.as_str())).send().await.unwrap();
-    let cookie = header(&entered, "set-cookie").to_owned();
+    let entered =
+        service.form("/sign-in/link", &[("link", link.as_str())]).header("x-forwarded-proto", "https").await;
+    let cookie = entered.header("set-cookie").to_owned();
     assert!(cookie.starts_with("__Host-atelier_session="), "{cookie}");
     assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax; Max-Age=604800; Secure"), "{cookie}");
     let host_cookie = cookie.split(';').next().unwrap();
-    assert_eq!(get_over_https(&service, "/access", host_cookie).await.status(), 200);
+    get_over_https(&service, "/access", host_cookie).is(200).await;
     // Another host of the domain, or anyone on the network, can set a cookie of the plain name.
     let planted = format!("atelier_session={}", plain.session.as_str());
-    assert_eq!(get_over_https(&service, "/studio", &planted).await.status(), 303);
+    get_over_https(&service, "/studio", &planted).is(303).await;
     let both = get_over_https(&service, "/access", &format!("{planted}; {host_cookie}")).await;
     assert_eq!(both.status(), 200, "the host's cookie counts");
     assert_eq!(plain.get("/studio").await.status(), 200, "over http the old name goes on working");
-    assert_eq!(get(&service, "/access", host_cookie).await.status(), 303);
+    get(&service, "/access", host_cookie).is(303).await;
 
     for path in ["/access", "/nothing", "/static/atelier.css", "/livez"] {
         let answer = get_over_https(&service, path, host_cookie).await;
-        assert_eq!(header(&answer, "strict-transport-security"), "max-age=31536000", "{path}");
-        assert_eq!(header(&service.get(path).await, "strict-transport-security"), "", "{path} over http");
+        assert_eq!(answer.header("strict-transport-security"), "max-age=31536000", "{path}");
+        assert_eq!(service.get(path).await.header("strict-transport-security"), "", "{path} over http");
     }
     let token = Token::parse(host_cookie.split_once('=').unwrap().1).unwrap();
-    let out = browser().post(format!("{}/sign-out", service.url)).header("cookie", host_cookie);
-    let out = out.header("content-type", "application/x-www-form-urlencoded");
-    let out = out.header("x-forwarded-proto", "https").body(format!("csrf={}", token.form_token()));
-    let ended = out.send().await.unwrap();
-    assert!(header(&ended, "set-cookie").starts_with("__Host-atelier_session=; Path=/;"), "{ended:?}");
-    assert_eq!(get_over_https(&service, "/access", host_cookie).await.status(), 303);
+    let out = service.form("/sign-out", &[("csrf", &token.form_token())]).header("cookie", host_cookie);
+    let ended = out.header("x-forwarded-proto", "https").await;
+    assert!(ended.header("set-cookie").starts_with("__Host-atelier_session=; Path=/;"), "{ended:?}");
+    get_over_https(&service, "/access", host_cookie).is(303).await;
 }
 
 #[apply(on_sqlite)]
@@ -588,17 +558,17 @@ async fn private_answers_are_stored_nowhere(Demo(service): Demo) {
         "/nothing",
     ] {
         let answer = admin.get(path).await;
-        assert_eq!(header(&answer, "cache-control"), "no-store", "{path}: {}", answer.status());
+        assert_eq!(answer.header("cache-control"), "no-store", "{path}: {}", answer.status());
     }
     // Signed out, and programs.
     for path in ["/sign-in", "/studio", "/articles", "/customers?n=1", "/customers/none", "/metrics", "/"] {
-        let answer = browser().get(format!("{}{path}", service.url)).send().await.unwrap();
-        assert_eq!(header(&answer, "cache-control"), "no-store", "{path}: {}", answer.status());
+        let answer = service.get(path).await;
+        assert_eq!(answer.header("cache-control"), "no-store", "{path}: {}", answer.status());
     }
     let refused = send(&service, "/sign-in", &[("name", "nobody"), ("password", "x")]).await;
-    assert_eq!(header(&refused, "cache-control"), "no-store");
+    assert_eq!(refused.header("cache-control"), "no-store");
     for path in ["/static/atelier.css", "/pictures/coat.svg"] {
-        assert!(header(&service.get(path).await, "cache-control").starts_with("public, max-age="), "{path}");
+        assert!(service.get(path).await.header("cache-control").starts_with("public, max-age="), "{path}");
     }
 }
 
@@ -612,9 +582,9 @@ async fn a_links_address_stays_secret(service: Service) {
     {
         let page = service.page(&path).await;
         assert_eq!(page.status(), status);
-        let policies: Vec<_> = page.headers().get_all("referrer-policy").iter().collect();
+        let policies: Vec<_> = page.headers("referrer-policy");
         assert_eq!(policies, ["strict-origin"], "no Referer with the address goes out");
-        let html = page.text().await.unwrap();
+        let html = page.text();
         for part in html.split('"').filter(|part| part.starts_with('/')) {
             assert!(!part.contains(link.as_str()), "an address with the token in {html}");
         }
@@ -628,21 +598,21 @@ async fn a_links_address_stays_secret(service: Service) {
 async fn every_answer_has_security_headers(service: Service) {
     for path in ["/sign-in", "/livez", "/nothing", "/docs", "/static/atelier.css", "/openapi.json"] {
         let answer = service.page(path).await;
-        let policy = header(&answer, "content-security-policy");
+        let policy = answer.header("content-security-policy");
         assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"), "{path}");
         assert!(!policy.contains("unsafe"), "{policy}");
-        assert_eq!(header(&answer, "x-content-type-options"), "nosniff", "{path}");
-        assert_eq!(header(&answer, "x-frame-options"), "DENY", "{path}");
+        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(answer.header("x-frame-options"), "DENY", "{path}");
     }
-    let html = service.page("/sign-in").await.text().await.unwrap();
+    let html = service.page("/sign-in").await.text();
     for part in html.split(['"']).filter(|part| part.starts_with("/static/")) {
         let asset = service.get(part).await;
         assert_eq!(asset.status(), 200, "{part}");
-        assert_eq!(header(&asset, "cache-control"), "public, max-age=31536000, immutable", "{part}");
+        assert_eq!(asset.header("cache-control"), "public, max-age=31536000, immutable", "{part}");
     }
     assert!(!html.contains("<style") && !html.contains("style=") && !html.contains("<script>"), "{html}");
-    assert_eq!(service.get("/static/../Cargo.toml").await.status(), 404);
-    assert_eq!(service.get("/static/..%2FCargo.toml").await.status(), 404);
+    service.get("/static/../Cargo.toml").is(404).await;
+    service.get("/static/..%2FCargo.toml").is(404).await;
 }
 
 #[apply(contract)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Demo, Service, header};
+use super::{Demo, Service};
 use crate::harness::{apply, on_sqlite};
 
 impl Service {
@@ -14,8 +14,8 @@ impl Service {
     }
 
     async fn patch_article(&self, id: &str, change: &Value) {
-        let request = self.http.patch(format!("{}/articles/{id}", self.url)).json(change);
-        assert_eq!(request.send().await.unwrap().status(), 200);
+        let request = self.patch(format!("/articles/{id}"), change);
+        request.is(200).await;
     }
 }
 
@@ -34,19 +34,17 @@ async fn similar_articles_are_of_the_type_and_may_be_had(Demo(service): Demo) {
     service.patch_article(&all[0], &json!({"in_stock": false})).await;
     assert_eq!(service.similar("a-00134", "n=4").await, all[1..]);
     let sizes = json!({"features": {"gender": "female", "top_size": "XS", "nogo_colours": ["black"]}});
-    assert_eq!(service.put("/customers/xs", &sizes).await.status(), 201);
+    service.put("/customers/xs", &sizes).is(201).await;
     let fitting = service.json("/articles/a-00134/similar?n=20&customer=xs").await;
     for item in fitting["items"].as_array().unwrap() {
         let sizes = item["article"]["sizes"].as_array();
         assert!(sizes.is_none_or(|sizes| sizes.contains(&json!("XS"))), "{item}");
         assert_ne!(item["article"]["colour"], "black");
     }
-    assert_eq!(service.get("/articles/none/similar").await.status(), 404);
-    let unknown = service.get("/articles/a-00134/similar?customer=nobody").await;
-    assert_eq!(unknown.status(), 422);
-    let problem: Value = unknown.json().await.unwrap();
+    service.get("/articles/none/similar").is(404).await;
+    let problem = service.get("/articles/a-00134/similar?customer=nobody").is(422).await.json();
     assert_eq!(problem["errors"][0]["parameter"], "customer", "{problem}");
-    assert_eq!(service.get("/articles/a-00134/similar?n=0").await.status(), 422);
+    service.get("/articles/a-00134/similar?n=0").is(422).await;
 }
 
 #[apply(on_sqlite)]
@@ -56,7 +54,7 @@ async fn rules_move_similar_articles(Demo(service): Demo) {
     let blouses = json!({"types": ["blouse"]});
     let never =
         json!({"effect": "never-together", "articles": blouses, "others": blouses, "state": "active"});
-    assert_eq!(service.put("/rules/one-blouse", &never).await.status(), 201);
+    service.put("/rules/one-blouse", &never).is(201).await;
     assert_eq!(service.similar("a-00134", "n=8").await, plain);
     let rule = |effect: &str, ids: &[String], more: Value| {
         let mut rule = json!({"effect": effect, "articles": {"ids": ids}, "state": "active"});
@@ -64,13 +62,10 @@ async fn rules_move_similar_articles(Demo(service): Demo) {
         rule
     };
     let exclude = rule("exclude", &plain[..1], json!({}));
-    assert_eq!(service.put("/rules/gone", &exclude).await.status(), 201);
-    assert_eq!(
-        service.put("/rules/first", &rule("pin", &plain[5..6], json!({"rank": 1}))).await.status(),
-        201
-    );
+    service.put("/rules/gone", &exclude).is(201).await;
+    service.put("/rules/first", &rule("pin", &plain[5..6], json!({"rank": 1}))).is(201).await;
     let boost = rule("boost", &plain[7..8], json!({"factor": 1000}));
-    assert_eq!(service.put("/rules/up", &boost).await.status(), 201);
+    service.put("/rules/up", &boost).is(201).await;
     let found = service.similar("a-00134", "n=4").await;
     assert_eq!(found, [5, 7, 1, 2].map(|at: usize| plain[at].clone()));
     let answer = service.json("/articles/a-00134/similar?n=1").await;
@@ -81,16 +76,15 @@ async fn rules_move_similar_articles(Demo(service): Demo) {
 #[apply(on_sqlite)]
 async fn answers_for_everybody_are_cached(Demo(service): Demo) {
     let first = service.get("/articles/a-00134/similar?n=3").await;
-    assert!(header(&first, "cache-control").starts_with("public, max-age="), "{first:?}");
-    let tag = header(&first, "etag").to_owned();
-    let ask = async |query: &str, tag: &str| {
-        let request = service.http.get(format!("{}/articles/a-00134/similar?n=3{query}", service.url));
-        request.header("if-none-match", tag).send().await.unwrap()
+    assert!(first.header("cache-control").starts_with("public, max-age="), "{first:?}");
+    let tag = first.header("etag").to_owned();
+    let ask = |query: &str, tag: &str| {
+        service.get(format!("/articles/a-00134/similar?n=3{query}")).header("if-none-match", tag)
     };
-    assert_eq!(ask("", &tag).await.status(), 304);
+    ask("", &tag).is(304).await;
     let own = service.get("/articles/a-00134/similar?n=3&customer=c-000010").await;
-    assert_eq!(header(&own, "cache-control"), "private, no-cache");
-    assert_eq!(ask("&customer=c-000010", header(&own, "etag")).await.status(), 304);
+    assert_eq!(own.header("cache-control"), "private, no-cache");
+    ask("&customer=c-000010", own.header("etag")).is(304).await;
     let all = service.similar("a-00134", "n=3").await;
     service.patch_article(&all[0], &json!({"in_stock": false})).await;
     assert_eq!(ask("", &tag).await.status(), 200, "one is sold out");

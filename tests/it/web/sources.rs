@@ -15,7 +15,7 @@ use axum::{
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::{Service, header, until};
+use super::{Service, until};
 use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 /// A shop's server, and what it was asked.
@@ -75,7 +75,7 @@ async fn answer(State(shop): State<Shop>, uri: Uri, headers: HeaderMap) -> Respo
 impl Service {
     async fn store_source(&self, body: &Value) -> Value {
         let answer = self.put("/feeds/shop", body).await;
-        let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap());
+        let (status, text) = (answer.status(), answer.text());
         assert!([200, 201].contains(&status), "{text}");
         serde_json::from_str(&text).unwrap()
     }
@@ -83,9 +83,9 @@ impl Service {
     /// Fetches the source, and gives the import and the source once it has ended.
     async fn fetch_source(&self) -> (Value, Value) {
         let answer = self.post("/feeds/shop/fetch", "application/json", "").await;
-        let (status, path) = (answer.status(), header(&answer, "location").to_owned());
-        let begun: Value = answer.json().await.unwrap();
-        assert_eq!((status.as_u16(), begun["feed"].as_str()), (202, Some("shop")), "{begun:#}");
+        let (status, path) = (answer.status(), answer.header("location").to_owned());
+        let begun: Value = answer.json();
+        assert_eq!((status, begun["feed"].as_str()), (202, Some("shop")), "{begun:#}");
         self.source_rests().await;
         (self.json(&path).await, self.json("/feeds/shop").await)
     }
@@ -134,10 +134,9 @@ async fn a_source_is_fetched_and_the_second_time_changes_nothing(service: Servic
     }
     let list = service.json("/feeds").await;
     assert_eq!(list["feeds"].as_array().unwrap().len(), 1);
-    assert_eq!(service.delete("/feeds/shop").await.status(), 204);
-    assert_eq!(service.delete("/feeds/shop").await.status(), 404);
-    let answer = service.post("/feeds/shop/fetch", "application/json", "").await;
-    assert_eq!(answer.status(), 404);
+    service.delete("/feeds/shop").is(204).await;
+    service.delete("/feeds/shop").is(404).await;
+    service.post("/feeds/shop/fetch", "application/json", "").is(404).await;
     let actions: Vec<String> = service.log(100).await.into_iter().map(|entry| entry.action).collect();
     assert_eq!(actions.iter().filter(|action| *action == "feed.put").count(), 4);
     assert_eq!(actions[0], "feed.delete");
@@ -193,11 +192,11 @@ async fn secrets_go_to_their_server_and_nowhere_else(service: Service) {
     service.store_source(&bearer).await;
     service.state.feeds().fetch_due(now()).await.unwrap();
     for path in ["/feeds", "/feeds/shop", "/metrics"] {
-        shown += &service.get(path).await.text().await.unwrap();
+        shown += &service.get(path).await.text();
     }
     let admin = service.signed_in(Role::Admin).await;
     for path in ["/operations", "/access/audit"] {
-        shown += &admin.get(path).await.text().await.unwrap();
+        shown += &admin.get(path).await.text();
     }
     let kept = (service.log(100).await, service.store.feeds().list().await.unwrap());
     assert!(!format!("{kept:?}").contains("hush"), "{kept:?}");
@@ -234,23 +233,22 @@ async fn a_wrong_source_is_refused_where_it_is_wrong(service: Service) {
     ] {
         let answer = service.put("/feeds/shop", &body).await;
         assert_eq!(answer.status(), 422, "{body}");
-        let problem: Value = answer.json().await.unwrap();
+        let problem: Value = answer.json();
         let error = &problem["errors"][0];
         assert_eq!(error["pointer"], pointer, "{body}: {problem:#}");
         assert!(error["detail"].as_str().unwrap().contains(detail), "{body}: {problem:#}");
     }
-    assert_eq!(service.put("/feeds/Sh%20op", &json!({"url": "https://a.example/"})).await.status(), 422);
-    assert_eq!(service.get("/feeds/shop").await.status(), 404);
+    service.put("/feeds/Sh%20op", &json!({"url": "https://a.example/"})).is(422).await;
+    service.get("/feeds/shop").is(404).await;
     let answer = service.put("/feeds/shop", &json!({"url": "https://a.example/"})).await;
-    let tag = header(&answer, "etag").to_owned();
+    let tag = answer.header("etag").to_owned();
     assert_eq!(answer.status(), 201);
-    let put = |name: &'static str, tag: String| {
-        let request = service.http.put(format!("{}/feeds/shop", service.url)).header(name, tag);
-        request.json(&json!({"url": "https://b.example/"})).send()
+    let put = |name: &str, tag: &str| {
+        service.put("/feeds/shop", json!({"url": "https://b.example/"})).header(name, tag)
     };
-    assert_eq!(put("if-none-match", "*".to_owned()).await.unwrap().status(), 412);
-    assert_eq!(put("if-match", tag.clone()).await.unwrap().status(), 200);
-    assert_eq!(put("if-match", tag).await.unwrap().status(), 412);
+    put("if-none-match", "*").is(412).await;
+    put("if-match", &tag).is(200).await;
+    put("if-match", &tag).is(412).await;
 }
 
 #[apply(on_sqlite)]
@@ -265,27 +263,27 @@ async fn a_feed_that_fails_twice_is_an_alert(service: Service) {
         let reason = format!("http://{address} answered with status 503; the server may be busy");
         assert_eq!((&import["result"]["failure"], &source["failure"]), (&json!(reason), &json!(reason)));
         service.state.feeds().fetch_due(now()).await.unwrap();
-        let metrics = service.get("/metrics").await.text().await.unwrap();
+        let metrics = service.get("/metrics").await.text();
         let gauge = format!("\natelier_feed_failures{{feed=\"shop\"}} {failures}\n");
         assert!(metrics.contains(&gauge) && !metrics.contains("_timestamp_seconds{feed"), "{metrics}");
-        let page = admin.get("/operations").await.text().await.unwrap();
+        let page = admin.get("/operations").await.text();
         assert_eq!(page.contains("answered with status 503"), failures == 2, "{page}");
     }
     shop.set(HATS, None);
     // It waits for another import, and is cancelled: that is no failure.
     let other = service.store.import(now()).await.unwrap();
     let begun = service.post("/feeds/shop/fetch", "application/json", "").await;
-    assert_eq!(service.delete(header(&begun, "location")).await.status(), 202);
+    service.delete(begun.header("location")).is(202).await;
     service.source_rests().await;
     assert_eq!(service.json("/feeds/shop").await["failures"], 2);
     other.abandon().await.unwrap();
     let (import, source) = service.fetch_source().await;
     assert_eq!((&import["state"], &source["failures"]), (&json!("done"), &json!(0)), "{import:#}");
     service.state.feeds().fetch_due(now()).await.unwrap();
-    let metrics = service.get("/metrics").await.text().await.unwrap();
+    let metrics = service.get("/metrics").await.text();
     assert!(metrics.contains("\natelier_feed_failures{feed=\"shop\"} 0\n"), "{metrics}");
     assert!(metrics.contains("\natelier_feed_last_success_timestamp_seconds{feed=\"shop\"} 1"), "{metrics}");
-    assert!(!admin.get("/operations").await.text().await.unwrap().contains("answered with status 503"));
+    assert!(!admin.get("/operations").await.text().contains("answered with status 503"));
 }
 
 #[apply(contract)]
@@ -337,23 +335,22 @@ async fn an_admin_stores_fetches_and_deletes_a_feed_on_its_page(service: Service
         ("mode", "mirror"),
         ("skip_bad", "true"),
     ];
-    assert_eq!(admin.post("/operations/feeds", new).await.status(), 303);
+    admin.post("/operations/feeds", new).is(303).await;
     let source = service.json("/feeds/shop").await;
     assert_eq!(source["schedule"], json!({"at": ["04:30", "16:30"]}), "{source:#}");
     assert_eq!(
         (&source["options"]["mode"], &source["options"]["skip_bad"]),
         (&json!("mirror"), &json!(true))
     );
-    let again = admin.post("/operations/feeds", new).await;
-    assert_eq!(again.status(), 422);
-    let page = again.text().await.unwrap();
+    let again = admin.post("/operations/feeds", new).is(422).await;
+    let page = again.text();
     assert!(page.contains("was added, changed or deleted meanwhile") && !page.contains("hush"), "{page}");
     let wrong =
         admin.post("/operations/feeds", &[("name", "other"), ("url", "ftp://a"), ("schedule", "1m")]).await;
-    let page = wrong.text().await.unwrap();
+    let page = wrong.text();
     assert!(page.contains("url: expected an address") && page.contains("schedule.every: expected"), "{page}");
 
-    assert_eq!(admin.post("/operations/feeds/shop/fetch", &[]).await.status(), 303);
+    admin.post("/operations/feeds/shop/fetch", &[]).is(303).await;
     service.source_rests().await;
     assert_eq!(shop.asked().len(), 1);
     let (page, list) = (admin.page("/operations/feeds/shop").await, analyst.page("/operations/feeds").await);
@@ -369,13 +366,13 @@ async fn an_admin_stores_fetches_and_deletes_a_feed_on_its_page(service: Service
     let shown = format!("http://{address}/f.csv?token=…");
     let changed: &[(&str, &str)] =
         &[("name", "shop"), ("version", version), ("url", &shown), ("schedule", "6h")];
-    assert_eq!(admin.post("/operations/feeds", changed).await.status(), 303);
+    admin.post("/operations/feeds", changed).is(303).await;
     admin.post("/operations/feeds/shop/fetch", &[]).await;
     service.source_rests().await;
     assert_eq!(shop.asked()[1].0, "/f.csv?token=hush");
     for path in ["/operations/feeds", "/operations/feeds/shop/fetch", "/operations/feeds/shop/delete"] {
         assert_eq!(analyst.post(path, changed).await.status(), 403, "{path}");
     }
-    assert_eq!(admin.post("/operations/feeds/shop/delete", &[]).await.status(), 303);
-    assert_eq!(service.get("/feeds/shop").await.status(), 404);
+    admin.post("/operations/feeds/shop/delete", &[]).is(303).await;
+    service.get("/feeds/shop").is(404).await;
 }

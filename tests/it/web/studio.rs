@@ -10,7 +10,7 @@ use atelier_core::domain::{ArticleId, CustomerId, Role};
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 
-use super::{Analyst, Browser, Service, Stylist, header};
+use super::{Analyst, Browser, Service, Stylist};
 use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 pub(super) const CUSTOMER: &str = "customer=c-014871";
@@ -88,10 +88,7 @@ async fn describes_the_profile_in_words(Stylist(_service, browser): Stylist) {
 #[apply(on_sqlite)]
 async fn finds_customers_by_whole_words(Stylist(service, browser): Stylist) {
     let put = async |id: &str, features: Value| {
-        assert_eq!(
-            service.put(&format!("/customers/{id}"), &json!({ "features": features })).await.status(),
-            201
-        );
+        service.put(&format!("/customers/{id}"), &json!({ "features": features })).is(201).await;
     };
     let woman = json!({"name": "Müller", "gender": "female", "fit": "slim", "height": 165, "preferred_colours": ["navy"]});
     put("zz-woman", woman).await;
@@ -160,9 +157,8 @@ async fn counts_what_is_shown_used_and_refused(Stylist(service, browser): Stylis
 
     let (second, refusal) = (suggested(&html)[1].to_owned(), refusals(&html)[1]);
     for _ in 0..2 {
-        let answer = browser.post("/studio/feedback", &[("view", &view), ("refused", refusal)]).await;
-        assert_eq!(answer.status(), 303);
-        let after = browser.page(header(&answer, "location")).await;
+        let answer = browser.post("/studio/feedback", &[("view", &view), ("refused", refusal)]).is(303).await;
+        let after = browser.page(answer.header("location")).await;
         assert!(!suggested(&after).contains(&second.as_str()), "{second} in {after}");
         assert!(after.contains("Refused (1)</summary>"));
         // One more tile moved up.
@@ -177,15 +173,14 @@ async fn counts_what_is_shown_used_and_refused(Stylist(service, browser): Stylis
     let before = counted(&service).await;
     let skipping = format!("{view}&skipped_sets=4");
     let answer = browser.post("/studio/feedback", &[("view", &skipping), ("undone", refusal)]).await;
-    let next = header(&answer, "location");
+    let next = answer.header("location");
     assert!(!next.contains("skipped_sets"), "the best ideas are others now: {next}");
     let after = browser.page(next).await;
     assert_eq!(suggested(&after)[1], second);
     assert_eq!(counted(&service).await, [before[0], 0, 0]);
     let back = browser.page(&format!("{address}&refused={refusal}")).await;
     assert!(!back.contains(": not for this customer"), "{back}");
-    let answer = browser.post("/studio/feedback", &[("view", &view), ("refused", refusal)]).await;
-    assert_eq!(answer.status(), 303);
+    browser.post("/studio/feedback", &[("view", &view), ("refused", refusal)]).is(303).await;
     let before = counted(&service).await;
 
     // Using one is not accepting it, saving the outfit is, once.
@@ -197,7 +192,7 @@ async fn counts_what_is_shown_used_and_refused(Stylist(service, browser): Stylis
     let view = used.strip_prefix("/studio?").unwrap();
     assert!(page.contains(&format!("value=\"{}\"", view.replace('&', "&#38;"))), "{page}");
     for _ in 0..2 {
-        assert_eq!(browser.post("/studio/outfits", &[("view", view)]).await.status(), 303);
+        browser.post("/studio/outfits", &[("view", view)]).is(303).await;
         assert_eq!(counted(&service).await, [before[0], 1, 1]);
     }
     let customer = CustomerId::new("c-014871").unwrap();
@@ -214,7 +209,7 @@ async fn counts_what_is_shown_used_and_refused(Stylist(service, browser): Stylis
         view.replace(&format!("slot={first}&"), &format!("slot={other}&")),
         view.replace("from=1%3A", "from=1%3A0"),
     ] {
-        assert_eq!(browser.post("/studio/outfits", &[("view", &view)]).await.status(), 303);
+        browser.post("/studio/outfits", &[("view", &view)]).is(303).await;
     }
     assert_eq!(counted(&service).await, [before[0], 1, 1]);
 
@@ -231,12 +226,12 @@ async fn a_set_of_suggestions_is_accepted_with_its_outfit(Stylist(service, brows
     let (_, link) = sets.split_once("href=\"/studio?").unwrap();
     let view = link.split('"').next().unwrap().replace("&#38;", "&");
     let [shown, ..] = counted(&service).await;
-    assert_eq!(browser.post("/studio/outfits", &[("view", &view)]).await.status(), 303);
+    browser.post("/studio/outfits", &[("view", &view)]).is(303).await;
     assert_eq!(counted(&service).await, [shown, 2, 0]);
     // They make up an outfit for training.
     let customer = CustomerId::new("c-014871").unwrap();
     let saved = service.store.outfits().for_customer(&customer, 0, 100).await.unwrap().pop().unwrap();
-    let lines = service.get("/feedback/outfits.jsonl").await.text().await.unwrap();
+    let lines = service.get("/feedback/outfits.jsonl").await.text();
     let exported: Value = serde_json::from_str(lines.trim()).unwrap();
     let mut ids: Vec<&str> =
         exported["articles"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
@@ -249,9 +244,8 @@ async fn a_set_of_suggestions_is_accepted_with_its_outfit(Stylist(service, brows
 #[apply(on_sqlite)]
 async fn saves_an_outfit(Stylist(service, browser): Stylist) {
     let whole = format!("{CUSTOMER}&slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130&own.occasion=office");
-    let saved = browser.post("/studio/outfits", &[("view", &whole)]).await;
-    assert_eq!(saved.status(), 303);
-    let there = header(&saved, "location").to_owned();
+    let saved = browser.post("/studio/outfits", &[("view", &whole)]).is(303).await;
+    let there = saved.header("location").to_owned();
     let html = browser.page(&there).await;
     let customer = CustomerId::new("c-014871").unwrap();
     let kept = service.store.outfits().for_customer(&customer, 0, 100).await.unwrap().pop().unwrap();
@@ -279,21 +273,20 @@ async fn refuses_to_save_an_invalid_outfit(Stylist(service, browser): Stylist) {
         ("customer=nobody&slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130", "no such customer"),
     ] {
         let refused = browser.post("/studio/outfits", &[("view", view)]).await;
-        assert!(refused.status().is_client_error(), "{view}: {}", refused.status());
-        let html = refused.text().await.unwrap();
+        assert!(refused.is_refused(), "{view}: {}", refused.status());
+        let html = refused.text();
         assert!(html.contains(said) && !html.contains("put it there"), "{view}: {html}");
         assert!(html.contains("id=\"board-title\""), "the pieces are still there: {html}");
     }
     assert_eq!(service.log(9).await, []);
-    let elsewhere = browser.post("/studio/outfits", &[("view", "https://elsewhere/")]).await;
-    assert_eq!(elsewhere.status(), 422);
+    browser.post("/studio/outfits", &[("view", "https://elsewhere/")]).is(422).await;
 }
 
 #[apply(on_sqlite)]
 async fn escapes_article_texts(Stylist(service, browser): Stylist) {
     let evil = "<script>alert(1)</script>\"' onload=x";
     let body = json!({"type": "coat", "name": evil, "colour": "\"><b>", "brand": evil, "price": 1});
-    assert_eq!(service.put("/articles/a-evil", &body).await.status(), 201);
+    service.put("/articles/a-evil", &body).is(201).await;
     let features = json!({"features": {"gender": evil, "preferred_brands": [evil]}});
     service.put("/customers/c-evil", &features).await;
     let address = "/studio?customer=c-evil&slot=a-evil&slot=&slot=a-00134&slot=a-00568&pick=1&search=alert&if.gender=%3Cb%3E";
@@ -338,16 +331,15 @@ async fn reports_an_invalid_address(Stylist(_service, browser): Stylist) {
     ] {
         let answer = browser.get(&format!("/studio?{query}")).await;
         assert_eq!(answer.status(), 200, "{query}");
-        let html = answer.text().await.unwrap();
+        let html = answer.text();
         assert_eq!(html.contains("Parts of this link no longer work"), !said.is_empty(), "{query}: {html}");
         assert!(html.contains(&format!("left out: {said}.")) || said.is_empty(), "{query}: {html}");
         let answers = !suggested(&html).is_empty() || html.contains("class=\"sets\"");
         assert!(query.starts_with("nonsense=1") || answers, "{query}: {html}");
     }
     // A form of another page says what is wrong with it, for people.
-    let answer = browser.post("/studio/outfits", &[("view", "method=Best&k=x")]).await;
-    assert_eq!(answer.status(), 422);
-    let html = answer.text().await.unwrap();
+    let answer = browser.post("/studio/outfits", &[("view", "method=Best&k=x")]).is(422).await;
+    let html = answer.text();
     assert!(html.contains("That didn’t work") && !html.contains("`errors`"), "{html}");
     let html = browser.page("/studio?slot=&slot=a-00134&price_min=100&price_max=50").await;
     assert!(html.contains("No suggestions") && html.contains("id=\"price-max\""), "{html}");
@@ -432,12 +424,12 @@ async fn stylists_see_no_arm_method_or_device(Stylist(service, browser): Stylist
 #[apply(on_sqlite)]
 async fn a_customer_may_be_called_new(Stylist(service, browser): Stylist) {
     let added = browser.post("/studio/new-customer", &[("id", "new"), ("is.name", "Nia")]).await;
-    assert_eq!((added.status().as_u16(), header(&added, "location")), (303, "/studio?customer=new"));
+    assert_eq!((added.status(), added.header("location")), (303, "/studio?customer=new"));
     let html = browser.page("/studio/customers/new").await;
     assert!(html.contains("<h1>Profile of Nia</h1>"), "{html}");
     let (_, version) = html.split_once("name=\"version\" value=\"").unwrap();
     let fields = [("version", version.split('"').next().unwrap()), ("is.name", "Nia Ek")];
-    assert_eq!(browser.post("/studio/customers/new", &fields).await.status(), 303);
+    browser.post("/studio/customers/new", &fields).is(303).await;
     assert_eq!(service.json("/customers/new").await["features"]["name"], "Nia Ek");
     assert!(browser.page("/studio/new-customer").await.contains("<h1>New customer</h1>"));
 }
@@ -467,7 +459,7 @@ async fn finds_similar_articles_and_by_values(Stylist(service, browser): Stylist
     let (_, ids) = picked("pick=1&similar=twin").await;
     assert_eq!(ids[..2], ["x-2", "x-1"], "otherwise in the order of their ids");
     for id in ["x-1", "x-2"] {
-        assert_eq!(service.delete(&format!("/articles/{id}")).await.status(), 204);
+        service.delete(&format!("/articles/{id}")).is(204).await;
     }
     service.releases.refresh().await.unwrap();
     let (html, ids) = picked("pick=1&similar=a-00134").await;
@@ -510,7 +502,7 @@ async fn takes_a_refusal_back_without_a_customer(Stylist(service, browser): Styl
     let html = browser.page(&format!("/studio?{OUTFIT}")).await;
     let (first, refusal) = (suggested(&html)[0].to_owned(), refusals(&html)[0]);
     let answer = browser.post("/studio/feedback", &[("view", OUTFIT), ("refused", refusal)]).await;
-    let there = header(&answer, "location").to_owned();
+    let there = answer.header("location").to_owned();
     let after = browser.page(&there).await;
     assert!(!suggested(&after).contains(&&*first) && after.contains("Refused (1)</summary>"), "{after}");
     assert_eq!(counted(&service).await[2], 1);
@@ -519,7 +511,7 @@ async fn takes_a_refusal_back_without_a_customer(Stylist(service, browser): Styl
     let (_, list) = after.split_once("<ul class=\"refused\">").unwrap();
     let undone = list.split_once("name=\"undone\" value=\"").unwrap().1.split('"').next().unwrap();
     let answer = browser.post("/studio/feedback", &[("view", view), ("undone", undone)]).await;
-    let after = browser.page(header(&answer, "location")).await;
+    let after = browser.page(answer.header("location")).await;
     assert_eq!(suggested(&after)[0], first);
     assert_eq!(counted(&service).await[2], 0, "it is no longer counted");
 }
@@ -536,7 +528,7 @@ async fn a_look_from_side_by_side_counts_nothing(Analyst(service, analyst): Anal
     let (view, refusal) = (link.split_once('?').unwrap().1, refusals(&html)[0]);
     let first = suggested(&html)[0];
     let answer = analyst.post("/studio/feedback", &[("view", view), ("refused", refusal)]).await;
-    let there = header(&answer, "location").to_owned();
+    let there = answer.header("location").to_owned();
     let html = analyst.page(&there).await;
     assert!(!suggested(&html).contains(&first), "{there}");
     assert!(html.contains(": left out") && !html.contains("Not for this customer"), "{html}");
@@ -558,7 +550,7 @@ async fn a_saved_outfit_stays_saved_if_nothing_can_be_counted(
     sqlx::raw_sql(broken).execute(&mut db.raw().await).await.unwrap();
     let view = used.strip_prefix("/studio?").unwrap();
     let answer = browser.post("/studio/outfits", &[("view", view)]).await;
-    assert_eq!(answer.status(), 303, "{}", answer.text().await.unwrap());
+    assert_eq!(answer.status(), 303, "{}", answer.text());
     let customer = CustomerId::new("c-014871").unwrap();
     let kept = service.store.outfits().for_customer(&customer, 0, 100).await.unwrap().pop().unwrap();
     assert_eq!(kept.origin, Origin::Saved);
@@ -685,7 +677,7 @@ async fn lists_every_customer(Stylist(service, browser): Stylist) {
     let all = service.store.customers().count().await.unwrap() + 1_100;
     let rows = (0..1_100).map(|number| format!("{{\"id\": \"zz-{number:04}\", \"features\": {{}}}}\n"));
     let answer = service.post("/customers/bulk", "application/x-ndjson", rows.collect::<String>()).await;
-    assert_eq!(answer.status(), 200, "{}", answer.text().await.unwrap());
+    assert_eq!(answer.status(), 200, "{}", answer.text());
     let first = browser.page("/studio?find=zz-").await;
     assert!(first.contains("1 to 12 of over 1,000 customers"), "{first}");
     let last = browser.page("/studio?find=zz-&page=92").await;
@@ -731,7 +723,7 @@ async fn an_article_counts_as_shown_once_for_an_outfit_and_slot(Stylist(service,
 async fn a_draft_counts_as_accepted_once_it_is_complete(Stylist(service, browser): Stylist) {
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&slot=&slot=a-00259&ask=1")).await;
     let view = uses(&html)[0].strip_prefix("/studio?").unwrap().to_owned();
-    assert_eq!(browser.post("/studio/outfits", &[("view", &view)]).await.status(), 303);
+    browser.post("/studio/outfits", &[("view", &view)]).is(303).await;
     assert_eq!(counted(&service).await[1], 0);
     let html = browser.page("/studio").await;
     let (before, _) = html.split_once("\">Continue").unwrap();
@@ -741,12 +733,11 @@ async fn a_draft_counts_as_accepted_once_it_is_complete(Stylist(service, browser
     assert_eq!(counted(&service).await[1], 2, "the piece of the draft, too");
 
     // Saving again changes the same outfit.
-    let view =
-        header(&saved, "location").strip_prefix("/studio?").unwrap().to_owned() + "&own.occasion=office";
+    let view = saved.header("location").strip_prefix("/studio?").unwrap().to_owned() + "&own.occasion=office";
     let again = browser.post("/studio/outfits", &[("view", &view)]).await;
     let number = |address: &str| address.split_once("saved=").unwrap().1.to_owned();
-    assert_eq!(number(header(&again, "location")), number(header(&saved, "location")));
-    let html = browser.page(header(&again, "location")).await;
+    assert_eq!(number(again.header("location")), number(saved.header("location")));
+    let html = browser.page(again.header("location")).await;
     assert!(html.contains("id=\"save\"") && !html.contains("data-unsaved"), "{html}");
     assert!(browser.page(&format!("/studio?{view}&own.occasion=date")).await.contains("data-unsaved"));
 }
@@ -758,9 +749,9 @@ async fn no_accepted_outfit_has_a_piece_that_was_replaced(Stylist(service, brows
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&{rest}")).await;
     let used = uses(&html)[0].strip_prefix("/studio?").unwrap().to_owned();
     let replaced = used.replace("slot=a-00134&", "slot=a-01130&");
-    assert_eq!(browser.post("/studio/outfits", &[("view", &replaced)]).await.status(), 303);
-    let accepted = async || service.get("/feedback/outfits.jsonl").await.text().await.unwrap();
+    browser.post("/studio/outfits", &[("view", &replaced)]).is(303).await;
+    let accepted = async || service.get("/feedback/outfits.jsonl").await.text();
     assert_eq!(accepted().await, "");
-    assert_eq!(browser.post("/studio/outfits", &[("view", &used)]).await.status(), 303);
+    browser.post("/studio/outfits", &[("view", &used)]).is(303).await;
     assert!(accepted().await.contains("a-00134"));
 }

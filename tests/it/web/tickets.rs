@@ -80,7 +80,7 @@ fn about(completion: &Value, id: &str, kind: &str, article: &str) -> Value {
 
 /// Each outfit in the export, its articles sorted.
 async fn exported(service: &Service) -> Vec<Vec<String>> {
-    let lines = service.get("/feedback/outfits.jsonl").await.text().await.unwrap();
+    let lines = service.get("/feedback/outfits.jsonl").await.text();
     let outfit = |line: &str| {
         let line: Value = serde_json::from_str(line).unwrap();
         assert_eq!(line["customer"], CUSTOMER);

@@ -55,9 +55,9 @@ async fn a_locked_database_delays_no_request(db: TestDatabase) {
     let (key, browser) = long_unused(&db, &service).await;
     let locked = lock(&db).await;
     for _ in 0..3 {
-        let request = service.http.get(format!("{}/articles", service.url)).bearer_auth(key.as_str());
-        let answer = request.send().await.unwrap();
-        assert_eq!(answer.status(), 200, "{}", answer.text().await.unwrap());
+        let request = service.get("/articles").key(key.as_str());
+        let answer = request.await;
+        assert_eq!(answer.status(), 200, "{}", answer.text());
         browser.page("/studio").await;
     }
     sqlx::Connection::close(locked).await.unwrap();

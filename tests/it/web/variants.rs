@@ -4,13 +4,13 @@ use std::{fmt::Write, fs};
 
 use atelier::platform::db::Store;
 use atelier_core::domain::Role;
-use reqwest::{Response, StatusCode};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Demo, Service};
 use crate::{
     cli::{atelier, path, run, stderr},
-    harness::{TestDatabase, apply, contract, on_sqlite},
+    harness::{Answer, Call, TestDatabase, apply, contract, on_sqlite},
 };
 
 const LINES: &str = "application/x-ndjson";
@@ -22,13 +22,13 @@ fn shirt() -> Value {
     ]})
 }
 
-async fn problem(answer: Response) -> Value {
+fn problem(answer: &Answer) -> Value {
     assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY);
-    answer.json::<Value>().await.unwrap()["errors"].clone()
+    answer.json()["errors"].clone()
 }
 
-async fn patch(service: &Service, path: &str, body: &Value) -> Response {
-    service.http.patch(format!("{}{path}", service.url)).json(body).send().await.unwrap()
+fn patch(service: &Service, path: &str, body: &Value) -> Call {
+    service.patch(path, body)
 }
 
 #[apply(contract)]
@@ -43,10 +43,10 @@ async fn an_article_keeps_its_variants_and_is_known_by_them(service: Service) {
 
     // A change of stock names the variant.
     let change = json!({"stock": 3, "price": 17});
-    let patched: Value = patch(&service, "/articles/TSH-M", &change).await.json().await.unwrap();
+    let patched: Value = patch(&service, "/articles/TSH-M", &change).await.json();
     assert_eq!((&patched["id"], &patched["stock"]), (&json!("TSH"), &json!({"M": 3, "L": 2})));
     let lines = "{\"id\":\"TSH-M\",\"in_stock\":false}\n{\"id\":\"TSH-L\",\"in_stock\":\"nein\"}\n";
-    let merged: Value = service.post("/articles/bulk?mode=merge", LINES, lines).await.json().await.unwrap();
+    let merged: Value = service.post("/articles/bulk?mode=merge", LINES, lines).await.json();
     assert_eq!((&merged["added"], &merged["changed"]), (&json!(0), &json!(1)));
     let now = service.json("/articles/TSH").await;
     assert_eq!((&now["stock"], &now["in_stock"]), (&json!({"M": 0, "L": 0}), &json!(false)));
@@ -54,27 +54,22 @@ async fn an_article_keeps_its_variants_and_is_known_by_them(service: Service) {
     assert_eq!(now["variants"][1]["link"], "/l");
     let ambiguous = patch(&service, "/articles/TSH", &json!({"stock": 3})).await;
     assert_eq!(
-        problem(ambiguous).await,
+        problem(&ambiguous),
         json!([{"pointer": "/stock", "detail": "the stock of this article follows from its variants: change them by their ids"}])
     );
     let retyped = patch(&service, "/articles/TSH-M", &json!({"type": "hat"})).await;
-    assert_eq!(problem(retyped).await[0]["pointer"], "/type");
-    let restocked: Value =
-        patch(&service, "/articles/TSH-L", &json!({"stock": 4})).await.json().await.unwrap();
+    assert_eq!(problem(&retyped)[0]["pointer"], "/type");
+    let restocked: Value = patch(&service, "/articles/TSH-L", &json!({"stock": 4})).await.json();
     assert_eq!((&restocked["stock"], &restocked["in_stock"]), (&json!({"M": 0, "L": 4}), &json!(true)));
     // What is sold in one size has one id.
     let belt = json!({"type": "belt", "price": 20, "variants": [{"id": "belt", "price": 20, "stock": 1}]});
     service.put("/articles/belt", &belt).await;
-    let belt: Value = patch(&service, "/articles/belt", &json!({"stock": 0, "price": 9, "brand": "Fjord"}))
-        .await
-        .json()
-        .await
-        .unwrap();
+    let belt: Value =
+        patch(&service, "/articles/belt", &json!({"stock": 0, "price": 9, "brand": "Fjord"})).await.json();
     assert_eq!((&belt["price"], &belt["stock"], &belt["brand"]), (&json!(9), &json!(0), &json!("Fjord")));
     assert_eq!(belt["variants"], json!([{"id": "belt", "price": 9, "stock": 0}]));
     // New variants say the sizes and the stock anew.
-    let bare: Value =
-        patch(&service, "/articles/TSH", &json!({"variants": null})).await.json().await.unwrap();
+    let bare: Value = patch(&service, "/articles/TSH", &json!({"variants": null})).await.json();
     assert_eq!(bare, json!({"id": "TSH", "type": "shirt", "warnings": []}));
     service.put("/articles/TSH", &shirt()).await;
 
@@ -94,7 +89,7 @@ async fn an_article_keeps_its_variants_and_is_known_by_them(service: Service) {
         (422, &json!("article \"TSH\" appears twice in the outfit"))
     );
     let lines = "{\"customer\":\"c\",\"articles\":[\"TSH-M\",\"c\",\"b\",\"a\"]}\n";
-    let imported: Value = service.post("/outfits/bulk", LINES, lines).await.json().await.unwrap();
+    let imported: Value = service.post("/outfits/bulk", LINES, lines).await.json();
     assert_eq!(imported["unchanged"], 1, "the same outfit: {imported}");
 
     // A deleted article's variants are free.
@@ -105,17 +100,10 @@ async fn an_article_keeps_its_variants_and_is_known_by_them(service: Service) {
 
 #[apply(contract)]
 async fn ids_of_articles_and_variants_do_not_clash(service: Service) {
-    assert!(service.put("/articles/TSH", &shirt()).await.status().is_success());
-    assert!(
-        service
-            .put("/articles/own", &json!({"type": "hat", "variants": [{"id": "own"}]}))
-            .await
-            .status()
-            .is_success()
-    );
+    assert!(service.put("/articles/TSH", &shirt()).await.is_ok());
+    service.put("/articles/own", json!({"type": "hat", "variants": [{"id": "own"}]})).is(201).await;
     let put = async |id: &str, variants: Value| {
-        problem(service.put(&format!("/articles/{id}"), &json!({"type": "hat", "variants": variants})).await)
-            .await
+        problem(&service.put(format!("/articles/{id}"), json!({"type": "hat", "variants": variants})).await)
     };
     for (id, variants, pointer, detail) in [
         ("TSH-M", json!([]), "/id", "\"TSH-M\" is the id of a variant of article \"TSH\""),
@@ -127,8 +115,7 @@ async fn ids_of_articles_and_variants_do_not_clash(service: Service) {
         assert_eq!(put(id, variants).await, json!([{"pointer": pointer, "detail": detail}]));
     }
     let bulk = async |lines: &str| {
-        let problem: Value =
-            service.post("/articles/bulk", LINES, lines.to_owned()).await.json().await.unwrap();
+        let problem: Value = service.post("/articles/bulk", LINES, lines.to_owned()).await.json();
         problem["errors"].clone()
     };
     for (lines, line, detail) in [

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::text;
 use crate::{
     harness::{apply, on_sqlite},
-    web::{Analyst, header, models, rows},
+    web::{Analyst, models, rows},
 };
 
 /// A row of `ranks.parquet`.
@@ -203,11 +203,10 @@ async fn the_name_of_a_customer_leads(Analyst(service, analyst): Analyst) {
 
 #[apply(on_sqlite)]
 async fn cases_can_be_downloaded(Analyst(_service, analyst): Analyst) {
-    let answer = analyst.get("/evaluation/cases.csv?first=gsu&second=none&type=coat&known=no").await;
-    assert_eq!(answer.status(), 200);
-    assert_eq!(header(&answer, "content-type"), "text/csv; charset=utf-8");
-    assert_eq!(header(&answer, "content-disposition"), "attachment; filename=\"demo-gsu-none-cases.csv\"");
-    let text = answer.text().await.unwrap();
+    let answer = analyst.get("/evaluation/cases.csv?first=gsu&second=none&type=coat&known=no").is(200).await;
+    assert_eq!(answer.header("content-type"), "text/csv; charset=utf-8");
+    assert_eq!(answer.header("content-disposition"), "attachment; filename=\"demo-gsu-none-cases.csv\"");
+    let text = answer.text();
     let lines: Vec<&str> = text.split_terminator("\r\n").collect();
     assert_eq!(
         lines[0],
@@ -243,7 +242,7 @@ async fn cases_show_more_than_two_methods(Analyst(_service, analyst): Analyst) {
         "the next page has them: {html}"
     );
 
-    let csv = analyst.get(&format!("/evaluation/cases.csv?{query}")).await.text().await.unwrap();
+    let csv = analyst.get(&format!("/evaluation/cases.csv?{query}")).await.text();
     let mut lines = csv.lines();
     let head: Vec<&str> = lines.next().unwrap().split(',').collect();
     assert_eq!(head[7..11], ["gsu.rank", "none.rank", "np.rank", "match.rank"]);

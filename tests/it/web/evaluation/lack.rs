@@ -67,7 +67,7 @@ async fn missing_and_damaged_files_are_reported(db: TestDatabase) {
         let html = analyst.page(path).await;
         assert!(html.contains("ranks.parquet of the release demo cannot be read: "), "{html}");
     }
-    assert_eq!(analyst.get("/evaluation/cases.csv").await.status(), 404);
+    analyst.get("/evaluation/cases.csv").is(404).await;
 
     // Invalid figures, and single answers that changed while they were served.
     let demo = folder.path().join("demo");

@@ -13,7 +13,7 @@ use atelier_engine::{
 };
 use serde_json::{Value, json};
 
-use super::{Analyst, Demo, browser, header, models};
+use super::{Analyst, Demo, models};
 use crate::harness::{apply, on_sqlite};
 
 fn evaluation() -> Value {
@@ -99,8 +99,8 @@ async fn tables_can_be_downloaded(Analyst(_service, analyst): Analyst) {
         ("of=segments&by=gender&metric=recall_at_1&method=np", "female,5628,np,", 2),
     ] {
         let answer = analyst.get(&format!("/evaluation/table.csv?{query}")).await;
-        assert_eq!(header(&answer, "content-type"), "text/csv; charset=utf-8", "{query}");
-        let csv = answer.text().await.unwrap();
+        assert_eq!(answer.header("content-type"), "text/csv; charset=utf-8", "{query}");
+        let csv = answer.text();
         let mut lines = csv.lines().skip(1);
         assert!(lines.next().is_some_and(|line| line.starts_with(first)), "{query}: {csv}");
         assert!(lines.count() + 1 >= rows, "{query}: {csv}");
@@ -109,7 +109,7 @@ async fn tables_can_be_downloaded(Analyst(_service, analyst): Analyst) {
     let tables = ["table.csv?of=methods", "table.csv?of=known-type", "table.csv?of=segments&by=gender"];
     let worlds = Published::all().iter().map(|world| format!("results.csv?data={}", world.data));
     for address in tables.into_iter().map(str::to_owned).chain(worlds) {
-        let csv = analyst.get(&format!("/evaluation/{address}")).await.text().await.unwrap();
+        let csv = analyst.get(&format!("/evaluation/{address}")).await.text();
         let rows: Vec<Vec<String>> = csv.lines().map(cells).collect();
         for (column, head) in rows[0].iter().enumerate() {
             assert!(rows[1..].iter().any(|row| !row[column].is_empty()), "{address}: {head} in {csv}");
@@ -119,7 +119,7 @@ async fn tables_can_be_downloaded(Analyst(_service, analyst): Analyst) {
         );
     }
     let customers = analyst.get("/evaluation/customers.csv?first=gsu&second=none&known=no").await;
-    let customers = customers.text().await.unwrap();
+    let customers = customers.text();
     assert_eq!(customers.lines().count(), 1 + 1813);
 }
 
@@ -243,7 +243,7 @@ async fn invalid_queries_are_refused(Analyst(_service, analyst): Analyst) {
     ] {
         let answer = analyst.get(path).await;
         let status = answer.status();
-        let html = answer.text().await.unwrap();
+        let html = answer.text();
         assert_eq!(status, 422, "{path}: {html}");
         assert!(html.contains("<h1>") && html.contains(says), "{path}: {html}");
     }
@@ -271,10 +271,10 @@ async fn only_analysts_see_it(Demo(service): Demo) {
         let path = format!("/evaluation{path}");
         let answer = stylist.get(&path).await;
         assert_eq!(answer.status(), 403, "{path}");
-        assert!(answer.text().await.unwrap().contains("requires the role analyst"));
-        let outside = browser().get(format!("{}{path}", service.url)).send().await.unwrap();
+        assert!(answer.text().contains("requires the role analyst"));
+        let outside = service.get(&path).await;
         assert_eq!(outside.status(), 303, "{path}");
-        assert!(header(&outside, "location").starts_with("/sign-in?next=%2Fevaluation"), "{path}");
+        assert!(outside.header("location").starts_with("/sign-in?next=%2Fevaluation"), "{path}");
     }
 }
 

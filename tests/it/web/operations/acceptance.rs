@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::row;
 use crate::{
     harness::{apply, contract, on_sqlite},
-    web::{Analyst, Demo, Service, header},
+    web::{Analyst, Demo, Service},
 };
 
 /// Four suggestions for a woman of an experiment, of which one was accepted, and a suggestion for nobody. Returns the arm.
@@ -60,8 +60,8 @@ async fn figures_are_by_day_method_arm_type_and_feature(Analyst(service, analyst
         );
         let csv = analyst.get(&format!("/operations/acceptance.csv?by={by}&days=7")).await;
         let file = format!("attachment; filename=\"acceptance-{by}-7-days.csv\"");
-        assert_eq!(header(&csv, "content-disposition"), file);
-        let csv = csv.text().await.unwrap();
+        assert_eq!(csv.header("content-disposition"), file);
+        let csv = csv.text();
         let mut lines = csv.lines();
         let head = format!(
             "{by},shown,accepted,rejected,bought,returned,kept,revenue,window_bought,window_returned,window_kept,window_revenue,acceptance,low,high"
@@ -143,14 +143,13 @@ async fn invalid_periods_and_features_are_refused(Analyst(service, analyst): Ana
         for path in ["/operations/acceptance", "/operations/acceptance.csv"] {
             let answer = analyst.get(&format!("{path}?{query}")).await;
             assert_eq!(answer.status(), 422, "{path}?{query}");
-            let html = answer.text().await.unwrap();
+            let html = answer.text();
             assert!(html.contains(said), "{query}: {html}");
         }
     }
-    assert_eq!(analyst.get("/operations/acceptance?days=7&yclid=1&colour=red").await.status(), 200);
-    let answer = service.get("/feedback/acceptance?by=day&days=0").await;
-    assert_eq!(answer.status(), 422);
-    assert!(answer.text().await.unwrap().contains("a period has 1 to 3650 days, found 0"));
+    analyst.get("/operations/acceptance?days=7&yclid=1&colour=red").is(200).await;
+    let answer = service.get("/feedback/acceptance?by=day&days=0").is(422).await;
+    assert!(answer.text().contains("a period has 1 to 3650 days, found 0"));
 }
 
 #[apply(on_sqlite)]

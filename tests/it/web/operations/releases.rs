@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::{last, row, start};
 use crate::{
     harness::{TestDatabase, apply, on_sqlite},
-    web::{header, models, releases::copy},
+    web::{models, releases::copy},
 };
 
 /// A folder with the demo release and one with fewer methods.
@@ -86,8 +86,8 @@ async fn releases_are_listed_with_their_faults(db: TestDatabase) {
     let odd = admin.page("/operations/releases/odd").await;
     assert!(odd.contains("odd cannot be served") && odd.contains("Release demo is live."), "{odd}");
     assert!(!odd.contains("action=\"/operations/releases"), "there is nothing to activate: {odd}");
-    assert_eq!(admin.get("/operations/releases/nowhere").await.status(), 404);
-    assert_eq!(admin.get("/operations/releases/..%2Fdemo").await.status(), 422);
+    admin.get("/operations/releases/nowhere").is(404).await;
+    admin.get("/operations/releases/..%2Fdemo").is(422).await;
 }
 
 #[apply(on_sqlite)]
@@ -107,11 +107,10 @@ async fn activation_shows_the_changes_first(db: TestDatabase) {
     }
     assert_eq!(service.json("/releases").await["active"], "demo", "the confirmation page changes nothing");
 
-    let stale = admin.post("/operations/releases/less", &[("before", "older")]).await;
-    assert_eq!(stale.status(), 409);
-    assert!(stale.text().await.unwrap().contains("demo was activated in the meantime"));
+    let stale = admin.post("/operations/releases/less", &[("before", "older")]).is(409).await;
+    assert!(stale.text().contains("demo was activated in the meantime"));
     let done = admin.post("/operations/releases/less", &[("before", "demo")]).await;
-    assert_eq!((done.status().as_u16(), header(&done, "location")), (303, "/operations/releases"));
+    assert_eq!((done.status(), done.header("location")), (303, "/operations/releases"));
     assert_eq!(service.ask_ok("/complete", &json!({"outfit": [null]})).await["method"], "gsu");
     let details = json!({"before": "demo", "after": "less"});
     assert_eq!(last(&service).await, Some((me, "release.activate".into(), "less".into(), details)));
@@ -127,9 +126,8 @@ async fn activation_shows_the_changes_first(db: TestDatabase) {
     assert!(asked.contains("<li>New: c, np.</li>"), "{asked}");
     admin.post("/operations/releases/demo", &[("before", "less")]).await;
     assert!(admin.page("/operations/releases/demo").await.contains("<h1>Reload demo?</h1>"));
-    assert_eq!(admin.post("/operations/releases/demo", &[("before", "demo")]).await.status(), 303);
-    let forged = admin.post_bare("/operations/releases/less", &[("before", "demo"), ("csrf", "")]).await;
-    assert_eq!(forged.status(), 403);
+    admin.post("/operations/releases/demo", &[("before", "demo")]).is(303).await;
+    admin.post_bare("/operations/releases/less", &[("before", "demo"), ("csrf", "")]).is(403).await;
     assert_eq!(service.json("/releases").await["active"], "demo");
 }
 
@@ -137,9 +135,8 @@ async fn activation_shows_the_changes_first(db: TestDatabase) {
 async fn a_broken_release_leaves_the_old_one_live(db: TestDatabase) {
     let folder = folder();
     let (service, admin, me) = start(&db, &folder).await;
-    let refused = admin.post("/operations/releases/cut", &[("before", "demo")]).await;
-    assert_eq!(refused.status(), 409);
-    let html = refused.text().await.unwrap();
+    let refused = admin.post("/operations/releases/cut", &[("before", "demo")]).is(409).await;
+    let html = refused.text();
     assert!(html.contains("<strong>Not activated.</strong>"), "{html}");
     assert!(html.contains("cut/gsu.onnx: 1000 bytes, the manifest says "), "{html}");
     assert!(html.contains("Release demo stays live."), "{html}");
@@ -191,7 +188,7 @@ async fn two_releases_are_compared(db: TestDatabase) {
     // The routing's default counts, not the release's: Evaluation and Cases have the same.
     let routed =
         [("default_method", "gsu"), ("before", &service.releases.current().unwrap().routing.to_string())];
-    assert_eq!(admin.post("/operations/routing", &routed).await.status(), 303);
+    admin.post("/operations/routing", &routed).is(303).await;
     let html = analyst.page("/operations/releases/less/comparison").await;
     assert!(html.contains("gsu of this release, gsu of the live one"), "{html}");
     let cases = analyst.page("/evaluation/cases").await;
@@ -207,9 +204,9 @@ async fn two_releases_are_compared(db: TestDatabase) {
             .await
             .contains("href=\"/operations/releases/less/comparison\"")
     );
-    assert_eq!(analyst.get("/operations/releases/nowhere/comparison").await.status(), 404);
+    analyst.get("/operations/releases/nowhere/comparison").is(404).await;
     let stylist = service.signed_in(Role::Stylist).await;
-    assert_eq!(stylist.get("/operations/releases/less/comparison").await.status(), 403);
+    stylist.get("/operations/releases/less/comparison").is(403).await;
 }
 
 #[apply(on_sqlite)]
@@ -263,8 +260,7 @@ async fn activations_have_a_history_with_a_way_back(db: TestDatabase) {
     }
     assert!(admin.page("/operations/releases").await.contains("Back to demo"));
     // A double click is no conflict.
-    let again = admin.post("/operations/releases/less", &[("before", "demo")]).await;
-    assert_eq!(again.status(), 303);
+    admin.post("/operations/releases/less", &[("before", "demo")]).is(303).await;
     // Back again: the newest comes first, and nothing leads to what is live.
     admin.post("/operations/releases/demo", &[("before", "less")]).await;
     let html = admin.page("/operations/releases").await;

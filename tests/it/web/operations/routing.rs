@@ -6,7 +6,7 @@ use serde_json::json;
 use super::last;
 use crate::{
     harness::{apply, on_sqlite},
-    web::{Demo, header},
+    web::Demo,
 };
 
 #[apply(on_sqlite)]
@@ -22,18 +22,15 @@ async fn routing_is_confirmed_before_it_is_set(Demo(service): Demo) {
 
     let fields = [("before", before), ("default_method", "np")];
     let set = admin.post("/operations/routing", &fields).await;
-    assert_eq!((set.status().as_u16(), header(&set, "location")), (303, "/operations/routing"));
+    assert_eq!((set.status(), set.header("location")), (303, "/operations/routing"));
     assert_eq!(service.json("/routing").await, json!({"default_method": "np"}));
     let (_, action, subject, details) = last(&service).await.unwrap();
     assert_eq!((action.as_str(), subject.as_str()), ("routing.set", "routing"));
     assert_eq!(details, json!({"before": before, "after": "np"}));
 
     // The same form again is refused: it was made before the change.
-    let late = admin.post("/operations/routing", &fields).await;
-    assert_eq!(late.status(), 409);
-    assert!(
-        late.text().await.unwrap().contains("the routing was changed in the meantime, so nothing was set")
-    );
+    let late = admin.post("/operations/routing", &fields).is(409).await;
+    assert!(late.text().contains("the routing was changed in the meantime, so nothing was set"));
     let same = admin.page("/operations/routing/change?default_method=np").await;
     assert!(
         same.contains("Nothing would change") && !same.contains("action=\"/operations/routing\""),
@@ -47,7 +44,7 @@ async fn invalid_routing_is_explained(Demo(service): Demo) {
     for (method, said) in [("BERT", "hyphens, found &#34;BERT&#34;"), ("bert", "no method bert")] {
         let answer = admin.get(&format!("/operations/routing/change?default_method={method}")).await;
         assert_eq!(answer.status(), 422, "{method}");
-        let html = answer.text().await.unwrap();
+        let html = answer.text();
         let (_, wrong) = html.split_once("role=\"alert\">").expect("it says what is wrong");
         assert!(wrong.split("</div>").next().unwrap().contains(said), "{method}: {html}");
         let fields = [("default_method", method)];
