@@ -19,13 +19,10 @@ pub fn following() -> Following {
     let (exposure, guard) = (Arc::new(Exposure::default()), Arc::new(Guard::default()));
     let observers = Observers(vec![Arc::clone(&exposure) as _, Arc::clone(&guard) as _]);
     Following {
-        followers: vec![
+        shared: vec![Arc::new(Sample::default()), Arc::new(observers), exposure, guard],
+        compiled: vec![
             Arc::new(Arc::new(Rules::default())),
-            Arc::new(Sample::default()),
-            Arc::new(observers),
-            exposure,
             Arc::new(Looks::default()),
-            guard,
             Arc::new(Watched::default()),
             Arc::new(NoPersonas),
         ],

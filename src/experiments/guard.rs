@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    future::ready,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -20,7 +21,7 @@ use crate::{
         followers::{Change, Followed, Follower},
         routing::Route,
     },
-    steering::documents::{EditError, change, read_all},
+    steering::documents::{EditError, change, read_all, read_each},
 };
 
 /// The least answers of an arm, or purchases, that are judged.
@@ -69,20 +70,16 @@ pub struct Watched(HashMap<String, Limits>);
 
 impl Follower for Watched {
     fn follow(self: Arc<Self>, change: Change<'_>) -> Followed<'_> {
-        async move {
-            if !change.has_settings() {
-                return Ok(None);
+        let Some(experiments) = change.experiments else { return ready(Ok(None)).boxed() };
+        let mut watched = HashMap::new();
+        for (name, experiment) in read_each::<Experiment>(experiments) {
+            if experiment.state == State::Running {
+                let labels = experiment.arms.iter().map(|arm| Experiment::label(&name, arm));
+                watched.extend(labels.map(|label| (label, experiment.stop_if)));
             }
-            let mut watched = HashMap::new();
-            for (name, experiment) in read_all::<Experiment>(change.store).await? {
-                if experiment.state == State::Running {
-                    let labels = experiment.arms.iter().map(|arm| Experiment::label(&name, arm));
-                    watched.extend(labels.map(|label| (label, experiment.stop_if)));
-                }
-            }
-            Ok(Some(Arc::new(Self(watched)) as _))
         }
-        .boxed()
+        let watched: Arc<dyn Follower> = Arc::new(Self(watched));
+        ready(Ok(Some(watched))).boxed()
     }
 }
 

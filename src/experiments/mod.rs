@@ -457,7 +457,7 @@ fn release_of(arm: usize) -> Field {
 }
 
 /// The first experiment that compares releases while it runs.
-pub(crate) fn compares_releases(all: Vec<Named<ExperimentName>>) -> Option<ExperimentName> {
+pub(crate) fn compares_releases(all: &[Named<ExperimentName>]) -> Option<ExperimentName> {
     let mut all = read_each::<Experiment>(all).into_iter();
     all.find(|(_, experiment)| experiment.state == State::Running && experiment.names_releases())
         .map(|(name, _)| name)
@@ -489,7 +489,7 @@ fn allot(
 }
 
 /// The arms of the experiments that run, those of the experiment that started first before the others': it has its release loaded.
-pub(crate) fn arms(stored: Vec<Named<ExperimentName>>) -> Arms {
+pub(crate) fn arms(stored: &[Named<ExperimentName>]) -> Arms {
     split(read_each(stored))
 }
 

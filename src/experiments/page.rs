@@ -25,7 +25,7 @@ use crate::{
         page::{
             fault::words,
             figures,
-            form::Form,
+            form::{Form, expected},
             operations::Tab,
             shell::{Page, Shell},
         },
@@ -327,8 +327,7 @@ pub(crate) async fn store(
         Err(wrong) => Err(wrong),
         Ok((name, experiment)) => {
             let make = move |_| Ok(experiment.clone());
-            let saved =
-                documents::save((&state, &visitor), &name, &documents::expected(""), false, make).await?;
+            let saved = documents::save((&state, &visitor), &name, &expected(""), false, make).await?;
             saved.map(|_| address(&name)).map_err(|faults| words(&faults))
         }
     };
@@ -416,7 +415,7 @@ pub(crate) async fn change(
         winner: winner.clone(),
         ..stored
     });
-    match documents::save(scene, &name, &documents::expected(&form.version), false, make).await? {
+    match documents::save(scene, &name, &expected(&form.version), false, make).await? {
         Ok(_) => Ok(Redirect::to(&address(&name)).into_response()),
         Err(faults) => {
             let page = one_page(&state, &visitor, &name, Some(words(&faults))).await?;

@@ -17,12 +17,14 @@ use crate::platform::db::{Named, Store, StoreError};
 /// What the features of the program keep beside each live release.
 #[derive(Debug, Clone)]
 pub struct Following {
-    /// As they are before there is a release. A follower that never changes is shared by all releases.
-    pub followers: Vec<Arc<dyn Follower>>,
+    /// What all releases share.
+    pub shared: Vec<Arc<dyn Follower>>,
+    /// What is compiled for each, as it is before there is a release.
+    pub compiled: Vec<Arc<dyn Follower>>,
     /// The arms of the stored experiments that run.
-    pub arms: fn(Vec<Named<ExperimentName>>) -> Arms,
+    pub arms: fn(&[Named<ExperimentName>]) -> Arms,
     /// The first stored experiment that compares releases while it runs.
-    pub compares_releases: fn(Vec<Named<ExperimentName>>) -> Option<ExperimentName>,
+    pub compares_releases: fn(&[Named<ExperimentName>]) -> Option<ExperimentName>,
 }
 
 /// Something that a feature compiles for a live release.
@@ -57,6 +59,8 @@ pub struct Change<'a> {
     /// None if it was loaded just now.
     pub before: Option<&'a LiveRelease>,
     pub next: &'a LiveRelease,
+    /// The stored experiments, if rules, experiments or settings may have changed.
+    pub experiments: Option<&'a [Named<ExperimentName>]>,
 }
 
 impl Change<'_> {
@@ -67,7 +71,7 @@ impl Change<'_> {
 
     /// Whether rules, experiments or settings may have changed.
     pub fn has_settings(self) -> bool {
-        self.before.is_none_or(|before| before.settings != self.next.settings)
+        self.experiments.is_some()
     }
 
     /// Whether looks may have changed.

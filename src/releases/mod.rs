@@ -340,9 +340,9 @@ impl Releases {
         &self.engine
     }
 
-    /// What a feature keeps of all of its releases alike.
+    /// What a feature keeps of all releases together.
     pub fn follower<T: Follower>(&self) -> &T {
-        followers::find(&self.following.followers)
+        followers::find(&self.following.shared)
     }
 
     /// The releases in the folder, by name.
@@ -442,7 +442,7 @@ impl Releases {
         let before = self.current().map(|live| live.name().to_owned());
         // Before it is loaded, so that there are never three.
         let compares_releases = self.following.compares_releases;
-        if let Some(experiment) = compares_releases(self.experiments().await?) {
+        if let Some(experiment) = compares_releases(&self.experiments().await?) {
             return Err(ActivateError::Compared { experiment });
         }
         let next = self.load(name).await?;
@@ -609,10 +609,9 @@ impl Releases {
                 None => self.read_catalogue(&live.serving).await?,
             };
         }
-        if settings != live.settings {
-            (next.routing, next.arms, next.holdout) = self.read_settings().await?;
-        }
-        self.follow(Some(live), &mut next).await?;
+        let experiments =
+            if settings == live.settings { None } else { Some(self.read_settings(&mut next).await?) };
+        self.follow(Some(live), &mut next, experiments.as_deref()).await?;
         Ok(next)
     }
 
@@ -684,31 +683,34 @@ impl Releases {
         let settings = self.store.settings().revision().await?;
         let looks = self.store.looks().revision().await?;
         let (catalogue, rows) = self.read_catalogue(&serving).await?;
-        let (routing, arms, holdout) = self.read_settings().await?;
         let evaluation = Arc::new(Evaluation::new(Arc::clone(serving.release())));
-        let followers = self.following.followers.clone().into();
-        let beside = None;
+        let Following { shared, compiled, .. } = &self.following;
         let mut next = LiveRelease {
             serving,
             catalogue,
             rows,
-            routing,
-            arms,
-            beside,
-            holdout,
+            routing: Routing::default(),
+            arms: Arc::default(),
+            beside: None,
+            holdout: Holdout::default(),
             evaluation,
-            followers,
+            followers: shared.iter().chain(compiled).cloned().collect(),
             articles,
             settings,
             looks,
         };
-        self.follow(None, &mut next).await?;
+        let experiments = self.read_settings(&mut next).await?;
+        self.follow(None, &mut next, Some(&experiments)).await?;
         Ok(next)
     }
 
-    async fn read_settings(&self) -> Result<(Routing, Arc<Arms>, Holdout), StoreError> {
-        let arms = (self.following.arms)(self.experiments().await?);
-        Ok((self.routing().await?, Arc::new(arms), Holdout::read(&self.store).await?))
+    /// Reads what routes requests, and gives the stored experiments.
+    async fn read_settings(&self, next: &mut LiveRelease) -> Result<Vec<Named<ExperimentName>>, StoreError> {
+        let experiments = self.experiments().await?;
+        next.routing = self.routing().await?;
+        next.arms = Arc::new((self.following.arms)(&experiments));
+        next.holdout = Holdout::read(&self.store).await?;
+        Ok(experiments)
     }
 
     async fn experiments(&self) -> Result<Vec<Named<ExperimentName>>, StoreError> {
@@ -716,10 +718,16 @@ impl Releases {
     }
 
     /// Lets the followers follow.
-    async fn follow(&self, before: Option<&LiveRelease>, next: &mut LiveRelease) -> Result<(), StoreError> {
+    async fn follow(
+        &self,
+        before: Option<&LiveRelease>,
+        next: &mut LiveRelease,
+        experiments: Option<&[Named<ExperimentName>]>,
+    ) -> Result<(), StoreError> {
+        let change = Change { store: &self.store, before, next, experiments };
         let mut followers = Vec::with_capacity(next.followers.len());
         for one in &*next.followers {
-            let followed = Arc::clone(one).follow(Change { store: &self.store, before, next }).await?;
+            let followed = Arc::clone(one).follow(change).await?;
             followers.push(followed.unwrap_or_else(|| Arc::clone(one)));
         }
         next.followers = followers.into();

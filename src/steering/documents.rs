@@ -145,7 +145,7 @@ pub async fn change<D: Document>(
     }
     let mut next = None;
     let follow = |stored, others| {
-        let wish = wish(stored, read_each(others))?;
+        let wish = wish(stored, read_each(&others))?;
         let (document, consequences) = D::follow(wish, &ready, releases).map_err(EditError::Faults)?;
         Ok::<_, EditError>(NewDocument { body: to_value(next.insert(document)), consequences })
     };
@@ -191,18 +191,20 @@ pub async fn delete<D: Document>(
 /// All documents of a kind. One that cannot be read does not count.
 pub async fn read_all<D: Document>(store: &Store) -> Result<Vec<(D::Name, D)>, StoreError> {
     let all: Vec<Stored<Named<D::Name>>> = store.documents().list().await?;
-    Ok(read_each(all.into_iter().map(|stored| stored.value)))
+    Ok(read_each(all.iter().map(|stored| &stored.value)))
 }
 
 /// The same of documents that are read already.
-pub(crate) fn read_each<D: Document>(stored: impl IntoIterator<Item = Named<D::Name>>) -> Vec<(D::Name, D)> {
-    let read = |Named { name, body, .. }: Named<D::Name>| {
+pub(crate) fn read_each<'a, D: Document>(
+    stored: impl IntoIterator<Item = &'a Named<D::Name>>,
+) -> Vec<(D::Name, D)> {
+    let read = |Named { name, body, .. }: &Named<D::Name>| {
         // Another version may have written it.
-        let document = serde_json::from_value(body).inspect_err(|error| {
+        let document = D::deserialize(body).inspect_err(|error| {
             let name: &str = name.borrow();
             tracing::error!(name, %error, "cannot read the stored {}; it is ignored", D::Name::WHAT);
         });
-        Some((name, document.ok()?))
+        Some((name.clone(), document.ok()?))
     };
     stored.into_iter().filter_map(read).collect()
 }

@@ -15,13 +15,14 @@ use super::{
 };
 use crate::{
     people::page::visitor::{Stylist, Visitor},
-    platform::page::wording::spaced,
     platform::{
-        db::{ChangeError, Expected, Stored, Versions},
+        db::{ChangeError, Expected, Stored},
         http::{AppState, Kind, Problem, extract::Path, uncancelled::uncancelled},
         page::{
             Form, Page, Refused, Shell,
             address::{self, Address, FeatureWords, Parameter},
+            form::expected,
+            wording::spaced,
         },
     },
 };
@@ -133,9 +134,8 @@ pub(super) async fn save_new(
     Form(pairs): Form<Vec<(String, String)>>,
 ) -> Result<Response, Problem> {
     let typed = read(&pairs)?;
-    let expected = Expected { none_of: Some(Versions::Any), ..Expected::default() };
     let saved = match CustomerId::new(typed.id.trim()) {
-        Ok(id) => save(&state, &visitor, (id, Features::default()), &typed, expected).await,
+        Ok(id) => save(&state, &visitor, (id, Features::default()), &typed, expected("")).await,
         Err(error) => Err(Refused::invalid(error)),
     };
     answer(&state, &visitor, "", typed, saved)
@@ -149,8 +149,7 @@ pub(super) async fn save_corrected(
 ) -> Result<Response, Problem> {
     let typed = read(&pairs)?;
     let before = find(&state, &id).await?.value.features;
-    let one_of = Some(Versions::OneOf(vec![typed.version.clone()]));
-    let expected = Expected { one_of, ..Expected::default() };
+    let expected = expected(&typed.version);
     let saved = save(&state, &visitor, (id.clone(), before), &typed, expected).await;
     answer(&state, &visitor, id.as_str(), typed, saved)
 }

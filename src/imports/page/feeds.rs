@@ -22,12 +22,11 @@ use crate::{
         http::{AppState, Kind, Problem, extract::Path, uncancelled::uncancelled},
         page::{
             figures,
-            form::Form,
+            form::{self, Form},
             operations::Tab,
             shell::{Page, Shell},
         },
     },
-    steering::page::documents,
 };
 
 const FORMATS: [&str; 6] = ["google-xml", "google-tsv", "shopify-csv", "csv", "jsonl", "parquet"];
@@ -207,7 +206,7 @@ pub(crate) async fn store(
     Form(typed): Form<FeedForm>,
 ) -> Result<Response, Problem> {
     let name = FeedName::new(typed.name.trim());
-    let (wanted, expected, author) = (typed.wanted(), documents::expected(&typed.version), visitor.author());
+    let (wanted, expected, author) = (typed.wanted(), form::expected(&typed.version), visitor.author());
     let stored = match name {
         Err(reason) => Err(vec![reason]),
         Ok(name) => {
@@ -215,9 +214,9 @@ pub(crate) async fn store(
             let put = uncancelled(async move { feeds.put(author, &name, wanted, &expected).await });
             match put.await {
                 Ok(_) => Ok(()),
-                Err(PutError::Faults(faults)) => Err(documents::lines(&faults)),
+                Err(PutError::Faults(faults)) => Err(form::lines(&faults)),
                 Err(PutError::Change(ChangeError::Store(error))) => return Err(error.into()),
-                Err(PutError::Change(_)) => Err(documents::lines(&[documents::meanwhile("feed")])),
+                Err(PutError::Change(_)) => Err(form::lines(&[form::meanwhile("feed")])),
             }
         }
     };
@@ -269,5 +268,5 @@ pub(crate) async fn delete(
 }
 
 fn unknown(name: &FeedName) -> Problem {
-    documents::gone("feed", name.as_str())
+    form::gone("feed", name.as_str())
 }

@@ -27,7 +27,7 @@ impl Settings<'_> {
         entry: &Entry<'_>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.set_unless(name, value, entry, now, |_| None::<()>).await.map(drop)
+        self.set_unless(name, value, entry, now, |_: &[_]| None::<()>).await.map(drop)
     }
 
     /// The same, unless `refuse` says why not: it gets the experiments, which do not change meanwhile.
@@ -37,10 +37,10 @@ impl Settings<'_> {
         value: &str,
         entry: &Entry<'_>,
         now: Timestamp,
-        refuse: impl FnOnce(Vec<Named<ExperimentName>>) -> Option<E>,
+        refuse: impl FnOnce(&[Named<ExperimentName>]) -> Option<E>,
     ) -> Result<Result<(), E>, StoreError> {
         let mut transaction = self.store.write().await?;
-        if let Some(reason) = refuse(documents::in_turn(self.store, &mut transaction).await?) {
+        if let Some(reason) = refuse(&documents::in_turn(self.store, &mut transaction).await?) {
             return Ok(Err(reason));
         }
         write(&mut transaction, name, value).await?;

@@ -9,6 +9,8 @@ use axum::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::platform::{
+    db::{Expected, Versions},
+    fault::Fault,
     http::{
         AppState, Finding, Kind, Problem,
         extract::{Incoming, check_media_type},
@@ -115,6 +117,36 @@ pub(crate) fn query(parameters: &impl Serialize) -> String {
 
 pub(crate) fn address(path: &str, parameters: &impl Serialize) -> String {
     format!("{path}?{}", query(parameters))
+}
+
+/// What is wrong with a form, in words.
+pub(crate) fn lines(faults: &[Fault]) -> Vec<String> {
+    faults.iter().map(|fault| line(&fault.field.to_string(), &fault.detail)).collect()
+}
+
+pub(crate) fn line(field: &str, detail: &str) -> String {
+    if field.is_empty() { detail.to_owned() } else { format!("{field}: {detail}") }
+}
+
+/// What is stored must have this version; none, if it is empty.
+pub(crate) fn expected(version: &str) -> Expected {
+    if version.is_empty() {
+        return Expected { one_of: None, none_of: Some(Versions::Any) };
+    }
+    Expected { one_of: Some(Versions::OneOf(vec![version.to_owned()])), none_of: None }
+}
+
+/// The problem of a name without a document of a kind.
+pub(crate) fn gone(what: &str, name: &str) -> Problem {
+    Problem::new(Kind::NotFound, format!("there is no {what} {name:?}; it may have been deleted"))
+}
+
+/// What is wrong if somebody else changed a document of a kind.
+pub(crate) fn meanwhile(what: &str) -> Fault {
+    let detail = format!(
+        "the {what} was added, changed or deleted meanwhile, so nothing was stored; look at it again"
+    );
+    Fault::new("", detail)
 }
 
 /// `words` says for people what is wrong with a parameter.

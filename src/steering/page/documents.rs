@@ -8,10 +8,13 @@ use super::fields::{Fields, Wrong};
 use crate::{
     people::page::visitor::Visitor,
     platform::{
-        db::{ChangeError, DocumentName, Expected, Version, Versions},
+        db::{ChangeError, DocumentName, Expected, Version},
         fault::{Fault, ServiceError},
         http::{AppState, Kind, Problem, uncancelled::uncancelled},
-        page::{fault, form::address},
+        page::{
+            fault,
+            form::{address, expected, gone, line, meanwhile},
+        },
     },
     steering::documents::{self, Changed, Document, EditError, change},
 };
@@ -82,36 +85,6 @@ impl Problems {
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|(field, detail)| line(field, detail))
     }
-}
-
-/// What is wrong with a form, in words.
-pub(crate) fn lines(faults: &[Fault]) -> Vec<String> {
-    faults.iter().map(|fault| line(&fault.field.to_string(), &fault.detail)).collect()
-}
-
-fn line(field: &str, detail: &str) -> String {
-    if field.is_empty() { detail.to_owned() } else { format!("{field}: {detail}") }
-}
-
-/// What is stored must have this version; none, if it is empty.
-pub(crate) fn expected(version: &str) -> Expected {
-    if version.is_empty() {
-        return Expected { one_of: None, none_of: Some(Versions::Any) };
-    }
-    Expected { one_of: Some(Versions::OneOf(vec![version.to_owned()])), none_of: None }
-}
-
-/// The problem of a name without a document of a kind.
-pub(crate) fn gone(what: &str, name: &str) -> Problem {
-    Problem::new(Kind::NotFound, format!("there is no {what} {name:?}; it may have been deleted"))
-}
-
-/// What is wrong if somebody else changed a document of a kind.
-pub(crate) fn meanwhile(what: &str) -> Fault {
-    let detail = format!(
-        "the {what} was added, changed or deleted meanwhile, so nothing was stored; look at it again"
-    );
-    Fault::new("", detail)
 }
 
 pub(crate) fn parse_name<Name: DocumentName>(name: &str) -> Result<Name, Problem> {

@@ -30,7 +30,7 @@ use crate::{
         http::{AppState, Problem},
         page::{
             fault,
-            form::{Form, PageQuery, address},
+            form::{Form, PageQuery, address, gone},
             shell::{Page, Shell},
         },
     },
@@ -174,7 +174,7 @@ pub(super) async fn page(
             }
         }
     };
-    let mut rule: Rule = documents::parse(body.ok_or_else(|| documents::gone("rule", &name))?)?;
+    let mut rule: Rule = documents::parse(body.ok_or_else(|| gone("rule", &name))?)?;
     rule.state = next.unwrap_or(rule.state);
     let mut edit = Edit::new(name, version, write(&rule, state.zone));
     let mut checked = None;
