@@ -376,15 +376,6 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_sums() {
-        let (mut weights, composed, rows) = table();
-        composed.compose(&mut weights, &rows, None, None);
-        assert_eq!(weights.0[0].data, [11.0, 20.0, 112.0, 120.0, 103.0, 100.0, 4.0, 0.0]);
-        composed.compose(&mut weights, &rows, Some(&[false, true, false]), None);
-        assert_eq!(weights.0[0].data, [10.0, 20.0, 112.0, 120.0, 100.0, 100.0, 4.0, 0.0]);
-    }
-
-    #[test]
     fn gradients_reach_what_the_sums_are_made_of() {
         let (weights, composed, rows) = table();
         let mut gradients = Gradients::new(&weights);

@@ -187,6 +187,7 @@ mod tests {
     use atelier_core::domain::{FeatureValue, Schema, fold_for};
 
     use super::*;
+    use crate::world::brands::BRANDS;
 
     fn list<T: Word>() -> Vec<&'static str> {
         T::ALL.iter().map(|word| word.word()).collect()
@@ -196,17 +197,22 @@ mod tests {
     fn the_worlds_words_are_the_default_schemas() {
         let schema = Schema::default_schema();
         let values = |name: &str| schema.feature(name).unwrap().values.clone();
-        assert_eq!(values("gender"), list::<Gender>());
-        assert_eq!(values("country"), list::<Country>());
-        assert_eq!(values("body_type"), list::<BodyType>());
-        assert_eq!(values("hair_colour"), list::<HairColour>());
-        assert_eq!(values("fit"), list::<Fit>());
-        assert_eq!(values("preferred_colours"), list::<Colour>());
-        assert_eq!(values("nogo_colours"), list::<Colour>());
-        assert_eq!(values("preferred_styles"), list::<Style>());
-        assert_eq!(values("nogo_types"), list::<ArticleType>());
-        assert_eq!(values("nogo_materials"), list::<Material>());
-        assert_eq!(values("occasion"), list::<Occasion>());
+        for (feature, words) in [
+            ("gender", list::<Gender>()),
+            ("country", list::<Country>()),
+            ("body_type", list::<BodyType>()),
+            ("hair_colour", list::<HairColour>()),
+            ("fit", list::<Fit>()),
+            ("preferred_brands", BRANDS.iter().map(|brand| brand.name).collect()),
+            ("preferred_colours", list::<Colour>()),
+            ("nogo_colours", list::<Colour>()),
+            ("preferred_styles", list::<Style>()),
+            ("nogo_types", list::<ArticleType>()),
+            ("nogo_materials", list::<Material>()),
+            ("occasion", list::<Occasion>()),
+        ] {
+            assert_eq!(values(feature), words, "{feature}");
+        }
         for group in PriceGroup::ALL {
             assert_eq!(values(group.word()), list::<PriceBand>());
         }
