@@ -142,20 +142,19 @@ pub(super) mod tests {
         Words::from_indices(words.iter().map(|word| index(word)))
     }
 
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "numbers came from u8")]
-    fn number(features: &Features, name: &str) -> Option<u8> {
-        let Some(FeatureValue::Number(number)) = features.get(name) else { return None };
-        Some(*number as u8)
-    }
-
     /// The inverse of [`Profile::features`].
     pub(in crate::world) fn parse(features: &Features) -> Profile {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "numbers came from u8")]
+        let number = |name: &str| match features.get(name) {
+            Some(FeatureValue::Number(number)) => Some(*number as u8),
+            _ => None,
+        };
         Profile {
             gender: one(features, "gender"),
-            age: number(features, "age"),
+            age: number("age"),
             country: one(features, "country"),
-            height: number(features, "height"),
-            weight: number(features, "weight"),
+            height: number("height"),
+            weight: number("weight"),
             body_type: one(features, "body_type"),
             hair_colour: one(features, "hair_colour"),
             fit: one(features, "fit"),

@@ -559,18 +559,10 @@ mod tests {
         use ArticleType as T;
         let affinity = Affinity::new();
         let templates = templates(&affinity);
-        for (types, is_template) in [
-            (&[T::Jeans, T::TShirt, T::Sneaker, T::Belt][..], true),
-            (&[T::Jeans, T::TShirt, T::Sneaker], false),
-            (&[T::Jeans, T::Sneaker, T::Bag, T::Belt], false),
-            (&[T::Dress, T::Sneaker, T::Bag, T::Backpack], false),
-        ] {
-            let probability = templates.probability(types);
-            assert!(
-                if is_template { probability > 0.0 } else { probability == 0.0 },
-                "{types:?}: {probability}"
-            );
-        }
+        assert!(templates.probability(&[T::Jeans, T::TShirt, T::Sneaker, T::Belt]) > 0.0);
+        assert_eq!(templates.probability(&[T::Jeans, T::TShirt, T::Sneaker]).to_bits(), 0);
+        assert_eq!(templates.probability(&[T::Jeans, T::Sneaker, T::Bag, T::Belt]).to_bits(), 0);
+        assert_eq!(templates.probability(&[T::Dress, T::Sneaker, T::Bag, T::Backpack]).to_bits(), 0);
     }
 
     #[test]
