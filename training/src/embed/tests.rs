@@ -128,7 +128,9 @@ fn png(width: u32, height: u32, kind: png::ColorType, samples: Option<&[u8]>) ->
     let mut encoder = png::Encoder::new(&mut bytes, width, height);
     encoder.set_color(kind);
     let mut writer = encoder.write_header().unwrap();
-    samples.into_iter().for_each(|samples| writer.write_image_data(samples).unwrap());
+    if let Some(samples) = samples {
+        writer.write_image_data(samples).unwrap();
+    }
     drop(writer);
     bytes
 }

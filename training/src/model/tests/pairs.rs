@@ -47,6 +47,8 @@ pub(crate) fn pair_batch(config: &ModelConfig, pairs: &[OwnedPair]) -> PairBatch
     batch
 }
 
+type Change<'a> = &'a dyn Fn(&mut OwnedPair);
+
 #[test]
 fn the_order_of_halves_and_slots_and_padding_do_not_matter() {
     for method in Method::ALL {
@@ -56,7 +58,7 @@ fn the_order_of_halves_and_slots_and_padding_do_not_matter() {
         let mut all = pairs(model.config(), 16, false, 3);
         let mut before = ask(&all);
         assert!(before.iter().all(|probability| (0.0..=1.0).contains(probability)));
-        let changes: [(&str, f32, &dyn Fn(&mut OwnedPair)); 3] = [
+        let changes: [(&str, f32, Change<'_>); 3] = [
             ("the halves' order", 1e-5, &|pair| std::mem::swap(&mut pair.first, &mut pair.second)),
             ("the slots' order", 1e-5, &|pair| {
                 pair.first.reverse();
