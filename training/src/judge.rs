@@ -157,44 +157,28 @@ fn top_articles(logits: &[f32], maxima: &[f32]) -> [u32; FIRST] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics;
+    use crate::{metrics, testing::near};
 
     #[test]
     fn verdicts_match_the_metrics() {
-        let logits = [0.5, 2.0, -1.0, 2.0, 0.5, 0.5, 3.0];
-        let total: f64 = logits.iter().map(|logit| f64::from(*logit).exp()).sum();
-        let scores = logits.map(f64::from);
-        for target in 0..7 {
-            let verdict = judge(&logits, target);
-            let probability = scores[target as usize].exp() / total;
-            assert!((verdict.probability() - probability).abs() < 1e-6);
-            assert!((verdict.rank - metrics::rank(&scores, target as usize)).abs() < 1e-12);
-            assert_eq!(verdict.first, [6, 1, 3, 0, 4]);
-            assert!((verdict.confidence - 3_f64.exp() / total).abs() < 1e-6);
-        }
-    }
-
-    #[test]
-    fn a_catalogue_may_have_fewer_articles_than_a_verdict() {
-        let verdict = judge(&[1.0, 2.0], 0);
-        assert_eq!(verdict.first, [1, 0, u32::MAX, u32::MAX, u32::MAX]);
-        assert!((verdict.rank - 2.0).abs() < 1e-12);
-    }
-
-    #[test]
-    fn blocks_do_not_change_a_verdict() {
-        // Only twenty different logits, so there are ties everywhere and across blocks.
-        let logits: Vec<f32> = (0..1013_u16).map(|place| f32::from(place * 37 % 20) / 4.0).collect();
-        let scores: Vec<f64> = logits.iter().copied().map(f64::from).collect();
-        let total: f64 = scores.iter().map(|score| score.exp()).sum();
-        let mut order: Vec<u32> = (0..1013).collect();
-        order.sort_by(|a, b| logits[*b as usize].total_cmp(&logits[*a as usize]));
-        for target in [0, 15, 16, 63, 64, 1008, 1012] {
-            let verdict = judge(&logits, target);
-            let place = target as usize;
-            assert!((verdict.rank - metrics::rank(&scores, place)).abs() < 1e-12);
-            assert!((verdict.cross_entropy - (total.ln() - scores[place])).abs() < 1e-5);
-            assert_eq!(verdict.first, order[..FIRST]);
+        // Several blocks, and twenty different logits, so there are ties everywhere and across blocks.
+        let many = (0..1013_u16).map(|place| f32::from(place * 37 % 20) / 4.0).collect();
+        for logits in [many, vec![0.5, 2.0, -1.0, 2.0, 0.5, 0.5, 3.0], vec![1.0, 2.0]] {
+            let scores: Vec<f64> = logits.iter().copied().map(f64::from).collect();
+            let total: f64 = scores.iter().map(|score| score.exp()).sum();
+            let mut order: Vec<u32> = (0..).take(logits.len()).collect();
+            order.sort_by(|a, b| logits[*b as usize].total_cmp(&logits[*a as usize]));
+            let highest = scores[order[0] as usize].exp();
+            // There may be fewer articles than a verdict has.
+            order.resize(logits.len().max(FIRST), u32::MAX);
+            for (target, score) in scores.iter().enumerate() {
+                let verdict = judge(&logits, u32::try_from(target).unwrap());
+                near(verdict.rank, metrics::rank(&scores, target), 1e-12);
+                near(verdict.cross_entropy, total.ln() - score, 1e-5);
+                near(verdict.probability(), score.exp() / total, 1e-6);
+                near(verdict.confidence, highest / total, 1e-6);
+                assert_eq!(verdict.first, order[..FIRST]);
+            }
         }
     }
 }

@@ -25,6 +25,8 @@ pub mod release;
 pub mod survey;
 pub mod synthesise;
 pub mod table;
+#[cfg(test)]
+mod testing;
 pub mod weeks;
 pub mod world;
 

@@ -192,23 +192,17 @@ fn real(count: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::f64::consts::LN_2;
+
     use super::*;
+    use crate::testing::near;
 
     #[test]
     fn equal_scores_share_their_mean_rank() {
         let scores = [0.1, 0.4, 0.1, 0.3, 0.1];
-        assert_eq!(rank(&scores, 1).to_bits(), 1.0_f64.to_bits());
-        assert_eq!(rank(&scores, 3).to_bits(), 2.0_f64.to_bits());
         // Ranks 3, 4 and 5 are shared.
-        assert_eq!(rank(&scores, 0).to_bits(), 4.0_f64.to_bits());
-    }
-
-    #[test]
-    fn the_standard_error_of_independent_values() {
-        let estimate = Estimate::from_values([1.0, 2.0, 3.0, 6.0]);
-        assert!((estimate.mean - 3.0).abs() < 1e-12);
-        // Squared distances 4 + 1 + 0 + 9 = 14: variance 14/3, over four values.
-        assert!((estimate.standard_error - (14.0_f64 / 3.0 / 4.0).sqrt()).abs() < 1e-12);
+        let ranks: Vec<f64> = (0..5).map(|target| rank(&scores, target)).collect();
+        assert_eq!(ranks, [4.0, 1.0, 4.0, 2.0, 4.0]);
     }
 
     #[test]
@@ -219,32 +213,32 @@ mod tests {
         second.add(0.25, 3.0);
         second.add(0.125, 300.0);
         let summary = first.merge(&second).summary();
-        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} is not {b}");
-        let ln2 = std::f64::consts::LN_2;
         assert_eq!(summary.slots, 3);
-        near(summary.cross_entropy.mean, (1.0 + 2.0 + 3.0) * ln2 / 3.0);
+        near(summary.cross_entropy.mean, (1.0 + 2.0 + 3.0) * LN_2 / 3.0, 1e-12);
         // Variance of 1, 2, 3 is 1; over three slots, 1/3.
-        near(summary.cross_entropy.standard_error, ln2 * (1.0_f64 / 3.0).sqrt());
-        near(summary.recall_at_1.mean, 1.0 / 3.0);
-        near(summary.recall_at_5.mean, 2.0 / 3.0);
-        near(summary.recall_at_250.mean, 2.0 / 3.0);
-        near(summary.mrr.mean, (1.0 + 1.0 / 3.0 + 1.0 / 300.0) / 3.0);
-        near(summary.ndcg_at_10.mean, (1.0 + 0.5) / 3.0);
+        near(summary.cross_entropy.standard_error, LN_2 * (1.0_f64 / 3.0).sqrt(), 1e-12);
+        near(summary.recall_at_1.mean, 1.0 / 3.0, 1e-12);
+        near(summary.recall_at_5.mean, 2.0 / 3.0, 1e-12);
+        near(summary.recall_at_250.mean, 2.0 / 3.0, 1e-12);
+        near(summary.mrr.mean, (1.0 + 1.0 / 3.0 + 1.0 / 300.0) / 3.0, 1e-12);
+        near(summary.ndcg_at_10.mean, (1.0 + 0.5) / 3.0, 1e-12);
+        // Squared distances 4 + 1 + 0 + 9 = 14: variance 14/3, over four values.
+        let estimate = Estimate::from_values([1.0, 2.0, 3.0, 6.0]);
+        near(estimate.mean, 3.0, 1e-12);
+        near(estimate.standard_error, (14.0_f64 / 3.0 / 4.0).sqrt(), 1e-12);
     }
 
     #[test]
     fn slots_of_one_outfit_are_not_independent() {
-        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} is not {b}");
         // Two outfits whose slots all agree count as two slots.
         let mut tally = Tally::default();
         tally.add_outfit([(0.5, 1.0); 4]);
         tally.add_outfit([(0.25, 9.0); 4]);
         let summary = tally.summary();
         assert_eq!(summary.slots, 8);
-        let ln2 = std::f64::consts::LN_2;
-        near(summary.cross_entropy.mean, 1.5 * ln2);
-        near(summary.cross_entropy.standard_error, 0.5 * ln2);
-        near(summary.recall_at_1.mean, 0.5);
+        near(summary.cross_entropy.mean, 1.5 * LN_2, 1e-12);
+        near(summary.cross_entropy.standard_error, 0.5 * LN_2, 1e-12);
+        near(summary.recall_at_1.mean, 0.5, 1e-12);
         // All slots are equal, so nothing is uncertain.
         let mut tally = Tally::default();
         tally.add_outfit([(0.5, 2.0)]);

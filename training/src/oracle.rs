@@ -374,35 +374,33 @@ impl Mixture {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::Plan;
+    use crate::{
+        testing::{near, on_threads},
+        world::Plan,
+    };
 
     #[test]
     fn knowing_the_customer_helps_and_more_contexts_are_closer() {
         let plan = Plan { seed: 2, articles: 400, customers: 300, outfits: 600, validation: 120, new: 0 };
         let world = World::new(plan).unwrap();
         let report = consult(&world, Effort { slots: 80, contexts: 200 }, &mut |_| {});
-        let unknown: Vec<f64> =
+        let losses: Vec<f64> =
             report.unknown.sizes.iter().map(|size| size.answers.cross_entropy.mean).collect();
         let (known, with_own) = (report.known.cross_entropy.mean, report.unknown.with_own.cross_entropy.mean);
-        assert_eq!(report.known.slots, 80);
-        assert_eq!(report.known_seen.slots + report.known_unseen.slots, 80);
+        assert_eq!((report.known.slots, report.known_seen.slots + report.known_unseen.slots), (80, 80));
         let contexts = |unknown: &Unknown| unknown.sizes.iter().map(|size| size.contexts).collect::<Vec<_>>();
         assert_eq!(contexts(&report.unknown), [25, 50, 100, 200]);
         assert_eq!(contexts(&report.occasion), [6, 12, 25, 50]);
-        assert!(known + 0.3 < unknown[3], "{known} {unknown:?}");
-        assert!(unknown[3] < unknown[0], "{unknown:?}");
-        let told_type = &report.known_told_type;
-        assert!(
-            told_type.cross_entropy.mean < known
-                && told_type.recall_at_1.mean >= report.known.recall_at_1.mean
-        );
-        assert!(known < with_own && with_own < unknown[3], "{known} {with_own} {unknown:?}");
+        assert!(known + 0.3 < losses[3] && losses[3] < losses[0], "{known} {losses:?}");
+        assert!(report.known_told_type.cross_entropy.mean < known);
+        assert!(report.known_told_type.recall_at_1.mean >= report.known.recall_at_1.mean);
+        assert!(known < with_own && with_own < losses[3], "{known} {with_own} {losses:?}");
         let limit = report.unknown.limit.unwrap();
-        assert!((report.unknown.worth_at_most.mean - (unknown[3] - known)).abs() < 1e-9);
-        let (occasion, most) =
-            (report.occasion.sizes[3].answers.cross_entropy.mean, report.occasion.worth_at_most);
-        assert!((most.mean - (occasion - known)).abs() < 1e-9 && most.standard_error > 0.0);
-        assert!((with_own..=unknown[3]).contains(&limit), "{limit}");
+        assert!((with_own..=losses[3]).contains(&limit), "{limit}");
+        near(report.unknown.worth_at_most.mean, losses[3] - known, 1e-9);
+        let occasion = report.occasion.sizes[3].answers.cross_entropy.mean;
+        near(report.occasion.worth_at_most.mean, occasion - known, 1e-9);
+        assert!(report.occasion.worth_at_most.standard_error > 0.0);
         assert!(report.known.recall_at_250.mean > 0.95, "400 articles, {:?}", report.known.recall_at_250);
     }
 
@@ -410,11 +408,11 @@ mod tests {
     fn the_report_is_the_same_on_any_number_of_threads() {
         let plan = Plan { seed: 3, articles: 100, customers: 50, outfits: 60, validation: 20, new: 0 };
         let world = World::new(plan).unwrap();
-        let on = |threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let report = pool.install(|| consult(&world, Effort { slots: 30, contexts: 60 }, &mut |_| {}));
+        let [one, four] = [1, 4].map(|threads| {
+            let report =
+                on_threads(threads, || consult(&world, Effort { slots: 30, contexts: 60 }, &mut |_| {}));
             serde_json::to_string(&report).unwrap()
-        };
-        assert_eq!(on(1), on(4));
+        });
+        assert_eq!(one, four);
     }
 }

@@ -608,13 +608,12 @@ fn add(to: &mut [f64], from: &[f32], share: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::tests::patterned;
+    use crate::testing::patterned_data;
 
     /// An answer adds up what fitting describes candidate by candidate.
     #[test]
     fn answers_are_of_what_was_fitted() {
-        let home = patterned(300);
-        let data = Data::load(home.path()).unwrap();
+        let data = patterned_data(300);
         let logit = Logit::fit(&data);
         assert!(logit.coefficients.iter().filter(|coefficient| coefficient.abs() > 1e-3).count() > 6);
         let mut values = Vec::new();
@@ -633,10 +632,8 @@ mod tests {
             softmax(&mut expected);
             let mut found = vec![f64::NAN; expected.len()];
             logit.answer(&question, &mut found);
-            assert!(
-                found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-9),
-                "{found:?}, {expected:?}"
-            );
+            let is_near = found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-9);
+            assert!(is_near, "{found:?}, {expected:?}");
         }
     }
 }

@@ -201,9 +201,8 @@ mod tests {
 
     fn read(article: &Value) -> Article {
         let mut fields = article.as_object().unwrap().clone();
-        let mut text = |name| fields.remove(name).unwrap().as_str().unwrap().to_owned();
-        let (id, kind) = (ArticleId::new(text("id")).unwrap(), text("type"));
-        Article::new(id, kind, fields).unwrap()
+        let [id, kind] = ["id", "type"].map(|name| fields.remove(name).unwrap().as_str().unwrap().to_owned());
+        Article::new(ArticleId::new(id).unwrap(), kind, fields).unwrap()
     }
 
     #[test]
@@ -215,18 +214,15 @@ mod tests {
         ]);
         // In alphabetical order: red, size M, hat, hat of size M.
         assert_eq!(attributes.count(), 4);
-        assert_eq!(
-            [attributes.for_article(0), attributes.for_article(1), attributes.for_article(2)],
-            [&[0, 1, 2, 3][..], &[1, 2, 3], &[0]]
-        );
+        let found = [0, 1, 2].map(|article| attributes.for_article(article));
+        assert_eq!(found, [&[0, 1, 2, 3][..], &[1, 2, 3], &[0]]);
     }
 
     #[test]
     fn numbers_become_ranges() {
-        let prices: Vec<Value> = (0..160)
-            .map(|price| json!({"id": format!("a-{price}"), "type": "hat", "price": if price < 40 { 9 } else { price }}))
-            .collect();
-        let attributes = attributes(&prices);
+        let priced =
+            |at| json!({"id": format!("a-{at}"), "type": "hat", "price": if at < 40 { 9 } else { at }});
+        let attributes = attributes(&(0..160).map(priced).collect::<Vec<_>>());
         // The cheapest quarter has one price, so three parts of sixteen are empty. Here all are hats, so these parts,
         // and the six for the type, come again as parts of hats.
         assert_eq!(attributes.count(), 2 * (PARTS - 3) + 2 * PARTS_OF_TYPE);
@@ -253,14 +249,9 @@ mod tests {
 
     #[test]
     fn other_attributes_change_the_fingerprint() {
-        let fingerprint = |colour: &str| {
-            attributes(
-                &["red", "red", "blue", "blue", colour]
-                    .map(|colour| json!({"id": format!("a-{colour}"), "type": "hat", "colour": colour})),
-            )
-            .fingerprint()
-            .to_owned()
-        };
+        let hat = |colour| json!({"id": format!("a-{colour}"), "type": "hat", "colour": colour});
+        let fingerprint =
+            |colour| attributes(&["red", "red", "blue", "blue", colour].map(hat)).fingerprint().to_owned();
         assert_eq!(fingerprint("red"), fingerprint("red"));
         assert_ne!(fingerprint("red"), fingerprint("blue"));
     }

@@ -9,55 +9,52 @@ use super::{
     pictures::{Picture, Preprocessing, decode, explain},
     *,
 };
-use crate::export::{
-    proto::{
-        AttributeProto, DataType, Dimension, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, Size,
-        TensorProto, TensorShapeProto, TensorType, TypeProto, ValueInfoProto,
+use crate::{
+    export::{
+        proto::{
+            DataType, Dimension, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, Size, TensorProto,
+            TensorShapeProto, TensorType, TypeProto, ValueInfoProto,
+        },
+        tests::ONNX_RUNTIME,
     },
-    tests::ONNX_RUNTIME,
+    testing::{assert_has, lines},
 };
 
 /// A data folder, and an encoder for pictures of two by two pixels and for four words.
 struct Folders(TempDir);
 
 const WORDS: [[f32; 2]; 5] = [[1.0, 1.0], [0.0, 0.0], [3.0, 0.0], [0.0, 4.0], [-3.0, 0.0]];
+const VECTORS: &str = "last_hidden_state";
 
 impl Folders {
     fn new() -> Self {
         let folders = Self(tempfile::tempdir().unwrap());
         fs::create_dir_all(folders.at("data/photos")).unwrap();
         fs::create_dir_all(folders.at("encoder/onnx")).unwrap();
-        folders.write("encoder/LICENSE", b"Apache-2.0");
+        folders.write("encoder/LICENSE", "Apache-2.0");
         let preprocessing = json!({
             "do_resize": true, "size": {"height": 2, "width": 2}, "resample": 3, "rescale_factor": 1.0 / 255.0,
             "image_mean": [0.0, 0.5, 0.0], "image_std": [1.0, 0.5, 1.0]
         });
-        folders.write("encoder/preprocessor_config.json", preprocessing.to_string().as_bytes());
+        folders.write("encoder/preprocessor_config.json", preprocessing.to_string());
         let tokenizer = json!({
             "version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
             "normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null, "decoder": null,
             "model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, ".": 1, "coat": 2, "warm": 3, "cold": 4}}
         });
-        folders.write("encoder/tokenizer.json", tokenizer.to_string().as_bytes());
-        let pictures = model(
-            &[("pixel_values", DataType::Float, &[-1, 3, 2, 2])],
-            "Identity",
-            &["pixel_values"],
-            vec![],
-        );
-        folders.write("encoder/onnx/vision_model.onnx", &pictures);
+        folders.write("encoder/tokenizer.json", tokenizer.to_string());
+        let pixels = [("pixel_values", DataType::Float, &[-1, 3, 2, 2][..])];
+        folders
+            .write("encoder/onnx/vision_model.onnx", model(&pixels, "Identity", &["pixel_values"], vec![]));
         let words = TensorProto {
             dims: vec![5, 2],
             data_type: DataType::Float.into(),
             name: "words".to_owned(),
             raw_data: WORDS.iter().flatten().flat_map(|number| number.to_le_bytes()).collect(),
         };
-        let inputs =
-            [("input_ids", DataType::Int64, &[-1, -1][..]), ("attention_mask", DataType::Int64, &[-1, -1])];
-        folders.write(
-            "encoder/onnx/text_model.onnx",
-            &model(&inputs, "Gather", &["words", "input_ids"], vec![words]),
-        );
+        let tokens = ["input_ids", "attention_mask"].map(|name| (name, DataType::Int64, &[-1, -1][..]));
+        let looked_up = model(&tokens, "Gather", &["words", "input_ids"], vec![words]);
+        folders.write("encoder/onnx/text_model.onnx", looked_up);
         folders
     }
 
@@ -65,26 +62,30 @@ impl Folders {
         self.0.path().join(path)
     }
 
-    fn write(&self, path: &str, bytes: &[u8]) {
+    fn write(&self, path: &str, bytes: impl AsRef<[u8]>) {
         fs::write(self.at(path), bytes).unwrap();
     }
 
     fn write_articles(&self, articles: &[Value]) {
-        let lines: Vec<String> = articles.iter().map(Value::to_string).collect();
-        self.write("data/articles.jsonl", lines.join("\n").as_bytes());
+        self.write("data/articles.jsonl", lines(articles.iter().cloned()));
     }
 
     fn embed(&self) -> Result<Vec<Embedded>> {
         embed(&self.at("data"), &self.at("encoder"), &ONNX_RUNTIME, &mut |_, _, _| {})
     }
 
-    fn refusal(&self) -> String {
-        format!("{:#}", self.embed().unwrap_err())
+    #[track_caller]
+    fn assert_refused(&self, reasons: &[&str]) {
+        assert_has(&format!("{:#}", self.embed().unwrap_err()), reasons);
+    }
+
+    fn articles(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.at("data/articles.jsonl")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     fn embeddings(&self) -> Vec<Value> {
-        let text = fs::read_to_string(self.at("data/articles.jsonl")).unwrap();
-        text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["embedding"].take()).collect()
+        self.articles().iter_mut().map(|article| article["embedding"].take()).collect()
     }
 }
 
@@ -95,32 +96,33 @@ fn model(
     of: &[&str],
     initializer: Vec<TensorProto>,
 ) -> Vec<u8> {
-    let value = |name: &str, kind: DataType, axes: &[i64]| {
-        let size = |axis: i64| if axis < 0 { Size::Dynamic("any".to_owned()) } else { Size::Fixed(axis) };
-        let dim = axes.iter().map(|axis| Dimension { value: Some(size(*axis)) }).collect();
-        let tensor_type = Some(TensorType { elem_type: kind.into(), shape: Some(TensorShapeProto { dim }) });
+    let value = |name: &str, kind: DataType, shape: Option<TensorShapeProto>| {
+        let tensor_type = Some(TensorType { elem_type: kind.into(), shape });
         ValueInfoProto { name: name.to_owned(), r#type: Some(TypeProto { tensor_type }) }
+    };
+    let size = |&axis: &i64| if axis < 0 { Size::Dynamic("any".to_owned()) } else { Size::Fixed(axis) };
+    let input = |(name, kind, axes): &(&str, DataType, &[i64])| {
+        let dim = axes.iter().map(|axis| Dimension { value: Some(size(axis)) }).collect();
+        value(name, *kind, Some(TensorShapeProto { dim }))
     };
     let node = NodeProto {
         input: of.iter().map(ToString::to_string).collect(),
-        output: vec!["last_hidden_state".to_owned()],
-        name: "only".to_owned(),
+        output: vec![VECTORS.to_owned()],
         op_type: operator.to_owned(),
-        attribute: Vec::<AttributeProto>::new(),
+        ..NodeProto::default()
     };
-    let output =
-        TypeProto { tensor_type: Some(TensorType { elem_type: DataType::Float.into(), shape: None }) };
     let graph = GraphProto {
         node: vec![node],
         name: "encoder".to_owned(),
         initializer,
-        input: inputs.iter().map(|(name, kind, axes)| value(name, *kind, axes)).collect(),
-        output: vec![ValueInfoProto { name: "last_hidden_state".to_owned(), r#type: Some(output) }],
+        input: inputs.iter().map(input).collect(),
+        output: vec![value(VECTORS, DataType::Float, None)],
     };
     let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 17 }];
     ModelProto { ir_version: 8, graph: Some(graph), opset_import, ..ModelProto::default() }.encode_to_vec()
 }
 
+/// Without samples it is cut off after its header.
 fn png(width: u32, height: u32, kind: png::ColorType, samples: Option<&[u8]>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, width, height);
@@ -128,10 +130,8 @@ fn png(width: u32, height: u32, kind: png::ColorType, samples: Option<&[u8]>) ->
     let mut writer = encoder.write_header().unwrap();
     if let Some(samples) = samples {
         writer.write_image_data(samples).unwrap();
-        writer.finish().unwrap();
-    } else {
-        drop(writer);
     }
+    drop(writer);
     bytes
 }
 
@@ -144,9 +144,9 @@ fn is_near(found: &Value, expected: &[f64]) {
 #[test]
 fn pictures_and_texts_become_lists_of_the_embedding() {
     let folders = Folders::new();
-    folders.write("data/photos/red.png", &png(4, 4, png::ColorType::Rgb, Some(&[255, 0, 0].repeat(16))));
-    folders.write("data/photos/huge.png", &png(9000, 9000, png::ColorType::Rgb, None));
-    folders.write("outside.png", &png(1, 1, png::ColorType::Rgb, Some(&[0; 3])));
+    folders.write("data/photos/red.png", png(4, 4, png::ColorType::Rgb, Some(&[255, 0, 0].repeat(16))));
+    folders.write("data/photos/huge.png", png(9000, 9000, png::ColorType::Rgb, None));
+    folders.write("outside.png", png(1, 1, png::ColorType::Rgb, Some(&[0; 3])));
     let mut articles = vec![
         json!({"id": "a", "type": "coat", "name": "Warm", "image": "photos/red.png", "embedding": {"own": [7]}}),
         json!({"id": "b", "type": "coat", "description": "warm warm", "image": ["photos/none.png"]}),
@@ -178,16 +178,20 @@ fn pictures_and_texts_become_lists_of_the_embedding() {
         assert!(reason.contains(expected) && !reason.contains("hush"), "{reason}");
     }
     let found = folders.embeddings();
-    // Red is 1, green (0 − 0.5) / 0.5, blue 0.
-    is_near(&found[0]["image"], &[0.5_f64.sqrt(), -0.5_f64.sqrt(), 0.0]);
-    // "Warm. coat": 4 and 3 over three words, of which the stop is zero.
-    is_near(&found[0]["text"], &[0.6, 0.8]);
-    is_near(&found[0]["own"], &[7.0]);
-    // "coat. warm warm": padding does not count.
-    is_near(&found[1]["text"], &[3.0 / 73.0_f64.sqrt(), 8.0 / 73.0_f64.sqrt()]);
+    for (article, list, expected) in [
+        // Red is 1, green (0 − 0.5) / 0.5, blue 0.
+        (0, "image", &[0.5_f64.sqrt(), -0.5_f64.sqrt(), 0.0][..]),
+        // "Warm. coat": 4 and 3 over three words, of which the stop is zero.
+        (0, "text", &[0.6, 0.8]),
+        (0, "own", &[7.0]),
+        // "coat. warm warm": padding does not count.
+        (1, "text", &[3.0 / 73.0_f64.sqrt(), 8.0 / 73.0_f64.sqrt()]),
+        (3, "text", &[0.6, 0.8]),
+    ] {
+        is_near(&found[article][list], expected);
+    }
     // Lists without a vector to replace them stay.
     assert_eq!((&found[2], &found[3]["image"]), (&json!({"image": [1]}), &json!([2])));
-    assert_eq!(found[3]["text"], found[0]["text"]);
 
     // Nothing is done twice, but for what a kill cut.
     let second = folders.embed().unwrap();
@@ -206,52 +210,52 @@ fn pictures_and_texts_become_lists_of_the_embedding() {
     fs::create_dir(folders.at("encoder/1_Pooling")).unwrap();
     for file in ["tokenizer.json", "1_Pooling/config.json", "onnx/vision_model.onnx_data"] {
         let text = fs::read(folders.at("encoder").join(file)).unwrap_or(b"{}".to_vec());
-        folders.write(&format!("encoder/{file}"), &[&text[..], b"\n"].concat());
+        folders.write(&format!("encoder/{file}"), [&text[..], b"\n"].concat());
         let again = folders.embed().unwrap();
         assert_eq!([again[0].encoded, again[1].encoded], [1, 3], "{file}");
     }
     assert_eq!(folders.embeddings()[..7], found);
-    // It also goes where nothing is left that a list can be made of.
-    let rows = fs::read_to_string(folders.at("data/articles.jsonl")).unwrap();
-    let rows: Vec<Value> = rows.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
+    // It also goes where nothing is left that a list can be made of: no picture is named, or it is gone.
+    let rows = folders.articles();
     let mut without = rows.clone();
     without[0].as_object_mut().unwrap().remove("image");
-    folders.write_articles(&without);
-    folders.write("encoder/1_Pooling/config.json", b"{\"pooling_mode_cls_token\": false}");
-    folders.embed().unwrap();
-    let lists = folders.embeddings();
-    assert_eq!((&lists[0]["image"], &lists[3]["image"]), (&Value::Null, &json!([2])));
-    folders.write_articles(&rows);
-    fs::remove_file(folders.at("data/photos/red.png")).unwrap();
-    folders.write("encoder/1_Pooling/config.json", b"{\"pooling_mode_cls_token\": true}");
-    folders.embed().unwrap();
-    let firsts = folders.embeddings();
-    assert_eq!((&firsts[0]["image"], &firsts[3]["image"]), (&Value::Null, &json!([2])));
-    is_near(&firsts[0]["text"], &[0.0, 1.0]);
-
-    folders.write_articles(&[json!({"id": "c", "type": "coat", "embedding": [1, 2]})]);
-    assert!(folders.refusal().starts_with("the embedding of article \"c\" is a list without a name"));
-    folders.write_articles(&[json!({"id": "c", "type": "coat"})]);
-    let refusal = folders.refusal();
-    assert!(refusal.contains("has a picture (`image`, ") && refusal.contains(" or a text ("), "{refusal}");
+    for (articles, takes_first) in [(without, false), (rows, true)] {
+        folders.write_articles(&articles);
+        folders.write(
+            "encoder/1_Pooling/config.json",
+            json!({"pooling_mode_cls_token": takes_first}).to_string(),
+        );
+        folders.embed().unwrap();
+        let lists = folders.embeddings();
+        assert_eq!((&lists[0]["image"], &lists[3]["image"]), (&Value::Null, &json!([2])));
+        is_near(&lists[0]["text"], if takes_first { &[0.0, 1.0] } else { &[0.6, 0.8] });
+        let _gone = fs::remove_file(folders.at("data/photos/red.png"));
+    }
 }
 
 #[test]
 fn articles_stay_if_they_cannot_have_the_list() {
     let folders = Folders::new();
-    let full = json!({"id": "a", "type": "coat", "name": "warm", "embedding": {"own": vec![1; 4095]}});
-    folders.write_articles(&[full]);
-    let before = folders.embeddings();
-    let refusal = folders.refusal();
-    assert!(refusal.contains("article \"a\" has no room for the list \"text\" of 2 numbers"), "{refusal}");
-    assert_eq!(folders.embeddings(), before);
+    let article = |text: &str, embedding: Value| json!({"id": "c", "type": "coat", "name": text, "embedding": embedding});
+    for (article, reasons) in [
+        (article("", json!([1, 2])), &["the embedding of article \"c\" is a list without a name"][..]),
+        (json!({"id": "c", "type": "coat"}), &["has a picture (`image`, ", " or a text ("]),
+        (
+            article("warm", json!({"own": vec![1; 4095]})),
+            &["article \"c\" has no room for the list \"text\" of 2 numbers"],
+        ),
+    ] {
+        folders.write_articles(std::slice::from_ref(&article));
+        folders.assert_refused(reasons);
+        assert_eq!(folders.articles(), [article]);
+    }
 
-    // Both halves, and no picture.
     folders.write_articles(&[json!({"id": "a", "type": "coat", "name": "warm"})]);
     let lock = fs::File::open(folders.at("data")).unwrap();
     lock.lock().unwrap();
-    assert!(folders.refusal().starts_with("another `embed` adds to "));
+    folders.assert_refused(&["another `embed` adds to "]);
     drop(lock);
+    // There is no picture.
     assert_eq!(folders.embed().unwrap().iter().map(|result| result.with).collect::<Vec<_>>(), [0, 1]);
 }
 
@@ -260,74 +264,71 @@ fn an_encoder_says_what_is_missing() {
     let folders = Folders::new();
     folders.write_articles(&[json!({"id": "a", "type": "coat", "name": "warm"})]);
     let remove = |path: &str| fs::remove_file(folders.at(path)).unwrap();
-    let check = |expected: &[&str]| {
-        let refusal = folders.refusal();
-        assert!(expected.iter().all(|part| refusal.contains(part)), "{refusal}");
+    let refused = |file: &str, text: &str, reasons: &[&str]| {
+        folders.write(&format!("encoder/{file}"), text);
+        folders.assert_refused(reasons);
     };
-    folders.write("encoder/preprocessor_config.json", b"{\"size\": {\"shortest_edge\": 9}}");
-    check(&["preprocessor_config.json", "expected `size` with a height and a width, or `crop_size`"]);
-    folders.write("encoder/preprocessor_config.json", b"{\"size\": 2, \"resample\": 0}");
-    check(&["`resample` is 0; expected 2 (bilinear)"]);
-    folders.write("encoder/preprocessor_config.json", b"{\"size\": 3}");
-    check(&[
-        "vision_model.onnx: expected one input of floats [batch, 3, 3, 3]",
-        "found pixel_values (f32 [-1, 3, 2, 2])",
-    ]);
+    let size = "expected `size` with a height and a width, or `crop_size`";
+    let shortest = "{\"size\": {\"shortest_edge\": 9}}";
+    refused("preprocessor_config.json", shortest, &["preprocessor_config.json", size]);
+    let nearest = "`resample` is 0; expected 2 (bilinear)";
+    refused("preprocessor_config.json", "{\"size\": 2, \"resample\": 0}", &[nearest]);
+    let input = "vision_model.onnx: expected one input of floats [batch, 3, 3, 3]";
+    let found = "found pixel_values (f32 [-1, 3, 2, 2])";
+    refused("preprocessor_config.json", "{\"size\": 3}", &[input, found]);
     remove("encoder/preprocessor_config.json");
     fs::create_dir(folders.at("encoder/1_Pooling")).unwrap();
-    for (config, expected) in [
+    let two = "{\"pooling_mode_cls_token\": true, \"pooling_mode_max_tokens\": true}";
+    for (pooling, reason) in [
         (
-            json!({"pooling_mode_lasttoken": true}),
+            "{\"pooling_mode_lasttoken\": true}",
             "found the pooling lasttoken; expected mean_tokens or cls_token",
         ),
-        (
-            json!({"pooling_mode_cls_token": true, "pooling_mode_max_tokens": true}),
-            "cls_token with max_tokens",
-        ),
-        (json!({"pooling_mode": "max"}), "found the pooling max"),
-        (json!([]), "1_Pooling/config.json: invalid type"),
+        (two, "cls_token with max_tokens"),
+        ("{\"pooling_mode\": \"max\"}", "found the pooling max"),
+        ("[]", "1_Pooling/config.json: invalid type"),
     ] {
-        folders.write("encoder/1_Pooling/config.json", config.to_string().as_bytes());
-        check(&[expected]);
+        refused("1_Pooling/config.json", pooling, &[reason]);
     }
-    folders.write("encoder/tokenizer_config.json", b"{");
-    check(&["tokenizer_config.json: EOF"]);
+    refused("tokenizer_config.json", "{", &["tokenizer_config.json: EOF"]);
     remove("encoder/tokenizer_config.json");
     fs::remove_dir_all(folders.at("encoder/1_Pooling")).unwrap();
-    let text = folders.at("encoder/onnx/text_model.onnx");
-    fs::rename(folders.at("encoder/onnx/vision_model.onnx"), &text).unwrap();
-    check(&["text_model.onnx: expected the inputs input_ids", "found pixel_values"]);
-    fs::write(&text, b"nothing").unwrap();
-    check(&["text_model.onnx: ONNX Runtime rejects it"]);
-    fs::remove_file(&text).unwrap();
-    check(&[
-        "has no text_model.onnx and no model.onnx, also not in onnx/; found LICENSE, onnx, tokenizer.json",
-    ]);
-    remove("encoder/tokenizer.json");
-    check(&[
-        "does not say what its encoder reads; found LICENSE, onnx; expected preprocessor_config.json for pictures",
-    ]);
-    remove("encoder/LICENSE");
-    check(&["has no licence; found onnx; put the licence of its weights there as LICENSE"]);
+    let text = "encoder/onnx/text_model.onnx";
+    fs::rename(folders.at("encoder/onnx/vision_model.onnx"), folders.at(text)).unwrap();
+    folders.assert_refused(&["text_model.onnx: expected the inputs input_ids", "found pixel_values"]);
+    refused("onnx/text_model.onnx", "nothing", &["text_model.onnx: ONNX Runtime rejects it"]);
+    for (file, reason) in [
+        (
+            text,
+            "has no text_model.onnx and no model.onnx, also not in onnx/; found LICENSE, onnx, tokenizer.json",
+        ),
+        (
+            "encoder/tokenizer.json",
+            "does not say what its encoder reads; found LICENSE, onnx; expected preprocessor_config.json for pictures",
+        ),
+        ("encoder/LICENSE", "has no licence; found onnx; put the licence of its weights there as LICENSE"),
+    ] {
+        remove(file);
+        folders.assert_refused(&[reason]);
+    }
 }
 
 /// Against Pillow 12, over the picture whose samples are below.
 #[test]
 fn pictures_are_read_and_resized_as_pillow_does() {
     let folders = Folders::new();
-    let samples: Vec<u8> = (0..35_u32)
-        .flat_map(|at| {
-            let (x, y) = (at % 7, at / 7);
-            [x * 37 + y * 11, x * x * 9 + y * 53, 255 - (x * 29 + y * y * 17) % 256]
-        })
-        .map(|sample| u8::try_from(sample % 256).unwrap())
-        .collect();
+    let sample = |at: u32| {
+        let (x, y) = (at % 7, at / 7);
+        let colours = [x * 37 + y * 11, x * x * 9 + y * 53, 255 - (x * 29 + y * y * 17) % 256];
+        colours.map(|colour| u8::try_from(colour % 256).unwrap())
+    };
+    let samples: Vec<u8> = (0..35).flat_map(sample).collect();
     let coloured = png(7, 5, png::ColorType::Rgb, Some(&samples));
     let picture = decode(&coloured).unwrap();
     assert_eq!(picture.pixels.concat(), samples);
     assert_eq!(decode(&hex::decode(WEBP).unwrap()).unwrap(), picture);
     let try_preparing = |settings: Value, picture: &Picture| {
-        folders.write("encoder/preprocessor_config.json", settings.to_string().as_bytes());
+        folders.write("encoder/preprocessor_config.json", settings.to_string());
         let preprocessing = Preprocessing::open(&folders.at("encoder/preprocessor_config.json")).unwrap();
         preprocessing.prepare(picture)
     };
@@ -347,12 +348,11 @@ fn pictures_are_read_and_resized_as_pillow_does() {
         }
     }
     // The shortest edge stays 5, and the middle of 7 columns is cut out; a larger cut has a black rim.
-    let cut =
-        prepared(json!({"size": {"shortest_edge": 5}, "crop_size": 5, "do_rescale": false, "resample": 3}));
-    assert_eq!(cut[..3], [37.0, 9.0, 226.0]);
-    let padded =
-        prepared(json!({"do_resize": false, "crop_size": {"height": 7, "width": 9}, "do_rescale": false}));
-    assert_eq!((&padded[..30], &padded[30..33]), (&[0.0; 30][..], &[0.0, 0.0, 255.0][..]));
+    let cut = json!({"size": {"shortest_edge": 5}, "crop_size": 5, "do_rescale": false, "resample": 3});
+    assert_eq!(prepared(cut)[..3], [37.0, 9.0, 226.0]);
+    let size = json!({"height": 7, "width": 9});
+    let wide = prepared(json!({"do_resize": false, "crop_size": size, "do_rescale": false}));
+    assert_eq!((&wide[..30], &wide[30..33]), (&[0.0; 30][..], &[0.0, 0.0, 255.0][..]));
 
     let line = decode(&png(9000, 1, png::ColorType::Grayscale, Some(&[0; 9000]))).unwrap();
     let clip = json!({"size": {"shortest_edge": 224}, "crop_size": 224});
@@ -378,18 +378,19 @@ fn pictures_are_read_and_resized_as_pillow_does() {
             assert_eq!([turned.pixels[0], turned.pixels[7]], corners.map(|at| pixels[at]), "{exif}");
         }
     }
-    // A film behind its end, with what begins a scan; and no end but that of a film.
+    // A film behind its end, with what begins a scan.
     let filmed = decode(&[&jpeg, &b"film\xff\xda"[..]].concat()).unwrap();
     assert_eq!(filmed.pixels, pixels);
-    let thumbnail = hex::decode("ffe10006ffd9ffd9").unwrap();
-    let cut = [&jpeg[..2], &thumbnail, &jpeg[2..jpeg.len() - 3]].concat();
-    assert_eq!(decode(&cut).unwrap_err().to_string(), "it is cut");
     let cut_out = decode(&png(1, 1, png::ColorType::Rgba, Some(&[9, 9, 9, 0]))).unwrap();
     assert_eq!(cut_out.pixels, [[255; 3]], "cut-outs are on white");
     assert!(decode(&coloured[..60]).is_err());
-    for (bytes, expected) in
-        [(&jpeg[..jpeg.len() - 3], "it is cut"), (b"<html>", "it is no JPEG, PNG or WebP picture")]
-    {
+    let thumbnail = hex::decode("ffe10006ffd9ffd9").unwrap();
+    let without_end = &jpeg[..jpeg.len() - 3];
+    for (bytes, expected) in [
+        (without_end, "it is cut"),
+        (&[&jpeg[..2], &thumbnail, &without_end[2..]].concat(), "it is cut"),
+        (b"<html>", "it is no JPEG, PNG or WebP picture"),
+    ] {
         assert_eq!(decode(bytes).unwrap_err().to_string(), expected);
     }
     let origin = "https://shop.example".to_owned().try_into().unwrap();

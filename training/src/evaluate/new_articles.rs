@@ -156,45 +156,44 @@ impl NewArticleFigures<Summary, f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{ShareOfNew, WithinType};
+    use crate::{
+        judge::{ShareOfNew, WithinType},
+        testing::near,
+    };
 
     #[test]
     fn slots_are_split_by_their_answer() {
         let new = NewArticles::not_empty(vec![false, false, false, true]).unwrap();
         let case = |target| Case { outfit: 1, slot: 0, target };
-        let verdict = |rank: f64, within: f64, first: [u32; FIRST], share: [f64; 2]| Verdict {
+        let verdict = |rank: f64, within: f64, first: [u32; FIRST], any: f64, within_type: f64| Verdict {
             cross_entropy: 2.0_f64.ln(),
             rank,
             first,
             confidence: 0.5,
             within_type: Some(WithinType { cross_entropy: 0.0, rank: within }),
-            new_articles: Some(ShareOfNew { any: share[0], within_type: share[1] }),
+            new_articles: Some(ShareOfNew { any, within_type }),
         };
         let (cases, answers) = (
             [case(0), case(3), case(2)],
             [
-                verdict(3.0, 1.0, [0, 1, 2, 3, u32::MAX], [0.25, 0.5]),
-                verdict(7.0, 2.0, [3, 1, 2, 0, u32::MAX], [0.5, 1.0]),
-                verdict(5.0, 3.0, [0, 1, 2, u32::MAX, u32::MAX], [0.0, 0.0]),
+                verdict(3.0, 1.0, [0, 1, 2, 3, u32::MAX], 0.25, 0.5),
+                verdict(7.0, 2.0, [3, 1, 2, 0, u32::MAX], 0.5, 1.0),
+                verdict(5.0, 3.0, [0, 1, 2, u32::MAX, u32::MAX], 0.0, 0.0),
             ],
         );
-        let figures = NewArticleFigures::new(&new, [(&cases[..], &answers[..])].into_iter());
-        let rank = |answered: &Summary| answered.mean_rank.mean;
-        assert_eq!((figures.new.any.slots, figures.known.any.slots), (1, 2));
-        let near =
-            |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found}, {expected}");
-        near(rank(&figures.new.any), 7.0);
-        near(rank(&figures.known.any), 4.0);
-        near(rank(&figures.new.told_type), 2.0);
-        near(rank(&figures.known.told_type), 2.0);
-        near(figures.known.any.recall_at_5.mean, 1.0);
-        near(figures.new.any.cross_entropy.mean, 2.0_f64.ln());
-        let Shares { of_articles, of_answers, of_probability, of_probability_within_type, of_first_five } =
-            figures.shares;
-        near(of_articles, 0.25);
-        near(of_answers, 1.0 / 3.0);
-        near(of_probability, 0.25);
-        near(of_probability_within_type, 0.5);
-        near(of_first_five, 2.0 / 15.0);
+        let NewArticleFigures { new, known, shares } =
+            NewArticleFigures::new(&new, [(&cases[..], &answers[..])].into_iter());
+        assert_eq!((new.any.slots, known.any.slots), (1, 2));
+        near(new.any.mean_rank.mean, 7.0, 1e-12);
+        near(known.any.mean_rank.mean, 4.0, 1e-12);
+        near(new.told_type.mean_rank.mean, 2.0, 1e-12);
+        near(known.told_type.mean_rank.mean, 2.0, 1e-12);
+        near(known.any.recall_at_5.mean, 1.0, 1e-12);
+        near(new.any.cross_entropy.mean, 2.0_f64.ln(), 1e-12);
+        near(shares.of_articles, 0.25, 1e-12);
+        near(shares.of_answers, 1.0 / 3.0, 1e-12);
+        near(shares.of_probability, 0.25, 1e-12);
+        near(shares.of_probability_within_type, 0.5, 1e-12);
+        near(shares.of_first_five, 2.0 / 15.0, 1e-12);
     }
 }

@@ -2,7 +2,7 @@ use std::{collections::HashMap, fmt::Write, path::Path, sync::LazyLock};
 
 use atelier_core::domain::{Method, Schema};
 use atelier_core::util::folders::cache_folder;
-use atelier_engine::onnx_runtime::OnnxRuntime;
+use atelier_engine::{onnx_runtime::OnnxRuntime, tables::TablesError};
 use ort::{session::Session, value::Tensor};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
@@ -15,6 +15,7 @@ use crate::model::{
         small, small_with_embeddings, values,
     },
 };
+use crate::testing::{assert_has, difference};
 
 /// It can be loaded once per process, and is downloaded if it is not in the cache.
 pub(crate) static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
@@ -43,25 +44,27 @@ fn opened(proto: &ModelProto) -> Session {
     session(&path)
 }
 
+fn metadata(storage: Storage) -> Metadata {
+    Metadata { release: "test".into(), storage }
+}
+
+fn open_tables(trunk: &Path, config: &ModelConfig) -> Result<Tables, TablesError> {
+    let values = (config.values > 0).then_some(config.values);
+    Tables::open(&tables_path(trunk), config.articles, values, config.embedding, &schema(config))
+}
+
 fn joined(model: &Model, storage: Storage) -> (Tables, ModelProto) {
     let folder = tempfile::tempdir().unwrap();
     let (trunk, path) = (folder.path().join("model.onnx"), folder.path().join("whole.onnx"));
-    let count = export(model, &Metadata { release: "test".into(), storage }, &trunk).unwrap();
+    let count = export(model, &metadata(storage), &trunk).unwrap();
     let config = model.config();
+    let tables = open_tables(&trunk, config).unwrap();
     let rows = (config.values > 0).then(|| values(config));
-    let tables = Tables::open(
-        &tables_path(&trunk),
-        config.articles,
-        rows.as_ref().map(|_| config.values),
-        config.embedding,
-        &schema(config),
-    );
     let article = |own: u32| {
         let values = rows.as_ref().map_or(&[][..], |rows| rows.of_article(own as usize));
         Composition { own: Some(own), values: values.into(), ..Composition::default() }
     };
     let articles: Vec<Composition> = (0..config.blank()).map(article).collect();
-    let tables = tables.unwrap();
     export_whole(&trunk, &tables, &articles, storage, &path).unwrap();
     let proto = ModelProto::decode(fs::read(&path).unwrap().as_slice()).unwrap();
     assert_eq!(parameters(proto.graph.as_ref().unwrap()), count);
@@ -95,42 +98,63 @@ fn a_context_is_the_same_in_the_engine_and_in_a_whole_file() {
 fn schema(config: &ModelConfig) -> Schema {
     let mut text = "name = \"test\"\n".to_owned();
     for feature in &config.features {
-        let values: Vec<String> = (1..feature.rows).map(|value| format!("\"{value}\"")).collect();
-        let (name, values) = (&feature.name, values.join(", "));
-        writeln!(text, "[[feature]]\nname = \"{name}\"\nkind = \"set\"\nvalues = [{values}]").unwrap();
+        let values: Vec<String> = (1..feature.rows).map(|value| value.to_string()).collect();
+        writeln!(text, "[[feature]]\nname = {:?}\nkind = \"set\"\nvalues = {values:?}", feature.name)
+            .unwrap();
     }
     Schema::parse(&text).unwrap()
 }
 
+/// Lists of numbers, each filled up before or behind it to as many columns.
+fn filled<'a>(
+    lists: impl Iterator<Item = &'a Vec<u32>>,
+    columns: usize,
+    with: u32,
+    before: bool,
+) -> Vec<i64> {
+    let fill = |list: &Vec<u32>| {
+        let mut row = vec![with; columns];
+        let from = if before { columns - list.len() } else { 0 };
+        row[from..][..list.len()].copy_from_slice(list);
+        row.into_iter().map(i64::from)
+    };
+    lists.flat_map(fill).collect()
+}
+
 /// Outputs by name, in ONNX Runtime.
 fn run(session: &mut Session, config: &ModelConfig, outfits: &[OwnedExample]) -> HashMap<String, Vec<f32>> {
-    let most = |of: fn(&OwnedExample) -> usize| outfits.iter().map(of).max().unwrap();
-    let slots = most(|outfit| outfit.slots.len());
-    let values = most(|outfit| outfit.features.iter().map(Vec::len).max().unwrap()).max(1);
-    let (mut articles, mut features, mut blanks) = (Vec::new(), Vec::new(), Vec::new());
-    for outfit in outfits {
-        let padding = std::iter::repeat(config.padding());
-        articles.extend(outfit.slots.iter().copied().chain(padding).take(slots).map(i64::from));
-        for row in &outfit.features {
-            // Zeros before the values: they are skipped anywhere.
-            features.extend(std::iter::repeat_n(0, values - row.len()));
-            features.extend(row.iter().copied().map(i64::from));
-        }
-        blanks.push(i64::try_from(outfit.blank).unwrap());
-    }
+    let slots = outfits.iter().map(|outfit| outfit.slots.len()).max().unwrap();
+    let articles = filled(outfits.iter().map(|outfit| &outfit.slots), slots, config.padding(), false);
+    let blanks = outfits.iter().map(|outfit| i64::try_from(outfit.blank).unwrap()).collect::<Vec<_>>();
     let mut inputs = vec![
         ("articles", Tensor::from_array(([outfits.len(), slots], articles)).unwrap()),
         ("blank", Tensor::from_array(([outfits.len()], blanks)).unwrap()),
     ];
-    if session.inputs().iter().any(|input| input.name() == "features") {
-        let shape = [outfits.len(), config.features.len(), values];
-        inputs.push(("features", Tensor::from_array((shape, features)).unwrap()));
-    }
+    let features = outfits.iter().flat_map(|outfit| &outfit.features);
+    inputs.extend(input_of_features(session, config, features, true));
     let outputs = session.run(inputs).unwrap();
+    let outputs = outputs.iter();
     outputs
-        .iter()
         .map(|(name, value)| (name.to_owned(), value.try_extract_tensor::<f32>().unwrap().1.to_vec()))
         .collect()
+}
+
+/// The customers' features, if a session reads them. Zeros are skipped anywhere.
+fn input_of_features<'a>(
+    session: &Session,
+    config: &ModelConfig,
+    features: impl Iterator<Item = &'a Vec<u32>> + Clone,
+    zeros_first: bool,
+) -> Option<(&'static str, Tensor<i64>)> {
+    let values = features.clone().map(Vec::len).max().unwrap_or(0).max(1);
+    let numbers = filled(features, values, 0, zeros_first);
+    let count = config.features.len();
+    let shape = [numbers.len() / values / count.max(1), count, values];
+    takes_features(session).then(|| ("features", Tensor::from_array((shape, numbers)).unwrap()))
+}
+
+fn takes_features(session: &Session) -> bool {
+    session.inputs().iter().any(|input| input.name() == "features")
 }
 
 /// The logits as the service has them: whole files leave out what the tables remember of whole outfits.
@@ -150,25 +174,22 @@ fn served(
     outputs
 }
 
-fn difference(a: &[f32], b: &[f32]) -> f32 {
-    assert_eq!(a.len(), b.len());
-    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
-}
-
 #[test]
 fn onnx_runtime_matches_training() {
     for model in Method::ALL.into_iter().map(small).chain([small_with_embeddings()]) {
-        let method = model.config().method;
-        let config = model.config();
+        let (method, config) = (model.config().method, model.config());
         let (tables, whole) = joined(&model, Storage::Float32);
         let mut session = opened(&whole);
         let axes = Axes::new(method);
         let universal = axes.trunk == Trunk::Universal;
         let mut most = 0.0_f32;
-        for (count, padded, seed) in [(1, false, 1), (1, true, 2), (9, false, 3), (64, true, 4)] {
-            let outfits = examples(config, count, padded, seed);
-            let packed = batch(config, &outfits);
-            let outputs = served(&mut session, &tables, config, &outfits);
+        // Outfits of many lengths together, and each length alone.
+        let batches = [(1, true, 2), (9, false, 3), (64, true, 4)];
+        let batches = batches.map(|(count, padded, seed)| examples(config, count, padded, seed));
+        let alone = examples(config, 8, false, 21);
+        for outfits in batches.iter().map(Vec::as_slice).chain(alone.chunks(1)) {
+            let packed = batch(config, outfits);
+            let outputs = served(&mut session, &tables, config, outfits);
             most = most.max(difference(&outputs["logits"], &model.logits(&packed)));
             assert_eq!(outputs.len(), 1 + usize::from(axes.personas) + usize::from(universal));
             if axes.personas {
@@ -185,38 +206,15 @@ fn onnx_runtime_matches_training() {
     }
 }
 
-#[test]
-fn outfits_of_every_length_in_any_order() {
-    for method in Method::ALL {
-        let model = small(method);
-        let (tables, whole) = joined(&model, Storage::Float32);
-        let mut session = opened(&whole);
-        let mut run =
-            |config: &ModelConfig, outfits: &[OwnedExample]| served(&mut session, &tables, config, outfits);
-        for outfit in examples(model.config(), 8, false, 21) {
-            let straight = run(model.config(), std::slice::from_ref(&outfit));
-            let expected = model.logits(&batch(model.config(), std::slice::from_ref(&outfit)));
-            assert!(difference(&straight["logits"], &expected) <= 1e-4, "{method} {:?}", outfit.slots);
-            let mut turned = outfit.clone();
-            turned.slots.reverse();
-            turned.blank = turned.slots.len() - 1 - outfit.blank;
-            let turned = run(model.config(), &[turned]);
-            assert!(difference(&straight["logits"], &turned["logits"]) <= 1e-5, "{method}: order");
-            let mut padded = outfit.clone();
-            padded.slots.splice(0..0, [model.config().padding(); 3]);
-            padded.blank += 3;
-            let padded = run(model.config(), &[padded]);
-            for (name, values) in &straight {
-                assert!(difference(values, &padded[name]) <= 1e-5, "{method}: padding changes {name}");
-            }
-        }
-    }
+/// A file's metadata.
+fn properties(file: &ModelProto) -> HashMap<&str, &str> {
+    file.metadata_props.iter().map(|entry| (entry.key.as_str(), entry.value.as_str())).collect()
 }
 
 /// With the papers' sizes and a small vocabulary, which does not count.
 #[test]
 fn parameters_are_the_papers() {
-    let counts = [
+    for (method, expected) in [
         (Method::None, 546_432),
         (Method::C, 673_664),
         (Method::Np, 640_768),
@@ -225,31 +223,26 @@ fn parameters_are_the_papers() {
         (Method::Latent, 546_432),
         (Method::Universal, 414_081),
         (Method::LatentUniversal, 414_081),
-    ];
-    for (method, expected) in counts {
+    ] {
         let config = ModelConfig::new(method, 40, &Schema::default_schema());
         let model = Model::new(&config, 1);
         let (mut session, file) = exported(&model, Storage::Float32);
         let graph = file.graph.as_ref().unwrap();
         assert_eq!(parameters(graph), expected, "{method}");
-        let properties: HashMap<&str, &str> =
-            file.metadata_props.iter().map(|entry| (entry.key.as_str(), entry.value.as_str())).collect();
-        assert_eq!(properties["method"], method.as_str());
-        assert_eq!(properties["release"], "test");
-        assert_eq!(properties["parameters"], expected.to_string());
-        let shape = |name: &str| {
+        let properties = properties(&file);
+        let found = ["method", "release", "parameters"].map(|name| properties[name]);
+        assert_eq!(found, [method.as_str(), "test", &expected.to_string()]);
+        let personas = session.outputs().iter().any(|output| output.name() == "personas");
+        for (name, expected) in [
+            ("articles.weight", Some(&[42, 128][..])),
+            ("vocabulary.weight", Some(&[40, 128])),
+            ("vocabulary.bias", Some(&[40])),
+            ("features.gender.weight", takes_features(&session).then_some(&[4, 32])),
+            ("personas.weight", personas.then_some(&[40, 8])),
+        ] {
             let tensor = graph.initializer.iter().find(|tensor| tensor.name == name);
-            tensor.map(|tensor| tensor.dims.clone())
-        };
-        assert_eq!(shape("articles.weight"), Some(vec![42, 128]));
-        assert_eq!(shape("vocabulary.weight"), Some(vec![40, 128]));
-        assert_eq!(shape("vocabulary.bias"), Some(vec![40]));
-        let conditioned = session.inputs().iter().any(|input| input.name() == "features");
-        assert_eq!(shape("features.gender.weight").is_some(), conditioned);
-        assert_eq!(
-            shape("personas.weight"),
-            session.outputs().iter().any(|o| o.name() == "personas").then(|| vec![40, 8])
-        );
+            assert_eq!(tensor.map(|tensor| &tensor.dims[..]), expected, "{method}: {name}");
+        }
         assert!(graph.node.iter().any(|node| node.output == ["hidden"]));
         let outfits = examples(&config, 4, true, 1);
         let logits = &run(&mut session, &config, &outfits)["logits"];
@@ -258,33 +251,24 @@ fn parameters_are_the_papers() {
 }
 
 #[test]
-fn half_precision_is_close() {
-    let model = small(Method::Latent);
-    let outfits = examples(model.config(), 32, true, 9);
-    let (mut whole, _) = exported(&model, Storage::Float32);
-    let (mut half, file) = exported(&model, Storage::Float16);
-    let (whole, half) = (run(&mut whole, model.config(), &outfits), run(&mut half, model.config(), &outfits));
-    let off = difference(&whole["logits"], &half["logits"]);
-    assert!(off > 0.0 && off < 0.05, "{off}");
-    for tensor in &file.graph.unwrap().initializer {
-        let (expected, bytes) =
-            if tensor.dims.len() > 1 { (DataType::Float16, 2) } else { (DataType::Float, 4) };
-        assert_eq!(tensor.data_type(), expected, "{}", tensor.name);
-        assert_eq!(tensor.raw_data.len() as u64, bytes * length(tensor));
-    }
-}
-
-#[test]
-fn eight_bits_are_close() {
-    for method in [Method::Latent, Method::Match] {
+fn half_precision_and_eight_bits_are_close() {
+    for (method, storage, most) in [
+        (Method::Latent, Storage::Float16, 0.05),
+        (Method::Latent, Storage::Int8, 0.1),
+        (Method::Match, Storage::Int8, 0.1),
+    ] {
         let model = small(method);
-        let config = model.config();
-        let outfits = examples(config, 32, true, 9);
-        let (mut whole, _) = exported(&model, Storage::Float32);
-        let (mut eighth, _) = exported(&model, Storage::Int8);
-        let (whole, eighth) = (run(&mut whole, config, &outfits), run(&mut eighth, config, &outfits));
-        let off = difference(&whole["logits"], &eighth["logits"]);
-        assert!(off > 0.0 && off < 0.1, "{method}: {off}");
+        let outfits = examples(model.config(), 32, true, 9);
+        let [(mut whole, _), (mut less, file)] = [Storage::Float32, storage].map(|of| exported(&model, of));
+        let [whole, less] = [&mut whole, &mut less].map(|session| run(session, model.config(), &outfits));
+        let off = difference(&whole["logits"], &less["logits"]);
+        assert!(off > 0.0 && off < most, "{method}: {off}");
+        for tensor in file.graph.unwrap().initializer.iter().filter(|_| storage == Storage::Float16) {
+            let is_half = tensor.dims.len() > 1;
+            let (expected, bytes) = if is_half { (DataType::Float16, 2) } else { (DataType::Float, 4) };
+            assert_eq!(tensor.data_type(), expected, "{}", tensor.name);
+            assert_eq!(tensor.raw_data.len() as u64, bytes * length(tensor), "{}", tensor.name);
+        }
     }
 }
 
@@ -294,7 +278,7 @@ fn tables_in_eight_bits_have_scales_and_small_things_are_whole() {
     let folder = tempfile::tempdir().unwrap();
     let path = |storage: Storage| {
         let trunk = folder.path().join(format!("{storage:?}.onnx"));
-        export(&model, &Metadata { release: "test".into(), storage }, &trunk).unwrap();
+        export(&model, &metadata(storage), &trunk).unwrap();
         tables_path(&trunk)
     };
     let [plain, eighth] = [Storage::Float32, Storage::Int8].map(|storage| fs::read(path(storage)).unwrap());
@@ -331,15 +315,25 @@ fn tables_in_eight_bits_have_scales_and_small_things_are_whole() {
 }
 
 #[test]
-fn scales_of_another_shape_are_refused() {
+fn tables_of_another_shape_are_refused() {
     let model = small(Method::None);
     let folder = tempfile::tempdir().unwrap();
     let trunk = folder.path().join("none.onnx");
-    export(&model, &Metadata { release: "test".into(), storage: Storage::Int8 }, &trunk).unwrap();
+    export(&model, &metadata(Storage::Int8), &trunk).unwrap();
     let path = tables_path(&trunk);
     let bytes = fs::read(&path).unwrap();
     let articles = model.config().articles;
-    let open = |changed: Option<(Dtype, usize)>| {
+    let fewer = articles - 1;
+    let mut other = model.config().clone();
+    other.articles = fewer;
+    let rows = format!("the tensor articles.own is of shape [{articles}, 8], expected {fewer} rows");
+    assert_has(&open_tables(&trunk, &other).unwrap_err().to_string(), &[&rows]);
+    let expected = format!("expected F32 of shape [{articles}], a scale for each row");
+    for (changed, found) in [
+        (Some((Dtype::F32, fewer)), format!("is F32 of shape [{fewer}], {expected}")),
+        (Some((Dtype::F16, articles)), format!("is F16 of shape [{articles}], {expected}")),
+        (None, "is missing, expected there".to_owned()),
+    ] {
         let file = SafeTensors::deserialize(&bytes).unwrap();
         let mut tensors: Vec<_> =
             file.tensors().into_iter().filter(|(name, _)| name != "articles.own.scale").collect();
@@ -349,54 +343,28 @@ fn scales_of_another_shape_are_refused() {
             tensors.push(("articles.own.scale".to_owned(), view));
         }
         safetensors::serialize_to_file(tensors, None, &path).unwrap();
-        let error = Tables::open(&path, articles, None, 0, &schema(model.config())).unwrap_err().to_string();
-        error.strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned()
-    };
-    let expected = format!("expected F32 of shape [{articles}], a scale for each row");
-    let fewer = articles - 1;
-    for (changed, found) in [
-        (
-            Some((Dtype::F32, fewer)),
-            format!("the tensor articles.own.scale is F32 of shape [{fewer}], {expected}"),
-        ),
-        (
-            Some((Dtype::F16, articles)),
-            format!("the tensor articles.own.scale is F16 of shape [{articles}], {expected}"),
-        ),
-        (None, "the tensor articles.own.scale is missing, expected there".to_owned()),
-    ] {
-        assert_eq!(open(changed), format!("{found}; export the model again"));
+        let error = open_tables(&trunk, model.config()).unwrap_err().to_string();
+        let found = format!("the tensor articles.own.scale {found}; export the model again");
+        assert_eq!(error, format!("{}: {found}", path.display()));
     }
 }
 
 #[test]
 fn the_error_names_a_file_that_cannot_be_written() {
-    let metadata = Metadata { release: "test".into(), storage: Storage::Float32 };
-    let error =
-        export(&small(Method::None), &metadata, Path::new("/nowhere/none.onnx")).unwrap_err().to_string();
-    assert!(error.starts_with("/nowhere/none.safetensors: "), "{error}");
+    let written = export(&small(Method::None), &metadata(Storage::Float32), Path::new("/nowhere/none.onnx"));
+    assert_has(&written.unwrap_err().to_string(), &["/nowhere/none.safetensors: "]);
 }
 
 /// The answers of a pair file in ONNX Runtime.
 fn run_pairs(session: &mut Session, config: &ModelConfig, pairs: &[OwnedPair]) -> Vec<f32> {
     let slots = pairs.iter().map(|pair| pair.first.len().max(pair.second.len())).max().unwrap();
-    let values = pairs.iter().flat_map(|pair| &pair.features).map(Vec::len).max().unwrap().max(1);
     let half = |of: fn(&OwnedPair) -> &Vec<u32>| {
-        let padded = pairs.iter().flat_map(|pair| {
-            let padding = std::iter::repeat(config.padding());
-            of(pair).iter().copied().chain(padding).take(slots).map(i64::from)
-        });
-        Tensor::from_array(([pairs.len(), slots], padded.collect::<Vec<i64>>())).unwrap()
+        let articles = filled(pairs.iter().map(of), slots, config.padding(), false);
+        Tensor::from_array(([pairs.len(), slots], articles)).unwrap()
     };
     let mut inputs = vec![("first", half(|pair| &pair.first)), ("second", half(|pair| &pair.second))];
-    if session.inputs().iter().any(|input| input.name() == "features") {
-        let padded = pairs
-            .iter()
-            .flat_map(|pair| &pair.features)
-            .flat_map(|row| row.iter().copied().map(i64::from).chain(std::iter::repeat(0)).take(values));
-        let shape = [pairs.len(), config.features.len(), values];
-        inputs.push(("features", Tensor::from_array((shape, padded.collect::<Vec<i64>>())).unwrap()));
-    }
+    let features = pairs.iter().flat_map(|pair| &pair.features);
+    inputs.extend(input_of_features(session, config, features, false));
     let outputs = session.run(inputs).unwrap();
     assert_eq!(outputs.len(), 1);
     let (shape, probability) = outputs["probability"].try_extract_tensor::<f32>().unwrap();
@@ -407,10 +375,9 @@ fn run_pairs(session: &mut Session, config: &ModelConfig, pairs: &[OwnedPair]) -
 fn exported_pair(model: &Model, storage: Storage) -> (Session, ModelProto) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.pair.onnx");
-    let metadata = Metadata { release: "test".into(), storage };
-    let parameters = export_pair(model, &metadata, &path).unwrap().expect("it judges pairs");
+    let count = export_pair(model, &metadata(storage), &path).unwrap().expect("it judges pairs");
     let proto = ModelProto::decode(fs::read(&path).unwrap().as_slice()).unwrap();
-    assert_eq!(crate::export::parameters(proto.graph.as_ref().unwrap()), parameters);
+    assert_eq!(parameters(proto.graph.as_ref().unwrap()), count);
     (session(&path), proto)
 }
 
@@ -422,15 +389,11 @@ fn onnx_runtime_judges_pairs_like_training() {
         let mut most = 0.0_f32;
         let (mut low, mut high) = (1.0_f32, 0.0_f32);
         for (count, padded, seed) in [(1, false, 1), (1, true, 2), (9, false, 3), (64, true, 4)] {
-            let mut all = pairs(model.config(), count, padded, seed);
+            let all = pairs(model.config(), count, padded, seed);
             let expected = model.pair_probabilities(&pair_batch(model.config(), &all));
             most = most.max(difference(&run_pairs(&mut session, model.config(), &all), &expected));
             low = expected.iter().copied().fold(low, f32::min);
             high = expected.iter().copied().fold(high, f32::max);
-            for pair in &mut all {
-                std::mem::swap(&mut pair.first, &mut pair.second);
-            }
-            most = most.max(difference(&run_pairs(&mut session, model.config(), &all), &expected));
         }
         println!("{method}: max |Δ probability| {most:.1e}, all of them {low:.2} to {high:.2}");
         assert!(high - low > 0.04, "{method}: pairs differ");
@@ -447,22 +410,19 @@ fn a_pair_file_has_metadata_and_does_not_change_the_methods_own_file() {
         let without = Model::new(&config, 1);
         config.pair = true;
         let model = Model::new(&config, 1);
-        let (_, file) = exported(&model, Storage::Float32);
-        assert_eq!(file, exported(&without, Storage::Float32).1, "{method}");
+        let [whole, whole_without] = [&model, &without].map(|model| exported(model, Storage::Float32).1);
+        assert!(whole == whole_without, "{method}");
         let (mut session, file) = exported_pair(&model, Storage::Float32);
-        let properties: HashMap<&str, &str> =
-            file.metadata_props.iter().map(|entry| (entry.key.as_str(), entry.value.as_str())).collect();
-        let expected = own + (4 * 128 + personas) * 128 + 128 + 128 + 1;
-        assert_eq!(properties["parameters"], expected.to_string(), "{method}");
-        assert_eq!(
-            (properties["method"], properties["release"], properties["task"]),
-            (method.as_str(), "test", "pair")
-        );
-        assert_eq!(session.inputs().iter().any(|input| input.name() == "features"), conditioned);
-        let names: Vec<&str> =
-            file.graph.as_ref().unwrap().initializer.iter().map(|tensor| tensor.name.as_str()).collect();
-        assert!(!names.iter().any(|name| name.starts_with("vocabulary.")), "{names:?}");
-        assert_eq!(names.contains(&"personas.weight"), personas > 0);
+        let properties = properties(&file);
+        let found = ["method", "release", "task", "parameters"].map(|name| properties[name]);
+        let count = own + (4 * 128 + personas) * 128 + 128 + 128 + 1;
+        assert_eq!(found, [method.as_str(), "test", "pair", &count.to_string()]);
+        assert_eq!(takes_features(&session), conditioned);
+        let has = |begin: &str| {
+            let tensors = &file.graph.as_ref().unwrap().initializer;
+            tensors.iter().any(|tensor| tensor.name.starts_with(begin))
+        };
+        assert_eq!((has("vocabulary."), has("personas.weight")), (false, personas > 0));
         let all = pairs(&config, 5, true, 9);
         let expected = model.pair_probabilities(&pair_batch(&config, &all));
         assert!(difference(&run_pairs(&mut session, &config, &all), &expected) <= 1e-4, "{method}");
@@ -470,8 +430,7 @@ fn a_pair_file_has_metadata_and_does_not_change_the_methods_own_file() {
         assert!(difference(&run_pairs(&mut half, &config, &all), &expected) < 0.05, "{method}");
     }
     let path = Path::new("/nowhere/none.pair.onnx");
-    let metadata = Metadata { release: "test".into(), storage: Storage::Float32 };
-    assert_eq!(export_pair(&small(Method::None), &metadata, path).unwrap(), None);
+    assert_eq!(export_pair(&small(Method::None), &metadata(Storage::Float32), path).unwrap(), None);
 }
 
 /// An article without a vector of its own has the row that training gives one whose own vector is dropped.
@@ -480,16 +439,9 @@ fn new_articles_have_rows_of_values_and_embeddings() {
     let folder = tempfile::tempdir().unwrap();
     let trunk = folder.path().join("model.onnx");
     let mut model = small_with_embeddings();
-    export(&model, &Metadata { release: "test".into(), storage: Storage::Float32 }, &trunk).unwrap();
+    export(&model, &metadata(Storage::Float32), &trunk).unwrap();
     let config = model.config().clone();
-    let tables = Tables::open(
-        &tables_path(&trunk),
-        config.articles,
-        Some(config.values),
-        config.embedding,
-        &schema(&config),
-    );
-    let (tables, rows) = (tables.unwrap(), values(&config));
+    let (tables, rows) = (open_tables(&trunk, &config).unwrap(), values(&config));
     let width = tables.widths().row();
     let check = |model: &Model, is_new: bool| {
         let whole = |name: &str| &model.weights().0.iter().find(|tensor| tensor.name == name).unwrap().data;
@@ -497,12 +449,8 @@ fn new_articles_have_rows_of_values_and_embeddings() {
             let place = article as usize;
             let embedding = if is_new { rows.embedding(place).into() } else { Box::default() };
             let own = (!is_new).then_some(article);
-            let composition = Composition {
-                own,
-                values: rows.of_article(place).into(),
-                embedding,
-                ..Composition::default()
-            };
+            let values = rows.of_article(place).into();
+            let composition = Composition { own, values, embedding, ..Composition::default() };
             let (mut read, mut compared) = (vec![0.0; width], vec![0.0; width]);
             tables.write_row(&composition, &mut read);
             let bias = tables.write_weights(&composition, &mut compared);

@@ -93,26 +93,23 @@ fn log_sum(logits: &[f32]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::{fmt::Write, fs, path::Path};
-
     use atelier_core::domain::Method;
 
     use super::*;
     use crate::{
-        data::tests::{patterned, small_model},
-        fit::{FitConfig, Overrides, first_model},
+        fit::first_model,
         model::Batch,
+        testing::{change, difference, near, patterned, run_config},
     };
 
     #[test]
     fn new_articles_get_their_share_and_known_logits_stay() {
         let home = patterned(100);
-        let path = home.path().join("articles.jsonl");
-        let mut articles = fs::read_to_string(&path).unwrap();
-        for number in 10..20 {
-            writeln!(articles, "{{\"id\":\"hat-{number}\",\"type\":\"hat\"}}").unwrap();
-        }
-        fs::write(path, articles).unwrap();
+        // Each hat has a new one beside it.
+        change(&home, "articles", |(number, line)| match number {
+            ..10 => format!("{line}\n{}", line.replace("hat-", "hat-1")),
+            _ => line.to_owned(),
+        });
         let data = Data::load(home.path()).unwrap();
         for method in [Method::Match, Method::Latent] {
             check(&data, method);
@@ -120,10 +117,7 @@ mod tests {
     }
 
     fn check(data: &Data, method: Method) {
-        let attributes = |fit: &mut FitConfig| fit.attributes = true;
-        let mut config =
-            RunConfig::new(method, data, Path::new("shop"), Overrides::default(), attributes).unwrap();
-        small_model(&mut config.model);
+        let mut config = run_config(data, method, |fit| fit.attributes = true);
         // Whole outfits of so regular a shop leave no doubt.
         config.model.memory = 0;
         let first = first_model(data, &config);
@@ -135,7 +129,7 @@ mod tests {
             questions.batches().iter().flat_map(|batch: &Batch| model.logits(batch)).collect()
         };
         let (before, after) = (logits(&first), logits(&model));
-        assert!(before.iter().zip(&after).all(|(before, after)| (before - after).abs() < 1e-4));
+        assert!(difference(&before, &after) < 1e-4);
         let (known, all) = (data.count_known(), data.articles().len());
         let new = model.with_last_layer_of(&rows_of_new(data), all - known);
         let of_known = after.chunks_exact(known).map(log_sum);
@@ -146,6 +140,6 @@ mod tests {
         let mean = shares.iter().sum::<f64>() / real(shares.len());
         // The same few outfits come again and again, so each known article was chosen once. Many more should not have been
         // seen than were not, so these were not passed over.
-        assert!((mean - real(all - known) / real(all)).abs() < 1e-4, "{mean}");
+        near(mean, real(all - known) / real(all), 1e-4);
     }
 }

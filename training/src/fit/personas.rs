@@ -78,25 +78,22 @@ fn shares(data: &Data) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::tests::patterned;
+    use crate::testing::patterned_data;
 
     #[test]
     fn articles_of_one_outfit_are_in_one_part() {
-        let data = Data::load(patterned(100).path()).unwrap();
+        let data = patterned_data(100);
         let biases = first_biases(&data, 2, 1);
-        let is_first = |&article: &u32| biases[2 * article as usize] > biases[2 * article as usize + 1];
-        let first: Vec<usize> = data
-            .training()
-            .iter()
-            .map(|&outfit| data.outfits().articles(outfit).iter().filter(|article| is_first(article)).count())
-            .collect();
+        let is_first = |&&article: &&u32| biases[2 * article as usize] > biases[2 * article as usize + 1];
+        let count = |&outfit: &u32| data.outfits().articles(outfit).iter().filter(is_first).count();
+        let first: Vec<usize> = data.training().iter().map(count).collect();
         assert!(first.contains(&0) && first.contains(&4), "{first:?}");
         assert!(first.iter().all(|&count| count == 0 || count == 4), "{first:?}");
     }
 
     #[test]
     fn articles_that_no_training_outfit_has_get_none() {
-        let data = Data::load(patterned(9).path()).unwrap();
+        let data = patterned_data(9);
         assert!(data.count_known() < 40);
         assert_eq!(first_biases(&data, 3, 1).len(), 3 * data.count_known());
     }

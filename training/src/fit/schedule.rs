@@ -80,27 +80,23 @@ pub(super) fn count_epochs(config: &FitConfig, leads: &[f64]) -> u32 {
 mod tests {
     use super::*;
 
+    fn assert_rates(schedule: &Schedule, expected: &[(u32, f32)], within: f32) {
+        for &(step, expected) in expected {
+            let found = schedule.rate(step);
+            assert!((found - expected).abs() < within, "step {step}: {found}, expected {expected}");
+        }
+    }
+
     #[test]
     fn the_rate_rises_and_falls() {
         let config = FitConfig { epochs: 10, warm_up: 2.0, learning_rate: 0.5, ..FitConfig::default() };
         let schedule = Schedule::new(&config, 100);
-        let near = |step: u32, expected: f32| {
-            let found = schedule.rate(step);
-            assert!((found - expected).abs() < 1e-6, "step {step}: {found}, expected {expected}");
-        };
-        near(0, 0.5 / 200.0);
-        near(99, 0.25);
-        near(199, 0.5);
-        near(599, 0.5 * 0.505);
-        near(999, 0.005);
+        let expected = [(0, 0.5 / 200.0), (99, 0.25), (199, 0.5), (599, 0.5 * 0.505), (999, 0.005)];
+        assert_rates(&schedule, &expected, 1e-6);
         let rates: Vec<f32> = (0..1000).map(|step| schedule.rate(step)).collect();
         assert!(rates[..200].is_sorted() && rates[199..].is_sorted_by(|a, b| a >= b));
-    }
-
-    #[test]
-    fn without_a_warm_up_the_rate_starts_at_its_peak() {
-        let config = FitConfig { epochs: 1, warm_up: 0.0, learning_rate: 1.0, ..FitConfig::default() };
-        assert!(Schedule::new(&config, 1000).rate(0) > 0.999);
+        let at_once = FitConfig { warm_up: 0.0, ..config };
+        assert_rates(&Schedule::new(&at_once, 1000), &[(0, 0.5)], 5e-4);
     }
 
     #[test]
@@ -115,16 +111,7 @@ mod tests {
         assert_eq!([waits(30, 0.2, 0.2), waits(40, 0.2, 0.04), waits(40, 0.0, 0.06)], [60, 60, 20]);
         assert_eq!(patience(&FitConfig { shorten: false, ..patient.clone() }, 40, 0.2, 0.2), 60);
         assert_eq!(count_epochs(&FitConfig { shorten: false, ..config.clone() }, &[0.5; 60]), 60);
-        let schedule = Schedule::new(&config, 10);
-        let near = |step: u32, expected: f32| {
-            let found = schedule.rate(step);
-            assert!((found - expected).abs() < 5e-3, "step {step}: {found}, expected {expected}");
-        };
-        near(4, 1.0);
-        near(102, 0.5);
-        near(199, 0.01);
-        near(200, 1.0);
-        near(399, 0.505);
-        near(599, 0.01);
+        let expected = [(4, 1.0), (102, 0.5), (199, 0.01), (200, 1.0), (399, 0.505), (599, 0.01)];
+        assert_rates(&Schedule::new(&config, 10), &expected, 5e-3);
     }
 }

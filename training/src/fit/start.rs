@@ -305,33 +305,3 @@ fn make_orthonormal(matrix: &mut [f32], width: usize) {
         values.iter().enumerate().for_each(|(row, value)| matrix[row * width + column] = *value);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_matrix_of_low_rank_is_found_again() {
-        let (rows, columns, rank) = (40, 30, 3);
-        let entry = |row: usize, column: usize, at: usize| {
-            number(row * (at + 2)).sin() * number(column * (at + 5)).cos()
-        };
-        let numbers: Vec<f32> = (0..rows * columns)
-            .map(|at| (0..rank).map(|part| entry(at / columns, at % columns, part)).sum())
-            .collect();
-        let matrix = Matrix { rows, columns, numbers: numbers.clone() };
-        let weights = Weights {
-            rows: (0..rows).map(|row| 1.0 + number(row % 7)).collect(),
-            columns: (0..columns).map(|column| 1.0 + number(column % 5)).collect(),
-        };
-        // Wider than the rank.
-        let (left, right) = matrix.factors(&weights, 5, 1);
-        for row in 0..rows {
-            for column in 0..columns {
-                let found: f32 = (0..5).map(|at| left[row * 5 + at] * right[column * 5 + at]).sum();
-                let expected = numbers[row * columns + column];
-                assert!((found - expected).abs() < 1e-3, "{row}, {column}: {found}, expected {expected}");
-            }
-        }
-    }
-}

@@ -89,37 +89,31 @@ fn slopes_of(logits: &[f32], target: u32, factor: f64) -> Slopes {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
-
     use atelier_core::domain::Method;
 
     use super::*;
     use crate::{
-        data::tests::{patterned, small_model},
-        fit::{Overrides, RunConfig, first_model},
+        fit::first_model,
+        testing::{change, difference, patterned, patterned_data, run_config},
     };
 
-    /// A model of the patterned outfits before its first step, and the questions.
+    /// A model of the outfits before its first step, and the questions.
     fn model_of(method: Method, data: &Data) -> (Model, Development) {
-        let mut config =
-            RunConfig::new(method, data, Path::new("shop"), Overrides::default(), |_| {}).unwrap();
-        small_model(&mut config.model);
+        let config = run_config(data, method, |_| {});
         (first_model(data, &config), Development::new(data, &config.model))
     }
 
     #[test]
     fn all_logits_are_multiplied_whatever_they_are_made_of() {
-        let home = patterned(100);
-        let data = Data::load(home.path()).unwrap();
+        let data = patterned_data(100);
         for method in [Method::Gsu, Method::Match] {
-            let (model, questions) = model_of(method, &data);
-            let mut scaled = model.clone();
-            scaled.scale_logits(0.5);
+            let (mut model, questions) = model_of(method, &data);
             let batch = &questions.batches()[0];
-            let (before, after) = (model.logits(batch), scaled.logits(batch));
-            assert!(before.iter().any(|logit| logit.abs() > 0.01), "{method}");
-            let off = before.iter().zip(&after).map(|(before, after)| (before / 2.0 - after).abs());
-            assert!(off.fold(0.0, f32::max) < 1e-5, "{method}");
+            let before = model.logits(batch);
+            model.scale_logits(0.5);
+            let half: Vec<f32> = before.iter().map(|logit| logit / 2.0).collect();
+            assert!(half.iter().any(|logit| logit.abs() > 0.01), "{method}");
+            assert!(difference(&model.logits(batch), &half) < 1e-5, "{method}");
         }
     }
 
@@ -127,14 +121,10 @@ mod tests {
     fn a_model_that_is_too_sure_gets_the_factor_of_the_least_cross_entropy() {
         // Enough outfits that the questions outweigh what is believed of the factor beforehand. A third has no shoe.
         let home = patterned(6000);
-        let path = home.path().join("outfits.jsonl");
-        let outfits = fs::read_to_string(&path).unwrap();
-        let line = |(place, line): (usize, &str)| match place % 3 {
+        change(&home, "outfits", |(place, line)| match place % 3 {
             0 => line.replace("shoe", "bag"),
             _ => line.to_owned(),
-        };
-        let outfits: Vec<String> = outfits.lines().enumerate().map(line).collect();
-        fs::write(&path, outfits.join("\n")).unwrap();
+        });
         let data = Data::load(home.path()).unwrap();
         // Begins at a conditional logit, which has learned the pattern.
         let (mut model, questions) = model_of(Method::Match, &data);
@@ -142,17 +132,16 @@ mod tests {
         let too_sure = questions.evaluate(&model);
         let found = factor(&model, &questions);
         assert!(found < 0.9, "{found}");
-        let cross_entropy_at = |factor: f64| {
+        let scores_at = |factor: f64| {
             let mut model = model.clone();
             #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
             model.scale_logits(factor as f32);
             questions.evaluate(&model)
         };
-        let best = cross_entropy_at(found);
-        assert!(best.cross_entropy < too_sure.cross_entropy);
+        let best = scores_at(found);
         assert!((best.recall_at_5 - too_sure.recall_at_5).abs() < 1e-9, "no order changes");
-        for other in [0.95, 1.05] {
-            let other = cross_entropy_at(found * other).cross_entropy;
+        for other in [1.0, 0.95 * found, 1.05 * found] {
+            let other = scores_at(other).cross_entropy;
             assert!(best.cross_entropy < other, "{found}: {} and {other}", best.cross_entropy);
         }
     }

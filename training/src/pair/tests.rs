@@ -1,16 +1,15 @@
 use super::*;
-use crate::data::{Data, tests::patterned};
+use crate::testing::{near, patterned_data};
 
-fn types(data: &Data, articles: &[u32]) -> Vec<usize> {
-    let mut types: Vec<usize> = articles.iter().map(|&article| data.type_of(article)).collect();
-    types.sort_unstable();
-    types
+fn sorted<T: Ord>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut items: Vec<T> = items.into_iter().collect();
+    items.sort_unstable();
+    items
 }
 
 #[test]
 fn a_strangers_half_has_the_same_types_and_another_outfit() {
-    let home = patterned(200);
-    let data = Data::load(home.path()).unwrap();
+    let data = patterned_data(200);
     let halves = Halves::new(&data, data.training());
     let questions = halves.questions();
     assert_eq!(questions, halves.questions(), "the same every time");
@@ -18,26 +17,22 @@ fn a_strangers_half_has_the_same_types_and_another_outfit() {
     for two in questions.chunks_exact(2) {
         let (own, other) = (&two[0], &two[1]);
         assert!(own.same && !other.same && own.outfit == other.outfit && own.first == other.first);
-        let mut joined = [own.first.clone(), own.second.clone()].concat();
-        joined.sort_unstable();
-        let mut articles = data.outfits().articles(own.outfit).to_vec();
-        articles.sort_unstable();
-        assert_eq!(joined, articles);
-        assert_eq!(types(&data, &own.second), types(&data, &other.second));
+        let whole = data.outfits().articles(own.outfit);
+        assert_eq!(sorted(own.first.iter().chain(&own.second)), sorted(whole));
+        let types = |half: &[u32]| sorted(half.iter().map(|&article| data.type_of(article)));
+        assert_eq!(types(&own.second), types(&other.second));
         assert_ne!(own.second, other.second);
         assert!(other.second.iter().all(|article| !own.first.contains(article)));
-        let owners = data.training().iter().filter(|&&owner| {
-            owner != own.outfit
-                && other.second.iter().all(|article| data.outfits().articles(owner).contains(article))
-        });
-        assert!(owners.count() > 0, "the half is from an outfit of the split");
+        let owns = |&owner: &u32| {
+            other.second.iter().all(|article| data.outfits().articles(owner).contains(article))
+        };
+        assert!(data.training().iter().any(|owner| *owner != own.outfit && owns(owner)), "of the split");
     }
 }
 
 #[test]
 fn training_pairs_depend_on_seed_epoch_and_outfit() {
-    let home = patterned(200);
-    let data = Data::load(home.path()).unwrap();
+    let data = patterned_data(200);
     let halves = Halves::new(&data, data.training());
     let pairs = |seed, epoch| -> Vec<Pair> {
         data.training().iter().map(|&outfit| halves.training_pair(seed, epoch, outfit).unwrap()).collect()
@@ -52,15 +47,13 @@ fn training_pairs_depend_on_seed_epoch_and_outfit() {
 
 #[test]
 fn an_outfit_without_a_stranger_is_left_out() {
-    let home = patterned(200);
-    let data = Data::load(home.path()).unwrap();
+    let data = patterned_data(200);
     assert_eq!(Halves::new(&data, &data.training()[..1]).questions(), []);
 }
 
 #[test]
 fn counting_recognises_halves_of_one_outfit() {
-    let home = patterned(200);
-    let data = Data::load(home.path()).unwrap();
+    let data = patterned_data(200);
     let questions = Halves::new(&data, data.training()).questions();
     let counted = Cooccurrence::count(&data);
     let scores: Vec<f64> = questions.iter().map(|pair| counted.score(pair)).collect();
@@ -68,21 +61,20 @@ fn counting_recognises_halves_of_one_outfit() {
     // A pattern's articles are in no other outfits, so counting separates the pairs.
     let figures = PairFigures::new(&scores, &same, PairFigures::best_threshold(&scores, &same));
     assert!(figures.auc > 0.999 && figures.accuracy > 0.999, "{figures:?}");
-    let turned =
-        |pair: &Pair| Pair { first: pair.second.clone(), second: pair.first.clone(), ..pair.clone() };
-    assert!((counted.score(&questions[0]) - counted.score(&turned(&questions[0]))).abs() < 1e-12);
+    let pair = questions[0].clone();
+    let turned = Pair { first: pair.second.clone(), second: pair.first.clone(), ..pair };
+    near(counted.score(&questions[0]), counted.score(&turned), 1e-12);
 }
 
 #[test]
 fn accuracy_and_auc_match_values_by_hand() {
-    let scores = [0.9, 0.8, 0.8, 0.3, 0.1];
-    let same = [true, false, true, true, false];
+    let (scores, same) = ([0.9, 0.8, 0.8, 0.3, 0.1], [true, false, true, true, false]);
     let figures = PairFigures::new(&scores, &same, 0.5);
-    assert!((figures.accuracy - 3.0 / 5.0).abs() < 1e-12);
+    near(figures.accuracy, 3.0 / 5.0, 1e-12);
     // Six comparisons: 0.9 wins two, 0.8 one and a half, 0.3 one.
-    assert!((figures.auc - 4.5 / 6.0).abs() < 1e-12);
+    near(figures.auc, 4.5 / 6.0, 1e-12);
     let threshold = PairFigures::best_threshold(&scores, &same);
     assert!((0.1..0.3).contains(&threshold), "{threshold}");
-    assert!((PairFigures::new(&scores, &same, threshold).accuracy - 4.0 / 5.0).abs() < 1e-12);
-    assert!((PairFigures::new(&[1.0, 1.0], &[true, false], 0.5).auc - 0.5).abs() < 1e-12);
+    near(PairFigures::new(&scores, &same, threshold).accuracy, 4.0 / 5.0, 1e-12);
+    near(PairFigures::new(&[1.0, 1.0], &[true, false], 0.5).auc, 0.5, 1e-12);
 }

@@ -94,16 +94,3 @@ brand("Valetta",       1.4, 3, [Preppy, Classic],   [White, Navy, Green],      B
 brand("Werft",         1.8, 1, [Casual, Rock],      [Navy, Brown, Grey],       M),
 brand("Zephyr",        2.4, 0, [Sporty, Street],    [LightBlue, Black, White], B),
 ];
-
-#[cfg(test)]
-mod tests {
-    use atelier_core::domain::Schema;
-
-    use super::*;
-
-    #[test]
-    fn the_brands_are_the_schemas() {
-        let names: Vec<_> = BRANDS.iter().map(|brand| brand.name).collect();
-        assert_eq!(Schema::default_schema().feature("preferred_brands").unwrap().values, names);
-    }
-}

@@ -346,25 +346,27 @@ fn shelf_price(euros: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
     fn the_shelf_holds_every_article_once_under_its_type_and_class() {
         let catalogue = Catalogue::new(3, 500);
-        let mut seen = vec![false; 500];
+        let mut seen = BTreeSet::new();
         for kind in ArticleType::ALL {
-            assert!(!catalogue.cells_of_type(*kind).is_empty(), "{} has an article", kind.word());
-            for cell in &catalogue.cells()[catalogue.cells_of_type(*kind)] {
+            let cells = catalogue.cells_of_type(*kind);
+            assert!(!cells.is_empty(), "{} has an article", kind.word());
+            for cell in &catalogue.cells()[cells] {
                 for place in cell.places.clone() {
-                    let article = catalogue.at(place);
+                    let (article, number) = (catalogue.at(place), catalogue.number_of(place));
                     assert_eq!((article.kind, article.class()), (*kind, cell.class));
-                    let number = catalogue.number_of(place) as usize;
-                    assert_eq!(catalogue.place_of(number), place);
-                    assert!(!std::mem::replace(&mut seen[number], true));
+                    assert_eq!(catalogue.place_of(number as usize), place);
+                    assert!(seen.insert(number));
                 }
             }
         }
-        assert!(seen.iter().all(|seen| *seen));
+        assert!(seen.into_iter().eq(0..500));
     }
 
     #[test]
@@ -382,9 +384,6 @@ mod tests {
 
     #[test]
     fn prices_end_like_shop_prices() {
-        assert_eq!(shelf_price(12.6), 1295);
-        assert_eq!(shelf_price(49.3), 4890);
-        assert_eq!(shelf_price(49.8), 4990);
-        assert_eq!(shelf_price(263.0), 25_900);
+        assert_eq!([12.6, 49.3, 49.8, 263.0].map(shelf_price), [1295, 4890, 4990, 25_900]);
     }
 }

@@ -187,6 +187,7 @@ mod tests {
     use atelier_core::domain::{FeatureValue, Schema, fold_for};
 
     use super::*;
+    use crate::world::brands::BRANDS;
 
     fn list<T: Word>() -> Vec<&'static str> {
         T::ALL.iter().map(|word| word.word()).collect()
@@ -201,8 +202,11 @@ mod tests {
         assert_eq!(values("body_type"), list::<BodyType>());
         assert_eq!(values("hair_colour"), list::<HairColour>());
         assert_eq!(values("fit"), list::<Fit>());
-        assert_eq!(values("preferred_colours"), list::<Colour>());
-        assert_eq!(values("nogo_colours"), list::<Colour>());
+        assert_eq!(values("preferred_brands"), BRANDS.each_ref().map(|brand| brand.name));
+        assert_eq!(
+            [values("preferred_colours"), values("nogo_colours")],
+            [list::<Colour>(), list::<Colour>()]
+        );
         assert_eq!(values("preferred_styles"), list::<Style>());
         assert_eq!(values("nogo_types"), list::<ArticleType>());
         assert_eq!(values("nogo_materials"), list::<Material>());

@@ -420,11 +420,8 @@ mod tests {
         assert!((0.2..0.45).contains(&share(&|p| p.weight.is_none())));
         assert!(share(&|p| p.gender.is_none()) < 0.02);
         let mean_height = |gender| {
-            let heights: Vec<f64> = profiles
-                .iter()
-                .filter(|profile| profile.gender == Some(gender))
-                .filter_map(|profile| profile.height.map(f64::from))
-                .collect();
+            let of_gender = profiles.iter().filter(|profile| profile.gender == Some(gender));
+            let heights: Vec<f64> = of_gender.filter_map(|profile| profile.height.map(f64::from)).collect();
             heights.iter().sum::<f64>() / real(heights.len())
         };
         assert!(mean_height(Gender::Male) - mean_height(Gender::Female) > 10.0);
@@ -440,8 +437,8 @@ mod tests {
             counts[population.draw(&mut stream)] += 1;
         }
         let most = (0..200).max_by_key(|&customer| counts[customer]).unwrap();
-        let activity =
-            population.activity[most] - if most == 0 { 0.0 } else { population.activity[most - 1] };
+        let before = if most == 0 { 0.0 } else { population.activity[most - 1] };
+        let activity = population.activity[most] - before;
         let expected = activity / population.activity[199] * 20_000.0;
         assert!((real(counts[most]) - expected).abs() < 5.0 * expected.sqrt(), "{expected}");
     }

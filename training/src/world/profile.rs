@@ -128,33 +128,36 @@ pub(super) mod tests {
         T::ALL.iter().position(|w| w.word() == word).unwrap()
     }
 
-    fn set<T: Copy, F: Fn(&str) -> usize>(features: &Features, name: &str, index: F) -> Words<T> {
-        match features.get(name) {
-            Some(FeatureValue::Many(words)) => Words::from_indices(words.iter().map(|word| index(word))),
-            _ => Words::default(),
-        }
+    fn text<'f>(features: &'f Features, name: &str) -> Option<&'f str> {
+        let Some(FeatureValue::Text(word)) = features.get(name) else { return None };
+        Some(word)
+    }
+
+    fn one<T: Word + Copy>(features: &Features, name: &str) -> Option<T> {
+        text(features, name).map(|word| T::ALL[index::<T>(word)])
+    }
+
+    fn set<T: Copy>(features: &Features, name: &str, index: impl Fn(&str) -> usize) -> Words<T> {
+        let Some(FeatureValue::Many(words)) = features.get(name) else { return Words::default() };
+        Words::from_indices(words.iter().map(|word| index(word)))
     }
 
     /// The inverse of [`Profile::features`].
     pub(in crate::world) fn parse(features: &Features) -> Profile {
-        let text = |name: &str| match features.get(name) {
-            Some(FeatureValue::Text(word)) => Some(word.as_str()),
-            _ => None,
-        };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "numbers came from u8")]
         let number = |name: &str| match features.get(name) {
             Some(FeatureValue::Number(number)) => Some(*number as u8),
             _ => None,
         };
         Profile {
-            gender: text("gender").map(|w| Gender::ALL[index::<Gender>(w)]),
+            gender: one(features, "gender"),
             age: number("age"),
-            country: text("country").map(|w| Country::ALL[index::<Country>(w)]),
+            country: one(features, "country"),
             height: number("height"),
             weight: number("weight"),
-            body_type: text("body_type").map(|w| BodyType::ALL[index::<BodyType>(w)]),
-            hair_colour: text("hair_colour").map(|w| HairColour::ALL[index::<HairColour>(w)]),
-            fit: text("fit").map(|w| Fit::ALL[index::<Fit>(w)]),
+            body_type: one(features, "body_type"),
+            hair_colour: one(features, "hair_colour"),
+            fit: one(features, "fit"),
             brands: set(features, "preferred_brands", |w| BRANDS.iter().position(|b| b.name == w).unwrap()),
             colours: set(features, "preferred_colours", index::<Colour>),
             styles: set(features, "preferred_styles", index::<Style>),
@@ -163,12 +166,10 @@ pub(super) mod tests {
             nogo_materials: set(features, "nogo_materials", index::<Material>),
             sizes: std::array::from_fn(|scale| {
                 let scale = SizeScale::ALL[scale];
-                let word = text(scale.word())?;
+                let word = text(features, scale.word())?;
                 u8::try_from(scale.sizes().iter().position(|size| *size == word).unwrap()).ok()
             }),
-            prices: std::array::from_fn(|group| {
-                text(PriceGroup::ALL[group].word()).map(|w| PriceBand::ALL[index::<PriceBand>(w)])
-            }),
+            prices: std::array::from_fn(|group| one(features, PriceGroup::ALL[group].word())),
         }
     }
 

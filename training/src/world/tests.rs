@@ -9,7 +9,7 @@ use std::{
     path::Path,
 };
 
-use atelier_core::domain::OutfitSize;
+use atelier_core::domain::{OutfitSize, Split};
 
 use super::{
     Context, NumberedOutfit, Plan, World,
@@ -26,6 +26,10 @@ use crate::{
 
 fn small(seed: u64, articles: usize) -> World {
     World::new(Plan { seed, articles, customers: 200, outfits: 900, validation: 100, new: 0 }).unwrap()
+}
+
+fn kind_of(world: &World, article: u32) -> ArticleType {
+    world.catalogue.article(article as usize).kind
 }
 
 fn context<'w>(world: &'w World, outfit: &NumberedOutfit) -> Context<'w> {
@@ -81,14 +85,9 @@ fn the_oracle_agrees_with_brute_force_on_every_article() {
             let mut others = outfit.articles.clone();
             let missing = others.remove(slot);
             let oracle = by_oracle(&world, context, &others);
-            let brute: Vec<f64> = (0..60)
-                .map(|article| {
-                    let mut complete = others.clone();
-                    complete.push(article);
-                    // Zero for an article that is there already, because its family is.
-                    probability(&world, context, &complete)
-                })
-                .collect();
+            // Zero for an article that is there already, because its family is.
+            let complete = |article| probability(&world, context, &[&others[..], &[article]].concat());
+            let brute: Vec<f64> = (0..60).map(complete).collect();
             let (sum_oracle, sum_brute) = (oracle.iter().sum::<f64>(), brute.iter().sum::<f64>());
             assert!((sum_oracle / sum_brute - 1.0).abs() < 1e-9);
             for (a, b) in oracle.iter().zip(&brute) {
@@ -102,25 +101,20 @@ fn the_oracle_agrees_with_brute_force_on_every_article() {
 #[test]
 fn the_outfits_of_one_template_sum_to_its_probability() {
     let world = small(1, 60);
-    let outfit =
-        (0..200).map(|outfit| world.outfit(outfit)).find(|outfit| outfit.articles.len() == 4).unwrap();
+    let mut outfits = (0..200).map(|outfit| world.outfit(outfit));
+    let outfit = outfits.find(|outfit| outfit.articles.len() == 4).unwrap();
     let context = context(&world, &outfit);
     let mut types: Vec<ArticleType> =
-        outfit.articles.iter().map(|number| world.catalogue.article(*number as usize).kind).collect();
+        outfit.articles.iter().map(|&article| kind_of(&world, article)).collect();
     types.sort_by_key(|kind| kind.family());
-    let of_type = |kind: ArticleType| -> Vec<u32> {
-        (0..60_u32).filter(|number| world.catalogue.article(*number as usize).kind == kind).collect()
-    };
-    let mut sum = 0.0;
-    for a in of_type(types[0]) {
-        for b in of_type(types[1]) {
-            for c in of_type(types[2]) {
-                for d in of_type(types[3]) {
-                    sum += probability(&world, context, &[a, b, c, d]);
-                }
-            }
-        }
+    let mut of_types: Vec<Vec<u32>> = vec![Vec::new()];
+    for &kind in &types {
+        let next = (0..60).filter(|&article| kind_of(&world, article) == kind);
+        of_types = next
+            .flat_map(|article| of_types.iter().map(move |begun| [&begun[..], &[article]].concat()))
+            .collect();
     }
+    let sum: f64 = of_types.iter().map(|articles| probability(&world, context, articles)).sum();
     let template = world.stylist.templates(context).probability(&types);
     assert!((sum / template - 1.0).abs() < 1e-10, "{sum} {template}");
 }
@@ -149,13 +143,9 @@ fn the_stylist_picks_articles_as_often_as_the_oracle_expects() {
     let mut counted = 0;
     for article in 0..90 {
         if variance[article] > 5.0 {
-            let off = (seen[article] - expected[article]) / variance[article].sqrt();
-            assert!(
-                off.abs() < 4.0,
-                "article {article}: {} seen, {} expected",
-                seen[article],
-                expected[article]
-            );
+            let (seen, expected) = (seen[article], expected[article]);
+            let off: f64 = (seen - expected) / variance[article].sqrt();
+            assert!(off.abs() < 4.0, "article {article}: {seen} seen, {expected} expected");
             chi_square += off * off;
             counted += 1;
         }
@@ -173,19 +163,12 @@ fn outfits_are_complete_and_of_five_articles_on_average() {
     assert!(outfits.iter().all(|outfit| OutfitSize::PAPER.check(outfit.articles().len()).is_ok()));
     let mean = real(outfits.iter().map(|outfit| outfit.articles().len()).sum()) / 8000.0;
     assert!((4.9..=5.1).contains(&mean), "{mean}");
-    let validation =
-        outfits.iter().filter(|outfit| outfit.split == Some(atelier_core::domain::Split::Validation));
-    assert_eq!(validation.count(), 500);
+    assert_eq!(outfits.iter().filter(|outfit| outfit.split == Some(Split::Validation)).count(), 500);
     for outfit in 0..500 {
-        let outfit = world.outfit(outfit);
-        let mut families: Vec<Family> = outfit
-            .articles
-            .iter()
-            .map(|number| world.catalogue.article(*number as usize).kind.family())
-            .collect();
-        families.sort_unstable();
-        families.dedup();
-        assert_eq!(families.len(), outfit.articles.len(), "one article a family");
+        let articles = world.outfit(outfit).articles;
+        let families: BTreeSet<Family> =
+            articles.iter().map(|&article| kind_of(&world, article).family()).collect();
+        assert_eq!(families.len(), articles.len(), "one article a family");
         assert!(families.contains(&Family::Shoes));
     }
 }
@@ -199,27 +182,20 @@ fn new_articles_are_in_no_training_outfit() {
     let (mut redrawn, mut validated) = (0, 0);
     for number in 0..1000 {
         let (outfit, before) = (world.outfit(number), old.outfit(number));
-        assert_eq!(
-            (outfit.customer, outfit.occasion, outfit.split),
-            (before.customer, before.occasion, before.split)
-        );
-        match outfit.split {
-            atelier_core::domain::Split::Validation => {
-                validated += usize::from(has_new(&outfit));
-                assert_eq!(outfit, before);
-            }
-            atelier_core::domain::Split::Train => {
-                assert!(!has_new(&outfit));
-                redrawn += usize::from(has_new(&before));
-                assert_eq!(outfit == before, !has_new(&before));
-            }
+        let context = |outfit: &NumberedOutfit| (outfit.customer, outfit.occasion, outfit.split);
+        assert_eq!(context(&outfit), context(&before));
+        if outfit.split == Split::Validation {
+            validated += usize::from(has_new(&outfit));
+            assert_eq!(outfit, before);
+        } else {
+            assert!(!has_new(&outfit));
+            redrawn += usize::from(has_new(&before));
+            assert_eq!(outfit == before, !has_new(&before));
         }
     }
     assert!(redrawn > 200 && validated > 20, "{redrawn} redrawn, {validated} in validation");
-    assert!(matches!(
-        World::new(Plan { new: 151, ..plan }),
-        Err(super::PlanError::New { found: 151, articles: 600 })
-    ));
+    let too_many = World::new(Plan { new: 151, ..plan });
+    assert!(matches!(too_many, Err(super::PlanError::New { found: 151, articles: 600 })));
 }
 
 #[test]
@@ -293,33 +269,23 @@ fn what_the_choice_of_each_type_depends_on_is_in_a_file() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/demo-choices.json");
     let kept = fs::read_to_string(file).unwrap_or_default();
     let kept: BTreeMap<&str, BTreeSet<String>> = serde_json::from_str(&kept).unwrap_or_default();
-    assert!(
-        kept == found,
-        "tests/fixtures/demo-choices.json is now {}",
-        serde_json::to_string(&found).unwrap()
-    );
+    let now = serde_json::to_string(&found).unwrap();
+    assert!(kept == found, "tests/fixtures/demo-choices.json is now {now}");
 }
 
 #[test]
 fn the_world_knows_no_method() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/world");
+    let is_known =
+        |module: &&str| ["number", "random", "testing", "world"].iter().any(|own| module.starts_with(own));
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.ends_with("tests.rs") {
-            continue;
-        }
-        let text = fs::read_to_string(&path).unwrap();
-        for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
-            let code = line.split("//").next().unwrap();
-            for (at, _) in code.match_indices("crate::") {
-                let module: String =
-                    code[at + 7..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-                let allowed = ["number", "random", "world"].contains(&module.as_str());
-                assert!(allowed, "{} uses crate::{module}", path.display());
-            }
-            for (at, _) in code.match_indices("atelier_") {
-                assert!(code[at..].starts_with("atelier_core::domain"), "{}: {code}", path.display());
-            }
+        let text =
+            if path.ends_with("tests.rs") { String::new() } else { fs::read_to_string(&path).unwrap() };
+        for code in text.lines().map(|line| line.split("//").next().unwrap()) {
+            let own = code.split("crate::").skip(1).all(|module| is_known(&module));
+            let others = code.split("atelier_").skip(1).all(|name| name.starts_with("core::domain"));
+            assert!(own && others, "{}: {code}", path.display());
         }
     }
 }

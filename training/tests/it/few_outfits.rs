@@ -1,10 +1,10 @@
 //! A shop with few articles and outfits: what `fit` makes by default has to be better than counting.
 
-use std::{fs, process::Output};
+use std::fs;
 
 use serde_json::Value;
 
-use super::{Home, mean};
+use super::{Home, assert_has, mean};
 
 /// Narrow and quick; how it learns is the default.
 const SETTINGS: &str =
@@ -16,15 +16,13 @@ fn a_small_shops_model_beats_popularity() {
     home.write("settings.toml", SETTINGS);
     home.output_of("synthesise --out shop --articles 160 --customers 300 --outfits 600 --validation 100");
     home.output_of("fit --data shop --config settings.toml");
-    let config = fs::read_to_string(home.at("runs/shop/match-1/config.toml")).unwrap();
-    for line in ["epochs = 60", "shorten = true", "begin_at_logit = true"] {
-        assert!(config.contains(&format!("\n{line}\n")), "{line}: {config}");
-    }
-    let epochs = fs::read_to_string(home.at("runs/shop/match-1/metrics.jsonl")).unwrap();
-    let epochs: Vec<Value> = epochs.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let config = home.text("runs/shop/match-1/config.toml");
+    assert_has(&config, &["\nepochs = 60\n", "\nshorten = true\n", "\nbegin_at_logit = true\n"]);
+    let epochs = home.rows("runs/shop/match-1/metrics.jsonl");
     let figure = |epoch: &Value, split: &str| epoch[split]["cross_entropy"].as_f64().unwrap();
     let is_ahead = |epoch: &Value| figure(epoch, "development") - figure(epoch, "training") > 0.1;
     let waited = |epochs: &[Value]| epochs.iter().rev().take_while(|epoch| epoch["best"] == false).count();
+    // Far ahead after twenty epochs or eight without improvement, or far behind later.
     let ends = |count: usize| {
         let (epochs, last) = (&epochs[..count], &epochs[count - 1]);
         let best = epochs.iter().rfind(|epoch| epoch["best"] == true).unwrap();
@@ -36,36 +34,25 @@ fn a_small_shops_model_beats_popularity() {
         }
     };
     let end = (1..=epochs.len()).find(|count| ends(*count)).unwrap_or(60);
-    assert_eq!(
-        epochs.len(),
-        end,
-        "far ahead after twenty epochs or eight without improvement, or far behind later"
-    );
+    assert_eq!(epochs.len(), end);
     home.output_of("evaluate --data shop --runs runs/shop/match-1 --out all.json");
     let (ours, all) = (home.json("runs/shop/match-1/evaluation.json"), home.json("all.json"));
     let baselines = all["baselines"].as_array().unwrap();
     assert_eq!(baselines.len(), 4, "{all}");
-    // A match begins at the logit.
+    // A match begins at the logit, the last of them.
     for baseline in &baselines[..3] {
+        let name = &baseline["baseline"];
         for (figures, theirs) in [("summary", "answers"), ("told_type", "told_type")] {
-            let (ours, theirs) = (&ours[figures], &baseline[theirs]);
-            let told_more = baseline["knows_type"] == true && figures == "summary";
-            if told_more {
+            if figures == "summary" && baseline["knows_type"] == true {
                 continue;
             }
-            let name = &baseline["baseline"];
-            let entropy = [mean(&ours["cross_entropy"]), mean(&theirs["cross_entropy"])];
+            let both =
+                |figure: &str| [&ours[figures], &baseline[theirs]].map(|answers| mean(&answers[figure]));
+            let (entropy, recall) = (both("cross_entropy"), both("recall_at_1"));
             assert!(entropy[0] < 0.95 * entropy[1], "{name}, {figures}: {entropy:?}");
-            let recall = [mean(&ours["recall_at_1"]), mean(&theirs["recall_at_1"])];
             assert!(recall[0] > recall[1], "{name}, {figures}: {recall:?}");
         }
     }
-}
-
-/// What a command that must succeed says beside its output.
-fn said(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]
@@ -75,43 +62,31 @@ fn few_slots_are_said_and_every_outfit_is_asked_in_five_folds() {
     home.output_of("synthesise --out shop --articles 60 --customers 60 --outfits 99 --validation 1");
     home.output_of("fit --data shop --config settings.toml --epochs 2");
     let first = home.output_of("evaluate --data shop --runs runs/shop/match-1 --out all.json");
-    let slots = home.json("all.json")["slots"].as_u64().unwrap();
-    assert!(
-        first.contains(&format!("\n**Only {slots} slots**: figures of fewer than 200 say little.")),
-        "{first}"
-    );
+    let slots = &home.json("all.json")["slots"];
+    assert_has(&first, &[&format!("\n**Only {slots} slots**: figures of fewer than 200 say little.")]);
     let (few, folds) = first.split_once("\nCross-validation in five folds: all 100 outfits, ").expect(&first);
-    let line = |text: &str, name: &str| -> Vec<f64> {
-        let line =
-            text.lines().rfind(|line| line.starts_with(&format!("| {name} | "))).expect(text).to_owned();
-        let numbers =
-            line.split(|c: char| !(c.is_ascii_digit() || c == '.')).filter_map(|word| word.parse().ok());
-        numbers.collect()
+    let numbers = |text: &str, name: &str| -> Vec<f64> {
+        let line = text.lines().rfind(|line| line.starts_with(&format!("| {name} | "))).expect(text);
+        let words = line.split(|c: char| !(c.is_ascii_digit() || c == '.'));
+        words.filter_map(|word| word.parse().ok()).collect()
     };
     // Cross-entropy (it has no interval over one outfit), then recall@1 and recall@5, each with an interval.
-    let alone = line(few, "match");
-    let all = line(folds, "match");
+    let (alone, all) = (numbers(few, "match"), numbers(folds, "match"));
     assert_eq!((alone.len(), all.len()), (7, 9), "{first}");
     assert!(alone[3] - alone[2] > 70.0, "one outfit says next to nothing: {alone:?}");
-    for (at, name) in [(3, "recall@1"), (6, "recall@5")] {
-        assert!(
-            all[at + 1] < all[at] && all[at] < all[at + 2] && all[at + 2] - all[at + 1] < 20.0,
-            "{name}: {all:?}"
-        );
+    for recall in [&all[3..6], &all[6..]] {
+        let [found, low, high] = recall else { panic!("{recall:?}") };
+        assert!(low < found && found < high && high - low < 20.0, "{recall:?}");
     }
-    assert!(line(folds, "*popularity*")[0] > all[0], "{first}");
+    assert!(numbers(folds, "*popularity*")[0] > all[0], "{first}");
     let asked: usize = folds.split_once(" slots.").unwrap().0.rsplit(' ').next().unwrap().parse().unwrap();
-    let outfits = fs::read_to_string(home.at("shop/outfits.jsonl")).unwrap();
-    let worn: usize = outfits
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap()["articles"].as_array().unwrap().len())
-        .sum();
+    let outfits = home.rows("shop/outfits.jsonl");
+    let worn: usize = outfits.iter().map(|outfit| outfit["articles"].as_array().unwrap().len()).sum();
     assert!(asked <= worn && 100 * asked > 95 * worn, "{asked} of {worn}");
 
     let weights = home.at("runs/shop/match-1/folds/5/best.safetensors");
     let made = fs::metadata(&weights).unwrap().modified().unwrap();
-    let again = home.output_of("evaluate --data shop --runs runs/shop/match-1");
-    assert_eq!(again, first);
+    assert_eq!(home.output_of("evaluate --data shop --runs runs/shop/match-1"), first);
     assert_eq!(fs::metadata(&weights).unwrap().modified().unwrap(), made, "finished folds are kept");
 }
 
@@ -121,50 +96,40 @@ fn a_baseline_that_is_better_is_named() {
     home.write("settings.toml", SETTINGS);
     home.output_of("synthesise --out shop --articles 80 --customers 100 --outfits 400 --validation 60");
     // It learns next to nothing.
-    let fitted = said(
-        &home.run("fit --method none --data shop --config settings.toml --epochs 1 --learning-rate 0.000001"),
-    );
+    let fit = "fit --data shop --config settings.toml --epochs 1";
+    let (_, fitted) = home.outputs_of(&format!("{fit} --method none --learning-rate 0.000001"));
     let better = "co-occurrence is better than none: cross-entropy ";
-    assert!(fitted.contains(" slots of the development split:\n") && fitted.contains(better), "{fitted}");
     let offer = "`atelier-training release --baseline co-occurrence` releases co-occurrence as a method";
-    assert!(fitted.contains(offer), "{fitted}");
+    assert_has(&fitted, &[" slots of the development split:\n", better, offer]);
     let evaluated = home.output_of("evaluate --data shop --runs runs/shop/none-1");
-    assert!(evaluated.contains(&format!("\n- {better}")), "{evaluated}");
-    let told = "popularity, told the type is better than none: cross-entropy with the type known ";
-    assert!(evaluated.contains(&format!("\n- {told}")), "{evaluated}");
+    let told = "\n- popularity, told the type is better than none: cross-entropy with the type known ";
+    assert_has(&evaluated, &[&format!("\n- {better}"), told]);
     assert!(!evaluated.contains("Cross-validation"), "{evaluated}");
-    let released = said(&home.run("release --name r --data shop --runs runs/shop/none-1"));
-    assert!(released.contains(better), "{released}");
+    let (_, released) = home.outputs_of("release --name r --data shop --runs runs/shop/none-1");
+    assert_has(&released, &[better]);
 
-    home.output_of(
-        "release --name b --data shop --runs runs/shop/none-1 --baseline co-occurrence --baseline popularity --baseline logit",
-    );
+    let baselines = "--baseline co-occurrence --baseline popularity --baseline logit";
+    home.output_of(&format!("release --name b --data shop --runs runs/shop/none-1 {baselines}"));
     let (manifest, all) = (home.json("models/b/release.json"), home.json("models/b/evaluation.json"));
     assert_eq!(manifest["default_method"], "logit", "the best on the development split");
     assert_eq!(all["comparison"]["methods"].as_array().unwrap().len(), 4);
     home.output_of("evaluate --data shop --release models/b --out served.json");
     let served = home.json("served.json");
-    // A file of the logit does not read whole outfits.
+    // A file has no articles without training outfits; that of the logit does not read whole outfits, either.
     for (name, off) in [("popularity", 1e-3), ("co-occurrence", 1e-3), ("logit", 0.1)] {
-        let of = |list: &str, key: &str| {
-            let rows = served[list].as_array().unwrap();
-            rows.iter().find(|row| row[key] == name).unwrap_or_else(|| panic!("{name}: {served}")).clone()
+        let row_of = |list: &str, key: &str| {
+            let mut rows = served[list].as_array().unwrap().iter();
+            rows.find(|row| row[key] == name).unwrap_or_else(|| panic!("{name}: {served}"))
         };
-        let (method, baseline) = (of("methods", "method"), of("baselines", "baseline"));
+        let (method, baseline) = (row_of("methods", "method"), row_of("baselines", "baseline"));
         for figure in ["cross_entropy", "recall_at_1", "recall_at_5", "mrr"] {
-            let ours = mean(&method[figure]);
-            let theirs = mean(&baseline["answers"][figure]);
-            // The file has no articles without training outfits.
-            assert!(
-                (ours - theirs).abs() < off * theirs,
-                "{name}: {figure} is {ours}, of the baseline {theirs}"
-            );
+            let (ours, theirs) = (mean(&method[figure]), mean(&baseline["answers"][figure]));
+            assert!((ours - theirs).abs() < off * theirs, "{name}: {figure} is {ours}, not {theirs}");
         }
     }
     // No epoch is better than the start where nothing moves.
-    let start = "--config settings.toml --epochs 1 --learning-rate 1e-30 --run runs/start";
-    let fitted = said(&home.run(&format!("fit --data shop {start}")));
-    assert!(fitted.contains("best: the start, at the conditional logit"), "{fitted}");
+    let (_, fitted) = home.outputs_of(&format!("{fit} --learning-rate 1e-30 --run runs/start"));
+    assert_has(&fitted, &["best: the start, at the conditional logit"]);
     home.output_of("release --name s --data shop --runs runs/start");
     assert_eq!(home.json("models/s/release.json")["methods"][0]["metrics"]["epoch"], 0);
 

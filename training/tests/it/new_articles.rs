@@ -3,8 +3,9 @@
 use atelier_core::domain::Method;
 use atelier_engine::{evaluation::Figures, release::Release};
 use atelier_training::data::Data;
+use serde_json::Value;
 
-use super::{Home, mean};
+use super::{Home, assert_has, mean};
 
 /// Narrow and quick.
 const SETTINGS: &str = "[fit]\nepochs = 2\nlearning_rate = 0.003\nwarm_up = 0.5\n\
@@ -15,23 +16,22 @@ fn new_articles_have_figures_of_their_own() {
     let home = Home::new();
     home.write("settings.toml", SETTINGS);
     home.output_of("synthesise --out all --articles 120 --customers 60 --outfits 250 --validation 50");
-    home.vary("--data all --withhold 0.1 --out part");
+    home.python("research/vary.py", "--data all --withhold 0.1 --out part");
     for (method, data) in [("none", "part"), ("match", "part"), ("match", "all")] {
         home.output_of(&format!("fit --method {method} --data {data} --config settings.toml"));
     }
     let runs = "--runs runs/part/none-1 runs/part/match-1";
     let text = home.output_of(&format!("evaluate --data part {runs} --out part.json"));
-    for expected in [
+    let expected = [
         "\nnone cannot suggest new articles: ",
         " slots have a new article as their answer.\n",
         " slots have another article as their answer.\n",
         "\n| *co-occurrence; new as their neighbours* | ",
-    ] {
-        assert!(text.contains(expected), "{expected:?} is missing in {text}");
-    }
+    ];
+    assert_has(&text, &expected);
 
-    let (none, ours) =
-        (home.json("runs/part/none-1/evaluation.json"), home.json("runs/part/match-1/evaluation.json"));
+    let evaluation = |run: &str| home.json(&format!("runs/{run}/evaluation.json"));
+    let (none, ours) = (evaluation("part/none-1"), evaluation("part/match-1"));
     assert!(none.get("new_articles").is_none(), "a closed method has none");
     let figures = &ours["new_articles"];
     // Methods and baselines are compared among learned articles. Beside new ones an answer is less likely.
@@ -42,21 +42,20 @@ fn new_articles_have_figures_of_their_own() {
     let bins = ours["calibration"]["bins"].as_array().unwrap();
     let asked: u64 = bins.iter().map(|bin| bin["slots"].as_u64().unwrap()).sum();
     assert_eq!(asked, ours["all_slots"], "customers are told of new articles, too");
-    let slots = figures["new"]["any"]["slots"].as_u64().unwrap();
-    let of_known = figures["known"]["any"]["slots"].as_u64().unwrap();
-    assert!(slots > 10, "{slots}");
+    let slots_of = |answers: &Value| answers["any"]["slots"].as_u64().unwrap();
+    let (of_new, of_known) = (slots_of(&figures["new"]), slots_of(&figures["known"]));
+    assert!(of_new > 10, "{of_new}");
     let shares = &figures["shares"];
     let share = |name: &str| shares[name].as_f64().unwrap();
-    #[expect(clippy::cast_precision_loss, reason = "slots are few")]
-    let of_answers = slots as f64 / (slots + of_known) as f64;
-    assert!((share("of_answers") - of_answers).abs() < 1e-9, "{shares}");
     let data = Data::load(&home.at("part")).unwrap();
-    let new = data.articles().len() - data.count_known();
+    let new = (data.articles().len() - data.count_known()) as u64;
     assert!(new >= 12, "a tenth of 120, and those that no outfit has anyway");
-    #[expect(clippy::cast_precision_loss, reason = "articles are few")]
-    let of_articles = new as f64 / 120.0;
-    assert!((share("of_articles") - of_articles).abs() < 1e-9, "{shares}");
-    assert!(text.contains(&format!("\n| match | {:.2} | ", 100.0 * of_articles)), "{text}");
+    for (name, part, whole) in [("of_answers", of_new, of_new + of_known), ("of_articles", new, 120)] {
+        #[expect(clippy::cast_precision_loss, reason = "slots and articles are few")]
+        let expected = part as f64 / whole as f64;
+        assert!((share(name) - expected).abs() < 1e-9, "{name}: {shares}");
+    }
+    assert_has(&text, &[&format!("\n| match | {:.2} | ", 100.0 * share("of_articles"))]);
     for name in ["of_probability", "of_probability_within_type", "of_first_five"] {
         assert!((0.0..0.5).contains(&share(name)), "{name}: {}", share(name));
     }
@@ -68,8 +67,9 @@ fn new_articles_have_figures_of_their_own() {
     let all = home.json("part.json");
     let baselines = all["new_article_baselines"].as_array().unwrap();
     assert_eq!(baselines.len(), 4);
-    assert!(baselines.iter().all(|one| one["new"]["any"]["slots"] == slots));
-    assert!(baselines.iter().all(|one| one["known"]["any"]["slots"] == of_known));
+    assert!(
+        baselines.iter().all(|one| slots_of(&one["new"]) == of_new && slots_of(&one["known"]) == of_known)
+    );
     // An article without a count is as likely as the rarest, or as the mean of its type.
     let entropy = |place: usize| mean(&baselines[place]["new"]["any"]["cross_entropy"]);
     assert!(entropy(1) < entropy(0), "{} and {}", entropy(1), entropy(0));
@@ -82,25 +82,26 @@ fn new_articles_have_figures_of_their_own() {
 
     // A run that was trained with all articles is asked about the same slots.
     home.output_of("evaluate --data all --runs runs/all/match-1 --new-in part");
-    let with_all = home.json("runs/all/match-1/evaluation.json");
-    assert_eq!(with_all["new_articles"]["new"]["any"]["slots"], slots);
-    assert_eq!(with_all["new_articles"]["known"]["any"]["slots"], of_known);
-    assert_ne!(with_all["new_articles"]["new"]["any"], figures["new"]["any"]);
+    let with_all = &evaluation("all/match-1")["new_articles"];
+    assert_eq!((slots_of(&with_all["new"]), slots_of(&with_all["known"])), (of_new, of_known));
+    assert_ne!(with_all["new"]["any"], figures["new"]["any"]);
 
     // Without profiles, a method that does not see them answers the same.
     home.output_of(&format!("evaluate --data part {runs} --without-profiles"));
     let summary = |run: &str| home.json(&format!("runs/part/{run}/without-profiles.json"))["summary"].clone();
     assert_eq!(summary("none-1"), none["summary"]);
     assert_ne!(summary("match-1"), ours["summary"]);
-    assert_eq!(home.json("runs/part/match-1/evaluation.json"), ours, "the figures with profiles stay");
+    assert_eq!(evaluation("part/match-1"), ours, "the figures with profiles stay");
 
     home.output_of(&format!("release --name spring --data part {runs} --storage int8"));
     let release = Release::open(&home.at("models/spring")).unwrap();
     let comparison = Figures::from_release(&release).unwrap().comparison;
-    let of = |method: Method| comparison.methods.iter().find(|result| result.method == method).unwrap();
-    assert_eq!(of(Method::None).new_articles, None);
-    let published = of(Method::Match).new_articles.unwrap();
-    assert_eq!(published.new.any.slots, slots);
+    let published = |method: Method| {
+        comparison.methods.iter().find(|result| result.method == method).unwrap().new_articles
+    };
+    assert_eq!(published(Method::None), None);
+    let published = published(Method::Match).unwrap();
+    assert_eq!(published.new.any.slots, of_new);
     let rank = published.new.any.mean_rank.mean;
     assert!((rank - mean(&any["mean_rank"])).abs() < 3.0, "{rank} in eight bits, {any} in thirty-two");
     assert_eq!(comparison.new_article_baselines.len(), 4);

@@ -1,7 +1,7 @@
 //! `training/pytorch/fit.py` on a prepared run. `PYTHON` names a Python that has PyTorch; otherwise it is `python3`.
 
 use std::{
-    env, fs,
+    env,
     process::{Command, Stdio},
 };
 
@@ -13,22 +13,17 @@ fn python() -> Command {
     Command::new(env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned()))
 }
 
-fn learn(home: &Home, run: &str, processes: usize) -> Vec<Value> {
+fn learn(home: &Home, run: &str, processes: usize) -> Vec<f64> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/pytorch/fit.py");
     let mut command = python();
     if processes > 1 {
-        command.args([
-            "-m",
-            "torch.distributed.run",
-            "--standalone",
-            "--nproc-per-node",
-            &processes.to_string(),
-        ]);
+        command.args(["-m", "torch.distributed.run", "--standalone"]);
+        command.arg(format!("--nproc-per-node={processes}"));
     }
     command.arg(script).arg(home.at(run)).args(["--device", "cpu"]).env("OMP_NUM_THREADS", "1");
     assert!(command.status().unwrap().success(), "{run}");
-    let lines = fs::read_to_string(home.at(run).join("metrics.jsonl")).unwrap();
-    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let loss = |epoch: &Value| epoch["development"]["cross_entropy"].as_f64().unwrap();
+    home.rows(&format!("{run}/metrics.jsonl")).iter().map(loss).collect()
 }
 
 #[test]
@@ -41,7 +36,7 @@ fn two_processes_of_pytorch_learn_what_one_does() {
     let home = Home::new();
     home.output_of("synthesise --articles 200 --customers 100 --outfits 600 --validation 60 --out world");
     for method in ["gsu", "match"] {
-        let losses = [1, 2].map(|processes| {
+        let [one, two] = [1, 2].map(|processes| {
             let run = format!("{method}-{processes}");
             // Each process draws its own dropout.
             home.output_of(&format!(
@@ -49,10 +44,6 @@ fn two_processes_of_pytorch_learn_what_one_does() {
                  model.dropout=0 --set model.dropout_elsewhere=0"
             ));
             learn(&home, &run, processes)
-        });
-        let [one, two] = losses.map(|epochs| -> Vec<f64> {
-            let loss = |epoch: &Value| epoch["development"]["cross_entropy"].as_f64().unwrap();
-            epochs.iter().map(loss).collect()
         });
         println!("{method}: one process {one:?}, two {two:?}");
         assert_eq!(one.len(), 3);

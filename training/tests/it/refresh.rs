@@ -16,7 +16,7 @@ use atelier_training::{
 };
 use serde_json::json;
 
-use super::Home;
+use super::{Home, assert_has};
 
 /// Narrow and quick.
 const SETTINGS: &str = "[fit]\nepochs = 6\nbatch = 32\nlearning_rate = 0.003\nwarm_up = 0.5\n\
@@ -47,6 +47,12 @@ fn atelier() -> Option<PathBuf> {
     None
 }
 
+fn assert_nothing_left(home: &Home, folder: &str, begin: &str) {
+    let left = fs::read_dir(home.at(folder)).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<String> = left.map(|name| name.to_string_lossy().into_owned()).collect();
+    assert!(!left.iter().any(|name| name.starts_with(begin)), "{left:?}");
+}
+
 /// training/research/loop.py, as a user runs it.
 #[test]
 fn the_loop_closes() {
@@ -62,34 +68,28 @@ fn the_loop_closes() {
     let found = home.json("loop/loop.json");
     let candidate = found["candidate"].as_str().unwrap();
     assert_eq!((&found["decision"]["winner"], &found["live"]), (&json!("new"), &json!(candidate)), "{found}");
-    let after =
-        |name: &str| found["after"][name].as_f64().unwrap() / found["after"]["asked"].as_f64().unwrap();
-    let [first, refreshed] = [after("first"), after(candidate)];
-    assert!(refreshed > first + 0.02, "{refreshed} with refresh, {first} without");
+    let [first, refreshed, asked] =
+        ["first", candidate, "asked"].map(|name| found["after"][name].as_f64().unwrap());
+    assert!(refreshed > first + 0.02 * asked, "{refreshed} with refresh, {first} without, of {asked}");
 
     // The card says what was read.
-    let models = home.at("loop/models");
-    let card = fs::read_to_string(models.join(candidate).join("model-card.json")).unwrap();
-    let card: Card = serde_json::from_str(&card).unwrap();
-    let weeks =
-        (1..=4).map(|week| fs::read_to_string(home.at(&format!("loop/shop/week-{week}/events.jsonl"))));
-    let events = weeks.map(Result::unwrap).collect::<String>();
+    let text_of = |file: &str| home.text(&format!("loop/models/{candidate}/{file}"));
+    let card: Card = serde_json::from_str(&text_of("model-card.json")).unwrap();
+    let events: String =
+        (1..=4).map(|week| home.text(&format!("loop/shop/week-{week}/events.jsonl"))).collect();
     let count = |kind: &str| events.matches(&format!("\"kind\":\"{kind}\"")).count() as u64;
     assert_eq!((card.data.order_lines, card.data.returned_lines), (count("bought"), count("returned")));
     assert!(card.data.accepted_outfits > 100 && card.live.name == "first", "{card:?}");
     assert!(card.figures.iter().any(|segment| segment.value == "new to the live release"));
     assert!(card.figures[0].of_type_at_5.low > 0.0 && card.training.is_some(), "{card:?}");
-    assert!(log.contains("A candidate to follow the release first (match"), "{log}");
+    assert_has(&log, &["A candidate to follow the release first (match"]);
 
     // The live release is as it was, and the candidate names no customer.
     let manifest = |folder: &str| fs::read(home.at(folder).join("first/release.json")).unwrap();
     assert_eq!(manifest("loop/models"), manifest("loop/elsewhere"));
-    let text = fs::read_to_string(models.join(candidate).join("outfits.jsonl")).unwrap()
-        + &fs::read_to_string(models.join(candidate).join("customers.jsonl")).unwrap();
-    assert!(text.is_empty() && !models.join(candidate).join("ranks.parquet").exists(), "{text}");
-    let left = fs::read_dir(home.at("loop")).unwrap().map(|entry| entry.unwrap().file_name());
-    let left: Vec<String> = left.map(|name| name.to_string_lossy().into_owned()).collect();
-    assert!(!left.iter().any(|name| name.starts_with("tmp.")), "{left:?}");
+    assert_eq!((text_of("outfits.jsonl"), text_of("customers.jsonl")), (String::new(), String::new()));
+    assert!(!home.at(&format!("loop/models/{candidate}/ranks.parquet")).exists());
+    assert_nothing_left(&home, "loop", "tmp.");
 
     // The next refresh begins at the candidate.
     let run = |program: &mut Command| {
@@ -97,7 +97,7 @@ fn the_loop_closes() {
         program.env("PATH", &path).output().unwrap()
     };
     assert!(run(Command::new(&atelier).args(["export", "export"])).status.success());
-    assert_eq!(fs::read_to_string(home.at("loop/export/release.txt")).unwrap(), format!("{candidate}\n"));
+    assert_eq!(home.text("loop/export/release.txt"), format!("{candidate}\n"));
     let again = run(Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/refresh")).arg("models"));
     assert_eq!(again.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&again.stderr).contains("exists already"));
@@ -116,11 +116,11 @@ fn without_something_new_there_is_no_candidate() {
     let refuse = |flags: &str, reason: &str| {
         let output =
             home.run(&format!("refresh --from first --release models/first --out models/next{flags}"));
-        let said = String::from_utf8(output.stderr).unwrap();
+        let [card, said] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
         assert_eq!(output.status.code(), Some(3), "{said}");
-        assert!(said.contains(reason) && !home.at("models/next").exists(), "{reason:?} is not in {said}");
-        let card = String::from_utf8(output.stdout).unwrap();
-        assert!(card.contains("**No candidate**: "));
+        assert_has(&said, &[reason]);
+        assert_has(&card, &["**No candidate**: "]);
+        assert!(!home.at("models/next").exists(), "{said}");
         card
     };
     refuse("", "neither orders nor saved outfits");
@@ -144,9 +144,10 @@ fn without_something_new_there_is_no_candidate() {
     let rows = rows.map(|(outfit, week)| AcceptedOutfit { outfit: outfit.clone(), time: before(week) });
     shop.write_table(&home.at("first"), rows).unwrap();
     assert!(refuse(" --minutes 0.00001", "raise --minutes").contains("; only accepted: 1 |"));
-    let error = home.error_of("refresh --from first --release models/first --out models/first");
-    assert!(error.contains("exists already"), "{error}");
+    home.assert_refused(
+        "refresh --from first --release models/first --out models/first",
+        &["exists already"],
+    );
     // What it wrote of customers is gone.
-    let left = fs::read_dir(home.at("first")).unwrap().map(|entry| entry.unwrap().file_name());
-    assert!(!left.map(|name| name.to_string_lossy().into_owned()).any(|name| name.starts_with(".refresh")));
+    assert_nothing_left(&home, "first", ".refresh");
 }

@@ -32,17 +32,11 @@ pub(crate) fn pairs(config: &ModelConfig, count: usize, padded: bool, seed: u64)
         }
         slots
     };
-    (0..count)
-        .map(|place| {
-            let (first, second) = (half(1 + place % 4, &mut random), half(1 + place / 2 % 4, &mut random));
-            let features = config.features.iter().map(|feature| {
-                let most = u32::try_from(feature.rows).unwrap();
-                (0..random.random_range(0..3)).map(|_| random.random_range(1..most)).collect()
-            });
-            let features = features.collect();
-            OwnedPair { first, second, features, same: place % 2 == 0 }
-        })
-        .collect()
+    let pair = |place| {
+        let (first, second) = (half(1 + place % 4, &mut random), half(1 + place / 2 % 4, &mut random));
+        OwnedPair { first, second, features: draw_features(config, &mut random), same: place % 2 == 0 }
+    };
+    (0..count).map(pair).collect()
 }
 
 pub(crate) fn pair_batch(config: &ModelConfig, pairs: &[OwnedPair]) -> PairBatch {
@@ -53,80 +47,46 @@ pub(crate) fn pair_batch(config: &ModelConfig, pairs: &[OwnedPair]) -> PairBatch
     batch
 }
 
+type Change<'a> = &'a dyn Fn(&mut OwnedPair);
+
 #[test]
 fn the_order_of_halves_and_slots_and_padding_do_not_matter() {
     for method in Method::ALL {
         let model = small_pair(method);
+        let padding = model.config().padding();
+        let ask = |pairs: &[OwnedPair]| model.pair_probabilities(&pair_batch(model.config(), pairs));
         let mut all = pairs(model.config(), 16, false, 3);
-        let straight = model.pair_probabilities(&pair_batch(model.config(), &all));
-        assert!(straight.iter().all(|probability| (0.0..=1.0).contains(probability)));
-        for pair in &mut all {
-            std::mem::swap(&mut pair.first, &mut pair.second);
+        let mut before = ask(&all);
+        assert!(before.iter().all(|probability| (0.0..=1.0).contains(probability)));
+        let changes: [(&str, f32, Change<'_>); 3] = [
+            ("the halves' order", 1e-5, &|pair| std::mem::swap(&mut pair.first, &mut pair.second)),
+            ("the slots' order", 1e-5, &|pair| {
+                pair.first.reverse();
+                pair.second.reverse();
+            }),
+            ("padding", 1e-6, &|pair| {
+                pair.first.insert(0, padding);
+                pair.second.push(padding);
+            }),
+        ];
+        for (what, most, change) in changes {
+            all.iter_mut().for_each(change);
+            let after = ask(&all);
+            assert!(difference(&before, &after) < most, "{method}: {what}");
+            before = after;
         }
-        let swapped = model.pair_probabilities(&pair_batch(model.config(), &all));
-        assert!(difference(&straight, &swapped) < 1e-5, "{method}: the halves' order");
-        for pair in &mut all {
-            pair.first.reverse();
-            pair.second.reverse();
-        }
-        let reversed = model.pair_probabilities(&pair_batch(model.config(), &all));
-        assert!(difference(&swapped, &reversed) < 1e-5, "{method}: the slots' order");
-        for pair in &mut all {
-            pair.first.insert(0, model.config().padding());
-            pair.second.push(model.config().padding());
-        }
-        let padded = model.pair_probabilities(&pair_batch(model.config(), &all));
-        assert!(difference(&reversed, &padded) < 1e-6, "{method}: padding");
-        let alone: Vec<f32> = all
-            .iter()
-            .flat_map(|pair| {
-                model.pair_probabilities(&pair_batch(model.config(), std::slice::from_ref(pair)))
-            })
-            .collect();
-        assert!(difference(&padded, &alone) < 1e-5, "{method}: the other pairs of the batch");
+        let alone: Vec<f32> = all.chunks(1).flat_map(ask).collect();
+        assert!(difference(&before, &alone) < 1e-5, "{method}: the other pairs of the batch");
     }
 }
 
 #[test]
-fn a_seed_gives_the_same_weights_with_and_without_pairs() {
-    for method in Method::ALL {
-        let (with, without) = (small_pair(method), small(method));
-        let count = without.weights().0.len();
-        assert_eq!(with.weights().0[..count], without.weights().0[..]);
-        let more: Vec<&str> = with.weights().0[count..].iter().map(|tensor| tensor.name.as_str()).collect();
-        let names = ["pair.first.weight", "pair.first.bias", "pair.second.weight", "pair.second.bias"];
-        assert_eq!(more, names);
-        assert!(with.structure().pair.is_some() && without.structure().pair.is_none());
-    }
-}
-
-#[test]
-fn pairs_are_learned_beside_the_masked_articles() {
+fn no_pairs_teach_nothing() {
     for method in [Method::Gsu, Method::LatentUniversal] {
-        let start = || Trainer::new(small_pair(method), AdamWConfig::default());
-        let config = start().model().config().clone();
+        let [mut with_none, mut plain] =
+            [(), ()].map(|()| Trainer::new(small_pair(method), AdamWConfig::default()));
+        let config = plain.model().config().clone();
         let outfits = batch(&config, &examples(&config, 8, false, 23));
-        // Two shards.
-        let halves = pair_batch(&config, &pairs(&config, 34, false, 29));
-        let learn = |trainer: &mut Trainer, steps: usize| -> Vec<Loss> {
-            (0..steps).map(|_| trainer.step(&outfits, Some((&halves, 0.5)), 2e-2, 31)).collect()
-        };
-        let mut trainer = start();
-        let mut losses = learn(&mut trainer, 5);
-        let after_five = trainer.model().weights().clone();
-        losses.append(&mut learn(&mut trainer, 20));
-        let pair: Vec<f64> = losses.iter().map(|loss| loss.pair.unwrap()).collect();
-        // Five steps each: with dropout a single loss is noisy.
-        let mean = |losses: &[f64]| losses.iter().sum::<f64>() / 5.0;
-        assert!(mean(&pair[20..]) < 0.96 * mean(&pair[..5]), "{method}: {pair:?}");
-        assert!(losses[0].total > losses[0].cross_entropy * 0.5);
-        let mut again = start();
-        let one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-        assert_eq!(one_thread.install(|| learn(&mut again, 5)), losses[..5], "{method}: to the last bit");
-        assert_eq!(again.model().weights(), &after_five);
-
-        let mut with_none = start();
-        let mut plain = start();
         let none = with_none.step(&outfits, Some((&PairBatch::new(&config), 0.5)), 1e-2, 31);
         assert_eq!(none, plain.step(&outfits, None, 1e-2, 31));
         assert_eq!(with_none.model().weights(), plain.model().weights());

@@ -1,54 +1,38 @@
-use std::{fs, path::Path, sync::atomic::AtomicBool};
+use std::{fs, sync::atomic::AtomicBool};
 
 use atelier_core::domain::Method;
 use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    data::tests::{patterned, small_model},
     export::{Metadata, Storage},
-    fit::{self, FitConfig, Overrides, RunConfig, RunFolder, Watch, fit},
+    fit::{self, FitConfig, RunConfig, RunFolder, Watch, fit},
     release::{assemble, export_run},
+    testing::{change, difference, patterned, run_config},
 };
-
-const COLOURS: [&str; 3] = ["blue", "green", "red"];
 
 /// Outfits with a pattern, of articles in three colours.
 fn shop() -> TempDir {
     let home = patterned(100);
-    change(&home, "articles", |line, number| {
-        line.replace('}', &format!(",\"colour\":\"{}\"}}", COLOURS[number % 3]))
+    change(&home, "articles", |(number, line)| {
+        let colour = ["blue", "green", "red"][number % 3];
+        line.replace('}', &format!(",\"colour\":\"{colour}\"}}"))
     });
     home
 }
 
-/// Changes each line of a table.
-fn change(home: &TempDir, table: &str, change: impl Fn(&str, usize) -> String) {
-    let path = home.path().join(format!("{table}.jsonl"));
-    let lines: Vec<String> = fs::read_to_string(&path)
-        .unwrap()
-        .lines()
-        .zip(0..)
-        .map(|(line, number)| change(line, number))
-        .collect();
-    fs::write(path, lines.join("\n")).unwrap();
+/// Writes the articles' file in the opposite order.
+fn reverse(home: &TempDir) {
+    let path = home.path().join("articles.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.lines().rev().collect::<Vec<_>>().join("\n")).unwrap();
 }
 
 fn config(data: &Data, method: Method, attributes: bool) -> RunConfig {
-    let mut config = RunConfig::new(method, data, Path::new("shop"), Overrides::default(), |fit| {
-        *fit = FitConfig {
-            epochs: 15,
-            batch: 16,
-            learning_rate: 1e-2,
-            warm_up: 0.5,
-            attributes,
-            calibrate: false,
-            ..FitConfig::default()
-        };
+    run_config(data, method, |fit| {
+        let default = FitConfig { attributes, calibrate: false, ..FitConfig::default() };
+        *fit = FitConfig { epochs: 15, batch: 16, learning_rate: 1e-2, warm_up: 0.5, ..default };
     })
-    .unwrap();
-    small_model(&mut config.model);
-    config
 }
 
 /// A release of a run, with what the run learned.
@@ -98,9 +82,7 @@ fn a_model_begins_at_what_a_release_knows() {
         let data = Data::load(home.path()).unwrap();
         let (live, entry, learned) = release(&home, &data, method, attributes, storage);
         let learned = fit::score(&learned, &data);
-        let path = home.path().join("articles.jsonl");
-        let text = fs::read_to_string(&path).unwrap();
-        fs::write(&path, text.lines().rev().collect::<Vec<_>>().join("\n")).unwrap();
+        reverse(&home);
         for data in [data, Data::load(home.path()).unwrap()] {
             let (new, warm) = begin(&data, &live, &entry, attributes);
             let [new, found] = [&new, &warm].map(|model| fit::score(model, &data));
@@ -129,17 +111,18 @@ fn what_stayed_is_found_by_its_name() {
         data.articles()[..data.count_known()].iter().map(|article| article.id.to_string()).collect::<Vec<_>>()
     };
     let (old_names, old_words) = (names(&data), words(Some(data.attributes().encoder())));
-    change(&home, "outfits", |line, _| {
+    change(&home, "outfits", |(_, line)| {
         line.replace("\"hat-8\"", "\"cap\"").replace("\"bag-0\"", "\"bag-1\"")
     });
-    change(&home, "articles", |row, number| {
+    change(&home, "articles", |(number, row)| {
         let row = row.replace("\"hat-8\"", "\"cap\"").replace("\"blue\"", "\"orange\"");
-        if number == 0 { row.replace("\"orange\"", "\"green\"") } else { row }
+        match number {
+            0 => row.replace("\"orange\"", "\"green\""),
+            _ if row.contains("\"bag-0\"") => String::new(),
+            _ => row,
+        }
     });
-    let path = home.path().join("articles.jsonl");
-    let text = fs::read_to_string(&path).unwrap();
-    let kept: Vec<&str> = text.lines().rev().filter(|line| !line.contains("\"bag-0\"")).collect();
-    fs::write(&path, kept.join("\n")).unwrap();
+    reverse(&home);
     let data = Data::load(home.path()).unwrap();
     let (_, mut warm) = begin(&data, &live, &entry, true);
 
@@ -149,14 +132,16 @@ fn what_stayed_is_found_by_its_name() {
         for (new, old) in warm.data.chunks(width).zip(rows) {
             let expected =
                 old.map_or_else(|| vec![0.0; width], |old| learned.data[old * width..][..width].to_vec());
-            let distance = new.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-            assert!(distance < 1e-5, "{table}, a row that was {old:?}: {distance}");
+            assert!(difference(new, &expected) < 1e-5, "{table}, a row that was {old:?}: {new:?}");
         }
     };
     let new_names = names(&data);
     let articles = match_by_hand(&old_names, &new_names);
-    let is_new = |name: &str| articles[new_names.iter().position(|other| other == name).unwrap()].is_none();
-    assert!(is_new("cap") && !is_new("hat-7") && articles[0] > Some(0), "another order, and a new article");
+    let was = |name: &str| articles[new_names.iter().position(|other| other == name).unwrap()];
+    assert!(
+        was("cap").is_none() && was("hat-7").is_some() && articles[0] > Some(0),
+        "new, and in another order"
+    );
     check(&mut learned, &mut warm, "articles.own", &articles);
     check(&mut learned, &mut warm, "vocabulary.own", &articles);
     let new_words = words(Some(data.attributes().encoder()));
