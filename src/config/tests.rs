@@ -78,7 +78,7 @@ fn an_error_names_the_origin_of_the_setting() {
         ("", "ATELIER__ACCESS__REQUIRE_KEY=True", "access.require_key (…expected a boolean"),
     ] {
         let given: Vec<_> = given.split_once('=').into_iter().collect();
-        let error = settings(text, &given).unwrap_err().to_string();
+        let error = settings(text, &given).expect_err(expected).to_string();
         let (start, rest) = expected.split_once('…').unwrap_or((expected, ""));
         assert!(error.starts_with(start) && error.contains(rest), "{text} {given:?}: {error}");
         assert!(!error.contains("secret"), "{error}");
@@ -129,7 +129,7 @@ fn limits_that_contradict_each_other_are_refused() {
         let (text, reason) = row.split_once(" -> ").unwrap();
         let (section, text) = text.split_once(": ").unwrap();
         let text = format!("[{section}]\n{}", text.replace("; ", "\n"));
-        let error = settings(&text, &[]).unwrap_err().to_string();
+        let error = settings(&text, &[]).expect_err(row).to_string();
         assert!(error.starts_with(&format!("invalid settings: {reason}")), "{row}: {error}");
         assert!(error.contains(" is from the configuration file /"), "{row}: {error}");
     }
